@@ -1,0 +1,1 @@
+//! Durable runs: events, journal, replay, the ports.

@@ -1,0 +1,10 @@
+//! The language: text in, values out.
+//!
+//! Pure: this crate knows no time, files, sockets, threads, tokio or runs. Whatever a program wants from
+//! the world it asks of a [`vm::Host`], and a step leaves the VM as [`session::Exit::Step`].
+//! Inside, imports go one way: session → compiler, core → vm → value, and compiler → reader → value.
+
+pub mod fiber;
+pub mod session;
+pub mod value;
+pub mod vm;

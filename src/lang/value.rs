@@ -1,0 +1,368 @@
+//! Values: what programs compute with.
+//!
+//! A value is 16 bytes: a tag and a payload, either held in place or counted with `Rc`. Values are
+//! immutable and stay on their thread. This module knows nothing of bytecode or of how functions run;
+//! where an unrealised lazy sequence must be walked, the caller passes a [`Force`].
+
+mod equality;
+mod exception;
+mod function;
+mod hash;
+mod intern;
+mod map;
+mod namespace;
+mod number;
+mod object;
+mod order;
+mod print;
+mod seq;
+mod set;
+mod span;
+mod text;
+mod vector;
+
+use std::rc::Rc;
+
+pub use bigdecimal::BigDecimal;
+pub use num_bigint::BigInt;
+pub use num_rational::BigRational;
+
+pub use equality::{Force, Unforced, equal};
+pub use exception::{Class, ClassInfo, Exception, Frame, Hint, Result, Signal, Stop};
+pub use function::{Arity, Closure, Example, Native};
+pub use hash::{FixedState, hash_text, hash_value};
+pub use intern::{Keyword, Named, Symbol};
+pub use map::{Map, PMap};
+pub use namespace::{Namespace, Var};
+pub use number::{Number, format_float};
+pub use object::{Atom, Delay, Object, Record, RecordType};
+pub use order::compare;
+pub use print::{PrintOptions, print_value};
+pub use seq::{Lazy, LazyState, List, SeqView, Thunk};
+pub use set::{PSet, Set};
+pub use span::{LineColumn, Place, Source, SourceId, Sources, Span};
+pub use text::Text;
+pub use vector::{PVec, Vector};
+
+/// Any value of the language.
+///
+/// The layout is fixed (`repr(C, u8)`: tag at byte 0, payload at byte 8), because the VM writes the
+/// two halves separately.
+#[derive(Clone, Debug)]
+#[repr(C, u8)]
+pub enum Value {
+    Nil,
+    Bool(bool),
+    Int(i64),
+    Float(f64),
+    Char(char),
+    Keyword(Keyword),
+    Symbol(Symbol),
+    Native(&'static Native),
+    // From here on the payload is owned.
+    Text(Rc<Text>),
+    /// A symbol that carries metadata or a place; equal to the plain symbol.
+    Name(Rc<Name>),
+    Fn(Rc<Closure>),
+    Vector(Rc<Vector>),
+    Map(Rc<Map>),
+    Set(Rc<Set>),
+    /// A list, a `cons` cell or the empty list.
+    List(Rc<List>),
+    /// A sequence over something: a vector from an index on, a range, the characters of a string ...
+    Seq(Rc<SeqView>),
+    Lazy(Rc<Lazy>),
+    Var(Rc<Var>),
+    Atom(Rc<Atom>),
+    BigInt(Rc<BigInt>),
+    Ratio(Rc<BigRational>),
+    Decimal(Rc<BigDecimal>),
+    Exception(Rc<Exception>),
+    Record(Rc<Record>),
+    /// Everything rarer.
+    Object(Rc<Object>),
+}
+
+const _: () = assert!(size_of::<Value>() == 16);
+const _: () = assert!(size_of::<Option<Value>>() == 16);
+
+/// What a collection or symbol carries beside its contents; mostly nothing.
+pub type Extra = Option<Rc<Extras>>;
+
+/// Metadata and place. See [`Extra`].
+#[derive(Debug, Clone)]
+pub struct Extras {
+    /// A map, or nil.
+    pub meta: Value,
+    pub place: Option<Place>,
+}
+
+/// A symbol with metadata or a place.
+#[derive(Debug)]
+pub struct Name {
+    pub symbol: Symbol,
+    pub extra: Extra,
+}
+
+impl Value {
+    /// Returns a string value.
+    pub fn text(text: impl Into<Box<str>>) -> Value {
+        Value::Text(Rc::new(Text::new(text)))
+    }
+
+    /// Returns the keyword `:text`.
+    pub fn keyword(text: &str) -> Value {
+        Value::Keyword(Keyword::new(text))
+    }
+
+    /// Returns the symbol `text`.
+    pub fn symbol(text: &str) -> Value {
+        Value::Symbol(Symbol::new(text))
+    }
+
+    /// Returns a vector of `items`.
+    pub fn vector(items: impl IntoIterator<Item = Value>) -> Value {
+        Value::Vector(Rc::new(Vector::new(items.into_iter().collect())))
+    }
+
+    /// Returns a map entry: a vector of two that `map-entry?` knows.
+    pub fn entry(key: Value, value: Value) -> Value {
+        Value::Vector(Rc::new(Vector::entry(key, value)))
+    }
+
+    /// Returns a map; of equal keys the last wins.
+    pub fn map(entries: impl IntoIterator<Item = (Value, Value)>) -> Value {
+        Value::Map(Rc::new(Map::new(entries.into_iter().collect())))
+    }
+
+    /// Returns a set of `items`.
+    pub fn set(items: impl IntoIterator<Item = Value>) -> Value {
+        Value::Set(Rc::new(Set::new(items.into_iter().collect())))
+    }
+
+    /// Returns a list of `items`; the empty list for none.
+    pub fn list(items: impl IntoIterator<Item = Value, IntoIter: DoubleEndedIterator>) -> Value {
+        List::of(items)
+    }
+
+    /// Tells whether this is neither nil nor false.
+    #[inline]
+    pub fn is_truthy(&self) -> bool {
+        !matches!(self, Value::Nil | Value::Bool(false))
+    }
+
+    /// Tells whether this is nil.
+    #[inline]
+    pub fn is_nil(&self) -> bool {
+        matches!(self, Value::Nil)
+    }
+
+    /// Returns the symbol, with or without metadata.
+    pub fn as_symbol(&self) -> Option<Symbol> {
+        match self {
+            Value::Symbol(symbol) => Some(*symbol),
+            Value::Name(name) => Some(name.symbol),
+            _ => None,
+        }
+    }
+
+    pub fn as_keyword(&self) -> Option<Keyword> {
+        match self {
+            Value::Keyword(keyword) => Some(*keyword),
+            _ => None,
+        }
+    }
+
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    pub fn as_int(&self) -> Option<i64> {
+        match self {
+            Value::Int(int) => Some(*int),
+            _ => None,
+        }
+    }
+
+    pub fn as_map(&self) -> Option<&Rc<Map>> {
+        match self {
+            Value::Map(map) => Some(map),
+            _ => None,
+        }
+    }
+
+    pub fn as_vector(&self) -> Option<&Rc<Vector>> {
+        match self {
+            Value::Vector(vector) => Some(vector),
+            _ => None,
+        }
+    }
+
+    /// Looks a keyword up in a map or record; `None` in anything else.
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        match self {
+            Value::Map(map) => map.get(&Value::keyword(key)),
+            Value::Record(record) => record.get(&Value::keyword(key)),
+            _ => None,
+        }
+    }
+
+    fn extra(&self) -> Option<&Extra> {
+        Some(match self {
+            Value::Name(name) => &name.extra,
+            Value::Vector(vector) => &vector.extra,
+            Value::Map(map) => &map.extra,
+            Value::Set(set) => &set.extra,
+            Value::List(list) => &list.extra,
+            _ => return None,
+        })
+    }
+
+    /// Returns the place where the reader found this form.
+    pub fn place(&self) -> Option<&Place> {
+        self.extra()?.as_ref()?.place.as_ref()
+    }
+
+    /// Returns the span where the reader found this form, or [`Span::NONE`].
+    pub fn span(&self) -> Span {
+        self.place().map_or(Span::NONE, |place| place.span)
+    }
+
+    /// Returns the metadata map, or nil.
+    pub fn meta(&self) -> Value {
+        match self {
+            Value::Fn(closure) => closure.meta.clone(),
+            Value::Var(var) => var.meta(),
+            Value::Atom(atom) => atom.meta.borrow().clone(),
+            Value::Record(record) => record.meta.clone(),
+            Value::Lazy(lazy) => lazy.meta.clone(),
+            Value::Object(object) => object.meta(),
+            _ => self.extra().and_then(Option::as_ref).map_or(Value::Nil, |extra| extra.meta.clone()),
+        }
+    }
+
+    /// Returns this value with other metadata; `None` where the kind carries none.
+    pub fn with_meta(&self, meta: Value) -> Option<Value> {
+        let extra = |old: &Extra| -> Extra {
+            let place = old.as_ref().and_then(|extra| extra.place.clone());
+            (place.is_some() || !meta.is_nil()).then(|| Rc::new(Extras { meta: meta.clone(), place }))
+        };
+        Some(match self {
+            Value::Symbol(symbol) => Value::Name(Rc::new(Name { symbol: *symbol, extra: extra(&None) })),
+            Value::Name(name) => Value::Name(Rc::new(Name { symbol: name.symbol, extra: extra(&name.extra) })),
+            Value::Vector(vector) => Value::Vector(Rc::new(vector.with_extra(extra(&vector.extra)))),
+            Value::Map(map) => Value::Map(Rc::new(map.with_extra(extra(&map.extra)))),
+            Value::Set(set) => Value::Set(Rc::new(set.with_extra(extra(&set.extra)))),
+            Value::List(list) => Value::List(Rc::new(list.with_extra(extra(&list.extra)))),
+            Value::Fn(closure) => Value::Fn(Rc::new(closure.with_meta(meta))),
+            Value::Record(record) => Value::Record(Rc::new(record.with_meta(meta))),
+            Value::Lazy(lazy) => Value::Lazy(Rc::new(lazy.with_meta(meta))),
+            Value::Object(object) => Value::Object(Rc::new(object.with_meta(meta)?)),
+            _ => return None,
+        })
+    }
+
+    /// Returns what this is, in words: `a keyword`, `a map` ...
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Value::Nil => "nil",
+            Value::Bool(_) => "a boolean",
+            Value::Int(_) | Value::BigInt(_) => "an integer",
+            Value::Float(_) => "a double",
+            Value::Ratio(_) => "a ratio",
+            Value::Decimal(_) => "a decimal",
+            Value::Char(_) => "a character",
+            Value::Keyword(_) => "a keyword",
+            Value::Symbol(_) | Value::Name(_) => "a symbol",
+            Value::Native(_) | Value::Fn(_) => "a function",
+            Value::Text(_) => "a string",
+            Value::Vector(_) => "a vector",
+            Value::Map(_) => "a map",
+            Value::Set(_) => "a set",
+            Value::List(_) => "a list",
+            Value::Seq(_) | Value::Lazy(_) => "a sequence",
+            Value::Var(_) => "a var",
+            Value::Atom(_) => "an atom",
+            Value::Exception(_) => "an exception",
+            Value::Record(_) => "a record",
+            Value::Object(object) => object.kind(),
+        }
+    }
+}
+
+impl From<bool> for Value {
+    fn from(bool: bool) -> Self {
+        Value::Bool(bool)
+    }
+}
+
+impl From<i64> for Value {
+    fn from(int: i64) -> Self {
+        Value::Int(int)
+    }
+}
+
+impl From<usize> for Value {
+    fn from(count: usize) -> Self {
+        Value::Int(i64::try_from(count).unwrap_or(i64::MAX))
+    }
+}
+
+impl From<f64> for Value {
+    fn from(float: f64) -> Self {
+        Value::Float(float)
+    }
+}
+
+impl From<char> for Value {
+    fn from(char: char) -> Self {
+        Value::Char(char)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Value::text(text)
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Self {
+        Value::text(text)
+    }
+}
+
+impl From<Keyword> for Value {
+    fn from(keyword: Keyword) -> Self {
+        Value::Keyword(keyword)
+    }
+}
+
+impl From<Symbol> for Value {
+    fn from(symbol: Symbol) -> Self {
+        Value::Symbol(symbol)
+    }
+}
+
+/// Equality without a VM: an unrealised lazy sequence equals only itself. Keys are realised before they
+/// enter a map, so this is what maps and sets use.
+impl PartialEq for Value {
+    fn eq(&self, other: &Self) -> bool {
+        matches!(equal(&mut Unforced, self, other), Ok(true))
+    }
+}
+
+impl Eq for Value {}
+
+impl std::hash::Hash for Value {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        state.write_u32(matches_hash(hash_value(&mut Unforced, self)));
+    }
+}
+
+fn matches_hash(hash: Result<u32>) -> u32 {
+    hash.unwrap_or(0)
+}

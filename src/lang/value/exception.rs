@@ -1,0 +1,270 @@
+//! Exceptions as values, and the signals that unwind the VM.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::rc::Rc;
+
+use super::{Keyword, Span, Value};
+
+/// What every operation that may fail returns.
+pub type Result<T, E = Signal> = std::result::Result<T, E>;
+
+/// Why evaluation does not go on. Boxed, so that a `Result<Value>` stays small.
+#[derive(Debug, Clone)]
+pub enum Signal {
+    /// A throwable exception: `catch` sees it.
+    Throw(Rc<Exception>),
+    /// The run is stopped from outside: no `catch` sees it.
+    Stop(Rc<Stop>),
+}
+
+/// Why a run was stopped. User code cannot catch any of these.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Stop {
+    /// The budget of instructions is used up.
+    OutOfFuel,
+    /// The deadline has passed.
+    Deadline,
+    /// More memory is asked for than the run may have; the text says for what.
+    OutOfMemory(String),
+    /// The user or an owner cancelled the run: `finally` runs.
+    Cancelled,
+    /// The run leaves memory to be replayed later: no `finally` runs.
+    Evicted,
+    /// Interrupted by the keyboard, or the host gave up; the text says why.
+    Interrupted(String),
+}
+
+impl Stop {
+    /// Tells whether `finally` blocks run while this unwinds.
+    pub fn runs_finally(&self) -> bool {
+        matches!(self, Stop::Cancelled)
+    }
+}
+
+impl fmt::Display for Stop {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Stop::OutOfFuel => out.write_str("the budget of instructions is used up"),
+            Stop::Deadline => out.write_str("the deadline has passed"),
+            Stop::OutOfMemory(what) => write!(out, "out of memory: {what}"),
+            Stop::Cancelled => out.write_str("cancelled"),
+            Stop::Evicted => out.write_str("evicted"),
+            Stop::Interrupted(why) => out.write_str(why),
+        }
+    }
+}
+
+/// A host class name that programs use in `catch` and `instance?`.
+#[derive(Clone, Copy)]
+pub struct Class(pub &'static ClassInfo);
+
+/// A row of the class table.
+#[derive(Debug)]
+pub struct ClassInfo {
+    /// The short name, such as `ArithmeticException`.
+    pub name: &'static str,
+    /// The full name, such as `java.lang.ArithmeticException`.
+    pub full_name: &'static str,
+    pub parent: Option<&'static ClassInfo>,
+}
+
+impl PartialEq for Class {
+    fn eq(&self, other: &Self) -> bool {
+        std::ptr::eq(self.0, other.0)
+    }
+}
+
+impl Eq for Class {}
+
+impl fmt::Debug for Class {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.0.name)
+    }
+}
+
+impl Class {
+    /// Tells whether this is `other` or below it.
+    pub fn is_a(self, other: Class) -> bool {
+        let mut at = Some(self.0);
+        while let Some(info) = at {
+            if std::ptr::eq(info, other.0) {
+                return true;
+            }
+            at = info.parent;
+        }
+        false
+    }
+}
+
+macro_rules! classes {
+    ($($constant:ident $package:literal $name:literal < $parent:expr;)*) => {
+        impl Class {
+            $(#[doc = concat!("`", $package, ".", $name, "`")]
+            pub const $constant: Class = {
+                static INFO: ClassInfo = ClassInfo {
+                    name: $name,
+                    full_name: concat!($package, ".", $name),
+                    parent: $parent,
+                };
+                Class(&INFO)
+            };)*
+
+            /// Every throwable class.
+            pub const THROWABLES: &'static [Class] = &[$(Class::$constant),*];
+        }
+    };
+}
+
+const fn under(class: Class) -> Option<&'static ClassInfo> {
+    Some(class.0)
+}
+
+classes! {
+    THROWABLE "java.lang" "Throwable" < None;
+    EXCEPTION "java.lang" "Exception" < under(Class::THROWABLE);
+    ERROR "java.lang" "Error" < under(Class::THROWABLE);
+    RUNTIME_EXCEPTION "java.lang" "RuntimeException" < under(Class::EXCEPTION);
+    ARITHMETIC "java.lang" "ArithmeticException" < under(Class::RUNTIME_EXCEPTION);
+    CLASS_CAST "java.lang" "ClassCastException" < under(Class::RUNTIME_EXCEPTION);
+    ILLEGAL_ARGUMENT "java.lang" "IllegalArgumentException" < under(Class::RUNTIME_EXCEPTION);
+    ILLEGAL_STATE "java.lang" "IllegalStateException" < under(Class::RUNTIME_EXCEPTION);
+    INDEX_OUT_OF_BOUNDS "java.lang" "IndexOutOfBoundsException" < under(Class::RUNTIME_EXCEPTION);
+    NULL_POINTER "java.lang" "NullPointerException" < under(Class::RUNTIME_EXCEPTION);
+    UNSUPPORTED_OPERATION "java.lang" "UnsupportedOperationException" < under(Class::RUNTIME_EXCEPTION);
+    NUMBER_FORMAT "java.lang" "NumberFormatException" < under(Class::ILLEGAL_ARGUMENT);
+    ARITY "clojure.lang" "ArityException" < under(Class::ILLEGAL_ARGUMENT);
+    EXCEPTION_INFO "clojure.lang" "ExceptionInfo" < under(Class::RUNTIME_EXCEPTION);
+    DATE_TIME "java.time" "DateTimeException" < under(Class::RUNTIME_EXCEPTION);
+    DATE_TIME_PARSE "java.time.format" "DateTimeParseException" < under(Class::DATE_TIME);
+    PATTERN_SYNTAX "java.util.regex" "PatternSyntaxException" < under(Class::ILLEGAL_ARGUMENT);
+    COMPILER_EXCEPTION "clojure.lang" "CompilerException" < under(Class::RUNTIME_EXCEPTION);
+    READER_EXCEPTION "clojure.lang" "ReaderException" < under(Class::RUNTIME_EXCEPTION);
+    IO_EXCEPTION "java.io" "IOException" < under(Class::EXCEPTION);
+    FILE_NOT_FOUND "java.io" "FileNotFoundException" < under(Class::IO_EXCEPTION);
+    TIMEOUT "java.util.concurrent" "TimeoutException" < under(Class::EXCEPTION);
+    INTERRUPTED "java.lang" "InterruptedException" < under(Class::EXCEPTION);
+    ASSERTION_ERROR "java.lang" "AssertionError" < under(Class::ERROR);
+    STACK_OVERFLOW "java.lang" "StackOverflowError" < under(Class::ERROR);
+    OUT_OF_MEMORY "java.lang" "OutOfMemoryError" < under(Class::ERROR);
+}
+
+/// One call on the way to an error.
+#[derive(Debug, Clone)]
+pub struct Frame {
+    /// The function, with its namespace where it has one.
+    pub function: Rc<str>,
+    /// The call that was under way in it.
+    pub span: Span,
+}
+
+/// A sentence that says what to try.
+pub type Hint = String;
+
+/// An exception: kind, words, data, cause, and where it came from. The VM fills place and trace.
+#[derive(Debug)]
+pub struct Exception {
+    pub class: Class,
+    /// A stable code such as `E0301`; empty for what a program threw itself.
+    pub code: &'static str,
+    pub message: Option<Box<str>>,
+    /// The map given to `ex-info`, or nil.
+    pub data: Value,
+    /// Another exception, or nil.
+    pub cause: Value,
+    pub hints: Vec<Hint>,
+    /// Which argument of the failing call was at fault, counted from 0.
+    pub argument: Option<u32>,
+    pub origin: RefCell<Origin>,
+}
+
+/// Where an exception was thrown.
+#[derive(Debug, Default, Clone)]
+pub struct Origin {
+    pub span: Option<Span>,
+    /// Innermost first.
+    pub trace: Vec<Frame>,
+}
+
+impl Exception {
+    /// Returns an exception of our own making; `code` has a page in `docs/errors`.
+    pub fn new(class: Class, code: &'static str, message: impl Into<String>) -> Exception {
+        Exception {
+            class,
+            code,
+            message: Some(message.into().into_boxed_str()),
+            data: Value::Nil,
+            cause: Value::Nil,
+            hints: Vec::new(),
+            argument: None,
+            origin: RefCell::default(),
+        }
+    }
+
+    /// Adds a sentence that says what to try.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Exception {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// Says which argument of the failing call was at fault, counted from 0.
+    #[must_use]
+    pub fn argument(mut self, idx: usize) -> Exception {
+        self.argument = u32::try_from(idx).ok();
+        self
+    }
+
+    /// Says where it was, unless that is known already.
+    #[must_use]
+    pub fn at(self, span: Span) -> Exception {
+        if span.is_some() {
+            self.origin.borrow_mut().span.get_or_insert(span);
+        }
+        self
+    }
+
+    /// Adds an entry to the exception's data.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: impl Into<Value>) -> Exception {
+        let mut data = self.data.as_map().map_or_else(Default::default, |map| map.entries().clone());
+        data.insert(Value::Keyword(Keyword::new(key)), value.into());
+        self.data = Value::Map(Rc::new(super::Map::new(data)));
+        self
+    }
+
+    /// Says what this follows from.
+    #[must_use]
+    pub fn caused_by(mut self, cause: Value) -> Exception {
+        self.cause = cause;
+        self
+    }
+
+    /// Returns the message, or the class name.
+    pub fn text(&self) -> &str {
+        self.message.as_deref().unwrap_or(self.class.0.name)
+    }
+
+    /// Returns where it was thrown, as far as known.
+    pub fn span(&self) -> Span {
+        self.origin.borrow().span.unwrap_or(Span::NONE)
+    }
+}
+
+impl From<Exception> for Signal {
+    fn from(exception: Exception) -> Self {
+        Signal::Throw(Rc::new(exception))
+    }
+}
+
+impl From<Stop> for Signal {
+    fn from(stop: Stop) -> Self {
+        Signal::Stop(Rc::new(stop))
+    }
+}
+
+impl From<Exception> for Value {
+    fn from(exception: Exception) -> Self {
+        Value::Exception(Rc::new(exception))
+    }
+}

@@ -1,0 +1,85 @@
+//! Functions: natives as rows of data, closures over bytecode.
+
+use std::fmt;
+use std::rc::Rc;
+
+use super::{Result, Value};
+use crate::vm::{Args, Proto, Vm};
+
+/// How many arguments a function takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Arity {
+    pub min: u8,
+    /// `None`: any number from `min` on.
+    pub max: Option<u8>,
+}
+
+impl Arity {
+    pub const fn exactly(count: u8) -> Arity {
+        Arity { min: count, max: Some(count) }
+    }
+
+    pub const fn at_least(count: u8) -> Arity {
+        Arity { min: count, max: None }
+    }
+
+    pub const fn between(min: u8, max: u8) -> Arity {
+        Arity { min, max: Some(max) }
+    }
+
+    /// Tells whether `count` arguments fit.
+    pub fn takes(self, count: usize) -> bool {
+        count >= usize::from(self.min) && self.max.is_none_or(|max| count <= usize::from(max))
+    }
+}
+
+impl fmt::Display for Arity {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.max {
+            Some(max) if max == self.min => write!(out, "{max} argument{}", if max == 1 { "" } else { "s" }),
+            Some(max) => write!(out, "{} to {max} arguments", self.min),
+            None => write!(out, "{} or more arguments", self.min),
+        }
+    }
+}
+
+/// An expression and what it gives, both as source text.
+pub type Example = (&'static str, &'static str);
+
+/// A function written in Rust. Help, reference pages, completion and example tests read this row.
+pub struct Native {
+    /// The name without a namespace; the table it is listed in gives that.
+    pub name: &'static str,
+    /// Each arity, as `(name arg ...)`, one a line.
+    pub usage: &'static str,
+    pub doc: &'static str,
+    pub examples: &'static [Example],
+    pub arity: Arity,
+    pub run: fn(&mut Vm, Args<'_>) -> Result<Value>,
+}
+
+impl fmt::Debug for Native {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "#native[{}]", self.name)
+    }
+}
+
+/// A function written in the language, with what it closed over.
+pub struct Closure {
+    pub proto: Rc<Proto>,
+    pub captured: Box<[Value]>,
+    /// A map, or nil.
+    pub meta: Value,
+}
+
+impl Closure {
+    pub(crate) fn with_meta(&self, meta: Value) -> Closure {
+        Closure { proto: self.proto.clone(), captured: self.captured.clone(), meta }
+    }
+}
+
+impl fmt::Debug for Closure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "#fn[{}]", self.proto.name())
+    }
+}

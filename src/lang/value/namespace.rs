@@ -1,0 +1,160 @@
+//! Namespaces and the vars in them.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::fmt;
+use std::rc::Rc;
+
+use super::{FixedState, Keyword, Symbol, Value};
+
+/// A named, replaceable root value. Every global reference goes through one.
+pub struct Var {
+    pub namespace: Symbol,
+    pub name: Symbol,
+    /// `None` while unbound.
+    root: RefCell<Option<Value>>,
+    meta: RefCell<Value>,
+    pub is_dynamic: Cell<bool>,
+    pub is_macro: Cell<bool>,
+    pub is_private: Cell<bool>,
+}
+
+impl Var {
+    pub fn new(namespace: Symbol, name: Symbol) -> Var {
+        Var {
+            namespace,
+            name,
+            root: RefCell::new(None),
+            meta: RefCell::new(Value::Nil),
+            is_dynamic: Cell::new(false),
+            is_macro: Cell::new(false),
+            is_private: Cell::new(false),
+        }
+    }
+
+    /// Returns the root value; `None` while unbound. Thread bindings are the VM's.
+    pub fn root(&self) -> Option<Value> {
+        self.root.borrow().clone()
+    }
+
+    pub fn is_bound(&self) -> bool {
+        self.root.borrow().is_some()
+    }
+
+    pub fn set_root(&self, value: Value) {
+        let old = self.root.replace(Some(value));
+        drop(old);
+    }
+
+    pub fn meta(&self) -> Value {
+        self.meta.borrow().clone()
+    }
+
+    /// Sets the metadata; `:dynamic`, `:macro` and `:private` become the flags.
+    pub fn set_meta(&self, meta: Value) {
+        let flag = |name: &str| meta.get(name).is_some_and(Value::is_truthy);
+        self.is_dynamic.set(flag("dynamic"));
+        self.is_macro.set(flag("macro"));
+        self.is_private.set(flag("private"));
+        self.meta.replace(meta);
+    }
+
+    /// Returns one entry of the metadata.
+    pub fn meta_entry(&self, key: &str) -> Option<Value> {
+        self.meta.borrow().as_map().and_then(|meta| meta.get(&Value::Keyword(Keyword::new(key))).cloned())
+    }
+
+    /// Returns `namespace/name`.
+    pub fn qualified(&self) -> Symbol {
+        Symbol::with_namespace(Some(&self.namespace.to_string()), &self.name.name())
+    }
+}
+
+impl fmt::Debug for Var {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "#'{}/{}", self.namespace, self.name)
+    }
+}
+
+/// A table of names.
+pub struct Namespace {
+    pub name: Symbol,
+    /// What a plain symbol means here: own vars and referred ones.
+    mappings: RefCell<HashMap<Symbol, Rc<Var>, FixedState>>,
+    aliases: RefCell<HashMap<Symbol, Symbol, FixedState>>,
+    meta: RefCell<Value>,
+}
+
+impl Namespace {
+    pub fn new(name: Symbol) -> Namespace {
+        Namespace { name, mappings: RefCell::default(), aliases: RefCell::default(), meta: RefCell::new(Value::Nil) }
+    }
+
+    /// Returns what a plain symbol means here, without `clojure.core`.
+    pub fn lookup(&self, name: Symbol) -> Option<Rc<Var>> {
+        self.mappings.borrow().get(&name).cloned()
+    }
+
+    /// Returns the var of this namespace with that name, making it if need be.
+    pub fn intern(&self, name: Symbol) -> Rc<Var> {
+        let mut mappings = self.mappings.borrow_mut();
+        match mappings.get(&name) {
+            Some(var) if var.namespace == self.name => var.clone(),
+            _ => {
+                let var = Rc::new(Var::new(self.name, name));
+                mappings.insert(name, var.clone());
+                var
+            }
+        }
+    }
+
+    /// Makes a plain symbol mean a var of another namespace.
+    pub fn refer(&self, name: Symbol, var: Rc<Var>) {
+        self.mappings.borrow_mut().insert(name, var);
+    }
+
+    /// Removes a mapping.
+    pub fn unmap(&self, name: Symbol) {
+        self.mappings.borrow_mut().remove(&name);
+    }
+
+    /// Returns all mappings, by name.
+    pub fn mappings(&self) -> Vec<(Symbol, Rc<Var>)> {
+        let mut all: Vec<_> = self.mappings.borrow().iter().map(|(name, var)| (*name, var.clone())).collect();
+        all.sort_by(|left, right| left.0.name().cmp(&right.0.name()));
+        all
+    }
+
+    pub fn add_alias(&self, alias: Symbol, namespace: Symbol) {
+        self.aliases.borrow_mut().insert(alias, namespace);
+    }
+
+    pub fn alias(&self, alias: Symbol) -> Option<Symbol> {
+        self.aliases.borrow().get(&alias).copied()
+    }
+
+    pub fn remove_alias(&self, alias: Symbol) {
+        self.aliases.borrow_mut().remove(&alias);
+    }
+
+    /// Returns all aliases, by name.
+    pub fn aliases(&self) -> Vec<(Symbol, Symbol)> {
+        let mut all: Vec<_> = self.aliases.borrow().iter().map(|(alias, name)| (*alias, *name)).collect();
+        all.sort_by_key(|alias| alias.0.name());
+        all
+    }
+
+    pub fn meta(&self) -> Value {
+        self.meta.borrow().clone()
+    }
+
+    pub fn set_meta(&self, meta: Value) {
+        self.meta.replace(meta);
+    }
+}
+
+impl fmt::Debug for Namespace {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "#namespace[{}]", self.name)
+    }
+}

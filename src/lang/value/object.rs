@@ -1,0 +1,159 @@
+//! The rarer kinds of value, and the mutable cells.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::rc::Rc;
+
+use super::{Class, Keyword, Namespace, PMap, Symbol, Thunk, Value};
+
+/// A mutable cell with watches and a validator. No borrow of it may be alive while user code runs.
+#[derive(Debug)]
+pub struct Atom {
+    pub value: RefCell<Value>,
+    /// A map, or nil.
+    pub meta: RefCell<Value>,
+    /// A function, or nil.
+    pub validator: RefCell<Value>,
+    /// Key to function of key, atom, old and new value.
+    pub watches: RefCell<PMap>,
+}
+
+impl Atom {
+    pub fn new(value: Value) -> Atom {
+        Atom {
+            value: RefCell::new(value),
+            meta: RefCell::new(Value::Nil),
+            validator: RefCell::new(Value::Nil),
+            watches: RefCell::default(),
+        }
+    }
+}
+
+/// A computation that runs at most once.
+pub struct Delay {
+    pub state: RefCell<DelayState>,
+}
+
+/// How far a [`Delay`] is.
+pub enum DelayState {
+    Pending(Thunk),
+    Running,
+    Done(Value),
+    Failed(Rc<super::Exception>),
+}
+
+/// The type of a record.
+#[derive(Debug)]
+pub struct RecordType {
+    /// With its namespace: `my.ns/Point`.
+    pub name: Symbol,
+    pub fields: Box<[Keyword]>,
+}
+
+/// A map of a named type.
+#[derive(Debug)]
+pub struct Record {
+    pub record_type: Rc<RecordType>,
+    /// The declared fields first, then any others.
+    pub fields: PMap,
+    /// A map, or nil.
+    pub meta: Value,
+}
+
+impl Record {
+    pub fn get(&self, key: &Value) -> Option<&Value> {
+        self.fields.get(key)
+    }
+
+    pub(crate) fn with_meta(&self, meta: Value) -> Record {
+        Record { record_type: self.record_type.clone(), fields: self.fields.clone(), meta }
+    }
+}
+
+/// Values that are met seldom. Equal by contents for regexes' absence: see `equality`.
+pub enum Object {
+    /// A compiled pattern and its source.
+    Regex {
+        source: Rc<str>,
+        regex: fancy_regex::Regex,
+    },
+    /// Milliseconds since 1970-01-01T00:00Z.
+    Inst(i64),
+    Uuid(u128),
+    Tagged {
+        tag: Symbol,
+        form: Value,
+    },
+    Volatile(RefCell<Value>),
+    Delay(Delay),
+    Namespace(Rc<Namespace>),
+    Reduced(Value),
+    /// A collection under construction; `None` once it is persistent again.
+    Transient(RefCell<Option<Value>>),
+    Bytes(Box<[u8]>),
+    Class(Class),
+    RecordType(Rc<RecordType>),
+    /// Something that a crate above keeps here; it says what it is.
+    Host {
+        kind: &'static str,
+        id: u64,
+        data: Value,
+    },
+    /// A first-in first-out queue: items to take, items that came later.
+    Queue {
+        items: super::PVec,
+        taken: usize,
+        meta: Value,
+    },
+    /// Anything with metadata added that cannot carry its own.
+    Unbound(Cell<Option<Symbol>>),
+}
+
+impl Object {
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Object::Regex { .. } => "a regex",
+            Object::Inst(_) => "an instant",
+            Object::Uuid(_) => "a uuid",
+            Object::Tagged { .. } => "a tagged literal",
+            Object::Volatile(_) => "a volatile",
+            Object::Delay(_) => "a delay",
+            Object::Namespace(_) => "a namespace",
+            Object::Reduced(_) => "a reduced value",
+            Object::Transient(_) => "a transient",
+            Object::Bytes(_) => "a byte array",
+            Object::Class(_) => "a class",
+            Object::RecordType(_) => "a record type",
+            Object::Host { kind, .. } => kind,
+            Object::Queue { .. } => "a queue",
+            Object::Unbound(_) => "an unbound var",
+        }
+    }
+
+    pub(crate) fn meta(&self) -> Value {
+        match self {
+            Object::Queue { meta, .. } => meta.clone(),
+            Object::Namespace(namespace) => namespace.meta(),
+            _ => Value::Nil,
+        }
+    }
+
+    pub(crate) fn with_meta(&self, meta: Value) -> Option<Object> {
+        match self {
+            Object::Queue { items, taken, .. } => Some(Object::Queue { items: items.clone(), taken: *taken, meta }),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Debug for Object {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "#object[{}]", self.kind())
+    }
+}
+
+impl From<Object> for Value {
+    fn from(object: Object) -> Self {
+        Value::Object(Rc::new(object))
+    }
+}

@@ -1,0 +1,100 @@
+//! Sets: the keys of a map.
+
+use std::rc::Rc;
+
+use super::{Extra, PMap, Value};
+
+/// The items of a set: persistent, with cheap copies, in the order that a map of them would have.
+#[derive(Clone, Debug, Default)]
+pub struct PSet {
+    items: PMap,
+}
+
+impl PSet {
+    pub fn new() -> PSet {
+        PSet::default()
+    }
+
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    /// Returns the item as it is stored.
+    pub fn get(&self, item: &Value) -> Option<&Value> {
+        self.items.entry(item).map(|entry| entry.0)
+    }
+
+    pub fn contains(&self, item: &Value) -> bool {
+        self.items.contains(item)
+    }
+
+    /// Adds an item, in place where nobody else holds these.
+    pub fn insert(&mut self, item: Value) {
+        self.items.insert(item, Value::Nil);
+    }
+
+    /// Removes an item; tells whether it was there.
+    pub fn remove(&mut self, item: &Value) -> bool {
+        self.items.remove(item).is_some()
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Value> {
+        self.items.iter().map(|entry| entry.0)
+    }
+}
+
+impl FromIterator<Value> for PSet {
+    fn from_iter<I: IntoIterator<Item = Value>>(items: I) -> Self {
+        PSet { items: items.into_iter().map(|item| (item, Value::Nil)).collect() }
+    }
+}
+
+/// A set value: items, and what it carries.
+#[derive(Clone, Debug)]
+pub struct Set {
+    items: PSet,
+    pub extra: Extra,
+}
+
+impl Set {
+    pub fn new(items: PSet) -> Set {
+        Set { items, extra: None }
+    }
+
+    pub fn items(&self) -> &PSet {
+        &self.items
+    }
+
+    pub fn items_mut(&mut self) -> &mut PSet {
+        &mut self.items
+    }
+
+    pub fn len(&self) -> usize {
+        self.items.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.items.is_empty()
+    }
+
+    pub fn contains(&self, item: &Value) -> bool {
+        self.items.contains(item)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Value> {
+        self.items.iter()
+    }
+
+    pub(crate) fn with_extra(&self, extra: Extra) -> Set {
+        Set { extra, ..self.clone() }
+    }
+
+    /// Returns this set for a change: itself where nobody else holds it, else a copy.
+    pub fn make_mut(this: &mut Rc<Set>) -> &mut Set {
+        Rc::make_mut(this)
+    }
+}

@@ -1,0 +1,91 @@
+//! Places in source text: byte ranges, and the table that turns them into lines and columns.
+
+use std::rc::Rc;
+
+/// Which text of a [`Sources`] table a span lies in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct SourceId(pub u32);
+
+/// A byte range of one source text.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
+pub struct Span {
+    pub source: SourceId,
+    pub start: u32,
+    pub end: u32,
+}
+
+impl Span {
+    /// The span of what has no place, such as a form that a program made.
+    pub const NONE: Span = Span { source: SourceId(u32::MAX), start: 0, end: 0 };
+
+    /// Tells whether this span lies in a text.
+    pub fn is_some(self) -> bool {
+        self.source.0 != u32::MAX
+    }
+
+    /// Returns this span, or `other` where this one is no place.
+    pub fn or(self, other: Span) -> Span {
+        if self.is_some() { self } else { other }
+    }
+}
+
+/// Where a collection form was read, and where each of its items was: numbers, strings and keywords
+/// hold no place of their own.
+#[derive(Debug, Clone)]
+pub struct Place {
+    pub span: Span,
+    /// A span for each item, keys and values of maps alternating; may be empty.
+    pub items: Box<[Span]>,
+}
+
+/// One text.
+#[derive(Debug)]
+pub struct Source {
+    /// The file name as the user gave it, or `<eval>`.
+    pub name: Rc<str>,
+    pub text: Rc<str>,
+}
+
+/// The texts that were read, by id.
+#[derive(Debug, Default)]
+pub struct Sources {
+    sources: Vec<Rc<Source>>,
+}
+
+/// A line and column, both counted from 1, columns in characters.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct LineColumn {
+    pub line: u32,
+    pub column: u32,
+}
+
+impl Sources {
+    /// Adds a text and returns its id.
+    pub fn add(&mut self, name: &str, text: &str) -> SourceId {
+        let id = u32::try_from(self.sources.len()).expect("fewer than 2^32 sources");
+        self.sources.push(Rc::new(Source { name: name.into(), text: text.into() }));
+        SourceId(id)
+    }
+
+    /// Returns the text of an id.
+    pub fn get(&self, id: SourceId) -> Option<&Rc<Source>> {
+        self.sources.get(id.0 as usize)
+    }
+}
+
+impl Source {
+    /// Returns line and column of a byte offset.
+    pub fn line_column(&self, offset: u32) -> LineColumn {
+        let end = (offset as usize).min(self.text.len());
+        let before = &self.text.as_bytes()[..end];
+        let line = before.iter().filter(|byte| **byte == b'\n').count();
+        let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
+        let column = before[start..].iter().filter(|byte| (**byte & 0xc0) != 0x80).count();
+        LineColumn { line: line as u32 + 1, column: column as u32 + 1 }
+    }
+
+    /// Returns the text of a line, counted from 1, without its line end.
+    pub fn line(&self, line: u32) -> &str {
+        self.text.lines().nth(line.saturating_sub(1) as usize).unwrap_or("")
+    }
+}

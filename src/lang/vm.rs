@@ -1,0 +1,17 @@
+//! The register machine: runs bytecode, calls functions, walks sequences.
+//!
+//! It knows nothing of reading or compiling, and reaches the world only through [`Host`].
+//! Frames and registers are on the heap; registers never move, so a native may keep its arguments across
+//! a callback.
+
+mod args;
+mod code;
+mod host;
+mod machine;
+mod world;
+
+pub use args::Args;
+pub use code::Proto;
+pub use host::{Host, NoHost, Stream};
+pub use machine::{Iter, Vm};
+pub use world::{Loader, World};

@@ -1,0 +1,117 @@
+//! The arguments of a native call.
+
+use std::rc::Rc;
+
+use crate::value::{
+    BigInt, Class, Exception, Keyword, Map, PrintOptions, Result, Symbol, Text, Unforced, Value, Vector, print_value,
+};
+
+/// The arguments of a call, in the callee's own registers: `take` moves one out, so that a collection
+/// whose last use this is can be changed in place.
+pub struct Args<'a>(&'a mut [Value]);
+
+impl<'a> Args<'a> {
+    pub fn new(slots: &'a mut [Value]) -> Args<'a> {
+        Args(slots)
+    }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Returns the argument at `idx`; nil past the last.
+    #[inline]
+    pub fn get(&self, idx: usize) -> &Value {
+        self.0.get(idx).unwrap_or(&Value::Nil)
+    }
+
+    /// Moves the argument at `idx` out; nil past the last.
+    #[inline]
+    pub fn take(&mut self, idx: usize) -> Value {
+        self.0.get_mut(idx).map_or(Value::Nil, |slot| std::mem::replace(slot, Value::Nil))
+    }
+
+    /// Returns the arguments from `idx` on.
+    pub fn from(&self, idx: usize) -> &[Value] {
+        self.0.get(idx..).unwrap_or(&[])
+    }
+
+    pub fn as_slice(&self) -> &[Value] {
+        self.0
+    }
+
+    pub fn as_mut_slice(&mut self) -> &mut [Value] {
+        self.0
+    }
+
+    /// Returns an integer argument.
+    pub fn int(&self, idx: usize) -> Result<i64> {
+        match self.get(idx) {
+            Value::Int(int) => Ok(*int),
+            _ => Err(self.expected(idx, "an integer")),
+        }
+    }
+
+    /// Returns an argument that counts something: an integer of 0 or more.
+    pub fn index(&self, idx: usize) -> Result<usize> {
+        usize::try_from(self.int(idx)?).map_err(|_| self.expected(idx, "an integer of 0 or more"))
+    }
+
+    /// Returns a string argument.
+    pub fn text(&self, idx: usize) -> Result<&Rc<Text>> {
+        match self.get(idx) {
+            Value::Text(text) => Ok(text),
+            _ => Err(self.expected(idx, "a string")),
+        }
+    }
+
+    pub fn map(&self, idx: usize) -> Result<&Rc<Map>> {
+        match self.get(idx) {
+            Value::Map(map) => Ok(map),
+            _ => Err(self.expected(idx, "a map")),
+        }
+    }
+
+    pub fn vector(&self, idx: usize) -> Result<&Rc<Vector>> {
+        match self.get(idx) {
+            Value::Vector(vector) => Ok(vector),
+            _ => Err(self.expected(idx, "a vector")),
+        }
+    }
+
+    pub fn symbol(&self, idx: usize) -> Result<Symbol> {
+        self.get(idx).as_symbol().ok_or_else(|| self.expected(idx, "a symbol"))
+    }
+
+    pub fn keyword(&self, idx: usize) -> Result<Keyword> {
+        self.get(idx).as_keyword().ok_or_else(|| self.expected(idx, "a keyword"))
+    }
+
+    /// Returns a big integer argument, from any integer.
+    pub fn big_int(&self, idx: usize) -> Result<BigInt> {
+        match self.get(idx) {
+            Value::Int(int) => Ok(BigInt::from(*int)),
+            Value::BigInt(int) => Ok((**int).clone()),
+            _ => Err(self.expected(idx, "an integer")),
+        }
+    }
+
+    /// Says that the argument at `idx` should have been something else.
+    pub fn expected(&self, idx: usize, expected: &str) -> crate::value::Signal {
+        wrong_type(self.get(idx), expected, idx).into()
+    }
+}
+
+/// The exception for a value of the wrong kind: `argument` counts from 0.
+pub fn wrong_type(value: &Value, expected: &str, argument: usize) -> Exception {
+    let class = if value.is_nil() { Class::NULL_POINTER } else { Class::CLASS_CAST };
+    let mut shown = String::new();
+    let _ = print_value(&mut shown, &mut Unforced, value, PrintOptions::BRIEF);
+    let got = if value.is_nil() { "nil".to_owned() } else { format!("{shown} ({})", value.kind()) };
+    Exception::new(class, "E0301", format!("expected {expected}, got {got} as argument {}", argument + 1))
+        .argument(argument)
+}

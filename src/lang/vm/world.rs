@@ -1,0 +1,101 @@
+//! What the functions of one session share: namespaces, texts, the way to compile more.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use super::Vm;
+use crate::value::{FixedState, Namespace, Result, Sources, Symbol, Value, Var};
+
+/// What the layers above the VM lend it, so that it can evaluate forms and find library code.
+pub trait Loader {
+    /// Compiles and runs a form in the current namespace.
+    fn eval(&self, vm: &mut Vm, form: &Value) -> Result<Value>;
+
+    /// Defines what the library has under this name; tells whether there is such a thing.
+    fn load_definition(&self, vm: &mut Vm, namespace: Symbol, name: Symbol) -> Result<bool>;
+
+    /// Expands a macro call once; returns the form itself where it is none.
+    fn macroexpand_1(&self, vm: &mut Vm, form: &Value) -> Result<Value>;
+
+    /// Reads the first form of a text; `None` where there is none.
+    fn read(&self, vm: &mut Vm, name: &str, text: &str) -> Result<Option<Value>>;
+
+    /// Reads and runs every form of a text; returns the value of the last.
+    fn load_text(&self, vm: &mut Vm, name: &str, text: &str) -> Result<Value>;
+}
+
+/// The globals of a session. Several VMs of one thread may share it.
+pub struct World {
+    pub namespaces: RefCell<HashMap<Symbol, Rc<Namespace>, FixedState>>,
+    pub current: RefCell<Rc<Namespace>>,
+    pub core: Rc<Namespace>,
+    pub sources: RefCell<Sources>,
+    pub loader: RefCell<Option<Rc<dyn Loader>>>,
+    pub gensym: Cell<u64>,
+}
+
+impl World {
+    /// Returns a world with an empty `clojure.core` and `user`.
+    pub fn new() -> World {
+        let core = Rc::new(Namespace::new(Symbol::new("clojure.core")));
+        let user = Rc::new(Namespace::new(Symbol::new("user")));
+        let namespaces = [core.clone(), user.clone()].map(|namespace| (namespace.name, namespace));
+        World {
+            namespaces: RefCell::new(namespaces.into_iter().collect()),
+            current: RefCell::new(user),
+            core,
+            sources: RefCell::default(),
+            loader: RefCell::default(),
+            gensym: Cell::new(0),
+        }
+    }
+
+    /// Returns a namespace that exists.
+    pub fn find_namespace(&self, name: Symbol) -> Option<Rc<Namespace>> {
+        self.namespaces.borrow().get(&name).cloned()
+    }
+
+    /// Returns a namespace, making it if need be.
+    pub fn namespace(&self, name: Symbol) -> Rc<Namespace> {
+        self.namespaces.borrow_mut().entry(name).or_insert_with(|| Rc::new(Namespace::new(name))).clone()
+    }
+
+    /// Returns the var that a symbol means in the current namespace, if it is defined already.
+    pub fn resolve(&self, symbol: Symbol) -> Option<Rc<Var>> {
+        let current = self.current.borrow().clone();
+        self.resolve_in(&current, symbol)
+    }
+
+    /// Returns the var that a symbol means in a namespace, if it is defined already.
+    pub fn resolve_in(&self, namespace: &Namespace, symbol: Symbol) -> Option<Rc<Var>> {
+        match symbol.namespace() {
+            None => namespace.lookup(symbol).or_else(|| self.core.lookup(symbol)),
+            Some(prefix) => {
+                let prefix = Symbol::new(&prefix);
+                let target = namespace.alias(prefix).unwrap_or(prefix);
+                self.find_namespace(target)?.lookup(Symbol::new(&symbol.name()))
+            }
+        }
+    }
+
+    /// Returns a number that was not returned before.
+    pub fn next_id(&self) -> u64 {
+        self.gensym.set(self.gensym.get() + 1);
+        self.gensym.get()
+    }
+
+    /// Returns the loader.
+    ///
+    /// # Panics
+    /// When the session did not set one, which is a bug of the session.
+    pub fn loader(&self) -> Rc<dyn Loader> {
+        self.loader.borrow().clone().expect("a session sets the loader of its world")
+    }
+}
+
+impl Default for World {
+    fn default() -> Self {
+        World::new()
+    }
+}

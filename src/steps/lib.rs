@@ -1,0 +1,1 @@
+//! One file for each step type, one for each model provider.
