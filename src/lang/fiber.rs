@@ -31,7 +31,11 @@ pub struct Fiber {
 impl Fiber {
     /// Prepares `body` for running in `session`. `host` answers all that needs no suspension; its own
     /// `suspend` is never called, and its `refill` says how much each quantum is.
-    pub fn new(session: &Session, host: Box<dyn Host>, body: impl FnOnce(&mut Vm) -> Result<Value> + 'static) -> Fiber {
+    pub fn new(
+        session: &Session,
+        host: Box<dyn Host>,
+        body: impl FnOnce(&mut Vm) -> Result<Value> + 'static,
+    ) -> Fiber {
         let _ = (session, host, body);
         Fiber { _private: () }
     }

@@ -14,7 +14,9 @@ impl Session {
     /// Returns a session in which `clojure.core` and the other libraries can be used; the current
     /// namespace is `user`.
     pub fn new() -> Session {
-        Session { world: Rc::new(World::new()) }
+        Session {
+            world: Rc::new(World::new()),
+        }
     }
 
     pub fn world(&self) -> &Rc<World> {
@@ -25,7 +27,9 @@ impl Session {
     pub fn register(&self, namespace: &str, natives: &[&'static Native]) -> Rc<Namespace> {
         let namespace = self.world.namespace(Symbol::new(namespace));
         for native in natives {
-            namespace.intern(Symbol::new(native.name)).set_root(Value::Native(native));
+            namespace
+                .intern(Symbol::new(native.name))
+                .set_root(Value::Native(native));
         }
         namespace
     }

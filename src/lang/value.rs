@@ -240,7 +240,10 @@ impl Value {
             Value::Record(record) => record.meta.clone(),
             Value::Lazy(lazy) => lazy.meta.clone(),
             Value::Object(object) => object.meta(),
-            _ => self.extra().and_then(Option::as_ref).map_or(Value::Nil, |extra| extra.meta.clone()),
+            _ => self
+                .extra()
+                .and_then(Option::as_ref)
+                .map_or(Value::Nil, |extra| extra.meta.clone()),
         }
     }
 
@@ -248,12 +251,25 @@ impl Value {
     pub fn with_meta(&self, meta: Value) -> Option<Value> {
         let extra = |old: &Extra| -> Extra {
             let place = old.as_ref().and_then(|extra| extra.place.clone());
-            (place.is_some() || !meta.is_nil()).then(|| Rc::new(Extras { meta: meta.clone(), place }))
+            (place.is_some() || !meta.is_nil()).then(|| {
+                Rc::new(Extras {
+                    meta: meta.clone(),
+                    place,
+                })
+            })
         };
         Some(match self {
-            Value::Symbol(symbol) => Value::Name(Rc::new(Name { symbol: *symbol, extra: extra(&None) })),
-            Value::Name(name) => Value::Name(Rc::new(Name { symbol: name.symbol, extra: extra(&name.extra) })),
-            Value::Vector(vector) => Value::Vector(Rc::new(vector.with_extra(extra(&vector.extra)))),
+            Value::Symbol(symbol) => Value::Name(Rc::new(Name {
+                symbol: *symbol,
+                extra: extra(&None),
+            })),
+            Value::Name(name) => Value::Name(Rc::new(Name {
+                symbol: name.symbol,
+                extra: extra(&name.extra),
+            })),
+            Value::Vector(vector) => {
+                Value::Vector(Rc::new(vector.with_extra(extra(&vector.extra))))
+            }
             Value::Map(map) => Value::Map(Rc::new(map.with_extra(extra(&map.extra)))),
             Value::Set(set) => Value::Set(Rc::new(set.with_extra(extra(&set.extra)))),
             Value::List(list) => Value::List(Rc::new(list.with_extra(extra(&list.extra)))),

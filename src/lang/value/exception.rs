@@ -227,7 +227,10 @@ impl Exception {
     /// Adds an entry to the exception's data.
     #[must_use]
     pub fn with(mut self, key: &str, value: impl Into<Value>) -> Exception {
-        let mut data = self.data.as_map().map_or_else(Default::default, |map| map.entries().clone());
+        let mut data = self
+            .data
+            .as_map()
+            .map_or_else(Default::default, |map| map.entries().clone());
         data.insert(Value::Keyword(Keyword::new(key)), value.into());
         self.data = Value::Map(Rc::new(super::Map::new(data)));
         self

@@ -16,15 +16,24 @@ pub struct Arity {
 
 impl Arity {
     pub const fn exactly(count: u8) -> Arity {
-        Arity { min: count, max: Some(count) }
+        Arity {
+            min: count,
+            max: Some(count),
+        }
     }
 
     pub const fn at_least(count: u8) -> Arity {
-        Arity { min: count, max: None }
+        Arity {
+            min: count,
+            max: None,
+        }
     }
 
     pub const fn between(min: u8, max: u8) -> Arity {
-        Arity { min, max: Some(max) }
+        Arity {
+            min,
+            max: Some(max),
+        }
     }
 
     /// Tells whether `count` arguments fit.
@@ -36,7 +45,9 @@ impl Arity {
 impl fmt::Display for Arity {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.max {
-            Some(max) if max == self.min => write!(out, "{max} argument{}", if max == 1 { "" } else { "s" }),
+            Some(max) if max == self.min => {
+                write!(out, "{max} argument{}", if max == 1 { "" } else { "s" })
+            }
             Some(max) => write!(out, "{} to {max} arguments", self.min),
             None => write!(out, "{} or more arguments", self.min),
         }
@@ -74,7 +85,11 @@ pub struct Closure {
 
 impl Closure {
     pub(crate) fn with_meta(&self, meta: Value) -> Closure {
-        Closure { proto: self.proto.clone(), captured: self.captured.clone(), meta }
+        Closure {
+            proto: self.proto.clone(),
+            captured: self.captured.clone(),
+            meta,
+        }
     }
 }
 

@@ -48,7 +48,11 @@ fn intern(text: &str) -> u32 {
         let (namespace, name) = split(text);
         let hash = symbol_hash(namespace.map(hash_text), hash_text(name));
         let id = u32::try_from(interner.names.len()).expect("fewer than 2^32 names");
-        interner.names.push(Rc::new(Named { namespace: namespace.map(Rc::from), name: Rc::from(name), hash }));
+        interner.names.push(Rc::new(Named {
+            namespace: namespace.map(Rc::from),
+            name: Rc::from(name),
+            hash,
+        }));
         interner.ids.insert(Rc::from(text), id);
         id
     })
@@ -107,7 +111,9 @@ macro_rules! interned {
                 match &named.namespace {
                     None => &*named.name == text,
                     Some(namespace) => {
-                        text.strip_prefix(&**namespace).and_then(|rest| rest.strip_prefix('/')) == Some(&*named.name)
+                        text.strip_prefix(&**namespace)
+                            .and_then(|rest| rest.strip_prefix('/'))
+                            == Some(&*named.name)
                     }
                 }
             }
@@ -121,7 +127,10 @@ macro_rules! interned {
 }
 
 interned!(Keyword, "`:name` or `:namespace/name`; compared by id.");
-interned!(Symbol, "`name` or `namespace/name`; compared by id. Metadata and places are on [`super::Name`].");
+interned!(
+    Symbol,
+    "`name` or `namespace/name`; compared by id. Metadata and places are on [`super::Name`]."
+);
 
 impl fmt::Display for Symbol {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -22,7 +22,9 @@ enum Entries {
 
 impl Default for PMap {
     fn default() -> Self {
-        PMap { entries: Entries::Array(Vec::new()) }
+        PMap {
+            entries: Entries::Array(Vec::new()),
+        }
     }
 }
 
@@ -44,7 +46,10 @@ impl PMap {
 
     pub fn get(&self, key: &Value) -> Option<&Value> {
         match &self.entries {
-            Entries::Array(entries) => entries.iter().find(|entry| entry.0 == *key).map(|entry| &entry.1),
+            Entries::Array(entries) => entries
+                .iter()
+                .find(|entry| entry.0 == *key)
+                .map(|entry| &entry.1),
             Entries::Hash(entries) => entries.get(key),
         }
     }
@@ -52,7 +57,10 @@ impl PMap {
     /// Returns the key as it is stored, and its value.
     pub fn entry(&self, key: &Value) -> Option<(&Value, &Value)> {
         match &self.entries {
-            Entries::Array(entries) => entries.iter().find(|entry| entry.0 == *key).map(|entry| (&entry.0, &entry.1)),
+            Entries::Array(entries) => entries
+                .iter()
+                .find(|entry| entry.0 == *key)
+                .map(|entry| (&entry.0, &entry.1)),
             Entries::Hash(entries) => entries.get_key_value(key),
         }
     }
@@ -134,7 +142,10 @@ pub struct Map {
 
 impl Map {
     pub fn new(entries: PMap) -> Map {
-        Map { entries, extra: None }
+        Map {
+            entries,
+            extra: None,
+        }
     }
 
     pub fn entries(&self) -> &PMap {
@@ -162,7 +173,10 @@ impl Map {
     }
 
     pub(crate) fn with_extra(&self, extra: Extra) -> Map {
-        Map { extra, ..self.clone() }
+        Map {
+            extra,
+            ..self.clone()
+        }
     }
 
     /// Returns this map for a change: itself where nobody else holds it, else a copy.

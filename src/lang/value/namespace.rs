@@ -61,7 +61,10 @@ impl Var {
 
     /// Returns one entry of the metadata.
     pub fn meta_entry(&self, key: &str) -> Option<Value> {
-        self.meta.borrow().as_map().and_then(|meta| meta.get(&Value::Keyword(Keyword::new(key))).cloned())
+        self.meta
+            .borrow()
+            .as_map()
+            .and_then(|meta| meta.get(&Value::Keyword(Keyword::new(key))).cloned())
     }
 
     /// Returns `namespace/name`.
@@ -87,7 +90,12 @@ pub struct Namespace {
 
 impl Namespace {
     pub fn new(name: Symbol) -> Namespace {
-        Namespace { name, mappings: RefCell::default(), aliases: RefCell::default(), meta: RefCell::new(Value::Nil) }
+        Namespace {
+            name,
+            mappings: RefCell::default(),
+            aliases: RefCell::default(),
+            meta: RefCell::new(Value::Nil),
+        }
     }
 
     /// Returns what a plain symbol means here, without `clojure.core`.
@@ -120,7 +128,12 @@ impl Namespace {
 
     /// Returns all mappings, by name.
     pub fn mappings(&self) -> Vec<(Symbol, Rc<Var>)> {
-        let mut all: Vec<_> = self.mappings.borrow().iter().map(|(name, var)| (*name, var.clone())).collect();
+        let mut all: Vec<_> = self
+            .mappings
+            .borrow()
+            .iter()
+            .map(|(name, var)| (*name, var.clone()))
+            .collect();
         all.sort_by(|left, right| left.0.name().cmp(&right.0.name()));
         all
     }
@@ -139,7 +152,12 @@ impl Namespace {
 
     /// Returns all aliases, by name.
     pub fn aliases(&self) -> Vec<(Symbol, Symbol)> {
-        let mut all: Vec<_> = self.aliases.borrow().iter().map(|(alias, name)| (*alias, *name)).collect();
+        let mut all: Vec<_> = self
+            .aliases
+            .borrow()
+            .iter()
+            .map(|(alias, name)| (*alias, *name))
+            .collect();
         all.sort_by_key(|alias| alias.0.name());
         all
     }

@@ -66,7 +66,11 @@ impl Record {
     }
 
     pub(crate) fn with_meta(&self, meta: Value) -> Record {
-        Record { record_type: self.record_type.clone(), fields: self.fields.clone(), meta }
+        Record {
+            record_type: self.record_type.clone(),
+            fields: self.fields.clone(),
+            meta,
+        }
     }
 }
 
@@ -140,7 +144,11 @@ impl Object {
 
     pub(crate) fn with_meta(&self, meta: Value) -> Option<Object> {
         match self {
-            Object::Queue { items, taken, .. } => Some(Object::Queue { items: items.clone(), taken: *taken, meta }),
+            Object::Queue { items, taken, .. } => Some(Object::Queue {
+                items: items.clone(),
+                taken: *taken,
+                meta,
+            }),
             _ => None,
         }
     }

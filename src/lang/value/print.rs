@@ -19,19 +19,36 @@ pub struct PrintOptions {
 
 impl PrintOptions {
     /// `pr-str` without limits.
-    pub const READABLE: PrintOptions =
-        PrintOptions { readable: true, length: None, level: None, meta: false, namespace_maps: false };
+    pub const READABLE: PrintOptions = PrintOptions {
+        readable: true,
+        length: None,
+        level: None,
+        meta: false,
+        namespace_maps: false,
+    };
     /// `print-str` without limits.
-    pub const PLAIN: PrintOptions = PrintOptions { readable: false, ..PrintOptions::READABLE };
+    pub const PLAIN: PrintOptions = PrintOptions {
+        readable: false,
+        ..PrintOptions::READABLE
+    };
     /// For error messages: never the whole of something large or infinite.
-    pub const BRIEF: PrintOptions = PrintOptions { length: Some(8), level: Some(4), ..PrintOptions::READABLE };
+    pub const BRIEF: PrintOptions = PrintOptions {
+        length: Some(8),
+        level: Some(4),
+        ..PrintOptions::READABLE
+    };
 }
 
 /// Prints a value to the end of `out`.
 ///
 /// # Errors
 /// Whatever computing a lazy part throws.
-pub fn print_value(out: &mut String, force: &mut dyn Force, value: &Value, options: PrintOptions) -> Result<()> {
+pub fn print_value(
+    out: &mut String,
+    force: &mut dyn Force,
+    value: &Value,
+    options: PrintOptions,
+) -> Result<()> {
     let _ = (force, options);
     out.push_str(&format!("{value:?}"));
     Ok(())

@@ -22,7 +22,12 @@ pub struct List {
 impl List {
     /// Returns `()`.
     pub fn empty() -> Value {
-        Value::List(Rc::new(List { first: Value::Nil, rest: Value::Nil, count: Some(0), extra: None }))
+        Value::List(Rc::new(List {
+            first: Value::Nil,
+            rest: Value::Nil,
+            count: Some(0),
+            extra: None,
+        }))
     }
 
     /// Returns a list of `items`.
@@ -31,7 +36,12 @@ impl List {
         let mut count = 0;
         for item in items.into_iter().rev() {
             count += 1;
-            list = Value::List(Rc::new(List { first: item, rest: list, count: Some(count), extra: None }));
+            list = Value::List(Rc::new(List {
+                first: item,
+                rest: list,
+                count: Some(count),
+                extra: None,
+            }));
         }
         if count == 0 { List::empty() } else { list }
     }
@@ -47,7 +57,12 @@ impl List {
             Value::List(list) if list.count == Some(0) => Value::Nil,
             rest => rest,
         };
-        Value::List(Rc::new(List { first, rest, count, extra: None }))
+        Value::List(Rc::new(List {
+            first,
+            rest,
+            count,
+            extra: None,
+        }))
     }
 
     /// Tells whether this is `()`.
@@ -57,11 +72,18 @@ impl List {
 
     /// Returns the items of a list whose every cell is a list, as forms are; stops at another tail.
     pub fn iter(&self) -> ListIter<'_> {
-        ListIter { at: (!self.is_empty()).then_some(self) }
+        ListIter {
+            at: (!self.is_empty()).then_some(self),
+        }
     }
 
     pub(crate) fn with_extra(&self, extra: Extra) -> List {
-        List { first: self.first.clone(), rest: self.rest.clone(), count: self.count, extra }
+        List {
+            first: self.first.clone(),
+            rest: self.rest.clone(),
+            count: self.count,
+            extra,
+        }
     }
 }
 
@@ -146,7 +168,10 @@ pub enum Thunk {
 impl Lazy {
     /// Returns a sequence that `thunk` will compute.
     pub fn new(thunk: Thunk) -> Value {
-        Value::Lazy(Rc::new(Lazy { state: RefCell::new(LazyState::Pending(thunk)), meta: Value::Nil }))
+        Value::Lazy(Rc::new(Lazy {
+            state: RefCell::new(LazyState::Pending(thunk)),
+            meta: Value::Nil,
+        }))
     }
 
     /// Returns a sequence that `step` will compute.
@@ -171,7 +196,10 @@ impl Lazy {
                 LazyState::Pending(Thunk::Native(Box::new(move |_| Ok(Value::Lazy(inner)))))
             }
         };
-        Lazy { state: RefCell::new(state), meta }
+        Lazy {
+            state: RefCell::new(state),
+            meta,
+        }
     }
 }
 
@@ -199,7 +227,11 @@ pub enum SeqView {
     /// The items of a vector from `start` on.
     Slice { items: PVec, start: usize },
     /// Some items, then a further sequence (nil, or any sequence, lazy too).
-    Chunk { items: Rc<[Value]>, start: usize, rest: Value },
+    Chunk {
+        items: Rc<[Value]>,
+        start: usize,
+        rest: Value,
+    },
     /// `start`, `start + step` ... before `end`; integers only.
     Range { start: i64, end: i64, step: i64 },
     /// The characters of a string from byte `start` on.
@@ -214,7 +246,11 @@ impl SeqView {
         if items.is_empty() {
             return rest;
         }
-        Value::Seq(Rc::new(SeqView::Chunk { items: items.into(), start: 0, rest }))
+        Value::Seq(Rc::new(SeqView::Chunk {
+            items: items.into(),
+            start: 0,
+            rest,
+        }))
     }
 
     fn take_rest(&mut self) -> Value {
@@ -230,7 +266,10 @@ impl SeqView {
             SeqView::Slice { items, start } => items.get(*start).cloned().unwrap_or(Value::Nil),
             SeqView::Chunk { items, start, .. } => items[*start].clone(),
             SeqView::Range { start, .. } => Value::Int(*start),
-            SeqView::Chars { text, start } => text[*start..].chars().next().map_or(Value::Nil, Value::Char),
+            SeqView::Chars { text, start } => text[*start..]
+                .chars()
+                .next()
+                .map_or(Value::Nil, Value::Char),
             SeqView::Repeat { value, .. } => value.clone(),
         }
     }
@@ -238,16 +277,23 @@ impl SeqView {
     /// Returns what follows the first item: nil, or a sequence that may be lazy.
     pub fn rest(&self) -> Value {
         let view = match self {
-            SeqView::Slice { items, start } if start + 1 < items.len() => {
-                SeqView::Slice { items: items.clone(), start: start + 1 }
-            }
-            SeqView::Chunk { items, start, rest } if start + 1 < items.len() => {
-                SeqView::Chunk { items: items.clone(), start: start + 1, rest: rest.clone() }
-            }
+            SeqView::Slice { items, start } if start + 1 < items.len() => SeqView::Slice {
+                items: items.clone(),
+                start: start + 1,
+            },
+            SeqView::Chunk { items, start, rest } if start + 1 < items.len() => SeqView::Chunk {
+                items: items.clone(),
+                start: start + 1,
+                rest: rest.clone(),
+            },
             SeqView::Chunk { rest, .. } => return rest.clone(),
             SeqView::Range { start, end, step } => match start.checked_add(*step) {
                 Some(next) if (*step > 0 && next < *end) || (*step < 0 && next > *end) => {
-                    SeqView::Range { start: next, end: *end, step: *step }
+                    SeqView::Range {
+                        start: next,
+                        end: *end,
+                        step: *step,
+                    }
                 }
                 _ => return Value::Nil,
             },
@@ -256,12 +302,22 @@ impl SeqView {
                 if next >= text.len() {
                     return Value::Nil;
                 }
-                SeqView::Chars { text: text.clone(), start: next }
+                SeqView::Chars {
+                    text: text.clone(),
+                    start: next,
+                }
             }
-            SeqView::Repeat { value, count: None } => SeqView::Repeat { value: value.clone(), count: None },
-            SeqView::Repeat { value, count: Some(count) } if *count > 1 => {
-                SeqView::Repeat { value: value.clone(), count: Some(count - 1) }
-            }
+            SeqView::Repeat { value, count: None } => SeqView::Repeat {
+                value: value.clone(),
+                count: None,
+            },
+            SeqView::Repeat {
+                value,
+                count: Some(count),
+            } if *count > 1 => SeqView::Repeat {
+                value: value.clone(),
+                count: Some(count - 1),
+            },
             SeqView::Slice { .. } | SeqView::Repeat { .. } => return Value::Nil,
         };
         Value::Seq(Rc::new(view))
@@ -278,7 +334,11 @@ impl SeqView {
             }
             SeqView::Chars { text, start } => Some(text[*start..].chars().count()),
             SeqView::Repeat { count, .. } => count.and_then(|count| usize::try_from(count).ok()),
-            SeqView::Chunk { items, start, rest: Value::Nil } => Some(items.len() - start),
+            SeqView::Chunk {
+                items,
+                start,
+                rest: Value::Nil,
+            } => Some(items.len() - start),
             SeqView::Chunk { .. } => None,
         }
     }

@@ -49,7 +49,9 @@ impl PSet {
 
 impl FromIterator<Value> for PSet {
     fn from_iter<I: IntoIterator<Item = Value>>(items: I) -> Self {
-        PSet { items: items.into_iter().map(|item| (item, Value::Nil)).collect() }
+        PSet {
+            items: items.into_iter().map(|item| (item, Value::Nil)).collect(),
+        }
     }
 }
 
@@ -90,7 +92,10 @@ impl Set {
     }
 
     pub(crate) fn with_extra(&self, extra: Extra) -> Set {
-        Set { extra, ..self.clone() }
+        Set {
+            extra,
+            ..self.clone()
+        }
     }
 
     /// Returns this set for a change: itself where nobody else holds it, else a copy.

@@ -16,7 +16,11 @@ pub struct Span {
 
 impl Span {
     /// The span of what has no place, such as a form that a program made.
-    pub const NONE: Span = Span { source: SourceId(u32::MAX), start: 0, end: 0 };
+    pub const NONE: Span = Span {
+        source: SourceId(u32::MAX),
+        start: 0,
+        end: 0,
+    };
 
     /// Tells whether this span lies in a text.
     pub fn is_some(self) -> bool {
@@ -63,7 +67,10 @@ impl Sources {
     /// Adds a text and returns its id.
     pub fn add(&mut self, name: &str, text: &str) -> SourceId {
         let id = u32::try_from(self.sources.len()).expect("fewer than 2^32 sources");
-        self.sources.push(Rc::new(Source { name: name.into(), text: text.into() }));
+        self.sources.push(Rc::new(Source {
+            name: name.into(),
+            text: text.into(),
+        }));
         SourceId(id)
     }
 
@@ -79,13 +86,25 @@ impl Source {
         let end = (offset as usize).min(self.text.len());
         let before = &self.text.as_bytes()[..end];
         let line = before.iter().filter(|byte| **byte == b'\n').count();
-        let start = before.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
-        let column = before[start..].iter().filter(|byte| (**byte & 0xc0) != 0x80).count();
-        LineColumn { line: line as u32 + 1, column: column as u32 + 1 }
+        let start = before
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |at| at + 1);
+        let column = before[start..]
+            .iter()
+            .filter(|byte| (**byte & 0xc0) != 0x80)
+            .count();
+        LineColumn {
+            line: line as u32 + 1,
+            column: column as u32 + 1,
+        }
     }
 
     /// Returns the text of a line, counted from 1, without its line end.
     pub fn line(&self, line: u32) -> &str {
-        self.text.lines().nth(line.saturating_sub(1) as usize).unwrap_or("")
+        self.text
+            .lines()
+            .nth(line.saturating_sub(1) as usize)
+            .unwrap_or("")
     }
 }

@@ -15,7 +15,11 @@ impl Text {
     pub fn new(text: impl Into<Box<str>>) -> Self {
         let text = text.into();
         let ascii = text.is_ascii();
-        Self { text, ascii, hash: Cell::new(None) }
+        Self {
+            text,
+            ascii,
+            hash: Cell::new(None),
+        }
     }
 
     pub fn as_str(&self) -> &str {
@@ -24,7 +28,11 @@ impl Text {
 
     /// Returns the number of code points.
     pub fn count(&self) -> usize {
-        if self.ascii { self.text.len() } else { self.text.chars().count() }
+        if self.ascii {
+            self.text.len()
+        } else {
+            self.text.chars().count()
+        }
     }
 
     /// Returns the code point at `idx`, counted from 0.
@@ -41,7 +49,11 @@ impl Text {
         if self.ascii {
             return (idx <= self.text.len()).then_some(idx);
         }
-        self.text.char_indices().map(|(at, _)| at).chain([self.text.len()]).nth(idx)
+        self.text
+            .char_indices()
+            .map(|(at, _)| at)
+            .chain([self.text.len()])
+            .nth(idx)
     }
 
     /// Tells whether all of it is ASCII.

@@ -53,13 +53,17 @@ impl PVec {
     /// Returns the items from `start` up to `end`.
     pub fn slice(&self, start: usize, end: usize) -> PVec {
         let mut items = self.items.clone();
-        PVec { items: items.slice(start..end) }
+        PVec {
+            items: items.slice(start..end),
+        }
     }
 }
 
 impl FromIterator<Value> for PVec {
     fn from_iter<I: IntoIterator<Item = Value>>(items: I) -> Self {
-        PVec { items: items.into_iter().collect() }
+        PVec {
+            items: items.into_iter().collect(),
+        }
     }
 }
 
@@ -74,11 +78,19 @@ pub struct Vector {
 
 impl Vector {
     pub fn new(items: PVec) -> Vector {
-        Vector { items, is_entry: false, extra: None }
+        Vector {
+            items,
+            is_entry: false,
+            extra: None,
+        }
     }
 
     pub fn entry(key: Value, value: Value) -> Vector {
-        Vector { items: [key, value].into_iter().collect(), is_entry: true, extra: None }
+        Vector {
+            items: [key, value].into_iter().collect(),
+            is_entry: true,
+            extra: None,
+        }
     }
 
     pub fn items(&self) -> &PVec {
@@ -108,7 +120,10 @@ impl Vector {
     }
 
     pub(crate) fn with_extra(&self, extra: Extra) -> Vector {
-        Vector { extra, ..self.clone() }
+        Vector {
+            extra,
+            ..self.clone()
+        }
     }
 
     /// Returns this vector for a change: itself where nobody else holds it, else a copy.

@@ -3,7 +3,8 @@
 use std::rc::Rc;
 
 use crate::value::{
-    BigInt, Class, Exception, Keyword, Map, PrintOptions, Result, Symbol, Text, Unforced, Value, Vector, print_value,
+    BigInt, Class, Exception, Keyword, Map, PrintOptions, Result, Symbol, Text, Unforced, Value,
+    Vector, print_value,
 };
 
 /// The arguments of a call, in the callee's own registers: `take` moves one out, so that a collection
@@ -32,7 +33,9 @@ impl<'a> Args<'a> {
     /// Moves the argument at `idx` out; nil past the last.
     #[inline]
     pub fn take(&mut self, idx: usize) -> Value {
-        self.0.get_mut(idx).map_or(Value::Nil, |slot| std::mem::replace(slot, Value::Nil))
+        self.0
+            .get_mut(idx)
+            .map_or(Value::Nil, |slot| std::mem::replace(slot, Value::Nil))
     }
 
     /// Returns the arguments from `idx` on.
@@ -84,11 +87,15 @@ impl<'a> Args<'a> {
     }
 
     pub fn symbol(&self, idx: usize) -> Result<Symbol> {
-        self.get(idx).as_symbol().ok_or_else(|| self.expected(idx, "a symbol"))
+        self.get(idx)
+            .as_symbol()
+            .ok_or_else(|| self.expected(idx, "a symbol"))
     }
 
     pub fn keyword(&self, idx: usize) -> Result<Keyword> {
-        self.get(idx).as_keyword().ok_or_else(|| self.expected(idx, "a keyword"))
+        self.get(idx)
+            .as_keyword()
+            .ok_or_else(|| self.expected(idx, "a keyword"))
     }
 
     /// Returns a big integer argument, from any integer.
@@ -108,10 +115,25 @@ impl<'a> Args<'a> {
 
 /// The exception for a value of the wrong kind: `argument` counts from 0.
 pub fn wrong_type(value: &Value, expected: &str, argument: usize) -> Exception {
-    let class = if value.is_nil() { Class::NULL_POINTER } else { Class::CLASS_CAST };
+    let class = if value.is_nil() {
+        Class::NULL_POINTER
+    } else {
+        Class::CLASS_CAST
+    };
     let mut shown = String::new();
     let _ = print_value(&mut shown, &mut Unforced, value, PrintOptions::BRIEF);
-    let got = if value.is_nil() { "nil".to_owned() } else { format!("{shown} ({})", value.kind()) };
-    Exception::new(class, "E0301", format!("expected {expected}, got {got} as argument {}", argument + 1))
-        .argument(argument)
+    let got = if value.is_nil() {
+        "nil".to_owned()
+    } else {
+        format!("{shown} ({})", value.kind())
+    };
+    Exception::new(
+        class,
+        "E0301",
+        format!(
+            "expected {expected}, got {got} as argument {}",
+            argument + 1
+        ),
+    )
+    .argument(argument)
 }

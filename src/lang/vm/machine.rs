@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use super::{Host, World};
 use crate::value::{
-    Class, Exception, Force, Lazy, LazyState, List, PrintOptions, Result, SeqView, Signal, Thunk, Value, compare,
-    equal, hash_value, print_value,
+    Class, Exception, Force, Lazy, LazyState, List, PrintOptions, Result, SeqView, Signal, Thunk,
+    Value, compare, equal, hash_value, print_value,
 };
 
 /// One thread of execution: registers, frames, bindings, and the fuel it has left.
@@ -18,7 +18,11 @@ pub struct Vm {
 
 impl Vm {
     pub fn new(world: Rc<World>, host: Box<dyn Host>) -> Vm {
-        Vm { world, host, fuel: 0 }
+        Vm {
+            world,
+            host,
+            fuel: 0,
+        }
     }
 
     /// Returns the globals.
@@ -101,18 +105,30 @@ impl Vm {
             Value::List(_) | Value::Seq(_) => value.clone(),
             Value::Lazy(lazy) => self.force(lazy)?,
             Value::Vector(vector) if vector.is_empty() => Value::Nil,
-            Value::Vector(vector) => Value::Seq(Rc::new(SeqView::Slice { items: vector.items().clone(), start: 0 })),
+            Value::Vector(vector) => Value::Seq(Rc::new(SeqView::Slice {
+                items: vector.items().clone(),
+                start: 0,
+            })),
             Value::Map(map) => SeqView::chunk(
-                map.iter().map(|(key, value)| Value::entry(key.clone(), value.clone())).collect(),
+                map.iter()
+                    .map(|(key, value)| Value::entry(key.clone(), value.clone()))
+                    .collect(),
                 Value::Nil,
             ),
             Value::Record(record) => SeqView::chunk(
-                record.fields.iter().map(|(key, value)| Value::entry(key.clone(), value.clone())).collect(),
+                record
+                    .fields
+                    .iter()
+                    .map(|(key, value)| Value::entry(key.clone(), value.clone()))
+                    .collect(),
                 Value::Nil,
             ),
             Value::Set(set) => SeqView::chunk(set.iter().cloned().collect(), Value::Nil),
             Value::Text(text) if text.is_empty() => Value::Nil,
-            Value::Text(text) => Value::Seq(Rc::new(SeqView::Chars { text: text.clone(), start: 0 })),
+            Value::Text(text) => Value::Seq(Rc::new(SeqView::Chars {
+                text: text.clone(),
+                start: 0,
+            })),
             _ => return Err(super::args::wrong_type(value, "something seqable", 0).into()),
         })
     }
@@ -168,7 +184,10 @@ impl Vm {
                 while let Some((first, rest)) = self.uncons(coll)? {
                     self.charge(1)?;
                     if self.call(&pred, std::slice::from_ref(&first))?.is_truthy() {
-                        return Ok(List::cons(first, Lazy::new(Thunk::Filter { pred, coll: rest })));
+                        return Ok(List::cons(
+                            first,
+                            Lazy::new(Thunk::Filter { pred, coll: rest }),
+                        ));
                     }
                     coll = rest;
                 }

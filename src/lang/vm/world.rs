@@ -58,7 +58,11 @@ impl World {
 
     /// Returns a namespace, making it if need be.
     pub fn namespace(&self, name: Symbol) -> Rc<Namespace> {
-        self.namespaces.borrow_mut().entry(name).or_insert_with(|| Rc::new(Namespace::new(name))).clone()
+        self.namespaces
+            .borrow_mut()
+            .entry(name)
+            .or_insert_with(|| Rc::new(Namespace::new(name)))
+            .clone()
     }
 
     /// Returns the var that a symbol means in the current namespace, if it is defined already.
@@ -70,11 +74,14 @@ impl World {
     /// Returns the var that a symbol means in a namespace, if it is defined already.
     pub fn resolve_in(&self, namespace: &Namespace, symbol: Symbol) -> Option<Rc<Var>> {
         match symbol.namespace() {
-            None => namespace.lookup(symbol).or_else(|| self.core.lookup(symbol)),
+            None => namespace
+                .lookup(symbol)
+                .or_else(|| self.core.lookup(symbol)),
             Some(prefix) => {
                 let prefix = Symbol::new(&prefix);
                 let target = namespace.alias(prefix).unwrap_or(prefix);
-                self.find_namespace(target)?.lookup(Symbol::new(&symbol.name()))
+                self.find_namespace(target)?
+                    .lookup(Symbol::new(&symbol.name()))
             }
         }
     }
@@ -90,7 +97,10 @@ impl World {
     /// # Panics
     /// When the session did not set one, which is a bug of the session.
     pub fn loader(&self) -> Rc<dyn Loader> {
-        self.loader.borrow().clone().expect("a session sets the loader of its world")
+        self.loader
+            .borrow()
+            .clone()
+            .expect("a session sets the loader of its world")
     }
 }
 
