@@ -24,7 +24,7 @@ impl Session {
     }
 
     /// Adds natives to a namespace, making it if need be.
-    pub fn register(&self, namespace: &str, natives: &[&'static Native]) -> Rc<Namespace> {
+    pub fn register(&self, namespace: &str, natives: &'static [Native]) -> Rc<Namespace> {
         let namespace = self.world.namespace(Symbol::new(namespace));
         for native in natives {
             namespace
