@@ -14,9 +14,11 @@ impl Session {
     /// Returns a session in which `clojure.core` and the other libraries can be used; the current
     /// namespace is `user`.
     pub fn new() -> Session {
-        Session {
+        let session = Session {
             world: Rc::new(World::new()),
-        }
+        };
+        crate::core::install(&session);
+        session
     }
 
     pub fn world(&self) -> &Rc<World> {
