@@ -29,13 +29,13 @@ pub use num_rational::BigRational;
 
 pub use equality::{Force, Unforced, equal};
 pub use exception::{Class, ClassInfo, Exception, Frame, Hint, Result, Signal, Stop};
-pub use function::{Arity, Closure, Example, Native};
+pub use function::{Arity, Closure, Example, Native, NativeClosure};
 pub use hash::{FixedState, hash_text, hash_value};
 pub use intern::{Keyword, Named, Symbol};
 pub use map::{Map, PMap};
 pub use namespace::{Namespace, Var};
 pub use number::{Number, format_float};
-pub use object::{Atom, Delay, Object, Record, RecordType};
+pub use object::{Atom, Delay, DelayState, Object, Record, RecordType};
 pub use order::compare;
 pub use print::{PrintOptions, print_value};
 pub use seq::{Lazy, LazyState, List, SeqView, Thunk};

@@ -5,13 +5,16 @@
 //! a callback.
 
 mod args;
+mod call;
 mod code;
 mod host;
+mod iter;
 mod machine;
 mod world;
 
-pub use args::Args;
+pub use args::{Args, wrong_type};
 pub use code::Proto;
 pub use host::{Host, NoHost, Stream};
-pub use machine::{Iter, Vm};
+pub use iter::Iter;
+pub use machine::Vm;
 pub use world::{Loader, World};

@@ -98,3 +98,32 @@ impl fmt::Debug for Closure {
         write!(out, "#fn[{}]", self.proto.name())
     }
 }
+
+/// A function that a native makes, such as what `(partial f 1)` gives: code and what it closed over.
+pub struct NativeClosure {
+    pub name: &'static str,
+    pub arity: Arity,
+    pub captured: Box<[Value]>,
+    /// Gets the closure itself, for what it closed over, and the arguments of the call.
+    pub run: fn(&mut Vm, &NativeClosure, Args<'_>) -> Result<Value>,
+    /// A map, or nil.
+    pub meta: Value,
+}
+
+impl NativeClosure {
+    pub(crate) fn with_meta(&self, meta: Value) -> NativeClosure {
+        NativeClosure {
+            name: self.name,
+            arity: self.arity,
+            captured: self.captured.clone(),
+            run: self.run,
+            meta,
+        }
+    }
+}
+
+impl fmt::Debug for NativeClosure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "#native[{}]", self.name)
+    }
+}

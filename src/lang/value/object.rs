@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 
-use super::{Class, Keyword, Namespace, PMap, Symbol, Thunk, Value};
+use super::{Class, Keyword, Namespace, NativeClosure, PMap, Symbol, Thunk, Value};
 
 /// A mutable cell with watches and a validator. No borrow of it may be alive while user code runs.
 #[derive(Debug)]
@@ -109,6 +109,8 @@ pub enum Object {
         taken: usize,
         meta: Value,
     },
+    /// A function that a native made.
+    Function(NativeClosure),
     /// Anything with metadata added that cannot carry its own.
     Unbound(Cell<Option<Symbol>>),
 }
@@ -130,6 +132,7 @@ impl Object {
             Object::RecordType(_) => "a record type",
             Object::Host { kind, .. } => kind,
             Object::Queue { .. } => "a queue",
+            Object::Function(_) => "a function",
             Object::Unbound(_) => "an unbound var",
         }
     }
@@ -138,6 +141,7 @@ impl Object {
         match self {
             Object::Queue { meta, .. } => meta.clone(),
             Object::Namespace(namespace) => namespace.meta(),
+            Object::Function(function) => function.meta.clone(),
             _ => Value::Nil,
         }
     }
@@ -149,6 +153,7 @@ impl Object {
                 taken: *taken,
                 meta,
             }),
+            Object::Function(function) => Some(Object::Function(function.with_meta(meta))),
             _ => None,
         }
     }

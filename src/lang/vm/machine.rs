@@ -34,15 +34,6 @@ impl Vm {
         &mut *self.host
     }
 
-    /// Calls any callable value.
-    ///
-    /// # Errors
-    /// Whatever it throws; an exception when it is not callable or takes another number of arguments.
-    pub fn call(&mut self, function: &Value, args: &[Value]) -> Result<Value> {
-        let _ = (function, args);
-        Err(Exception::new(Class::ILLEGAL_STATE, "E0300", "not yet").into())
-    }
-
     /// Pays for `units` of work that a native does by itself.
     ///
     /// # Errors
@@ -148,11 +139,6 @@ impl Vm {
         })
     }
 
-    /// Returns a walk over a seqable value that does not hold its head.
-    pub fn iter(&mut self, value: Value) -> Result<Iter> {
-        Ok(Iter { rest: value })
-    }
-
     /// Collects the items of a seqable value.
     pub fn items(&mut self, value: Value) -> Result<Vec<Value>> {
         let mut iter = self.iter(value)?;
@@ -243,22 +229,5 @@ impl Force for Vm {
             }
             Err(stop) => Err(stop),
         }
-    }
-}
-
-/// A walk over a sequence. See [`Vm::iter`].
-pub struct Iter {
-    rest: Value,
-}
-
-impl Iter {
-    /// Returns the next item.
-    pub fn next(&mut self, vm: &mut Vm) -> Result<Option<Value>> {
-        vm.charge(1)?;
-        let rest = std::mem::replace(&mut self.rest, Value::Nil);
-        Ok(vm.uncons(rest)?.map(|(first, rest)| {
-            self.rest = rest;
-            first
-        }))
     }
 }

@@ -1,0 +1,225 @@
+//! Calling values: natives, the functions that natives make, and everything that looks itself up.
+
+use super::{Args, Vm};
+use crate::value::{Arity, Class, Exception, Native, Object, PrintOptions, Result, Value};
+
+impl Vm {
+    /// Calls any callable value.
+    ///
+    /// # Errors
+    /// Whatever it throws; an exception when it is not callable or takes another number of arguments.
+    pub fn call(&mut self, function: &Value, args: &[Value]) -> Result<Value> {
+        match args {
+            [] => self.invoke(function, &mut []),
+            [a] => self.invoke(function, &mut [a.clone()]),
+            [a, b] => self.invoke(function, &mut [a.clone(), b.clone()]),
+            args => self.invoke(function, &mut args.to_vec()),
+        }
+    }
+
+    /// Calls any callable value with arguments that it may take: what is left in `args` has no meaning.
+    /// A collection that is held nowhere else can then be changed in place.
+    ///
+    /// # Errors
+    /// As [`Vm::call`].
+    pub fn invoke(&mut self, function: &Value, args: &mut [Value]) -> Result<Value> {
+        match function {
+            Value::Native(native) => self.call_native(native, args),
+            Value::Fn(_) => {
+                Err(Exception::new(Class::ILLEGAL_STATE, "E0300", "no bytecode yet").into())
+            }
+            other => self.call_other(other, args),
+        }
+    }
+
+    /// Calls a native function.
+    #[inline]
+    pub(crate) fn call_native(
+        &mut self,
+        native: &'static Native,
+        args: &mut [Value],
+    ) -> Result<Value> {
+        if !native.arity.takes(args.len()) {
+            return Err(wrong_arity(native, args.len()).into());
+        }
+        (native.run)(self, Args::new(args))
+    }
+
+    /// Calls what is neither a native nor a closure over bytecode.
+    pub(crate) fn call_other(&mut self, function: &Value, args: &mut [Value]) -> Result<Value> {
+        let lookup = |name: &str, max: u8| -> Result<()> {
+            let arity = Arity::between(1, max);
+            if arity.takes(args.len()) {
+                return Ok(());
+            }
+            Err(arity_error(name, arity, args.len()).into())
+        };
+        match function {
+            Value::Keyword(_) => {
+                lookup("a keyword as a function", 2)?;
+                let [coll, default @ ..] = args else {
+                    return Ok(Value::Nil);
+                };
+                Ok(self
+                    .lookup(coll, function)?
+                    .unwrap_or_else(|| default.first().cloned().unwrap_or(Value::Nil)))
+            }
+            Value::Symbol(_) | Value::Name(_) => {
+                lookup("a symbol as a function", 2)?;
+                Ok(self
+                    .lookup(&args[0], function)?
+                    .unwrap_or_else(|| args.get(1).cloned().unwrap_or(Value::Nil)))
+            }
+            Value::Map(_) => {
+                lookup("a map as a function", 2)?;
+                Ok(self
+                    .lookup(function, &args[0])?
+                    .unwrap_or_else(|| args.get(1).cloned().unwrap_or(Value::Nil)))
+            }
+            Value::Set(_) => {
+                lookup("a set as a function", 1)?;
+                Ok(self.lookup(function, &args[0])?.unwrap_or(Value::Nil))
+            }
+            Value::Vector(vector) => {
+                lookup("a vector as a function", 1)?;
+                let idx = match &args[0] {
+                    Value::Int(idx) => *idx,
+                    other => {
+                        return Err(super::wrong_type(other, "an index", 0).into());
+                    }
+                };
+                usize::try_from(idx)
+                    .ok()
+                    .and_then(|idx| vector.get(idx))
+                    .cloned()
+                    .ok_or_else(|| out_of_bounds(idx, vector.len()).into())
+            }
+            Value::Var(var) => match var.root() {
+                Some(root) => self.invoke(&root, args),
+                None => Err(Exception::new(
+                    Class::ILLEGAL_STATE,
+                    "E0306",
+                    format!("#'{} is not bound to a value yet", var.qualified()),
+                )
+                .into()),
+            },
+            Value::Object(object) => match &**object {
+                Object::Function(closure) => {
+                    if !closure.arity.takes(args.len()) {
+                        return Err(arity_error(closure.name, closure.arity, args.len()).into());
+                    }
+                    (closure.run)(self, closure, Args::new(args))
+                }
+                _ => Err(self.not_callable(function)),
+            },
+            _ => Err(self.not_callable(function)),
+        }
+    }
+
+    /// Looks a key up in anything, as `get` does; `None` when it is not there.
+    ///
+    /// # Errors
+    /// Whatever computing a lazy key throws.
+    pub fn lookup(&mut self, coll: &Value, key: &Value) -> Result<Option<Value>> {
+        if !matches!(coll, Value::Vector(_) | Value::Text(_)) {
+            self.realise_key(key)?;
+        }
+        let index = || key.as_int().and_then(|idx| usize::try_from(idx).ok());
+        Ok(match coll {
+            Value::Map(map) => map.get(key).cloned(),
+            Value::Set(set) => set.items().get(key).cloned(),
+            Value::Record(record) => record.get(key).cloned(),
+            Value::Vector(vector) => index().and_then(|idx| vector.get(idx).cloned()),
+            Value::Text(text) => index().and_then(|idx| text.char_at(idx)).map(Value::Char),
+            Value::Object(object) => match &**object {
+                Object::Transient(inner) => {
+                    // The borrow ends before anything else runs: the inner value is a plain collection.
+                    let inner = inner.borrow().clone();
+                    match inner {
+                        Some(coll) => return self.lookup(&coll, key),
+                        None => return Err(transient_is_done()),
+                    }
+                }
+                _ => None,
+            },
+            _ => None,
+        })
+    }
+
+    /// Computes the lazy parts of a value that is to be a key. Cheap for anything that can have none.
+    ///
+    /// # Errors
+    /// Whatever computing throws.
+    #[inline]
+    pub fn realise_key(&mut self, key: &Value) -> Result<()> {
+        match key {
+            Value::Lazy(_)
+            | Value::List(_)
+            | Value::Seq(_)
+            | Value::Vector(_)
+            | Value::Map(_)
+            | Value::Set(_)
+            | Value::Record(_) => self.realise(key),
+            _ => Ok(()),
+        }
+    }
+
+    #[cold]
+    pub(crate) fn not_callable(&mut self, function: &Value) -> crate::value::Signal {
+        let shown = self
+            .print(function, PrintOptions::BRIEF)
+            .unwrap_or_else(|_| "a value".to_owned());
+        let exception = match function {
+            Value::Nil => Exception::new(Class::NULL_POINTER, "E0304", "nil cannot be called")
+                .hint("the expression in function position gave nil: is the name right?"),
+            other => Exception::new(
+                Class::CLASS_CAST,
+                "E0304",
+                format!("{shown} is {}, which cannot be called", other.kind()),
+            ),
+        };
+        exception.into()
+    }
+}
+
+/// The exception for a native that got another number of arguments than it takes.
+#[cold]
+pub(crate) fn wrong_arity(native: &Native, got: usize) -> Exception {
+    arity_error(native.name, native.arity, got).hint(format!(
+        "it is called as {}",
+        native.usage.lines().collect::<Vec<_>>().join(" or ")
+    ))
+}
+
+/// The exception for a function that got another number of arguments than it takes.
+#[cold]
+pub(crate) fn arity_error(name: &str, arity: Arity, got: usize) -> Exception {
+    Exception::new(
+        Class::ARITY,
+        "E0305",
+        format!("wrong number of arguments ({got}) passed to {name}, which takes {arity}"),
+    )
+}
+
+/// The exception for an index outside of a collection of `count` items.
+#[cold]
+pub(crate) fn out_of_bounds(idx: i64, count: usize) -> Exception {
+    let items = if count == 1 { "item" } else { "items" };
+    Exception::new(
+        Class::INDEX_OUT_OF_BOUNDS,
+        "E0303",
+        format!("index {idx} is out of bounds: there are {count} {items}"),
+    )
+}
+
+/// What the use of a transient after `persistent!` gives.
+#[cold]
+pub(crate) fn transient_is_done() -> crate::value::Signal {
+    Exception::new(
+        Class::ILLEGAL_STATE,
+        "E0311",
+        "this transient was used after persistent!",
+    )
+    .hint("use what conj!, assoc! and persistent! return, never the transient itself")
+    .into()
+}
