@@ -1,1 +1,3 @@
+//! The runner binary.
+
 fn main() {}

@@ -1,0 +1,3 @@
+//! Tests of the whole: the command line, the flows that come with it, and the repository's own rules.
+
+mod tidy;

@@ -1,0 +1,7 @@
+//! The repository's own rules: who may import whom, what is listed where, how large a file may be.
+
+mod error_pages;
+mod layers;
+mod lists;
+mod text;
+mod tree;

@@ -1,0 +1,67 @@
+//! Lists are explicit and sorted: a table of contents that merges well.
+
+use std::path::Path;
+
+use super::tree::{files, none, root, text};
+
+/// Lists that are checked: the file, or a folder of files, and how the list begins.
+const LISTS: &[(&str, &str)] = &[
+    ("Cargo.toml", "members = ["),
+    ("src/lang/core", "const FNS: &[Native] = &["),
+    ("src/steps/lib.rs", "-> Vec<Box<dyn Step>> {\n    vec!["),
+    ("src/steps/lib.rs", "-> Vec<Arc<dyn Step>> {\n    vec!["),
+    ("src/steps/llm.rs", "PROVIDERS: &["),
+    ("src/stores/lib.rs", "SCHEMES: &["),
+];
+
+#[test]
+fn lists_are_sorted() {
+    let mut problems = Vec::new();
+    for (place, start) in LISTS {
+        let places = match Path::new(place).extension() {
+            Some(_) => vec![place.into()],
+            None => files(place, &[".rs"]),
+        };
+        for path in places.into_iter().filter(|path| root().join(path).exists()) {
+            let text = text(&path);
+            let Some((_, after)) = text.split_once(start) else {
+                continue;
+            };
+            let entries = entries(after.split(']').next().unwrap_or(""));
+            let unsorted = entries.windows(2).find(|pair| pair[0] > pair[1]);
+            if let Some(pair) = unsorted {
+                problems.push(format!(
+                    "{}: `{}` stands after `{}`",
+                    path.display(),
+                    pair[1],
+                    pair[0]
+                ));
+            }
+        }
+    }
+    none(problems);
+}
+
+#[test]
+fn each_kind_of_step_is_listed() {
+    let list = text("src/steps/lib.rs");
+    let missing = files("src/steps", &[".rs"])
+        .into_iter()
+        .filter(|path| path.components().count() == 3 && !path.ends_with("lib.rs"))
+        .filter_map(|path| Some(path.file_stem()?.to_string_lossy().into_owned()))
+        .filter(|name| !list.contains(&format!("mod {name};")))
+        .map(|name| format!("src/steps/lib.rs does not mention {name}"))
+        .collect();
+    none(missing);
+}
+
+/// Returns what stands between the commas, without comments.
+fn entries(list: &str) -> Vec<String> {
+    list.lines()
+        .map(|line| line.split("//").next().unwrap_or(""))
+        .collect::<String>()
+        .split(',')
+        .map(|entry| entry.trim().trim_matches('"').to_owned())
+        .filter(|entry| !entry.is_empty())
+        .collect()
+}
