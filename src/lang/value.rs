@@ -38,7 +38,7 @@ pub use number::{Number, format_float};
 pub use object::{Atom, Delay, DelayState, Object, Record, RecordType};
 pub use order::compare;
 pub use print::{PrintOptions, print_value};
-pub use seq::{Lazy, LazyState, List, SeqView, Thunk};
+pub use seq::{Emit, Lazy, LazyState, List, SeqView, Stage, Thunk};
 pub use set::{PSet, Set};
 pub use span::{LineColumn, Place, Source, SourceId, Sources, Span};
 pub use text::Text;

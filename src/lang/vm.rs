@@ -9,6 +9,7 @@ mod call;
 mod code;
 mod host;
 mod iter;
+pub(crate) mod lazy;
 mod machine;
 mod world;
 

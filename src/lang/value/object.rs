@@ -111,6 +111,8 @@ pub enum Object {
     },
     /// A function that a native made.
     Function(NativeClosure),
+    /// What a native closure keeps between calls. No borrow of it may be alive while user code runs.
+    State(Box<dyn std::any::Any>),
     /// Anything with metadata added that cannot carry its own.
     Unbound(Cell<Option<Symbol>>),
 }
@@ -133,6 +135,7 @@ impl Object {
             Object::Host { kind, .. } => kind,
             Object::Queue { .. } => "a queue",
             Object::Function(_) => "a function",
+            Object::State(_) => "a state",
             Object::Unbound(_) => "an unbound var",
         }
     }

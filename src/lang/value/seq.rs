@@ -157,12 +157,50 @@ pub enum LazyState {
 pub enum Thunk {
     /// A function of no arguments.
     Call(Value),
-    /// `(map f coll)`, kept visible so that a reduction can run through it without cells.
-    Map { function: Value, coll: Value },
-    /// `(filter pred coll)`, likewise.
-    Filter { pred: Value, coll: Value },
+    /// What a stage makes of a sequence, kept visible so that a reduction can run through it without
+    /// cells.
+    Stage { stage: Box<dyn Stage>, coll: Value },
     /// A step of a native.
     Native(Box<dyn FnOnce(&mut Vm) -> Result<Value>>),
+}
+
+/// One step of a pipeline: `map`, `filter`, `take` and all that goes through a sequence item by item.
+/// The same stage serves lazy sequences (pulled) and transducers and reductions (pushed).
+pub trait Stage {
+    /// Takes an item in.
+    ///
+    /// # Errors
+    /// Whatever the stage's function throws.
+    fn step(&mut self, vm: &mut Vm, item: Value) -> Result<Emit>;
+
+    /// Gives what is still held when there are no more items.
+    fn flush(&mut self) -> Option<Value> {
+        None
+    }
+
+    /// Tells whether it wants no more items.
+    fn is_done(&self) -> bool {
+        false
+    }
+
+    /// Tells whether every further item goes through unchanged.
+    fn is_spent(&self) -> bool {
+        false
+    }
+}
+
+/// What a [`Stage`] gives for an item.
+#[derive(Debug)]
+pub enum Emit {
+    Nothing,
+    One(Value),
+    Two(Value, Value),
+    /// Each item of a seqable value.
+    Each(Value),
+    /// One item, and no more.
+    Last(Value),
+    /// Nothing, and no more.
+    Stop,
 }
 
 impl Lazy {

@@ -5,8 +5,8 @@ use std::rc::Rc;
 
 use super::{Host, World};
 use crate::value::{
-    Class, Exception, Force, Lazy, LazyState, List, PrintOptions, Result, SeqView, Signal, Thunk,
-    Value, compare, equal, hash_value, print_value,
+    Class, Exception, Force, Lazy, LazyState, PrintOptions, Result, SeqView, Signal, Thunk, Value,
+    compare, equal, hash_value, print_value,
 };
 
 /// One thread of execution: registers, frames, bindings, and the fuel it has left.
@@ -158,27 +158,7 @@ impl Vm {
         match thunk {
             Thunk::Call(function) => self.call(&function, &[]),
             Thunk::Native(step) => step(self),
-            Thunk::Map { function, coll } => match self.uncons(coll)? {
-                None => Ok(Value::Nil),
-                Some((first, coll)) => {
-                    let first = self.call(&function, &[first])?;
-                    Ok(List::cons(first, Lazy::new(Thunk::Map { function, coll })))
-                }
-            },
-            Thunk::Filter { pred, coll } => {
-                let mut coll = coll;
-                while let Some((first, rest)) = self.uncons(coll)? {
-                    self.charge(1)?;
-                    if self.call(&pred, std::slice::from_ref(&first))?.is_truthy() {
-                        return Ok(List::cons(
-                            first,
-                            Lazy::new(Thunk::Filter { pred, coll: rest }),
-                        ));
-                    }
-                    coll = rest;
-                }
-                Ok(Value::Nil)
-            }
+            Thunk::Stage { stage, coll } => self.pull(stage, coll),
         }
     }
 }

@@ -1,0 +1,53 @@
+//! Computing the next cell of a lazy sequence that a stage makes, or that joins two others.
+
+use super::Vm;
+use crate::value::{Emit, Lazy, List, Result, Stage, Thunk, Value};
+
+impl Vm {
+    /// Pulls items of `coll` through a stage until it gives one: one item at a time, in a loop.
+    pub(super) fn pull(&mut self, mut stage: Box<dyn Stage>, mut coll: Value) -> Result<Value> {
+        loop {
+            if stage.is_done() {
+                return Ok(Value::Nil);
+            }
+            if stage.is_spent() {
+                return Ok(coll);
+            }
+            self.charge(1)?;
+            let Some((item, rest)) = self.uncons(std::mem::replace(&mut coll, Value::Nil))? else {
+                return Ok(stage
+                    .flush()
+                    .map_or(Value::Nil, |last| List::cons(last, Value::Nil)));
+            };
+            let more = |stage, coll| Lazy::new(Thunk::Stage { stage, coll });
+            match stage.step(self, item)? {
+                Emit::Nothing => coll = rest,
+                Emit::One(item) => return Ok(List::cons(item, more(stage, rest))),
+                Emit::Two(first, second) => {
+                    return Ok(List::cons(first, List::cons(second, more(stage, rest))));
+                }
+                Emit::Each(items) => match self.uncons(items)? {
+                    None => coll = rest,
+                    Some((item, others)) => {
+                        return Ok(List::cons(item, join(others, more(stage, rest))));
+                    }
+                },
+                Emit::Last(item) => return Ok(List::cons(item, Value::Nil)),
+                Emit::Stop => return Ok(Value::Nil),
+            }
+        }
+    }
+}
+
+/// Returns the items of `first` and then those of `second`, both seqable and not looked at yet.
+pub(crate) fn join(first: Value, second: Value) -> Value {
+    if first.is_nil() {
+        return second;
+    }
+    Lazy::native(move |vm| {
+        Ok(match vm.uncons(first)? {
+            None => second,
+            Some((item, rest)) => List::cons(item, join(rest, second)),
+        })
+    })
+}
