@@ -1,3 +1,7 @@
 //! The runner binary.
 
-fn main() {}
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    flowstone_surfaces::cli::main()
+}

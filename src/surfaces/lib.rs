@@ -1,1 +1,5 @@
-//! Command line.
+//! How people and programs reach Flowstone: the command line.
+//!
+//! Surfaces decide nothing. They turn a request into a call of the engine or the language, and the answer into text.
+
+pub mod cli;

@@ -1,0 +1,337 @@
+//! What may be typed: commands, options, and the examples in their help.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap_complete::Shell;
+
+/// Runs agent workflows written in Clojure syntax, and keeps every finished step.
+#[derive(Debug, Parser)]
+#[command(
+    name = "flowstone",
+    version,
+    propagate_version = true,
+    arg_required_else_help = true,
+    after_help = "Exit codes: 0 completed, 1 failed, 2 usage, 3 waiting, 4 cancelled, 130 interrupted.\n\
+                  Each command shows examples with --help."
+)]
+pub struct Cli {
+    /// When to use colour
+    #[arg(long, global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
+    pub color: Color,
+
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Check(Check),
+    Completions(Completions),
+    Eval(Eval),
+    #[command(hide = true)]
+    Reference(Reference),
+    Repl(Repl),
+    Run(Run),
+    Runs(Runs),
+    Waits(Waits),
+}
+
+/// Finds what is wrong in flow files before anything runs
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone check flows/
+  flowstone check --json flows/repo-report.edn")]
+pub struct Check {
+    /// Flow files, or folders of them
+    #[arg(required = true, value_hint = ValueHint::AnyPath)]
+    pub paths: Vec<PathBuf>,
+
+    /// Also report what other runtimes of the flow DSL would refuse
+    #[arg(long)]
+    pub portable: bool,
+
+    /// Print the findings as one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Prints a completion script for a shell
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone completions bash > ~/.local/share/bash-completion/completions/flowstone
+  flowstone completions zsh > ~/.zfunc/_flowstone")]
+pub struct Completions {
+    pub shell: Shell,
+}
+
+/// Evaluates an expression, or a program in a file
+///
+/// The value of an expression's last form is printed, unless it is nil. Of a file only what it prints itself appears.
+/// A program has standard input and output and a clock; it has no steps, those are for flows.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone eval '(+ 1 2)'
+  flowstone eval --path src program.clj
+  echo '(println (read-line))' | flowstone eval -
+  flowstone eval --allow-files '(count (slurp \"README.md\"))'")]
+pub struct Eval {
+    /// An expression, a file, or `-` for standard input
+    #[arg(value_name = "EXPR|FILE|-", allow_hyphen_values = true)]
+    pub source: String,
+
+    /// What the program finds in *command-line-args*
+    #[arg(
+        value_name = "ARGS",
+        trailing_var_arg = true,
+        allow_hyphen_values = true
+    )]
+    pub args: Vec<String>,
+
+    /// A folder where `require` looks for namespaces; may be repeated
+    #[arg(long = "path", value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub paths: Vec<PathBuf>,
+
+    /// Let the program read and write files
+    #[arg(long)]
+    pub allow_files: bool,
+
+    /// Stop after this many instructions
+    #[arg(long, value_name = "N")]
+    pub fuel: Option<u64>,
+
+    /// Stop after this long, such as 500ms, 10s or 5m
+    #[arg(long, value_name = "DURATION", value_parser = super::duration::parse)]
+    pub deadline: Option<Duration>,
+
+    /// Print the value or the error as one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Writes the reference pages that are derived from the code
+#[derive(Debug, Args)]
+pub struct Reference {
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub folder: PathBuf,
+}
+
+/// Starts the interactive prompt
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone repl
+  flowstone repl --allow-files --path src
+  echo '(+ 1 2)' | flowstone repl")]
+pub struct Repl {
+    #[command(flatten)]
+    pub home: Home,
+
+    /// A folder where `require` looks for namespaces; may be repeated
+    #[arg(long = "path", value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub paths: Vec<PathBuf>,
+
+    /// Let the session read and write files
+    #[arg(long)]
+    pub allow_files: bool,
+}
+
+/// Where a project keeps its runs.
+#[derive(Debug, Args)]
+pub struct Home {
+    /// The folder that keeps runs, tables and values [default: .flowstone in this folder or one above it]
+    #[arg(long, value_name = "DIR", env = "FLOWSTONE_HOME", value_hint = ValueHint::DirPath)]
+    pub home: Option<PathBuf>,
+}
+
+/// Runs a flow to its result
+///
+/// Progress goes to standard error, the result to standard output: a string as it is, anything else as EDN. The run is
+/// kept: after a crash, `flowstone runs resume` goes on from the last finished step.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone run flows/repo-report.edn --input '{\"path\": \".\"}'
+  flowstone run flows/expense-approval.edn --input @input.edn
+  cat input.json | flowstone run flow.edn --input - --json")]
+pub struct Run {
+    /// The flow file
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+
+    /// The input: JSON or EDN, `@file`, or `-` for standard input
+    #[arg(long, value_name = "JSON|EDN|@FILE|-", allow_hyphen_values = true)]
+    pub input: Option<String>,
+
+    /// Which of the flow's invocations to use
+    #[arg(long, value_name = "ID", default_value = "default")]
+    pub invocation: String,
+
+    #[command(flatten)]
+    pub home: Home,
+
+    #[command(flatten)]
+    pub show: Show,
+}
+
+/// How a run is shown.
+#[derive(Debug, Args)]
+pub struct Show {
+    /// Print one JSON object with the run's id, status and result
+    #[arg(long)]
+    pub json: bool,
+
+    /// Show no progress
+    #[arg(long, short)]
+    pub quiet: bool,
+}
+
+/// Lists, shows, resumes and cancels runs
+#[derive(Debug, Args)]
+pub struct Runs {
+    #[command(subcommand)]
+    pub command: RunsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum RunsCommand {
+    Cancel(RunsCancel),
+    List(RunsList),
+    Resume(RunsResume),
+    Show(RunsShow),
+}
+
+/// Ends a run that is not finished
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  flowstone runs cancel r3 --reason 'wrong month'")]
+pub struct RunsCancel {
+    /// The run
+    pub id: String,
+
+    /// Why; kept with the run
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+
+    #[command(flatten)]
+    pub home: Home,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Lists runs, the newest first
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone runs list
+  flowstone runs list --status waiting --json")]
+pub struct RunsList {
+    /// Only runs with this status: running, waiting, completed, failed, cancelled
+    #[arg(long, value_name = "STATUS")]
+    pub status: Option<String>,
+
+    /// At most this many
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub limit: usize,
+
+    #[command(flatten)]
+    pub home: Home,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Goes on with a run that was interrupted, or whose wait is over
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone runs resume r3
+  flowstone runs resume --all")]
+pub struct RunsResume {
+    /// The run
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    pub id: Option<String>,
+
+    /// Every run that is not finished
+    #[arg(long)]
+    pub all: bool,
+
+    #[command(flatten)]
+    pub home: Home,
+
+    #[command(flatten)]
+    pub show: Show,
+}
+
+/// Shows one run with its steps
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  flowstone runs show r3")]
+pub struct RunsShow {
+    /// The run
+    pub id: String,
+
+    #[command(flatten)]
+    pub home: Home,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Lists and completes what runs wait for
+#[derive(Debug, Args)]
+pub struct Waits {
+    #[command(subcommand)]
+    pub command: WaitsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum WaitsCommand {
+    Complete(WaitsComplete),
+    List(WaitsList),
+}
+
+/// Answers a wait, and goes on with its run
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone waits complete w1 --value '{:action :approve}'
+  flowstone waits complete w1 --value '{\"action\": \"approve\"}'")]
+pub struct WaitsComplete {
+    /// The wait's id or key
+    pub id: String,
+
+    /// What the wait step returns: EDN or JSON, `@file`, or `-`
+    #[arg(long, value_name = "EDN|JSON|@FILE|-", allow_hyphen_values = true)]
+    pub value: String,
+
+    /// Only store the answer; the run goes on with `runs resume`
+    #[arg(long)]
+    pub no_resume: bool,
+
+    #[command(flatten)]
+    pub home: Home,
+
+    #[command(flatten)]
+    pub show: Show,
+}
+
+/// Lists open waits
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  flowstone waits list")]
+pub struct WaitsList {
+    #[command(flatten)]
+    pub home: Home,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}

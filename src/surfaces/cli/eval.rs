@@ -1,0 +1,162 @@
+//! `flowstone eval`: a plain program, without runs.
+
+use std::fs;
+use std::io::Read;
+use std::path::Path;
+
+use flowstone_lang::session::Session;
+use flowstone_lang::value::{PrintOptions, Result, Signal, Stop, Symbol, Value};
+use flowstone_lang::vm::Vm;
+use serde_json::json;
+
+use super::args::Eval;
+use super::exit::Exit;
+use super::interrupt::Interrupt;
+use super::output;
+use super::program::{Grants, ProgramHost};
+use super::report::Report;
+
+/// A text to evaluate.
+struct Text {
+    name: String,
+    text: String,
+    /// An expression's value is printed, a program's is not.
+    is_expression: bool,
+}
+
+/// Evaluates, and prints what has to be printed.
+pub fn run(args: &Eval) -> Exit {
+    let text = match read(&args.source) {
+        Ok(text) => text,
+        Err(report) => {
+            output::failure(&report, args.json);
+            return Exit::Failed;
+        }
+    };
+    let grants = Grants {
+        files: args.allow_files,
+        paths: args.paths.clone(),
+        fuel: args.fuel,
+        deadline: args.deadline,
+    };
+    let session = Session::new();
+    let host = ProgramHost::new(grants, Interrupt::listen());
+    let mut vm = session.vm(Box::new(host));
+    set_args(&session, &args.args);
+    let printed = session
+        .eval_text(&mut vm, &text.name, &text.text)
+        .and_then(|value| print(&mut vm, value, &text, args.json));
+    // The host holds what the program printed: it comes before what we say.
+    drop(vm);
+    match printed {
+        Ok(Some(line)) => {
+            output::data(&line);
+            Exit::Completed
+        }
+        Ok(None) => Exit::Completed,
+        Err(signal) => {
+            let (report, exit) = describe(&session, &signal);
+            output::failure(&report, args.json);
+            exit
+        }
+    }
+}
+
+/// Returns what to print of the value, if anything.
+fn print(vm: &mut Vm, value: Value, text: &Text, as_json: bool) -> Result<Option<String>> {
+    if as_json {
+        let value = vm.print(&value, PrintOptions::READABLE)?;
+        return Ok(Some(format!("{:#}", json!({"ok": true, "value": value}))));
+    }
+    if value.is_nil() || !text.is_expression {
+        // A lazy value of a program is still computed, as far as printing would have done.
+        return Ok(None);
+    }
+    vm.print(&value, PrintOptions::READABLE).map(Some)
+}
+
+/// Says what stopped a program, and how the process ends.
+pub fn describe(session: &Session, signal: &Signal) -> (Report, Exit) {
+    match signal {
+        Signal::Throw(exception) => {
+            let sources = session.world().sources.borrow();
+            (Report::of_exception(&sources, exception), Exit::Failed)
+        }
+        Signal::Stop(stop) => {
+            let report = match &**stop {
+                Stop::OutOfFuel => Report::error("E0901", format!("stopped: {stop}"))
+                    .hint("give more with --fuel, or look for a loop that does not end"),
+                Stop::Deadline => Report::error("E0902", format!("stopped: {stop}"))
+                    .hint("give more time with --deadline, or look for a loop that does not end"),
+                Stop::OutOfMemory(_) => Report::error("E0903", format!("stopped: {stop}"))
+                    .hint("work on one item at a time instead of keeping them all"),
+                Stop::Cancelled | Stop::Evicted | Stop::Interrupted(_) => {
+                    Report::error("E0904", format!("stopped: {stop}"))
+                }
+            };
+            let exit = match &**stop {
+                Stop::Interrupted(_) if Interrupt::listen().is_set() => Exit::Interrupted,
+                Stop::Cancelled => Exit::Cancelled,
+                _ => Exit::Failed,
+            };
+            (report, exit)
+        }
+    }
+}
+
+fn set_args(session: &Session, args: &[String]) {
+    let items = args.iter().map(|arg| Value::text(arg.as_str()));
+    let value = match args.is_empty() {
+        true => Value::Nil,
+        false => Value::list(items),
+    };
+    let var = session
+        .world()
+        .core
+        .intern(Symbol::new("*command-line-args*"));
+    var.set_root(value);
+}
+
+/// Finds out whether an argument is a file, standard input or an expression.
+fn read(source: &str) -> Result<Text, Report> {
+    let path = Path::new(source);
+    let is_named_like_a_file = path
+        .extension()
+        .is_some_and(|ending| ["clj", "cljc", "edn"].iter().any(|known| ending == *known))
+        && !source.contains(char::is_whitespace);
+    if source == "-" {
+        let mut text = String::new();
+        std::io::stdin()
+            .read_to_string(&mut text)
+            .map_err(|error| unreadable("standard input", &error))?;
+        return Ok(Text {
+            name: "<stdin>".to_owned(),
+            text,
+            is_expression: false,
+        });
+    }
+    if is_named_like_a_file || path.is_file() {
+        let text = fs::read_to_string(path).map_err(|error| unreadable(source, &error))?;
+        return Ok(Text {
+            name: source.to_owned(),
+            text,
+            is_expression: false,
+        });
+    }
+    Ok(Text {
+        name: "<eval>".to_owned(),
+        text: source.to_owned(),
+        is_expression: true,
+    })
+}
+
+/// Says that a file cannot be read.
+pub fn unreadable(name: &str, error: &std::io::Error) -> Report {
+    let why = match error.kind() {
+        std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        std::io::ErrorKind::InvalidData => "it is not UTF-8 text".to_owned(),
+        std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        _ => error.to_string(),
+    };
+    Report::error("E0905", format!("cannot read {name}: {why}"))
+}

@@ -1,0 +1,40 @@
+//! The exit codes of the program. They are part of what scripts rely on.
+
+use std::process::ExitCode;
+
+/// How the program ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// All is done.
+    Completed,
+    /// A run, a program or a check failed, or what was asked for is not there.
+    Failed,
+    /// The command line itself is wrong.
+    Usage,
+    /// The run waits for something outside.
+    Waiting,
+    /// The run was cancelled.
+    Cancelled,
+    /// Ctrl-C.
+    Interrupted,
+}
+
+impl Exit {
+    /// Returns the code that the process ends with.
+    pub fn code(self) -> u8 {
+        match self {
+            Exit::Completed => 0,
+            Exit::Failed => 1,
+            Exit::Usage => 2,
+            Exit::Waiting => 3,
+            Exit::Cancelled => 4,
+            Exit::Interrupted => 130,
+        }
+    }
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> ExitCode {
+        ExitCode::from(exit.code())
+    }
+}

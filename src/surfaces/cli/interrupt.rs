@@ -1,0 +1,42 @@
+//! Ctrl-C as a flag that loops look at. A second one ends the process at once.
+
+use std::sync::Arc;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::exit::Exit;
+
+/// Tells whether Ctrl-C was pressed.
+#[derive(Debug, Clone)]
+pub struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// Starts to listen. All handles of a process share one flag.
+    pub fn listen() -> Interrupt {
+        static FLAG: OnceLock<Interrupt> = OnceLock::new();
+        FLAG.get_or_init(Interrupt::install).clone()
+    }
+
+    fn install() -> Interrupt {
+        let flag = Arc::new(AtomicBool::new(false));
+        let code = i32::from(Exit::Interrupted.code());
+        // In this order: the first press only sets the flag, the second finds it set. Where a signal cannot be
+        // caught, Ctrl-C ends the process as usual.
+        for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
+            let _ =
+                signal_hook::flag::register_conditional_shutdown(signal, code, Arc::clone(&flag));
+            let _ = signal_hook::flag::register(signal, Arc::clone(&flag));
+        }
+        Interrupt(flag)
+    }
+
+    /// Tells whether it was pressed.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// Forgets it, for the next line of a prompt.
+    pub fn clear(&self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}

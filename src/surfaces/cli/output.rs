@@ -1,0 +1,51 @@
+//! Standard output for data, standard error for the rest.
+
+use std::io::{self, Write};
+
+use super::args::Color;
+use super::report::Report;
+
+/// What the operating system ends a process with that writes to a closed pipe.
+const BROKEN_PIPE: i32 = 141;
+
+/// Decides about colour for the whole process; also `NO_COLOR` and `CLICOLOR_FORCE` are heard.
+pub fn set_color(color: Color) {
+    let choice = match color {
+        Color::Auto => anstream::ColorChoice::Auto,
+        Color::Always => anstream::ColorChoice::Always,
+        Color::Never => anstream::ColorChoice::Never,
+    };
+    choice.write_global();
+}
+
+/// Prints data, with a line end after it unless it has one.
+pub fn data(text: &str) {
+    let end = if text.ends_with('\n') { "" } else { "\n" };
+    checked(write!(anstream::stdout(), "{text}{end}"));
+}
+
+/// Prints one JSON object.
+pub fn json(value: &serde_json::Value) {
+    checked(writeln!(io::stdout(), "{value:#}"));
+}
+
+/// Prints a line for the person who watches.
+pub fn note(text: &str) {
+    checked(writeln!(anstream::stderr(), "{text}"));
+}
+
+/// Shows what went wrong: drawn on standard error, or as the one JSON object on standard output.
+pub fn failure(report: &Report, as_json: bool) {
+    if as_json {
+        json(&serde_json::json!({"ok": false, "error": report.to_json()}));
+    } else {
+        checked(write!(anstream::stderr(), "{}", report.draw()));
+    }
+}
+
+/// Nobody reads what we print: ends quietly, as `head` expects. Nothing can be said about other errors.
+fn checked(written: io::Result<()>) {
+    if written.is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
+        std::process::exit(BROKEN_PIPE);
+    }
+}

@@ -1,0 +1,233 @@
+//! The world of a plain program: standard streams, a clock, randomness; files only when allowed.
+
+use std::collections::hash_map::RandomState;
+use std::fs;
+use std::hash::{BuildHasher, Hasher};
+use std::io::{self, BufRead, IsTerminal, Write};
+use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use flowstone_lang::value::{Result, Stop, Value};
+use flowstone_lang::vm::{Host, Stream};
+
+use super::interrupt::Interrupt;
+
+/// What a program may have.
+#[derive(Debug, Clone, Default)]
+pub struct Grants {
+    /// Reading and writing files.
+    pub files: bool,
+    /// Where `require` looks.
+    pub paths: Vec<PathBuf>,
+    /// How many instructions it may take.
+    pub fuel: Option<u64>,
+    /// How long it may take.
+    pub deadline: Option<Duration>,
+}
+
+/// Instructions between two looks at deadline and Ctrl-C.
+const QUANTUM: u32 = 100_000;
+const SLICE: Duration = Duration::from_millis(20);
+/// What the operating system ends a process with that writes to a closed pipe.
+const BROKEN_PIPE: i32 = 141;
+
+/// The host of a program.
+pub struct ProgramHost {
+    grants: Grants,
+    fuel_left: u64,
+    started: Instant,
+    deadline: Option<Instant>,
+    interrupt: Interrupt,
+    out: Out,
+    random: u64,
+}
+
+impl ProgramHost {
+    pub fn new(grants: Grants, interrupt: Interrupt) -> ProgramHost {
+        let started = Instant::now();
+        ProgramHost {
+            fuel_left: grants.fuel.unwrap_or(u64::MAX),
+            deadline: grants.deadline.map(|deadline| started + deadline),
+            grants,
+            started,
+            interrupt,
+            out: Out::new(),
+            random: RandomState::new().build_hasher().finish(),
+        }
+    }
+
+    fn check(&self) -> Result<(), Stop> {
+        if self.interrupt.is_set() {
+            return Err(Stop::Interrupted("interrupted by Ctrl-C".to_owned()));
+        }
+        match self.deadline {
+            Some(deadline) if Instant::now() >= deadline => Err(Stop::Deadline),
+            _ => Ok(()),
+        }
+    }
+
+    fn allow_files(&self) -> Result<(), String> {
+        if self.grants.files {
+            return Ok(());
+        }
+        Err("files are not allowed here; start with --allow-files to allow them".to_owned())
+    }
+}
+
+impl Host for ProgramHost {
+    fn refill(&mut self) -> Result<u32, Stop> {
+        self.check()?;
+        if self.fuel_left == 0 {
+            return Err(Stop::OutOfFuel);
+        }
+        let quantum = u32::try_from(self.fuel_left).map_or(QUANTUM, |left| left.min(QUANTUM));
+        if self.grants.fuel.is_some() {
+            self.fuel_left -= u64::from(quantum);
+        }
+        Ok(quantum)
+    }
+
+    fn write(&mut self, stream: Stream, text: &str) -> Result<(), String> {
+        let written = match stream {
+            Stream::Out => self.out.write(text),
+            Stream::Error => self
+                .out
+                .flush()
+                .and_then(|()| io::stderr().write_all(text.as_bytes())),
+        };
+        written.map_err(gone)
+    }
+
+    fn read_line(&mut self) -> Result<Option<String>, String> {
+        self.out.flush().map_err(gone)?;
+        let mut line = String::new();
+        let count = io::stdin()
+            .lock()
+            .read_line(&mut line)
+            .map_err(|error| format!("cannot read standard input: {error}"))?;
+        if count == 0 {
+            return Ok(None);
+        }
+        let end = line.trim_end_matches('\n').trim_end_matches('\r').len();
+        line.truncate(end);
+        Ok(Some(line))
+    }
+
+    fn now_millis(&mut self) -> Result<i64> {
+        let since = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        Ok(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    }
+
+    fn now_nanos(&mut self) -> Result<i64> {
+        Ok(i64::try_from(self.started.elapsed().as_nanos()).unwrap_or(i64::MAX))
+    }
+
+    fn random(&mut self) -> Result<u64> {
+        // SplitMix64: enough for programs, and it needs no crate.
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.random;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        Ok(bits ^ (bits >> 31))
+    }
+
+    fn read_file(&mut self, path: &str) -> Result<String, String> {
+        self.allow_files()?;
+        fs::read_to_string(path).map_err(|error| format!("cannot read {path}: {error}"))
+    }
+
+    fn write_file(&mut self, path: &str, text: &str, append: bool) -> Result<(), String> {
+        self.allow_files()?;
+        fs::OpenOptions::new()
+            .create(true)
+            .write(true)
+            .append(append)
+            .truncate(!append)
+            .open(path)
+            .and_then(|mut file| file.write_all(text.as_bytes()))
+            .map_err(|error| format!("cannot write {path}: {error}"))
+    }
+
+    fn find_source(&mut self, namespace: &str) -> Option<(String, String)> {
+        let file = namespace.replace('.', "/").replace('-', "_");
+        self.grants
+            .paths
+            .iter()
+            .flat_map(|folder| {
+                ["clj", "cljc"].map(|ending| folder.join(&file).with_extension(ending))
+            })
+            .find_map(|path| {
+                let text = fs::read_to_string(&path).ok()?;
+                Some((path.display().to_string(), text))
+            })
+    }
+
+    fn suspend(&mut self, _request: Value) -> Result<Value> {
+        let why = "a program has no steps: use `flowstone run` for a flow, or `flowstone repl`";
+        Err(Stop::Interrupted(why.to_owned()).into())
+    }
+
+    fn sleep(&mut self, millis: u64) -> Result<()> {
+        self.out
+            .flush()
+            .map_err(|error| Stop::Interrupted(gone(error)))?;
+        let until = Instant::now() + Duration::from_millis(millis);
+        loop {
+            self.check()?;
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(());
+            }
+            std::thread::sleep(left.min(SLICE));
+        }
+    }
+}
+
+/// Standard output: line by line for a person, in blocks for a pipe.
+enum Out {
+    Lines(io::Stdout),
+    Blocks(io::BufWriter<io::Stdout>),
+}
+
+impl Out {
+    fn new() -> Out {
+        let stdout = io::stdout();
+        if stdout.is_terminal() {
+            Out::Lines(stdout)
+        } else {
+            Out::Blocks(io::BufWriter::with_capacity(64 * 1024, stdout))
+        }
+    }
+
+    fn write(&mut self, text: &str) -> io::Result<()> {
+        match self {
+            Out::Lines(stdout) => stdout.write_all(text.as_bytes()),
+            Out::Blocks(stdout) => stdout.write_all(text.as_bytes()),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        match self {
+            Out::Lines(stdout) => stdout.flush(),
+            Out::Blocks(stdout) => stdout.flush(),
+        }
+    }
+}
+
+impl Drop for Out {
+    fn drop(&mut self) {
+        if let Err(error) = self.flush() {
+            gone(error);
+        }
+    }
+}
+
+/// Nobody reads what we print: ends quietly, as `head` expects. Other errors are words.
+fn gone(error: io::Error) -> String {
+    if error.kind() == io::ErrorKind::BrokenPipe {
+        std::process::exit(BROKEN_PIPE);
+    }
+    format!("cannot write: {error}")
+}
