@@ -1,0 +1,376 @@
+//! Values to JSON and back.
+//!
+//! Object keys become keywords of the same spelling, keywords become strings of theirs. Whatever JSON
+//! cannot say exactly is either written as a string or refused in words; nothing is lost silently.
+
+use base64::Engine as _;
+use flowstone_lang::value::{
+    BigDecimal, BigInt, Force, Number, Object, PrintOptions, Result as Eval, SeqView, Signal,
+    Unforced, Value, print_value,
+};
+use serde_json::{Map as JsonMap, Number as JsonNumber, Value as Json};
+
+/// Deeper nesting than this is refused, in both directions.
+pub const MAX_DEPTH: usize = 128;
+
+/// Why a value is not JSON.
+#[derive(Debug, thiserror::Error)]
+pub enum JsonError {
+    /// `what` is a function, an atom ... at `path`.
+    #[error("{what} cannot be written as JSON{}", At(path))]
+    NoJson { what: String, path: String },
+    #[error("two keys of one map are both written as {key:?}{}", At(path))]
+    SameKey { key: String, path: String },
+    #[error("nested deeper than {MAX_DEPTH} levels{}", At(path))]
+    TooDeep { path: String },
+    /// Computing a lazy part failed.
+    #[error("a part of the value could not be computed")]
+    Signal(Signal),
+}
+
+struct At<'a>(&'a str);
+
+impl std::fmt::Display for At<'_> {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            "" => Ok(()),
+            path => write!(out, " (at {path})"),
+        }
+    }
+}
+
+/// Returns a realised value as JSON; the parts of a lazy sequence that nobody has looked at are missing.
+///
+/// # Errors
+/// When a part has no JSON form.
+pub fn to_json(value: &Value) -> Result<Json, JsonError> {
+    to_json_with(&mut Unforced, value)
+}
+
+/// Returns a value as JSON, computing what is lazy in it.
+///
+/// # Errors
+/// When a part has no JSON form, or computing it fails.
+pub fn to_json_with(force: &mut dyn Force, value: &Value) -> Result<Json, JsonError> {
+    Writer {
+        force,
+        path: Vec::new(),
+    }
+    .write(value)
+}
+
+/// Returns a JSON value as a value: objects as maps with keyword keys, arrays as vectors.
+pub fn from_json(json: &Json) -> Value {
+    match json {
+        Json::Object(entries) => Value::map(
+            entries
+                .iter()
+                .map(|(key, value)| (Value::keyword(key), from_json(value))),
+        ),
+        Json::Array(items) => Value::vector(items.iter().map(from_json)),
+        json => scalar(json),
+    }
+}
+
+/// Returns a JSON value as a value whose object keys stay strings.
+pub fn from_json_with_string_keys(json: &Json) -> Value {
+    match json {
+        Json::Object(entries) => Value::map(
+            entries
+                .iter()
+                .map(|(key, value)| (Value::from(key.as_str()), from_json_with_string_keys(value))),
+        ),
+        Json::Array(items) => Value::vector(items.iter().map(from_json_with_string_keys)),
+        json => scalar(json),
+    }
+}
+
+fn scalar(json: &Json) -> Value {
+    match json {
+        Json::Bool(bool) => Value::Bool(*bool),
+        Json::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(int), _) => Value::Int(int),
+            (None, Some(int)) => Value::BigInt(BigInt::from(int).into()),
+            (None, None) => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
+        },
+        Json::String(text) => Value::from(text.as_str()),
+        Json::Null | Json::Array(_) | Json::Object(_) => Value::Nil,
+    }
+}
+
+/// Returns the text of a name without its colon: of a keyword, symbol or string.
+pub fn name_text(value: &Value) -> Option<String> {
+    match value {
+        Value::Keyword(keyword) => Some(keyword.parts().to_string()),
+        Value::Text(text) => Some(text.as_str().to_owned()),
+        value => value.as_symbol().map(|symbol| symbol.to_string()),
+    }
+}
+
+struct Writer<'a> {
+    force: &'a mut dyn Force,
+    path: Vec<String>,
+}
+
+impl Writer<'_> {
+    fn write(&mut self, value: &Value) -> Result<Json, JsonError> {
+        if self.path.len() > MAX_DEPTH {
+            return Err(JsonError::TooDeep { path: self.place() });
+        }
+        Ok(match value {
+            Value::Nil => Json::Null,
+            Value::Bool(bool) => Json::Bool(*bool),
+            Value::Int(int) => Json::from(*int),
+            Value::Float(float) => self.float(*float)?,
+            Value::Char(char) => Json::from(char.to_string()),
+            Value::Keyword(keyword) => Json::from(keyword.parts().to_string()),
+            Value::Symbol(_) | Value::Name(_) => Json::from(self.shown(value)?),
+            Value::Text(text) => Json::from(text.as_str()),
+            Value::BigInt(int) => big_int(int),
+            Value::Ratio(_) => self.float(ratio_float(value))?,
+            Value::Decimal(decimal) => decimal_json(decimal),
+            Value::Vector(vector) => self.items(&mut vector.iter().cloned())?,
+            Value::Set(set) => self.items(&mut set.iter().cloned())?,
+            Value::Map(map) => self.object(&mut map.iter())?,
+            Value::Record(record) => self.object(&mut record.fields.iter())?,
+            Value::List(_) | Value::Seq(_) | Value::Lazy(_) => self.sequence(value)?,
+            Value::Exception(exception) => {
+                let message = (Value::keyword("message"), Value::from(exception.text()));
+                let data = (Value::keyword("data"), exception.data.clone());
+                let entries = [message, data];
+                self.object(&mut entries.iter().map(|entry| (&entry.0, &entry.1)))?
+            }
+            Value::Object(object) => self.rare(object, value)?,
+            Value::Native(_) | Value::Fn(_) | Value::Var(_) | Value::Atom(_) => {
+                return Err(self.refuse(value.kind()));
+            }
+        })
+    }
+
+    fn rare(&mut self, object: &Object, value: &Value) -> Result<Json, JsonError> {
+        Ok(match object {
+            Object::Inst(millis) => match jiff::Timestamp::from_millisecond(*millis) {
+                Ok(timestamp) => Json::from(timestamp.to_string()),
+                Err(_) => return Err(self.refuse("an instant outside of the calendar")),
+            },
+            Object::Uuid(bits) => Json::from(uuid_text(*bits)),
+            Object::Regex { source, .. } => Json::from(&**source),
+            Object::Tagged { form, .. } => self.write(form)?,
+            Object::Bytes(bytes) => {
+                Json::from(base64::engine::general_purpose::STANDARD.encode(bytes))
+            }
+            Object::Queue { items, taken, .. } => {
+                self.items(&mut items.iter().skip(*taken).cloned())?
+            }
+            Object::Reduced(inner) => self.write(inner)?,
+            Object::Volatile(_)
+            | Object::Delay(_)
+            | Object::Namespace(_)
+            | Object::Transient(_)
+            | Object::Class(_)
+            | Object::RecordType(_)
+            | Object::Host { .. }
+            | Object::Unbound(_) => return Err(self.refuse(value.kind())),
+            #[allow(
+                unreachable_patterns,
+                reason = "kinds that are added to the language later"
+            )]
+            _ => return Err(self.refuse(value.kind())),
+        })
+    }
+
+    fn float(&self, float: f64) -> Result<Json, JsonError> {
+        match JsonNumber::from_f64(float) {
+            Some(number) => Ok(Json::Number(number)),
+            None => Err(self.refuse(if float.is_nan() {
+                "##NaN"
+            } else {
+                "an infinite number"
+            })),
+        }
+    }
+
+    fn items(&mut self, items: &mut dyn Iterator<Item = Value>) -> Result<Json, JsonError> {
+        let mut array = Vec::new();
+        for (idx, item) in items.enumerate() {
+            array.push(self.inside(idx.to_string(), &item)?);
+        }
+        Ok(Json::Array(array))
+    }
+
+    fn object(
+        &mut self,
+        entries: &mut dyn Iterator<Item = (&Value, &Value)>,
+    ) -> Result<Json, JsonError> {
+        let mut object = JsonMap::new();
+        for (key, value) in entries {
+            let key = self.key(key)?;
+            let json = self.inside(format!(":{key}"), value)?;
+            if object.contains_key(&key) {
+                let path = self.place();
+                return Err(JsonError::SameKey { key, path });
+            }
+            object.insert(key, json);
+        }
+        Ok(Json::Object(object))
+    }
+
+    fn key(&mut self, key: &Value) -> Result<String, JsonError> {
+        match key {
+            Value::Int(int) => Ok(int.to_string()),
+            key => match name_text(key) {
+                Some(name) => Ok(name),
+                None => self.shown(key),
+            },
+        }
+    }
+
+    fn sequence(&mut self, value: &Value) -> Result<Json, JsonError> {
+        let mut array = Vec::new();
+        let mut at = value.clone();
+        while let Some((item, rest)) = next(self.force, &at).map_err(JsonError::Signal)? {
+            array.push(self.inside(array.len().to_string(), &item)?);
+            at = rest;
+        }
+        Ok(Json::Array(array))
+    }
+
+    fn inside(&mut self, step: String, value: &Value) -> Result<Json, JsonError> {
+        self.path.push(step);
+        let json = self.write(value)?;
+        self.path.pop();
+        Ok(json)
+    }
+
+    fn shown(&mut self, value: &Value) -> Result<String, JsonError> {
+        let mut text = String::new();
+        print_value(&mut text, self.force, value, PrintOptions::READABLE)
+            .map_err(JsonError::Signal)?;
+        Ok(text)
+    }
+
+    fn refuse(&self, what: &str) -> JsonError {
+        JsonError::NoJson {
+            what: what.to_owned(),
+            path: self.place(),
+        }
+    }
+
+    fn place(&self) -> String {
+        if self.path.is_empty() {
+            return String::new();
+        }
+        let shown = &self.path[..self.path.len().min(12)];
+        format!("[{}]", shown.join(" "))
+    }
+}
+
+/// Returns first and rest of any sequence; `None` at its end and for nil.
+///
+/// # Errors
+/// Whatever computing a lazy part throws.
+pub fn next(force: &mut dyn Force, value: &Value) -> Eval<Option<(Value, Value)>> {
+    let mut at = value.clone();
+    loop {
+        at = match &at {
+            Value::List(list) if list.is_empty() => return Ok(None),
+            Value::List(list) => return Ok(Some((list.first.clone(), list.rest.clone()))),
+            Value::Seq(view) => return Ok(Some((SeqView::first(view), SeqView::rest(view)))),
+            Value::Lazy(lazy) => force.force(lazy)?,
+            Value::Vector(vector) => {
+                let items: Vec<Value> = vector.iter().cloned().collect();
+                match items.is_empty() {
+                    true => return Ok(None),
+                    false => SeqView::chunk(items, Value::Nil),
+                }
+            }
+            _ => return Ok(None),
+        }
+    }
+}
+
+/// Returns the items of a vector, list, set or sequence; `None` for anything else. Nil has no items.
+pub fn items(value: &Value) -> Option<Vec<Value>> {
+    Some(match value {
+        Value::Nil => Vec::new(),
+        Value::Vector(vector) => vector.iter().cloned().collect(),
+        Value::Set(set) => set.iter().cloned().collect(),
+        Value::List(_) | Value::Seq(_) | Value::Lazy(_) => {
+            let mut found = Vec::new();
+            let mut at = value.clone();
+            while let Ok(Some((item, rest))) = next(&mut Unforced, &at) {
+                found.push(item);
+                at = rest;
+            }
+            found
+        }
+        _ => return None,
+    })
+}
+
+/// Returns a uuid as text.
+pub fn uuid_text(bits: u128) -> String {
+    let hex = format!("{bits:032x}");
+    format!(
+        "{}-{}-{}-{}-{}",
+        &hex[..8],
+        &hex[8..12],
+        &hex[12..16],
+        &hex[16..20],
+        &hex[20..]
+    )
+}
+
+/// A number where JSON has room for it, else its digits as a string.
+fn big_int(int: &BigInt) -> Json {
+    match (i64::try_from(int), u64::try_from(int)) {
+        (Ok(int), _) => Json::from(int),
+        (_, Ok(int)) => Json::from(int),
+        _ => Json::from(int.to_string()),
+    }
+}
+
+/// A number where a double says the same, else its digits as a string.
+fn decimal_json(decimal: &BigDecimal) -> Json {
+    let text = decimal.to_plain_string();
+    let exact = text.parse::<f64>().ok().filter(|float| {
+        float.is_finite()
+            && format!("{float}")
+                .parse::<BigDecimal>()
+                .is_ok_and(|back| back == *decimal)
+    });
+    match exact.and_then(JsonNumber::from_f64) {
+        Some(number) => Json::Number(number),
+        None => Json::from(text),
+    }
+}
+
+fn ratio_float(value: &Value) -> f64 {
+    let Value::Ratio(ratio) = value else {
+        return f64::NAN;
+    };
+    let part = |int: &BigInt| int.to_string().parse::<f64>().unwrap_or(f64::NAN);
+    part(ratio.numer()) / part(ratio.denom())
+}
+
+/// Returns any number as a double; `None` for what is no number.
+pub fn number_float(value: &Value) -> Option<f64> {
+    Some(match number(value)? {
+        Number::Int(int) => int as f64,
+        Number::BigInt(int) => int.to_string().parse().unwrap_or(f64::NAN),
+        Number::Ratio(_) => ratio_float(value),
+        Number::Decimal(decimal) => decimal.to_plain_string().parse().unwrap_or(f64::NAN),
+        Number::Float(float) => float,
+    })
+}
+
+fn number(value: &Value) -> Option<Number<'_>> {
+    Some(match value {
+        Value::Int(int) => Number::Int(*int),
+        Value::Float(float) => Number::Float(*float),
+        Value::BigInt(int) => Number::BigInt(int),
+        Value::Ratio(ratio) => Number::Ratio(ratio),
+        Value::Decimal(decimal) => Number::Decimal(decimal),
+        _ => return None,
+    })
+}

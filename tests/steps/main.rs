@@ -1,0 +1,4 @@
+//! Tests of the step types.
+
+mod json;
+mod template;
