@@ -1,0 +1,149 @@
+//! What can be wrong with a source or with what is asked of it.
+
+use super::manifest::Kind;
+
+/// Why a `:files` operation failed. Variants carry facts; wording is in their display and hints.
+#[derive(Debug, thiserror::Error)]
+pub enum FilesError {
+    #[error("`{path}` is not a path inside the source: {why}")]
+    BadPath { path: String, why: &'static str },
+    #[error("the link `{path}` points to `{target}`, which is outside the source")]
+    LinkOutside { path: String, target: String },
+    #[error("the link `{path}` leads in a circle")]
+    LinkCircle { path: String },
+    #[error("there is no `{path}` in the source")]
+    NotFound { path: String, near: Vec<String> },
+    #[error("`{path}` is {}, which cannot be read", kind.words())]
+    NotReadable { path: String, kind: Kind },
+    #[error("the folder `{path}` cannot be read: {cause}")]
+    BadFolder { path: String, cause: String },
+    #[error("the source has more than {limit} {what}")]
+    TooLarge { what: &'static str, limit: u64 },
+    #[error("there is no source tree `{id}`")]
+    UnknownTree { id: String },
+    #[error("the stored content of the source is damaged: {cause}")]
+    Damaged { cause: String },
+    #[error("the content of the source cannot be stored in {path}: {cause}")]
+    Storage { path: String, cause: String },
+    #[error("git could not {what}: {cause}")]
+    Git {
+        what: String,
+        cause: String,
+        passing: bool,
+    },
+    #[error("git did not {what} within {seconds} s")]
+    GitTimeout { what: String, seconds: u64 },
+    #[error("the `git` command cannot be started: {cause}")]
+    NoGit { cause: String },
+    #[error("{cause}")]
+    BadGitSource { cause: String },
+    #[error("the {what} `{pattern}` is not valid: {cause}")]
+    BadPattern {
+        what: &'static str,
+        pattern: String,
+        cause: String,
+    },
+    #[error("the pattern `{pattern}` took too long on `{path}`, line {line}")]
+    PatternTooSlow {
+        pattern: String,
+        path: String,
+        line: usize,
+    },
+    #[error("the operation was cancelled")]
+    Cancelled,
+}
+
+impl FilesError {
+    /// Returns the code and the kind a flow can match on.
+    pub fn code(&self) -> (&'static str, &'static str) {
+        match self {
+            Self::BadPath { .. } | Self::LinkOutside { .. } | Self::LinkCircle { .. } => {
+                ("E0710", "bad-path")
+            }
+            Self::NotFound { .. } => ("E0711", "not-found"),
+            Self::NotReadable { .. } => ("E0712", "not-readable"),
+            Self::BadFolder { .. } => ("E0713", "bad-source"),
+            Self::TooLarge { .. } => ("E0714", "too-large"),
+            Self::UnknownTree { .. } | Self::Damaged { .. } => ("E0715", "bad-source"),
+            Self::Storage { .. } => ("E0716", "storage"),
+            Self::Git { .. } | Self::NoGit { .. } | Self::BadGitSource { .. } => ("E0717", "git"),
+            Self::GitTimeout { .. } => ("E0717", "timeout"),
+            Self::BadPattern { .. } | Self::PatternTooSlow { .. } => ("E0718", "bad-pattern"),
+            Self::Cancelled => ("E0719", "cancelled"),
+        }
+    }
+
+    /// Returns what a person may do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::BadPath { .. } => "use a path as `:list` returns it, such as `src/main.rs`".into(),
+            Self::LinkOutside { .. } => "only links to files of the same source are followed".into(),
+            Self::LinkCircle { .. } => "read the file that the links were meant to reach".into(),
+            Self::NotFound { near, .. } => match near.as_slice() {
+                [] => "`:op :list` returns the paths that exist".into(),
+                near => format!("did you mean {}?", quoted(near)),
+            },
+            Self::NotReadable { kind, .. } => match kind {
+                Kind::Folder => "give the path of a file; `:op :list` with `:prefix` lists a folder".into(),
+                Kind::Large => "raise `:max-file-bytes` on the `:source`".into(),
+                Kind::Unreadable => "check the file's permissions and resolve the source again".into(),
+                Kind::Submodule => "resolve the submodule's own repository as a source".into(),
+                Kind::Binary | Kind::File | Kind::Link => "binary files are listed and sized, not read as text".into(),
+            },
+            Self::BadFolder { .. } => "`:path` is relative to the project's folder; check that it exists and may be read".into(),
+            Self::TooLarge { what, .. } => match *what {
+                "files" => "name a smaller folder, or raise `:max-files` on the `:source`".into(),
+                _ => "name a smaller folder, or raise `:max-bytes` on the `:source`".into(),
+            },
+            Self::UnknownTree { .. } => "resolve the source again; the tree may have been made in another project folder".into(),
+            Self::Damaged { .. } => "resolve the source again; what is missing is stored anew".into(),
+            Self::Storage { .. } => "check the free space and the permissions of the project's home folder".into(),
+            Self::Git { cause, .. } => git_hint(cause).into(),
+            Self::GitTimeout { .. } => "check the network, or raise `:timeout` on the `:source`".into(),
+            Self::NoGit { .. } => "install git and make sure that it is on the PATH".into(),
+            Self::BadGitSource { .. } => "a git source looks like {:type :git :repo \"https://host/owner/repo\" :ref \"main\"}".into(),
+            Self::BadPattern { .. } => "`:regex? true` takes the syntax of Clojure's #\"...\"; without it the query is plain text".into(),
+            Self::PatternTooSlow { .. } => "simplify the pattern: nested repetition such as (a+)+ is slow".into(),
+            Self::Cancelled => "start the step again".into(),
+        }
+    }
+
+    /// Tells whether the same request may succeed later.
+    pub fn is_passing(&self) -> bool {
+        matches!(
+            self,
+            Self::Git { passing: true, .. } | Self::GitTimeout { .. }
+        )
+    }
+}
+
+fn git_hint(cause: &str) -> &'static str {
+    let cause = cause.to_ascii_lowercase();
+    let has = |text: &str| cause.contains(text);
+    if has("authentication")
+        || has("could not read username")
+        || has("permission denied")
+        || has("terminal prompts")
+    {
+        "git has no credentials for this repository: set up a credential helper or an SSH key"
+    } else if has("dubious ownership") {
+        "the folder belongs to another user: `git config --global --add safe.directory PATH`"
+    } else if has("couldn't find remote ref")
+        || has("needed a single revision")
+        || has("unknown revision")
+    {
+        "`:ref` takes a branch, a tag, HEAD or a full commit hash"
+    } else if has("could not resolve host") || has("unable to access") {
+        "check the address and the network"
+    } else {
+        "check that `git ls-remote` works with the same `:repo`"
+    }
+}
+
+fn quoted(names: &[String]) -> String {
+    names
+        .iter()
+        .map(|name| format!("`{name}`"))
+        .collect::<Vec<_>>()
+        .join(" or ")
+}

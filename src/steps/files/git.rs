@@ -1,0 +1,366 @@
+//! Git sources, through the `git` command: its credentials, proxies and protocols just work.
+//!
+//! A folder on this machine that is a repository is read where it is; anything else is fetched,
+//! one commit deep, into a bare repository under the project's home. What a person writes never
+//! becomes an option of the command, no prompt is ever shown, and each call has a deadline.
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::error::FilesError;
+use super::manifest::{Entry, Kind, Manifest};
+use super::objects::{self, Objects};
+use super::process::{Git, Limit};
+use super::snapshot::{Content, Limits};
+
+/// A repository and what to take from it.
+#[derive(Clone, Debug)]
+pub struct Repository {
+    /// An address that git can fetch from, or a folder.
+    pub repo: String,
+    /// A branch, a tag, `HEAD` or a commit.
+    pub reference: String,
+    /// Where relative paths start.
+    pub base: PathBuf,
+    pub timeout: Duration,
+    pub limits: Limits,
+}
+
+/// Returns the tree of a commit, and the commit's hash.
+pub fn snapshot(
+    repository: &Repository,
+    home: &Path,
+    objects: &Objects,
+    limit: &Limit,
+) -> Result<(Manifest, String), FilesError> {
+    check(repository)?;
+    let local = local_folder(repository);
+    let (git, commit) = match local {
+        Some(folder) => {
+            let git = Git::new(Some(&folder), limit.clone());
+            let commit = commit_of(&git, &repository.reference)?;
+            (git, commit)
+        }
+        None => fetch(repository, home, limit)?,
+    };
+    let known = home
+        .join("commits")
+        .join(format!("{commit}-{}", repository.limits.file_bytes));
+    if let Some(manifest) = remembered(&known, objects) {
+        return Ok((manifest, commit));
+    }
+    let manifest = export(&git, &commit, repository.limits, home, objects)?;
+    let id = objects.put(&manifest.encode())?;
+    if let Err(error) = objects::replace_file(&known, id.as_bytes()) {
+        tracing::debug!(%error, "the commit's tree was not remembered");
+    }
+    Ok((manifest, commit))
+}
+
+/// Returns the tree of a commit that was exported before, if all of it is still stored.
+fn remembered(known: &Path, objects: &Objects) -> Option<Manifest> {
+    let id = fs::read_to_string(known).ok()?;
+    let manifest = Manifest::decode(&objects.get(id.trim()).ok()?).ok()?;
+    let complete = manifest
+        .entries()
+        .iter()
+        .all(|entry| entry.hash.is_empty() || objects.has(&entry.hash, entry.size));
+    complete.then_some(manifest)
+}
+
+fn check(repository: &Repository) -> Result<(), FilesError> {
+    let bad = |cause: String| Err(FilesError::BadGitSource { cause });
+    let (repo, reference) = (repository.repo.as_str(), repository.reference.as_str());
+    if repo.is_empty() || repo.starts_with('-') || repo.contains(|it: char| it.is_control()) {
+        return bad(format!(
+            "`{}` is not an address of a repository",
+            repo.escape_debug()
+        ));
+    }
+    if repo.contains("::") && !repo.contains("://") {
+        return bad(format!(
+            "`{repo}` names a helper program; only file, git, http, https and ssh are fetched from"
+        ));
+    }
+    let is_odd = |it: char| it.is_control() || it.is_whitespace() || ":?*[\\^~+".contains(it);
+    if reference.is_empty()
+        || reference.starts_with('-')
+        || reference.contains("..")
+        || reference.contains(is_odd)
+    {
+        return bad(format!(
+            "`{}` is not a branch, a tag or a commit",
+            reference.escape_debug()
+        ));
+    }
+    Ok(())
+}
+
+/// Returns the folder that the address names, when it is one on this machine.
+fn local_folder(repository: &Repository) -> Option<PathBuf> {
+    let repo = repository
+        .repo
+        .strip_prefix("file://")
+        .unwrap_or(&repository.repo);
+    if repo.contains("://") {
+        return None;
+    }
+    let folder = repository.base.join(repo);
+    folder.is_dir().then_some(folder)
+}
+
+fn commit_of(git: &Git, reference: &str) -> Result<String, FilesError> {
+    let what = format!("find `{reference}`");
+    let asked = format!("{reference}^{{commit}}");
+    let out = git.text(
+        &what,
+        &["rev-parse", "--verify", "--end-of-options", &asked],
+    )?;
+    let commit = out.lines().last().unwrap_or_default().trim().to_string();
+    if is_hash(&commit) {
+        return Ok(commit);
+    }
+    Err(FilesError::Git {
+        what,
+        cause: format!("it answered `{commit}`"),
+        passing: false,
+    })
+}
+
+fn is_hash(text: &str) -> bool {
+    matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+/// Fetches the commit into the cache of this address.
+fn fetch(repository: &Repository, home: &Path, limit: &Limit) -> Result<(Git, String), FilesError> {
+    let cache = home
+        .join("git")
+        .join(&objects::hash(repository.repo.as_bytes())[..24]);
+    let storage = |error: std::io::Error| FilesError::Storage {
+        path: cache.display().to_string(),
+        cause: error.to_string(),
+    };
+    fs::create_dir_all(&cache).map_err(storage)?;
+    // One fetch at a time for each address, also between processes: git's own lock files would fail, not wait.
+    let lock = File::create(cache.join("flowstone.lock")).map_err(storage)?;
+    lock.lock().map_err(storage)?;
+    let git = Git::new(Some(&cache), limit.clone());
+    if !cache.join("HEAD").is_file() {
+        git.text(
+            "prepare a folder for the fetch",
+            &["init", "--bare", "--quiet", "."],
+        )?;
+        git.text(
+            "prepare a folder for the fetch",
+            &["config", "gc.auto", "0"],
+        )?;
+    }
+    let reference = repository.reference.as_str();
+    if is_hash(reference)
+        && let Ok(commit) = commit_of(&git, reference)
+    {
+        return Ok((git, commit));
+    }
+    let what = format!(
+        "fetch `{reference}` of {}",
+        without_password(&repository.repo)
+    );
+    let fetch = |depth: &[&str], spec: &str| {
+        let mut args = vec![
+            "fetch",
+            "--quiet",
+            "--no-tags",
+            "--force",
+            "--no-recurse-submodules",
+        ];
+        args.extend(depth);
+        args.extend(["--", repository.repo.as_str(), spec]);
+        git.text(&what, &args)
+    };
+    let target = "refs/flowstone/fetched";
+    match fetch(&["--depth=1"], &format!("+{reference}:{target}")) {
+        Ok(_) => {}
+        // Not every server hands out a single commit by its hash; all branches hold it then.
+        Err(FilesError::Git { .. }) if is_hash(reference) => {
+            fetch(&["--unshallow"], "+refs/heads/*:refs/flowstone/heads/*")
+                .or_else(|_| fetch(&[], "+refs/heads/*:refs/flowstone/heads/*"))?;
+            let commit = commit_of(&git, reference)?;
+            return Ok((git, commit));
+        }
+        Err(error) => return Err(error),
+    }
+    let commit = commit_of(&git, target)?;
+    Ok((git, commit))
+}
+
+/// Lists a commit and stores the contents that are not stored yet.
+fn export(
+    git: &Git,
+    commit: &str,
+    limits: Limits,
+    home: &Path,
+    objects: &Objects,
+) -> Result<Manifest, FilesError> {
+    let listing = git.bytes(
+        "list the commit",
+        &["ls-tree", "-r", "-l", "-z", "--full-tree", commit],
+    )?;
+    let mut files = Vec::new();
+    let mut total = 0u64;
+    for line in listing
+        .split(|byte| *byte == 0)
+        .filter(|line| !line.is_empty())
+    {
+        let file =
+            Listed::parse(&String::from_utf8_lossy(line)).ok_or_else(|| FilesError::Git {
+                what: "list the commit".into(),
+                cause: "its answer has an unknown form".into(),
+                passing: false,
+            })?;
+        if files.len() as u64 >= limits.files {
+            return Err(FilesError::TooLarge {
+                what: "files",
+                limit: limits.files,
+            });
+        }
+        if file.wants_content(limits) {
+            total += file.entry.size;
+            if total > limits.bytes {
+                return Err(FilesError::TooLarge {
+                    what: "bytes",
+                    limit: limits.bytes,
+                });
+            }
+        } else if file.entry.kind == Kind::File {
+            files.push(Listed {
+                entry: Entry {
+                    kind: Kind::Large,
+                    ..file.entry
+                },
+                ..file
+            });
+            continue;
+        }
+        files.push(file);
+    }
+    read_contents(git, &mut files, limits, home, objects)?;
+    Ok(Manifest::new(
+        files.into_iter().map(|file| file.entry).collect(),
+    ))
+}
+
+/// One line of `git ls-tree`.
+struct Listed {
+    entry: Entry,
+    object: String,
+}
+
+impl Listed {
+    /// Reads `mode type object size<TAB>path`.
+    fn parse(line: &str) -> Option<Listed> {
+        let (facts, path) = line.split_once('\t')?;
+        let mut facts = facts.split_whitespace();
+        let (mode, kind, object, size) =
+            (facts.next()?, facts.next()?, facts.next()?, facts.next()?);
+        let kind = match (mode, kind) {
+            ("120000", _) => Kind::Link,
+            (_, "commit") => Kind::Submodule,
+            _ => Kind::File,
+        };
+        let entry = Entry {
+            path: path.to_string(),
+            size: size.parse().unwrap_or(0),
+            kind,
+            hash: String::new(),
+            lines: 0,
+            executable: mode == "100755",
+            target: None,
+        };
+        Some(Listed {
+            entry,
+            object: object.to_string(),
+        })
+    }
+
+    fn wants_content(&self, limits: Limits) -> bool {
+        match self.entry.kind {
+            Kind::File => self.entry.size <= limits.file_bytes,
+            Kind::Link => true,
+            Kind::Binary | Kind::Large | Kind::Submodule | Kind::Unreadable | Kind::Folder => false,
+        }
+    }
+}
+
+/// Reads all contents through one `git cat-file --batch`.
+fn read_contents(
+    git: &Git,
+    files: &mut [Listed],
+    limits: Limits,
+    home: &Path,
+    objects: &Objects,
+) -> Result<(), FilesError> {
+    let what = "read the files of the commit";
+    let failed = |cause: String| FilesError::Git {
+        what: what.into(),
+        cause,
+        passing: false,
+    };
+    let wanted: String = files
+        .iter()
+        .filter(|file| file.wants_content(limits))
+        .map(|file| format!("{}\n", file.object))
+        .collect();
+    // The list goes in as a file: written to a pipe it could block on answers that nobody reads yet.
+    let list = home.join(objects::temporary_name());
+    let storage = |error: std::io::Error| FilesError::Storage {
+        path: home.display().to_string(),
+        cause: error.to_string(),
+    };
+    fs::create_dir_all(home)
+        .and_then(|()| fs::write(&list, wanted))
+        .map_err(storage)?;
+    let input = File::open(&list).map_err(storage);
+    fs::remove_file(&list).ok();
+    git.stream(what, &["cat-file", "--batch"], input?, |output| {
+        let mut output = BufReader::new(output);
+        for file in files.iter_mut().filter(|file| file.wants_content(limits)) {
+            let bytes = next_object(&mut output).map_err(|error| failed(error.to_string()))?;
+            if file.entry.kind == Kind::Link {
+                file.entry.target = Some(String::from_utf8_lossy(&bytes).into_owned());
+            } else {
+                Content::store(&bytes, objects)?.apply(&mut file.entry);
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Reads `object type size<LF>content<LF>`.
+fn next_object(output: &mut impl BufRead) -> std::io::Result<Vec<u8>> {
+    let mut header = String::new();
+    output.read_line(&mut header)?;
+    let size: usize = header
+        .trim_end()
+        .rsplit(' ')
+        .next()
+        .and_then(|size| size.parse().ok())
+        .ok_or_else(|| std::io::Error::other(format!("it answered `{}`", header.trim_end())))?;
+    let mut bytes = vec![0; size + 1];
+    output.read_exact(&mut bytes)?;
+    bytes.pop();
+    Ok(bytes)
+}
+
+/// Returns an address without the password that it may carry.
+pub fn without_password(repo: &str) -> String {
+    let Some((scheme, rest)) = repo.split_once("://") else {
+        return repo.to_string();
+    };
+    let host_end = rest.find('/').unwrap_or(rest.len());
+    match rest[..host_end].rfind('@') {
+        Some(at) => format!("{scheme}://{}", &rest[at + 1..]),
+        None => repo.to_string(),
+    }
+}

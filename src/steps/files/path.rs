@@ -1,0 +1,81 @@
+//! Paths inside a source tree: relative, separated by `/`, and unable to leave it.
+//!
+//! Pure text: nothing here looks at a disk, so a path means the same on every system.
+
+use super::error::FilesError;
+
+/// Returns `path` in its one normal form (`a/b.txt`; empty for the root), or why it is refused.
+///
+/// `.` and doubled slashes are dropped. Everything that could name something outside the tree, or
+/// the repository's own files, is refused rather than repaired.
+pub fn normal(path: &str) -> Result<String, FilesError> {
+    let refuse = |why| {
+        Err(FilesError::BadPath {
+            path: path.to_string(),
+            why,
+        })
+    };
+    if path.contains('\0') {
+        return refuse("it holds a NUL character");
+    }
+    if path.contains('\\') {
+        return refuse("it holds a backslash; separate the parts with `/`");
+    }
+    if path.starts_with('/') {
+        return refuse("it is absolute; paths are relative to the source");
+    }
+    if has_drive(path) {
+        return refuse("it names a drive; paths are relative to the source");
+    }
+    let mut parts = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => return refuse("`..` would leave the source"),
+            part if is_reserved(part) => {
+                return refuse("`.git` and `.flowstone` are not part of a source");
+            }
+            part => parts.push(part),
+        }
+    }
+    Ok(parts.join("/"))
+}
+
+/// Returns where a link in the folder of `at` leads, or `None` when that is outside the tree.
+pub fn link_target(at: &str, target: &str) -> Option<String> {
+    if target.is_empty()
+        || target.starts_with('/')
+        || target.contains(['\0', '\\'])
+        || has_drive(target)
+    {
+        return None;
+    }
+    let mut parts: Vec<&str> = match at.rsplit_once('/') {
+        Some((folder, _)) => folder.split('/').collect(),
+        None => Vec::new(),
+    };
+    for part in target.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => {
+                parts.pop()?;
+            }
+            part if is_reserved(part) => return None,
+            part => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+/// Tells whether a name is never part of a tree, on any file system (some ignore case).
+pub fn is_reserved(name: &str) -> bool {
+    name.eq_ignore_ascii_case(".git") || name.eq_ignore_ascii_case(".flowstone")
+}
+
+fn has_drive(path: &str) -> bool {
+    let mut chars = path.chars();
+    chars
+        .next()
+        .is_some_and(|first| first.is_ascii_alphabetic())
+        && chars.next() == Some(':')
+}

@@ -1,0 +1,276 @@
+//! Runs the `git` command: without prompts, with a deadline, killed when the step is cancelled.
+//!
+//! Blocking; called on a thread that may wait.
+
+use std::ffi::OsStr;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::error::FilesError;
+
+/// How long a command may take, and whether anybody still waits for it.
+#[derive(Clone, Debug)]
+pub struct Limit {
+    pub timeout: Duration,
+    pub cancelled: Arc<AtomicBool>,
+}
+
+impl Limit {
+    pub fn new(timeout: Duration) -> Limit {
+        Limit {
+            timeout,
+            cancelled: Arc::default(),
+        }
+    }
+}
+
+/// The `git` command in a folder.
+pub(super) struct Git {
+    folder: Option<PathBuf>,
+    limit: Limit,
+}
+
+impl Git {
+    pub fn new(folder: Option<&Path>, limit: Limit) -> Git {
+        Git {
+            folder: folder.map(Path::to_path_buf),
+            limit,
+        }
+    }
+
+    /// Returns what the command prints, as text.
+    pub fn text(&self, what: &str, args: &[&str]) -> Result<String, FilesError> {
+        Ok(String::from_utf8_lossy(&self.bytes(what, args)?).into_owned())
+    }
+
+    /// Returns what the command prints.
+    pub fn bytes(&self, what: &str, args: &[&str]) -> Result<Vec<u8>, FilesError> {
+        let mut bytes = Vec::new();
+        self.stream(what, args, Stdio::null(), |output| {
+            output
+                .read_to_end(&mut bytes)
+                .map(drop)
+                .map_err(|error| broken(what, &error))
+        })?;
+        Ok(bytes)
+    }
+
+    /// Hands what the command prints to `take` while it runs.
+    pub fn stream(
+        &self,
+        what: &str,
+        args: &[&str],
+        input: impl Into<Stdio>,
+        mut take: impl FnMut(&mut ChildStdout) -> Result<(), FilesError>,
+    ) -> Result<(), FilesError> {
+        if self.limit.cancelled.load(Ordering::Relaxed) {
+            return Err(FilesError::Cancelled);
+        }
+        let mut child =
+            self.command(args, input.into())
+                .spawn()
+                .map_err(|error| match error.kind() {
+                    io::ErrorKind::NotFound
+                        if self.folder.as_ref().is_none_or(|it| it.is_dir()) =>
+                    {
+                        FilesError::NoGit {
+                            cause: "it is not installed".into(),
+                        }
+                    }
+                    _ => FilesError::NoGit {
+                        cause: error.to_string(),
+                    },
+                })?;
+        let (output, complaints) = (child.stdout.take(), child.stderr.take());
+        // Read beside the output, or a long complaint would fill its pipe and block the command.
+        let complaints = std::thread::spawn(move || {
+            let mut text = Vec::new();
+            if let Some(complaints) = complaints {
+                complaints.take(64 << 10).read_to_end(&mut text).ok();
+            }
+            String::from_utf8_lossy(&text).into_owned()
+        });
+        let watch = Watch::start(child, self.limit.clone());
+        let taken = match output {
+            Some(mut output) => take(&mut output),
+            None => Ok(()),
+        };
+        let ended = watch.finish();
+        let complaints = complaints.join().unwrap_or_default();
+        match ended {
+            End::Exited(true) => taken,
+            End::Exited(false) => Err(failed(what, &complaints)),
+            End::TimedOut => Err(FilesError::GitTimeout {
+                what: what.into(),
+                seconds: self.limit.timeout.as_secs(),
+            }),
+            End::Cancelled => Err(FilesError::Cancelled),
+            End::Lost(error) => Err(broken(what, &error)),
+        }
+    }
+
+    fn command(&self, args: &[&str], input: Stdio) -> Command {
+        let mut command = Command::new("git");
+        if let Some(folder) = &self.folder {
+            command.current_dir(folder);
+        }
+        // A surrounding git, such as a hook, must not redirect this one to its own repository.
+        for name in [
+            "GIT_DIR",
+            "GIT_WORK_TREE",
+            "GIT_INDEX_FILE",
+            "GIT_OBJECT_DIRECTORY",
+            "GIT_NAMESPACE",
+            "GIT_CONFIG_PARAMETERS",
+        ] {
+            command.env_remove(name);
+        }
+        command
+            .env("GIT_TERMINAL_PROMPT", "0")
+            .env("GIT_ASKPASS", "")
+            .env("SSH_ASKPASS", "")
+            .env("GCM_INTERACTIVE", "never")
+            .env("GIT_OPTIONAL_LOCKS", "0")
+            .env("GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh")
+            .env("LC_ALL", "C");
+        if std::env::var_os("GIT_SSH_COMMAND").is_none() && std::env::var_os("GIT_SSH").is_none() {
+            command.env("GIT_SSH_COMMAND", "ssh -oBatchMode=yes");
+        }
+        command
+            .args([
+                "-c",
+                "core.quotePath=false",
+                "-c",
+                "core.hooksPath=/dev/null",
+                "-c",
+                "core.fsmonitor=false",
+            ])
+            .args(args.iter().map(OsStr::new))
+            .stdin(input)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+}
+
+enum End {
+    Exited(bool),
+    TimedOut,
+    Cancelled,
+    Lost(io::Error),
+}
+
+/// A thread that kills the command when its time is up or nobody waits for it.
+struct Watch {
+    child: Arc<Mutex<Child>>,
+    done: mpsc::Sender<()>,
+    thread: JoinHandle<Option<End>>,
+}
+
+impl Watch {
+    fn start(child: Child, limit: Limit) -> Watch {
+        let child = Arc::new(Mutex::new(child));
+        let (done, finished) = mpsc::channel();
+        let watched = Arc::clone(&child);
+        let thread = std::thread::spawn(move || {
+            let tick = Duration::from_millis(50);
+            let mut left = limit.timeout;
+            loop {
+                match finished.recv_timeout(tick.min(left)) {
+                    Err(RecvTimeoutError::Timeout) => left = left.saturating_sub(tick),
+                    Ok(()) | Err(RecvTimeoutError::Disconnected) => return None,
+                }
+                let end = if limit.cancelled.load(Ordering::Relaxed) {
+                    End::Cancelled
+                } else if left.is_zero() {
+                    End::TimedOut
+                } else {
+                    continue;
+                };
+                watched
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .kill()
+                    .ok();
+                return Some(end);
+            }
+        });
+        Watch {
+            child,
+            done,
+            thread,
+        }
+    }
+
+    /// Waits for the command, which has closed its output or been killed.
+    fn finish(self) -> End {
+        let status = loop {
+            let status = self
+                .child
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .try_wait();
+            match status {
+                // Its output is closed, so it is about to end; the watch may still kill it meanwhile.
+                Ok(None) => std::thread::sleep(Duration::from_millis(1)),
+                Ok(Some(status)) => break Ok(status),
+                Err(error) => break Err(error),
+            }
+        };
+        self.done.send(()).ok();
+        match (self.thread.join().ok().flatten(), status) {
+            (Some(end), _) => end,
+            (None, Ok(status)) => End::Exited(status.success()),
+            (None, Err(error)) => End::Lost(error),
+        }
+    }
+}
+
+/// Makes an error of what git wrote; its last `fatal:` or `error:` line says most.
+fn failed(what: &str, complaints: &str) -> FilesError {
+    let lines: Vec<&str> = complaints
+        .lines()
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    let telling = lines
+        .iter()
+        .find(|line| line.starts_with("fatal:") || line.starts_with("error:"));
+    let cause = telling
+        .or(lines.last())
+        .copied()
+        .unwrap_or("it gave no reason");
+    let cause = cause
+        .trim_start_matches("fatal: ")
+        .trim_start_matches("error: ");
+    let passing = [
+        "Could not resolve host",
+        "timed out",
+        "Connection re",
+        "early EOF",
+        "hung up",
+        "503",
+        "502",
+    ]
+    .iter()
+    .any(|sign| complaints.contains(sign));
+    FilesError::Git {
+        what: what.into(),
+        cause: super::git::without_password(cause),
+        passing,
+    }
+}
+
+fn broken(what: &str, error: &io::Error) -> FilesError {
+    FilesError::Git {
+        what: what.into(),
+        cause: error.to_string(),
+        passing: true,
+    }
+}

@@ -1,0 +1,194 @@
+//! What a flow can see of a tree: listing, reading and searching. Nothing is ever changed.
+
+use globset::{GlobBuilder, GlobMatcher};
+
+use super::error::FilesError;
+use super::manifest::{Entry, Kind, Manifest};
+use super::objects::Objects;
+use super::path;
+
+/// A tree and its contents.
+pub struct View<'a> {
+    pub manifest: &'a Manifest,
+    pub objects: &'a Objects,
+}
+
+/// Which entries of a tree.
+#[derive(Clone, Debug, Default)]
+pub struct Selection {
+    /// A folder, or the start of a path.
+    pub prefix: Option<String>,
+    /// `**/*.rs`, `src/*.{js,ts}`; a pattern without `/` is matched against the file name.
+    pub glob: Vec<String>,
+}
+
+impl Selection {
+    /// Returns the entries that are selected, in the order of their paths.
+    pub fn of<'a>(&self, manifest: &'a Manifest) -> Result<Vec<&'a Entry>, FilesError> {
+        let prefix = match &self.prefix {
+            Some(prefix) => {
+                let normal = path::normal(prefix)?;
+                if prefix.ends_with('/') && !normal.is_empty() {
+                    normal + "/"
+                } else {
+                    normal
+                }
+            }
+            None => String::new(),
+        };
+        let globs = self
+            .glob
+            .iter()
+            .map(|glob| compile(glob))
+            .collect::<Result<Vec<_>, _>>()?;
+        let entries = manifest.entries();
+        let from = entries.partition_point(|entry| entry.path < prefix);
+        Ok(entries[from..]
+            .iter()
+            .take_while(|entry| entry.path.starts_with(&prefix))
+            .filter(|entry| globs.is_empty() || globs.iter().any(|glob| glob.matches(&entry.path)))
+            .collect())
+    }
+}
+
+struct Glob {
+    matcher: GlobMatcher,
+    name_only: bool,
+}
+
+impl Glob {
+    fn matches(&self, path: &str) -> bool {
+        let text = if self.name_only {
+            path.rsplit('/').next().unwrap_or(path)
+        } else {
+            path
+        };
+        self.matcher.is_match(text)
+    }
+}
+
+fn compile(glob: &str) -> Result<Glob, FilesError> {
+    let pattern = glob.strip_prefix("./").unwrap_or(glob);
+    let matcher = GlobBuilder::new(pattern)
+        .literal_separator(true)
+        .build()
+        .map_err(|error| FilesError::BadPattern {
+            what: "glob",
+            pattern: glob.to_string(),
+            cause: error.kind().to_string(),
+        })?
+        .compile_matcher();
+    Ok(Glob {
+        matcher,
+        name_only: !pattern.contains('/'),
+    })
+}
+
+/// A page of a listing.
+pub struct Page<'a> {
+    pub entries: Vec<&'a Entry>,
+    /// What to pass as cursor for the next page.
+    pub next: Option<String>,
+}
+
+/// Which part of a file to read.
+#[derive(Clone, Copy, Debug)]
+pub struct Part {
+    /// Counted from 1.
+    pub start_line: Option<u64>,
+    /// The last line that is wanted.
+    pub end_line: Option<u64>,
+    pub max_chars: usize,
+}
+
+/// What was read.
+pub struct Read {
+    /// As it was asked for.
+    pub path: String,
+    pub size: u64,
+    pub lines: u64,
+    pub kind: Kind,
+    /// None for what is not text.
+    pub content: Option<String>,
+    pub truncated: bool,
+}
+
+impl<'a> View<'a> {
+    /// Returns the selected entries after `cursor`, at most `limit`.
+    pub fn list(
+        &self,
+        selection: &Selection,
+        cursor: Option<&str>,
+        limit: usize,
+    ) -> Result<Page<'a>, FilesError> {
+        let mut entries = selection.of(self.manifest)?;
+        if let Some(cursor) = cursor {
+            entries.drain(..entries.partition_point(|entry| entry.path.as_str() <= cursor));
+        }
+        let more = entries.len() > limit;
+        entries.truncate(limit);
+        let next = entries
+            .last()
+            .filter(|_| more)
+            .map(|entry| entry.path.clone());
+        Ok(Page { entries, next })
+    }
+
+    /// Reads one file. What is not text comes without content.
+    pub fn read(&self, path: &str, part: Part) -> Result<Read, FilesError> {
+        let entry = self.manifest.resolve(path)?;
+        let mut read = Read {
+            path: path::normal(path)?,
+            size: entry.size,
+            lines: entry.lines,
+            kind: entry.kind,
+            content: None,
+            truncated: false,
+        };
+        match entry.kind {
+            Kind::File => {
+                let (content, truncated) = cut(&self.text(entry)?, part);
+                read.content = Some(content);
+                read.truncated = truncated;
+                Ok(read)
+            }
+            Kind::Binary => Ok(read),
+            kind => Err(FilesError::NotReadable {
+                path: path.to_string(),
+                kind,
+            }),
+        }
+    }
+
+    /// Returns the text of a file; what is not UTF-8 in it is replaced.
+    pub fn text(&self, entry: &Entry) -> Result<String, FilesError> {
+        let bytes = self.objects.get(&entry.hash)?;
+        Ok(String::from_utf8(bytes)
+            .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
+    }
+}
+
+/// Returns the wanted lines, and whether they were cut short.
+fn cut(text: &str, part: Part) -> (String, bool) {
+    let first = part.start_line.unwrap_or(1).max(1) - 1;
+    let start = line_start(text, first);
+    let end = part
+        .end_line
+        .map_or(text.len(), |last| line_start(text, last))
+        .max(start);
+    let wanted = &text[start..end];
+    match wanted.char_indices().nth(part.max_chars) {
+        Some((at, _)) => (wanted[..at].to_string(), true),
+        None => (wanted.to_string(), false),
+    }
+}
+
+/// Returns where the line after `count` lines starts; the end of the text when there are fewer.
+fn line_start(text: &str, count: u64) -> usize {
+    match count {
+        0 => 0,
+        count => memchr::memchr_iter(b'\n', text.as_bytes())
+            .nth(usize::try_from(count - 1).unwrap_or(usize::MAX))
+            .map_or(text.len(), |at| at + 1),
+    }
+}

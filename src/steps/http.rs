@@ -1,0 +1,5 @@
+//! `:http`: requests to servers.
+
+pub mod client;
+pub mod error;
+pub mod guard;

@@ -1,0 +1,264 @@
+//! What can go wrong between here and a server, named so that a flow and a person can act on it.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+/// Why a request has no usable answer.
+#[derive(Debug, thiserror::Error)]
+pub enum HttpError {
+    #[error("`{url}` is not an address that can be asked: {why}")]
+    BadUrl { url: String, why: String },
+    #[error("{message}")]
+    BadRequest { message: String },
+    #[error("{host} is {address}, a link-local or metadata address, which is refused")]
+    Refused { host: String, address: IpAddr },
+    #[error("{host} cannot be reached: {cause}")]
+    Unreachable {
+        host: String,
+        cause: String,
+        passing: bool,
+    },
+    #[error("{host} did not {} within {}", if status.is_some() { "finish its answer" } else { "answer" }, seconds(*limit))]
+    TimedOut {
+        host: String,
+        limit: Duration,
+        status: Option<u16>,
+        preview: String,
+    },
+    #[error("{host} answered {status}{}", reason(*status))]
+    Status {
+        host: String,
+        answer: Box<Answer>,
+        status: u16,
+    },
+    #[error("{host} closed the connection before its answer was complete{}", received(*status, *got))]
+    CutOff {
+        host: String,
+        status: Option<u16>,
+        got: u64,
+        preview: String,
+        cause: String,
+    },
+    #[error("the answer of {host} is larger than {limit} bytes")]
+    TooLarge {
+        host: String,
+        status: u16,
+        limit: u64,
+    },
+    #[error("the answer of {host} is not {wanted}: {cause}")]
+    Undecodable {
+        host: String,
+        status: u16,
+        wanted: &'static str,
+        cause: String,
+        preview: String,
+    },
+    #[error("{host} redirects {what}")]
+    BadRedirect { host: String, what: String },
+}
+
+/// A whole answer.
+#[derive(Debug, Clone)]
+pub struct Answer {
+    pub status: u16,
+    /// Names in lower case.
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+    /// Where it came from, after redirects.
+    pub url: String,
+}
+
+impl Answer {
+    /// Returns the first header of this name.
+    pub fn header(&self, name: &str) -> Option<&str> {
+        header(&self.headers, name)
+    }
+}
+
+/// Returns the first header of this name, which is given in lower case.
+pub fn header<'a>(headers: &'a [(String, String)], name: &str) -> Option<&'a str> {
+    headers
+        .iter()
+        .find(|(it, _)| it == name)
+        .map(|(_, value)| value.as_str())
+}
+
+/// What repeating the same request promises.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    Never,
+    Later,
+    After(Duration),
+}
+
+impl HttpError {
+    /// Returns the code and the kind a flow can match on.
+    pub fn code(&self) -> (&'static str, &'static str) {
+        match self {
+            Self::BadUrl { .. } => ("E0730", "bad-url"),
+            Self::Refused { .. } => ("E0731", "denied"),
+            Self::Unreachable { .. } => ("E0732", "unavailable"),
+            Self::TimedOut { .. } => ("E0733", "timeout"),
+            Self::Status { status, .. } => ("E0734", status_kind(*status)),
+            Self::CutOff { .. } => ("E0735", "cut-off"),
+            Self::TooLarge { .. } => ("E0736", "too-large"),
+            Self::Undecodable { .. } => ("E0737", "bad-response"),
+            Self::BadRequest { .. } => ("E0738", "bad-request"),
+            Self::BadRedirect { .. } => ("E0739", "bad-redirect"),
+        }
+    }
+
+    /// Returns what a person may do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::BadUrl { .. } => "an address looks like https://host/path".into(),
+            Self::BadRequest { .. } => "see `flowstone help http` for what a request may hold".into(),
+            Self::Refused { .. } => "if this is meant, set `:client-opts {:allow-link-local true}` on the step".into(),
+            Self::Unreachable { cause, .. } if cause.contains("certificate") => {
+                "check the server's certificate and this machine's clock".into()
+            }
+            Self::Unreachable { .. } => "check the address, the network, and that the server runs".into(),
+            Self::TimedOut { .. } => "raise `:timeout`, or ask for less".into(),
+            Self::Status { status, .. } => status_hint(*status).into(),
+            Self::CutOff { .. } => "the server or a proxy stopped in the middle; try again".into(),
+            Self::TooLarge { .. } => {
+                "raise `:client-opts {:max-response-bytes n}`, or keep it out of line with `:persist {:type :blob}`".into()
+            }
+            Self::Undecodable { .. } => "`:response-as :text` or `:bytes` takes the answer as it is".into(),
+            Self::BadRedirect { .. } => "ask for the final address directly".into(),
+        }
+    }
+
+    /// Tells whether the same request may succeed later.
+    pub fn again(&self) -> Again {
+        match self {
+            Self::Unreachable { passing: true, .. }
+            | Self::TimedOut { .. }
+            | Self::CutOff { .. } => Again::Later,
+            Self::Status {
+                status: 408 | 425 | 429 | 500..=599,
+                answer,
+                ..
+            } => match answer.header("retry-after").and_then(retry_after) {
+                Some(wait) => Again::After(wait),
+                None => Again::Later,
+            },
+            Self::Status { .. }
+            | Self::Unreachable { .. }
+            | Self::BadUrl { .. }
+            | Self::BadRequest { .. }
+            | Self::Refused { .. }
+            | Self::TooLarge { .. }
+            | Self::Undecodable { .. }
+            | Self::BadRedirect { .. } => Again::Never,
+        }
+    }
+
+    /// Returns the status that the server gave, if it came so far.
+    pub fn status(&self) -> Option<u16> {
+        match self {
+            Self::Status { status, .. }
+            | Self::TooLarge { status, .. }
+            | Self::Undecodable { status, .. } => Some(*status),
+            Self::TimedOut { status, .. } | Self::CutOff { status, .. } => *status,
+            Self::BadUrl { .. }
+            | Self::BadRequest { .. }
+            | Self::Refused { .. }
+            | Self::Unreachable { .. }
+            | Self::BadRedirect { .. } => None,
+        }
+    }
+
+    /// Returns the start of what the server said.
+    pub fn preview(&self) -> Option<String> {
+        let text = match self {
+            Self::TimedOut { preview, .. }
+            | Self::CutOff { preview, .. }
+            | Self::Undecodable { preview, .. } => preview.clone(),
+            Self::Status { answer, .. } => preview(&answer.body),
+            Self::BadUrl { .. }
+            | Self::BadRequest { .. }
+            | Self::Refused { .. }
+            | Self::Unreachable { .. }
+            | Self::TooLarge { .. }
+            | Self::BadRedirect { .. } => return None,
+        };
+        (!text.is_empty()).then_some(text)
+    }
+}
+
+/// Returns the start of a body as text, for a person.
+pub fn preview(body: &[u8]) -> String {
+    const CHARS: usize = 500;
+    let start = String::from_utf8_lossy(&body[..body.len().min(4 * CHARS)]);
+    let mut text: String = start
+        .chars()
+        .map(|it| {
+            if it.is_control() && !it.is_whitespace() {
+                '\u{fffd}'
+            } else {
+                it
+            }
+        })
+        .take(CHARS)
+        .collect();
+    if body.len() > text.len() && start.chars().count() > CHARS {
+        text.push('…');
+    }
+    text
+}
+
+/// Reads `Retry-After` in seconds. The form with a date is left to the ordinary waiting time, because
+/// it depends on two clocks agreeing.
+pub fn retry_after(value: &str) -> Option<Duration> {
+    let seconds: f64 = value.trim().parse().ok()?;
+    (0.0..=86_400.0)
+        .contains(&seconds)
+        .then(|| Duration::from_secs_f64(seconds))
+}
+
+fn status_kind(status: u16) -> &'static str {
+    match status {
+        401 => "unauthorized",
+        403 => "denied",
+        404 | 410 => "not-found",
+        408 | 504 => "timeout",
+        409 => "conflict",
+        429 => "rate-limited",
+        500..=599 | 425 => "unavailable",
+        _ => "http-status",
+    }
+}
+
+fn status_hint(status: u16) -> &'static str {
+    match status {
+        401 => "check the secret that `:auth` or the connection names",
+        403 => "the secret is known but may not do this",
+        404 | 410 => "check the address",
+        429 => "the server wants fewer requests; `:retry` waits as long as it asks for",
+        500..=599 => "the server has a problem; `:retry {:max-attempts 3}` tries again",
+        _ => "the answer's body, in the error's `:data`, may say why",
+    }
+}
+
+fn reason(status: u16) -> String {
+    let status = reqwest::StatusCode::from_u16(status).ok();
+    match status.and_then(|it| it.canonical_reason()) {
+        Some(reason) => format!(" {reason}"),
+        None => String::new(),
+    }
+}
+
+fn received(status: Option<u16>, got: u64) -> String {
+    match status {
+        Some(status) => format!(" (status {status}, {got} bytes received)"),
+        None => String::new(),
+    }
+}
+
+fn seconds(limit: Duration) -> String {
+    match limit.subsec_millis() {
+        0 => format!("{} s", limit.as_secs()),
+        _ => format!("{:.1} s", limit.as_secs_f64()),
+    }
+}
