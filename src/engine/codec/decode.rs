@@ -1,0 +1,338 @@
+//! Text back to values. Reads what [`super::encode`] writes, in this version and all before.
+
+use std::str::FromStr;
+
+use flowstone_lang::value::{
+    BigDecimal, BigInt, BigRational, Class, Exception, Object, Symbol, Value,
+};
+
+use super::encode::DEPTH_LIMIT;
+use super::{CodecError, json};
+
+/// Reads one value.
+///
+/// # Errors
+/// When the text is not what `encode` writes.
+pub fn decode(text: &str) -> Result<Value, CodecError> {
+    let mut reader = Reader {
+        text,
+        at: 0,
+        depth: 0,
+    };
+    let value = reader.value()?;
+    reader.space();
+    if reader.at < text.len() {
+        return Err(reader.unreadable("more than one value"));
+    }
+    Ok(value)
+}
+
+/// Reads values that stand one after the other.
+///
+/// # Errors
+/// As [`decode`].
+pub fn decode_all(text: &str) -> Result<Vec<Value>, CodecError> {
+    let mut reader = Reader {
+        text,
+        at: 0,
+        depth: 0,
+    };
+    let mut values = Vec::new();
+    loop {
+        reader.space();
+        if reader.at >= text.len() {
+            return Ok(values);
+        }
+        values.push(reader.value()?);
+    }
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    at: usize,
+    depth: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn unreadable(&self, what: &str) -> CodecError {
+        CodecError::Unreadable {
+            detail: format!("{what} at byte {}", self.at),
+        }
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn space(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b',' | b'\n' | b'\t' | b'\r')) {
+            self.at += 1;
+        }
+    }
+
+    fn value(&mut self) -> Result<Value, CodecError> {
+        self.space();
+        match self.peek() {
+            None => Err(self.unreadable("nothing")),
+            Some(b'"') => Ok(Value::from(self.string()?)),
+            Some(b'[') => Ok(Value::vector(self.items(b']')?)),
+            Some(b'(') => Ok(Value::list(self.items(b')')?)),
+            Some(b'{') => self.map(),
+            Some(b'\\') => self.char(),
+            Some(b':') => {
+                let token = self.token();
+                Ok(Value::keyword(&token[1..]))
+            }
+            Some(b'#') => self.dispatch(),
+            Some(_) => self.atom(),
+        }
+    }
+
+    fn items(&mut self, close: u8) -> Result<Vec<Value>, CodecError> {
+        self.depth += 1;
+        if self.depth > DEPTH_LIMIT + 8 {
+            return Err(CodecError::TooDeep { limit: DEPTH_LIMIT });
+        }
+        self.at += 1;
+        let mut items = Vec::new();
+        loop {
+            self.space();
+            match self.peek() {
+                None => return Err(self.unreadable("no end")),
+                Some(byte) if byte == close => break,
+                Some(_) => items.push(self.value()?),
+            }
+        }
+        self.at += 1;
+        self.depth -= 1;
+        Ok(items)
+    }
+
+    fn map(&mut self) -> Result<Value, CodecError> {
+        let items = self.items(b'}')?;
+        if items.len() % 2 != 0 {
+            return Err(self.unreadable("a key without a value"));
+        }
+        let mut items = items.into_iter();
+        let mut entries = Vec::with_capacity(items.len() / 2);
+        while let (Some(key), Some(value)) = (items.next(), items.next()) {
+            entries.push((key, value));
+        }
+        Ok(Value::map(entries))
+    }
+
+    fn token(&mut self) -> &'a str {
+        let start = self.at;
+        let rest = &self.text.as_bytes()[start..];
+        let ends = |byte: &u8| b" ,\n\t\r()[]{}\"".contains(byte);
+        let length = rest.iter().position(ends).unwrap_or(rest.len());
+        self.at += length;
+        &self.text[start..self.at]
+    }
+
+    fn string(&mut self) -> Result<String, CodecError> {
+        self.at += 1;
+        let mut out = String::new();
+        loop {
+            let rest = &self.text[self.at..];
+            let Some(end) = rest.find(['"', '\\']) else {
+                return Err(self.unreadable("no end of the string"));
+            };
+            out.push_str(&rest[..end]);
+            self.at += end + 1;
+            if rest.as_bytes()[end] == b'"' {
+                return Ok(out);
+            }
+            let Some(escape) = self.peek() else {
+                return Err(self.unreadable("no end of the string"));
+            };
+            self.at += 1;
+            out.push(match escape {
+                b'n' => '\n',
+                b'r' => '\r',
+                b't' => '\t',
+                b'"' => '"',
+                b'\\' => '\\',
+                b'u' => self.unicode()?,
+                _ => return Err(self.unreadable("an unknown escape")),
+            });
+        }
+    }
+
+    fn unicode(&mut self) -> Result<char, CodecError> {
+        let digits = self.text.get(self.at..self.at + 4);
+        let char = digits
+            .and_then(|digits| u32::from_str_radix(digits, 16).ok())
+            .and_then(char::from_u32);
+        self.at += 4;
+        char.ok_or_else(|| self.unreadable("a wrong code point"))
+    }
+
+    fn char(&mut self) -> Result<Value, CodecError> {
+        self.at += 1;
+        let Some(first) = self.text[self.at..].chars().next() else {
+            return Err(self.unreadable("no character"));
+        };
+        // The first character belongs to it whatever it is, also a bracket.
+        let start = self.at;
+        self.at += first.len_utf8();
+        self.token();
+        let name = &self.text[start..self.at];
+        let char = match name {
+            "newline" => '\n',
+            "return" => '\r',
+            "tab" => '\t',
+            "space" => ' ',
+            name if name.len() == first.len_utf8() => first,
+            name => name
+                .strip_prefix('u')
+                .and_then(|digits| u32::from_str_radix(digits, 16).ok())
+                .and_then(char::from_u32)
+                .ok_or_else(|| self.unreadable("an unknown character"))?,
+        };
+        Ok(Value::Char(char))
+    }
+
+    fn dispatch(&mut self) -> Result<Value, CodecError> {
+        if self.text[self.at..].starts_with("#{") {
+            self.at += 1;
+            return Ok(Value::set(self.items(b'}')?));
+        }
+        let token = self.token();
+        match token {
+            "##NaN" => return Ok(Value::Float(f64::NAN)),
+            "##Inf" => return Ok(Value::Float(f64::INFINITY)),
+            "##-Inf" => return Ok(Value::Float(f64::NEG_INFINITY)),
+            _ => {}
+        }
+        self.depth += 1;
+        if self.depth > DEPTH_LIMIT + 8 {
+            return Err(CodecError::TooDeep { limit: DEPTH_LIMIT });
+        }
+        let form = self.value()?;
+        self.depth -= 1;
+        tagged(&token[1..], form).ok_or_else(|| self.unreadable("a wrong tagged value"))
+    }
+
+    fn atom(&mut self) -> Result<Value, CodecError> {
+        let token = self.token();
+        match token {
+            "nil" => return Ok(Value::Nil),
+            "true" => return Ok(Value::Bool(true)),
+            "false" => return Ok(Value::Bool(false)),
+            "" => return Err(self.unreadable("an unexpected character")),
+            _ => {}
+        }
+        let digits = token.strip_prefix(['-', '+']).unwrap_or(token);
+        if !digits.starts_with(|char: char| char.is_ascii_digit()) {
+            return Ok(Value::symbol(token));
+        }
+        number(token).ok_or_else(|| self.unreadable("a wrong number"))
+    }
+}
+
+fn number(token: &str) -> Option<Value> {
+    if let Ok(int) = token.parse::<i64>() {
+        return Some(Value::Int(int));
+    }
+    if let Some(digits) = token.strip_suffix('N') {
+        return BigInt::from_str(digits)
+            .ok()
+            .map(|int| Value::BigInt(int.into()));
+    }
+    if let Some(digits) = token.strip_suffix('M') {
+        return BigDecimal::from_str(digits)
+            .ok()
+            .map(|decimal| Value::Decimal(decimal.into()));
+    }
+    if token.contains('/') {
+        return BigRational::from_str(token)
+            .ok()
+            .map(|ratio| Value::Ratio(ratio.into()));
+    }
+    token.parse::<f64>().ok().map(Value::Float)
+}
+
+fn tagged(tag: &str, form: Value) -> Option<Value> {
+    let text = || form.as_str();
+    Some(match tag {
+        "inst" => Object::Inst(json::parse_instant(text()?)?).into(),
+        "uuid" => Object::Uuid(json::parse_uuid(text()?)?).into(),
+        "flowstone/keyword" => Value::keyword(text()?),
+        "flowstone/symbol" => Value::symbol(text()?),
+        "flowstone/bytes" => Object::Bytes(unhex(text()?)?.into()).into(),
+        "flowstone/regex" => regex(text()?)?,
+        "flowstone/error" => error(&form)?.into(),
+        tag => Object::Tagged {
+            tag: Symbol::new(tag),
+            form,
+        }
+        .into(),
+    })
+}
+
+fn regex(source: &str) -> Option<Value> {
+    let regex = fancy_regex::Regex::new(source).ok()?;
+    Some(
+        Object::Regex {
+            source: source.into(),
+            regex,
+        }
+        .into(),
+    )
+}
+
+fn unhex(text: &str) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    text.as_bytes()
+        .chunks(2)
+        .map(|pair| match pair {
+            [high, low] => u8::try_from(digit(*high)? * 16 + digit(*low)?).ok(),
+            _ => None,
+        })
+        .collect()
+}
+
+fn error(fields: &Value) -> Option<Exception> {
+    let text = |key: &str| fields.get(key).and_then(Value::as_str);
+    let class = text("class")?;
+    let class = Class::THROWABLES
+        .iter()
+        .copied()
+        .find(|known| known.0.full_name == class)
+        .unwrap_or(Class::EXCEPTION_INFO);
+    let mut exception = Exception::new(class, code(text("code").unwrap_or("")), "");
+    exception.message = text("message").map(Box::from);
+    exception.data = fields.get("data").cloned().unwrap_or(Value::Nil);
+    exception.cause = fields.get("cause").cloned().unwrap_or(Value::Nil);
+    if let Some(hints) = fields.get("hints").and_then(Value::as_vector) {
+        exception.hints = hints
+            .iter()
+            .filter_map(|hint| hint.as_str().map(str::to_owned))
+            .collect();
+    }
+    Some(exception)
+}
+
+/// Returns a code that lives as long as the program. There are as many as pages in `docs/errors`; anything
+/// that is not a code is dropped.
+pub(crate) fn code(text: &str) -> &'static str {
+    use std::cell::RefCell;
+    thread_local! {
+        static CODES: RefCell<Vec<&'static str>> = const { RefCell::new(Vec::new()) };
+    }
+    let digits = text.strip_prefix('E');
+    if !digits
+        .is_some_and(|digits| digits.len() == 4 && digits.bytes().all(|byte| byte.is_ascii_digit()))
+    {
+        return "";
+    }
+    CODES.with_borrow_mut(|codes| {
+        if let Some(code) = codes.iter().find(|code| **code == text) {
+            return *code;
+        }
+        let code: &'static str = Box::leak(text.to_owned().into_boxed_str());
+        codes.push(code);
+        code
+    })
+}

@@ -1,0 +1,405 @@
+//! Values to text.
+
+use std::fmt::Write;
+
+use flowstone_lang::value::{BigDecimal, Exception, Lazy, Object, SeqView, Value};
+use sha2::{Digest, Sha256};
+
+use super::{CodecError, json};
+
+/// Deeper values are refused: reading them back recurses.
+pub(super) const DEPTH_LIMIT: usize = 400;
+
+/// Writes a value as EDN text. Sequences become lists, records become maps, metadata is left out.
+///
+/// # Errors
+/// When the value, or a part of it, is not data; says which part.
+pub fn encode(value: &Value) -> Result<String, CodecError> {
+    let mut writer = Writer {
+        out: String::new(),
+        path: Vec::new(),
+        canonical: false,
+    };
+    writer.value(value)?;
+    Ok(writer.out)
+}
+
+/// Writes a value so that equal values give equal text: entries of maps and sets are sorted. Functions, which
+/// cannot be compared, are all written alike.
+///
+/// # Errors
+/// When the value is nested too deep.
+pub fn canonical(value: &Value) -> Result<String, CodecError> {
+    let mut writer = Writer {
+        out: String::new(),
+        path: Vec::new(),
+        canonical: true,
+    };
+    writer.value(value)?;
+    Ok(writer.out)
+}
+
+/// Returns the hash of a value's canonical text.
+///
+/// # Errors
+/// As [`canonical`].
+pub fn digest(value: &Value) -> Result<String, CodecError> {
+    let mut text = digest_bytes(canonical(value)?.as_bytes());
+    text.truncate(32);
+    Ok(text)
+}
+
+/// Returns the SHA-256 of bytes, in lower-case hexadecimal.
+pub fn digest_bytes(bytes: &[u8]) -> String {
+    hex(&Sha256::digest(bytes))
+}
+
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes
+        .iter()
+        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+}
+
+struct Writer {
+    out: String,
+    /// The keys and indices that lead to the value under the pen.
+    path: Vec<String>,
+    canonical: bool,
+}
+
+impl Writer {
+    fn value(&mut self, value: &Value) -> Result<(), CodecError> {
+        match value {
+            Value::Nil => self.out.push_str("nil"),
+            Value::Bool(bool) => self.push(bool),
+            Value::Int(int) => self.push(int),
+            Value::Float(float) => self.float(*float),
+            Value::Char(char) => self.char(*char),
+            Value::Keyword(keyword) => self.keyword(&keyword.to_string()[1..]),
+            Value::Symbol(symbol) => self.symbol(&symbol.to_string()),
+            Value::Name(name) => self.symbol(&name.symbol.to_string()),
+            Value::Text(text) => self.text(text),
+            Value::Vector(vector) => self.items('[', ']', vector.iter())?,
+            Value::Map(map) => self.entries(map.iter())?,
+            Value::Record(record) => self.entries(record.fields.iter())?,
+            Value::Set(set) => self.set(set.iter())?,
+            Value::List(_) | Value::Seq(_) | Value::Lazy(_) => self.sequence(value)?,
+            Value::BigInt(int) => {
+                self.push(int);
+                self.out.push('N');
+            }
+            Value::Ratio(ratio) => self.push(ratio),
+            Value::Decimal(decimal) => self.decimal(decimal),
+            Value::Exception(exception) => self.exception(exception)?,
+            Value::Object(object) => self.object(object)?,
+            Value::Native(_) | Value::Fn(_) | Value::Var(_) | Value::Atom(_) => {
+                self.not_data(value.kind())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, part: impl std::fmt::Display) {
+        let _ = write!(self.out, "{part}");
+    }
+
+    fn not_data(&mut self, kind: &str) -> Result<(), CodecError> {
+        if self.canonical {
+            self.out.push_str("#fn");
+            return Ok(());
+        }
+        Err(CodecError::NotData {
+            kind: kind.to_owned(),
+            path: format!("[{}]", self.path.join(" ")),
+        })
+    }
+
+    fn inside(&mut self, step: impl FnOnce() -> String, value: &Value) -> Result<(), CodecError> {
+        if self.path.len() >= DEPTH_LIMIT {
+            return Err(CodecError::TooDeep { limit: DEPTH_LIMIT });
+        }
+        // The words for a step of the path are made only where they may be shown.
+        let leaf = matches!(
+            value,
+            Value::Nil
+                | Value::Bool(_)
+                | Value::Int(_)
+                | Value::Float(_)
+                | Value::Keyword(_)
+                | Value::Text(_)
+        );
+        if leaf {
+            return self.value(value);
+        }
+        self.path.push(step());
+        let result = self.value(value);
+        if result.is_ok() {
+            self.path.pop();
+        }
+        result
+    }
+
+    fn float(&mut self, float: f64) {
+        if float.is_nan() {
+            self.out.push_str("##NaN");
+        } else if float.is_infinite() {
+            self.out
+                .push_str(if float > 0.0 { "##Inf" } else { "##-Inf" });
+        } else {
+            let _ = write!(self.out, "{float:?}");
+        }
+    }
+
+    fn decimal(&mut self, decimal: &BigDecimal) {
+        let (digits, scale) = decimal.as_bigint_and_exponent();
+        if scale == 0 {
+            self.push(digits);
+        } else {
+            let _ = write!(self.out, "{digits}E{}", -i128::from(scale));
+        }
+        self.out.push('M');
+    }
+
+    fn char(&mut self, char: char) {
+        self.out.push('\\');
+        match char {
+            '\n' => self.out.push_str("newline"),
+            '\r' => self.out.push_str("return"),
+            '\t' => self.out.push_str("tab"),
+            ' ' => self.out.push_str("space"),
+            char if char.is_ascii_graphic() || char.is_alphanumeric() => self.out.push(char),
+            char => {
+                let _ = write!(self.out, "u{:04x}", u32::from(char));
+            }
+        }
+    }
+
+    fn keyword(&mut self, name: &str) {
+        if is_plain(name) {
+            self.out.push(':');
+            self.out.push_str(name);
+        } else {
+            self.out.push_str("#flowstone/keyword ");
+            self.text(name);
+        }
+    }
+
+    fn symbol(&mut self, name: &str) {
+        let digits = name.strip_prefix(['-', '+']).unwrap_or(name);
+        let like_number = digits.starts_with(|char: char| char.is_ascii_digit());
+        let taken = matches!(name, "nil" | "true" | "false");
+        if is_plain(name) && !like_number && !taken && !name.starts_with(':') {
+            self.out.push_str(name);
+        } else {
+            self.out.push_str("#flowstone/symbol ");
+            self.text(name);
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        self.out.push('"');
+        let mut from = 0;
+        for (at, char) in text.char_indices() {
+            let escaped = match char {
+                '"' => "\\\"",
+                '\\' => "\\\\",
+                '\n' => "\\n",
+                '\r' => "\\r",
+                '\t' => "\\t",
+                char if char.is_control() => "",
+                _ => continue,
+            };
+            self.out.push_str(&text[from..at]);
+            self.out.push_str(escaped);
+            if escaped.is_empty() {
+                let _ = write!(self.out, "\\u{:04x}", u32::from(char));
+            }
+            from = at + char.len_utf8();
+        }
+        self.out.push_str(&text[from..]);
+        self.out.push('"');
+    }
+
+    fn items<'a>(
+        &mut self,
+        open: char,
+        close: char,
+        items: impl Iterator<Item = &'a Value>,
+    ) -> Result<(), CodecError> {
+        self.out.push(open);
+        for (idx, item) in items.enumerate() {
+            if idx > 0 {
+                self.out.push(' ');
+            }
+            self.inside(|| idx.to_string(), item)?;
+        }
+        self.out.push(close);
+        Ok(())
+    }
+
+    fn entries<'a>(
+        &mut self,
+        entries: impl Iterator<Item = (&'a Value, &'a Value)>,
+    ) -> Result<(), CodecError> {
+        let mut texts = Vec::new();
+        self.out.push('{');
+        for (idx, (key, value)) in entries.enumerate() {
+            let start = self.out.len();
+            if idx > 0 && !self.canonical {
+                self.out.push(' ');
+            }
+            self.inside(|| "<key>".to_owned(), key)?;
+            self.out.push(' ');
+            self.inside(|| brief(key), value)?;
+            if self.canonical {
+                texts.push(self.out.split_off(start));
+            }
+        }
+        self.sorted(texts);
+        self.out.push('}');
+        Ok(())
+    }
+
+    fn set<'a>(&mut self, items: impl Iterator<Item = &'a Value>) -> Result<(), CodecError> {
+        let mut texts = Vec::new();
+        self.out.push_str("#{");
+        for (idx, item) in items.enumerate() {
+            let start = self.out.len();
+            if idx > 0 && !self.canonical {
+                self.out.push(' ');
+            }
+            self.inside(|| "<item>".to_owned(), item)?;
+            if self.canonical {
+                texts.push(self.out.split_off(start));
+            }
+        }
+        self.sorted(texts);
+        self.out.push('}');
+        Ok(())
+    }
+
+    fn sorted(&mut self, mut texts: Vec<String>) {
+        texts.sort_unstable();
+        self.out.push_str(&texts.join(" "));
+    }
+
+    fn sequence(&mut self, value: &Value) -> Result<(), CodecError> {
+        self.out.push('(');
+        let mut rest = value.clone();
+        let mut idx = 0;
+        while let Some((first, after)) = split(&rest)? {
+            if idx > 0 {
+                self.out.push(' ');
+            }
+            self.inside(|| idx.to_string(), &first)?;
+            rest = after;
+            idx += 1;
+        }
+        self.out.push(')');
+        Ok(())
+    }
+
+    fn exception(&mut self, exception: &Exception) -> Result<(), CodecError> {
+        let hints = exception
+            .hints
+            .iter()
+            .map(|hint| Value::from(hint.as_str()));
+        let fields = Value::map([
+            (
+                Value::keyword("class"),
+                Value::from(exception.class.0.full_name),
+            ),
+            (Value::keyword("code"), Value::from(exception.code)),
+            (
+                Value::keyword("message"),
+                exception.message.as_deref().map_or(Value::Nil, Value::from),
+            ),
+            (Value::keyword("data"), exception.data.clone()),
+            (Value::keyword("cause"), exception.cause.clone()),
+            (Value::keyword("hints"), Value::vector(hints)),
+        ]);
+        self.out.push_str("#flowstone/error ");
+        self.inside(|| "<error>".to_owned(), &fields)
+    }
+
+    fn object(&mut self, object: &Object) -> Result<(), CodecError> {
+        match object {
+            Object::Regex { source, .. } => {
+                self.out.push_str("#flowstone/regex ");
+                self.text(source);
+            }
+            Object::Inst(millis) => {
+                let _ = write!(self.out, "#inst \"{}\"", json::instant(*millis));
+            }
+            Object::Uuid(bits) => {
+                let _ = write!(self.out, "#uuid \"{}\"", json::uuid(*bits));
+            }
+            Object::Tagged { tag, form } => {
+                self.push(format_args!("#{tag} "));
+                self.inside(|| "<tagged>".to_owned(), form)?;
+            }
+            Object::Bytes(bytes) => {
+                let _ = write!(self.out, "#flowstone/bytes \"{}\"", hex(bytes));
+            }
+            Object::Queue { items, taken, .. } => {
+                self.items('(', ')', items.iter().skip(*taken))?;
+            }
+            Object::Volatile(_)
+            | Object::Delay(_)
+            | Object::Namespace(_)
+            | Object::Reduced(_)
+            | Object::Transient(_)
+            | Object::Class(_)
+            | Object::RecordType(_)
+            | Object::Host { .. }
+            | Object::Unbound(_) => self.not_data(object.kind())?,
+        }
+        Ok(())
+    }
+}
+
+/// Splits what was realised before into its first item and the rest.
+fn split(rest: &Value) -> Result<Option<(Value, Value)>, CodecError> {
+    Ok(match rest {
+        Value::Nil => None,
+        Value::List(list) if list.is_empty() => None,
+        Value::List(list) => Some((list.first.clone(), list.rest.clone())),
+        Value::Seq(view) => Some((SeqView::first(view), SeqView::rest(view))),
+        Value::Lazy(lazy) => match Lazy::realised(lazy) {
+            Some(seq) => split(&seq)?,
+            None => return Err(CodecError::Unrealised),
+        },
+        Value::Vector(vector) => {
+            let items: Vec<Value> = vector.iter().cloned().collect();
+            split(&Value::list(items))?
+        }
+        _ => return Err(CodecError::Unrealised),
+    })
+}
+
+fn is_plain(name: &str) -> bool {
+    let plain = |byte: u8| {
+        byte.is_ascii_alphanumeric() || b"*+!_?<>=.$&%'#/:-|".contains(&byte) || byte >= 0x80
+    };
+    !name.is_empty()
+        && !name.starts_with(['#', '/'])
+        && !name.contains("//")
+        && !name.ends_with([':', '/'])
+        && name.bytes().all(plain)
+        && !name
+            .chars()
+            .any(|char| !char.is_ascii() && (char.is_whitespace() || char.is_control()))
+        || name == "/"
+}
+
+fn brief(key: &Value) -> String {
+    match key {
+        Value::Keyword(keyword) => keyword.to_string(),
+        Value::Text(text) => format!("\"{}\"", &***text),
+        Value::Int(int) => int.to_string(),
+        other => other.kind().to_owned(),
+    }
+}

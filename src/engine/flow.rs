@@ -1,0 +1,102 @@
+//! A flow file as data: what may be known without running it.
+
+use std::rc::Rc;
+
+use flowstone_lang::value::{Span, Value};
+
+/// A flow, read and checked.
+#[derive(Debug, Clone)]
+pub struct Flow {
+    pub slug: Rc<str>,
+    pub name: Option<Rc<str>>,
+    pub description: Option<Rc<str>>,
+    /// What the file has under `:flow`, unquoted.
+    pub body: Value,
+    pub functions: Vec<FlowFunction>,
+    pub templates: Vec<Template>,
+    pub invocations: Vec<Invocation>,
+    /// `:requires`, a vector of maps, or nil.
+    pub requires: Value,
+    /// `:concurrency`, a map, or nil for a bare form.
+    pub concurrency: Value,
+    /// `:llm-providers`, a vector of maps, or nil.
+    pub llm_providers: Value,
+    /// The whole definition map, or nil for a bare form.
+    pub definition: Value,
+}
+
+impl Flow {
+    /// Returns one of `:functions`.
+    pub fn function(&self, id: &str) -> Option<&FlowFunction> {
+        self.functions.iter().find(|function| &*function.id == id)
+    }
+
+    /// Returns one of `:templates`.
+    pub fn template(&self, id: &str) -> Option<&Template> {
+        self.templates.iter().find(|template| &*template.id == id)
+    }
+
+    /// Returns the entry of `:requires` for a slot.
+    pub fn requirement(&self, slot: &str) -> Option<&Value> {
+        let entries = self.requires.as_vector()?;
+        entries.iter().find(|entry| {
+            entry
+                .get("slot")
+                .and_then(name_of)
+                .is_some_and(|name| *name == *slot)
+        })
+    }
+}
+
+/// One of `:functions`.
+#[derive(Debug, Clone)]
+pub struct FlowFunction {
+    pub id: Rc<str>,
+    /// A form or a code string.
+    pub code: Value,
+    pub span: Span,
+}
+
+/// One of `:templates`.
+#[derive(Debug, Clone)]
+pub struct Template {
+    pub id: Rc<str>,
+    /// `http-request`, `llm-prompt`, `db-query`, `notification`.
+    pub kind: Rc<str>,
+    /// The whole entry.
+    pub body: Value,
+    pub span: Span,
+}
+
+/// A per-run input contract.
+#[derive(Debug, Clone)]
+pub struct Invocation {
+    pub id: Rc<str>,
+    pub label: Option<Rc<str>>,
+    pub inputs: Vec<Input>,
+}
+
+/// One input of a run.
+#[derive(Debug, Clone)]
+pub struct Input {
+    pub name: Rc<str>,
+    /// One of the documented input types, such as `text` or `number`.
+    pub type_: Rc<str>,
+    pub required: bool,
+    pub label: Option<Rc<str>>,
+    pub description: Option<Rc<str>>,
+    pub default: Value,
+    /// What a `select` may be; empty for any.
+    pub options: Vec<Value>,
+    pub multiple: bool,
+    pub span: Span,
+}
+
+/// Returns the name of a keyword, symbol or string.
+pub fn name_of(value: &Value) -> Option<Rc<str>> {
+    match value {
+        Value::Keyword(keyword) => Some(keyword.name()),
+        Value::Text(text) => Some(Rc::from(&***text)),
+        other => other.as_symbol().map(|symbol| symbol.name()),
+    }
+}

@@ -1,0 +1,62 @@
+//! Names of runs and of places in them.
+
+use std::fmt;
+
+/// Names a run, for ever. Sorts by time of start.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RunId(String);
+
+const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+
+impl RunId {
+    /// Returns an id made of a time and random bits, 16 letters and digits that are hard to mix up.
+    pub fn new(now_ms: i64, random: u64) -> RunId {
+        let millis = now_ms.max(0) as u128 & ((1 << 48) - 1);
+        let mut bits = (millis << 32) | u128::from(random >> 32);
+        let mut text = [0; 16];
+        for slot in text.iter_mut().rev() {
+            *slot = ALPHABET[(bits & 31) as usize];
+            bits >>= 5;
+        }
+        RunId(text.iter().map(|byte| char::from(*byte)).collect())
+    }
+
+    /// Takes an id that came from outside, as it is.
+    pub fn from_text(text: impl Into<String>) -> RunId {
+        RunId(text.into())
+    }
+
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for RunId {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+/// Where a step stands in its run: branch, step id, and which time it was met there. This, not a
+/// counter over the whole run, is what replay and fork match on.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StepPath {
+    /// Empty for the main line of the flow.
+    pub branch: String,
+    pub step: String,
+    /// Counted from 1.
+    pub occurrence: u32,
+}
+
+impl fmt::Display for StepPath {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.branch.is_empty() {
+            write!(out, "{}/", self.branch)?;
+        }
+        out.write_str(&self.step)?;
+        if self.occurrence > 1 {
+            write!(out, "#{}", self.occurrence)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,167 @@
+//! The ports: what the engine needs from stores and surroundings, as narrow traits.
+//!
+//! All are sharable across threads, because the writer of a store is one. So no [`Value`] crosses them:
+//! values are EDN text made by [`crate::codec`]. Parameters are plain data.
+//!
+//! [`Value`]: flowstone_lang::value::Value
+
+mod clock;
+mod journal;
+mod runs;
+mod secrets;
+mod waits;
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+pub use clock::{Clock, Random, SimulatedClock, SystemClock, SystemRandom};
+pub use journal::{Batch, Change, Durability, Entry, EntryKind, Journal, Receipt};
+pub use runs::{Claim, NewRun, Program, RunFilter, RunRow, RunStatus, RunUpdate, Runs};
+pub use secrets::{NoSecrets, Secret, Secrets};
+pub use waits::{Completion, NewWait, WaitFilter, WaitRow, WaitState, Waits, WaitsAnswer};
+
+use crate::blob::BlobHash;
+use crate::kv::KvOp;
+use crate::table::{TableOp, TableQuery};
+
+/// What a port's methods return.
+pub type PortFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
+
+/// A change of our own stores that a step asks for. The store executes it in one transaction with the
+/// step's journal row, and its result, as EDN text, becomes the step's value: exactly once.
+#[derive(Debug, Clone, PartialEq)]
+pub enum StoreOp {
+    Kv(KvOp),
+    Table(TableOp),
+    Blob(crate::blob::BlobOp),
+}
+
+/// The open stores of a project.
+#[derive(Clone)]
+pub struct Stores {
+    pub journal: Arc<dyn Journal>,
+    pub runs: Arc<dyn Runs>,
+    pub waits: Arc<dyn Waits>,
+    pub kv: Arc<dyn Kv>,
+    pub tables: Arc<dyn Tables>,
+    pub blobs: Arc<dyn Blobs>,
+}
+
+/// Reading the key-value store. (Methods: the `data` part of the work.)
+pub trait Kv: Send + Sync {
+    /// Returns the value under a key, as EDN text; expired is missing.
+    fn get(&self, key: &str, now_ms: i64) -> PortFuture<'_, Option<String>>;
+
+    /// Returns the keys that start with a prefix, sorted.
+    fn list_keys(&self, prefix: &str, limit: usize, now_ms: i64) -> PortFuture<'_, Vec<String>>;
+}
+
+/// Reading tables.
+pub trait Tables: Send + Sync {
+    /// Answers a question, as EDN text.
+    fn query(&self, query: TableQuery) -> PortFuture<'_, String>;
+}
+
+/// Bytes by their hash. Putting is harmless to repeat; what refers to a blob is committed apart.
+pub trait Blobs: Send + Sync {
+    fn put(&self, bytes: Vec<u8>) -> PortFuture<'_, BlobHash>;
+
+    /// Returns the bytes of a blob.
+    ///
+    /// # Errors
+    /// [`StoreError::Rejected`] with kind `not-found` when there is none.
+    fn get(&self, hash: &BlobHash) -> PortFuture<'_, Vec<u8>>;
+
+    /// Returns hash and content type of what a resource name stands for.
+    fn find(&self, uri: &str) -> PortFuture<'_, Option<BlobRow>>;
+}
+
+/// A registered blob.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BlobRow {
+    pub hash: BlobHash,
+    pub size: u64,
+    pub uri: String,
+    pub filename: Option<String>,
+    pub content_type: Option<String>,
+}
+
+/// Why a store did not do it.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum StoreError {
+    #[error("{path} is not a Flowstone database")]
+    NotADatabase { path: String },
+    #[error("the database {path} is damaged: {detail}")]
+    Damaged { path: String, detail: String },
+    #[error("{path} was written by a newer Flowstone (format {found}, this one knows {known})")]
+    TooNew {
+        path: String,
+        found: i64,
+        known: i64,
+    },
+    #[error("cannot open {path}: {detail}")]
+    Unreachable { path: String, detail: String },
+    #[error("the database is in use by another process and did not become free")]
+    Busy,
+    #[error("no space is left on the disk that holds {path}")]
+    Full { path: String },
+    #[error("another process took over the run {run}")]
+    LeaseLost { run: String },
+    /// The operation itself is wrong: no such table, a key that is not allowed, a value that does not fit.
+    #[error("{message}")]
+    Rejected {
+        code: &'static str,
+        /// As in `:kind` of the step's error, such as `not-found`.
+        kind: &'static str,
+        message: String,
+        hint: Option<String>,
+    },
+    /// We are wrong.
+    #[error("internal error in the store: {0}")]
+    Internal(String),
+}
+
+impl StoreError {
+    /// Returns the code of the page in `docs/errors`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            StoreError::NotADatabase { .. } => "E0601",
+            StoreError::Damaged { .. } => "E0602",
+            StoreError::TooNew { .. } => "E0603",
+            StoreError::Unreachable { .. } => "E0604",
+            StoreError::Busy => "E0605",
+            StoreError::Full { .. } => "E0606",
+            StoreError::LeaseLost { .. } => "E0506",
+            StoreError::Rejected { code, .. } => code,
+            StoreError::Internal(_) => "E0600",
+        }
+    }
+
+    /// Returns what to try.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            StoreError::NotADatabase { .. } => {
+                "the file was left as it is; move it away, or give another folder with `--home`"
+                    .to_owned()
+            }
+            StoreError::Damaged { .. } => {
+                "the file was left as it is; restore it from a copy, or move it away to start anew"
+                    .to_owned()
+            }
+            StoreError::TooNew { .. } => {
+                "use the Flowstone that wrote it, or a newer one".to_owned()
+            }
+            StoreError::Unreachable { .. } => {
+                "check that the folder exists and may be written".to_owned()
+            }
+            StoreError::Busy => "stop the other process, or wait for it".to_owned(),
+            StoreError::Full { .. } => {
+                "free some space; the run goes on from here with `flowstone runs resume`".to_owned()
+            }
+            StoreError::LeaseLost { .. } => "look at it with `flowstone runs show`".to_owned(),
+            StoreError::Rejected { hint, .. } => hint.clone()?,
+            StoreError::Internal(_) => return None,
+        })
+    }
+}

@@ -1,0 +1,105 @@
+//! Time and randomness.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+/// Wall-clock time.
+pub trait Clock: Send + Sync {
+    /// Milliseconds since 1970.
+    fn now_ms(&self) -> i64;
+
+    /// Returns when that moment has come.
+    fn sleep_until(&self, due_ms: i64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>>;
+}
+
+/// The clock of the machine.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    fn now_ms(&self) -> i64 {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        since.map_or(0, |since| {
+            i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
+        })
+    }
+
+    fn sleep_until(&self, due_ms: i64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        Box::pin(async move {
+            // In pieces, so that a clock that is set, or a machine that slept, is noticed.
+            loop {
+                let left = due_ms - self.now_ms();
+                let Ok(left) = u64::try_from(left) else {
+                    return;
+                };
+                if left == 0 {
+                    return;
+                }
+                tokio::time::sleep(Duration::from_millis(left.min(60_000))).await;
+            }
+        })
+    }
+}
+
+/// A clock for tests: sleeping moves it to the moment slept for.
+#[derive(Debug, Default)]
+pub struct SimulatedClock(AtomicI64);
+
+impl SimulatedClock {
+    pub fn starting_at(now_ms: i64) -> SimulatedClock {
+        SimulatedClock(AtomicI64::new(now_ms))
+    }
+
+    /// Moves the clock.
+    pub fn advance(&self, by_ms: i64) {
+        self.0.fetch_add(by_ms, Ordering::SeqCst);
+    }
+}
+
+impl Clock for SimulatedClock {
+    fn now_ms(&self) -> i64 {
+        self.0.load(Ordering::SeqCst)
+    }
+
+    fn sleep_until(&self, due_ms: i64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
+        self.0.fetch_max(due_ms, Ordering::SeqCst);
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// Random bits that nobody can foretell.
+pub trait Random: Send + Sync {
+    fn next(&self) -> u64;
+}
+
+/// The machine's randomness.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct SystemRandom;
+
+impl Random for SystemRandom {
+    fn next(&self) -> u64 {
+        getrandom::u64().expect("the operating system gives random bytes")
+    }
+}
+
+/// Tests give their own sequence.
+impl Random for Mutex<u64> {
+    fn next(&self) -> u64 {
+        let mut state = self
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        mix(*state)
+    }
+}
+
+/// The finishing function of SplitMix64.
+pub(crate) fn mix(state: u64) -> u64 {
+    let mut bits = state;
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}

@@ -1,0 +1,134 @@
+//! The journal: what a run asked for and what came of it, in order, append-only.
+
+use super::{NewWait, PortFuture, RunUpdate, StoreError, StoreOp};
+use crate::ids::RunId;
+
+/// The journals of all runs.
+pub trait Journal: Send + Sync {
+    /// Makes a batch of changes, all or none, together with whatever other runs hand over at the time.
+    /// Returns when it is as durable as the run asks for. Batches take effect in the order of the calls.
+    fn commit(&self, batch: Batch) -> PortFuture<'static, Receipt>;
+
+    /// Hands over a batch without waiting. If it fails, so does the next [`Journal::commit`] of that run.
+    ///
+    /// # Errors
+    /// When an earlier batch of the run failed.
+    fn post(&self, batch: Batch) -> Result<(), StoreError>;
+
+    /// Returns the journal of a run, in order.
+    fn load(&self, run: &RunId) -> PortFuture<'_, Vec<Entry>>;
+}
+
+/// What survives what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Durability {
+    /// A commit that was acknowledged survives loss of power.
+    #[default]
+    Full,
+    /// It survives a crash of the process only.
+    Relaxed,
+}
+
+/// Changes for one run that happen together.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Batch {
+    pub run: RunId,
+    /// The epoch of the lease that the sender holds; the batch is refused when it is not the current one.
+    pub epoch: i64,
+    pub durability: Durability,
+    pub now_ms: i64,
+    pub changes: Vec<Change>,
+}
+
+/// One change. See [`Batch`].
+#[derive(Debug, Clone, PartialEq)]
+pub enum Change {
+    /// Adds an entry.
+    Append(Entry),
+    /// Executes an operation and adds the entry, with the operation's result as its payload.
+    Perform { op: Box<StoreOp>, entry: Entry },
+    /// Changes the run's row.
+    Update(RunUpdate),
+    /// Opens a wait; an unconsumed signal for its key completes it at once.
+    OpenWait(Box<NewWait>),
+    /// Says that the run has taken what completed its wait.
+    ConsumeWait { path: String },
+    /// Forgets the run's journal: it starts again.
+    Truncate,
+}
+
+/// What a commit gives back.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Receipt {
+    /// The results of the [`Change::Perform`]s, in order.
+    pub results: Vec<String>,
+}
+
+/// A row of the journal.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    pub kind: EntryKind,
+    /// The text of a [`crate::ids::StepPath`].
+    pub path: String,
+    /// The step type, or which built-in asked.
+    pub what: String,
+    /// Hash of the resolved request.
+    pub digest: String,
+    /// What this kind of entry carries, as EDN text. Large ones are kept out of line by the store.
+    pub payload: String,
+    pub at_ms: i64,
+}
+
+/// What an entry says about its path.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum EntryKind {
+    /// It is about to be performed. Payload: `{:attempt n :config ... :title ...}`.
+    Intent,
+    /// It gave this value.
+    Result,
+    /// It failed for good, with this error.
+    Error,
+    /// It failed this time and is tried again, or sleeps. Payload: `{:due ms ...}`.
+    Timer,
+    /// Someone outside answered: a checkpoint, a doubt.
+    Signal,
+    /// A built-in's journaled answer: a time, a random number.
+    Note,
+    /// A model turn inside a step.
+    Turn,
+    /// A tool call inside a step.
+    Tool,
+    /// A log line or event of the flow.
+    Log,
+}
+
+impl EntryKind {
+    /// All kinds with the names they are stored under.
+    pub const NAMES: &'static [(EntryKind, &'static str)] = &[
+        (EntryKind::Error, "error"),
+        (EntryKind::Intent, "intent"),
+        (EntryKind::Log, "log"),
+        (EntryKind::Note, "note"),
+        (EntryKind::Result, "result"),
+        (EntryKind::Signal, "signal"),
+        (EntryKind::Timer, "timer"),
+        (EntryKind::Tool, "tool"),
+        (EntryKind::Turn, "turn"),
+    ];
+
+    /// Returns the name it is stored under.
+    pub fn name(self) -> &'static str {
+        Self::NAMES
+            .iter()
+            .find(|(kind, _)| *kind == self)
+            .map_or("unknown", |(_, name)| name)
+    }
+
+    /// Returns the kind of a stored name.
+    pub fn from_name(name: &str) -> Option<EntryKind> {
+        Self::NAMES
+            .iter()
+            .find(|(_, known)| *known == name)
+            .map(|(kind, _)| *kind)
+    }
+}

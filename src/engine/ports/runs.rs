@@ -1,0 +1,162 @@
+//! The rows of runs, the programs they are pinned to, and who drives them.
+
+use super::PortFuture;
+use crate::ids::RunId;
+
+/// All runs.
+pub trait Runs: Send + Sync {
+    /// Adds a run in status `running`, and its program if it is not there. With an `external_id` that is
+    /// taken, returns the run that has it.
+    fn create(&self, run: NewRun) -> PortFuture<'_, RunId>;
+
+    fn find(&self, run: &RunId) -> PortFuture<'_, Option<RunRow>>;
+
+    /// Returns runs, newest first.
+    fn list(&self, filter: RunFilter) -> PortFuture<'_, Vec<RunRow>>;
+
+    fn program(&self, hash: &str) -> PortFuture<'_, Option<Program>>;
+
+    /// Takes the lease of a run for this process: free, expired, or held by a process that is gone.
+    fn claim(&self, run: &RunId, now_ms: i64) -> PortFuture<'_, Claim>;
+
+    /// Gives the lease back. The run must not be changed under that epoch any more.
+    fn release(&self, run: &RunId, epoch: i64) -> PortFuture<'_, ()>;
+
+    /// Asks whoever drives the run, or the next one who will, to cancel it.
+    fn request_cancel(&self, run: &RunId, reason: &str, now_ms: i64) -> PortFuture<'_, ()>;
+}
+
+/// The source of a flow, named by its hash.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Program {
+    pub hash: String,
+    /// The texts that make it up, as EDN: `{:main "name" :files {"name" "text"}}`.
+    pub source: String,
+    /// Which behaviour of replay it was compiled for.
+    pub engine_abi: i64,
+}
+
+/// A run to be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewRun {
+    pub id: RunId,
+    pub external_id: Option<String>,
+    pub program: Program,
+    /// The flow's slug.
+    pub flow: String,
+    /// The input, as EDN text.
+    pub input: String,
+    /// Where the run's randomness starts.
+    pub seed: u64,
+    pub now_ms: i64,
+}
+
+/// What a run is at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum RunStatus {
+    Running,
+    Waiting,
+    Completed,
+    Failed,
+    Cancelled,
+}
+
+impl RunStatus {
+    /// All, with the names they are stored and shown under.
+    pub const NAMES: &'static [(RunStatus, &'static str)] = &[
+        (RunStatus::Cancelled, "cancelled"),
+        (RunStatus::Completed, "completed"),
+        (RunStatus::Failed, "failed"),
+        (RunStatus::Running, "running"),
+        (RunStatus::Waiting, "waiting"),
+    ];
+
+    /// Tells whether nothing will happen to the run any more.
+    pub fn is_final(self) -> bool {
+        match self {
+            RunStatus::Running | RunStatus::Waiting => false,
+            RunStatus::Completed | RunStatus::Failed | RunStatus::Cancelled => true,
+        }
+    }
+
+    pub fn name(self) -> &'static str {
+        Self::NAMES
+            .iter()
+            .find(|(status, _)| *status == self)
+            .map_or("unknown", |(_, name)| name)
+    }
+
+    /// Returns the status of a name; `canceled` is taken too.
+    pub fn from_name(name: &str) -> Option<RunStatus> {
+        let name = if name == "canceled" {
+            "cancelled"
+        } else {
+            name
+        };
+        Self::NAMES
+            .iter()
+            .find(|(_, known)| *known == name)
+            .map(|(status, _)| *status)
+    }
+}
+
+/// A run as it is stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunRow {
+    pub id: RunId,
+    pub external_id: Option<String>,
+    pub program: String,
+    pub flow: String,
+    pub status: RunStatus,
+    /// What a waiting run waits for, in words.
+    pub wait_reason: Option<String>,
+    /// When a timer of it is due.
+    pub due_ms: Option<i64>,
+    pub input: String,
+    pub seed: u64,
+    /// The value of a completed run, as EDN text.
+    pub result: Option<String>,
+    /// The error of a failed run, as EDN text.
+    pub error: Option<String>,
+    /// Why somebody asked for it to be cancelled.
+    pub cancel_requested: Option<String>,
+    /// A live process drives it now.
+    pub driven: bool,
+    pub created_ms: i64,
+    pub updated_ms: i64,
+}
+
+/// Which runs to list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RunFilter {
+    pub statuses: Vec<RunStatus>,
+    pub flow: Option<String>,
+    pub id_prefix: Option<String>,
+    pub due_before_ms: Option<i64>,
+    /// 0: no limit.
+    pub limit: usize,
+}
+
+/// A change of a run's row.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunUpdate {
+    pub status: RunStatus,
+    pub wait_reason: Option<String>,
+    pub due_ms: Option<i64>,
+    pub result: Option<String>,
+    pub error: Option<String>,
+}
+
+/// The answer to a claim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Claim {
+    /// The run is ours, with this fence.
+    Taken {
+        epoch: i64,
+    },
+    /// A live process drives it.
+    Held {
+        owner: String,
+    },
+    Missing,
+}

@@ -1,0 +1,41 @@
+//! Secrets: found by name inside a step, never a value of the language.
+
+use std::fmt;
+
+/// Where secrets come from: environment, `.env`, file, keyring.
+pub trait Secrets: Send + Sync {
+    /// Returns the secret of that name. Names are as the user wrote them (`webhook-secret`,
+    /// `OPENAI_API_KEY`).
+    fn find(&self, name: &str) -> Option<Secret>;
+}
+
+/// A secret's text. Not printed by `Debug`, and taken out of whatever a step hands back.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    pub fn new(text: impl Into<String>) -> Secret {
+        Secret(text.into())
+    }
+
+    /// Returns the text, for use in a request.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Secret(…)")
+    }
+}
+
+/// Knows none.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct NoSecrets;
+
+impl Secrets for NoSecrets {
+    fn find(&self, _name: &str) -> Option<Secret> {
+        None
+    }
+}

@@ -1,0 +1,94 @@
+//! Step types: what a flow can ask for, and how the engine has it done.
+//!
+//! A step is data about itself ([`StepSpec`]) and one function. It never journals, retries or times
+//! itself out, and never checks its config's keys: the engine does, from the spec.
+
+mod call;
+mod context;
+mod error;
+mod spec;
+
+use std::future::Future;
+use std::pin::Pin;
+
+use flowstone_lang::value::Value;
+
+pub use context::{Progress, Scope, Services, StepContext, StepRequest};
+pub use error::{Retry, StepError};
+pub use spec::{COMMON, Effect, Field, FieldType, StepSpec};
+
+use crate::ports::StoreOp;
+
+/// A future on the thread of its run: values do not leave it.
+pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+
+/// A step type.
+pub trait Step {
+    /// Returns what there is to know about it.
+    fn spec(&self) -> &'static StepSpec;
+
+    /// Returns what this request does to the world, where that depends on its config.
+    fn effect(&self, config: &Value) -> Effect {
+        let _ = config;
+        self.spec().effect
+    }
+
+    /// Performs it. `config` is fully realised, has passed the spec, and holds the defaults.
+    ///
+    /// The future is dropped when the run is interrupted, cancelled, or over its timeout: what must not be left
+    /// half done is done so that dropping is safe. Nothing may block the thread for long; blocking work goes to
+    /// `tokio::task::spawn_blocking`.
+    fn run<'a>(
+        &'a self,
+        cx: &'a StepContext,
+        config: Value,
+    ) -> LocalFuture<'a, Result<Outcome, StepError>>;
+}
+
+/// What became of a step.
+#[derive(Debug)]
+pub enum Outcome {
+    /// It is done, outside or by reading; this is its value.
+    Value(Value),
+    /// The store is to do this in one transaction with the journal row; the operation's result is the
+    /// step's value.
+    Commit(StoreOp),
+    /// The run waits for somebody.
+    Park(Box<WaitSpec>),
+    /// The run goes on at that moment, with this value. Not asked again on replay.
+    Sleep { until_ms: i64, value: Value },
+}
+
+/// What a parked step waits for.
+#[derive(Debug, Clone)]
+pub struct WaitSpec {
+    /// Correlation key. `None`: run id and step path.
+    pub key: Option<String>,
+    /// When it stops waiting.
+    pub deadline_ms: Option<i64>,
+    pub on_timeout: OnTimeout,
+    /// A Malli schema or `{:required [...]}` that a payload must satisfy, or nil.
+    pub validation: Value,
+    /// What to show to who decides: a map with `:title`, `:message`, `:data`, `:actions`, `:roles` ...
+    pub details: Value,
+}
+
+/// What a wait comes to when nobody answers.
+#[derive(Debug, Clone)]
+pub enum OnTimeout {
+    /// The step fails with kind `:timeout`.
+    Fail,
+    /// The step's value is this.
+    Continue(Value),
+}
+
+/// `:persist` of any step: turns its value into a change of our own stores.
+pub trait Persist {
+    /// The step's value becomes the result of the operation.
+    fn persist<'a>(
+        &'a self,
+        cx: &'a StepContext,
+        config: &'a Value,
+        value: Value,
+    ) -> LocalFuture<'a, Result<StoreOp, StepError>>;
+}

@@ -1,0 +1,139 @@
+//! Flow functions outside the flow's own evaluation: `:function`, hooks, `:expect {:fn ...}`.
+//!
+//! Each call has a machine of its own in the run's session. Nothing in it may reach a step, a clock or
+//! anything random: what it computes is computed again on replay.
+
+use std::time::{Duration, Instant};
+
+use flowstone_lang::value::{Class, Exception, Result as Evaluated, Stop, Value};
+use flowstone_lang::vm::{Host, Stream};
+
+use super::StepError;
+use super::context::Scope;
+
+/// How long one call may compute.
+const PATIENCE: Duration = Duration::from_secs(60);
+const QUANTUM: u32 = 100_000;
+
+pub(super) fn call(scope: &Scope, function: &Value, args: &[Value]) -> Result<Value, StepError> {
+    let mut vm = scope.session.vm(Box::new(PureHost::new()));
+    let value = vm.call(function, args)?;
+    vm.realise(&value)?;
+    Ok(value)
+}
+
+pub(super) fn function(scope: &Scope, code: &Value) -> Result<Value, StepError> {
+    let mut vm = scope.session.vm(Box::new(PureHost::new()));
+    let value = match code {
+        Value::Fn(_) | Value::Native(_) => return Ok(code.clone()),
+        Value::Keyword(id) => {
+            let Some(found) = scope.flow.function(&id.name()) else {
+                let names = scope.flow.functions.iter().map(|function| &*function.id);
+                let error = StepError::config(
+                    "E0705",
+                    format!("the flow has no function `{id}` in `:functions`"),
+                );
+                return Err(match crate::diagnostic::nearest(&id.name(), names) {
+                    Some(name) => error.hint(format!("did you mean `:{name}`?")),
+                    None => error,
+                });
+            };
+            return function(scope, &found.code.clone());
+        }
+        Value::Text(text) => scope.session.eval_text(&mut vm, "<code>", text)?,
+        Value::List(_) => scope.session.eval(&mut vm, code)?,
+        other => {
+            return Err(
+                StepError::config("E0706", format!("expected code, got {}", other.kind()))
+                    .hint("give a quoted form such as `'(fn [input] ...)`"),
+            );
+        }
+    };
+    match value {
+        Value::Fn(_) | Value::Native(_) | Value::Keyword(_) | Value::Map(_) | Value::Set(_) => {
+            Ok(value)
+        }
+        other => Err(StepError::config(
+            "E0706",
+            format!("the code gives {}, not a function", other.kind()),
+        )
+        .hint("wrap it: `(fn [input] ...)`")),
+    }
+}
+
+/// A world in which there is only computing.
+struct PureHost {
+    deadline: Instant,
+}
+
+impl PureHost {
+    fn new() -> PureHost {
+        PureHost {
+            deadline: Instant::now() + PATIENCE,
+        }
+    }
+}
+
+fn not_here(what: &str) -> flowstone_lang::value::Signal {
+    Exception::new(
+        Class::UNSUPPORTED_OPERATION,
+        "E0707",
+        format!("{what} cannot be used inside function code"),
+    )
+    .hint("do it in the flow and hand the result to the function")
+    .into()
+}
+
+fn refused<T>(what: &str) -> Result<T, String> {
+    Err(format!("{what} cannot be used inside function code"))
+}
+
+impl Host for PureHost {
+    fn refill(&mut self) -> Evaluated<u32, Stop> {
+        if Instant::now() >= self.deadline {
+            return Err(Stop::Deadline);
+        }
+        Ok(QUANTUM)
+    }
+
+    fn write(&mut self, stream: Stream, text: &str) -> Result<(), String> {
+        tracing::info!(target: "flowstone::function", ?stream, "{}", text.trim_end());
+        Ok(())
+    }
+
+    fn read_line(&mut self) -> Result<Option<String>, String> {
+        refused("standard input")
+    }
+
+    fn now_millis(&mut self) -> Evaluated<i64> {
+        Err(not_here("the clock"))
+    }
+
+    fn now_nanos(&mut self) -> Evaluated<i64> {
+        Err(not_here("the clock"))
+    }
+
+    fn random(&mut self) -> Evaluated<u64> {
+        Err(not_here("randomness"))
+    }
+
+    fn read_file(&mut self, _path: &str) -> Result<String, String> {
+        refused("files")
+    }
+
+    fn write_file(&mut self, _path: &str, _text: &str, _append: bool) -> Result<(), String> {
+        refused("files")
+    }
+
+    fn find_source(&mut self, _namespace: &str) -> Option<(String, String)> {
+        None
+    }
+
+    fn suspend(&mut self, _request: Value) -> Evaluated<Value> {
+        Err(not_here("a step"))
+    }
+
+    fn sleep(&mut self, _millis: u64) -> Evaluated<()> {
+        Err(not_here("sleeping"))
+    }
+}

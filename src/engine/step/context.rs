@@ -1,0 +1,207 @@
+//! What a step sees of its run.
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use flowstone_lang::session::Session;
+use flowstone_lang::value::Value;
+
+use super::StepError;
+use crate::flow::Flow;
+use crate::ids::{RunId, StepPath};
+use crate::ports::{Clock, Random, Secret, Secrets, Stores};
+
+/// What all runs of an engine share.
+pub struct Services {
+    pub stores: Stores,
+    pub clock: Arc<dyn Clock>,
+    pub random: Arc<dyn Random>,
+    pub secrets: Arc<dyn Secrets>,
+    /// The folder that holds the flows; paths in steps are relative to it and stay inside.
+    pub project_root: PathBuf,
+    /// The folder of our own data, `.flowstone`.
+    pub home: PathBuf,
+    /// The project's settings (`flowstone.edn`), a map: `:connections`, `:providers` ...
+    pub settings: Value,
+}
+
+/// What all steps of a run share.
+pub struct Scope {
+    pub run: RunId,
+    pub flow: Rc<Flow>,
+    pub input: Value,
+    pub session: Rc<Session>,
+    pub services: Rc<Services>,
+    /// Where progress goes.
+    pub progress: Rc<dyn Fn(&StepPath, Progress)>,
+    /// Secrets that were looked up: their text is taken out of whatever is recorded.
+    pub(crate) revealed: RefCell<Vec<Secret>>,
+}
+
+/// The request under way.
+#[derive(Debug, Clone)]
+pub struct StepRequest {
+    pub path: StepPath,
+    /// The step type's own name, also where the flow used an alias.
+    pub kind: &'static str,
+    /// Counted from 1.
+    pub attempt: u32,
+    pub idempotency_key: String,
+    /// When this attempt is over its `:timeout`; the engine drops it then.
+    pub deadline_ms: Option<i64>,
+}
+
+/// What a step tells about itself while it runs. Not journaled, and lost on replay.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Progress {
+    /// A piece of a model's answer.
+    Text(String),
+    /// A piece of a model's reasoning.
+    Thought(String),
+    /// A line about what it is doing; replaces the one before.
+    Status(String),
+    /// How far it is.
+    Count { done: u64, total: Option<u64> },
+}
+
+/// A step's view of its run and of the world.
+pub struct StepContext {
+    scope: Rc<Scope>,
+    request: StepRequest,
+}
+
+impl StepContext {
+    pub fn new(scope: Rc<Scope>, request: StepRequest) -> StepContext {
+        StepContext { scope, request }
+    }
+
+    pub fn run_id(&self) -> &RunId {
+        &self.scope.run
+    }
+
+    pub fn path(&self) -> &StepPath {
+        &self.request.path
+    }
+
+    pub fn step_id(&self) -> &str {
+        &self.request.path.step
+    }
+
+    pub fn kind(&self) -> &'static str {
+        self.request.kind
+    }
+
+    /// Returns which attempt this is, counted from 1.
+    pub fn attempt(&self) -> u32 {
+        self.request.attempt
+    }
+
+    /// Returns a text that is the same for every attempt at this step and differs from every other's.
+    pub fn idempotency_key(&self) -> &str {
+        &self.request.idempotency_key
+    }
+
+    pub fn deadline_ms(&self) -> Option<i64> {
+        self.request.deadline_ms
+    }
+
+    /// Returns the flow that runs: its functions, templates, requirements.
+    pub fn flow(&self) -> &Flow {
+        &self.scope.flow
+    }
+
+    pub fn input(&self) -> &Value {
+        &self.scope.input
+    }
+
+    /// Returns the map that inputs and functions find under `:flow/ctx`.
+    pub fn flow_context(&self) -> Value {
+        Value::map([
+            (
+                Value::keyword("workflow-id"),
+                Value::from(self.scope.run.as_str()),
+            ),
+            (
+                Value::keyword("run-id"),
+                Value::from(self.scope.run.as_str()),
+            ),
+            (
+                Value::keyword("flow-slug"),
+                Value::from(&*self.scope.flow.slug),
+            ),
+        ])
+    }
+
+    /// Returns the map that function code finds under `:step/ctx`.
+    pub fn step_context(&self) -> Value {
+        Value::map([
+            (Value::keyword("step-id"), Value::from(self.step_id())),
+            (Value::keyword("step-type"), Value::keyword(self.kind())),
+            (Value::keyword("path"), Value::from(self.path().to_string())),
+        ])
+    }
+
+    pub fn project_root(&self) -> &Path {
+        &self.scope.services.project_root
+    }
+
+    pub fn home(&self) -> &Path {
+        &self.scope.services.home
+    }
+
+    /// Returns the project's settings, a map.
+    pub fn settings(&self) -> &Value {
+        &self.scope.services.settings
+    }
+
+    /// Returns the own stores, for reading. Changes go through [`super::Outcome::Commit`].
+    pub fn stores(&self) -> &Stores {
+        &self.scope.services.stores
+    }
+
+    pub fn now_ms(&self) -> i64 {
+        self.scope.services.clock.now_ms()
+    }
+
+    pub fn random(&self) -> u64 {
+        self.scope.services.random.next()
+    }
+
+    /// Tells whoever watches the run what is happening.
+    pub fn emit(&self, progress: Progress) {
+        (self.scope.progress)(&self.request.path, progress);
+    }
+
+    /// Looks a secret up. Its text is taken out of all that the step hands back.
+    pub fn secret(&self, name: &str) -> Option<Secret> {
+        let secret = self.scope.services.secrets.find(name)?;
+        let mut revealed = self.scope.revealed.borrow_mut();
+        if !revealed.contains(&secret) {
+            revealed.push(secret.clone());
+        }
+        Some(secret)
+    }
+
+    pub fn session(&self) -> &Session {
+        &self.scope.session
+    }
+
+    /// Calls a function of the flow's language, which may not use steps.
+    ///
+    /// # Errors
+    /// What it throws; kind `stopped` when it takes too long.
+    pub fn call(&self, function: &Value, args: &[Value]) -> Result<Value, StepError> {
+        crate::step::call::call(&self.scope, function, args)
+    }
+
+    /// Turns what a flow gives as code into a function: a function, a quoted `(fn ...)`, a code string, or
+    /// the keyword of one of the flow's `:functions`.
+    ///
+    /// # Errors
+    /// When it is none of these, or does not compile.
+    pub fn function(&self, code: &Value) -> Result<Value, StepError> {
+        crate::step::call::function(&self.scope, code)
+    }
+}

@@ -1,0 +1,116 @@
+//! Why a step did not succeed, answering what the engine asks: try again?
+
+use std::time::Duration;
+
+use flowstone_lang::value::{Exception, Map, Signal, Value};
+
+use crate::ports::StoreError;
+
+/// A failed attempt.
+#[derive(Debug, Clone)]
+pub struct StepError {
+    /// A stable code with a page in `docs/errors`.
+    pub code: &'static str,
+    /// What `:kind` says to the flow and `:retry-on` matches: `timeout`, `rate-limited`, `unavailable`,
+    /// `bad-config`, `not-found`, `denied`, `conflict`, `invalid` ...
+    pub kind: &'static str,
+    pub message: String,
+    pub hints: Vec<String>,
+    /// A map of facts for the flow, or nil.
+    pub data: Value,
+    pub retry: Retry,
+}
+
+/// Whether trying again may help.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Retry {
+    Never,
+    /// Yes, after the policy's interval.
+    Backoff,
+    /// Yes, but not before.
+    After(Duration),
+}
+
+impl StepError {
+    pub fn new(code: &'static str, kind: &'static str, message: impl Into<String>) -> StepError {
+        StepError {
+            code,
+            kind,
+            message: message.into(),
+            hints: Vec::new(),
+            data: Value::Nil,
+            retry: Retry::Never,
+        }
+    }
+
+    /// The config is wrong in a way that the spec cannot say.
+    pub fn config(code: &'static str, message: impl Into<String>) -> StepError {
+        StepError::new(code, "bad-config", message)
+    }
+
+    /// Adds a sentence that says what to try.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> StepError {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// Adds a fact for the flow.
+    #[must_use]
+    pub fn with(mut self, key: &str, value: impl Into<Value>) -> StepError {
+        let mut data = self
+            .data
+            .as_map()
+            .map_or_else(Default::default, |map| map.entries().clone());
+        data.insert(Value::keyword(key), value.into());
+        self.data = Value::Map(std::rc::Rc::new(Map::new(data)));
+        self
+    }
+
+    /// Says whether trying again may help.
+    #[must_use]
+    pub fn retry(mut self, retry: Retry) -> StepError {
+        self.retry = retry;
+        self
+    }
+}
+
+impl From<StoreError> for StepError {
+    fn from(error: StoreError) -> Self {
+        let kind = match &error {
+            StoreError::Rejected { kind, .. } => kind,
+            StoreError::Busy | StoreError::Full { .. } => "unavailable",
+            _ => "store",
+        };
+        let step = StepError::new(error.code(), kind, error.to_string());
+        match error.hint() {
+            Some(hint) => step.hint(hint),
+            None => step,
+        }
+    }
+}
+
+/// What function code threw.
+impl From<&Exception> for StepError {
+    fn from(exception: &Exception) -> Self {
+        let code = if exception.code.is_empty() {
+            "E0701"
+        } else {
+            exception.code
+        };
+        StepError {
+            hints: exception.hints.clone(),
+            data: exception.data.clone(),
+            ..StepError::new(code, "threw", exception.text())
+        }
+    }
+}
+
+impl From<Signal> for StepError {
+    fn from(signal: Signal) -> Self {
+        match signal {
+            Signal::Throw(exception) => StepError::from(&*exception),
+            Signal::Stop(stop) => StepError::new("E0702", "stopped", stop.to_string()),
+        }
+    }
+}
