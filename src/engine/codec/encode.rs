@@ -355,6 +355,8 @@ impl Writer {
             | Object::Class(_)
             | Object::RecordType(_)
             | Object::Host { .. }
+            | Object::Function(_)
+            | Object::State(_)
             | Object::Unbound(_) => self.not_data(object.kind())?,
         }
         Ok(())

@@ -27,6 +27,9 @@ pub struct Services {
     pub settings: Value,
 }
 
+/// What takes the progress of steps.
+pub type ProgressSink = dyn Fn(&StepPath, Progress);
+
 /// What all steps of a run share.
 pub struct Scope {
     pub run: RunId,
@@ -35,7 +38,7 @@ pub struct Scope {
     pub session: Rc<Session>,
     pub services: Rc<Services>,
     /// Where progress goes.
-    pub progress: Rc<dyn Fn(&StepPath, Progress)>,
+    pub progress: Rc<ProgressSink>,
     /// Secrets that were looked up: their text is taken out of whatever is recorded.
     pub(crate) revealed: RefCell<Vec<Secret>>,
 }
