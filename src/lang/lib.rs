@@ -6,6 +6,8 @@
 
 pub(crate) mod core;
 pub mod fiber;
+pub mod reader;
 pub mod session;
+pub mod suggest;
 pub mod value;
 pub mod vm;

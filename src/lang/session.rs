@@ -1,9 +1,14 @@
 //! A session: one world of namespaces, and everything needed to read, evaluate and report in it.
 
+mod read_context;
+
 use std::rc::Rc;
 
+use crate::reader::{ReadOptions, Reader};
 use crate::value::{Namespace, Native, Result, Symbol, Value};
 use crate::vm::{Host, Vm, World};
+
+pub use read_context::WorldContext;
 
 /// A world with the core library, and the ways into it.
 pub struct Session {
@@ -46,8 +51,17 @@ impl Session {
     /// # Errors
     /// A reader exception with its place.
     pub fn read(&self, name: &str, text: &str) -> Result<Vec<Value>> {
-        let _ = (name, text);
-        Ok(Vec::new())
+        let source = self.world.sources.borrow_mut().add(name, text);
+        let mut reader = Reader::new(text, ReadOptions::code(source));
+        let mut cx = WorldContext::new(&self.world);
+        let mut forms = Vec::new();
+        while let Some(form) = reader
+            .next(&mut cx)
+            .map_err(|error| error.into_exception())?
+        {
+            forms.push(form);
+        }
+        Ok(forms)
     }
 
     /// Compiles and runs a form in the current namespace.

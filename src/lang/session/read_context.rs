@@ -1,0 +1,119 @@
+//! What the reader asks, answered from a world: namespaces, aliases, data readers.
+
+use crate::reader::ReadContext;
+use crate::value::{Class, Signal, Symbol, Value};
+use crate::vm::{Vm, World};
+
+/// Names that mean the same in every namespace.
+const SPECIAL_FORMS: &[&str] = &[
+    "&", ".", "case*", "catch", "def", "do", "finally", "fn*", "if", "let*", "letfn*", "loop*",
+    "new", "quote", "recur", "set!", "throw", "try", "var",
+];
+
+/// Reads in the current namespace of a world. With a VM it also runs the functions of `*data-readers*`.
+pub struct WorldContext<'a> {
+    world: &'a World,
+    vm: Option<&'a mut Vm>,
+}
+
+impl<'a> WorldContext<'a> {
+    pub fn new(world: &'a World) -> WorldContext<'a> {
+        WorldContext { world, vm: None }
+    }
+
+    pub fn with_vm(world: &'a World, vm: &'a mut Vm) -> WorldContext<'a> {
+        WorldContext {
+            world,
+            vm: Some(vm),
+        }
+    }
+
+    fn plain_symbol(&self, symbol: Symbol) -> Symbol {
+        let name = symbol.name();
+        if SPECIAL_FORMS.contains(&&*name) {
+            return symbol;
+        }
+        if let Some(var) = self.world.resolve(symbol) {
+            return var.qualified();
+        }
+        if name.find('.').is_some_and(|at| at > 0) {
+            return symbol;
+        }
+        if let Some(class) = Class::THROWABLES
+            .iter()
+            .find(|class| class.0.name == &*name)
+        {
+            return Symbol::new(class.0.full_name);
+        }
+        let core = self.world.core.name;
+        let loader = self.world.loader.borrow().clone();
+        let namespace = if loader.is_some_and(|loader| loader.defines(core, symbol)) {
+            core
+        } else {
+            self.world.current.borrow().name
+        };
+        Symbol::with_namespace(Some(&namespace.to_string()), &name)
+    }
+
+    /// Returns the value of a var of `clojure.core`, if it is there.
+    fn core_value(&self, name: &str) -> Option<Value> {
+        self.world.core.lookup(Symbol::new(name))?.root()
+    }
+}
+
+impl ReadContext for WorldContext<'_> {
+    fn resolve_alias(&self, alias: &str) -> Option<String> {
+        let name = Symbol::new(alias);
+        let current = self.world.current.borrow().clone();
+        let target = current
+            .alias(name)
+            .or_else(|| self.world.find_namespace(name).map(|found| found.name))?;
+        Some(target.to_string())
+    }
+
+    fn current_namespace(&self) -> String {
+        self.world.current.borrow().name.to_string()
+    }
+
+    fn resolve_symbol(&self, symbol: Symbol) -> Symbol {
+        match symbol.namespace() {
+            None => self.plain_symbol(symbol),
+            Some(prefix) => {
+                let alias = self.world.current.borrow().alias(Symbol::new(&prefix));
+                alias.map_or(symbol, |target| {
+                    Symbol::with_namespace(Some(&target.to_string()), &symbol.name())
+                })
+            }
+        }
+    }
+
+    fn gensym(&mut self, prefix: &str) -> Symbol {
+        Symbol::new(&format!("{prefix}{}", self.world.next_id()))
+    }
+
+    fn read_tag(&mut self, tag: Symbol, form: Value) -> Option<Result<Value, String>> {
+        let readers = self.core_value("*data-readers*");
+        let reader = readers
+            .as_ref()
+            .and_then(Value::as_map)
+            .and_then(|readers| readers.get(&Value::Symbol(tag)).cloned());
+        let is_builtin = tag.is("inst") || tag.is("uuid");
+        let (function, args) = match reader {
+            Some(reader) => (reader, vec![form]),
+            None if is_builtin => return None,
+            None => match self.core_value("*default-data-reader-fn*") {
+                Some(default) if default.is_truthy() => (default, vec![tag.into(), form]),
+                _ => return None,
+            },
+        };
+        let vm = self.vm.as_deref_mut()?;
+        Some(vm.call(&function, &args).map_err(|signal| words(&signal)))
+    }
+}
+
+fn words(signal: &Signal) -> String {
+    match signal {
+        Signal::Throw(exception) => exception.text().to_owned(),
+        Signal::Stop(stop) => stop.to_string(),
+    }
+}

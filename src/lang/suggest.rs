@@ -1,0 +1,87 @@
+//! "Did you mean": the names that a misspelt one is closest to.
+
+/// Returns at most two candidates that are close to `name`, closest first.
+pub fn did_you_mean<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
+    let name: Vec<char> = name.chars().collect();
+    let limit = match name.len() {
+        0 => return Vec::new(),
+        1 | 2 => 1,
+        3..=5 => 2,
+        _ => 3,
+    };
+    let mut best: Vec<(usize, &str)> = Vec::new();
+    for candidate in candidates {
+        let length = candidate.chars().count();
+        if length.abs_diff(name.len()) > limit {
+            continue;
+        }
+        let distance = edit_distance(&name, candidate);
+        let is_known = best.iter().any(|(_, known)| *known == candidate);
+        // A name of which nothing is left is no misspelling.
+        if distance == 0 || distance > limit || distance >= name.len().max(length) || is_known {
+            continue;
+        }
+        let at = best.partition_point(|(other, known)| (*other, *known) < (distance, candidate));
+        best.insert(at, (distance, candidate));
+        best.truncate(2);
+    }
+    // A far second beside a near first only distracts.
+    if let [(first, _), (second, _)] = best[..]
+        && second > first + 1
+    {
+        best.truncate(1);
+    }
+    best.into_iter().map(|(_, candidate)| candidate).collect()
+}
+
+/// Counts the insertions, deletions, replacements and swaps of neighbours between two names.
+fn edit_distance(left: &[char], right: &str) -> usize {
+    let right: Vec<char> = right.chars().collect();
+    let mut before: Vec<usize> = Vec::new();
+    let mut above: Vec<usize> = (0..=right.len()).collect();
+    for (row, a) in left.iter().enumerate() {
+        let mut line = vec![row + 1];
+        for (column, b) in right.iter().enumerate() {
+            let replaced = above[column] + usize::from(a != b);
+            let mut cost = replaced.min(above[column + 1] + 1).min(line[column] + 1);
+            if row > 0 && column > 0 && *a == right[column - 1] && left[row - 1] == *b {
+                cost = cost.min(before[column - 1] + 1);
+            }
+            line.push(cost);
+        }
+        before = std::mem::replace(&mut above, line);
+    }
+    above[right.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::did_you_mean;
+
+    fn check(name: &str, candidates: &[&str], expected: &[&str]) {
+        assert_eq!(
+            did_you_mean(name, candidates.iter().copied()),
+            expected,
+            "{name}"
+        );
+    }
+
+    #[test]
+    fn the_closest_two_in_order() {
+        check("totl", &["total", "tool", "other"], &["tool", "total"]);
+        check(
+            "redcue",
+            &["reduce", "reduced", "remove"],
+            &["reduce", "reduced"],
+        );
+        check("x", &["y"], &[]);
+        check(
+            "fitler",
+            &["filter", "filterv", "mapv"],
+            &["filter", "filterv"],
+        );
+        check("conut", &["count"], &["count"]);
+        check("", &["a"], &[]);
+        check("zzz", &["map", "filter"], &[]);
+    }
+}
