@@ -1,12 +1,26 @@
 //! A run's own stack: evaluation that can stop at any depth and go on later.
 //!
-//! No borrow, lock or span guard may be alive across a suspension.
+//! No borrow, lock or span guard may be alive across a suspension. The way stacks are switched is behind
+//! [`Suspender`]: coroutines where the platform has them, else a thread for each fiber, which takes turns
+//! with its owner.
+
+#[cfg(not(all(windows, target_arch = "aarch64")))]
+mod coroutine;
+mod host;
+#[cfg(any(test, all(windows, target_arch = "aarch64")))]
+mod thread;
 
 use std::rc::Rc;
 
 use crate::session::Session;
-use crate::value::{Exception, Result, Stop, Value};
-use crate::vm::{Host, Vm};
+use crate::value::{Exception, Result, Signal, Stop, Value};
+use crate::vm::{Host, Vm, World};
+use host::FiberHost;
+
+#[cfg(not(all(windows, target_arch = "aarch64")))]
+use coroutine::Stack;
+#[cfg(all(windows, target_arch = "aarch64"))]
+use thread::Stack;
 
 /// What a fiber came to when it last ran.
 #[derive(Debug)]
@@ -23,9 +37,57 @@ pub enum Exit {
     Stopped(Stop),
 }
 
-/// A body under evaluation.
+/// A body under evaluation. Dropping one that is suspended unwinds its stack: destructors run, `finally`
+/// blocks of the language do not.
 pub struct Fiber {
-    _private: (),
+    state: State,
+}
+
+enum State {
+    /// Takes no stack before it runs.
+    New(Box<Start>),
+    Running(Box<dyn Suspender>),
+    Over,
+}
+
+/// Why a body leaves its stack for a while.
+enum Leave {
+    Step(Value),
+    OutOfFuel,
+}
+
+/// How a body came back.
+enum Turn {
+    Left(Leave),
+    Returned(Result<Value>),
+}
+
+/// A stack with a body on it.
+trait Suspender {
+    /// Runs the body until it leaves or returns.
+    fn resume(&mut self, answer: Result<Value>) -> Turn;
+}
+
+/// The way out of a stack, from inside.
+trait Exiter {
+    /// Goes back to who resumed; returns with the next answer.
+    fn leave(&self, why: Leave) -> Result<Value>;
+}
+
+/// All that is needed to start a body.
+struct Start {
+    world: Rc<World>,
+    host: Box<dyn Host>,
+    body: Box<dyn FnOnce(&mut Vm) -> Result<Value>>,
+}
+
+impl Start {
+    /// Runs the body: called on the new stack.
+    fn run(self, exiter: Box<dyn Exiter>, stack_limit: usize) -> Result<Value> {
+        let mut vm = Vm::new(self.world, Box::new(FiberHost::new(self.host, exiter)));
+        vm.set_native_stack_limit(stack_limit);
+        (self.body)(&mut vm)
+    }
 }
 
 impl Fiber {
@@ -36,14 +98,77 @@ impl Fiber {
         host: Box<dyn Host>,
         body: impl FnOnce(&mut Vm) -> Result<Value> + 'static,
     ) -> Fiber {
-        let _ = (session, host, body);
-        Fiber { _private: () }
+        Fiber {
+            state: State::New(Box::new(Start {
+                world: session.world().clone(),
+                host,
+                body: Box::new(body),
+            })),
+        }
     }
 
     /// Runs until the next exit. `answer` is what the pending [`Exit::Step`] came to; on the first call
     /// and after [`Exit::OutOfFuel`] it is nil, or a signal to raise there.
+    ///
+    /// # Panics
+    /// When the body does; a fiber that is over must not be resumed.
     pub fn resume(&mut self, answer: Result<Value>) -> Exit {
-        let _ = answer;
-        Exit::Done(Value::Nil)
+        let (mut stack, answer) = match std::mem::replace(&mut self.state, State::Over) {
+            State::Over => panic!("a fiber that is over was resumed"),
+            State::Running(stack) => (stack, answer),
+            State::New(start) => match answer {
+                Err(signal) => return over(Err(signal)),
+                Ok(answer) => match Stack::start(*start) {
+                    Ok(stack) => (Box::new(stack) as Box<dyn Suspender>, Ok(answer)),
+                    Err(error) => {
+                        let what = format!("a stack for the run ({error})");
+                        return Exit::Stopped(Stop::OutOfMemory(what));
+                    }
+                },
+            },
+        };
+        match stack.resume(answer) {
+            Turn::Returned(result) => over(result),
+            Turn::Left(why) => {
+                self.state = State::Running(stack);
+                match why {
+                    Leave::Step(request) => Exit::Step(request),
+                    Leave::OutOfFuel => Exit::OutOfFuel,
+                }
+            }
+        }
+    }
+
+    /// Tells whether the body has returned, thrown or was stopped.
+    pub fn is_over(&self) -> bool {
+        matches!(self.state, State::Over)
+    }
+
+    #[cfg(test)]
+    fn on_thread(
+        session: &Session,
+        host: Box<dyn Host>,
+        body: impl FnOnce(&mut Vm) -> Result<Value> + 'static,
+    ) -> Fiber {
+        let start = Start {
+            world: session.world().clone(),
+            host,
+            body: Box::new(body),
+        };
+        let stack = thread::Stack::start(start).expect("a thread can be started");
+        Fiber {
+            state: State::Running(Box::new(stack)),
+        }
     }
 }
+
+fn over(result: Result<Value>) -> Exit {
+    match result {
+        Ok(value) => Exit::Done(value),
+        Err(Signal::Throw(exception)) => Exit::Threw(exception),
+        Err(Signal::Stop(stop)) => Exit::Stopped((*stop).clone()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

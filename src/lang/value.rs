@@ -32,6 +32,8 @@ pub use equality::{Force, Unforced, equal};
 pub use exception::{Class, ClassInfo, Exception, Frame, Hint, Result, Signal, Stop};
 pub use function::{Arity, Closure, Example, Native, NativeClosure};
 pub use hash::{FixedState, hash_text, hash_value};
+#[cfg(any(test, all(windows, target_arch = "aarch64")))]
+pub(crate) use intern::Names;
 pub use intern::{Keyword, Named, Symbol};
 pub use map::{Map, PMap};
 pub use namespace::{Namespace, Var};

@@ -30,6 +30,24 @@ impl fmt::Display for Named {
     }
 }
 
+/// All names of a thread: handed over where the work of one thread goes on in another.
+#[cfg(any(test, all(windows, target_arch = "aarch64")))]
+#[derive(Default)]
+pub(crate) struct Names(Interner);
+
+#[cfg(any(test, all(windows, target_arch = "aarch64")))]
+impl Names {
+    /// Takes the names of this thread away.
+    pub(crate) fn take() -> Names {
+        Names(NAMES.take())
+    }
+
+    /// Makes these the names of this thread.
+    pub(crate) fn install(self) {
+        NAMES.set(self.0);
+    }
+}
+
 #[derive(Default)]
 struct Interner {
     ids: HashMap<Rc<str>, u32, FixedState>,

@@ -14,6 +14,8 @@ pub struct Vm {
     world: Rc<World>,
     host: Box<dyn Host>,
     fuel: u32,
+    /// Natives that call back must not grow the native stack below this address; 0: not known.
+    native_stack_limit: usize,
 }
 
 impl Vm {
@@ -22,7 +24,18 @@ impl Vm {
             world,
             host,
             fuel: 0,
+            native_stack_limit: 0,
         }
+    }
+
+    /// Says where the native stack that this machine runs on ends, a margin left aside.
+    pub fn set_native_stack_limit(&mut self, address: usize) {
+        self.native_stack_limit = address;
+    }
+
+    /// Returns the address below which the native stack must not grow; 0 where it is not known.
+    pub fn native_stack_limit(&self) -> usize {
+        self.native_stack_limit
     }
 
     /// Returns the globals.

@@ -1,0 +1,77 @@
+//! The host of a fiber: passes on what can be answered at once, and leaves the stack for the rest.
+
+use super::{Exiter, Leave};
+use crate::value::{Result, Signal, Stop, Value};
+use crate::vm::{Host, Stream};
+
+pub(super) struct FiberHost {
+    inner: Box<dyn Host>,
+    exiter: Box<dyn Exiter>,
+    started: bool,
+}
+
+impl FiberHost {
+    pub(super) fn new(inner: Box<dyn Host>, exiter: Box<dyn Exiter>) -> FiberHost {
+        FiberHost {
+            inner,
+            exiter,
+            started: false,
+        }
+    }
+}
+
+impl Host for FiberHost {
+    fn refill(&mut self) -> Result<u32, Stop> {
+        // The first quantum is given before the first instruction: nothing has run that others wait for.
+        if std::mem::replace(&mut self.started, true) {
+            match self.exiter.leave(Leave::OutOfFuel) {
+                Ok(_) => {}
+                Err(Signal::Stop(stop)) => return Err((*stop).clone()),
+                Err(Signal::Throw(exception)) => {
+                    return Err(Stop::Interrupted(exception.text().to_owned()));
+                }
+            }
+        }
+        self.inner.refill()
+    }
+
+    fn write(&mut self, stream: Stream, text: &str) -> Result<(), String> {
+        self.inner.write(stream, text)
+    }
+
+    fn read_line(&mut self) -> Result<Option<String>, String> {
+        self.inner.read_line()
+    }
+
+    fn now_millis(&mut self) -> Result<i64> {
+        self.inner.now_millis()
+    }
+
+    fn now_nanos(&mut self) -> Result<i64> {
+        self.inner.now_nanos()
+    }
+
+    fn random(&mut self) -> Result<u64> {
+        self.inner.random()
+    }
+
+    fn read_file(&mut self, path: &str) -> Result<String, String> {
+        self.inner.read_file(path)
+    }
+
+    fn write_file(&mut self, path: &str, text: &str, append: bool) -> Result<(), String> {
+        self.inner.write_file(path, text, append)
+    }
+
+    fn find_source(&mut self, namespace: &str) -> Option<(String, String)> {
+        self.inner.find_source(namespace)
+    }
+
+    fn suspend(&mut self, request: Value) -> Result<Value> {
+        self.exiter.leave(Leave::Step(request))
+    }
+
+    fn sleep(&mut self, millis: u64) -> Result<()> {
+        self.inner.sleep(millis)
+    }
+}
