@@ -1,0 +1,140 @@
+//! The line editor: history, several lines for one form, completion, colours.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use flowstone_lang::vm::World;
+use rustyline::completion::Completer;
+use rustyline::error::ReadlineError;
+use rustyline::highlight::{CmdKind, Highlighter};
+use rustyline::history::FileHistory;
+use rustyline::validate::{ValidationContext, ValidationResult, Validator};
+use rustyline::{CompletionType, Config, Context, Editor, Helper, Hinter};
+
+use crate::complete::{complete, note_keywords};
+use crate::forms::split;
+use crate::paint::paint;
+
+/// What came from the keyboard.
+pub enum Entry {
+    Text(String),
+    /// Ctrl-C: the line is thrown away.
+    Dropped,
+    /// Ctrl-D.
+    End,
+}
+
+/// The prompt of a terminal.
+pub struct Lines {
+    editor: Editor<Assistant, FileHistory>,
+    history: Option<PathBuf>,
+}
+
+impl Lines {
+    /// Opens the terminal; history is kept in a file, where there is one.
+    ///
+    /// # Errors
+    /// When the terminal cannot be used.
+    pub fn open(
+        world: Rc<World>,
+        history: Option<&Path>,
+        colored: bool,
+    ) -> Result<Lines, ReadlineError> {
+        let config = Config::builder()
+            .history_ignore_space(true)
+            .completion_type(CompletionType::List)
+            .max_history_size(5_000)?
+            .build();
+        let mut editor = Editor::with_config(config)?;
+        editor.set_helper(Some(Assistant {
+            world,
+            keywords: RefCell::default(),
+            colored,
+        }));
+        if let Some(path) = history {
+            // A history that cannot be read is no reason not to start.
+            let _ = editor.load_history(path);
+        }
+        Ok(Lines {
+            editor,
+            history: history.map(Path::to_path_buf),
+        })
+    }
+
+    /// Reads one entry: a line, or as many lines as it takes to close what was opened.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn next(&mut self, prompt: &str) -> Result<Entry, ReadlineError> {
+        match self.editor.readline(prompt) {
+            Ok(text) => {
+                self.remember(&text);
+                Ok(Entry::Text(text))
+            }
+            Err(ReadlineError::Interrupted) => Ok(Entry::Dropped),
+            Err(ReadlineError::Eof) => Ok(Entry::End),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn remember(&mut self, text: &str) {
+        if text.trim().is_empty() {
+            return;
+        }
+        if let Some(assistant) = self.editor.helper() {
+            note_keywords(text, &mut assistant.keywords.borrow_mut());
+        }
+        let _ = self.editor.add_history_entry(text);
+        if let Some(path) = &self.history {
+            // Not worth stopping for; the next line tries again.
+            let _ = self.editor.append_history(path);
+        }
+    }
+}
+
+#[derive(Helper, Hinter)]
+struct Assistant {
+    world: Rc<World>,
+    keywords: RefCell<BTreeSet<String>>,
+    colored: bool,
+}
+
+impl Completer for Assistant {
+    type Candidate = String;
+
+    fn complete(
+        &self,
+        line: &str,
+        cursor: usize,
+        _: &Context<'_>,
+    ) -> rustyline::Result<(usize, Vec<String>)> {
+        Ok(complete(&self.world, &self.keywords.borrow(), line, cursor))
+    }
+}
+
+impl Highlighter for Assistant {
+    fn highlight<'l>(&self, line: &'l str, _: usize) -> Cow<'l, str> {
+        if self.colored {
+            Cow::Owned(paint(line))
+        } else {
+            Cow::Borrowed(line)
+        }
+    }
+
+    fn highlight_char(&self, _: &str, _: usize, kind: CmdKind) -> bool {
+        self.colored && kind != CmdKind::MoveCursor
+    }
+}
+
+impl Validator for Assistant {
+    fn validate(&self, cx: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
+        Ok(match split(cx.input()) {
+            Err(error) if error.at_end => ValidationResult::Incomplete,
+            // Other mistakes are shown when the line is evaluated.
+            Ok(_) | Err(_) => ValidationResult::Valid(None),
+        })
+    }
+}
