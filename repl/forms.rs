@@ -1,7 +1,7 @@
 //! Where one form of what was typed ends and the next begins.
 
 use flowstone_lang::reader::{ReadContext, ReadError, ReadOptions, Reader};
-use flowstone_lang::value::{SourceId, Span, Symbol, Value};
+use flowstone_lang::value::{Span, Symbol, Value};
 
 /// A form at the prompt: its text, and the form as far as the prompt has to know it.
 #[derive(Debug)]
@@ -15,8 +15,7 @@ pub struct Typed<'a> {
 /// # Errors
 /// What cannot be read; with `at_end`, another line may make it right.
 pub fn split(text: &str) -> Result<Vec<Typed<'_>>, ReadError> {
-    let source = Span::NONE.source;
-    let mut reader = Reader::new(text, ReadOptions::code(SourceId(source.0)));
+    let mut reader = Reader::new(text, ReadOptions::code(Span::NONE.source));
     let mut cx = AnyName;
     let mut forms = Vec::new();
     let mut start = 0;
@@ -29,6 +28,13 @@ pub fn split(text: &str) -> Result<Vec<Typed<'_>>, ReadError> {
         start = end;
     }
     Ok(forms)
+}
+
+/// Returns the text of the first form.
+pub fn first(text: &str) -> Option<&str> {
+    let mut reader = Reader::new(text, ReadOptions::code(Span::NONE.source));
+    reader.next(&mut AnyName).ok()??;
+    text.get(..reader.position() as usize).map(str::trim)
 }
 
 /// Takes any alias and any tag: the session reads the text again and knows them.

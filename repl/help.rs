@@ -4,8 +4,10 @@ use std::fmt::Write;
 use std::rc::Rc;
 
 use flowstone_lang::session::Session;
-use flowstone_lang::value::{Namespace, PrintOptions, Symbol, Unforced, Value, Var, print_value};
+use flowstone_lang::value::{Namespace, PrintOptions, SourceId, Symbol, Unforced, Value, Var, print_value};
 use flowstone_lang::vm::Vm;
+
+use crate::forms::first;
 
 /// Answers a form that asks for help; `None` for any other.
 pub fn answer(session: &Session, vm: &mut Vm, form: &Value) -> Option<String> {
@@ -82,16 +84,30 @@ fn source(session: &Session, name: Symbol) -> String {
     }
 }
 
-/// Finds the text that defined a var: the form that begins at its `:line` and `:column`.
+/// Finds the text that defined a var: the form that begins at its `:line` and `:column`. What the prompt reads has one
+/// name for all its texts; the newest in which the form there names the var is taken.
 fn definition(session: &Session, var: &Var) -> Option<String> {
-    let Value::Fn(closure) = var.root()? else {
-        return None;
-    };
-    let span = closure.proto.span();
+    let file = var.meta_entry("file")?;
+    let line = usize::try_from(var.meta_entry("line")?.as_int()?).ok()?;
+    let column = usize::try_from(var.meta_entry("column")?.as_int()?).ok()?;
     let sources = session.world().sources.borrow();
-    let text = sources.get(span.source)?.text.clone();
-    text.get(span.start as usize..span.end as usize)
-        .map(str::to_owned)
+    let texts = (0..).map_while(|id| sources.get(SourceId(id)).cloned());
+    let mut found = None;
+    for source in texts.filter(|source| Some(&*source.name) == file.as_str()) {
+        let form = at(&source.text, line, column).and_then(first);
+        if let Some(text) = form.filter(|text| text.contains(&*var.name.name())) {
+            found = Some(text.to_owned());
+        }
+    }
+    found
+}
+
+/// Returns what follows a line and column, both counted from 1.
+fn at(text: &str, line: usize, column: usize) -> Option<&str> {
+    let mut lines = text.split_inclusive('\n');
+    let before: usize = lines.by_ref().take(line.checked_sub(1)?).map(str::len).sum();
+    let (inside, _) = lines.next()?.char_indices().nth(column.checked_sub(1)?)?;
+    text.get(before + inside..)
 }
 
 fn dir(session: &Session, name: Symbol) -> String {

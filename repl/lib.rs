@@ -9,13 +9,13 @@ mod forms;
 mod help;
 mod paint;
 
-use std::io::{self, BufRead, IsTerminal, Write};
+use std::io::{self, BufRead, IsTerminal};
 use std::path::PathBuf;
 use std::rc::Rc;
 
 use flowstone_lang::session::Session;
 use flowstone_lang::value::{PrintOptions, Result, Signal, Symbol, Value, Var};
-use flowstone_lang::vm::Vm;
+use flowstone_lang::vm::{Stream, Vm};
 use rustyline::error::ReadlineError;
 
 use editor::{Entry, Lines};
@@ -140,9 +140,8 @@ impl Repl {
 
     /// Prints through the host, so that the order with what programs print is kept.
     fn print(&mut self, text: &str) -> io::Result<()> {
-        let mut out = anstream::stdout();
-        out.write_all(text.as_bytes())?;
-        out.flush()
+        let written = self.vm.host().write(Stream::Out, text);
+        written.map_err(io::Error::other)
     }
 }
 

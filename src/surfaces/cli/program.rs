@@ -56,6 +56,14 @@ impl ProgramHost {
         }
     }
 
+    /// For a prompt: each line is out before the next is read, also in a pipe.
+    pub fn interactive(grants: Grants, interrupt: Interrupt) -> ProgramHost {
+        ProgramHost {
+            out: Out::Lines(io::stdout()),
+            ..ProgramHost::new(grants, interrupt)
+        }
+    }
+
     fn check(&self) -> Result<(), Stop> {
         if self.interrupt.is_set() {
             return Err(Stop::Interrupted("interrupted by Ctrl-C".to_owned()));
