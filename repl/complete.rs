@@ -15,7 +15,9 @@ pub fn complete(
     let before = &line[..cursor];
     let start = before
         .rfind(|c: char| c.is_whitespace() || "()[]{}\"';,@^`~".contains(c))
-        .map_or(0, |at| at + before[at..].chars().next().map_or(1, char::len_utf8));
+        .map_or(0, |at| {
+            at + before[at..].chars().next().map_or(1, char::len_utf8)
+        });
     let word = &before[start..];
     if word.is_empty() {
         return (start, Vec::new());

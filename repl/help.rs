@@ -4,7 +4,9 @@ use std::fmt::Write;
 use std::rc::Rc;
 
 use flowstone_lang::session::Session;
-use flowstone_lang::value::{Namespace, PrintOptions, SourceId, Symbol, Unforced, Value, Var, print_value};
+use flowstone_lang::value::{
+    Namespace, PrintOptions, SourceId, Symbol, Unforced, Value, Var, print_value,
+};
 use flowstone_lang::vm::Vm;
 
 use crate::forms::first;
@@ -76,7 +78,10 @@ fn source(session: &Session, name: Symbol) -> String {
         return format!("`{name}` is not defined\n");
     };
     if let Some(Value::Native(native)) = var.root() {
-        return format!("{} is written in Rust; (doc {name}) describes it\n", native.name);
+        return format!(
+            "{} is written in Rust; (doc {name}) describes it\n",
+            native.name
+        );
     }
     match definition(session, &var) {
         Some(text) => format!("{text}\n"),
@@ -105,7 +110,11 @@ fn definition(session: &Session, var: &Var) -> Option<String> {
 /// Returns what follows a line and column, both counted from 1.
 fn at(text: &str, line: usize, column: usize) -> Option<&str> {
     let mut lines = text.split_inclusive('\n');
-    let before: usize = lines.by_ref().take(line.checked_sub(1)?).map(str::len).sum();
+    let before: usize = lines
+        .by_ref()
+        .take(line.checked_sub(1)?)
+        .map(str::len)
+        .sum();
     let (inside, _) = lines.next()?.char_indices().nth(column.checked_sub(1)?)?;
     text.get(before + inside..)
 }
@@ -124,7 +133,11 @@ fn apropos(session: &Session, part: &str) -> String {
     let found = all
         .iter()
         .map(|var| var.qualified().to_string())
-        .filter(|name| name.rsplit('/').next().is_some_and(|name| name.contains(part)));
+        .filter(|name| {
+            name.rsplit('/')
+                .next()
+                .is_some_and(|name| name.contains(part))
+        });
     lines(found)
 }
 

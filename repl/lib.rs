@@ -42,7 +42,8 @@ const PRINTED: PrintOptions = PrintOptions {
     ..PrintOptions::READABLE
 };
 
-const GREETING: &str = "Ctrl-D leaves; (doc name), (apropos \"part\"), (dir namespace) and (source name) tell more.";
+const GREETING: &str =
+    "Ctrl-D leaves; (doc name), (apropos \"part\"), (dir namespace) and (source name) tell more.";
 
 impl Repl {
     /// Talks until the input ends. Tells whether all went well: of a pipe, that nothing was thrown.
@@ -60,7 +61,8 @@ impl Repl {
 
     fn talk(&mut self, results: &Results) -> io::Result<bool> {
         let world = self.session.world().clone();
-        let mut lines = Lines::open(world, self.history.as_deref(), self.colored).map_err(io_error)?;
+        let mut lines =
+            Lines::open(world, self.history.as_deref(), self.colored).map_err(io_error)?;
         self.print(&format!("{}\n", GREETING))?;
         loop {
             let namespace = self.session.world().current.borrow().name;

@@ -1,1 +1,10 @@
-//! The facade.
+//! The facade: Flowstone as a library is its command line with everything plugged in.
+
+mod app;
+
+use std::process::ExitCode;
+
+/// Runs the command that the process was started with.
+pub fn main() -> ExitCode {
+    flowstone_surfaces::cli::main(&app::Flowstone)
+}

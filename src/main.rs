@@ -3,5 +3,5 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    flowstone_surfaces::cli::main()
+    flowstone::main()
 }

@@ -1,3 +1,5 @@
 //! Tests of the whole: the command line, the flows that come with it, and the repository's own rules.
 
+mod cli;
+mod program;
 mod tidy;

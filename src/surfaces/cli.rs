@@ -5,30 +5,46 @@ mod completions;
 mod duration;
 mod eval;
 mod exit;
+mod home;
+mod input;
 mod interrupt;
 mod output;
 mod pretty;
 mod program;
+mod repl;
 mod report;
+mod stack;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use args::{Cli, Command};
-pub use exit::Exit;
+pub use home::Project;
+pub use repl::{Prompt, lost_terminal};
+pub use report::Report;
 
-/// Runs the command that the process was started with.
-pub fn main() -> ExitCode {
-    let cli = Cli::parse();
-    output::set_color(cli.color);
-    perform(&cli.command).into()
+/// What the commands need of the application around them: there concrete stores, steps and the prompt meet.
+pub trait App: Sync {
+    /// Talks at a prompt until the input ends. Tells whether nothing was thrown, as far as that matters.
+    ///
+    /// # Errors
+    /// When the project cannot be opened, or input or output fail.
+    fn repl(&self, prompt: Prompt) -> Result<bool, Report>;
 }
 
-fn perform(command: &Command) -> Exit {
+/// Runs the command that the process was started with.
+pub fn main(app: &dyn App) -> ExitCode {
+    let cli = Cli::parse();
+    output::set_color(cli.color);
+    stack::with_room(|| perform(&cli.command, app)).into()
+}
+
+fn perform(command: &Command, app: &dyn App) -> exit::Exit {
     match command {
         Command::Completions(args) => completions::run(args),
         Command::Eval(args) => eval::run(args),
-        _ => Exit::Usage,
+        Command::Repl(args) => repl::run(args, app),
+        _ => exit::Exit::Usage,
     }
 }

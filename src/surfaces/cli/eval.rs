@@ -14,7 +14,8 @@ use super::exit::Exit;
 use super::interrupt::Interrupt;
 use super::output;
 use super::program::{Grants, ProgramHost};
-use super::report::Report;
+use super::report::{Report, unreadable};
+use super::stack;
 
 /// A text to evaluate.
 struct Text {
@@ -42,6 +43,7 @@ pub fn run(args: &Eval) -> Exit {
     let session = Session::new();
     let host = ProgramHost::new(grants, Interrupt::listen());
     let mut vm = session.vm(Box::new(host));
+    vm.set_native_stack_limit(stack::limit());
     set_args(&session, &args.args);
     let printed = session
         .eval_text(&mut vm, &text.name, &text.text)
@@ -148,15 +150,4 @@ fn read(source: &str) -> Result<Text, Report> {
         text: source.to_owned(),
         is_expression: true,
     })
-}
-
-/// Says that a file cannot be read.
-pub fn unreadable(name: &str, error: &std::io::Error) -> Report {
-    let why = match error.kind() {
-        std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
-        std::io::ErrorKind::InvalidData => "it is not UTF-8 text".to_owned(),
-        std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
-        _ => error.to_string(),
-    };
-    Report::error("E0905", format!("cannot read {name}: {why}"))
 }

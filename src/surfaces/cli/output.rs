@@ -49,3 +49,8 @@ fn checked(written: io::Result<()>) {
         std::process::exit(BROKEN_PIPE);
     }
 }
+
+/// Tells whether standard output shows colours, by all that was said about them.
+pub fn shows_color() -> bool {
+    anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never
+}

@@ -3,8 +3,10 @@
 use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
-use flowstone_lang::value::print_value;
-use flowstone_lang::value::{Exception, PrintOptions, Source, Sources, Span, Unforced, Value};
+use flowstone_lang::reader::ReadError;
+use flowstone_lang::value::{
+    Class, Exception, PrintOptions, Source, Sources, Span, Unforced, Value, print_value,
+};
 use serde_json::{Map, json};
 
 /// How bad it is.
@@ -61,6 +63,8 @@ pub struct Report {
     pub place: Option<Place>,
     /// What is written under the place.
     pub label: String,
+    /// Another place that matters, and what is there.
+    related: Option<(Place, String)>,
     pub hints: Vec<String>,
     /// Facts below the message: the data of an exception, what caused it.
     notes: Vec<String>,
@@ -84,6 +88,7 @@ impl Report {
             message: message.into(),
             place: None,
             label: String::new(),
+            related: None,
             hints: Vec::new(),
             notes: Vec::new(),
             calls: Vec::new(),
@@ -109,6 +114,33 @@ impl Report {
         self
     }
 
+    /// Says where it is in a text, by line and column counted from 1.
+    #[must_use]
+    pub fn in_text(mut self, name: &str, text: &str, line: usize, column: usize) -> Report {
+        self.place = Some(Place {
+            file: name.to_owned(),
+            line: u32::try_from(line.max(1)).unwrap_or(u32::MAX),
+            column: u32::try_from(column.max(1)).unwrap_or(u32::MAX),
+            text: text
+                .lines()
+                .nth(line.saturating_sub(1))
+                .unwrap_or("")
+                .to_owned(),
+            width: 1,
+        });
+        self
+    }
+
+    /// Describes why a text could not be read.
+    pub fn of_read_error(sources: &Sources, error: &ReadError) -> Report {
+        let mut report = Report::error(error.code, &*error.message).at(sources, error.span);
+        report.hints.clone_from(&error.hints);
+        if let Some((span, what)) = &error.related {
+            report.related = Place::find(sources, *span).map(|place| (place, what.clone()));
+        }
+        report
+    }
+
     /// Describes an exception that nothing caught.
     pub fn of_exception(sources: &Sources, exception: &Exception) -> Report {
         let mut report = Report::error(exception.code, exception.text());
@@ -116,7 +148,11 @@ impl Report {
             report.message = format!("{}: {}", exception.class.0.name, exception.text());
         }
         report.hints.clone_from(&exception.hints);
-        if exception.data.as_map().is_some_and(|data| !data.is_empty()) {
+        let origin = exception.origin.borrow();
+        let span = origin.span.unwrap_or(Span::NONE);
+        if exception.class.is_a(Class::READER_EXCEPTION) {
+            report.related = related(sources, span, &exception.data);
+        } else if exception.data.as_map().is_some_and(|data| !data.is_empty()) {
             report = report.note(format!("data: {}", brief(&exception.data)));
         }
         let mut cause = &exception.cause;
@@ -124,7 +160,6 @@ impl Report {
             report = report.note(format!("caused by: {}", inner.text()));
             cause = &inner.cause;
         }
-        let origin = exception.origin.borrow();
         report.calls = origin
             .trace
             .iter()
@@ -134,7 +169,7 @@ impl Report {
                 place: Place::find(sources, frame.span),
             })
             .collect();
-        report.at(sources, origin.span.unwrap_or(Span::NONE))
+        report.at(sources, span)
     }
 
     /// Draws it for a person, with colours that a pipe takes out again.
@@ -153,6 +188,9 @@ impl Report {
         );
         if let Some(place) = &self.place {
             place.draw(&mut out, style, &self.label);
+        }
+        if let Some((place, what)) = &self.related {
+            place.draw(&mut out, GUTTER, what);
         }
         for note in &self.notes {
             let _ = writeln!(out, "  {DIM}{note}{DIM:#}");
@@ -182,6 +220,12 @@ impl Report {
         }
         if !self.label.is_empty() {
             fields.insert("label".into(), json!(self.label));
+        }
+        if let Some((place, what)) = &self.related {
+            let mut related = Map::new();
+            related.insert("message".into(), json!(what));
+            place.put(&mut related);
+            fields.insert("related".into(), related.into());
         }
         let lists = [("hints", &self.hints), ("notes", &self.notes)];
         for (name, list) in lists {
@@ -287,6 +331,36 @@ impl Place {
         let width = self.width.min((to + 1).saturating_sub(column)).max(1);
         (text, before, width)
     }
+}
+
+/// Returns the other place of a reader's exception: in its data, as offsets into the same text.
+fn related(sources: &Sources, span: Span, data: &Value) -> Option<(Place, String)> {
+    let related = data.get("related")?;
+    let offset = |key: &str| {
+        related
+            .get(key)?
+            .as_int()
+            .and_then(|at| u32::try_from(at).ok())
+    };
+    let other = Span {
+        source: span.source,
+        start: offset("start")?,
+        end: offset("end")?,
+    };
+    let what = related.get("message")?.as_str()?.to_owned();
+    Some((Place::find(sources, other)?, what))
+}
+
+/// Says that a file cannot be read.
+pub fn unreadable(name: &str, error: &std::io::Error) -> Report {
+    let why = match error.kind() {
+        std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        std::io::ErrorKind::InvalidData => "it is not UTF-8 text".to_owned(),
+        std::io::ErrorKind::IsADirectory => "it is a folder".to_owned(),
+        std::io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        _ => error.to_string(),
+    };
+    Report::error("E0905", format!("cannot read {name}: {why}"))
 }
 
 /// Prints a value without running anything and never the whole of something large.

@@ -1,0 +1,5 @@
+//! The command line as a person sees it.
+
+mod eval;
+mod help;
+mod repl;
