@@ -11,7 +11,7 @@ mod hash;
 mod intern;
 mod map;
 mod namespace;
-mod number;
+pub mod number;
 mod object;
 mod order;
 mod print;
@@ -21,6 +21,7 @@ mod set;
 mod span;
 mod text;
 mod vector;
+mod walk;
 
 use std::rc::Rc;
 
@@ -31,7 +32,7 @@ pub use num_rational::BigRational;
 pub use equality::{Force, Unforced, equal};
 pub use exception::{Class, ClassInfo, Exception, Frame, Hint, Result, Signal, Stop};
 pub use function::{Arity, Closure, Example, Native, NativeClosure};
-pub use hash::{FixedState, hash_text, hash_value};
+pub use hash::{FixedState, hash_text, hash_value, mix_collection_hash};
 #[cfg(any(test, all(windows, target_arch = "aarch64")))]
 pub(crate) use intern::Names;
 pub use intern::{Keyword, Named, Symbol};
@@ -39,8 +40,10 @@ pub use map::{Map, PMap};
 pub use namespace::{Namespace, Var};
 pub use number::{Number, format_float};
 pub use object::{Atom, Delay, DelayState, Object, Record, RecordType};
-pub use order::compare;
-pub use print::{PrintOptions, print_value};
+pub use order::{compare, compare_exact};
+pub use print::{
+    CivilTime, PrintOptions, brief, civil_time, describe, millis_of, print_value, write_str,
+};
 pub use regex::{Regex, RegexError, STEP_LIMIT, compile_regex};
 pub use seq::{Emit, Lazy, LazyState, List, SeqView, Stage, Thunk};
 pub use set::{PSet, Set};

@@ -1,8 +1,13 @@
 //! Equality by Clojure's rules.
+//!
+//! Sequential values are walked in lock step, so that a finite one compares with an infinite one. What
+//! lies deeper than [`DEPTH`] levels waits on an explicit stack: nesting never overflows the native one.
 
 use std::rc::Rc;
 
-use super::{Lazy, Result, Value};
+use super::number::same_number;
+use super::walk::Walk;
+use super::{Lazy, Object, PMap, Result, Value};
 
 /// Computes lazy sequences for whoever must look into them.
 pub trait Force {
@@ -22,21 +27,175 @@ impl Force for Unforced {
     }
 }
 
+/// How deep equality and hashing recurse before they turn to an explicit stack.
+pub(super) const DEPTH: usize = 64;
+
 /// Tells whether two values are equal as by `=`.
 ///
 /// # Errors
 /// Whatever computing a lazy part throws.
 pub fn equal(force: &mut dyn Force, left: &Value, right: &Value) -> Result<bool> {
-    let _ = force;
-    Ok(match (left, right) {
+    if let Some(answer) = equal_at_once(left, right) {
+        return Ok(answer);
+    }
+    let mut comparison = Comparison {
+        force,
+        deferred: Vec::new(),
+    };
+    let mut same = comparison.equal(left, right, 0)?;
+    while same && let Some((left, right)) = comparison.deferred.pop() {
+        same = comparison.equal(&left, &right, 0)?;
+    }
+    Ok(same)
+}
+
+/// Answers where no contents have to be looked at; `None` where they have.
+#[inline]
+fn equal_at_once(left: &Value, right: &Value) -> Option<bool> {
+    Some(match (left, right) {
+        (Value::Keyword(left), Value::Keyword(right)) => left == right,
+        (Value::Int(left), Value::Int(right)) => left == right,
+        (Value::Text(left), Value::Text(right)) => {
+            Rc::ptr_eq(left, right) || left.as_str() == right.as_str()
+        }
         (Value::Nil, Value::Nil) => true,
         (Value::Bool(left), Value::Bool(right)) => left == right,
-        (Value::Int(left), Value::Int(right)) => left == right,
-        (Value::Keyword(left), Value::Keyword(right)) => left == right,
-        (Value::Text(left), Value::Text(right)) => left.as_str() == right.as_str(),
-        _ => match (left.as_symbol(), right.as_symbol()) {
+        (Value::Char(left), Value::Char(right)) => left == right,
+        (Value::Float(left), Value::Float(right)) => left == right,
+        (Value::Symbol(left), Value::Symbol(right)) => left == right,
+        (Value::Native(left), Value::Native(right)) => std::ptr::eq(*left, *right),
+        (Value::Fn(left), Value::Fn(right)) => Rc::ptr_eq(left, right),
+        (Value::Var(left), Value::Var(right)) => Rc::ptr_eq(left, right),
+        (Value::Atom(left), Value::Atom(right)) => Rc::ptr_eq(left, right),
+        (Value::Exception(left), Value::Exception(right)) => Rc::ptr_eq(left, right),
+        (Value::Vector(left), Value::Vector(right)) if Rc::ptr_eq(left, right) => true,
+        (Value::Map(left), Value::Map(right)) if Rc::ptr_eq(left, right) => true,
+        (Value::Set(left), Value::Set(right)) if Rc::ptr_eq(left, right) => true,
+        (Value::List(left), Value::List(right)) if Rc::ptr_eq(left, right) => true,
+        (Value::Record(left), Value::Record(right)) if Rc::ptr_eq(left, right) => true,
+        (Value::Object(left), Value::Object(right)) if Rc::ptr_eq(left, right) => true,
+        (Value::Name(_), _) | (_, Value::Name(_)) => match (left.as_symbol(), right.as_symbol()) {
             (Some(left), Some(right)) => left == right,
             _ => false,
         },
+        _ if left.is_compound() && right.is_compound() => return None,
+        (Value::Object(left), Value::Object(right)) => equal_objects(left, right),
+        _ => same_number(left, right),
     })
+}
+
+/// Compares objects that hold no values. What is not listed is equal only to itself.
+fn equal_objects(left: &Object, right: &Object) -> bool {
+    match (left, right) {
+        (Object::Inst(left), Object::Inst(right)) => left == right,
+        (Object::Uuid(left), Object::Uuid(right)) => left == right,
+        (Object::Class(left), Object::Class(right)) => left == right,
+        (Object::RecordType(left), Object::RecordType(right)) => Rc::ptr_eq(left, right),
+        (Object::Namespace(left), Object::Namespace(right)) => Rc::ptr_eq(left, right),
+        _ => false,
+    }
+}
+
+struct Comparison<'a> {
+    force: &'a mut dyn Force,
+    /// Pairs that lie too deep to be compared by recursion.
+    deferred: Vec<(Value, Value)>,
+}
+
+impl Comparison<'_> {
+    fn equal(&mut self, left: &Value, right: &Value, depth: usize) -> Result<bool> {
+        if let Some(answer) = equal_at_once(left, right) {
+            return Ok(answer);
+        }
+        if depth > DEPTH {
+            self.deferred.push((left.clone(), right.clone()));
+            return Ok(true);
+        }
+        match (left, right) {
+            (Value::Vector(left), Value::Vector(right)) => {
+                if left.len() != right.len() {
+                    return Ok(false);
+                }
+                for (left, right) in left.iter().zip(right.iter()) {
+                    if !self.equal(left, right, depth + 1)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            (Value::Map(left), Value::Map(right)) => {
+                self.equal_maps(left.entries(), right.entries(), depth)
+            }
+            (Value::Set(left), Value::Set(right)) => {
+                Ok(left.len() == right.len() && left.iter().all(|item| right.contains(item)))
+            }
+            (Value::Record(left), Value::Record(right)) => {
+                if !Rc::ptr_eq(&left.record_type, &right.record_type) {
+                    return Ok(false);
+                }
+                self.equal_maps(&left.fields, &right.fields, depth)
+            }
+            (Value::Object(left), Value::Object(right)) => match (&**left, &**right) {
+                (
+                    Object::Tagged { tag, form },
+                    Object::Tagged {
+                        tag: right_tag,
+                        form: right_form,
+                    },
+                ) => Ok(tag == right_tag && self.equal(form, right_form, depth + 1)?),
+                (
+                    Object::Host { kind, id, data },
+                    Object::Host {
+                        kind: right_kind,
+                        id: right_id,
+                        data: right_data,
+                    },
+                ) => Ok(kind == right_kind
+                    && id == right_id
+                    && self.equal(data, right_data, depth + 1)?),
+                _ => self.equal_sequences(
+                    &Value::Object(left.clone()),
+                    &Value::Object(right.clone()),
+                    depth,
+                ),
+            },
+            _ => self.equal_sequences(left, right, depth),
+        }
+    }
+
+    fn equal_maps(&mut self, left: &PMap, right: &PMap, depth: usize) -> Result<bool> {
+        if left.len() != right.len() {
+            return Ok(false);
+        }
+        for (idx, (key, value)) in left.iter().enumerate() {
+            let other = match (key, right.array_entry(idx)) {
+                (Value::Keyword(key), Some((Value::Keyword(same), value))) if key == same => value,
+                _ => match right.get(key) {
+                    Some(value) => value,
+                    None => return Ok(false),
+                },
+            };
+            if !self.equal(value, other, depth + 1)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn equal_sequences(&mut self, left: &Value, right: &Value, depth: usize) -> Result<bool> {
+        let (Some(mut left), Some(mut right)) = (Walk::over(left), Walk::over(right)) else {
+            return Ok(false);
+        };
+        loop {
+            match (left.next(self.force)?, right.next(self.force)?) {
+                (None, None) => return Ok(true),
+                (Some(left), Some(right)) => {
+                    if !self.equal(&left, &right, depth + 1)? {
+                        return Ok(false);
+                    }
+                }
+                _ => return Ok(false),
+            }
+        }
+    }
 }

@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::rc::Rc;
 
-use super::hash::{FixedState, hash_text, symbol_hash};
+use super::hash::{FixedState, keyword_hash, symbol_hash};
 
 /// A name in two parts, as keywords and symbols have it.
 #[derive(Debug, PartialEq, Eq)]
@@ -64,7 +64,7 @@ fn intern(text: &str) -> u32 {
             return *id;
         }
         let (namespace, name) = split(text);
-        let hash = symbol_hash(namespace.map(hash_text), hash_text(name));
+        let hash = symbol_hash(namespace, name);
         let id = u32::try_from(interner.names.len()).expect("fewer than 2^32 names");
         interner.names.push(Rc::new(Named {
             namespace: namespace.map(Rc::from),
@@ -149,6 +149,47 @@ interned!(
     Symbol,
     "`name` or `namespace/name`; compared by id. Metadata and places are on [`super::Name`]."
 );
+
+/// Appends the whole name without taking a count of it.
+fn write_name(id: u32, out: &mut String) {
+    NAMES.with_borrow(|interner| {
+        let named = &interner.names[id as usize];
+        if let Some(namespace) = &named.namespace {
+            out.push_str(namespace);
+            out.push('/');
+        }
+        out.push_str(&named.name);
+    });
+}
+
+fn symbol_hash_of(id: u32) -> u32 {
+    NAMES.with_borrow(|interner| interner.names[id as usize].hash)
+}
+
+impl Symbol {
+    /// Returns Clojure's hash of this symbol.
+    pub fn hash_code(self) -> u32 {
+        symbol_hash_of(self.0)
+    }
+
+    /// Appends the name to a text.
+    pub fn write_to(self, out: &mut String) {
+        write_name(self.0, out);
+    }
+}
+
+impl Keyword {
+    /// Returns Clojure's hash of this keyword.
+    pub fn hash_code(self) -> u32 {
+        keyword_hash(symbol_hash_of(self.0))
+    }
+
+    /// Appends `:name` to a text.
+    pub fn write_to(self, out: &mut String) {
+        out.push(':');
+        write_name(self.0, out);
+    }
+}
 
 impl fmt::Display for Symbol {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

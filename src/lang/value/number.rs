@@ -1,16 +1,354 @@
 //! Numbers: longs with checked overflow, big integers, ratios, decimals and doubles.
+//!
+//! The operations here are what both the VM's slow paths and the natives call. Each takes the short way
+//! for two longs or two doubles; the rest is in `arithmetic`. Contagion is Clojure's: long, big integer,
+//! ratio, decimal, double, whichever comes last. An exception names the operand at fault, counted from 0.
+
+mod arithmetic;
+mod bits;
+mod convert;
+mod decimal;
+mod format;
+mod parse;
+
+use std::cmp::Ordering;
+
+use super::{BigDecimal, BigInt, BigRational, Class, Exception, Result, Signal, Value};
+
+pub use arithmetic::{
+    abs, add_promoting, inc_promoting, mul_promoting, neg_promoting, power, sub_promoting,
+};
+pub use bits::{bit_and, bit_not, bit_or, bit_xor, shift_left, shift_right, unsigned_shift_right};
+pub use convert::{
+    float_to_big, rationalize, to_big_decimal, to_big_int, to_float, to_int, to_int_in,
+};
+pub use decimal::{MathContext, math_context, set_math_context};
+pub(crate) use format::push_int;
+pub use format::{format_float, java_float, write_decimal, write_float};
+pub use parse::{parse_double, parse_long, parse_number};
 
 /// A borrowed view of any number.
 #[derive(Debug, Clone, Copy)]
 pub enum Number<'a> {
     Int(i64),
-    BigInt(&'a super::BigInt),
-    Ratio(&'a super::BigRational),
-    Decimal(&'a super::BigDecimal),
+    BigInt(&'a BigInt),
+    Ratio(&'a BigRational),
+    Decimal(&'a BigDecimal),
     Float(f64),
 }
 
-/// Writes a double as Java does: `1.0`, `1.0E10`, `##Inf`.
-pub fn format_float(float: f64) -> String {
-    ryu::Buffer::new().format(float).to_owned()
+impl Value {
+    /// Returns the number that this is.
+    #[inline]
+    pub fn as_number(&self) -> Option<Number<'_>> {
+        Some(match self {
+            Value::Int(int) => Number::Int(*int),
+            Value::Float(float) => Number::Float(*float),
+            Value::BigInt(int) => Number::BigInt(int),
+            Value::Ratio(ratio) => Number::Ratio(ratio),
+            Value::Decimal(decimal) => Number::Decimal(decimal),
+            _ => return None,
+        })
+    }
+
+    pub fn is_number(&self) -> bool {
+        self.as_number().is_some()
+    }
+}
+
+impl From<BigInt> for Value {
+    fn from(int: BigInt) -> Self {
+        Value::BigInt(std::rc::Rc::new(int))
+    }
+}
+
+impl From<BigDecimal> for Value {
+    fn from(decimal: BigDecimal) -> Self {
+        Value::Decimal(std::rc::Rc::new(decimal))
+    }
+}
+
+/// A ratio, or a big integer where the denominator is 1.
+impl From<BigRational> for Value {
+    fn from(ratio: BigRational) -> Self {
+        if ratio.is_integer() {
+            Value::from(ratio.to_integer())
+        } else {
+            Value::Ratio(std::rc::Rc::new(ratio))
+        }
+    }
+}
+
+/// `+` of two.
+///
+/// # Errors
+/// When an operand is no number, and on overflow of a long.
+#[inline]
+pub fn add(left: &Value, right: &Value) -> Result<Value> {
+    match (left, right) {
+        (Value::Int(a), Value::Int(b)) => a.checked_add(*b).map(Value::Int).ok_or_else(overflow),
+        (Value::Float(a), Value::Float(b)) => Ok(Value::Float(a + b)),
+        _ => arithmetic::add(left, right),
+    }
+}
+
+/// `-` of two.
+///
+/// # Errors
+/// As [`add`].
+#[inline]
+pub fn sub(left: &Value, right: &Value) -> Result<Value> {
+    match (left, right) {
+        (Value::Int(a), Value::Int(b)) => a.checked_sub(*b).map(Value::Int).ok_or_else(overflow),
+        (Value::Float(a), Value::Float(b)) => Ok(Value::Float(a - b)),
+        _ => arithmetic::sub(left, right),
+    }
+}
+
+/// `*` of two.
+///
+/// # Errors
+/// As [`add`].
+#[inline]
+pub fn mul(left: &Value, right: &Value) -> Result<Value> {
+    match (left, right) {
+        (Value::Int(a), Value::Int(b)) => a.checked_mul(*b).map(Value::Int).ok_or_else(overflow),
+        (Value::Float(a), Value::Float(b)) => Ok(Value::Float(a * b)),
+        _ => arithmetic::mul(left, right),
+    }
+}
+
+/// `/` of two: a ratio where two integers do not divide.
+///
+/// # Errors
+/// As [`add`]; when an exact number is divided by zero, or a decimal quotient does not end.
+#[inline]
+pub fn div(left: &Value, right: &Value) -> Result<Value> {
+    match (left, right) {
+        (Value::Int(a), Value::Int(b)) if *b != 0 && *b != -1 && a % b == 0 => {
+            Ok(Value::Int(a / b))
+        }
+        (Value::Float(a), Value::Float(b)) => Ok(Value::Float(a / b)),
+        _ => arithmetic::div(left, right),
+    }
+}
+
+/// `quot`: the quotient, rounded towards zero.
+///
+/// # Errors
+/// As [`add`]; when dividing by zero.
+#[inline]
+pub fn quot(left: &Value, right: &Value) -> Result<Value> {
+    match (left, right) {
+        (Value::Int(a), Value::Int(b)) if *b != 0 => {
+            a.checked_div(*b).map(Value::Int).ok_or_else(overflow)
+        }
+        _ => arithmetic::quot(left, right),
+    }
+}
+
+/// `rem`: what [`quot`] leaves; has the sign of `left`.
+///
+/// # Errors
+/// As [`quot`].
+#[inline]
+pub fn rem(left: &Value, right: &Value) -> Result<Value> {
+    match (left, right) {
+        (Value::Int(a), Value::Int(b)) if *b != 0 => Ok(Value::Int(a.wrapping_rem(*b))),
+        _ => arithmetic::rem(left, right, "rem"),
+    }
+}
+
+/// `mod`: has the sign of `right`.
+///
+/// # Errors
+/// As [`quot`].
+#[inline]
+pub fn modulo(left: &Value, right: &Value) -> Result<Value> {
+    match (left, right) {
+        (Value::Int(a), Value::Int(b)) if *b != 0 => {
+            let rest = a.wrapping_rem(*b);
+            Ok(Value::Int(if rest != 0 && (rest < 0) != (*b < 0) {
+                rest + b
+            } else {
+                rest
+            }))
+        }
+        _ => arithmetic::modulo(left, right),
+    }
+}
+
+/// `-` of one.
+///
+/// # Errors
+/// As [`add`].
+#[inline]
+pub fn neg(value: &Value) -> Result<Value> {
+    match value {
+        Value::Int(int) => int.checked_neg().map(Value::Int).ok_or_else(overflow),
+        Value::Float(float) => Ok(Value::Float(-float)),
+        _ => arithmetic::neg(value),
+    }
+}
+
+/// `inc`.
+///
+/// # Errors
+/// As [`add`].
+#[inline]
+pub fn inc(value: &Value) -> Result<Value> {
+    match value {
+        Value::Int(int) => int.checked_add(1).map(Value::Int).ok_or_else(overflow),
+        Value::Float(float) => Ok(Value::Float(float + 1.0)),
+        _ => arithmetic::step(value, 1, "inc"),
+    }
+}
+
+/// `dec`.
+///
+/// # Errors
+/// As [`add`].
+#[inline]
+pub fn dec(value: &Value) -> Result<Value> {
+    match value {
+        Value::Int(int) => int.checked_sub(1).map(Value::Int).ok_or_else(overflow),
+        Value::Float(float) => Ok(Value::Float(float - 1.0)),
+        _ => arithmetic::step(value, -1, "dec"),
+    }
+}
+
+macro_rules! relation {
+    ($name:ident, $symbol:literal, $operator:tt, $test:ident) => {
+        #[doc = concat!("`", $symbol, "` of two; false where one is NaN.")]
+        ///
+        /// # Errors
+        /// When an operand is no number.
+        #[inline]
+        pub fn $name(left: &Value, right: &Value) -> Result<bool> {
+            match (left, right) {
+                (Value::Int(a), Value::Int(b)) => Ok(a $operator b),
+                (Value::Float(a), Value::Float(b)) => Ok(a $operator b),
+                _ => Ok(order(left, right, $symbol)?.is_some_and(Ordering::$test)),
+            }
+        }
+    };
+}
+
+relation!(less, "<", <, is_lt);
+relation!(less_or_equal, "<=", <=, is_le);
+relation!(greater, ">", >, is_gt);
+relation!(greater_or_equal, ">=", >=, is_ge);
+
+/// `==` of two: equal by value, whatever the kinds.
+///
+/// # Errors
+/// When an operand is no number.
+#[inline]
+pub fn equivalent(left: &Value, right: &Value) -> Result<bool> {
+    match (left, right) {
+        (Value::Int(a), Value::Int(b)) => Ok(a == b),
+        (Value::Float(a), Value::Float(b)) => Ok(a == b),
+        _ => Ok(order(left, right, "==")? == Some(Ordering::Equal)),
+    }
+}
+
+/// Compares two numbers by value; `None` where one is NaN.
+///
+/// # Errors
+/// When an operand is no number; `operation` is who asks.
+pub fn order(left: &Value, right: &Value, operation: &str) -> Result<Option<Ordering>> {
+    let (one, other) = both(left, right, operation)?;
+    Ok(arithmetic::order(one, other))
+}
+
+/// Compares two numbers as `compare` does, NaN equal to everything; `None` where one is no number.
+pub fn compare_numbers(left: &Value, right: &Value) -> Option<Ordering> {
+    let (left, right) = (left.as_number()?, right.as_number()?);
+    Some(arithmetic::order(left, right).unwrap_or(Ordering::Equal))
+}
+
+/// Tells whether two values are numbers of one category (integer, ratio, decimal, double) and equal, as
+/// `=` asks.
+pub(super) fn same_number(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Int(left), Value::Int(right)) => left == right,
+        (Value::Float(left), Value::Float(right)) => left == right,
+        (Value::BigInt(left), Value::BigInt(right)) => left == right,
+        (Value::Int(int), Value::BigInt(big)) | (Value::BigInt(big), Value::Int(int)) => {
+            i64::try_from(&**big).is_ok_and(|big| big == *int)
+        }
+        (Value::Ratio(left), Value::Ratio(right)) => left == right,
+        (Value::Decimal(left), Value::Decimal(right)) => left == right,
+        _ => false,
+    }
+}
+
+/// Tells whether a number is zero; `None` for what is no number.
+pub fn sign(value: &Value) -> Option<Ordering> {
+    use num_traits::Signed;
+    Some(match value.as_number()? {
+        Number::Int(int) => int.cmp(&0),
+        Number::Float(float) => float.partial_cmp(&0.0)?,
+        Number::BigInt(int) => int.sign().cmp(&num_bigint::Sign::NoSign),
+        Number::Ratio(ratio) if ratio.is_negative() => Ordering::Less,
+        Number::Ratio(_) => Ordering::Greater,
+        Number::Decimal(decimal) => decimal.sign().cmp(&num_bigint::Sign::NoSign),
+    })
+}
+
+fn both<'a>(
+    left: &'a Value,
+    right: &'a Value,
+    operation: &str,
+) -> Result<(Number<'a>, Number<'a>)> {
+    match (left.as_number(), right.as_number()) {
+        (Some(left), Some(right)) => Ok((left, right)),
+        (None, _) => Err(not_a_number(operation, left, 0)),
+        (_, None) => Err(not_a_number(operation, right, 1)),
+    }
+}
+
+/// The exception for an operand that is no number: `argument` counts from 0.
+#[cold]
+pub fn not_a_number(operation: &str, value: &Value, argument: usize) -> Signal {
+    let class = if value.is_nil() {
+        Class::NULL_POINTER
+    } else {
+        Class::CLASS_CAST
+    };
+    let exception = Exception::new(
+        class,
+        "E0301",
+        format!(
+            "{operation} got {} as argument {}",
+            super::print::describe(value),
+            argument + 1
+        ),
+    )
+    .argument(argument);
+    if value
+        .as_str()
+        .is_some_and(|text| parse_number(text).is_ok())
+    {
+        return exception
+            .hint("a string is no number: `parse-long` and `parse-double` read one")
+            .into();
+    }
+    exception.into()
+}
+
+/// The exception for a long that grew too large.
+#[cold]
+pub fn overflow() -> Signal {
+    Exception::new(Class::ARITHMETIC, "E0321", "integer overflow")
+        .hint("+' -' *' inc' dec' change to big integers instead; so does a literal such as 1N")
+        .into()
+}
+
+/// The exception for a division by zero.
+#[cold]
+pub fn divide_by_zero() -> Signal {
+    Exception::new(Class::ARITHMETIC, "E0322", "Divide by zero")
+        .argument(1)
+        .into()
 }

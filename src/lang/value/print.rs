@@ -1,6 +1,17 @@
 //! Printing: text that the reader reads back.
+//!
+//! Open collections wait on an explicit stack, so depth costs memory and never the native stack. What
+//! one value looks like is in `atom` for values without items, and in `inst` for dates.
 
-use super::{Force, Result, Value};
+mod atom;
+mod frame;
+mod inst;
+
+use self::frame::Frame;
+use super::{Class, Exception, Force, Result, Unforced, Value};
+
+pub use atom::write_str;
+pub use inst::{CivilTime, civil_time, millis_of};
 
 /// How to print.
 #[derive(Debug, Clone, Copy)]
@@ -39,17 +50,93 @@ impl PrintOptions {
     };
 }
 
+/// How many collections may be open at once: only what contains itself comes so deep.
+const MAX_DEPTH: usize = 1_000_000;
+
 /// Prints a value to the end of `out`.
 ///
 /// # Errors
-/// Whatever computing a lazy part throws.
+/// Whatever computing a lazy part throws; an exception when the value contains itself.
 pub fn print_value(
     out: &mut String,
     force: &mut dyn Force,
     value: &Value,
     options: PrintOptions,
 ) -> Result<()> {
-    let _ = (force, options);
-    out.push_str(&format!("{value:?}"));
+    let mut printer = Printer {
+        out,
+        options,
+        open: Vec::new(),
+    };
+    printer.start(value)?;
+    while let Some(mut frame) = printer.open.pop() {
+        // The frame is off the stack while it works, and goes back below what it opens.
+        if let Some(child) = frame.advance(&mut printer, force)? {
+            printer.open.push(frame);
+            printer.start(&child)?;
+        }
+    }
     Ok(())
+}
+
+/// Returns a value as an error message shows it: short, in one line.
+pub fn brief(value: &Value) -> String {
+    let mut shown = String::new();
+    // Nothing is computed for it, so it can only fail for being circular; then what there is will do.
+    let _ = print_value(&mut shown, &mut Unforced, value, PrintOptions::BRIEF);
+    const LONGEST: usize = 160;
+    if shown.len() > LONGEST {
+        let end = (0..=LONGEST).rev().find(|at| shown.is_char_boundary(*at));
+        shown.truncate(end.unwrap_or(0));
+        shown.push_str("...");
+    }
+    shown
+}
+
+/// Returns a value and what it is: `:a (a keyword)`, or `nil`.
+pub fn describe(value: &Value) -> String {
+    if value.is_nil() {
+        return "nil".to_owned();
+    }
+    format!("{} ({})", brief(value), value.kind())
+}
+
+/// What is being written.
+struct Printer<'a> {
+    out: &'a mut String,
+    options: PrintOptions,
+    open: Vec<Frame>,
+}
+
+impl Printer<'_> {
+    /// Writes a value whole where it holds no others, else its opening, and leaves the rest on the stack.
+    fn start(&mut self, value: &Value) -> Result<()> {
+        if atom::write(self.out, value, self.options) {
+            return Ok(());
+        }
+        if self.open.len() > MAX_DEPTH {
+            return Err(Exception::new(
+                Class::STACK_OVERFLOW,
+                "E0302",
+                "the value to print nests too deep",
+            )
+            .hint("does it contain itself, as an atom can?")
+            .into());
+        }
+        if let Some(limit) = self.options.level
+            && value.is_compound()
+            && self.open.iter().filter(|frame| frame.is_level()).count() >= limit
+        {
+            self.out.push('#');
+            return Ok(());
+        }
+        if self.options.meta && self.options.readable && !value.meta().is_nil() {
+            let frames = frame::with_meta(self, value);
+            self.open.extend(frames);
+            return Ok(());
+        }
+        let frame = frame::open(self, value);
+        self.open.push(frame);
+        Ok(())
+    }
 }

@@ -1,0 +1,62 @@
+//! Bit operations on longs. Shifts use the low six bits of the distance, as Java does.
+
+use super::{Result, Value};
+use crate::value::{Class, Exception, Signal};
+
+fn long(operation: &str, value: &Value, argument: usize) -> Result<i64> {
+    match value {
+        Value::Int(int) => Ok(*int),
+        _ => Err(no_bits(operation, value, argument)),
+    }
+}
+
+#[cold]
+fn no_bits(operation: &str, value: &Value, argument: usize) -> Signal {
+    Exception::new(
+        Class::ILLEGAL_ARGUMENT,
+        "E0325",
+        format!(
+            "{operation} got {} as argument {}: bit operations take 64-bit integers",
+            crate::value::print::describe(value),
+            argument + 1
+        ),
+    )
+    .argument(argument)
+    .into()
+}
+
+macro_rules! binary {
+    ($name:ident, $symbol:literal, |$left:ident, $right:ident| $result:expr) => {
+        #[doc = concat!("`", $symbol, "`.")]
+        ///
+        /// # Errors
+        /// When an operand is no long.
+        #[inline]
+        pub fn $name(left: &Value, right: &Value) -> Result<Value> {
+            let ($left, $right) = (long($symbol, left, 0)?, long($symbol, right, 1)?);
+            Ok(Value::Int($result))
+        }
+    };
+}
+
+binary!(bit_and, "bit-and", |left, right| left & right);
+binary!(bit_or, "bit-or", |left, right| left | right);
+binary!(bit_xor, "bit-xor", |left, right| left ^ right);
+binary!(shift_left, "bit-shift-left", |left, right| left
+    .wrapping_shl(right as u32));
+binary!(shift_right, "bit-shift-right", |left, right| left
+    .wrapping_shr(right as u32));
+binary!(
+    unsigned_shift_right,
+    "unsigned-bit-shift-right",
+    |left, right| (left as u64).wrapping_shr(right as u32) as i64
+);
+
+/// `bit-not`.
+///
+/// # Errors
+/// When this is no long.
+#[inline]
+pub fn bit_not(value: &Value) -> Result<Value> {
+    Ok(Value::Int(!long("bit-not", value, 0)?))
+}

@@ -1,0 +1,195 @@
+//! From one kind of number to another, with Java's ranges and rounding.
+
+use num_traits::{FromPrimitive, ToPrimitive, Zero};
+
+use super::{
+    BigDecimal, BigInt, BigRational, Number, Result, Value, decimal, divide_by_zero, format_float,
+    not_a_number,
+};
+use crate::value::{Class, Exception, Signal};
+
+/// The nearest double.
+pub(super) fn big_to_float(int: &BigInt) -> f64 {
+    int.to_f64().unwrap_or(f64::NAN)
+}
+
+/// The nearest double.
+pub(super) fn decimal_to_float(decimal: &BigDecimal) -> f64 {
+    let (unscaled, scale) = decimal.as_bigint_and_exponent();
+    format!("{unscaled}e{}", -scale).parse().unwrap_or(f64::NAN)
+}
+
+/// The double nearest to the ratio's first 16 digits, as Clojure has it.
+pub(super) fn ratio_to_float(ratio: &BigRational) -> f64 {
+    const DIGITS: i64 = 18;
+    let (top, bottom) = (ratio.numer(), ratio.denom());
+    let length = |int: &BigInt| (int.bits() as f64 * std::f64::consts::LOG10_2) as i64;
+    let shift = DIGITS + length(bottom) - length(top);
+    let (quotient, rest) = if shift >= 0 {
+        num_integer::Integer::div_rem(&(top * decimal::ten_to(shift)), bottom)
+    } else {
+        num_integer::Integer::div_rem(top, &(bottom * decimal::ten_to(-shift)))
+    };
+    // A last digit that is never zero where something is left: no rounding takes it for a tie.
+    let sticky = BigInt::from(rest.sign() as i8 as i64 - 1);
+    let long = BigDecimal::new(quotient * 10 + sticky, shift + 1);
+    decimal_to_float(&decimal::round_to(
+        &long,
+        16,
+        decimal::RoundingMode::HalfEven,
+    ))
+}
+
+/// The decimal of a ratio, where it has one.
+pub(super) fn ratio_to_decimal(ratio: &BigRational) -> Result<BigDecimal> {
+    decimal::div(
+        &BigDecimal::new(ratio.numer().clone(), 0),
+        &BigDecimal::new(ratio.denom().clone(), 0),
+    )
+}
+
+/// Truncates a double to an integer; `None` for NaN and the infinities.
+pub fn float_to_big(float: f64) -> Option<BigInt> {
+    BigInt::from_f64(float.trunc())
+}
+
+/// Returns the double of a number: `double`.
+///
+/// # Errors
+/// When this is no number.
+pub fn to_float(value: &Value, operation: &str) -> Result<f64> {
+    value
+        .as_number()
+        .map(super::arithmetic::as_float)
+        .ok_or_else(|| not_a_number(operation, value, 0))
+}
+
+/// Truncates a number or takes the code of a character: `long`.
+///
+/// # Errors
+/// When this is neither, or out of range.
+pub fn to_int(value: &Value, operation: &str) -> Result<i64> {
+    if let Value::Char(char) = value {
+        return Ok(i64::from(*char as u32));
+    }
+    let out_of_range = || out_of_range(value, "long");
+    match value.as_number() {
+        None => Err(not_a_number(operation, value, 0)),
+        Some(Number::Int(int)) => Ok(int),
+        Some(Number::Float(float)) => {
+            if float.is_nan() {
+                Ok(0)
+            } else if (-9_223_372_036_854_775_808.0..=9_223_372_036_854_775_807.0).contains(&float)
+            {
+                Ok(float as i64)
+            } else {
+                Err(out_of_range())
+            }
+        }
+        Some(Number::BigInt(int)) => int.to_i64().ok_or_else(out_of_range),
+        Some(Number::Ratio(ratio)) => ratio.to_integer().to_i64().ok_or_else(out_of_range),
+        Some(Number::Decimal(decimal)) => decimal::to_ratio(decimal)
+            .to_integer()
+            .to_i64()
+            .ok_or_else(out_of_range),
+    }
+}
+
+/// As [`to_int`], for a smaller type: `name` is `int`, `short`, `byte` or `char`.
+///
+/// # Errors
+/// As [`to_int`].
+pub fn to_int_in(value: &Value, range: std::ops::RangeInclusive<i64>, name: &str) -> Result<i64> {
+    match to_int(value, name) {
+        Ok(int) if range.contains(&int) => Ok(int),
+        Ok(_) => Err(out_of_range(value, name)),
+        Err(_) if value.is_number() => Err(out_of_range(value, name)),
+        Err(error) => Err(error),
+    }
+}
+
+#[cold]
+fn out_of_range(value: &Value, name: &str) -> Signal {
+    let shown = match value {
+        Value::Float(float) => super::java_float(*float),
+        _ => crate::value::print::brief(value),
+    };
+    Exception::new(
+        Class::ILLEGAL_ARGUMENT,
+        "E0326",
+        format!("Value out of range for {name}: {shown}"),
+    )
+    .argument(0)
+    .into()
+}
+
+/// `bigint`: truncates a number or reads a string.
+///
+/// # Errors
+/// When this is neither, or has no integer.
+pub fn to_big_int(value: &Value, operation: &str) -> Result<BigInt> {
+    match value.as_number() {
+        Some(Number::Int(int)) => Ok(BigInt::from(int)),
+        Some(Number::BigInt(int)) => Ok(int.clone()),
+        Some(Number::Ratio(ratio)) => Ok(ratio.to_integer()),
+        Some(Number::Decimal(decimal)) => Ok(decimal::to_ratio(decimal).to_integer()),
+        Some(Number::Float(float)) => float_to_big(float).ok_or_else(|| no_number(value)),
+        None => match value.as_str() {
+            Some(text) => text.parse().map_err(|_| no_number(value)),
+            None => Err(not_a_number(operation, value, 0)),
+        },
+    }
+}
+
+/// `bigdec`: converts a number or reads a string.
+///
+/// # Errors
+/// When this is neither, or has no decimal.
+pub fn to_big_decimal(value: &Value, operation: &str) -> Result<BigDecimal> {
+    match value.as_number() {
+        Some(Number::Int(int)) => Ok(BigDecimal::new(BigInt::from(int), 0)),
+        Some(Number::BigInt(int)) => Ok(BigDecimal::new(int.clone(), 0)),
+        Some(Number::Ratio(ratio)) => ratio_to_decimal(ratio),
+        Some(Number::Decimal(decimal)) => Ok(decimal.clone()),
+        Some(Number::Float(float)) if float.is_finite() => {
+            super::parse::decimal(&format_float(float)).ok_or_else(|| no_number(value))
+        }
+        Some(Number::Float(_)) => Err(no_number(value)),
+        None => match value.as_str() {
+            Some(text) => super::parse::decimal(text).ok_or_else(|| no_number(value)),
+            None => Err(not_a_number(operation, value, 0)),
+        },
+    }
+}
+
+#[cold]
+fn no_number(value: &Value) -> Signal {
+    Exception::new(
+        Class::NUMBER_FORMAT,
+        "E0323",
+        format!(
+            "no number can be made of {}",
+            crate::value::print::brief(value)
+        ),
+    )
+    .argument(0)
+    .into()
+}
+
+/// `rationalize`: the exact ratio of a decimal, or of the digits that a double prints.
+///
+/// # Errors
+/// When this is no number, or infinite.
+pub fn rationalize(value: &Value) -> Result<Value> {
+    match value.as_number() {
+        None => Err(not_a_number("rationalize", value, 0)),
+        Some(Number::Float(_) | Number::Decimal(_)) => {
+            let ratio = decimal::to_ratio(&to_big_decimal(value, "rationalize")?);
+            if ratio.denom().is_zero() {
+                return Err(divide_by_zero());
+            }
+            Ok(Value::from(ratio))
+        }
+        Some(Number::Int(_) | Number::BigInt(_) | Number::Ratio(_)) => Ok(value.clone()),
+    }
+}

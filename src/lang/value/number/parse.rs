@@ -1,0 +1,226 @@
+//! Numbers from text: every literal that Clojure's reader takes.
+
+use super::{BigDecimal, BigInt, BigRational, Value};
+use num_traits::Zero;
+
+/// Reads a number literal: `12 -0x1F 017 2r101 12N 1.5M 1/3 1e-5`.
+///
+/// # Errors
+/// Words that say what is wrong with it.
+pub fn parse_number(text: &str) -> Result<Value, String> {
+    if let Some(int) = short_int(text) {
+        return Ok(Value::Int(int));
+    }
+    let (negative, body) = match text.as_bytes().first() {
+        Some(b'-') => (true, &text[1..]),
+        Some(b'+') => (false, &text[1..]),
+        _ => (false, text),
+    };
+    if !body.as_bytes().first().is_some_and(u8::is_ascii_digit) {
+        return Err(format!("Invalid number: {text}"));
+    }
+    integer(negative, body)
+        .or_else(|| ratio(negative, body))
+        .or_else(|| decimal_literal(text, body))
+        .or_else(|| float(text, body))
+        .ok_or_else(|| explain(text, body))?
+        .map_err(|problem| format!("{problem}: {text}"))
+}
+
+/// The short way: up to 18 decimal digits that do not start with a zero.
+fn short_int(text: &str) -> Option<i64> {
+    let bytes = text.as_bytes();
+    let (negative, digits) = match bytes.first()? {
+        b'-' => (true, &bytes[1..]),
+        _ => (false, bytes),
+    };
+    if digits.is_empty() || digits.len() > 18 || (digits[0] == b'0' && digits.len() > 1) {
+        return None;
+    }
+    let mut int = 0i64;
+    for digit in digits {
+        if !digit.is_ascii_digit() {
+            return None;
+        }
+        int = int * 10 + i64::from(digit - b'0');
+    }
+    Some(if negative { -int } else { int })
+}
+
+type Parsed = Option<Result<Value, &'static str>>;
+
+fn integer(negative: bool, body: &str) -> Parsed {
+    let (body, big) = match body.strip_suffix('N') {
+        // `36rN` is a digit, not a suffix.
+        Some(shorter) if !has_radix(body) => (shorter, true),
+        _ => (body, false),
+    };
+    let bytes = body.as_bytes();
+    let (radix, digits) = if bytes.len() > 2 && bytes[0] == b'0' && matches!(bytes[1], b'x' | b'X')
+    {
+        (16, &body[2..])
+    } else if let Some(at) = body.find(['r', 'R'])
+        && has_radix(body)
+    {
+        let radix: u32 = body[..at].parse().ok()?;
+        if !(2..=36).contains(&radix) {
+            return Some(Err("Radix out of range"));
+        }
+        (radix, &body[at + 1..])
+    } else if bytes.len() > 1 && bytes[0] == b'0' {
+        (8, &body[1..])
+    } else {
+        (10, body)
+    };
+    if digits.is_empty()
+        || !digits
+            .bytes()
+            .all(|digit| char::from(digit).is_digit(radix))
+    {
+        return None;
+    }
+    let signed = if negative {
+        format!("-{digits}")
+    } else {
+        digits.to_owned()
+    };
+    if !big && let Ok(int) = i64::from_str_radix(&signed, radix) {
+        return Some(Ok(Value::Int(int)));
+    }
+    Some(Ok(Value::from(BigInt::parse_bytes(
+        signed.as_bytes(),
+        radix,
+    )?)))
+}
+
+/// Tells whether this starts like `2r` or `36R`.
+fn has_radix(body: &str) -> bool {
+    let digits = body.bytes().take_while(u8::is_ascii_digit).count();
+    (1..=2).contains(&digits) && matches!(body.as_bytes().get(digits), Some(b'r' | b'R'))
+}
+
+fn ratio(negative: bool, body: &str) -> Parsed {
+    let (top, bottom) = body.split_once('/')?;
+    let all_digits =
+        |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if !all_digits(top) || !all_digits(bottom) {
+        return None;
+    }
+    let top: BigInt = top.parse().ok()?;
+    let bottom: BigInt = bottom.parse().ok()?;
+    if bottom.is_zero() {
+        return Some(Err("Divide by zero"));
+    }
+    let ratio = BigRational::new(if negative { -top } else { top }, bottom);
+    Some(Ok(if ratio.is_integer() {
+        let int = ratio.to_integer();
+        i64::try_from(&int).map_or_else(|_| Value::from(int), Value::Int)
+    } else {
+        Value::from(ratio)
+    }))
+}
+
+/// Tells whether this is `12 12.5 12. 12e5 1.5E-3`, without a sign.
+fn is_decimal(body: &str) -> bool {
+    let bytes = body.as_bytes();
+    let digits = |from: usize| {
+        bytes[from..]
+            .iter()
+            .take_while(|byte| byte.is_ascii_digit())
+            .count()
+    };
+    let mut at = digits(0);
+    if at == 0 {
+        return false;
+    }
+    if bytes.get(at) == Some(&b'.') {
+        at += 1 + digits(at + 1);
+    }
+    if matches!(bytes.get(at), Some(b'e' | b'E')) {
+        at += 1;
+        if matches!(bytes.get(at), Some(b'+' | b'-')) {
+            at += 1;
+        }
+        let exponent = digits(at);
+        if exponent == 0 {
+            return false;
+        }
+        at += exponent;
+    }
+    at == bytes.len()
+}
+
+fn decimal_literal(text: &str, body: &str) -> Parsed {
+    let body = body.strip_suffix('M')?;
+    if !is_decimal(body) {
+        return None;
+    }
+    Some(
+        decimal(&text[..text.len() - 1])
+            .map(Value::from)
+            .ok_or("Exponent out of range"),
+    )
+}
+
+/// Reads what Java's `BigDecimal` constructor takes, keeping the scale.
+pub(super) fn decimal(text: &str) -> Option<BigDecimal> {
+    let (mantissa, exponent) = match text.find(['e', 'E']) {
+        Some(at) => (&text[..at], text[at + 1..].parse::<i32>().ok()?),
+        None => (text, 0),
+    };
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let mut digits = String::with_capacity(mantissa.len());
+    digits.push_str(whole.strip_prefix('+').unwrap_or(whole));
+    digits.push_str(fraction);
+    if !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let unscaled: BigInt = digits.parse().ok()?;
+    Some(BigDecimal::new(
+        unscaled,
+        fraction.len() as i64 - i64::from(exponent),
+    ))
+}
+
+fn float(text: &str, body: &str) -> Parsed {
+    if !is_decimal(body) || body.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let text = text.strip_prefix('+').unwrap_or(text);
+    Some(text.parse().map(Value::Float).map_err(|_| "Invalid number"))
+}
+
+#[cold]
+fn explain(text: &str, body: &str) -> String {
+    if body.len() > 1 && body.starts_with('0') && body.bytes().all(|byte| byte.is_ascii_digit()) {
+        return format!(
+            "Invalid number: {text} (a leading zero means octal, which has no digits 8 and 9)"
+        );
+    }
+    format!("Invalid number: {text}")
+}
+
+/// `parse-long`: an optional sign and decimal digits.
+pub fn parse_long(text: &str) -> Option<i64> {
+    text.parse().ok()
+}
+
+/// `parse-double`: what Java's `Double.valueOf` takes, but for hexadecimal digits.
+pub fn parse_double(text: &str) -> Option<f64> {
+    let text = text.trim_matches(|char: char| char <= ' ');
+    let body = text.strip_prefix(['+', '-']).unwrap_or(text);
+    match body {
+        "NaN" => return Some(f64::NAN),
+        "Infinity" if text.starts_with('-') => return Some(f64::NEG_INFINITY),
+        "Infinity" => return Some(f64::INFINITY),
+        _ => {}
+    }
+    let digits = text.strip_suffix(['d', 'D', 'f', 'F']).unwrap_or(text);
+    let numeric = digits
+        .bytes()
+        .all(|byte| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'));
+    if !numeric || !digits.bytes().any(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    digits.parse().ok()
+}
