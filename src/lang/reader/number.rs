@@ -2,6 +2,7 @@
 //! way; the rest is the grammar of `value::number`.
 
 use crate::value::Value;
+use crate::value::number::parse_number;
 
 /// Reads a token that starts like a number.
 ///
@@ -17,7 +18,7 @@ pub(super) fn number(token: &str) -> Result<Value, String> {
     {
         return Ok(Value::Float(float));
     }
-    Err(format!("Invalid number: {token}"))
+    parse_number(token)
 }
 
 /// Reads a decimal integer of so few digits that it cannot overflow, without leading zeros.

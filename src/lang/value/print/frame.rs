@@ -4,7 +4,9 @@ use std::rc::Rc;
 
 use super::{Printer, Result};
 use crate::value::walk::Walk;
-use crate::value::{DelayState, Exception, Force, Keyword, Map, Object, PMap, Record, Symbol, Value};
+use crate::value::{
+    DelayState, Exception, Force, Keyword, Map, Object, PMap, Record, Symbol, Value,
+};
 
 /// A value of which a part is written.
 pub(super) enum Frame {
@@ -108,7 +110,9 @@ impl Frame {
                         Part::Value(value) => return Ok(Some(value)),
                         Part::Bare(value) => {
                             // Its own frame takes this one's place: the value is the last part.
-                            if !super::atom::write(printer.out, &value, printer.options) {
+                            if let Some(symbol) = value.as_symbol() {
+                                symbol.write_to(printer.out);
+                            } else if !super::atom::write(printer.out, &value, printer.options) {
                                 let frame = open(printer, &value);
                                 printer.open.push(frame);
                             }

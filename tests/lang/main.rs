@@ -1,0 +1,3 @@
+//! Tests of the language.
+
+mod values;
