@@ -1,8 +1,18 @@
 //! One file for each step type, one for each model provider.
 
+mod connections;
+mod fields;
 pub mod files;
 pub mod http;
 pub mod json;
-mod near;
+pub mod secrets;
+pub mod settings;
 pub mod sse;
 pub mod template;
+
+use flowstone_engine::step::Step;
+
+/// Returns the step types there are.
+pub fn all() -> Vec<Box<dyn Step>> {
+    vec![Box::new(files::Files::default())]
+}

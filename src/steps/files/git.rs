@@ -16,7 +16,7 @@ use super::process::{Git, Limit};
 use super::snapshot::{Content, Limits};
 
 /// A repository and what to take from it.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Repository {
     /// An address that git can fetch from, or a folder.
     pub repo: String,
@@ -24,6 +24,8 @@ pub struct Repository {
     pub reference: String,
     /// Where relative paths start.
     pub base: PathBuf,
+    /// A git setting and its value, with a secret in it: given to git by its environment.
+    pub header: Option<(String, String)>,
     pub timeout: Duration,
     pub limits: Limits,
 }
@@ -146,7 +148,7 @@ fn fetch(repository: &Repository, home: &Path, limit: &Limit) -> Result<(Git, St
     // One fetch at a time for each address, also between processes: git's own lock files would fail, not wait.
     let lock = File::create(cache.join("flowstone.lock")).map_err(storage)?;
     lock.lock().map_err(storage)?;
-    let git = Git::new(Some(&cache), limit.clone());
+    let git = Git::new(Some(&cache), limit.clone()).with_setting(repository.header.clone());
     if !cache.join("HEAD").is_file() {
         git.text(
             "prepare a folder for the fetch",

@@ -3,6 +3,7 @@
 //! Stored as JSON with a version, so that a later build reads an earlier tree. Entries are sorted
 //! by path, and equal trees have equal bytes, hence equal ids.
 
+use flowstone_engine::diagnostic::nearest;
 use serde::{Deserialize, Serialize};
 
 use super::error::FilesError;
@@ -211,24 +212,14 @@ impl Manifest {
         if !found.is_empty() {
             return found;
         }
-        let mut close: Vec<(usize, &str)> = self
+        let close = self
             .entries
             .iter()
-            .filter(|entry| entry.path.len().abs_diff(path.len()) <= 2 && entry.path.len() < 200)
-            .take(20_000)
-            .map(|entry| {
-                (
-                    crate::near::distance(path, &entry.path),
-                    entry.path.as_str(),
-                )
-            })
-            .filter(|(distance, _)| *distance <= 2)
-            .collect();
-        close.sort_unstable();
-        close
+            .map(|entry| entry.path.as_str())
+            .filter(|it| it.len().abs_diff(path.len()) <= 2 && it.len() < 200);
+        nearest(path, close.take(20_000))
+            .map(str::to_string)
             .into_iter()
-            .take(2)
-            .map(|(_, path)| path.to_string())
             .collect()
     }
 }

@@ -34,6 +34,7 @@ impl Limit {
 pub(super) struct Git {
     folder: Option<PathBuf>,
     limit: Limit,
+    setting: Option<(String, String)>,
 }
 
 impl Git {
@@ -41,7 +42,13 @@ impl Git {
         Git {
             folder: folder.map(Path::to_path_buf),
             limit,
+            setting: None,
         }
+    }
+
+    /// Adds a setting that must not be seen in the list of processes.
+    pub fn with_setting(self, setting: Option<(String, String)>) -> Git {
+        Git { setting, ..self }
     }
 
     /// Returns what the command prints, as text.
@@ -139,6 +146,12 @@ impl Git {
             .env("GIT_OPTIONAL_LOCKS", "0")
             .env("GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh")
             .env("LC_ALL", "C");
+        if let Some((key, value)) = &self.setting {
+            command
+                .env("GIT_CONFIG_COUNT", "1")
+                .env("GIT_CONFIG_KEY_0", key)
+                .env("GIT_CONFIG_VALUE_0", value);
+        }
         if std::env::var_os("GIT_SSH_COMMAND").is_none() && std::env::var_os("GIT_SSH").is_none() {
             command.env("GIT_SSH_COMMAND", "ssh -oBatchMode=yes");
         }

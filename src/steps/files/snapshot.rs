@@ -27,6 +27,8 @@ pub struct Folder {
     pub ignored: bool,
     /// Also files whose name starts with a dot.
     pub hidden: bool,
+    /// A folder to leave out wherever it lies: our own data.
+    pub without: PathBuf,
     pub limits: Limits,
 }
 
@@ -49,8 +51,8 @@ impl Default for Limits {
     }
 }
 
-/// Takes the snapshot. `home` is where objects and the table of known files are kept.
-pub fn snapshot(folder: &Folder, home: &Path, objects: &Objects) -> Result<Manifest, FilesError> {
+/// Takes the snapshot. `cache` is where the table of known files is kept.
+pub fn snapshot(folder: &Folder, cache: &Path, objects: &Objects) -> Result<Manifest, FilesError> {
     let bad = |error: io::Error| FilesError::BadFolder {
         path: folder.path.display().to_string(),
         cause: plain(&error),
@@ -58,7 +60,7 @@ pub fn snapshot(folder: &Folder, home: &Path, objects: &Objects) -> Result<Manif
     let root = fs::canonicalize(&folder.path).map_err(bad)?;
     fs::read_dir(&root).map_err(bad)?;
     let found = walk(folder, &root)?;
-    let known_file = home
+    let known_file = cache
         .join("known")
         .join(objects::hash(root.as_os_str().as_encoded_bytes()));
     let known = Known::load(&known_file);
@@ -83,6 +85,7 @@ struct Found {
 
 fn walk(folder: &Folder, root: &Path) -> Result<Vec<Found>, FilesError> {
     let respect = !folder.ignored;
+    let without = fs::canonicalize(&folder.without).unwrap_or_default();
     let walker = WalkBuilder::new(root)
         .hidden(!folder.hidden)
         .ignore(false)
@@ -92,8 +95,9 @@ fn walk(folder: &Folder, root: &Path) -> Result<Vec<Found>, FilesError> {
         .parents(respect)
         .require_git(false)
         .follow_links(false)
-        .filter_entry(|entry| {
-            entry.depth() == 0 || !entry.file_name().to_str().is_some_and(is_reserved)
+        .filter_entry(move |entry| {
+            let reserved = entry.file_name().to_str().is_some_and(is_reserved);
+            entry.depth() == 0 || !(reserved || entry.path() == without)
         })
         .build();
     let mut found = Vec::new();

@@ -1,0 +1,348 @@
+//! Connections: where a server is and how to show it who we are.
+//!
+//! A flow names a slot (`:connection :crm`). What the slot stands for is put together from the project's
+//! settings (`flowstone.edn`) and the flow's `:requires`; settings win. Secrets are named here and looked
+//! up when a request is made, so a connection can be printed.
+
+use base64::Engine as _;
+use flowstone_engine::diagnostic::nearest;
+use flowstone_engine::flow::name_of;
+use flowstone_engine::ports::Secret;
+use flowstone_engine::step::{StepContext, StepError};
+use flowstone_lang::value::Value;
+
+use crate::fields::Fields;
+use crate::secrets::variable;
+
+/// A server that a flow talks to.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Connection {
+    pub id: String,
+    pub base_url: Option<String>,
+    pub headers: Vec<(String, String)>,
+    pub auth: Auth,
+    /// The provider family, such as `openai`.
+    pub backend: Option<String>,
+    /// For model providers.
+    pub model: Option<String>,
+    pub allow_link_local: bool,
+}
+
+/// How to show who we are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Auth {
+    /// Nothing was said.
+    #[default]
+    Unsaid,
+    /// It was said that nothing is needed.
+    None,
+    Bearer {
+        secret: Option<String>,
+    },
+    ApiKey {
+        secret: Option<String>,
+        place: KeyPlace,
+    },
+    Basic {
+        username: Option<String>,
+        secret: Option<String>,
+    },
+}
+
+/// Where an API key goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum KeyPlace {
+    Header { name: String, prefix: String },
+    Query { name: String },
+}
+
+/// A proof to add to a request.
+pub(crate) enum Proof {
+    None,
+    Header(String, String),
+    Query(String, String),
+}
+
+const KEYS: &[&str] = &[
+    "allow-link-local",
+    "auth",
+    "backend",
+    "base-url",
+    "headers",
+    "kind",
+    "label",
+    "model",
+    "oauth",
+    "optional",
+    "provided-by",
+    "slot",
+    "type",
+];
+
+/// Tells whether settings or flow say anything about a connection.
+pub(crate) fn is_known(cx: &StepContext, name: &str) -> bool {
+    setting(cx, name).is_some() || cx.flow().requirement(name).is_some()
+}
+
+/// Returns the connection of a name.
+///
+/// # Errors
+/// When neither the settings nor the flow know it, or what they say is wrong.
+pub(crate) fn find(cx: &StepContext, name: &str) -> Result<Connection, StepError> {
+    let (setting, slot) = (setting(cx, name), cx.flow().requirement(name));
+    if setting.is_none() && slot.is_none() {
+        return Err(unknown(cx, name));
+    }
+    let mut connection = Connection {
+        id: name.to_string(),
+        ..Connection::default()
+    };
+    // The flow first, so that what the project says replaces it.
+    if let Some(slot) = slot {
+        connection.add(":requires entry", slot)?;
+    }
+    if let Some(setting) = setting {
+        let place = format!("flowstone.edn :connections :{name}");
+        Fields::inside(&place, setting)?.only(KEYS)?;
+        connection.add(&place, setting)?;
+    }
+    Ok(connection)
+}
+
+fn setting<'a>(cx: &'a StepContext, name: &str) -> Option<&'a Value> {
+    let entries = cx.settings().get("connections")?.as_map()?;
+    entries
+        .iter()
+        .find(|(key, _)| name_of(key).is_some_and(|it| *it == *name))
+        .map(|(_, value)| value)
+}
+
+fn unknown(cx: &StepContext, name: &str) -> StepError {
+    let mut known: Vec<String> = Vec::new();
+    if let Some(entries) = cx.settings().get("connections").and_then(Value::as_map) {
+        known.extend(
+            entries
+                .iter()
+                .filter_map(|(key, _)| Some(name_of(key)?.to_string())),
+        );
+    }
+    if let Some(slots) = cx.flow().requires.as_vector() {
+        known.extend(
+            slots
+                .iter()
+                .filter_map(|slot| Some(name_of(slot.get("slot")?)?.to_string())),
+        );
+    }
+    let error = StepError::config("E0750", format!("there is no connection `:{name}`"));
+    let error = match nearest(name, known.iter().map(String::as_str)) {
+        Some(near) => error.hint(format!("did you mean `:{near}`?")),
+        None => error,
+    };
+    error.hint(format!(
+        "describe it in flowstone.edn beside the flows: {{:connections {{:{name} {{:base-url \"https://...\" :auth {{:type :bearer :secret-ref :{name}-token}}}}}}}}"
+    ))
+}
+
+impl Connection {
+    fn add(&mut self, place: &str, map: &Value) -> Result<(), StepError> {
+        let fields = Fields::inside(place, map)?;
+        if let Some(url) = fields.text("base-url")? {
+            self.base_url = Some(url.to_string());
+        }
+        if let Some(headers) = fields.map("headers")? {
+            self.headers
+                .extend(text_pairs(&format!("{place} :headers"), headers)?);
+        }
+        if let Some(backend) = fields.name("backend")? {
+            self.backend = Some(backend.to_string());
+        }
+        if let Some(model) = fields.text("model")? {
+            self.model = Some(model.to_string());
+        }
+        if let Some(allow) = fields.bool("allow-link-local")? {
+            self.allow_link_local = allow;
+        }
+        if let Some(auth) = fields.map("auth")? {
+            self.auth = Auth::read(&format!("{place} :auth"), auth)?;
+        }
+        Ok(())
+    }
+}
+
+impl Auth {
+    /// Reads an `:auth` map. It names a secret; a secret in it is refused.
+    pub fn read(place: &str, map: &Value) -> Result<Auth, StepError> {
+        let fields = Fields::inside(place, map)?;
+        for key in ["api-key", "key", "password", "secret", "token", "value"] {
+            if fields.has(key) {
+                return Err(StepError::config("E0753", format!("`{place}` holds a secret itself, under `:{key}`"))
+                    .hint("name it instead, `:secret-ref :my-token`, and set MY_TOKEN in the environment or in `.env`"));
+            }
+        }
+        fields.only(&[
+            "header",
+            "prefix",
+            "query",
+            "secret-ref",
+            "type",
+            "username",
+        ])?;
+        let secret = fields.name("secret-ref")?.map(|name| name.to_string());
+        match fields.name("type")?.as_deref() {
+            Some("bearer") => Ok(Auth::Bearer { secret }),
+            Some("api-key") => {
+                let place = match (fields.text("query")?, fields.text("header")?) {
+                    (Some(name), None) => KeyPlace::Query {
+                        name: name.to_string(),
+                    },
+                    (None, header) => KeyPlace::Header {
+                        name: header.unwrap_or("x-api-key").to_string(),
+                        prefix: fields.text("prefix")?.unwrap_or_default().to_string(),
+                    },
+                    (Some(_), Some(_)) => {
+                        return Err(StepError::config(
+                            "E0753",
+                            format!("`{place}` takes `:header` or `:query`, not both"),
+                        ));
+                    }
+                };
+                Ok(Auth::ApiKey { secret, place })
+            }
+            Some("basic") => Ok(Auth::Basic {
+                username: fields.text("username")?.map(str::to_string),
+                secret,
+            }),
+            Some("none") => Ok(Auth::None),
+            other => {
+                let message = match other {
+                    Some(other) => format!("`{place}` has no type `:{other}`"),
+                    None => format!("`{place}` does not say its `:type`"),
+                };
+                Err(StepError::config("E0753", message)
+                    .hint("there are `:bearer`, `:api-key`, `:basic` and `:none`"))
+            }
+        }
+    }
+
+    /// Returns the secret, which is looked up now.
+    pub fn secret(&self, cx: &StepContext, owner: &str) -> Result<Secret, StepError> {
+        let named = match self {
+            Auth::Bearer { secret } | Auth::ApiKey { secret, .. } | Auth::Basic { secret, .. } => {
+                secret.as_deref()
+            }
+            Auth::Unsaid | Auth::None => None,
+        };
+        match named {
+            Some(name) => cx.secret(name).ok_or_else(|| missing_secret(name, owner)),
+            None => {
+                let names = [
+                    format!("{owner}-api-key"),
+                    format!("{owner}-token"),
+                    owner.to_string(),
+                ];
+                names
+                    .iter()
+                    .find_map(|name| cx.secret(name))
+                    .ok_or_else(|| missing_secret(&names[0], owner))
+            }
+        }
+    }
+
+    /// Returns what to add to a request.
+    pub fn proof(&self, cx: &StepContext, owner: &str) -> Result<Proof, StepError> {
+        let header = |name: &str, value| Proof::Header(name.to_string(), value);
+        Ok(match self {
+            Auth::Unsaid | Auth::None => Proof::None,
+            Auth::Bearer { .. } => header(
+                "authorization",
+                format!("Bearer {}", self.secret(cx, owner)?.reveal()),
+            ),
+            Auth::ApiKey {
+                place: KeyPlace::Header { name, prefix },
+                ..
+            } => header(
+                name,
+                format!("{prefix}{}", self.secret(cx, owner)?.reveal()),
+            ),
+            Auth::ApiKey {
+                place: KeyPlace::Query { name },
+                ..
+            } => Proof::Query(name.clone(), self.secret(cx, owner)?.reveal().to_string()),
+            Auth::Basic { username, .. } => {
+                let secret = self.secret(cx, owner)?;
+                let pair = match username {
+                    Some(username) => format!("{username}:{}", secret.reveal()),
+                    None => secret.reveal().to_string(),
+                };
+                let encoded = base64::engine::general_purpose::STANDARD.encode(pair);
+                header("authorization", format!("Basic {encoded}"))
+            }
+        })
+    }
+}
+
+/// Says which secret is missing and the ways to set it.
+pub(crate) fn missing_secret(name: &str, owner: &str) -> StepError {
+    let variable = variable(name);
+    StepError::new(
+        "E0752",
+        "missing-secret",
+        format!("the secret `{name}`, which `{owner}` needs, is not set"),
+    )
+    .hint(format!(
+        "set {variable} in the environment, or in `.env` beside the flows"
+    ))
+    .hint(format!(
+        "or say where it is in flowstone.edn: {{:secrets {{:{name} {{:env \"...\"}}}}}}"
+    ))
+}
+
+/// Reads a map of names to texts, such as headers. Keywords and numbers are written out; nil is left out.
+pub(crate) fn text_pairs(place: &str, map: &Value) -> Result<Vec<(String, String)>, StepError> {
+    let Some(entries) = map.as_map() else {
+        return Err(StepError::config(
+            "E0720",
+            format!("`{place}` takes a map, not {}", map.kind()),
+        ));
+    };
+    let mut pairs = Vec::new();
+    for (key, value) in entries.iter() {
+        let Some(name) = crate::json::name_text(key) else {
+            return Err(StepError::config(
+                "E0720",
+                format!("`{place}` has {} as a key", key.kind()),
+            ));
+        };
+        let values = match value {
+            Value::Vector(_) | Value::List(_) | Value::Set(_) | Value::Seq(_) | Value::Lazy(_) => {
+                crate::json::items(value).unwrap_or_default()
+            }
+            single => vec![single.clone()],
+        };
+        for value in values {
+            if !value.is_nil() {
+                let text = scalar_text(&value).ok_or_else(|| {
+                    StepError::config(
+                        "E0720",
+                        format!("`{place}` has {} under `{name}`", value.kind()),
+                    )
+                })?;
+                pairs.push((name.clone(), text));
+            }
+        }
+    }
+    Ok(pairs)
+}
+
+/// Returns a scalar as it stands in a URL, a header or a form.
+pub(crate) fn scalar_text(value: &Value) -> Option<String> {
+    crate::json::name_text(value).or_else(|| match crate::json::to_json(value).ok()? {
+        serde_json::Value::String(text) => Some(text),
+        json @ (serde_json::Value::Bool(_) | serde_json::Value::Number(_)) => {
+            Some(json.to_string())
+        }
+        serde_json::Value::Null | serde_json::Value::Array(_) | serde_json::Value::Object(_) => {
+            None
+        }
+    })
+}

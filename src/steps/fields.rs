@@ -1,0 +1,217 @@
+//! Reads a step's config, or a map inside it, with errors that name the key.
+//!
+//! The engine has checked the top level against the spec; the maps inside are checked here.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use flowstone_engine::diagnostic::nearest;
+use flowstone_engine::flow::name_of;
+use flowstone_engine::step::StepError;
+use flowstone_lang::value::Value;
+
+use crate::json::items;
+
+/// A map and what to call it in errors.
+#[derive(Clone, Copy)]
+pub(crate) struct Fields<'a> {
+    map: &'a Value,
+    /// Such as `:source`; empty for the step's config itself.
+    at: &'a str,
+}
+
+impl<'a> Fields<'a> {
+    /// Reads a step's whole config.
+    pub fn new(config: &'a Value) -> Fields<'a> {
+        Fields {
+            map: config,
+            at: "",
+        }
+    }
+
+    /// Reads a map inside a config.
+    pub fn inside(at: &'a str, map: &'a Value) -> Result<Fields<'a>, StepError> {
+        match map {
+            Value::Map(_) => Ok(Fields { map, at }),
+            other => Err(StepError::config(
+                "E0720",
+                format!("`{at}` takes a map, not {}", other.kind()),
+            )),
+        }
+    }
+
+    /// Returns what stands under a key; nil is the same as nothing.
+    pub fn get(&self, key: &str) -> Option<&'a Value> {
+        self.map.get(key).filter(|value| !value.is_nil())
+    }
+
+    pub fn has(&self, key: &str) -> bool {
+        self.get(key).is_some()
+    }
+
+    /// Refuses keys that nobody reads.
+    pub fn only(&self, known: &[&str]) -> Result<(), StepError> {
+        let Some(map) = self.map.as_map() else {
+            return Ok(());
+        };
+        for (key, _) in map.iter() {
+            let name = name_of(key).unwrap_or_else(|| Rc::from("?"));
+            if known.contains(&&*name) {
+                continue;
+            }
+            let error = StepError::config("E0720", format!("`{}` has no key `:{name}`", self.at));
+            return Err(match nearest(&name, known.iter().copied()) {
+                Some(near) => error.hint(format!("did you mean `:{near}`?")),
+                None => error.hint(format!("it takes {}", listed(known))),
+            });
+        }
+        Ok(())
+    }
+
+    pub fn text(&self, key: &str) -> Result<Option<&'a str>, StepError> {
+        self.get(key)
+            .map(|value| {
+                value
+                    .as_str()
+                    .ok_or_else(|| self.wrong(key, "a string", value))
+            })
+            .transpose()
+    }
+
+    /// Reads a keyword, symbol or string by its name.
+    pub fn name(&self, key: &str) -> Result<Option<Rc<str>>, StepError> {
+        self.get(key)
+            .map(|value| name_of(value).ok_or_else(|| self.wrong(key, "a keyword", value)))
+            .transpose()
+    }
+
+    pub fn bool(&self, key: &str) -> Result<Option<bool>, StepError> {
+        self.get(key)
+            .map(|value| match value {
+                Value::Bool(bool) => Ok(*bool),
+                other => Err(self.wrong(key, "true or false", other)),
+            })
+            .transpose()
+    }
+
+    /// Reads an integer within bounds.
+    pub fn int(&self, key: &str, least: i64, most: i64) -> Result<Option<i64>, StepError> {
+        let Some(value) = self.get(key) else {
+            return Ok(None);
+        };
+        match value.as_int() {
+            Some(int) if (least..=most).contains(&int) => Ok(Some(int)),
+            Some(int) => Err(StepError::config(
+                "E0720",
+                format!(
+                    "`{}` must be from {least} to {most}, and is {int}",
+                    self.path(key)
+                ),
+            )),
+            None => Err(self.wrong(key, "an integer", value)),
+        }
+    }
+
+    pub fn count(&self, key: &str, least: usize, most: usize) -> Result<Option<usize>, StepError> {
+        let bound = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        Ok(self
+            .int(key, bound(least), bound(most))?
+            .map(|int| usize::try_from(int).unwrap_or(0)))
+    }
+
+    pub fn number(&self, key: &str) -> Result<Option<f64>, StepError> {
+        self.get(key)
+            .map(|value| match value {
+                Value::Int(int) => Ok(*int as f64),
+                Value::Float(float) if float.is_finite() => Ok(*float),
+                Value::Ratio(_) | Value::Decimal(_) | Value::BigInt(_) | Value::Float(_) => {
+                    Err(self.wrong(key, "a plain number", value))
+                }
+                other => Err(self.wrong(key, "a number", other)),
+            })
+            .transpose()
+    }
+
+    /// Reads seconds, or text such as `"10s"`.
+    pub fn duration(&self, key: &str) -> Result<Option<Duration>, StepError> {
+        let Some(value) = self.get(key) else {
+            return Ok(None);
+        };
+        let found = match value {
+            Value::Int(seconds) => u64::try_from(*seconds).ok().map(Duration::from_secs),
+            Value::Float(seconds) => Duration::try_from_secs_f64(*seconds).ok(),
+            Value::Text(text) => parse_duration(text),
+            _ => None,
+        };
+        found
+            .map(Some)
+            .ok_or_else(|| self.wrong(key, "seconds or a duration such as \"30s\"", value))
+    }
+
+    /// Reads one string, or several.
+    pub fn texts(&self, key: &str) -> Result<Vec<String>, StepError> {
+        let Some(value) = self.get(key) else {
+            return Ok(Vec::new());
+        };
+        if let Some(text) = value.as_str() {
+            return Ok(vec![text.to_string()]);
+        }
+        let items = items(value).ok_or_else(|| self.wrong(key, "strings", value))?;
+        items
+            .iter()
+            .map(|item| {
+                item.as_str()
+                    .map(str::to_string)
+                    .ok_or_else(|| self.wrong(key, "strings", item))
+            })
+            .collect()
+    }
+
+    pub fn map(&self, key: &str) -> Result<Option<&'a Value>, StepError> {
+        self.get(key)
+            .map(|value| match value {
+                Value::Map(_) => Ok(value),
+                other => Err(self.wrong(key, "a map", other)),
+            })
+            .transpose()
+    }
+
+    fn wrong(&self, key: &str, wanted: &str, value: &Value) -> StepError {
+        StepError::config(
+            "E0720",
+            format!("`{}` takes {wanted}, not {}", self.path(key), value.kind()),
+        )
+    }
+
+    fn path(&self, key: &str) -> String {
+        match self.at {
+            "" => format!(":{key}"),
+            at => format!("{at} :{key}"),
+        }
+    }
+}
+
+fn parse_duration(text: &str) -> Option<Duration> {
+    let text = text.trim();
+    let digits = text.find(|it: char| !it.is_ascii_digit() && it != '.')?;
+    let (amount, unit) = text.split_at(digits);
+    let amount: f64 = amount.parse().ok()?;
+    let seconds = match unit.trim() {
+        "ms" => 0.001,
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        "d" => 86_400.0,
+        _ => return None,
+    };
+    Duration::try_from_secs_f64(amount * seconds).ok()
+}
+
+/// Returns names as they are written in a config.
+pub(crate) fn listed(names: &[&str]) -> String {
+    names
+        .iter()
+        .map(|name| format!("`:{name}`"))
+        .collect::<Vec<_>>()
+        .join(" ")
+}

@@ -1,0 +1,174 @@
+//! What stands under `:source`: where files are, or a reference to a tree that was made before.
+
+use std::time::Duration;
+
+use base64::Engine as _;
+use flowstone_engine::step::{StepContext, StepError};
+use flowstone_lang::value::Value;
+
+use super::git::Repository;
+use super::snapshot::{Folder, Limits};
+use crate::connections;
+use crate::fields::Fields;
+
+/// What the URI of a source tree starts with.
+pub(super) const URI: &str = "res://v1/ws/local/bundle/source-tree/";
+
+/// A `:source`, read.
+pub(super) enum Source {
+    Tree { id: String },
+    Spec(Spec),
+}
+
+/// Where files are.
+#[derive(Clone)]
+pub(super) enum Spec {
+    Folder(Folder),
+    Git(Repository),
+}
+
+impl Spec {
+    /// Says what it is, for the progress line.
+    pub fn words(&self) -> String {
+        match self {
+            Spec::Folder(folder) => folder.path.display().to_string(),
+            Spec::Git(git) => format!(
+                "{} at {}",
+                super::git::without_password(&git.repo),
+                git.reference
+            ),
+        }
+    }
+}
+
+pub(super) fn read(cx: &StepContext, fields: Fields<'_>) -> Result<Source, StepError> {
+    let Some(source) = fields.get("source") else {
+        return Err(bad("`:source` is missing"));
+    };
+    if let Some(uri) = source.as_str() {
+        return tree(uri);
+    }
+    let uri = ["uri", "resource-uri", "ref"]
+        .iter()
+        .find_map(|key| source.get(key)?.as_str());
+    if let Some(uri) = uri.filter(|uri| uri.starts_with("res://")) {
+        return tree(uri);
+    }
+    let fields = Fields::inside(":source", source)?;
+    match fields.name("type")?.as_deref() {
+        Some("dir") => folder(cx, fields).map(|it| Source::Spec(Spec::Folder(it))),
+        Some("git") => git(cx, fields).map(|it| Source::Spec(Spec::Git(it))),
+        Some(other) => Err(bad(format!("`:source` has no type `:{other}`"))),
+        None => Err(bad("`:source` does not say its `:type`")),
+    }
+}
+
+fn bad(message: impl Into<String>) -> StepError {
+    StepError::config("E0722", message).hint(
+        "a source is `{:type :dir :path \".\"}`, `{:type :git :repo \"https://...\"}`, or what `:op :resolve-source` returned",
+    )
+}
+
+/// Reads the URI of a tree: its last part is the hash of the manifest.
+fn tree(uri: &str) -> Result<Source, StepError> {
+    let id = uri
+        .strip_prefix("res://v1/ws/")
+        .and_then(|rest| rest.split_once("/bundle/source-tree/"))
+        .and_then(|(_, rest)| rest.split_once('/'))
+        .map(|(_, id)| id);
+    match id {
+        Some(id) if id.len() == 64 && id.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
+            Ok(Source::Tree {
+                id: id.to_ascii_lowercase(),
+            })
+        }
+        _ => Err(bad(format!("`{uri}` is not the URI of a source tree"))),
+    }
+}
+
+const LIMITS: [&str; 3] = ["max-bytes", "max-file-bytes", "max-files"];
+
+fn limits(fields: Fields<'_>) -> Result<Limits, StepError> {
+    let usual = Limits::default();
+    let limit = |key, usual| {
+        let given = fields.int(key, 1, i64::MAX)?;
+        Ok::<_, StepError>(given.and_then(|it| u64::try_from(it).ok()).unwrap_or(usual))
+    };
+    Ok(Limits {
+        files: limit("max-files", usual.files)?,
+        bytes: limit("max-bytes", usual.bytes)?,
+        file_bytes: limit("max-file-bytes", usual.file_bytes)?,
+    })
+}
+
+fn folder(cx: &StepContext, fields: Fields<'_>) -> Result<Folder, StepError> {
+    fields.only(&[&["type", "path", "hidden?", "ignored?"], &LIMITS[..]].concat())?;
+    let path = fields
+        .text("path")?
+        .ok_or_else(|| bad("a `:dir` source needs a `:path`"))?;
+    if path.contains('\0') {
+        return Err(bad("the `:path` of the source holds a NUL character"));
+    }
+    Ok(Folder {
+        path: cx.project_root().join(path),
+        ignored: fields.bool("ignored?")?.unwrap_or(false),
+        hidden: fields.bool("hidden?")?.unwrap_or(true),
+        without: cx.home().to_path_buf(),
+        limits: limits(fields)?,
+    })
+}
+
+fn git(cx: &StepContext, fields: Fields<'_>) -> Result<Repository, StepError> {
+    fields.only(
+        &[
+            &["type", "repo", "ref", "connection", "timeout"],
+            &LIMITS[..],
+        ]
+        .concat(),
+    )?;
+    let repo = fields
+        .text("repo")?
+        .ok_or_else(|| bad("a `:git` source needs a `:repo`"))?;
+    let header = match fields.get("connection") {
+        Some(connection) => Some(authorization(cx, connection, repo)?),
+        None => None,
+    };
+    Ok(Repository {
+        repo: repo.to_string(),
+        reference: fields.name("ref")?.as_deref().unwrap_or("HEAD").to_string(),
+        base: cx.project_root().to_path_buf(),
+        header,
+        timeout: fields
+            .duration("timeout")?
+            .unwrap_or(Duration::from_secs(300)),
+        limits: limits(fields)?,
+    })
+}
+
+/// Makes the header that shows a connection's secret to the repository's server, and to no other.
+fn authorization(
+    cx: &StepContext,
+    connection: &Value,
+    repo: &str,
+) -> Result<(String, String), StepError> {
+    let name = flowstone_engine::flow::name_of(connection)
+        .ok_or_else(|| bad("`:connection` of a source takes a name"))?;
+    let server = reqwest::Url::parse(repo)
+        .ok()
+        .filter(|url| url.scheme() == "https");
+    let Some(server) = server
+        .as_ref()
+        .and_then(|url| url.host_str().map(|_| url.origin().ascii_serialization()))
+    else {
+        return Err(bad("`:connection` works for https repositories only")
+            .hint("for others, git's own credentials and SSH keys are used"));
+    };
+    let connection = connections::find(cx, &name)?;
+    let secret = connection.auth.secret(cx, &connection.id)?;
+    let pair = format!("x-access-token:{}", secret.reveal());
+    let value = format!(
+        "Authorization: Basic {}",
+        base64::engine::general_purpose::STANDARD.encode(pair)
+    );
+    Ok((format!("http.{server}/.extraHeader"), value))
+}

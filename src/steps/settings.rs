@@ -1,0 +1,88 @@
+//! The project's settings: `flowstone.edn` beside the flows.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use flowstone_engine::codec;
+use flowstone_engine::diagnostic::nearest;
+use flowstone_engine::flow::name_of;
+use flowstone_lang::value::Value;
+
+/// The name of the file.
+pub const FILE: &str = "flowstone.edn";
+
+const KEYS: [&str; 3] = ["connections", "llm-providers", "secrets"];
+
+/// What is wrong with a project's settings.
+#[derive(Debug, thiserror::Error)]
+pub enum SettingsError {
+    #[error("{path} cannot be read: {cause}")]
+    Unreadable { path: String, cause: String },
+    #[error("flowstone.edn: {message}")]
+    Wrong { message: String },
+    #[error("{path} is not well formed: {cause}")]
+    BadDotenv { path: String, cause: String },
+}
+
+impl SettingsError {
+    /// Returns the code of the page in `docs/errors`.
+    pub fn code(&self) -> &'static str {
+        "E0751"
+    }
+
+    /// Returns what to try.
+    pub fn hint(&self) -> &'static str {
+        match self {
+            Self::Unreadable { .. } => "the file holds one EDN map, such as {:connections {...}}",
+            Self::Wrong { .. } => "it takes `:connections`, `:secrets` and `:llm-providers`",
+            Self::BadDotenv { .. } => {
+                "each line of `.env` is NAME=value; quote a value that holds spaces or `#`"
+            }
+        }
+    }
+}
+
+/// Reads the settings of the project in a folder; an empty map where it has none.
+///
+/// # Errors
+/// When the file cannot be read, is not one EDN map, or has a key that nobody knows.
+pub fn load(root: &Path) -> Result<Value, SettingsError> {
+    let path = root.join(FILE);
+    let unreadable = |cause: String| SettingsError::Unreadable {
+        path: path.display().to_string(),
+        cause,
+    };
+    let text = match fs::read_to_string(&path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Value::map([])),
+        Err(error) => return Err(unreadable(error.to_string())),
+    };
+    let settings = codec::decode(&text).map_err(|error| unreadable(error.to_string()))?;
+    let Some(entries) = settings.as_map() else {
+        return Err(SettingsError::Wrong {
+            message: format!("it takes a map, not {}", settings.kind()),
+        });
+    };
+    for (key, value) in entries.iter() {
+        let name = name_of(key).unwrap_or_else(|| "?".into());
+        if !KEYS.contains(&&*name) {
+            let meant = nearest(&name, KEYS)
+                .map(|near| format!("; did you mean `:{near}`?"))
+                .unwrap_or_default();
+            return Err(SettingsError::Wrong {
+                message: format!("there is no key `:{name}`{meant}"),
+            });
+        }
+        let fits = match &*name {
+            "llm-providers" => value.as_vector().is_some(),
+            _ => value.as_map().is_some(),
+        };
+        if !fits {
+            return Err(SettingsError::Wrong {
+                message: format!("`:{name}` is {}", value.kind()),
+            });
+        }
+    }
+    Ok(settings)
+}
