@@ -1,5 +1,6 @@
 //! What is wrong with a flow file, as data; a surface draws it.
 
+use flowstone_lang::suggest::did_you_mean;
 use flowstone_lang::value::Span;
 
 /// How bad it is.
@@ -23,6 +24,8 @@ pub struct Diagnostic {
     /// What is written under the place.
     pub label: Option<String>,
     pub hints: Vec<String>,
+    /// Another place that matters, and what is there.
+    pub related: Option<(Span, String)>,
 }
 
 impl Diagnostic {
@@ -34,6 +37,7 @@ impl Diagnostic {
             span: Span::NONE,
             label: None,
             hints: Vec::new(),
+            related: None,
         }
     }
 
@@ -75,37 +79,7 @@ impl Diagnostic {
     }
 }
 
-/// Returns the name nearest to a word by edit distance, if it is near enough to be meant.
+/// Returns the name nearest to a word, if one is near enough to be meant.
 pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let limit = (word.chars().count() / 3).clamp(1, 3);
-    names
-        .into_iter()
-        .map(|name| (distance(word, name), name))
-        .filter(|(distance, _)| *distance <= limit)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, name)| name)
-}
-
-/// Edit distance in which swapping two neighbours counts as one edit.
-fn distance(left: &str, right: &str) -> usize {
-    let left: Vec<char> = left.chars().collect();
-    let right: Vec<char> = right.chars().collect();
-    let mut before: Vec<usize> = Vec::new();
-    let mut above: Vec<usize> = (0..=right.len()).collect();
-    for (row, from) in left.iter().enumerate() {
-        let mut line = vec![row + 1];
-        for (column, to) in right.iter().enumerate() {
-            let mut best = (above[column] + usize::from(from != to))
-                .min(above[column + 1] + 1)
-                .min(line[column] + 1);
-            let swapped =
-                row > 0 && column > 0 && *from == right[column - 1] && left[row - 1] == *to;
-            if swapped {
-                best = best.min(before[column - 1] + 1);
-            }
-            line.push(best);
-        }
-        before = std::mem::replace(&mut above, line);
-    }
-    above[right.len()]
+    did_you_mean(word, names.into_iter()).into_iter().next()
 }

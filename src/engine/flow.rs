@@ -1,8 +1,21 @@
 //! A flow file as data: what may be known without running it.
 
+mod definition;
+mod files;
+mod forms;
+mod inputs;
+mod invocations;
+mod lint;
+mod load;
+
 use std::rc::Rc;
 
 use flowstone_lang::value::{Span, Value};
+
+pub use files::{DiskFiles, FlowFiles, StoredFiles};
+pub use inputs::{InputError, coerce_input};
+pub use lint::check_steps;
+pub use load::{Checked, LoadedFlow, check, load, reload};
 
 /// A flow, read and checked.
 #[derive(Debug, Clone)]
@@ -26,6 +39,23 @@ pub struct Flow {
 }
 
 impl Flow {
+    /// Returns a flow that is only a body: a bare form, or what a prompt evaluates.
+    pub fn bare(slug: &str, body: Value) -> Flow {
+        Flow {
+            slug: slug.into(),
+            name: None,
+            description: None,
+            body,
+            functions: Vec::new(),
+            templates: Vec::new(),
+            invocations: Vec::new(),
+            requires: Value::Nil,
+            concurrency: Value::Nil,
+            llm_providers: Value::Nil,
+            definition: Value::Nil,
+        }
+    }
+
     /// Returns one of `:functions`.
     pub fn function(&self, id: &str) -> Option<&FlowFunction> {
         self.functions.iter().find(|function| &*function.id == id)
@@ -44,6 +74,18 @@ impl Flow {
                 .get("slot")
                 .and_then(name_of)
                 .is_some_and(|name| *name == *slot)
+        })
+    }
+
+    /// Returns the contract of runs that name no other: `:default`, or else the only one.
+    pub fn default_invocation(&self) -> Option<&Invocation> {
+        let named = self
+            .invocations
+            .iter()
+            .find(|entry| &*entry.id == "default");
+        named.or(match &self.invocations[..] {
+            [only] => Some(only),
+            _ => None,
         })
     }
 }
@@ -95,8 +137,10 @@ pub struct Input {
 /// Returns the name of a keyword, symbol or string.
 pub fn name_of(value: &Value) -> Option<Rc<str>> {
     match value {
-        Value::Keyword(keyword) => Some(keyword.name()),
+        Value::Keyword(keyword) => Some(Rc::from(&keyword.to_string()[1..])),
         Value::Text(text) => Some(Rc::from(&***text)),
-        other => other.as_symbol().map(|symbol| symbol.name()),
+        other => other
+            .as_symbol()
+            .map(|symbol| Rc::from(&*symbol.to_string())),
     }
 }

@@ -7,6 +7,7 @@
 pub mod blob;
 pub mod codec;
 pub mod diagnostic;
+pub mod duration;
 pub mod flow;
 pub mod ids;
 pub mod kv;

@@ -4,6 +4,7 @@
 //! itself out, and never checks its config's keys: the engine does, from the spec.
 
 mod call;
+pub(crate) mod config;
 mod context;
 mod error;
 mod spec;

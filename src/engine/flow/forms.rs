@@ -1,0 +1,74 @@
+//! Looking at forms: what is quoted, where the parts of a map stand.
+
+use flowstone_lang::value::{Sources, Span, Value};
+
+/// Returns what is quoted, or `None`.
+pub(super) fn quoted(form: &Value) -> Option<Value> {
+    let Value::List(list) = form else {
+        return None;
+    };
+    let mut items = list.iter();
+    let head = items.next()?;
+    if !head.as_symbol().is_some_and(|symbol| symbol.is("quote")) {
+        return None;
+    }
+    let inner = items.next()?;
+    items.next().is_none().then(|| inner.clone())
+}
+
+/// Returns the form without its quote, if it has one.
+pub(super) fn unquoted(form: &Value) -> Value {
+    quoted(form).unwrap_or_else(|| form.clone())
+}
+
+/// Where an entry of a map literal stands.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct EntrySpans {
+    pub key: Span,
+    pub value: Span,
+}
+
+/// Finds an entry of a map literal by the text of its key, which begins with a colon for keywords.
+///
+/// The place of a map lists its items as they were written, which is not the order of a larger map.
+pub(super) fn entry_spans(sources: &Sources, map: &Value, key: &str) -> EntrySpans {
+    let whole = map.span();
+    let written = |span: &Span| {
+        sources
+            .get(span.source)
+            .and_then(|source| source.text.get(span.start as usize..span.end as usize))
+    };
+    map.place()
+        .and_then(|place| {
+            place
+                .items
+                .chunks(2)
+                .find(|pair| written(&pair[0]) == Some(key))
+        })
+        .map_or(
+            EntrySpans {
+                key: whole,
+                value: whole,
+            },
+            |pair| EntrySpans {
+                key: pair[0],
+                value: pair.get(1).copied().unwrap_or(pair[0]),
+            },
+        )
+}
+
+/// Returns where an item of a list or vector literal stands.
+pub(super) fn item_span(form: &Value, idx: usize) -> Span {
+    form.place()
+        .and_then(|place| place.items.get(idx).copied())
+        .unwrap_or_else(|| form.span())
+}
+
+/// Returns the items of a list or vector.
+pub(super) fn items(form: &Value) -> Option<Vec<Value>> {
+    match form {
+        Value::List(list) => Some(list.iter().cloned().collect()),
+        Value::Vector(vector) => Some(vector.iter().cloned().collect()),
+        _ => None,
+    }
+}

@@ -1,0 +1,277 @@
+//! Run inputs: from what a caller gives to what the contract promises the flow.
+
+use flowstone_lang::value::{BigDecimal, Value};
+
+use super::{Flow, Input, name_of};
+
+/// Why a run cannot start with this input.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum InputError {
+    #[error("the input must be a map, not {found}")]
+    NotAMap { found: &'static str },
+    #[error("missing required run inputs: {}", names.join(", "))]
+    Missing { names: Vec<String> },
+    #[error("the input `{name}` must be {expected}, not {found}")]
+    WrongType {
+        name: String,
+        expected: String,
+        found: String,
+    },
+}
+
+impl InputError {
+    /// Returns the code of the page in `docs/errors`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            InputError::NotAMap { .. } => "E0423",
+            InputError::Missing { .. } => "E0420",
+            InputError::WrongType { .. } => "E0421",
+        }
+    }
+
+    /// Returns what to try.
+    pub fn hint(&self) -> String {
+        match self {
+            InputError::NotAMap { .. } => {
+                "give an object, such as `{\"name\": \"value\"}`".to_owned()
+            }
+            InputError::Missing { names } => {
+                let fields: Vec<String> = names
+                    .iter()
+                    .map(|name| format!("\"{name}\": ..."))
+                    .collect();
+                format!("give them, as in `{{{}}}`", fields.join(", "))
+            }
+            InputError::WrongType { .. } => {
+                "the flow says under `:invocations` what it takes".to_owned()
+            }
+        }
+    }
+}
+
+/// Makes the input of a run: keys become keywords, defaults are filled in, values are brought to their types.
+///
+/// # Errors
+/// All missing inputs at once, or the first of a wrong type.
+pub fn coerce_input(
+    flow: &Flow,
+    invocation: Option<&str>,
+    given: &Value,
+) -> Result<Value, InputError> {
+    let given = match given {
+        Value::Nil => Value::map([]),
+        Value::Map(_) => given.clone(),
+        other => {
+            return Err(InputError::NotAMap {
+                found: other.kind(),
+            });
+        }
+    };
+    let mut entries: Vec<(Value, Value)> = given
+        .as_map()
+        .map(|map| {
+            map.iter()
+                .map(|(key, value)| (keyword_key(key), value.clone()))
+                .collect()
+        })
+        .unwrap_or_default();
+    let contract = match invocation {
+        Some(id) => flow.invocations.iter().find(|contract| &*contract.id == id),
+        None => flow.default_invocation(),
+    };
+    let Some(contract) = contract else {
+        return Ok(Value::map(entries));
+    };
+    let mut missing = Vec::new();
+    for input in &contract.inputs {
+        let key = Value::keyword(&input.name);
+        let slot = entries.iter_mut().find(|(name, _)| *name == key);
+        let given = slot
+            .as_ref()
+            .map(|(_, value)| value.clone())
+            .filter(|value| !value.is_nil());
+        let value = match given {
+            Some(value) => coerce(input, value)?,
+            None if !input.default.is_nil() => input.default.clone(),
+            None if input.required => {
+                missing.push(input.name.to_string());
+                continue;
+            }
+            None => continue,
+        };
+        match slot {
+            Some(slot) => slot.1 = value,
+            None => entries.push((key, value)),
+        }
+    }
+    if missing.is_empty() {
+        return Ok(Value::map(entries));
+    }
+    Err(InputError::Missing { names: missing })
+}
+
+fn keyword_key(key: &Value) -> Value {
+    match key {
+        Value::Text(text) => Value::keyword(text),
+        other => other.clone(),
+    }
+}
+
+fn coerce(input: &Input, value: Value) -> Result<Value, InputError> {
+    if input.multiple {
+        if let Value::Vector(items) = &value {
+            let items: Result<Vec<Value>, InputError> = items
+                .iter()
+                .map(|item| coerce_one(input, item.clone()))
+                .collect();
+            return Ok(Value::vector(items?));
+        }
+        return Ok(Value::vector([coerce_one(input, value)?]));
+    }
+    coerce_one(input, value)
+}
+
+fn coerce_one(input: &Input, value: Value) -> Result<Value, InputError> {
+    let wrong = |expected: &str| InputError::WrongType {
+        name: input.name.to_string(),
+        expected: expected.to_owned(),
+        found: shown(&value),
+    };
+    let text = value.as_str();
+    let text_that = |expected: &str, check: fn(&str) -> bool| match text {
+        Some(text) if check(text) => Ok(value.clone()),
+        _ => Err(wrong(expected)),
+    };
+    match &*input.type_ {
+        "text" | "string" | "textarea" | "password" | "secret" => match &value {
+            Value::Text(_) => Ok(value),
+            Value::Keyword(_) => Ok(name_of(&value).map_or(Value::Nil, |name| Value::from(&*name))),
+            _ => Err(wrong("a string")),
+        },
+        "email" => text_that("an e-mail address", is_email),
+        "date" => text_that("a date such as 2026-01-31", is_date),
+        "time" => text_that("a time such as 09:30", is_time),
+        "datetime" => text_that("a time such as 2026-01-31T09:30:00Z", is_datetime),
+        "number" => number(&value).ok_or_else(|| wrong("a number")),
+        "boolean" | "checkbox" => boolean(&value).ok_or_else(|| wrong("true or false")),
+        "select" => select(input, &value).ok_or_else(|| {
+            let options: Vec<String> = input.options.iter().map(option_name).collect();
+            wrong(&format!("one of {}", options.join(", ")))
+        }),
+        "json" => match text {
+            Some(text) => serde_json::from_str(text)
+                .map(|json| {
+                    crate::codec::json::from_json(&json, crate::codec::json::Keys::Keywords)
+                })
+                .map_err(|_| wrong("JSON")),
+            None => Ok(value),
+        },
+        _ => match &value {
+            Value::Map(_) | Value::Text(_) => Ok(value),
+            _ => Err(wrong("a reference to a file or resource")),
+        },
+    }
+}
+
+fn shown(value: &Value) -> String {
+    let kind = value.kind();
+    match crate::codec::encode(value) {
+        Ok(text) if text.chars().count() <= 40 => format!("{text} ({kind})"),
+        _ => kind.to_owned(),
+    }
+}
+
+fn number(value: &Value) -> Option<Value> {
+    match value {
+        Value::Int(_)
+        | Value::Float(_)
+        | Value::BigInt(_)
+        | Value::Ratio(_)
+        | Value::Decimal(_) => Some(value.clone()),
+        Value::Text(text) => {
+            let text = text.trim();
+            if let Ok(int) = text.parse::<i64>() {
+                return Some(Value::Int(int));
+            }
+            text.parse::<BigDecimal>().ok()?;
+            text.parse::<f64>()
+                .ok()
+                .filter(|float| float.is_finite())
+                .map(Value::Float)
+        }
+        _ => None,
+    }
+}
+
+fn boolean(value: &Value) -> Option<Value> {
+    match value {
+        Value::Bool(_) => Some(value.clone()),
+        Value::Text(text) => match text.trim() {
+            "true" | "on" | "yes" => Some(Value::Bool(true)),
+            "false" | "off" | "no" | "" => Some(Value::Bool(false)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+/// An option is a plain value, or a map with `:value` and `:label`.
+fn option_value(option: &Value) -> &Value {
+    option.get("value").unwrap_or(option)
+}
+
+fn option_name(option: &Value) -> String {
+    let value = option_value(option);
+    name_of(value).map_or_else(|| shown(value), |name| name.to_string())
+}
+
+fn select(input: &Input, value: &Value) -> Option<Value> {
+    if input.options.is_empty() {
+        return Some(value.clone());
+    }
+    let name = name_of(value);
+    input
+        .options
+        .iter()
+        .map(option_value)
+        .find(|option| *option == value || (name.is_some() && name_of(option) == name))
+        .cloned()
+}
+
+fn is_email(text: &str) -> bool {
+    text.split_once('@')
+        .is_some_and(|(user, host)| !user.is_empty() && host.contains('.') && !text.contains(' '))
+}
+
+/// Tells whether the text is digits in groups of these lengths with this separator, and in these bounds.
+fn digits(text: &str, separator: char, groups: &[(usize, u32, u32)]) -> bool {
+    let parts: Vec<&str> = text.split(separator).collect();
+    parts.len() == groups.len()
+        && parts.iter().zip(groups).all(|(part, (length, low, high))| {
+            part.len() == *length
+                && part.bytes().all(|byte| byte.is_ascii_digit())
+                && part
+                    .parse::<u32>()
+                    .is_ok_and(|number| (*low..=*high).contains(&number))
+        })
+}
+
+fn is_date(text: &str) -> bool {
+    digits(text, '-', &[(4, 0, 9999), (2, 1, 12), (2, 1, 31)])
+}
+
+fn is_time(text: &str) -> bool {
+    let text = text.split_once('.').map_or(text, |(whole, _)| whole);
+    let hours = (2, 0, 23);
+    let sixty = (2, 0, 59);
+    digits(text, ':', &[hours, sixty]) || digits(text, ':', &[hours, sixty, sixty])
+}
+
+fn is_datetime(text: &str) -> bool {
+    let Some((date, time)) = text.split_once(['T', ' ']) else {
+        return false;
+    };
+    let time = time.trim_end_matches('Z');
+    let clock = time.find(['+', '-']).map_or(time, |at| &time[..at]);
+    is_date(date) && is_time(clock)
+}

@@ -1,0 +1,265 @@
+//! The shape of each step call in a flow's body, as far as it can be seen without running.
+
+use flowstone_lang::value::{Sources, Span, Value};
+
+use super::Flow;
+use super::forms::{entry_spans, item_span, quoted};
+use crate::diagnostic::Diagnostic;
+use crate::step::config::{self, Problem};
+use crate::step::{Step, StepSpec};
+
+/// Strings longer than this belong into `:templates`.
+const LONG_TEXT: usize = 4000;
+
+/// Macros that put something into their forms: an argument of a call in them is not to be seen.
+const THREADING: &[&str] = &[
+    "->", "->>", "as->", "cond->", "cond->>", "doto", "some->", "some->>",
+];
+
+/// Checks every `flow/step` call of a body.
+pub fn check_steps(sources: &Sources, flow: &Flow, steps: &[Box<dyn Step>]) -> Vec<Diagnostic> {
+    let mut lint = Lint {
+        sources,
+        flow,
+        specs: steps.iter().map(|step| step.spec()).collect(),
+        findings: Vec::new(),
+    };
+    lint.walk();
+    lint.findings
+}
+
+struct Lint<'a> {
+    sources: &'a Sources,
+    flow: &'a Flow,
+    specs: Vec<&'static StepSpec>,
+    findings: Vec<Diagnostic>,
+}
+
+impl Lint<'_> {
+    /// Visits all forms that are evaluated, with a stack of its own: bodies may be nested deep.
+    fn walk(&mut self) {
+        let mut open = vec![(self.flow.body.clone(), Span::NONE, false)];
+        while let Some((form, span, is_threaded)) = open.pop() {
+            match &form {
+                Value::List(list) => {
+                    if quoted(&form).is_some() {
+                        continue;
+                    }
+                    let head = list.iter().next().and_then(Value::as_symbol);
+                    if head.is_some_and(|head| head.is("comment")) {
+                        continue;
+                    }
+                    if head.is_some_and(|head| head.is("flow/step")) && !is_threaded {
+                        self.call(&form);
+                    }
+                    let threads =
+                        head.is_some_and(|head| THREADING.iter().any(|name| head.is(name)));
+                    let children = list.iter().enumerate().map(|(idx, item)| {
+                        (item.clone(), item_span(&form, idx), threads && idx > 1)
+                    });
+                    open.extend(children);
+                }
+                Value::Vector(vector) => open.extend(
+                    vector
+                        .iter()
+                        .enumerate()
+                        .map(|(idx, item)| (item.clone(), item_span(&form, idx), false)),
+                ),
+                Value::Map(map) => open.extend(map.iter().flat_map(|(key, value)| {
+                    [
+                        (key.clone(), form.span(), false),
+                        (value.clone(), form.span(), false),
+                    ]
+                })),
+                Value::Set(set) => {
+                    open.extend(set.iter().map(|item| (item.clone(), form.span(), false)));
+                }
+                Value::Text(text) if text.len() > LONG_TEXT => self.findings.push(
+                    Diagnostic::warning("E0441", "a very long string in the flow's body")
+                        .at(span)
+                        .hint(
+                            "put it into `:templates`, or include a file: `#flow/include \"...\"`",
+                        ),
+                ),
+                _ => {}
+            }
+        }
+    }
+
+    fn call(&mut self, form: &Value) {
+        let args: Vec<Value> = super::forms::items(form).unwrap_or_default().split_off(1);
+        let at = |idx: usize| item_span(form, idx + 1);
+        if args.is_empty() || args.len() > 3 {
+            self.findings.push(arity(args.len()).at(form.span()));
+            return;
+        }
+        match &args[0] {
+            Value::Keyword(kind) if kind.namespace().is_some() => {
+                self.findings.push(packaged(&kind.to_string()).at(at(0)));
+            }
+            Value::Keyword(kind) => {
+                let name = kind.name();
+                let Some(spec) = find(&self.specs, &name) else {
+                    self.findings.push(unknown(&name, &self.specs).at(at(0)));
+                    return;
+                };
+                self.builtin(spec, form, &args);
+            }
+            Value::Nil
+            | Value::Bool(_)
+            | Value::Int(_)
+            | Value::Float(_)
+            | Value::Text(_)
+            | Value::Vector(_)
+            | Value::Map(_)
+            | Value::Set(_) => {
+                let message = format!("a step type is a keyword, not {}", args[0].kind());
+                self.findings
+                    .push(Diagnostic::error("E0431", message).at(at(0)));
+            }
+            // Whatever is computed is looked at when it is known.
+            _ => {}
+        }
+    }
+
+    fn builtin(&mut self, spec: &'static StepSpec, form: &Value, args: &[Value]) {
+        let shape = format!("(flow/step :{} :step-id {{...}})", spec.kind);
+        match args {
+            [_, Value::Map(_)] => self.findings.push(
+                Diagnostic::error("E0433", "the step has no id")
+                    .at(form.span())
+                    .hint(format!("write it between type and config: `{shape}`")),
+            ),
+            [_] | [_, _] => self.findings.push(
+                Diagnostic::error("E0432", "the step has no config")
+                    .at(form.span())
+                    .hint(format!("write it as `{shape}`")),
+            ),
+            [_, id, config, ..] => {
+                let is_id = match id {
+                    Value::Keyword(_) | Value::Text(_) => true,
+                    Value::Nil | Value::Bool(_) | Value::Int(_) | Value::Float(_) => false,
+                    Value::Map(_) | Value::Vector(_) | Value::Set(_) => false,
+                    _ => true,
+                };
+                if !is_id {
+                    let message = format!("a step id is a keyword, not {}", id.kind());
+                    let at = item_span(form, 2);
+                    self.findings
+                        .push(Diagnostic::error("E0433", message).at(at));
+                }
+                self.config(spec, config, item_span(form, 3));
+            }
+            [] => {}
+        }
+    }
+
+    fn config(&mut self, spec: &'static StepSpec, config: &Value, span: Span) {
+        let map = match config {
+            Value::Map(map) => map,
+            Value::List(_) | Value::Symbol(_) | Value::Name(_) => return,
+            other => {
+                let message = format!("a step's config must be a map, not {}", other.kind());
+                self.findings
+                    .push(Diagnostic::error("E0432", message).at(span));
+                return;
+            }
+        };
+        // A computed key may be any, so that nothing can be said to be missing.
+        let all_literal = map.iter().all(|(key, _)| matches!(key, Value::Keyword(_)));
+        let mut problems = config::check_literal(spec, config);
+        if !all_literal || map.get(&Value::keyword("template")).is_some() {
+            problems.retain(|problem| !matches!(problem, Problem::Missing { .. }));
+        }
+        for problem in problems {
+            let at = problem.key().map_or(span, |key| {
+                let spans = entry_spans(self.sources, config, &format!(":{key}"));
+                match problem {
+                    Problem::WrongType { .. } => spans.value,
+                    _ => spans.key,
+                }
+            });
+            let finding = Diagnostic::error(problem.code(), problem.message(spec)).at(at);
+            self.findings.push(match problem.hint(spec) {
+                Some(hint) => finding.hint(hint),
+                None => finding,
+            });
+        }
+        if spec.kind == "function" {
+            self.function(config, span);
+        }
+    }
+
+    fn function(&mut self, config: &Value, span: Span) {
+        let at = |key: &str| entry_spans(self.sources, config, key).value;
+        match (config.get("code"), config.get("ref")) {
+            (Some(_), Some(_)) => self.findings.push(
+                Diagnostic::error("E0438", "a function step takes `:code` or `:ref`, not both")
+                    .at(at(":ref")),
+            ),
+            (None, None) => self.findings.push(
+                Diagnostic::error("E0438", "the function step says neither `:code` nor `:ref`")
+                    .at(span)
+                    .hint("give the code, `:code '(fn [input] ...)`, or name one of `:functions`"),
+            ),
+            (None, Some(Value::Keyword(id))) => {
+                let id = id.name();
+                if self.flow.function(&id).is_none() {
+                    let names = self.flow.functions.iter().map(|function| &*function.id);
+                    self.findings.push(
+                        Diagnostic::error("E0439", format!("there is no function `:{id}`"))
+                            .at(at(":ref"))
+                            .suggest(&id, names),
+                    );
+                }
+            }
+            (Some(Value::List(_)), None) if config.get("code").and_then(quoted).is_none() => {
+                self.findings.push(
+                    Diagnostic::error("E0438", "`:code` must be quoted")
+                        .at(at(":code"))
+                        .hint("put a quote before it: `:code '(fn [input] ...)`"),
+                );
+            }
+            _ => {}
+        }
+    }
+}
+
+/// Finds a step type by its name or an alias.
+pub(crate) fn find<'a>(specs: &[&'a StepSpec], name: &str) -> Option<&'a StepSpec> {
+    specs
+        .iter()
+        .copied()
+        .find(|spec| spec.kind == name || spec.aliases.contains(&name))
+}
+
+/// The finding for a call with too few or too many arguments.
+pub(crate) fn arity(count: usize) -> Diagnostic {
+    Diagnostic::error(
+        "E0430",
+        format!("`flow/step` takes a type, an id and a config, not {count} arguments"),
+    )
+    .hint("write it as `(flow/step :type :step-id {...})`")
+}
+
+/// The finding for a step type that does not exist.
+pub(crate) fn unknown(name: &str, specs: &[&StepSpec]) -> Diagnostic {
+    let mut kinds: Vec<&str> = specs.iter().map(|spec| spec.kind).collect();
+    kinds.sort_unstable();
+    let list: Vec<String> = kinds.iter().map(|kind| format!("`:{kind}`")).collect();
+    let finding = Diagnostic::error("E0431", format!("unknown step type `:{name}`"));
+    let suggested = finding.suggest(name, kinds.iter().copied());
+    if suggested.hints.is_empty() {
+        return suggested.hint(format!("the types are {}", list.join(", ")));
+    }
+    suggested
+}
+
+/// The finding for a packaged step or a named agent.
+pub(crate) fn packaged(name: &str) -> Diagnostic {
+    Diagnostic::error(
+        "E0436",
+        format!("packaged steps and named agents, such as `{name}`, do not run yet"),
+    )
+    .hint("call the built-in step directly: `(flow/step :http :id {...})`")
+}

@@ -1,0 +1,343 @@
+//! From a file to a flow, with everything that is wrong with it on the way.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::rc::Rc;
+
+use flowstone_lang::reader::{ReadContext, ReadError, ReadOptions, Reader};
+use flowstone_lang::session::{Session, WorldContext};
+use flowstone_lang::value::{Symbol, Value};
+
+use super::files::{DiskFiles, FlowFiles, StoredFiles, join};
+use super::{Flow, definition, forms, lint};
+use crate::codec;
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::ports::Program;
+use crate::step::Step;
+
+/// How deep includes may include.
+const INCLUDE_DEPTH: usize = 32;
+
+/// The version of replay behaviour. Raised when a build would replay a journal of an earlier one differently.
+pub(crate) const ENGINE_ABI: i64 = 1;
+
+/// A flow together with the texts it was made from.
+#[derive(Debug, Clone)]
+pub struct LoadedFlow {
+    pub flow: Rc<Flow>,
+    pub program: Program,
+}
+
+/// The findings about a file. Their places lie in the sources of the session that was given.
+#[derive(Debug, Default)]
+pub struct Checked {
+    pub loaded: Option<LoadedFlow>,
+    /// In the order of the file.
+    pub findings: Vec<Diagnostic>,
+}
+
+impl Checked {
+    /// Tells whether the file cannot be run.
+    pub fn has_errors(&self) -> bool {
+        self.findings
+            .iter()
+            .any(|finding| finding.severity == Severity::Error)
+    }
+}
+
+/// Reads a flow file from disk and checks its definition. `name` is what errors call the file.
+pub fn load(session: &Session, path: &Path, name: &str) -> Checked {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let text = match std::fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) => {
+            let why = match error.kind() {
+                std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
+                std::io::ErrorKind::InvalidData => "it is not UTF-8 text".to_owned(),
+                _ => error.to_string(),
+            };
+            return Checked {
+                loaded: None,
+                findings: vec![Diagnostic::error(
+                    "E0400",
+                    format!("cannot read {name}: {why}"),
+                )],
+            };
+        }
+    };
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy());
+    read(
+        session,
+        &DiskFiles::below(folder),
+        &Main {
+            name,
+            text: &text,
+            stem: stem.as_deref().unwrap_or("flow"),
+        },
+    )
+}
+
+/// Reads the flow of a stored program.
+pub fn reload(session: &Session, program: &Program) -> Checked {
+    let Some(stored) = Stored::decode(&program.source) else {
+        return Checked {
+            loaded: None,
+            findings: vec![Diagnostic::error(
+                "E0507",
+                "the stored program cannot be read",
+            )],
+        };
+    };
+    let mut files = stored.files;
+    let text = files.remove(MAIN).unwrap_or_default();
+    let main = Main {
+        name: &stored.name,
+        text: &text,
+        stem: &stored.stem,
+    };
+    read(session, &StoredFiles(files), &main)
+}
+
+/// Does all that can be done without running: definition, functions, the shape of each step call.
+pub fn check(session: &Session, path: &Path, name: &str, steps: &[Box<dyn Step>]) -> Checked {
+    let mut checked = load(session, path, name);
+    if let Some(loaded) = &checked.loaded {
+        let sources = session.world().sources.borrow();
+        checked
+            .findings
+            .extend(lint::check_steps(&sources, &loaded.flow, steps));
+    }
+    checked
+        .findings
+        .sort_by_key(|finding| (finding.span.source.0, finding.span.start));
+    checked
+}
+
+/// The text that everything starts from.
+pub(crate) struct Main<'a> {
+    pub name: &'a str,
+    pub text: &'a str,
+    /// The slug of a file that is only a form.
+    pub stem: &'a str,
+}
+
+pub(crate) fn read(session: &Session, files: &dyn FlowFiles, main: &Main<'_>) -> Checked {
+    let reading = Reading {
+        files,
+        session,
+        used: RefCell::default(),
+        failed: RefCell::default(),
+    };
+    let forms = match reading.forms(main.name, "", main.text, &mut Vec::new()) {
+        Ok(forms) => forms,
+        Err(error) => {
+            let inner = reading.failed.take();
+            return Checked {
+                loaded: None,
+                findings: vec![inner.unwrap_or_else(|| finding(error))],
+            };
+        }
+    };
+    let sources = session.world().sources.borrow();
+    let (flow, findings) = match &forms[..] {
+        [] => (
+            None,
+            vec![
+                Diagnostic::error("E0401", format!("{} is empty", main.name))
+                    .hint("a flow file holds one map with `:slug` and `:flow`, or one form"),
+            ],
+        ),
+        [only] => match only {
+            Value::Map(_) => definition::flow(&sources, only),
+            form => (
+                Some(Flow::bare(&slug(main.stem), forms::unquoted(form))),
+                Vec::new(),
+            ),
+        },
+        [_, second, ..] => (
+            None,
+            vec![
+                Diagnostic::error("E0401", "a flow file holds one form, and here is another")
+                    .at(second.span())
+                    .hint("put functions into `:functions`, or wrap the forms in `(do ...)`"),
+            ],
+        ),
+    };
+    let is_usable = findings
+        .iter()
+        .all(|finding| finding.severity != Severity::Error);
+    let loaded = flow.filter(|_| is_usable).map(|flow| LoadedFlow {
+        flow: Rc::new(flow),
+        program: program(main, reading.used.take()),
+    });
+    Checked { loaded, findings }
+}
+
+/// What the files of a stored program are filed under for the main one: no path is empty.
+const MAIN: &str = "";
+
+struct Stored {
+    name: String,
+    stem: String,
+    files: BTreeMap<String, String>,
+}
+
+impl Stored {
+    fn decode(source: &str) -> Option<Stored> {
+        let source = codec::decode(source).ok()?;
+        let text = |key: &str| source.get(key).and_then(Value::as_str).map(str::to_owned);
+        let files = source.get("files")?.as_map()?;
+        Some(Stored {
+            name: text("name")?,
+            stem: text("stem")?,
+            files: files
+                .iter()
+                .filter_map(|(path, text)| {
+                    Some((path.as_str()?.to_owned(), text.as_str()?.to_owned()))
+                })
+                .collect(),
+        })
+    }
+}
+
+fn program(main: &Main<'_>, mut files: BTreeMap<String, String>) -> Program {
+    files.insert(MAIN.to_owned(), main.text.to_owned());
+    let files = files
+        .into_iter()
+        .map(|(path, text)| (Value::from(path), Value::from(text)));
+    let source = Value::map([
+        (Value::keyword("name"), Value::from(main.name)),
+        (Value::keyword("stem"), Value::from(main.stem)),
+        (Value::keyword("files"), Value::map(files)),
+    ]);
+    let source = codec::canonical(&source).expect("texts can be written down");
+    Program {
+        hash: codec::digest_bytes(source.as_bytes()),
+        source,
+        engine_abi: ENGINE_ABI,
+    }
+}
+
+/// A slug made of a file name.
+fn slug(stem: &str) -> String {
+    let mut slug: String = stem
+        .chars()
+        .map(|char| match char {
+            char if char.is_ascii_alphanumeric() || char == '-' || char == '_' => char,
+            _ => '-',
+        })
+        .take(128)
+        .collect();
+    if !slug.starts_with(|char: char| char.is_ascii_alphabetic()) {
+        slug.insert_str(0, "flow-");
+    }
+    slug
+}
+
+fn finding(error: ReadError) -> Diagnostic {
+    let mut finding = Diagnostic::error(error.code, error.message).at(error.span);
+    finding.hints = error.hints;
+    finding.related = error.related;
+    finding
+}
+
+struct Reading<'a> {
+    files: &'a dyn FlowFiles,
+    session: &'a Session,
+    /// The included texts by path.
+    used: RefCell<BTreeMap<String, String>>,
+    /// What is wrong inside an included file: more exact than what the reader can say about the tag.
+    failed: RefCell<Option<Diagnostic>>,
+}
+
+impl Reading<'_> {
+    /// Reads all forms of a text. `open` are the paths of the files that include it.
+    fn forms(
+        &self,
+        name: &str,
+        path: &str,
+        text: &str,
+        open: &mut Vec<String>,
+    ) -> Result<Vec<Value>, ReadError> {
+        let world = self.session.world();
+        let source = world.sources.borrow_mut().add(name, text);
+        let mut reader = Reader::new(text, ReadOptions::flow(source));
+        let mut cx = IncludeContext {
+            inner: WorldContext::new(world),
+            reading: self,
+            path: path.to_owned(),
+            open,
+        };
+        let mut forms = Vec::new();
+        while let Some(form) = reader.next(&mut cx)? {
+            forms.push(form);
+        }
+        Ok(forms)
+    }
+
+    fn include(&self, from: &str, path: &str, open: &mut Vec<String>) -> Result<Value, String> {
+        let path = join(from, path)?;
+        if open.contains(&path) || open.len() >= INCLUDE_DEPTH {
+            return Err(format!("{path} includes itself: {}", open.join(" → ")));
+        }
+        let text = self.files.read(&path)?;
+        self.used.borrow_mut().insert(path.clone(), text.clone());
+        open.push(path.clone());
+        let forms = self.forms(&path, &path, &text, open);
+        open.pop();
+        match forms {
+            Err(error) => {
+                let mut failed = self.failed.borrow_mut();
+                failed.get_or_insert_with(|| finding(error));
+                Err(format!("{path} cannot be read"))
+            }
+            Ok(forms) => match <[Value; 1]>::try_from(forms) {
+                Ok([form]) => Ok(form),
+                Err(forms) if forms.is_empty() => Err(format!("{path} is empty")),
+                Err(_) => Err(format!(
+                    "{path} holds more than one form; wrap them in `(do ...)` or `[...]`"
+                )),
+            },
+        }
+    }
+}
+
+/// Reads as a program does, and knows `#flow/include`.
+struct IncludeContext<'a> {
+    inner: WorldContext<'a>,
+    reading: &'a Reading<'a>,
+    path: String,
+    open: &'a mut Vec<String>,
+}
+
+impl ReadContext for IncludeContext<'_> {
+    fn resolve_alias(&self, alias: &str) -> Option<String> {
+        self.inner.resolve_alias(alias)
+    }
+
+    fn current_namespace(&self) -> String {
+        self.inner.current_namespace()
+    }
+
+    fn resolve_symbol(&self, symbol: Symbol) -> Symbol {
+        self.inner.resolve_symbol(symbol)
+    }
+
+    fn gensym(&mut self, prefix: &str) -> Symbol {
+        self.inner.gensym(prefix)
+    }
+
+    fn read_tag(&mut self, tag: Symbol, form: Value) -> Option<Result<Value, String>> {
+        if !tag.is("flow/include") {
+            return self.inner.read_tag(tag, form);
+        }
+        Some(match form.as_str() {
+            Some(path) => self.reading.include(&self.path, path, self.open),
+            None => Err("`#flow/include` takes a path in quotes".to_owned()),
+        })
+    }
+}

@@ -1,0 +1,159 @@
+//! What is written down is read back, by this build and by later ones.
+
+use expect_test::expect;
+use flowstone_engine::codec::{self, CodecError, json};
+use flowstone_lang::session::Session;
+use flowstone_lang::value::{Class, Exception, Object, Symbol, Value};
+
+fn sample() -> Value {
+    Value::vector([
+        Value::Nil,
+        Value::Bool(true),
+        Value::Int(-7),
+        Value::Float(1.0),
+        Value::Float(1e300),
+        Value::Float(f64::NEG_INFINITY),
+        Value::from("a \"quoted\"\nline\u{1}é"),
+        Value::Char('('),
+        Value::Char('\n'),
+        Value::Char('\u{7}'),
+        Value::keyword("a/b"),
+        Value::keyword("first name"),
+        Value::symbol("+"),
+        Value::symbol("true"),
+        Value::list([Value::Int(1), Value::list([])]),
+        Value::map([(Value::keyword("k"), Value::set([Value::Int(1)]))]),
+        Object::Inst(1_767_225_600_123).into(),
+        Object::Inst(-62_135_596_800_001).into(),
+        Object::Uuid(0x0123_4567_89ab_cdef_0123_4567_89ab_cdef).into(),
+        Object::Bytes(Box::new([0, 255])).into(),
+        Object::Tagged {
+            tag: Symbol::new("my/tag"),
+            form: Value::vector([Value::Int(1)]),
+        }
+        .into(),
+    ])
+}
+
+#[test]
+fn the_format_is_held_by_this_golden_text() {
+    let text = codec::encode(&sample()).expect("data");
+    expect![[r##"[nil true -7 1.0 1e300 ##-Inf "a \"quoted\"\nline\u0001é" \( \newline \u0007 :a/b #flowstone/keyword "first name" + #flowstone/symbol "true" (1 ()) {:k #{1}} #inst "2026-01-01T00:00:00.123Z" #inst "0000-12-31T23:59:59.999Z" #uuid "01234567-89ab-cdef-0123-456789abcdef" #flowstone/bytes "00ff" #my/tag [1]]"##]]
+    .assert_eq(&text);
+    let back = codec::decode(&text).expect("what was written");
+    assert_eq!(codec::encode(&back).as_deref(), Ok(&*text));
+}
+
+#[test]
+fn numbers_of_every_kind_come_back() {
+    for text in [
+        "9223372036854775808N",
+        "22/7",
+        "15E-1M",
+        "100M",
+        "-0.0",
+        "1.0E-10",
+        "##NaN",
+    ] {
+        let value = codec::decode(text).expect("a number");
+        let again = codec::encode(&value).expect("data");
+        let back = codec::decode(&again).expect("what was written");
+        assert_eq!(codec::encode(&back).expect("data"), again, "{text}");
+        assert_eq!(value.kind(), back.kind(), "{text}");
+    }
+}
+
+#[test]
+fn an_error_comes_back_with_code_data_and_hints() {
+    let exception = Exception::new(Class::ARITHMETIC, "E0302", "no")
+        .hint("try")
+        .with("kind", Value::keyword("bad"));
+    let text = codec::encode(&Value::from(exception)).expect("data");
+    let Value::Exception(back) = codec::decode(&text).expect("what was written") else {
+        panic!("an exception");
+    };
+    assert_eq!((back.code, back.text()), ("E0302", "no"));
+    assert!(back.class == Class::ARITHMETIC);
+    assert_eq!(back.hints, ["try"]);
+    assert_eq!(back.data.get("kind"), Some(&Value::keyword("bad")));
+}
+
+#[test]
+fn equal_values_have_one_digest_whatever_their_order() {
+    let pair = |a: &str, b: &str| {
+        Value::map([
+            (Value::keyword(a), Value::Int(1)),
+            (Value::keyword(b), Value::Int(1)),
+        ])
+    };
+    assert_eq!(
+        codec::digest(&pair("a", "b")),
+        codec::digest(&pair("b", "a"))
+    );
+    assert_ne!(
+        codec::digest(&pair("a", "b")),
+        codec::digest(&pair("a", "c"))
+    );
+}
+
+#[test]
+fn what_is_not_data_is_refused_with_its_place() {
+    let session = Session::new();
+    let function = session
+        .world()
+        .core
+        .mappings()
+        .into_iter()
+        .find_map(|(_, var)| var.root().filter(|root| matches!(root, Value::Native(_))))
+        .expect("the core has natives");
+    let value = Value::map([(
+        Value::keyword("rows"),
+        Value::vector([Value::Nil, function]),
+    )]);
+    assert_eq!(
+        codec::encode(&value),
+        Err(CodecError::NotData {
+            kind: "a function".to_owned(),
+            path: "[:rows 1]".to_owned()
+        })
+    );
+}
+
+#[test]
+fn deep_nesting_is_an_error_both_ways() {
+    let mut value = Value::Nil;
+    for _ in 0..10_000 {
+        value = Value::vector([value]);
+    }
+    assert!(matches!(
+        codec::encode(&value),
+        Err(CodecError::TooDeep { .. })
+    ));
+    let text = format!("{}{}", "[".repeat(200_000), "]".repeat(200_000));
+    assert!(matches!(
+        codec::decode(&text),
+        Err(CodecError::TooDeep { .. })
+    ));
+}
+
+#[test]
+fn cut_off_text_is_an_error() {
+    let text = codec::encode(&sample()).expect("data");
+    for end in 1..text.len() {
+        if text.is_char_boundary(end) {
+            let _ = codec::decode(&text[..end]);
+        }
+    }
+    assert!(codec::decode("[1 2").is_err());
+    assert!(codec::decode("").is_err());
+    assert!(codec::decode("1 2").is_err());
+}
+
+#[test]
+fn json_keeps_spelling_and_numbers() {
+    let text = r#"{"htmlUrl":"x","n":[1,2.5,18446744073709551615,null,true]}"#;
+    let parsed: serde_json::Value = serde_json::from_str(text).expect("JSON");
+    let value = json::from_json(&parsed, json::Keys::Keywords);
+    assert_eq!(value.get("htmlUrl"), Some(&Value::from("x")));
+    assert_eq!(json::to_json(&value).expect("data").to_string(), text);
+}

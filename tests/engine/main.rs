@@ -1,0 +1,4 @@
+//! Tests of the engine: flow files, codec, runs.
+
+mod codec;
+mod flow;
