@@ -69,11 +69,11 @@ impl Diagnostic {
         self
     }
 
-    /// Adds "did you mean" for the nearest of some names, if one is near.
+    /// Adds "did you mean" for the nearest of some keywords, if one is near.
     #[must_use]
     pub fn suggest<'a>(self, word: &str, names: impl IntoIterator<Item = &'a str>) -> Diagnostic {
         match nearest(word, names) {
-            Some(name) => self.hint(format!("did you mean `{name}`?")),
+            Some(name) => self.hint(format!("did you mean `:{name}`?")),
             None => self,
         }
     }

@@ -1,9 +1,10 @@
 //! What is written down is read back, by this build and by later ones.
 
+use std::rc::Rc;
+
 use expect_test::expect;
 use flowstone_engine::codec::{self, CodecError, json};
-use flowstone_lang::session::Session;
-use flowstone_lang::value::{Class, Exception, Object, Symbol, Value};
+use flowstone_lang::value::{Atom, Class, Exception, Object, Symbol, Value};
 
 fn sample() -> Value {
     Value::vector([
@@ -98,22 +99,12 @@ fn equal_values_have_one_digest_whatever_their_order() {
 
 #[test]
 fn what_is_not_data_is_refused_with_its_place() {
-    let session = Session::new();
-    let function = session
-        .world()
-        .core
-        .mappings()
-        .into_iter()
-        .find_map(|(_, var)| var.root().filter(|root| matches!(root, Value::Native(_))))
-        .expect("the core has natives");
-    let value = Value::map([(
-        Value::keyword("rows"),
-        Value::vector([Value::Nil, function]),
-    )]);
+    let atom = Value::Atom(Rc::new(Atom::new(Value::Nil)));
+    let value = Value::map([(Value::keyword("rows"), Value::vector([Value::Nil, atom]))]);
     assert_eq!(
         codec::encode(&value),
         Err(CodecError::NotData {
-            kind: "a function".to_owned(),
+            kind: "an atom".to_owned(),
             path: "[:rows 1]".to_owned()
         })
     );
@@ -122,7 +113,7 @@ fn what_is_not_data_is_refused_with_its_place() {
 #[test]
 fn deep_nesting_is_an_error_both_ways() {
     let mut value = Value::Nil;
-    for _ in 0..10_000 {
+    for _ in 0..1000 {
         value = Value::vector([value]);
     }
     assert!(matches!(

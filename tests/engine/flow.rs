@@ -177,11 +177,11 @@ fn contracts_are_checked() {
     check(
         "{:slug :a :flow '1 :invocations {:default {:inputs [{:name :n :type :nubmer} {:name :n} {:type :text}]}}\n :interfaces {:manual [{:id :run :invocation :defalt}]}}",
         expect![[r#"
-            E0408 a.edn:1:70 <:nubmer> unknown input type `:nubmer`
+            E0408 a.edn:1:69 <:nubmer> unknown input type `:nubmer`
               did you mean `:number`?
               the types are `:blob`, `:blob-ref`, `:boolean`, `:checkbox`, `:date`, `:datetime`, `:email`, `:file`, `:json`, `:number`, `:password`, `:resource`, `:secret`, `:select`, `:string`, `:text`, `:textarea`, `:time`
-            E0414 a.edn:1:79 <{:name :n}> there are two inputs `:n`
-            E0408 a.edn:1:90 <{:type :text}> an input needs a `:name`
+            E0414 a.edn:1:78 <{:name :n}> there are two inputs `:n`
+            E0408 a.edn:1:89 <{:type :text}> an input needs a `:name`
               for example `{:name :query :type :text :required true}`
             E0409 a.edn:2:46 <:defalt> there is no invocation `:defalt`
               did you mean `:default`?
@@ -222,7 +222,7 @@ fn function_steps_are_checked() {
               did you mean `:double`?
             E0438 a.edn:3:22 <{}> the function step says neither `:code` nor `:ref`
               give the code, `:code '(fn [input] ...)`, or name one of `:functions`
-            E0438 a.edn:4:32 <(fn [x] x)> `:code` must be quoted
+            E0438 a.edn:4:33 <(fn [x] x)> `:code` must be quoted
               put a quote before it: `:code '(fn [input] ...)`
             E0438 a.edn:5:32 <:double> a function step takes `:code` or `:ref`, not both
         "#]],
@@ -256,25 +256,28 @@ fn includes_stay_inside_and_do_not_circle() {
             "a.edn",
             "{:slug :a :flow '(do #flow/include \"../secret.clj\")}",
         )],
-        expect![[r##"
-            E0112 a.edn:1:22 <#flow/include "../secret> #flow/include: the path leaves the folder of the flow
-        "##]],
+        expect![[r#"
+            E0119 a.edn:1:22 <#flow/include "../secret> the form after `#flow/include` cannot be read: the path leaves the folder of the flow
+        "#]],
     );
     findings(
         &[
             ("a.edn", "{:slug :a :flow '(do #flow/include \"b.clj\")}"),
             ("b.clj", "(do #flow/include \"b.clj\")"),
         ],
-        expect![[r##"
-            E0112 b.clj:1:5 <#flow/include "b.clj"> #flow/include: b.clj includes itself: b.clj
-        "##]],
+        expect![[r#"
+            E0119 b.clj:1:5 <#flow/include "b.clj"> the form after `#flow/include` cannot be read: b.clj includes itself: b.clj
+        "#]],
     );
     findings(
         &[
             ("a.edn", "{:slug :a :flow '(do #flow/include \"b.clj\")}"),
             ("b.clj", "(let [x 1]"),
         ],
-        expect![[r#""#]],
+        expect![[r#"
+            E0101 b.clj:1:1 <(> `(` is never closed
+              add `)` where the form should end
+        "#]],
     );
 }
 
@@ -287,7 +290,13 @@ fn unreadable_and_empty_files_are_named() {
           a flow file holds one map with `:slug` and `:flow`, or one form
     "#]],
     );
-    check("{:slug :a :flow '(let [x 1}", expect![[r#""#]]);
+    check(
+        "{:slug :a :flow '(let [x 1}",
+        expect![[r#"
+        E0103 a.edn:1:27 <}> expected `]`, got `}`
+          close the inner form with `]` first, or delete this `}`
+    "#]],
+    );
     check(
         "(defn f [] 1) (f)",
         expect![[r#"
