@@ -1,3 +1,4 @@
 //! Tests of the language.
 
+mod reader;
 mod values;

@@ -54,7 +54,7 @@ impl Reader<'_> {
                 .find(&key, entries.iter().map(|entry| entry.0))
                 .map(|idx| base + 2 * idx);
             let second = base + 2 * entries.len();
-            let error = self.duplicate_key(&key, span, first, second);
+            let error = self.duplicate_key(span, first, second);
             return Err(self.located(span, error));
         }
         let spans = self.take_spans(base);
@@ -82,7 +82,7 @@ impl Reader<'_> {
         if let Some(item) = duplicate {
             let first = positions.find(&item, items.iter()).map(|idx| base + idx);
             let second = base + items.len();
-            let error = self.duplicate_item(&item, span, first, second);
+            let error = self.duplicate_item(span, first, second);
             return Err(self.located(span, error));
         }
         let spans = self.take_spans(base);

@@ -171,7 +171,7 @@ impl Reader<'_> {
         match *clause {
             Clause::Feature => match is_wanted {
                 Some(true) if !*chosen => *clause = Clause::Wanted,
-                None if !quiet => return Err(self.not_a_feature(&value, span)),
+                None if !quiet => return Err(self.not_a_feature(span)),
                 _ => {
                     *clause = Clause::Unwanted;
                     self.quiet += 1;

@@ -1,6 +1,6 @@
 //! What can be wrong with a text: each kind has its code, its words and its advice here.
 
-use crate::value::{Class, Exception, PrintOptions, Span, Symbol, Unforced, Value, print_value};
+use crate::value::{Class, Exception, Span, Symbol, Value};
 
 use super::Reader;
 use super::character::NAMES;
@@ -310,12 +310,12 @@ impl Reader<'_> {
 impl Reader<'_> {
     /// The last of the items from `base` on has no value.
     pub(super) fn odd_map(&self, base: usize, span: Span) -> ReadError {
-        let last = self.values.last().unwrap_or(&Value::Nil);
         let is_alone = self.values.len() - base == 1;
+        let at = self.spans.last().copied().unwrap_or(span);
         ReadError::new(
             "E0109",
-            self.spans.last().copied().unwrap_or(span),
-            format!("the key `{}` has no value", brief(last)),
+            at,
+            format!("the key `{}` has no value", self.quoted(at)),
         )
         .related(self.opening(span), "the map starts here")
         .hint(if is_alone {
@@ -327,41 +327,52 @@ impl Reader<'_> {
 
     pub(super) fn duplicate_key(
         &self,
-        key: &Value,
         span: Span,
         first: Option<usize>,
         second: usize,
     ) -> ReadError {
-        let message = format!("the key `{}` occurs twice in this map", brief(key));
-        self.duplicate("E0110", message, span, first, second)
+        self.duplicate("E0110", "the key ", "map", (span, first, second))
             .hint("keep the entry that you mean and delete the other")
     }
 
     pub(super) fn duplicate_item(
         &self,
-        item: &Value,
         span: Span,
         first: Option<usize>,
         second: usize,
     ) -> ReadError {
-        let message = format!("`{}` occurs twice in this set", brief(item));
-        self.duplicate("E0111", message, span, first, second)
+        self.duplicate("E0111", "", "set", (span, first, second))
             .hint("a set holds each item once: delete one of the two")
     }
 
+    /// Names the whole form, the index of the first item if it is known, and of the second.
     fn duplicate(
         &self,
         code: &'static str,
-        message: String,
-        span: Span,
-        first: Option<usize>,
-        second: usize,
+        role: &str,
+        kind: &str,
+        (span, first, second): (Span, Option<usize>, usize),
     ) -> ReadError {
         let at = self.spans.get(second).copied().unwrap_or(span);
+        let shown = self.quoted(at);
+        let message = format!("{role}`{shown}` occurs twice in this {kind}");
         let error = ReadError::new(code, at, message);
         match first.and_then(|first| self.spans.get(first)) {
             Some(first) => error.related(*first, "it is here first"),
             None => error,
+        }
+    }
+
+    /// Returns the text of a form, cut where it is long.
+    fn quoted(&self, span: Span) -> String {
+        const LONGEST: usize = 40;
+        let text = &self.text[span.start as usize..span.end as usize];
+        let line = text.lines().next().unwrap_or("");
+        let end = line.char_indices().nth(LONGEST).map(|(at, _)| at);
+        match end {
+            Some(end) => format!("{}...", &line[..end]),
+            None if line.len() < text.len() => format!("{line}..."),
+            None => line.to_owned(),
         }
     }
 
@@ -376,7 +387,11 @@ impl Reader<'_> {
         ReadError::new(
             "E0117",
             span,
-            format!("`{}` ({}) cannot be metadata", brief(meta), meta.kind()),
+            format!(
+                "`{}` ({}) cannot be metadata",
+                self.quoted(span),
+                meta.kind()
+            ),
         )
         .hint("metadata is a map, or `^:key`, `^Tag`, `^\"Tag\"`")
     }
@@ -385,7 +400,11 @@ impl Reader<'_> {
         ReadError::new(
             "E0117",
             span,
-            format!("`{}` ({}) cannot carry metadata", brief(form), form.kind()),
+            format!(
+                "`{}` ({}) cannot carry metadata",
+                self.quoted(span),
+                form.kind()
+            ),
         )
         .hint("metadata goes on symbols, lists, vectors, maps and sets")
     }
@@ -456,11 +475,14 @@ impl Reader<'_> {
         .hint("features and forms take turns: `#?(:flowstone form :default form)`")
     }
 
-    pub(super) fn not_a_feature(&self, value: &Value, span: Span) -> ReadError {
+    pub(super) fn not_a_feature(&self, span: Span) -> ReadError {
         ReadError::new(
             "E0118",
             span,
-            format!("`{}` is no feature: features are keywords", brief(value)),
+            format!(
+                "`{}` is no feature: features are keywords",
+                self.quoted(span)
+            ),
         )
         .hint("features and forms take turns: `#?(:flowstone form :default form)`")
     }
@@ -602,10 +624,4 @@ impl Reader<'_> {
             _ => error,
         }
     }
-}
-
-fn brief(value: &Value) -> String {
-    let mut out = String::new();
-    let _ = print_value(&mut out, &mut Unforced, value, PrintOptions::BRIEF);
-    out
 }

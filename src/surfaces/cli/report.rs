@@ -384,7 +384,7 @@ mod tests {
             start: start as u32,
             end: end as u32,
         };
-        let report = Report::error("E0100", "wrong")
+        let report = Report::error("E0101", "wrong")
             .at(&sources, span)
             .hint("do");
         anstream::adapter::strip_str(&report.draw()).to_string()
@@ -393,7 +393,7 @@ mod tests {
     #[test]
     fn the_marks_stand_under_the_place() {
         let expected =
-            "error[E0100]: wrong\n  --> a.clj:2:3\n   |\n 2 | \té(b)\n   | \t ^^^\n  hint: do\n";
+            "error[E0101]: wrong\n  --> a.clj:2:3\n   |\n 2 | \té(b)\n   | \t ^^^\n  hint: do\n";
         assert_eq!(drawn("x\n\té(b)\n", 5, 8), expected);
     }
 
