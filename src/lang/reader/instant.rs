@@ -6,9 +6,7 @@ use nom::combinator::{all_consuming, map_opt, opt};
 use nom::sequence::{pair, preceded, separated_pair};
 use nom::{IResult, Parser};
 
-use crate::value::{Object, Symbol, Value};
-
-const DAY_MILLIS: i64 = 86_400_000;
+use crate::value::{CivilTime, Object, Symbol, Value, millis_of};
 
 /// Reads the form of a tag that is known without any table.
 pub(super) fn read_builtin(tag: Symbol, form: &Value) -> Option<Result<Value, String>> {
@@ -37,25 +35,21 @@ pub fn parse_instant(text: &str) -> Result<i64, String> {
     let Ok((_, stamp)) = all_consuming(timestamp).parse(text) else {
         return Err("a timestamp looks like `2026-01-31T12:30:00.000Z`".to_owned());
     };
-    let within = |what: &str, value: u32, low: u32, high: u32| {
-        if (low..=high).contains(&value) {
-            Ok(i64::from(value))
-        } else {
-            Err(format!("{what} {value} is not between {low} and {high}"))
-        }
-    };
-    let month = within("month", stamp.month, 1, 12)?;
-    let last = days_in_month(stamp.year, stamp.month);
-    let day = within("day", stamp.day, 1, last)?;
-    let hour = within("hour", stamp.hour, 0, 23)?;
-    let minute = within("minute", stamp.minute, 0, 59)?;
-    let second = within("second", stamp.second, 0, 59)?;
-    let days = days_from_civil(i64::from(stamp.year), month, day);
-    let seconds = (hour * 60 + minute) * 60 + second;
-    Ok(
-        days * DAY_MILLIS + seconds * 1000 + i64::from(stamp.millis)
-            - stamp.offset_minutes * 60_000,
-    )
+    let time = stamp.time;
+    within("month", time.month, 1, 12)?;
+    within("day", time.day, 1, days_in_month(time.year, time.month))?;
+    within("hour", time.hour, 0, 23)?;
+    within("minute", time.minute, 0, 59)?;
+    within("second", time.second, 0, 59)?;
+    Ok(millis_of(time) - stamp.offset_minutes * 60_000)
+}
+
+fn within(what: &str, value: u32, low: u32, high: u32) -> Result<(), String> {
+    if (low..=high).contains(&value) {
+        Ok(())
+    } else {
+        Err(format!("{what} {value} is not between {low} and {high}"))
+    }
 }
 
 /// Returns the bits of a uuid, written in five groups.
@@ -73,13 +67,7 @@ pub fn parse_uuid(text: &str) -> Option<u128> {
 }
 
 struct Timestamp {
-    year: u32,
-    month: u32,
-    day: u32,
-    hour: u32,
-    minute: u32,
-    second: u32,
-    millis: u32,
+    time: CivilTime,
     offset_minutes: i64,
 }
 
@@ -104,14 +92,18 @@ fn timestamp(text: &str) -> IResult<&str, Timestamp> {
         None => (text, None),
     };
     let (text, offset_minutes) = opt(offset).parse(text)?;
-    let stamp = Timestamp {
-        year,
+    let time = CivilTime {
+        year: i64::from(year),
         month: month.unwrap_or(1),
         day: day.unwrap_or(1),
         hour: hour.unwrap_or(0),
         minute: minute.unwrap_or(0),
         second: second.unwrap_or(0),
-        millis: millis.unwrap_or(0),
+        millisecond: millis.unwrap_or(0),
+        weekday: 0,
+    };
+    let stamp = Timestamp {
+        time,
         offset_minutes: offset_minutes.unwrap_or(0),
     };
     Ok((text, stamp))
@@ -151,23 +143,12 @@ fn offset(text: &str) -> IResult<&str, i64> {
     .parse(text)
 }
 
-fn days_in_month(year: u32, month: u32) -> u32 {
+fn days_in_month(year: i64, month: u32) -> u32 {
+    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
     match month {
         4 | 6 | 9 | 11 => 30,
-        2 if year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400)) => {
-            29
-        }
+        2 if is_leap => 29,
         2 => 28,
         _ => 31,
     }
-}
-
-/// Days since 1970-01-01, by counting years from March, so that the leap day is the last.
-fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    era * 146_097 + day_of_era - 719_468
 }
