@@ -1,14 +1,52 @@
 //! The library's natives, by area. Each area lists its functions in `FNS`; what needs no native is in
 //! `stdlib/`.
 
+mod arithmetic;
+mod bits;
+mod host_math;
+mod math;
+mod number;
+
 use crate::session::Session;
+use crate::value::{Symbol, Value};
 
 /// The areas: namespace and functions. Sorted by file.
-const AREAS: &[(&str, &[crate::value::Native])] = &[];
+const AREAS: &[(&str, &[crate::value::Native])] = &[
+    ("clojure.core", arithmetic::FNS),
+    ("clojure.core", bits::FNS),
+    ("Math", host_math::FNS),
+    ("clojure.math", math::FNS),
+    ("clojure.core", number::FNS),
+];
+
+/// Names that stand for a number: namespace, name and value.
+const CONSTANTS: &[(&str, &str, Value)] = &[
+    ("Double", "MAX_VALUE", Value::Float(f64::MAX)),
+    ("Double", "MIN_VALUE", Value::Float(5e-324)),
+    (
+        "Double",
+        "NEGATIVE_INFINITY",
+        Value::Float(f64::NEG_INFINITY),
+    ),
+    ("Double", "NaN", Value::Float(f64::NAN)),
+    ("Double", "POSITIVE_INFINITY", Value::Float(f64::INFINITY)),
+    ("Integer", "MAX_VALUE", Value::Int(i32::MAX as i64)),
+    ("Integer", "MIN_VALUE", Value::Int(i32::MIN as i64)),
+    ("Long", "MAX_VALUE", Value::Int(i64::MAX)),
+    ("Long", "MIN_VALUE", Value::Int(i64::MIN)),
+    ("Math", "E", Value::Float(std::f64::consts::E)),
+    ("Math", "PI", Value::Float(std::f64::consts::PI)),
+    ("clojure.math", "E", Value::Float(std::f64::consts::E)),
+    ("clojure.math", "PI", Value::Float(std::f64::consts::PI)),
+];
 
 /// Defines every native in its namespace.
 pub(crate) fn install(session: &Session) {
     for (namespace, natives) in AREAS {
         session.register(namespace, natives);
+    }
+    for (namespace, name, value) in CONSTANTS {
+        let namespace = session.world().namespace(Symbol::new(namespace));
+        namespace.intern(Symbol::new(name)).set_root(value.clone());
     }
 }

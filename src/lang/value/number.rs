@@ -18,11 +18,13 @@ use super::{BigDecimal, BigInt, BigRational, Class, Exception, Result, Signal, V
 pub use arithmetic::{
     abs, add_promoting, inc_promoting, mul_promoting, neg_promoting, power, sub_promoting,
 };
-pub use bits::{bit_and, bit_not, bit_or, bit_xor, shift_left, shift_right, unsigned_shift_right};
+pub use bits::{
+    bit_and, bit_not, bit_or, bit_xor, long_bits, shift_left, shift_right, unsigned_shift_right,
+};
 pub use convert::{
     float_to_big, rationalize, to_big_decimal, to_big_int, to_float, to_int, to_int_in,
 };
-pub use decimal::{MathContext, math_context, set_math_context};
+pub use decimal::{MathContext, RoundingMode, math_context, set_math_context};
 pub(crate) use format::push_int;
 pub use format::{format_float, java_float, write_decimal, write_float};
 pub use parse::{parse_double, parse_long, parse_number};

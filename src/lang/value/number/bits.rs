@@ -3,7 +3,11 @@
 use super::{Result, Value};
 use crate::value::{Class, Exception, Signal};
 
-fn long(operation: &str, value: &Value, argument: usize) -> Result<i64> {
+/// Returns a long to operate on bits of.
+///
+/// # Errors
+/// When it is none; `argument` counts from 0.
+pub fn long_bits(operation: &str, value: &Value, argument: usize) -> Result<i64> {
     match value {
         Value::Int(int) => Ok(*int),
         _ => Err(no_bits(operation, value, argument)),
@@ -33,7 +37,7 @@ macro_rules! binary {
         /// When an operand is no long.
         #[inline]
         pub fn $name(left: &Value, right: &Value) -> Result<Value> {
-            let ($left, $right) = (long($symbol, left, 0)?, long($symbol, right, 1)?);
+            let ($left, $right) = (long_bits($symbol, left, 0)?, long_bits($symbol, right, 1)?);
             Ok(Value::Int($result))
         }
     };
@@ -58,5 +62,5 @@ binary!(
 /// When this is no long.
 #[inline]
 pub fn bit_not(value: &Value) -> Result<Value> {
-    Ok(Value::Int(!long("bit-not", value, 0)?))
+    Ok(Value::Int(!long_bits("bit-not", value, 0)?))
 }
