@@ -1,5 +1,364 @@
 //! `:http`: requests to servers.
+//!
+//! This file reads the config, has the request sent, and makes a value of the answer. Sending, limits and
+//! the guard are in `client` and `guard`; bodies in `body` and `decode`: all on plain data.
 
+pub mod body;
 pub mod client;
+pub mod decode;
 pub mod error;
 pub mod guard;
+mod request;
+
+use flowstone_engine::codec;
+use flowstone_engine::flow::name_of;
+use flowstone_engine::step::{
+    Effect, Field, FieldType, LocalFuture, Outcome, Progress, Retry, Step, StepContext, StepError,
+    StepSpec,
+};
+use flowstone_lang::value::Value;
+
+use crate::fields::Fields;
+use crate::{json, rendered};
+use decode::{Decoded, ResponseAs};
+use error::{Again, Answer, HttpError};
+
+/// The `:http` step.
+#[derive(Default)]
+pub struct Http;
+
+const SPEC: StepSpec = StepSpec {
+    kind: "http",
+    aliases: &[],
+    doc: "Sends a request to a server and returns `{:status :headers :body}`.\n\n\
+        A status of 400 or above is an error whose `:data` holds status and body. The body is read by its content \
+        type, or as `:response-as` says; JSON keys become keywords of the same spelling. Bodies that are not text are \
+        stored, and `:body` is a reference to them.",
+    fields: FIELDS,
+    examples: &[
+        "(flow/step :http :zen {:url \"https://api.github.com/zen\"})",
+        "(flow/step :http :issue {:connection :github :method :post :path \"/repos/o/r/issues\" :json {:title \"Hi\"}})",
+    ],
+    effect: Effect::External,
+};
+
+const METHODS: &[&str] = &["delete", "get", "head", "options", "patch", "post", "put"];
+
+const FIELDS: &[Field] = &[
+    Field::optional(
+        "accept",
+        FieldType::Name,
+        "What to ask for: `:json`, `:xml`, `:text` or a MIME type.",
+    ),
+    Field::optional(
+        "auth",
+        FieldType::Map,
+        "`{:type :bearer :secret-ref :name}`; also `:api-key` (with `:header` or `:query`) and `:basic` (with `:username`). \
+         Replaces the connection's.",
+    ),
+    Field::optional("body", FieldType::Any, "A raw body: text."),
+    Field::optional(
+        "body-from-ref",
+        FieldType::Any,
+        "A reference to stored content that is the body.",
+    ),
+    Field::optional(
+        "client-opts",
+        FieldType::Map,
+        "`:max-response-bytes` (default 50 MiB), `:max-redirects` (default 10), `:allow-link-local`.",
+    ),
+    Field::optional(
+        "connection",
+        FieldType::Name,
+        "A slot of `:requires`, or a connection of `flowstone.edn`.",
+    ),
+    Field::optional(
+        "content-type",
+        FieldType::Text,
+        "What the body is, where that is not plain from its key.",
+    ),
+    Field::optional("data", FieldType::Map, "The data of the `:template`."),
+    Field::optional("form", FieldType::Map, "A body as a web form sends it."),
+    Field::optional("headers", FieldType::Map, "Headers to send."),
+    Field::optional(
+        "include-headers",
+        FieldType::Either(&[FieldType::Bool, FieldType::Items]),
+        "Whether to return the answer's headers, or which. Default true.",
+    ),
+    Field::optional("json", FieldType::Any, "A body as JSON. Wins over `:body`."),
+    Field::optional(
+        "method",
+        FieldType::OneOf(METHODS),
+        "Default `:get`; with a body, `:post`.",
+    ),
+    Field::optional(
+        "multipart",
+        FieldType::Items,
+        "A body of parts: `{:name :content}` or `{:name :from-ref}`, with `:filename` and `:content-type`.",
+    ),
+    Field::optional(
+        "parser-fn",
+        FieldType::Function,
+        "Makes the body from its text, instead of `:response-as`.",
+    ),
+    Field::optional(
+        "path",
+        FieldType::Text,
+        "Appended to the connection's address.",
+    ),
+    Field::optional(
+        "query",
+        FieldType::Map,
+        "What to ask for, after the `?`. A vector repeats its key.",
+    ),
+    Field::optional(
+        "response-as",
+        FieldType::Name,
+        "`:auto` (default), `:bytes`, `:edn`, `:json`, `:jsonl`, `:sse` or `:text`.",
+    ),
+    Field::optional(
+        "template",
+        FieldType::Name,
+        "A template of type `:http-request`. What the step says itself wins.",
+    ),
+    Field::optional(
+        "url",
+        FieldType::Text,
+        "The whole address, instead of `:path`.",
+    ),
+];
+
+impl Step for Http {
+    fn spec(&self) -> &'static StepSpec {
+        &SPEC
+    }
+
+    fn effect(&self, config: &Value) -> Effect {
+        let fields = Fields::new(config);
+        let method = fields.name("method").ok().flatten();
+        let reads = match method.as_deref() {
+            Some(method) => matches!(
+                method.to_ascii_lowercase().as_str(),
+                "get" | "head" | "options"
+            ),
+            // A template may say another method: it counts as a write.
+            None => !fields.has("template") && !request::has_body(fields),
+        };
+        if reads {
+            Effect::Read
+        } else {
+            Effect::External
+        }
+    }
+
+    fn run<'a>(
+        &'a self,
+        cx: &'a StepContext,
+        config: Value,
+    ) -> LocalFuture<'a, Result<Outcome, StepError>> {
+        Box::pin(async move {
+            let config = match rendered::rendered(cx, Fields::new(&config), "http-request")? {
+                Some(template) => {
+                    let request = template.get("request").cloned().unwrap_or(Value::Nil);
+                    Fields::inside("template :request", &request)?.only(request::TEMPLATE_KEYS)?;
+                    rendered::merged(&request, &config)
+                }
+                None => config,
+            };
+            let fields = Fields::new(&config);
+            let wanted = response_as(fields)?;
+            let request = request::build(cx, fields).await?;
+            let host = client::host(&request.url);
+            cx.emit(Progress::Status(format!(
+                "{} {host}{}",
+                request.method,
+                request.url.path()
+            )));
+            let answer = client::send(request).await?;
+            if answer.status >= 400 {
+                let status = answer.status;
+                return Err(HttpError::Status {
+                    host,
+                    status,
+                    answer: Box::new(answer),
+                }
+                .into());
+            }
+            let body = match fields.get("parser-fn") {
+                Some(parser) => parse(cx, parser, &host, &answer)?,
+                None => body(cx, decode::decode(wanted, &host, &answer)?, &host, &answer).await?,
+            };
+            let mut facts = vec![(
+                Value::keyword("status"),
+                Value::Int(i64::from(answer.status)),
+            )];
+            if let Some(headers) = shown_headers(fields, &answer)? {
+                facts.push((Value::keyword("headers"), headers));
+            }
+            facts.push((Value::keyword("body"), body));
+            Ok(Outcome::Value(Value::map(facts)))
+        })
+    }
+}
+
+fn response_as(fields: Fields<'_>) -> Result<ResponseAs, StepError> {
+    let Some(name) = fields.name("response-as")? else {
+        return Ok(ResponseAs::Auto);
+    };
+    ResponseAs::from_name(&name).ok_or_else(|| {
+        StepError::config("E0740", format!("`:response-as :{name}` is not supported"))
+            .hint(format!(
+                "there are {}",
+                crate::fields::listed(ResponseAs::NAMES)
+            ))
+            .hint("`:text` with a `:parser-fn` reads any other format")
+    })
+}
+
+fn parse(
+    cx: &StepContext,
+    parser: &Value,
+    host: &str,
+    answer: &Answer,
+) -> Result<Value, StepError> {
+    let text = match decode::decode(ResponseAs::Text, host, answer)? {
+        Decoded::Text(text) => text,
+        _ => String::new(),
+    };
+    cx.call(&cx.function(parser)?, &[Value::from(text)])
+}
+
+async fn body(
+    cx: &StepContext,
+    decoded: Decoded,
+    host: &str,
+    answer: &Answer,
+) -> Result<Value, StepError> {
+    Ok(match decoded {
+        Decoded::Empty => Value::Nil,
+        Decoded::Json(json) => json::from_json(&json),
+        Decoded::JsonLines(lines) => Value::vector(lines.iter().map(json::from_json)),
+        Decoded::Text(text) => Value::from(text),
+        Decoded::Events(events) => Value::vector(events.into_iter().map(|event| {
+            let name = if event.name.is_empty() {
+                Value::Nil
+            } else {
+                Value::from(event.name)
+            };
+            Value::map([
+                (Value::keyword("event"), name),
+                (Value::keyword("data"), Value::from(event.data)),
+                (
+                    Value::keyword("id"),
+                    event.id.map_or(Value::Nil, Value::from),
+                ),
+            ])
+        })),
+        Decoded::Edn(text) => codec::decode(&text).map_err(|error| HttpError::Undecodable {
+            host: host.to_string(),
+            status: answer.status,
+            wanted: "EDN",
+            cause: error.to_string(),
+            preview: error::preview(&answer.body),
+        })?,
+        Decoded::Bytes => stored(cx, answer).await?,
+    })
+}
+
+/// Stores a body that is not text and returns a reference to it.
+async fn stored(cx: &StepContext, answer: &Answer) -> Result<Value, StepError> {
+    let hash = cx.stores().blobs.put(answer.body.clone()).await?;
+    let content_type = match decode::media_type(answer) {
+        kind if kind.is_empty() => "application/octet-stream".to_string(),
+        kind => kind,
+    };
+    Ok(Value::map([
+        (Value::keyword("type"), Value::keyword("resource-ref")),
+        (
+            Value::keyword("uri"),
+            Value::from(format!("{}{}", request::BLOB_URI, hash.0)),
+        ),
+        (Value::keyword("content-type"), Value::from(content_type)),
+        (Value::keyword("size-bytes"), Value::from(answer.body.len())),
+    ]))
+}
+
+/// Returns the headers that the config wants to see; of several by one name, their values together.
+fn shown_headers(fields: Fields<'_>, answer: &Answer) -> Result<Option<Value>, StepError> {
+    let wanted: Option<Vec<String>> = match fields.get("include-headers") {
+        None | Some(Value::Bool(true)) => None,
+        Some(Value::Bool(false)) => return Ok(None),
+        Some(list) => {
+            let items = json::items(list).unwrap_or_default();
+            Some(
+                items
+                    .iter()
+                    .filter_map(name_of)
+                    .map(|name| name.to_ascii_lowercase())
+                    .collect(),
+            )
+        }
+    };
+    Ok(Some(header_map(&answer.headers, wanted.as_deref())))
+}
+
+fn header_map(headers: &[(String, String)], wanted: Option<&[String]>) -> Value {
+    let mut shown: Vec<(String, String)> = Vec::new();
+    for (name, value) in headers {
+        if wanted.is_some_and(|wanted| !wanted.contains(name)) {
+            continue;
+        }
+        match shown.iter_mut().find(|(it, _)| it == name) {
+            Some((_, known)) => {
+                known.push_str(", ");
+                known.push_str(value);
+            }
+            None => shown.push((name.clone(), value.clone())),
+        }
+    }
+    Value::map(
+        shown
+            .into_iter()
+            .map(|(name, value)| (Value::keyword(&name), Value::from(value))),
+    )
+}
+
+impl From<HttpError> for StepError {
+    fn from(error: HttpError) -> StepError {
+        let (code, kind) = error.code();
+        let retry = match error.again() {
+            Again::Never => Retry::Never,
+            Again::Later => Retry::Backoff,
+            Again::After(wait) => Retry::After(wait),
+        };
+        let mut step = StepError::new(code, kind, error.to_string())
+            .hint(error.hint())
+            .retry(retry);
+        if let Some(status) = error.status() {
+            step = step.with("status", i64::from(status));
+        }
+        if let Some(preview) = error.preview() {
+            step = step.with("preview", preview);
+        }
+        if let HttpError::Status { answer, .. } = &error {
+            step = step.with("headers", header_map(&answer.headers, None));
+            if let Some(body) = error_body(answer) {
+                step = step.with("body", body);
+            }
+        }
+        step
+    }
+}
+
+/// Returns what the server says about its error, read as JSON where it is that.
+fn error_body(answer: &Answer) -> Option<Value> {
+    const MOST: usize = 64 << 10;
+    if answer.body.is_empty() {
+        return None;
+    }
+    let start = &answer.body[..answer.body.len().min(MOST)];
+    match serde_json::from_slice::<serde_json::Value>(start) {
+        Ok(json) => Some(json::from_json(&json)),
+        Err(_) => Some(Value::from(String::from_utf8_lossy(start).into_owned())),
+    }
+}

@@ -5,6 +5,7 @@ mod fields;
 pub mod files;
 pub mod http;
 pub mod json;
+mod rendered;
 pub mod secrets;
 pub mod settings;
 pub mod sse;
