@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use flowstone_engine::step::StepSpec;
 use flowstone_lang::session::Session;
 use flowstone_repl::Repl;
 use flowstone_surfaces::cli::{App, Prompt, Report, lost_terminal};
@@ -10,6 +11,10 @@ use flowstone_surfaces::cli::{App, Prompt, Report, lost_terminal};
 pub struct Flowstone;
 
 impl App for Flowstone {
+    fn steps(&self) -> Vec<&'static StepSpec> {
+        Vec::new()
+    }
+
     fn repl(&self, prompt: Prompt) -> Result<bool, Report> {
         let session = Rc::new(Session::new());
         let mut vm = session.vm(prompt.host);

@@ -1,5 +1,6 @@
 //! Tests of the whole: the command line, the flows that come with it, and the repository's own rules.
 
 mod cli;
+mod decisions;
 mod program;
 mod tidy;

@@ -11,6 +11,7 @@ mod interrupt;
 mod output;
 mod pretty;
 mod program;
+mod reference;
 mod repl;
 mod report;
 mod stack;
@@ -18,6 +19,7 @@ mod stack;
 use std::process::ExitCode;
 
 use clap::Parser;
+use flowstone_engine::step::StepSpec;
 
 use args::{Cli, Command};
 pub use home::Project;
@@ -26,6 +28,9 @@ pub use report::Report;
 
 /// What the commands need of the application around them: there concrete stores, steps and the prompt meet.
 pub trait App: Sync {
+    /// Returns what there is to know about each step type.
+    fn steps(&self) -> Vec<&'static StepSpec>;
+
     /// Talks at a prompt until the input ends. Tells whether nothing was thrown, as far as that matters.
     ///
     /// # Errors
@@ -44,6 +49,7 @@ fn perform(command: &Command, app: &dyn App) -> exit::Exit {
     match command {
         Command::Completions(args) => completions::run(args),
         Command::Eval(args) => eval::run(args),
+        Command::Reference(args) => reference::run(args, app),
         Command::Repl(args) => repl::run(args, app),
         _ => exit::Exit::Usage,
     }

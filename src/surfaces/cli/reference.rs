@@ -1,0 +1,194 @@
+//! `flowstone reference DIR`: pages about commands, steps and functions, written from the data beside the code.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use clap::CommandFactory;
+use flowstone_engine::step::{COMMON, Effect, Field, FieldType, StepSpec};
+use flowstone_lang::session::Session;
+use flowstone_lang::value::{Native, Value};
+
+use super::App;
+use super::args::{Cli, Reference};
+use super::exit::Exit;
+use super::output;
+use super::report::Report;
+
+const NOTE: &str =
+    "<!-- Written by `flowstone reference docs/reference`; change the code, not this page. -->";
+
+/// Writes all pages.
+pub fn run(args: &Reference, app: &dyn App) -> Exit {
+    let pages = [
+        ("commands.md", commands()),
+        ("functions.md", functions()),
+        ("steps.md", steps(&app.steps())),
+    ];
+    for (name, text) in pages {
+        if let Err(error) = write(&args.folder, name, &text) {
+            let path = args.folder.join(name);
+            let report =
+                Report::error("E0909", format!("cannot write {}: {error}", path.display()));
+            output::failure(&report, false);
+            return Exit::Failed;
+        }
+    }
+    Exit::Completed
+}
+
+fn write(folder: &Path, name: &str, text: &str) -> std::io::Result<()> {
+    fs::create_dir_all(folder)?;
+    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    fs::write(folder.join(name), lines.join("\n") + "\n")
+}
+
+fn commands() -> String {
+    let mut out = format!("# Commands\n\n{NOTE}\n");
+    let mut command = Cli::command()
+        .color(clap::ColorChoice::Never)
+        .term_width(100);
+    command.build();
+    describe_command(&mut out, &mut command, "flowstone");
+    out
+}
+
+fn describe_command(out: &mut String, command: &mut clap::Command, call: &str) {
+    let help = command.render_long_help();
+    let _ = writeln!(out, "\n## {call}\n\n```text\n{help}```");
+    let mut inner: Vec<&mut clap::Command> = command
+        .get_subcommands_mut()
+        .filter(|command| !command.is_hide_set() && command.get_name() != "help")
+        .collect();
+    inner.sort_by_key(|command| command.get_name().to_owned());
+    for command in inner {
+        let call = format!("{call} {}", command.get_name());
+        describe_command(out, command, &call);
+    }
+}
+
+fn functions() -> String {
+    let mut out = format!("# Functions written in Rust\n\n{NOTE}\n\n");
+    out.push_str(
+        "The rest of the library is written in the language itself; `(doc name)` describes all.\n",
+    );
+    for (namespace, natives) in natives() {
+        let _ = writeln!(out, "\n## {namespace}");
+        for (name, native) in natives {
+            let _ = writeln!(
+                out,
+                "\n### {name}\n\n```clojure\n{}\n```\n\n{}",
+                native.usage, native.doc
+            );
+            if !native.examples.is_empty() {
+                out.push_str("\n```clojure\n");
+                for (expression, value) in native.examples {
+                    let _ = writeln!(out, "{expression}\n;=> {value}");
+                }
+                out.push_str("```\n");
+            }
+        }
+    }
+    out
+}
+
+/// Returns the public natives of a fresh session, by namespace and name.
+fn natives() -> BTreeMap<String, BTreeMap<String, &'static Native>> {
+    let session = Session::new();
+    let mut all: BTreeMap<String, BTreeMap<String, &'static Native>> = BTreeMap::new();
+    for (name, namespace) in session.world().namespaces.borrow().iter() {
+        for (symbol, var) in namespace.mappings() {
+            let is_own = var.namespace == *name && !var.is_private.get();
+            if let Some(Value::Native(native)) = var.root().filter(|_| is_own) {
+                let natives = all.entry(name.to_string()).or_default();
+                natives.insert(symbol.to_string(), native);
+            }
+        }
+    }
+    all
+}
+
+fn steps(specs: &[&'static StepSpec]) -> String {
+    let mut specs = specs.to_vec();
+    specs.sort_by_key(|spec| spec.kind);
+    let mut out = format!("# Steps\n\n{NOTE}\n\n");
+    out.push_str(
+        "`(flow/step :type :id {config})` performs a step. A key that is not listed is an error.\n",
+    );
+    for spec in &specs {
+        describe_step(&mut out, spec);
+    }
+    out.push_str("\n## Options of every step\n\n");
+    describe_fields(&mut out, COMMON);
+    out
+}
+
+fn describe_step(out: &mut String, spec: &StepSpec) {
+    let _ = writeln!(out, "\n## :{}\n\n{}\n", spec.kind, spec.doc);
+    if !spec.aliases.is_empty() {
+        let names: Vec<String> = spec
+            .aliases
+            .iter()
+            .map(|name| format!("`:{name}`"))
+            .collect();
+        let _ = writeln!(out, "Also written {}.\n", names.join(", "));
+    }
+    let effect = match spec.effect {
+        Effect::Pure => "computed from its config alone",
+        Effect::Read => "looks at something outside; repeated freely",
+        Effect::OwnStore => "changes the project's own stores, exactly once",
+        Effect::External => "changes something outside; the intent is on disk before it starts",
+    };
+    let _ = writeln!(out, "Effect: {effect}.\n");
+    describe_fields(out, spec.fields);
+    if !spec.examples.is_empty() {
+        let _ = writeln!(out, "\n```clojure\n{}\n```", spec.examples.join("\n\n"));
+    }
+}
+
+fn describe_fields(out: &mut String, fields: &[Field]) {
+    if fields.is_empty() {
+        out.push_str("No options of its own.\n");
+        return;
+    }
+    out.push_str("| key | type | |\n|---|---|---|\n");
+    for field in fields {
+        let mut doc = field.doc.replace('|', "\\|");
+        if field.required {
+            doc.push_str(" Required.");
+        }
+        if let Some(default) = field.default {
+            let _ = write!(doc, " Default `{default}`.");
+        }
+        let _ = writeln!(
+            out,
+            "| `:{}` | {} | {doc} |",
+            field.name,
+            type_name(&field.type_)
+        );
+    }
+}
+
+fn type_name(field: &FieldType) -> String {
+    match field {
+        FieldType::Any => "any".to_owned(),
+        FieldType::Text => "string".to_owned(),
+        FieldType::Name => "keyword or string".to_owned(),
+        FieldType::Int => "integer".to_owned(),
+        FieldType::Number => "number".to_owned(),
+        FieldType::Bool => "boolean".to_owned(),
+        FieldType::Map => "map".to_owned(),
+        FieldType::Items => "vector, list or set".to_owned(),
+        FieldType::Duration => "duration".to_owned(),
+        FieldType::Function => "function".to_owned(),
+        FieldType::OneOf(names) => {
+            let names: Vec<String> = names.iter().map(|name| format!("`:{name}`")).collect();
+            names.join(", ")
+        }
+        FieldType::Either(types) => {
+            let names: Vec<String> = types.iter().map(type_name).collect();
+            names.join(" or ")
+        }
+    }
+}
