@@ -6,10 +6,13 @@ pub mod files;
 pub mod http;
 pub mod json;
 mod rendered;
+pub mod sandbox;
+pub mod schema;
 pub mod secrets;
 pub mod settings;
 pub mod sse;
 pub mod template;
+pub mod words;
 
 use flowstone_engine::step::Step;
 

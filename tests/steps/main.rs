@@ -1,4 +1,5 @@
 //! Tests of the step types.
 
 mod json;
+mod schema;
 mod template;

@@ -1,0 +1,63 @@
+//! Functions that function code may call beside the language's own: encodings, hashes, JSON, CSV, time.
+//!
+//! Each is a pure function of its arguments: no clock, no randomness, no files. The app registers the
+//! tables under the namespaces of [`NAMESPACES`].
+
+mod encoding;
+mod table;
+mod time;
+
+use flowstone_lang::value::{Class, Exception, Native, Object, Result, Signal, Value};
+use flowstone_lang::vm::Args;
+
+pub use encoding::uuid_bits;
+pub use time::instant_millis;
+
+/// The namespaces and what is in them. `breyta.sandbox` is the same as `flow.util` for flows that were
+/// written elsewhere; `json` is the short way to write what many functions need.
+pub const NAMESPACES: &[(&str, &[&[Native]])] = &[
+    ("breyta.sandbox", &[encoding::FNS, table::FNS, time::FNS]),
+    (
+        "flow.util",
+        &[encoding::FNS, table::FNS, table::JSON, time::FNS],
+    ),
+    ("json", &[table::JSON]),
+];
+
+/// Adds every namespace of [`NAMESPACES`] to a session.
+pub fn register(session: &flowstone_lang::session::Session) {
+    for (namespace, tables) in NAMESPACES {
+        for natives in *tables {
+            session.register(namespace, natives);
+        }
+    }
+}
+
+/// The bytes of a string or of a byte array.
+fn bytes(args: &Args<'_>, idx: usize) -> Result<Vec<u8>> {
+    match args.get(idx) {
+        Value::Text(text) => Ok(text.as_bytes().to_vec()),
+        Value::Object(object) if let Object::Bytes(bytes) = &**object => Ok(bytes.to_vec()),
+        _ => Err(args.expected(idx, "a string or bytes")),
+    }
+}
+
+fn byte_array(bytes: Vec<u8>) -> Value {
+    Object::Bytes(bytes.into_boxed_slice()).into()
+}
+
+fn utf8(bytes: Vec<u8>) -> Result<Value> {
+    String::from_utf8(bytes).map(Value::from).map_err(|_| {
+        Exception::new(
+            Class::ILLEGAL_ARGUMENT,
+            "E0742",
+            "the decoded bytes are not text",
+        )
+        .hint("use the variant that ends in `-bytes`")
+        .into()
+    })
+}
+
+fn bad(class: Class, code: &'static str, message: String) -> Signal {
+    Exception::new(class, code, message).into()
+}

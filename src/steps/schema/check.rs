@@ -1,0 +1,398 @@
+//! Is this value what the schema says? Every problem, in words.
+
+use flowstone_lang::value::{Object, Value};
+
+use super::{Entry, Kind, ListForm, Problem, Range, Schema, Size};
+use crate::json::{items, name_text, number_float};
+use crate::words::{nearest, shown};
+
+/// References that lead to references this deep are taken for endless.
+const MAX_DEPTH: usize = 200;
+/// As many problems are collected.
+const MAX_PROBLEMS: usize = 100;
+
+/// Returns everything in which a value differs from a schema; nothing for a value that fits.
+pub fn validate(schema: &Schema, value: &Value) -> Vec<Problem> {
+    let mut check = Check::default();
+    check.value(schema, value);
+    check.problems
+}
+
+#[derive(Default)]
+struct Check {
+    path: Vec<String>,
+    problems: Vec<Problem>,
+}
+
+impl Check {
+    fn value(&mut self, schema: &Schema, value: &Value) {
+        if self.problems.len() >= MAX_PROBLEMS {
+            return;
+        }
+        if self.path.len() > MAX_DEPTH {
+            return self.problem("is nested too deep".to_owned());
+        }
+        let Some(message) = &schema.notes.message else {
+            return self.kind(&schema.kind, value);
+        };
+        let mut inner = Check {
+            path: self.path.clone(),
+            problems: Vec::new(),
+        };
+        inner.kind(&schema.kind, value);
+        if !inner.problems.is_empty() {
+            self.problem(message.clone());
+        }
+    }
+
+    fn kind(&mut self, kind: &Kind, value: &Value) {
+        match kind {
+            Kind::Any => {}
+            Kind::Some => self.require(!value.is_nil(), "a value", value),
+            Kind::Nil => self.require(value.is_nil(), "nil", value),
+            Kind::String { size } => match value.as_str() {
+                Some(text) => self.size(*size, text.chars().count(), "character"),
+                None => self.should_be("a string", value),
+            },
+            Kind::Int { range } => match value {
+                Value::Int(_) | Value::BigInt(_) => self.range(*range, value),
+                _ => self.should_be("an integer", value),
+            },
+            Kind::Double { range } => match value {
+                Value::Float(_) => self.range(*range, value),
+                _ => self.should_be("a double", value),
+            },
+            Kind::Number { range } => match number_float(value) {
+                Some(_) => self.range(*range, value),
+                None => self.should_be("a number", value),
+            },
+            Kind::Boolean => self.require(matches!(value, Value::Bool(_)), "true or false", value),
+            Kind::Keyword => self.require(value.as_keyword().is_some(), "a keyword", value),
+            Kind::Symbol => self.require(value.as_symbol().is_some(), "a symbol", value),
+            Kind::Uuid => self.require(
+                is_object(value, |object| matches!(object, Object::Uuid(_))),
+                "a uuid",
+                value,
+            ),
+            Kind::Inst => self.require(
+                is_object(value, |object| matches!(object, Object::Inst(_))),
+                "an instant",
+                value,
+            ),
+            Kind::Regex { source, regex } => match value.as_str() {
+                Some(text) => {
+                    let matches = regex.is_match(text).unwrap_or(false);
+                    self.require(
+                        matches,
+                        &format!("a string that matches #\"{source}\""),
+                        value,
+                    );
+                }
+                None => self.should_be("a string", value),
+            },
+            Kind::AnyMap => self.require(is_map(value), "a map", value),
+            Kind::Map { entries, closed } => self.map(entries, *closed, value),
+            Kind::MapOf {
+                key,
+                value: inner,
+                size,
+            } => self.map_of((key, inner), *size, value),
+            Kind::List { item, size, form } => self.list(item, *size, *form, value),
+            Kind::Tuple(schemas) => self.tuple(schemas, value),
+            Kind::Enum(values) => {
+                let known: Vec<String> = values.iter().map(shown).collect();
+                self.require(
+                    values.contains(value),
+                    &format!("one of {}", known.join(", ")),
+                    value,
+                );
+            }
+            Kind::Equals(expected) => self.require(expected == value, &shown(expected), value),
+            Kind::Maybe(inner) if !value.is_nil() => self.value(inner, value),
+            Kind::Maybe(_) => {}
+            Kind::And(schemas) => schemas.iter().for_each(|schema| self.value(schema, value)),
+            Kind::Or(schemas) => self.or(schemas, value),
+            Kind::Not(inner) => {
+                if validate(inner, value).is_empty() {
+                    self.problem(format!("should not be {}", name(inner)));
+                }
+            }
+            Kind::Multi { dispatch, cases } => self.multi(dispatch, cases, value),
+            Kind::Reference { name, registry } => {
+                let target = registry.borrow().get(name).cloned();
+                if let Some(target) = target {
+                    self.value(&target, value);
+                }
+            }
+        }
+    }
+
+    fn map(&mut self, entries: &[Entry], closed: bool, value: &Value) {
+        let Some(found) = map_entries(value) else {
+            return self.should_be("a map", value);
+        };
+        for entry in entries {
+            let inner = found.iter().find(|(key, _)| *key == entry.key);
+            match inner {
+                Some((_, inner)) => self.inside(shown(&entry.key), &entry.schema, inner),
+                None if entry.optional => {}
+                None => {
+                    let near = found
+                        .iter()
+                        .filter(|(key, _)| !entries.iter().any(|entry| entry.key == *key))
+                        .filter_map(|(key, _)| name_text(key))
+                        .collect::<Vec<_>>();
+                    let wanted = name_text(&entry.key).unwrap_or_default();
+                    let near = nearest(&wanted, near.iter().map(String::as_str))
+                        .map_or(String::new(), |near| format!(" (there is `{near}`)"));
+                    self.problem(format!("{} is missing{near}", shown(&entry.key)));
+                }
+            }
+        }
+        if closed {
+            let known: Vec<String> = entries.iter().map(|entry| shown(&entry.key)).collect();
+            for (key, _) in &found {
+                if !entries.iter().any(|entry| entry.key == *key) {
+                    self.problem(format!(
+                        "{} is not expected; there are {}",
+                        shown(key),
+                        known.join(" ")
+                    ));
+                }
+            }
+        }
+    }
+
+    fn map_of(&mut self, (key, inner): (&Schema, &Schema), size: Size, value: &Value) {
+        let Some(found) = map_entries(value) else {
+            return self.should_be("a map", value);
+        };
+        self.size(size, found.len(), "entry");
+        for (found_key, found_value) in &found {
+            let problems = validate(key, found_key);
+            if let Some(problem) = problems.first() {
+                self.problem(format!("the key {} {}", shown(found_key), problem.message));
+            }
+            self.inside(shown(found_key), inner, found_value);
+        }
+    }
+
+    fn list(&mut self, item: &Schema, size: Size, form: ListForm, value: &Value) {
+        let fits = match form {
+            ListForm::Vector => matches!(value, Value::Vector(_)),
+            ListForm::Set => matches!(value, Value::Set(_)),
+            ListForm::Sequential => {
+                matches!(
+                    value,
+                    Value::Vector(_) | Value::List(_) | Value::Seq(_) | Value::Lazy(_)
+                )
+            }
+        };
+        let found = items(value).filter(|_| fits);
+        let Some(found) = found else {
+            return self.should_be(list_name(form), value);
+        };
+        self.size(size, found.len(), "item");
+        for (idx, inner) in found.iter().enumerate() {
+            self.inside(idx.to_string(), item, inner);
+        }
+    }
+
+    fn tuple(&mut self, schemas: &[Schema], value: &Value) {
+        match value.as_vector() {
+            Some(vector) if vector.len() == schemas.len() => {
+                for (idx, (schema, inner)) in schemas.iter().zip(vector.iter()).enumerate() {
+                    self.inside(idx.to_string(), schema, inner);
+                }
+            }
+            Some(vector) => self.problem(format!(
+                "should have {} items, has {}",
+                schemas.len(),
+                vector.len()
+            )),
+            None => self.should_be(&format!("a vector of {} items", schemas.len()), value),
+        }
+    }
+
+    /// Reports the branch that came nearest: the one whose problems lie deepest, if just one is below here.
+    fn or(&mut self, schemas: &[Schema], value: &Value) {
+        let mut deepest: Option<Vec<Problem>> = None;
+        let mut deeper = 0;
+        for schema in schemas {
+            let mut branch = Check {
+                path: self.path.clone(),
+                problems: Vec::new(),
+            };
+            branch.value(schema, value);
+            if branch.problems.is_empty() {
+                return;
+            }
+            if branch.problems.iter().all(|problem| {
+                problem.path.len() > self.path.len() || problem.message.ends_with("is missing")
+            }) {
+                deeper += 1;
+                deepest = Some(branch.problems);
+            }
+        }
+        match deepest {
+            Some(problems) if deeper == 1 => self.problems.extend(problems),
+            _ => {
+                let names: Vec<String> = schemas.iter().map(name).collect();
+                self.should_be(&names.join(" or "), value);
+            }
+        }
+    }
+
+    fn multi(&mut self, dispatch: &Value, cases: &[(Value, Schema)], value: &Value) {
+        let Some(found) = map_entries(value) else {
+            return self.should_be("a map", value);
+        };
+        let chosen = found
+            .into_iter()
+            .find(|(key, _)| key == dispatch)
+            .map(|found| found.1)
+            .unwrap_or(Value::Nil);
+        match cases.iter().find(|(case, _)| *case == chosen) {
+            Some((_, schema)) => self.value(schema, value),
+            None => {
+                let known: Vec<String> = cases.iter().map(|(case, _)| shown(case)).collect();
+                self.path.push(shown(dispatch));
+                self.should_be(&format!("one of {}", known.join(", ")), &chosen);
+                self.path.pop();
+            }
+        }
+    }
+
+    fn inside(&mut self, step: String, schema: &Schema, value: &Value) {
+        self.path.push(step);
+        self.value(schema, value);
+        self.path.pop();
+    }
+
+    fn size(&mut self, size: Size, count: usize, unit: &str) {
+        let units = |count: usize| match (count, unit) {
+            (1, unit) => format!("1 {unit}"),
+            (count, "entry") => format!("{count} entries"),
+            (count, unit) => format!("{count} {unit}s"),
+        };
+        match (size.min, size.max) {
+            (Some(min), _) if count < min => {
+                self.problem(format!("should have at least {}, has {count}", units(min)))
+            }
+            (_, Some(max)) if count > max => {
+                self.problem(format!("should have at most {}, has {count}", units(max)))
+            }
+            _ => {}
+        }
+    }
+
+    fn range(&mut self, range: Range, value: &Value) {
+        let Some(float) = number_float(value) else {
+            return;
+        };
+        let (least, most) = match range.exclusive {
+            true => ("more than", "less than"),
+            false => ("at least", "at most"),
+        };
+        if range
+            .min
+            .is_some_and(|min| float < min || (range.exclusive && float == min) || float.is_nan())
+        {
+            return self.should_be(&format!("{least} {}", range.min.unwrap_or_default()), value);
+        }
+        if range
+            .max
+            .is_some_and(|max| float > max || (range.exclusive && float == max) || float.is_nan())
+        {
+            self.should_be(&format!("{most} {}", range.max.unwrap_or_default()), value);
+        }
+    }
+
+    fn require(&mut self, holds: bool, expected: &str, value: &Value) {
+        if !holds {
+            self.should_be(expected, value);
+        }
+    }
+
+    fn should_be(&mut self, expected: &str, value: &Value) {
+        let found = match value {
+            Value::Nil => "nil".to_owned(),
+            Value::Map(map) if map.len() > 3 => format!("a map of {} entries", map.len()),
+            Value::Vector(vector) if vector.len() > 5 => {
+                format!("a vector of {} items", vector.len())
+            }
+            value => shown(value),
+        };
+        self.problem(format!("should be {expected}, is {found}"));
+    }
+
+    fn problem(&mut self, message: String) {
+        self.problems.push(Problem {
+            path: self.path.clone(),
+            message,
+        });
+    }
+}
+
+fn is_object(value: &Value, fits: fn(&Object) -> bool) -> bool {
+    matches!(value, Value::Object(object) if fits(object))
+}
+
+fn is_map(value: &Value) -> bool {
+    matches!(value, Value::Map(_) | Value::Record(_))
+}
+
+fn map_entries(value: &Value) -> Option<Vec<(Value, Value)>> {
+    let entries = match value {
+        Value::Map(map) => map.entries(),
+        Value::Record(record) => &record.fields,
+        _ => return None,
+    };
+    Some(
+        entries
+            .iter()
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect(),
+    )
+}
+
+fn list_name(form: ListForm) -> &'static str {
+    match form {
+        ListForm::Vector => "a vector",
+        ListForm::Sequential => "a vector or list",
+        ListForm::Set => "a set",
+    }
+}
+
+/// What a schema asks for, in a word or two.
+fn name(schema: &Schema) -> String {
+    match &schema.kind {
+        Kind::Any => "anything".to_owned(),
+        Kind::Some => "a value".to_owned(),
+        Kind::Nil => "nil".to_owned(),
+        Kind::String { .. } | Kind::Regex { .. } => "a string".to_owned(),
+        Kind::Int { .. } => "an integer".to_owned(),
+        Kind::Double { .. } => "a double".to_owned(),
+        Kind::Number { .. } => "a number".to_owned(),
+        Kind::Boolean => "true or false".to_owned(),
+        Kind::Keyword => "a keyword".to_owned(),
+        Kind::Symbol => "a symbol".to_owned(),
+        Kind::Uuid => "a uuid".to_owned(),
+        Kind::Inst => "an instant".to_owned(),
+        Kind::Map { .. } | Kind::MapOf { .. } | Kind::AnyMap | Kind::Multi { .. } => {
+            "a map".to_owned()
+        }
+        Kind::List { form, .. } => list_name(*form).to_owned(),
+        Kind::Tuple(schemas) => format!("a vector of {} items", schemas.len()),
+        Kind::Enum(values) => format!(
+            "one of {}",
+            values.iter().map(shown).collect::<Vec<_>>().join(", ")
+        ),
+        Kind::Equals(value) => shown(value),
+        Kind::Maybe(inner) => format!("{} or nil", name(inner)),
+        Kind::Or(schemas) => schemas.iter().map(name).collect::<Vec<_>>().join(" or "),
+        Kind::And(schemas) => schemas.iter().map(name).collect::<Vec<_>>().join(" and "),
+        Kind::Not(inner) => format!("anything but {}", name(inner)),
+        Kind::Reference { name, .. } => name.clone(),
+    }
+}

@@ -1,0 +1,155 @@
+//! What came from JSON, as the schema means it: names as keywords, lists as sets, numbers by their kind.
+
+use flowstone_lang::value::{Object, Value};
+
+use super::{Kind, ListForm, Schema, validate};
+use crate::json::{items, name_text};
+use crate::sandbox::{instant_millis, uuid_bits};
+
+const MAX_DEPTH: usize = 200;
+
+/// Returns a value in which the parts that JSON cannot write are what the schema asks for. What cannot be
+/// converted stays as it is, for [`validate`] to report. Missing entries with a `:default` get it.
+pub fn decode(schema: &Schema, value: Value) -> Value {
+    decode_at(schema, value, 0)
+}
+
+fn decode_at(schema: &Schema, value: Value, depth: usize) -> Value {
+    if depth > MAX_DEPTH {
+        return value;
+    }
+    let depth = depth + 1;
+    match (&schema.kind, &value) {
+        (Kind::Keyword, Value::Text(text)) => Value::keyword(text.trim_start_matches(':')),
+        (Kind::Symbol, Value::Text(text)) => Value::symbol(text),
+        (Kind::Uuid, Value::Text(text)) => {
+            uuid_bits(text).map_or(value.clone(), |bits| Object::Uuid(bits).into())
+        }
+        (Kind::Inst, Value::Text(text)) => {
+            instant_millis(text).map_or(value.clone(), |millis| Object::Inst(millis).into())
+        }
+        (Kind::Double { .. }, Value::Int(int)) => Value::Float(*int as f64),
+        (Kind::Int { .. }, Value::Float(float)) if float.fract() == 0.0 && float.abs() < 9e15 => {
+            Value::Int(*float as i64)
+        }
+        (Kind::Enum(values), value) => same_name(values, value).unwrap_or_else(|| value.clone()),
+        (Kind::Equals(expected), value) => {
+            same_name(std::slice::from_ref(expected), value).unwrap_or_else(|| value.clone())
+        }
+        (Kind::Map { entries, .. }, Value::Map(map)) => {
+            let mut decoded = map.entries().clone();
+            for entry in entries {
+                let found = decoded.get(&entry.key).cloned();
+                match (
+                    found,
+                    entry
+                        .notes
+                        .default
+                        .as_ref()
+                        .or(entry.schema.notes.default.as_ref()),
+                ) {
+                    (Some(inner), _) => {
+                        decoded.insert(entry.key.clone(), decode_at(&entry.schema, inner, depth))
+                    }
+                    (None, Some(default)) => decoded.insert(entry.key.clone(), default.clone()),
+                    (None, None) => {}
+                }
+            }
+            Value::map(
+                decoded
+                    .iter()
+                    .map(|(key, value)| (key.clone(), value.clone())),
+            )
+        }
+        (
+            Kind::MapOf {
+                key, value: inner, ..
+            },
+            Value::Map(map),
+        ) => Value::map(map.iter().map(|(found_key, found)| {
+            (
+                decode_key(key, found_key, depth),
+                decode_at(inner, found.clone(), depth),
+            )
+        })),
+        (
+            Kind::List { item, form, .. },
+            Value::Vector(_) | Value::List(_) | Value::Seq(_) | Value::Set(_),
+        ) => {
+            let decoded = items(&value)
+                .unwrap_or_default()
+                .into_iter()
+                .map(|inner| decode_at(item, inner, depth));
+            match form {
+                ListForm::Set => Value::set(decoded),
+                ListForm::Vector | ListForm::Sequential => Value::vector(decoded),
+            }
+        }
+        (Kind::Tuple(schemas), Value::Vector(vector)) if vector.len() == schemas.len() => {
+            Value::vector(
+                schemas
+                    .iter()
+                    .zip(vector.iter())
+                    .map(|(schema, inner)| decode_at(schema, inner.clone(), depth)),
+            )
+        }
+        (Kind::Maybe(inner), value) if !value.is_nil() => decode_at(inner, value.clone(), depth),
+        (Kind::And(schemas), _) => schemas
+            .iter()
+            .fold(value, |value, schema| decode_at(schema, value, depth)),
+        (Kind::Or(schemas), _) => schemas
+            .iter()
+            .map(|schema| (schema, decode_at(schema, value.clone(), depth)))
+            .find(|(schema, decoded)| validate(schema, decoded).is_empty())
+            .map_or_else(|| value.clone(), |found| found.1),
+        (Kind::Multi { dispatch, cases }, Value::Map(map)) => {
+            let chosen = map.get(dispatch).cloned().unwrap_or(Value::Nil);
+            let case = cases.iter().find(|(case, _)| {
+                *case == chosen || same_name(std::slice::from_ref(case), &chosen).is_some()
+            });
+            match case {
+                Some((case, schema)) => {
+                    let mut entries = map.entries().clone();
+                    entries.insert(dispatch.clone(), case.clone());
+                    let value = Value::map(
+                        entries
+                            .iter()
+                            .map(|(key, value)| (key.clone(), value.clone())),
+                    );
+                    decode_at(schema, value, depth)
+                }
+                None => value,
+            }
+        }
+        (Kind::Reference { name, registry }, _) => {
+            let target = registry.borrow().get(name).cloned();
+            target.map_or(value.clone(), |target| decode_at(&target, value, depth))
+        }
+        _ => value,
+    }
+}
+
+/// Keys came as keywords; a schema may want strings or something else that is written so.
+fn decode_key(schema: &Schema, key: &Value, depth: usize) -> Value {
+    let text = match name_text(key) {
+        Some(text) if key.as_keyword().is_some() => text,
+        _ => return key.clone(),
+    };
+    match &schema.kind {
+        Kind::String { .. } | Kind::Regex { .. } => Value::from(text),
+        Kind::Int { .. } => text.parse::<i64>().map_or(key.clone(), Value::Int),
+        _ => decode_at(schema, key.clone(), depth),
+    }
+}
+
+/// Returns the expected value that is written as this text, unless an equal one is expected.
+fn same_name(expected: &[Value], value: &Value) -> Option<Value> {
+    if expected.contains(value) {
+        return Some(value.clone());
+    }
+    let text = value.as_str()?.trim_start_matches(':');
+    expected
+        .iter()
+        .find(|one| one.as_str().is_none() && name_text(one).as_deref() == Some(text))
+        .cloned()
+}

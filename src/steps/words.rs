@@ -1,0 +1,21 @@
+//! Words that errors are made of: values as they print, and the nearest of some names.
+
+pub use flowstone_engine::diagnostic::nearest;
+use flowstone_lang::value::{PrintOptions, Unforced, Value, print_value};
+
+const SHOWN: usize = 120;
+
+/// Returns a value as it prints, cut where it is long.
+pub fn shown(value: &Value) -> String {
+    let mut text = String::new();
+    if print_value(&mut text, &mut Unforced, value, PrintOptions::BRIEF).is_err() {
+        return value.kind().to_owned();
+    }
+    match text.char_indices().nth(SHOWN) {
+        Some((at, _)) => {
+            text.truncate(at);
+            text + " ..."
+        }
+        None => text,
+    }
+}
