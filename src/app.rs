@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use flowstone_engine::step::StepSpec;
+use flowstone_engine::step::Step;
 use flowstone_lang::session::Session;
 use flowstone_repl::Repl;
 use flowstone_surfaces::cli::{App, Prompt, Report, lost_terminal};
@@ -11,8 +11,8 @@ use flowstone_surfaces::cli::{App, Prompt, Report, lost_terminal};
 pub struct Flowstone;
 
 impl App for Flowstone {
-    fn steps(&self) -> Vec<&'static StepSpec> {
-        Vec::new()
+    fn steps(&self) -> Vec<Box<dyn Step>> {
+        flowstone_steps::all()
     }
 
     fn repl(&self, prompt: Prompt) -> Result<bool, Report> {

@@ -1,5 +1,6 @@
 //! The command line as a person sees it.
 
+mod check;
 mod eval;
 mod help;
 mod repl;

@@ -1,6 +1,7 @@
 //! The command line: reads what was typed, and hands it to the command.
 
 mod args;
+mod check;
 mod completions;
 mod duration;
 mod eval;
@@ -19,7 +20,7 @@ mod stack;
 use std::process::ExitCode;
 
 use clap::Parser;
-use flowstone_engine::step::StepSpec;
+use flowstone_engine::step::Step;
 
 use args::{Cli, Command};
 pub use home::Project;
@@ -28,8 +29,8 @@ pub use report::Report;
 
 /// What the commands need of the application around them: there concrete stores, steps and the prompt meet.
 pub trait App: Sync {
-    /// Returns what there is to know about each step type.
-    fn steps(&self) -> Vec<&'static StepSpec>;
+    /// Returns the step types there are.
+    fn steps(&self) -> Vec<Box<dyn Step>>;
 
     /// Talks at a prompt until the input ends. Tells whether nothing was thrown, as far as that matters.
     ///
@@ -47,6 +48,7 @@ pub fn main(app: &dyn App) -> ExitCode {
 
 fn perform(command: &Command, app: &dyn App) -> exit::Exit {
     match command {
+        Command::Check(args) => check::run(args, app),
         Command::Completions(args) => completions::run(args),
         Command::Eval(args) => eval::run(args),
         Command::Reference(args) => reference::run(args, app),

@@ -55,10 +55,6 @@ pub struct Check {
     #[arg(required = true, value_hint = ValueHint::AnyPath)]
     pub paths: Vec<PathBuf>,
 
-    /// Also report what other runtimes of the flow DSL would refuse
-    #[arg(long)]
-    pub portable: bool,
-
     /// Print the findings as one JSON object
     #[arg(long)]
     pub json: bool,

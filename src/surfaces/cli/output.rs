@@ -39,8 +39,13 @@ pub fn failure(report: &Report, as_json: bool) {
     if as_json {
         json(&serde_json::json!({"ok": false, "error": report.to_json()}));
     } else {
-        checked(write!(anstream::stderr(), "{}", report.draw()));
+        self::report(report);
     }
+}
+
+/// Draws what is wrong on standard error.
+pub fn report(report: &Report) {
+    checked(write!(anstream::stderr(), "{}", report.draw()));
 }
 
 /// Nobody reads what we print: ends quietly, as `head` expects. Nothing can be said about other errors.

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use clap::CommandFactory;
-use flowstone_engine::step::{COMMON, Effect, Field, FieldType, StepSpec};
+use flowstone_engine::step::{COMMON, Effect, Field, FieldType, Step, StepSpec};
 use flowstone_lang::session::Session;
 use flowstone_lang::value::{Native, Value};
 
@@ -109,8 +109,8 @@ fn natives() -> BTreeMap<String, BTreeMap<String, &'static Native>> {
     all
 }
 
-fn steps(specs: &[&'static StepSpec]) -> String {
-    let mut specs = specs.to_vec();
+fn steps(steps: &[Box<dyn Step>]) -> String {
+    let mut specs: Vec<&StepSpec> = steps.iter().map(|step| step.spec()).collect();
     specs.sort_by_key(|spec| spec.kind);
     let mut out = format!("# Steps\n\n{NOTE}\n\n");
     out.push_str(

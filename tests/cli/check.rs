@@ -1,0 +1,49 @@
+//! `flowstone check`.
+
+use crate::program::Scratch;
+
+#[test]
+fn findings_are_located() {
+    let scratch = Scratch::new();
+    scratch.write("flows/good.edn", "(let [a 1] a) ; no (flow/step");
+    scratch.write(
+        "flows/deep/bad.edn",
+        "{:slug :bad\n :flow '(flow/step :fiels :list {})}",
+    );
+    scratch.write("flows/data.edn", "{:just :data");
+    let ran = scratch.run(&["check", "flows"]);
+    assert_eq!((ran.code, &*ran.out), (Some(1), ""));
+    assert!(ran.err.contains("flows/deep/bad.edn:2:"), "{}", ran.err);
+    assert!(ran.err.contains("`:files`"), "{}", ran.err);
+    assert!(!ran.err.contains("data.edn"), "{}", ran.err);
+}
+
+#[test]
+fn json_lists_the_findings() {
+    let scratch = Scratch::new();
+    scratch.write("bad.edn", "{:slug :bad :flow '(+ 1}");
+    let ran = scratch.run(&["check", "--json", "bad.edn"]);
+    assert_eq!(ran.code, Some(1));
+    let json = ran.json();
+    assert_eq!(json["ok"], false);
+    assert_eq!(json["findings"][0]["file"], "bad.edn");
+    assert_eq!(json["findings"][0]["line"], 1);
+}
+
+#[test]
+fn a_missing_file_is_named() {
+    let ran = Scratch::new().run(&["check", "nothing.edn"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(
+        ran.err.contains("nothing.edn: there is no such file"),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
+fn the_flows_of_this_repository_are_right() {
+    let flows = concat!(env!("CARGO_MANIFEST_DIR"), "/flows");
+    let ran = Scratch::new().run(&["check", flows]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+}
