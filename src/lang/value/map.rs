@@ -69,6 +69,17 @@ impl PMap {
         self.get(key).is_some()
     }
 
+    /// Returns the value of a key for a change in place.
+    pub fn get_mut(&mut self, key: &Value) -> Option<&mut Value> {
+        match &mut self.entries {
+            Entries::Array(entries) => entries
+                .iter_mut()
+                .find(|entry| entry.0 == *key)
+                .map(|entry| &mut entry.1),
+            Entries::Hash(entries) => entries.get_mut(key),
+        }
+    }
+
     /// Puts an entry in place where nobody else holds these entries. An equal key that is there stays.
     pub fn insert(&mut self, key: Value, value: Value) {
         match &mut self.entries {

@@ -1,0 +1,602 @@
+//! What every kind of collection has in common: adding, counting, looking up, emptying.
+//!
+//! A function that changes a collection takes it out of its arguments, so that one that nobody else
+//! holds is changed in place.
+
+use std::ops::ControlFlow;
+use std::rc::Rc;
+
+use super::sequences::{stage, walk};
+use super::transducers;
+use crate::value::{
+    Arity, Class, Exception, List, Map, Native, Object, PVec, Record, Result, SeqView, Set, Value,
+    Vector,
+};
+use crate::vm::{Args, Vm, wrong_type};
+
+/// The functions of this area.
+pub(super) const FNS: &[Native] = &[
+    BOUNDED_COUNT, CONJ, CONTAINS, COUNT, EMPTY, IS_EMPTY, GET, GET_IN, INTO, NOT_EMPTY, NTH, PEEK,
+    POP, RSEQ,
+];
+
+const BOUNDED_COUNT: Native = Native {
+    name: "bounded-count",
+    usage: "(bounded-count n coll)",
+    doc: "Returns the count of coll where it is known, else counts at most n items.",
+    examples: &[("(bounded-count 3 (iterate inc 0))", "3"), ("(bounded-count 3 [1 2 3 4])", "4")],
+    arity: Arity::exactly(2),
+    run: |vm, mut args| {
+        let limit = args.index(0)?;
+        let coll = args.take(1);
+        if let Some(count) = known_count(&coll) {
+            return Ok(Value::from(count));
+        }
+        let mut count = 0;
+        if limit > 0 {
+            walk::each(vm, coll, &mut |_, _| {
+                count += 1;
+                Ok(if count < limit {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
+                })
+            })?;
+        }
+        Ok(Value::from(count))
+    },
+};
+
+const CONJ: Native = Native {
+    name: "conj",
+    usage: "(conj)\n(conj coll)\n(conj coll x & xs)",
+    doc: "Returns coll with items added, where that is cheapest: vectors at the end, lists at the front.",
+    examples: &[
+        ("(conj [1 2] 3)", "[1 2 3]"),
+        ("(conj '(1 2) 3)", "(3 1 2)"),
+        ("(conj {:a 1} [:b 2])", "{:a 1, :b 2}"),
+        ("(conj nil 1)", "(1)"),
+    ],
+    arity: Arity::at_least(0),
+    run: |vm, mut args| {
+        if args.is_empty() {
+            return Ok(Value::vector([]));
+        }
+        let mut coll = args.take(0);
+        for idx in 1..args.len() {
+            coll = conj(vm, coll, args.take(idx))?;
+        }
+        Ok(coll)
+    },
+};
+
+const CONTAINS: Native = Native {
+    name: "contains?",
+    usage: "(contains? coll key)",
+    doc: "Tells whether coll has key: of a map a key, of a set an item, of a vector or string an index.",
+    examples: &[
+        ("(contains? {:a nil} :a)", "true"),
+        ("(contains? #{:a} :b)", "false"),
+        ("(contains? [:x] 0)", "true"),
+    ],
+    arity: Arity::exactly(2),
+    run: |vm, args| contains(vm, &args).map(Value::Bool),
+};
+
+const COUNT: Native = Native {
+    name: "count",
+    usage: "(count coll)",
+    doc: "Returns how many items coll has; 0 for nil.",
+    examples: &[("(count [1 2 3])", "3"), ("(count nil)", "0"), (r#"(count "abc")"#, "3")],
+    arity: Arity::exactly(1),
+    run: |vm, mut args| {
+        let coll = args.take(0);
+        if let Some(count) = known_count(&coll) {
+            return Ok(Value::from(count));
+        }
+        if !is_countable(&coll) {
+            return Err(wrong_type(&coll, "a collection", 0).into());
+        }
+        let mut count = 0_i64;
+        walk::each(vm, coll, &mut |_, _| {
+            count += 1;
+            Ok(ControlFlow::Continue(()))
+        })?;
+        Ok(Value::Int(count))
+    },
+};
+
+const EMPTY: Native = Native {
+    name: "empty",
+    usage: "(empty coll)",
+    doc: "Returns an empty collection of the kind of coll, with its metadata; nil for anything else.",
+    examples: &[("(empty [1 2])", "[]"), ("(empty {:a 1})", "{}"), ("(empty 1)", "nil")],
+    arity: Arity::exactly(1),
+    run: |_, args| empty(args.get(0)),
+};
+
+const IS_EMPTY: Native = Native {
+    name: "empty?",
+    usage: "(empty? coll)",
+    doc: "Tells whether coll has no items.",
+    examples: &[("(empty? [])", "true"), ("(empty? nil)", "true"), (r#"(empty? "a")"#, "false")],
+    arity: Arity::exactly(1),
+    run: |vm, args| Ok(Value::Bool(is_empty(vm, args.get(0))?)),
+};
+
+const GET: Native = Native {
+    name: "get",
+    usage: "(get coll key)\n(get coll key default)",
+    doc: "Returns what coll has at key, or default (nil) where there is nothing.",
+    examples: &[
+        ("(get {:a 1} :a)", "1"),
+        ("(get {:a 1} :b 0)", "0"),
+        ("(get [:x :y] 1)", ":y"),
+        ("(get nil :a)", "nil"),
+    ],
+    arity: Arity::between(2, 3),
+    run: |vm, mut args| {
+        let found = vm.lookup(args.get(0), args.get(1))?;
+        Ok(found.unwrap_or_else(|| args.take(2)))
+    },
+};
+
+const GET_IN: Native = Native {
+    name: "get-in",
+    usage: "(get-in coll keys)\n(get-in coll keys default)",
+    doc: "Returns what is found by following keys into nested collections, or default (nil).",
+    examples: &[
+        ("(get-in {:a {:b [1 2]}} [:a :b 1])", "2"),
+        ("(get-in {:a 1} [:b :c] :none)", ":none"),
+    ],
+    arity: Arity::between(2, 3),
+    run: |vm, mut args| {
+        let mut at = args.take(0);
+        let mut keys = vm.iter(args.take(1))?;
+        while let Some(key) = keys.next(vm)? {
+            match vm.lookup(&at, &key)? {
+                Some(value) => at = value,
+                None => return Ok(args.take(2)),
+            }
+        }
+        Ok(at)
+    },
+};
+
+const INTO: Native = Native {
+    name: "into",
+    usage: "(into)\n(into to)\n(into to from)\n(into to xform from)",
+    doc: "Returns to with all items of from added, after going through a transducer if one is given.",
+    examples: &[
+        ("(into [] '(1 2 3))", "[1 2 3]"),
+        ("(into {} [[:a 1] [:b 2]])", "{:a 1, :b 2}"),
+        ("(into [] (map inc) [1 2 3])", "[2 3 4]"),
+    ],
+    arity: Arity::between(0, 3),
+    run: |vm, mut args| {
+        if args.is_empty() {
+            return Ok(Value::vector([]));
+        }
+        let mut to = args.take(0);
+        match args.len() {
+            1 => Ok(to),
+            2 => {
+                let from = args.take(1);
+                walk::each(vm, from, &mut |vm, item| add(vm, &mut to, item))?;
+                Ok(to)
+            }
+            _ => {
+                let (xform, from) = (args.take(1), args.take(2));
+                transducers::each(vm, &xform, from, &mut |vm, item| add(vm, &mut to, item))?;
+                Ok(to)
+            }
+        }
+    },
+};
+
+const NOT_EMPTY: Native = Native {
+    name: "not-empty",
+    usage: "(not-empty coll)",
+    doc: "Returns coll, or nil if it has no items.",
+    examples: &[("(not-empty [1])", "[1]"), ("(not-empty [])", "nil")],
+    arity: Arity::exactly(1),
+    run: |vm, mut args| {
+        if is_empty(vm, args.get(0))? {
+            return Ok(Value::Nil);
+        }
+        Ok(args.take(0))
+    },
+};
+
+const NTH: Native = Native {
+    name: "nth",
+    usage: "(nth coll index)\n(nth coll index default)",
+    doc: "Returns the item of coll at index, counted from 0; default, or an exception, where there is none.",
+    examples: &[("(nth [:a :b] 1)", ":b"), ("(nth '(1 2) 5 :none)", ":none"), (r#"(nth "abc" 0)"#, r"\a")],
+    arity: Arity::between(2, 3),
+    run: |vm, mut args| {
+        let idx = match args.get(1) {
+            Value::Float(float) => *float as i64,
+            _ => args.int(1)?,
+        };
+        let default = (args.len() == 3).then(|| args.take(2));
+        let coll = args.take(0);
+        nth(vm, coll, idx, default)
+    },
+};
+
+const PEEK: Native = Native {
+    name: "peek",
+    usage: "(peek coll)",
+    doc: "Returns the item that pop would remove: of a vector the last, of a list or queue the first.",
+    examples: &[("(peek [1 2 3])", "3"), ("(peek '(1 2 3))", "1"), ("(peek [])", "nil")],
+    arity: Arity::exactly(1),
+    run: |_, args| match args.get(0) {
+        Value::Nil => Ok(Value::Nil),
+        Value::Vector(vector) => Ok(vector.items().last().cloned().unwrap_or(Value::Nil)),
+        Value::List(list) => Ok(list.first.clone()),
+        Value::Object(object) => match &**object {
+            Object::Queue { items, taken, .. } => {
+                Ok(items.get(*taken).cloned().unwrap_or(Value::Nil))
+            }
+            _ => Err(args.expected(0, "a vector, list or queue")),
+        },
+        _ => Err(args.expected(0, "a vector, list or queue")),
+    },
+};
+
+const POP: Native = Native {
+    name: "pop",
+    usage: "(pop coll)",
+    doc: "Returns coll without the item that peek returns; an empty coll is an error.",
+    examples: &[("(pop [1 2 3])", "[1 2]"), ("(pop '(1 2 3))", "(2 3)")],
+    arity: Arity::exactly(1),
+    run: |_, mut args| pop(&mut args),
+};
+
+const RSEQ: Native = Native {
+    name: "rseq",
+    usage: "(rseq coll)",
+    doc: "Returns the items of a vector or sorted collection in reverse order, or nil for none.",
+    examples: &[("(rseq [1 2 3])", "(3 2 1)"), ("(rseq [])", "nil")],
+    arity: Arity::exactly(1),
+    run: |vm, args| match args.get(0) {
+        Value::Vector(vector) => {
+            vm.charge(u32::try_from(vector.len()).unwrap_or(u32::MAX))?;
+            Ok(SeqView::chunk(vector.iter().rev().cloned().collect(), Value::Nil))
+        }
+        _ => Err(args.expected(0, "a vector or a sorted collection")),
+    },
+};
+
+/// Adds an item to a collection in a variable, as a visitor.
+fn add(vm: &mut Vm, to: &mut Value, item: Value) -> Result<ControlFlow<()>> {
+    *to = conj(vm, std::mem::replace(to, Value::Nil), item)?;
+    Ok(ControlFlow::Continue(()))
+}
+
+/// Adds an item to a collection; in place where nobody else holds it.
+///
+/// # Errors
+/// When it is no collection, or the item does not fit a map.
+pub(crate) fn conj(vm: &mut Vm, mut coll: Value, item: Value) -> Result<Value> {
+    match &mut coll {
+        Value::Vector(vector) => Vector::make_mut(vector).items_mut().push(item),
+        Value::Map(_) | Value::Record(_) => return conj_entry(vm, coll, item),
+        Value::Set(set) => {
+            vm.realise_key(&item)?;
+            Set::make_mut(set).items_mut().insert(item);
+        }
+        Value::List(list) => {
+            let meta = coll_meta(list);
+            let list = List::cons(item, coll);
+            return Ok(if meta.is_nil() {
+                list
+            } else {
+                list.with_meta(meta).unwrap_or(list)
+            });
+        }
+        Value::Nil => return Ok(List::cons(item, Value::Nil)),
+        Value::Seq(_) | Value::Lazy(_) => return Ok(List::cons(item, coll)),
+        Value::Object(object) => match &**object {
+            Object::Queue { items, taken, meta } => {
+                let mut items = items.clone();
+                items.push(item);
+                return Ok(Value::from(Object::Queue {
+                    items,
+                    taken: *taken,
+                    meta: meta.clone(),
+                }));
+            }
+            _ => return Err(wrong_type(&coll, "a collection", 0).into()),
+        },
+        _ => return Err(wrong_type(&coll, "a collection", 0).into()),
+    }
+    Ok(coll)
+}
+
+fn coll_meta(list: &Rc<List>) -> Value {
+    list.extra
+        .as_ref()
+        .map_or(Value::Nil, |extra| extra.meta.clone())
+}
+
+/// Adds to a map: an entry, a vector of two, or the entries of another map.
+fn conj_entry(vm: &mut Vm, coll: Value, item: Value) -> Result<Value> {
+    match &item {
+        Value::Nil => Ok(coll),
+        Value::Vector(pair) => match (pair.get(0), pair.get(1), pair.len()) {
+            (Some(key), Some(value), 2) => assoc(vm, coll, key.clone(), value.clone()),
+            _ => Err(Exception::new(
+                Class::ILLEGAL_ARGUMENT,
+                "E0312",
+                format!(
+                    "a vector added to a map must hold a key and a value; this one has {} items",
+                    pair.len()
+                ),
+            )
+            .argument(1)
+            .into()),
+        },
+        Value::Map(_) | Value::Record(_) | Value::List(_) | Value::Seq(_) | Value::Lazy(_) => {
+            let mut coll = coll;
+            let mut entries = vm.iter(item)?;
+            while let Some(entry) = entries.next(vm)? {
+                if !matches!(entry, Value::Vector(_)) {
+                    return Err(wrong_type(&entry, "a map entry", 1).into());
+                }
+                coll = conj_entry(vm, coll, entry)?;
+            }
+            Ok(coll)
+        }
+        _ => Err(wrong_type(&item, "a map entry or a map", 1).into()),
+    }
+}
+
+/// Puts a value at a key of a map, record or vector, or makes a map of nil; in place where nobody else
+/// holds it.
+///
+/// # Errors
+/// When it is none of these, or the index is past the end of a vector.
+pub(crate) fn assoc(vm: &mut Vm, mut coll: Value, key: Value, value: Value) -> Result<Value> {
+    match &mut coll {
+        Value::Map(map) => {
+            vm.realise_key(&key)?;
+            Map::make_mut(map).entries_mut().insert(key, value);
+        }
+        Value::Vector(vector) => {
+            let count = vector.len();
+            let Value::Int(int) = key else {
+                return Err(wrong_type(&key, "an index of the vector", 1).into());
+            };
+            match usize::try_from(int) {
+                Ok(idx) if idx < count => Vector::make_mut(vector).items_mut().set(idx, value),
+                Ok(idx) if idx == count => Vector::make_mut(vector).items_mut().push(value),
+                _ => return Err(out_of_bounds(int, count).argument(1).into()),
+            }
+        }
+        Value::Record(record) => {
+            vm.realise_key(&key)?;
+            let mut fields = record.fields.clone();
+            fields.insert(key, value);
+            coll = Value::Record(Rc::new(Record {
+                record_type: record.record_type.clone(),
+                fields,
+                meta: record.meta.clone(),
+            }));
+        }
+        Value::Nil => {
+            vm.realise_key(&key)?;
+            return Ok(Value::map([(key, value)]));
+        }
+        _ => return Err(wrong_type(&coll, "a map, a record or a vector", 0).into()),
+    }
+    Ok(coll)
+}
+
+pub(crate) fn out_of_bounds(idx: i64, count: usize) -> Exception {
+    crate::vm::out_of_bounds(idx, count)
+}
+
+fn contains(vm: &mut Vm, args: &Args<'_>) -> Result<bool> {
+    let (coll, key) = (args.get(0), args.get(1));
+    let within = |count: usize| {
+        key.as_int()
+            .is_some_and(|idx| usize::try_from(idx).is_ok_and(|idx| idx < count))
+    };
+    match coll {
+        Value::Nil => Ok(false),
+        Value::Vector(vector) => Ok(within(vector.len())),
+        Value::Text(text) => Ok(within(text.count())),
+        Value::Map(_) | Value::Set(_) | Value::Record(_) => {
+            vm.realise_key(key)?;
+            Ok(match coll {
+                Value::Map(map) => map.entries().contains(key),
+                Value::Set(set) => set.contains(key),
+                Value::Record(record) => record.fields.contains(key),
+                _ => false,
+            })
+        }
+        Value::Object(object) if matches!(**object, Object::Transient(_)) => {
+            Ok(vm.lookup(coll, key)?.is_some())
+        }
+        _ => Err(Exception::new(
+            Class::ILLEGAL_ARGUMENT,
+            "E0313",
+            format!("contains? does not work on {}", coll.kind()),
+        )
+        .argument(0)
+        .hint("to look for an item of a sequence, use (some #{item} coll)")
+        .into()),
+    }
+}
+
+/// Returns the number of items where it is known without walking.
+pub(crate) fn known_count(coll: &Value) -> Option<usize> {
+    match coll {
+        Value::Nil => Some(0),
+        Value::Vector(vector) => Some(vector.len()),
+        Value::Map(map) => Some(map.len()),
+        Value::Set(set) => Some(set.len()),
+        Value::Text(text) => Some(text.count()),
+        Value::Record(record) => Some(record.fields.len()),
+        Value::List(list) => list.count.map(|count| count as usize),
+        Value::Seq(view) => view.count(),
+        Value::Object(object) => match &**object {
+            Object::Queue { items, taken, .. } => Some(items.len() - taken),
+            Object::Bytes(bytes) => Some(bytes.len()),
+            Object::Transient(inner) => inner.borrow().as_ref().and_then(known_count),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn is_countable(coll: &Value) -> bool {
+    matches!(coll, Value::List(_) | Value::Seq(_) | Value::Lazy(_))
+        || matches!(coll, Value::Object(object) if matches!(**object, Object::State(_)))
+        || transducers::is_eduction(coll)
+}
+
+/// Tells whether a seqable value has no items.
+pub(crate) fn is_empty(vm: &mut Vm, coll: &Value) -> Result<bool> {
+    match coll {
+        Value::Vector(_) | Value::Map(_) | Value::Set(_) | Value::Text(_) => {
+            Ok(known_count(coll) == Some(0))
+        }
+        coll => Ok(vm.seq(coll)?.is_nil()),
+    }
+}
+
+pub(crate) fn empty(coll: &Value) -> Result<Value> {
+    let empty = match coll {
+        Value::Vector(vector) if vector.is_entry => return Ok(Value::Nil),
+        Value::Vector(_) => Value::vector([]),
+        Value::Map(_) => Value::map([]),
+        Value::Set(_) => Value::set([]),
+        Value::List(_) => List::empty(),
+        Value::Seq(_) | Value::Lazy(_) => return Ok(List::empty()),
+        Value::Object(object) => match &**object {
+            Object::Queue { meta, .. } => {
+                return Ok(Value::from(Object::Queue {
+                    items: PVec::new(),
+                    taken: 0,
+                    meta: meta.clone(),
+                }));
+            }
+            _ => return Ok(Value::Nil),
+        },
+        Value::Record(_) => {
+            return Err(Exception::new(
+                Class::UNSUPPORTED_OPERATION,
+                "E0314",
+                "a record has fields always: there is no empty one",
+            )
+            .argument(0)
+            .into());
+        }
+        _ => return Ok(Value::Nil),
+    };
+    let meta = coll.meta();
+    if meta.is_nil() {
+        return Ok(empty);
+    }
+    Ok(empty.with_meta(meta).unwrap_or(empty))
+}
+
+fn nth(vm: &mut Vm, coll: Value, idx: i64, default: Option<Value>) -> Result<Value> {
+    let index = usize::try_from(idx).ok();
+    let (found, count) = match &coll {
+        Value::Nil => return Ok(default.unwrap_or(Value::Nil)),
+        Value::Vector(vector) => (index.and_then(|idx| vector.get(idx)).cloned(), vector.len()),
+        Value::Text(text) => {
+            let char = index.and_then(|idx| text.char_at(idx)).map(Value::Char);
+            (char, text.count())
+        }
+        Value::Map(_) | Value::Set(_) | Value::Record(_) => {
+            return Err(Exception::new(
+                Class::UNSUPPORTED_OPERATION,
+                "E0315",
+                format!("nth does not work on {}, which has no order of its own", coll.kind()),
+            )
+            .argument(0)
+            .into());
+        }
+        Value::List(_) | Value::Seq(_) | Value::Lazy(_) | Value::Object(_) => {
+            return nth_of_seq(vm, coll, idx, default);
+        }
+        _ => return Err(wrong_type(&coll, "a sequential collection or a string", 0).into()),
+    };
+    match found.or(default) {
+        Some(value) => Ok(value),
+        None => Err(out_of_bounds(idx, count).argument(1).into()),
+    }
+}
+
+fn nth_of_seq(vm: &mut Vm, coll: Value, idx: i64, default: Option<Value>) -> Result<Value> {
+    let mut found = None;
+    let mut left = idx;
+    if idx >= 0 {
+        walk::each(vm, coll, &mut |_, item| {
+            if left == 0 {
+                found = Some(item);
+                return Ok(ControlFlow::Break(()));
+            }
+            left -= 1;
+            Ok(ControlFlow::Continue(()))
+        })?;
+    }
+    match found.or(default) {
+        Some(value) => Ok(value),
+        None => {
+            let count = usize::try_from(idx.saturating_sub(left)).unwrap_or(0);
+            Err(out_of_bounds(idx, count).argument(1).into())
+        }
+    }
+}
+
+fn pop(args: &mut Args<'_>) -> Result<Value> {
+    let mut coll = args.take(0);
+    match &mut coll {
+        Value::Nil => return Ok(Value::Nil),
+        Value::Vector(vector) if !vector.is_empty() => {
+            Vector::make_mut(vector).items_mut().pop();
+            return Ok(coll);
+        }
+        Value::List(list) if !list.is_empty() => {
+            return Ok(match &list.rest {
+                Value::Nil => List::empty(),
+                rest => rest.clone(),
+            });
+        }
+        Value::Object(object) => {
+            if let Object::Queue { items, taken, meta } = &**object {
+                let mut items = items.clone();
+                let mut taken = (taken + 1).min(items.len());
+                // Half of what is stored is gone: store the rest only.
+                if taken * 2 > items.len() {
+                    items = items.slice(taken, items.len());
+                    taken = 0;
+                }
+                let meta = meta.clone();
+                return Ok(Value::from(Object::Queue { items, taken, meta }));
+            }
+        }
+        _ => {}
+    }
+    match &coll {
+        Value::Vector(_) | Value::List(_) => Err(Exception::new(
+            Class::ILLEGAL_STATE,
+            "E0316",
+            format!("cannot pop {} without items", coll.kind()),
+        )
+        .argument(0)
+        .into()),
+        _ => Err(wrong_type(&coll, "a vector, list or queue", 0).into()),
+    }
+}
+
+/// Returns the stage of a native transducer with fresh state. See [`stage::of_transducer`].
+pub(crate) fn fresh_stage(xform: &Value) -> Option<stage::Step> {
+    stage::of_transducer(xform).cloned()
+}

@@ -1,0 +1,320 @@
+//! Functions on functions.
+
+use std::cell::RefCell;
+
+use super::sequences::pipeline::take_from;
+use super::sequences::stage::{Step, lazy};
+use crate::value::{
+    Arity, Native, NativeClosure, Object, PMap, Result, Value,
+};
+use crate::vm::{Args, Vm};
+
+/// The functions of this area.
+pub(super) const FNS: &[Native] = &[
+    APPLY, COMP, COMPLEMENT, CONSTANTLY, EVERY_PRED, FNIL, IDENTITY, JUXT, MEMOIZE, PARTIAL,
+    SOME_FN, TRAMPOLINE,
+];
+
+const APPLY: Native = Native {
+    name: "apply",
+    usage: "(apply f args)\n(apply f x & args)",
+    doc: "Calls f with the arguments given, the last of which is a sequence of further ones.",
+    examples: &[("(apply + [1 2 3])", "6"), ("(apply max 1 2 [5 3])", "5")],
+    arity: Arity::at_least(1),
+    run: |vm, mut args| {
+        if args.len() == 1 {
+            return Err(crate::vm::arity_error("apply", Arity::at_least(2), 1).into());
+        }
+        let function = args.take(0);
+        let last = args.take(args.len() - 1);
+        let count = args.len() - 1;
+        if let Value::Native(native) = &function
+            && std::ptr::fn_addr_eq(
+                native.run,
+                super::sequences::generate::concat as fn(&mut Vm, Args<'_>) -> Result<Value>,
+            )
+        {
+            // Joining must not walk the sequence of sequences, which may have no end.
+            let colls = super::sequences::list_of(&mut args.as_mut_slice()[1..count], last);
+            return Ok(lazy(Step::Cat, colls));
+        }
+        let mut all: Vec<Value> = (1..count).map(|idx| args.take(idx)).collect();
+        let mut items = vm.iter(last)?;
+        while let Some(item) = items.next(vm)? {
+            all.push(item);
+        }
+        vm.invoke(&function, &mut all)
+    },
+};
+
+const COMP: Native = Native {
+    name: "comp",
+    usage: "(comp & fs)",
+    doc: "Returns a function that calls the last of fs with its arguments, then each before with the result.",
+    examples: &[("((comp str inc) 1)", r#""2""#), ("((comp) 1)", "1")],
+    arity: Arity::at_least(0),
+    run: |_, mut args| Ok(compose(take_from(&mut args, 0))),
+};
+
+const COMPLEMENT: Native = Native {
+    name: "complement",
+    usage: "(complement f)",
+    doc: "Returns a function that is true where f gives nil or false, and false otherwise.",
+    examples: &[("((complement odd?) 2)", "true")],
+    arity: Arity::exactly(1),
+    run: |_, mut args| {
+        Ok(closure("complement", Arity::at_least(0), vec![args.take(0)], |vm, own, mut args| {
+            let result = vm.invoke(&own.captured[0], args.as_mut_slice())?;
+            Ok(Value::Bool(!result.is_truthy()))
+        }))
+    },
+};
+
+const CONSTANTLY: Native = Native {
+    name: "constantly",
+    usage: "(constantly x)",
+    doc: "Returns a function that gives x, whatever its arguments.",
+    examples: &[("((constantly 1) :a :b)", "1")],
+    arity: Arity::exactly(1),
+    run: |_, mut args| {
+        Ok(closure("constantly", Arity::at_least(0), vec![args.take(0)], |_, own, _| {
+            Ok(own.captured[0].clone())
+        }))
+    },
+};
+
+const EVERY_PRED: Native = Native {
+    name: "every-pred",
+    usage: "(every-pred pred & preds)",
+    doc: "Returns a function that tells whether each of preds holds for each of its arguments.",
+    examples: &[("((every-pred pos? odd?) 1 3)", "true"), ("((every-pred pos? odd?) 2)", "false")],
+    arity: Arity::at_least(1),
+    run: |_, mut args| {
+        let preds = take_from(&mut args, 0);
+        Ok(closure("every-pred", Arity::at_least(0), preds, |vm, own, args| {
+            for pred in &own.captured {
+                for item in args.as_slice() {
+                    if !vm.invoke(pred, &mut [item.clone()])?.is_truthy() {
+                        return Ok(Value::Bool(false));
+                    }
+                }
+            }
+            Ok(Value::Bool(true))
+        }))
+    },
+};
+
+const FNIL: Native = Native {
+    name: "fnil",
+    usage: "(fnil f x)\n(fnil f x y)\n(fnil f x y z)",
+    doc: "Returns a function that calls f with x, y and z in place of a first, second and third argument of nil.",
+    examples: &[("((fnil inc 0) nil)", "1"), ("(update {} :n (fnil conj []) 1)", "{:n [1]}")],
+    arity: Arity::between(2, 4),
+    run: |_, mut args| {
+        let captured = take_from(&mut args, 0);
+        Ok(closure("fnil", Arity::at_least(1), captured, |vm, own, mut args| {
+            for (slot, default) in args.as_mut_slice().iter_mut().zip(&own.captured[1..]) {
+                if slot.is_nil() {
+                    *slot = default.clone();
+                }
+            }
+            vm.invoke(&own.captured[0], args.as_mut_slice())
+        }))
+    },
+};
+
+const IDENTITY: Native = Native {
+    name: "identity",
+    usage: "(identity x)",
+    doc: "Returns its argument.",
+    examples: &[("(identity 1)", "1")],
+    arity: Arity::exactly(1),
+    run: |_, mut args| Ok(args.take(0)),
+};
+
+const JUXT: Native = Native {
+    name: "juxt",
+    usage: "(juxt f & fs)",
+    doc: "Returns a function that gives a vector of what each of fs gives for its arguments.",
+    examples: &[("((juxt inc dec) 1)", "[2 0]")],
+    arity: Arity::at_least(1),
+    run: |_, mut args| {
+        let fs = take_from(&mut args, 0);
+        Ok(closure("juxt", Arity::at_least(0), fs, |vm, own, args| {
+            let mut results = Vec::with_capacity(own.captured.len());
+            for function in &own.captured {
+                results.push(vm.call(function, args.as_slice())?);
+            }
+            Ok(Value::vector(results))
+        }))
+    },
+};
+
+const MEMOIZE: Native = Native {
+    name: "memoize",
+    usage: "(memoize f)",
+    doc: "Returns a function that calls f once for the same arguments, and keeps what it gave.",
+    examples: &[("((memoize inc) 1)", "2")],
+    arity: Arity::exactly(1),
+    run: |_, mut args| {
+        let known = Value::from(Object::State(Box::new(RefCell::new(PMap::new()))));
+        let captured = vec![args.take(0), known];
+        Ok(closure("memoize", Arity::at_least(0), captured, memoized))
+    },
+};
+
+const PARTIAL: Native = Native {
+    name: "partial",
+    usage: "(partial f & args)",
+    doc: "Returns a function that calls f with args and then its own arguments.",
+    examples: &[("((partial + 1) 2)", "3")],
+    arity: Arity::at_least(1),
+    run: |_, mut args| {
+        if args.len() == 1 {
+            return Ok(args.take(0));
+        }
+        let captured = take_from(&mut args, 0);
+        Ok(closure("partial", Arity::at_least(0), captured, |vm, own, mut args| {
+            let given = &own.captured[1..];
+            match (given, args.len()) {
+                ([x], 1) => vm.invoke(&own.captured[0], &mut [x.clone(), args.take(0)]),
+                _ => {
+                    let mut all = given.to_vec();
+                    all.extend((0..args.len()).map(|idx| args.take(idx)));
+                    vm.invoke(&own.captured[0], &mut all)
+                }
+            }
+        }))
+    },
+};
+
+const SOME_FN: Native = Native {
+    name: "some-fn",
+    usage: "(some-fn pred & preds)",
+    doc: "Returns a function that gives the first value of preds for its arguments that is neither nil nor false.",
+    examples: &[("((some-fn :a :b) {:b 2})", "2")],
+    arity: Arity::at_least(1),
+    run: |_, mut args| {
+        let preds = take_from(&mut args, 0);
+        Ok(closure("some-fn", Arity::at_least(0), preds, |vm, own, args| {
+            let mut last = Value::Nil;
+            for pred in &own.captured {
+                for item in args.as_slice() {
+                    last = vm.invoke(pred, &mut [item.clone()])?;
+                    if last.is_truthy() {
+                        return Ok(last);
+                    }
+                }
+            }
+            Ok(last)
+        }))
+    },
+};
+
+const TRAMPOLINE: Native = Native {
+    name: "trampoline",
+    usage: "(trampoline f & args)",
+    doc: "Calls f with args, and as long as the result is a function, calls that without arguments.",
+    examples: &[("(trampoline (fn [n] (fn [] (inc n))) 1)", "2")],
+    arity: Arity::at_least(1),
+    run: |vm, mut args| {
+        let function = args.take(0);
+        let mut result = vm.invoke(&function, &mut args.as_mut_slice()[1..])?;
+        while is_fn(&result) {
+            vm.charge(1)?;
+            result = vm.invoke(&result, &mut [])?;
+        }
+        Ok(result)
+    },
+};
+
+/// Makes a function of our own.
+pub(crate) fn closure(
+    name: &'static str,
+    arity: Arity,
+    captured: Vec<Value>,
+    run: fn(&mut Vm, &NativeClosure, Args<'_>) -> Result<Value>,
+) -> Value {
+    Value::from(Object::Function(NativeClosure {
+        name,
+        arity,
+        captured: captured.into(),
+        run,
+        meta: Value::Nil,
+    }))
+}
+
+/// Tells whether a value is a function: not merely callable.
+pub(crate) fn is_fn(value: &Value) -> bool {
+    match value {
+        Value::Fn(_) | Value::Native(_) => true,
+        Value::Object(object) => matches!(**object, Object::Function(_)),
+        _ => false,
+    }
+}
+
+/// Returns the composition of functions, the last of which is called first.
+pub(crate) fn compose(mut functions: Vec<Value>) -> Value {
+    match functions.len() {
+        0 => Value::Native(&IDENTITY),
+        1 => functions.remove(0),
+        _ => closure("comp", Arity::at_least(0), functions, composition),
+    }
+}
+
+/// Returns the parts of a composition.
+pub(crate) fn composed(value: &Value) -> Option<&[Value]> {
+    let Value::Object(object) = value else {
+        return None;
+    };
+    match &**object {
+        Object::Function(closure)
+            if std::ptr::fn_addr_eq(
+                closure.run,
+                composition as fn(&mut Vm, &NativeClosure, Args<'_>) -> Result<Value>,
+            ) =>
+        {
+            Some(&closure.captured)
+        }
+        _ => None,
+    }
+}
+
+/// Calls the parts in turn, those of nested compositions too: `(reduce comp fs)` must not recurse.
+fn composition(vm: &mut Vm, own: &NativeClosure, mut args: Args<'_>) -> Result<Value> {
+    let mut pending: Vec<Value> = own.captured.to_vec();
+    let mut result = None;
+    while let Some(function) = pending.pop() {
+        if let Some(parts) = composed(&function) {
+            vm.charge(1)?;
+            pending.extend_from_slice(parts);
+            continue;
+        }
+        result = Some(match result.take() {
+            None => vm.invoke(&function, args.as_mut_slice())?,
+            Some(value) => vm.invoke(&function, &mut [value])?,
+        });
+    }
+    Ok(result.unwrap_or(Value::Nil))
+}
+
+fn memoized(vm: &mut Vm, own: &NativeClosure, args: Args<'_>) -> Result<Value> {
+    let [function, Value::Object(object)] = &own.captured[..] else {
+        return Ok(Value::Nil);
+    };
+    let Object::State(state) = &**object else {
+        return Ok(Value::Nil);
+    };
+    let Some(known) = state.downcast_ref::<RefCell<PMap>>() else {
+        return Ok(Value::Nil);
+    };
+    let key = Value::vector(args.as_slice().iter().cloned());
+    vm.realise_key(&key)?;
+    let found = known.borrow().get(&key).cloned();
+    if let Some(found) = found {
+        return Ok(found);
+    }
+    let result = vm.call(function, args.as_slice())?;
+    known.borrow_mut().insert(key, result.clone());
+    Ok(result)
+}

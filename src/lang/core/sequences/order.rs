@@ -1,0 +1,237 @@
+//! Sorting and shuffling. The sort is stable, and a comparator that lies gives some order, never a panic.
+
+use std::cmp::Ordering;
+
+use crate::core::random;
+use crate::value::{Arity, List, Native, Result, SeqView, Value};
+use crate::vm::{Args, Vm};
+
+/// The functions of this area.
+pub(in crate::core) const FNS: &[Native] = &[RAND_NTH, SHUFFLE, SORT, SORT_BY];
+
+const RAND_NTH: Native = Native {
+    name: "rand-nth",
+    usage: "(rand-nth coll)",
+    doc: "Returns an item of coll by chance; nil for nil.",
+    examples: &[("(rand-nth [1])", "1")],
+    arity: Arity::exactly(1),
+    run: |vm, mut args| {
+        if args.get(0).is_nil() {
+            return Ok(Value::Nil);
+        }
+        let items = vm.items(args.take(0))?;
+        if items.is_empty() {
+            return Err(crate::core::collections::out_of_bounds(0, 0).argument(0).into());
+        }
+        let idx = random::below(vm, items.len())?;
+        Ok(items[idx].clone())
+    },
+};
+
+const SHUFFLE: Native = Native {
+    name: "shuffle",
+    usage: "(shuffle coll)",
+    doc: "Returns a vector of the items of coll in an order by chance.",
+    examples: &[("(count (shuffle [1 2 3]))", "3")],
+    arity: Arity::exactly(1),
+    run: |vm, mut args| {
+        let mut items = vm.items(args.take(0))?;
+        for idx in (1..items.len()).rev() {
+            let other = random::below(vm, idx + 1)?;
+            items.swap(idx, other);
+        }
+        Ok(Value::vector(items))
+    },
+};
+
+const SORT: Native = Native {
+    name: "sort",
+    usage: "(sort coll)\n(sort comparator coll)",
+    doc: "Returns the items of coll in the order of comparator (compare); equal ones stay as they were.",
+    examples: &[("(sort [3 1 2])", "(1 2 3)"), ("(sort > [3 1 2])", "(3 2 1)")],
+    arity: Arity::between(1, 2),
+    run: |vm, mut args| {
+        let coll = args.take(args.len() - 1);
+        let items = vm.items(coll)?;
+        let comparator = comparator(&mut args, 0, 2);
+        let order = order_of(vm, &items, &comparator)?;
+        in_order(items, order)
+    },
+};
+
+const SORT_BY: Native = Native {
+    name: "sort-by",
+    usage: "(sort-by f coll)\n(sort-by f comparator coll)",
+    doc: "Returns the items of coll in the order of what f gives for them; equal ones stay as they were.",
+    examples: &[
+        ("(sort-by count [[1 2] [] [3]])", "([] [3] [1 2])"),
+        ("(sort-by :n > [{:n 1} {:n 2}])", "({:n 2} {:n 1})"),
+    ],
+    arity: Arity::between(2, 3),
+    run: |vm, mut args| {
+        let coll = args.take(args.len() - 1);
+        let items = vm.items(coll)?;
+        let function = args.take(0);
+        let mut keys = Vec::with_capacity(items.len());
+        for item in &items {
+            keys.push(vm.call(&function, std::slice::from_ref(item))?);
+        }
+        let comparator = comparator(&mut args, 1, 3);
+        let order = order_of(vm, &keys, &comparator)?;
+        in_order(items, order)
+    },
+};
+
+/// How two items compare.
+enum Comparator {
+    Natural,
+    Reversed,
+    Function(Value),
+}
+
+fn comparator(args: &mut Args<'_>, idx: usize, with: usize) -> Comparator {
+    if args.len() < with {
+        return Comparator::Natural;
+    }
+    match args.take(idx) {
+        // Of numbers these give the natural order, and of anything else they throw as they must.
+        Value::Native(native) if native.name == "compare" => Comparator::Natural,
+        function => Comparator::Function(function),
+    }
+}
+
+/// Returns the positions of `keys` in their order.
+fn order_of(vm: &mut Vm, keys: &[Value], comparator: &Comparator) -> Result<Vec<usize>> {
+    let mut order: Vec<usize> = (0..keys.len()).collect();
+    let comparator = match comparator {
+        Comparator::Function(Value::Native(native)) if all_ints(keys) && native.name == "<" => {
+            &Comparator::Natural
+        }
+        Comparator::Function(Value::Native(native)) if all_ints(keys) && native.name == ">" => {
+            &Comparator::Reversed
+        }
+        other => other,
+    };
+    let steps = keys.len() as u64 * u64::from(keys.len().checked_ilog2().unwrap_or(0)) / 8;
+    match comparator {
+        Comparator::Natural if all_ints(keys) => {
+            vm.charge(u32::try_from(steps).unwrap_or(u32::MAX))?;
+            order.sort_by_key(|idx| keys[*idx].as_int());
+        }
+        Comparator::Natural if keys.iter().all(|key| key.as_str().is_some()) => {
+            vm.charge(u32::try_from(steps).unwrap_or(u32::MAX))?;
+            order.sort_by(|left, right| compare_text(&keys[*left], &keys[*right]));
+        }
+        Comparator::Reversed => {
+            vm.charge(u32::try_from(steps).unwrap_or(u32::MAX))?;
+            order.sort_by_key(|idx| std::cmp::Reverse(keys[*idx].as_int()));
+        }
+        other => merge_sort(vm, keys, &mut order, other)?,
+    }
+    Ok(order)
+}
+
+fn all_ints(keys: &[Value]) -> bool {
+    keys.iter().all(|key| matches!(key, Value::Int(_)))
+}
+
+/// Strings by UTF-16 units, as Java compares them.
+fn compare_text(left: &Value, right: &Value) -> Ordering {
+    let units = |value: &Value| value.as_str().unwrap_or("").to_owned();
+    match (left.as_str(), right.as_str()) {
+        (Some(left), Some(right)) if left.is_ascii() && right.is_ascii() => left.cmp(right),
+        _ => units(left).encode_utf16().cmp(units(right).encode_utf16()),
+    }
+}
+
+/// Sorts positions bottom up by merging; two runs that are in order already are not merged.
+fn merge_sort(
+    vm: &mut Vm,
+    keys: &[Value],
+    order: &mut Vec<usize>,
+    comparator: &Comparator,
+) -> Result<()> {
+    let count = order.len();
+    let mut merged = Vec::with_capacity(count);
+    let mut width = 1;
+    while width < count {
+        merged.clear();
+        for start in (0..count).step_by(width * 2) {
+            let middle = (start + width).min(count);
+            let end = (start + width * 2).min(count);
+            let (mut left, mut right) = (start, middle);
+            let in_order = middle == end
+                || !comes_after(vm, &keys[order[middle - 1]], &keys[order[middle]], comparator)?;
+            if in_order {
+                merged.extend_from_slice(&order[start..end]);
+                continue;
+            }
+            while left < middle && right < end {
+                vm.charge(1)?;
+                if comes_after(vm, &keys[order[left]], &keys[order[right]], comparator)? {
+                    merged.push(order[right]);
+                    right += 1;
+                } else {
+                    merged.push(order[left]);
+                    left += 1;
+                }
+            }
+            merged.extend_from_slice(&order[left..middle]);
+            merged.extend_from_slice(&order[right..end]);
+        }
+        std::mem::swap(order, &mut merged);
+        width *= 2;
+    }
+    Ok(())
+}
+
+/// Tells whether `left` belongs after `right`.
+fn comes_after(
+    vm: &mut Vm,
+    left: &Value,
+    right: &Value,
+    comparator: &Comparator,
+) -> Result<bool> {
+    match comparator {
+        Comparator::Natural => Ok(vm.compare(left, right)?.is_gt()),
+        Comparator::Reversed => Ok(vm.compare(left, right)?.is_lt()),
+        Comparator::Function(function) => {
+            Ok(compare_with(vm, function, left, right)?.is_gt())
+        }
+    }
+}
+
+/// Compares with a function that gives a number, or tells whether its first argument comes first.
+///
+/// # Errors
+/// Whatever it throws; when it gives neither.
+pub(crate) fn compare_with(
+    vm: &mut Vm,
+    function: &Value,
+    left: &Value,
+    right: &Value,
+) -> Result<Ordering> {
+    match vm.invoke(function, &mut [left.clone(), right.clone()])? {
+        Value::Bool(true) => Ok(Ordering::Less),
+        Value::Bool(false) | Value::Nil => {
+            let reverse = vm.invoke(function, &mut [right.clone(), left.clone()])?;
+            Ok(if reverse.is_truthy() {
+                Ordering::Greater
+            } else {
+                Ordering::Equal
+            })
+        }
+        Value::Int(int) => Ok(int.cmp(&0)),
+        Value::Float(float) => Ok((float as i64).cmp(&0)),
+        other => Err(crate::vm::wrong_type(&other, "a number or a boolean from the comparator", 0)
+            .into()),
+    }
+}
+
+fn in_order(items: Vec<Value>, order: Vec<usize>) -> Result<Value> {
+    if items.is_empty() {
+        return Ok(List::empty());
+    }
+    let sorted = order.into_iter().map(|idx| items[idx].clone()).collect();
+    Ok(SeqView::chunk(sorted, Value::Nil))
+}

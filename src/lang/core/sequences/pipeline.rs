@@ -1,0 +1,357 @@
+//! Functions that go through a sequence item by item: as lazy sequences, and without a collection as
+//! transducers.
+
+use std::collections::VecDeque;
+
+use super::count_argument;
+use super::stage::{Parts, Step, lazy};
+use crate::core::transducers::transducer;
+use crate::core::vectors::next_of_all;
+use crate::value::{
+    Arity, Class, Exception, Lazy, List, Native, PSet, PVec, Result, Value, Vector,
+};
+use crate::vm::{Args, Iter, Vm, join};
+
+/// The functions of this area.
+pub(in crate::core) const FNS: &[Native] = &[
+    DEDUPE, DISTINCT, DROP, DROP_LAST, DROP_WHILE, FILTER, INTERPOSE, KEEP, KEEP_INDEXED, MAP,
+    MAP_INDEXED, MAPCAT, PARTITION_ALL, PARTITION_BY, RANDOM_SAMPLE, REMOVE, REPLACE, TAKE,
+    TAKE_NTH, TAKE_WHILE,
+];
+
+const DEDUPE: Native = Native {
+    name: "dedupe",
+    usage: "(dedupe)\n(dedupe coll)",
+    doc: "Returns the items of coll without those that equal the one before.",
+    examples: &[("(dedupe [1 1 2 1])", "(1 2 1)")],
+    arity: Arity::between(0, 1),
+    run: |_, mut args| Ok(either(&mut args, 0, Step::Dedupe(None))),
+};
+
+const DISTINCT: Native = Native {
+    name: "distinct",
+    usage: "(distinct)\n(distinct coll)",
+    doc: "Returns the items of coll, each once.",
+    examples: &[("(distinct [1 2 1 3])", "(1 2 3)")],
+    arity: Arity::between(0, 1),
+    run: |_, mut args| Ok(either(&mut args, 0, Step::Distinct(PSet::new()))),
+};
+
+const DROP: Native = Native {
+    name: "drop",
+    usage: "(drop n)\n(drop n coll)",
+    doc: "Returns the items of coll after the first n.",
+    examples: &[("(drop 2 [1 2 3 4])", "(3 4)"), ("(drop 9 [1])", "()")],
+    arity: Arity::between(1, 2),
+    run: |_, mut args| {
+        let count = count_argument(&args, 0)?;
+        Ok(either(&mut args, 1, Step::Drop(count)))
+    },
+};
+
+const DROP_LAST: Native = Native {
+    name: "drop-last",
+    usage: "(drop-last coll)\n(drop-last n coll)",
+    doc: "Returns the items of coll but the last n (1).",
+    examples: &[("(drop-last [1 2 3])", "(1 2)"), ("(drop-last 2 [1 2 3])", "(1)")],
+    arity: Arity::between(1, 2),
+    run: |_, mut args| {
+        let count = if args.len() == 2 { count_argument(&args, 0)? } else { 1 };
+        let count = usize::try_from(count).unwrap_or(usize::MAX);
+        let coll = args.take(args.len() - 1);
+        Ok(lazy(Step::Delay(count, VecDeque::new()), coll))
+    },
+};
+
+const DROP_WHILE: Native = Native {
+    name: "drop-while",
+    usage: "(drop-while pred)\n(drop-while pred coll)",
+    doc: "Returns the items of coll from the first on for which pred does not hold.",
+    examples: &[("(drop-while neg? [-1 0 -2])", "(0 -2)")],
+    arity: Arity::between(1, 2),
+    run: |_, mut args| {
+        let pred = args.take(0);
+        Ok(either(&mut args, 1, Step::DropWhile(Some(pred))))
+    },
+};
+
+const FILTER: Native = Native {
+    name: "filter",
+    usage: "(filter pred)\n(filter pred coll)",
+    doc: "Returns the items of coll for which pred holds.",
+    examples: &[("(filter odd? [1 2 3])", "(1 3)")],
+    arity: Arity::between(1, 2),
+    run: |_, mut args| {
+        let pred = args.take(0);
+        Ok(either(&mut args, 1, Step::Filter(pred)))
+    },
+};
+
+const INTERPOSE: Native = Native {
+    name: "interpose",
+    usage: "(interpose separator)\n(interpose separator coll)",
+    doc: "Returns the items of coll with separator between them.",
+    examples: &[("(interpose :x [1 2 3])", "(1 :x 2 :x 3)")],
+    arity: Arity::between(1, 2),
+    run: |_, mut args| {
+        let separator = args.take(0);
+        Ok(either(&mut args, 1, Step::Interpose(separator, false)))
+    },
+};
+
+const KEEP: Native = Native {
+    name: "keep",
+    usage: "(keep f)\n(keep f coll)",
+    doc: "Returns what f gives for each item of coll, without nils.",
+    examples: &[("(keep :a [{:a 1} {} {:a false}])", "(1 false)")],
+    arity: Arity::between(1, 2),
+    run: |_, mut args| {
+        let function = args.take(0);
+        Ok(either(&mut args, 1, Step::Keep(function)))
+    },
+};
+
+const KEEP_INDEXED: Native = Native {
+    name: "keep-indexed",
+    usage: "(keep-indexed f)\n(keep-indexed f coll)",
+    doc: "Returns what f gives for each index and item of coll, without nils.",
+    examples: &[("(keep-indexed (fn [i x] (if (odd? i) x)) [:a :b :c :d])", "(:b :d)")],
+    arity: Arity::between(1, 2),
+    run: |_, mut args| {
+        let function = args.take(0);
+        Ok(either(&mut args, 1, Step::KeepIndexed(function, 0)))
+    },
+};
+
+const MAP: Native = Native {
+    name: "map",
+    usage: "(map f)\n(map f coll)\n(map f coll & colls)",
+    doc: "Returns what f gives for each item of coll, or for the items of several colls at each position.",
+    examples: &[("(map inc [1 2 3])", "(2 3 4)"), ("(map + [1 2] [10 20 30])", "(11 22)")],
+    arity: Arity::at_least(1),
+    run: |_, mut args| {
+        let function = args.take(0);
+        if args.len() > 2 {
+            let colls = take_from(&mut args, 1);
+            return Ok(map_all(function, colls));
+        }
+        Ok(either(&mut args, 1, Step::Map(function)))
+    },
+};
+
+const MAP_INDEXED: Native = Native {
+    name: "map-indexed",
+    usage: "(map-indexed f)\n(map-indexed f coll)",
+    doc: "Returns what f gives for each index and item of coll.",
+    examples: &[("(map-indexed vector [:a :b])", "([0 :a] [1 :b])")],
+    arity: Arity::between(1, 2),
+    run: |_, mut args| {
+        let function = args.take(0);
+        Ok(either(&mut args, 1, Step::MapIndexed(function, 0)))
+    },
+};
+
+const MAPCAT: Native = Native {
+    name: "mapcat",
+    usage: "(mapcat f)\n(mapcat f coll)\n(mapcat f coll & colls)",
+    doc: "Returns the items of what f gives for each item of coll, joined.",
+    examples: &[("(mapcat reverse [[1 2] [3 4]])", "(2 1 4 3)")],
+    arity: Arity::at_least(1),
+    run: |_, mut args| {
+        let function = args.take(0);
+        if args.len() > 2 {
+            let colls = take_from(&mut args, 1);
+            return Ok(lazy(Step::Cat, map_all(function, colls)));
+        }
+        Ok(either(&mut args, 1, Step::Mapcat(function)))
+    },
+};
+
+const PARTITION_ALL: Native = Native {
+    name: "partition-all",
+    usage: "(partition-all n)\n(partition-all n coll)\n(partition-all n step coll)",
+    doc: "Returns parts of n items each, starting step (n) items apart; parts at the end may be smaller.",
+    examples: &[
+        ("(partition-all 2 [1 2 3])", "((1 2) (3))"),
+        ("(partition-all 2 1 [1 2 3])", "((1 2) (2 3) (3))"),
+    ],
+    arity: Arity::between(1, 3),
+    run: |_, mut args| {
+        let size = part_size(&args, 0)?;
+        if args.len() == 3 {
+            let step = part_size(&args, 1)?;
+            return Ok(super::parts::all(size, step, true, args.take(2)));
+        }
+        let parts = Parts {
+            size,
+            items: Vec::new(),
+            as_lists: args.len() == 2,
+        };
+        Ok(either(&mut args, 1, Step::PartitionAll(parts)))
+    },
+};
+
+const PARTITION_BY: Native = Native {
+    name: "partition-by",
+    usage: "(partition-by f)\n(partition-by f coll)",
+    doc: "Splits coll each time that f gives a new value.",
+    examples: &[("(partition-by odd? [1 3 2 5])", "((1 3) (2) (5))")],
+    arity: Arity::between(1, 2),
+    run: |_, mut args| {
+        let function = args.take(0);
+        let step = Step::PartitionBy {
+            function,
+            last: None,
+            parts: Parts {
+                size: 0,
+                items: Vec::new(),
+                as_lists: args.len() == 2,
+            },
+        };
+        Ok(either(&mut args, 1, step))
+    },
+};
+
+const RANDOM_SAMPLE: Native = Native {
+    name: "random-sample",
+    usage: "(random-sample probability)\n(random-sample probability coll)",
+    doc: "Returns each item of coll with a probability from 0 to 1.",
+    examples: &[("(random-sample 1.0 [1 2 3])", "(1 2 3)")],
+    arity: Arity::between(1, 2),
+    run: |_, mut args| {
+        let probability = match args.get(0) {
+            Value::Float(float) => *float,
+            Value::Int(int) => *int as f64,
+            _ => return Err(args.expected(0, "a number")),
+        };
+        Ok(either(&mut args, 1, Step::RandomSample(probability)))
+    },
+};
+
+const REMOVE: Native = Native {
+    name: "remove",
+    usage: "(remove pred)\n(remove pred coll)",
+    doc: "Returns the items of coll for which pred does not hold.",
+    examples: &[("(remove odd? [1 2 3])", "(2)")],
+    arity: Arity::between(1, 2),
+    run: |_, mut args| {
+        let pred = args.take(0);
+        Ok(either(&mut args, 1, Step::Remove(pred)))
+    },
+};
+
+const REPLACE: Native = Native {
+    name: "replace",
+    usage: "(replace replacements)\n(replace replacements coll)",
+    doc: "Returns coll with each item that is a key of replacements replaced by its value.",
+    examples: &[("(replace {1 :one} [1 2])", "[:one 2]"), ("(replace {1 :one} '(1 2))", "(:one 2)")],
+    arity: Arity::between(1, 2),
+    run: |vm, mut args| {
+        let replacements = args.take(0);
+        if let Value::Vector(vector) = args.get(1) {
+            let mut items = PVec::new();
+            for item in vector.iter() {
+                vm.charge(1)?;
+                let found = crate::core::maps::find(vm, &replacements, item)?;
+                items.push(found.map_or_else(|| item.clone(), |(_, value)| value));
+            }
+            return Ok(Value::Vector(std::rc::Rc::new(Vector::new(items))));
+        }
+        Ok(either(&mut args, 1, Step::Replace(replacements)))
+    },
+};
+
+const TAKE: Native = Native {
+    name: "take",
+    usage: "(take n)\n(take n coll)",
+    doc: "Returns the first n items of coll.",
+    examples: &[("(take 2 [1 2 3])", "(1 2)"), ("(take 2 [1])", "(1)")],
+    arity: Arity::between(1, 2),
+    run: |_, mut args| {
+        let count = count_argument(&args, 0)?;
+        Ok(either(&mut args, 1, Step::Take(count)))
+    },
+};
+
+const TAKE_NTH: Native = Native {
+    name: "take-nth",
+    usage: "(take-nth n)\n(take-nth n coll)",
+    doc: "Returns the first item of coll and each nth after it.",
+    examples: &[("(take-nth 2 [1 2 3 4 5])", "(1 3 5)")],
+    arity: Arity::between(1, 2),
+    run: |_, mut args| {
+        let period = count_argument(&args, 0)?;
+        Ok(either(&mut args, 1, Step::TakeNth(period, 0)))
+    },
+};
+
+const TAKE_WHILE: Native = Native {
+    name: "take-while",
+    usage: "(take-while pred)\n(take-while pred coll)",
+    doc: "Returns the items of coll before the first for which pred does not hold.",
+    examples: &[("(take-while pos? [1 2 0 3])", "(1 2)")],
+    arity: Arity::between(1, 2),
+    run: |_, mut args| {
+        let pred = args.take(0);
+        Ok(either(&mut args, 1, Step::TakeWhile(pred)))
+    },
+};
+
+/// Returns the lazy sequence over the collection at `idx`, or without one the transducer.
+fn either(args: &mut Args<'_>, idx: usize, step: Step) -> Value {
+    if args.len() > idx {
+        lazy(step, args.take(idx))
+    } else {
+        transducer(step)
+    }
+}
+
+/// Moves the arguments from `idx` on out.
+pub(crate) fn take_from(args: &mut Args<'_>, idx: usize) -> Vec<Value> {
+    (idx..args.len()).map(|idx| args.take(idx)).collect()
+}
+
+/// Returns the size of a part: at least 1, for otherwise the parts never end.
+pub(crate) fn part_size(args: &Args<'_>, idx: usize) -> Result<usize> {
+    match args.index(idx)? {
+        0 => Err(Exception::new(
+            Class::ILLEGAL_ARGUMENT,
+            "E0318",
+            "a part must have at least 1 item, and parts must be at least 1 apart",
+        )
+        .argument(idx)
+        .into()),
+        size => Ok(size),
+    }
+}
+
+/// Returns the lazy sequence of what `function` gives for the items of `colls` at each position.
+pub(crate) fn map_all(function: Value, colls: Vec<Value>) -> Value {
+    Lazy::native(move |vm| {
+        let mut walks: Vec<Iter> = colls.into_iter().map(Iter::new).collect();
+        let Some(mut items) = next_of_all(vm, &mut walks)? else {
+            return Ok(Value::Nil);
+        };
+        let first = vm.invoke(&function, &mut items)?;
+        let rests = walks.into_iter().map(Iter::rest).collect();
+        Ok(List::cons(first, map_all(function, rests)))
+    })
+}
+
+/// Returns the items of each of `colls`, one after another.
+pub(crate) fn concat(vm: &mut Vm, mut colls: Vec<Value>) -> Result<Value> {
+    vm.charge(1)?;
+    Ok(match colls.len() {
+        0 => List::empty(),
+        1 => {
+            let only = colls.remove(0);
+            Lazy::native(move |_| Ok(only))
+        }
+        2 => {
+            let second = colls.remove(1);
+            let first = colls.remove(0);
+            Lazy::native(move |_| Ok(join(first, second)))
+        }
+        _ => lazy(Step::Cat, Value::list(colls)),
+    })
+}

@@ -1,0 +1,252 @@
+//! The stages of pipelines. Each is written once and serves lazy sequences, transducers and reductions.
+
+use std::collections::VecDeque;
+
+use crate::value::{Emit, Lazy, Object, PSet, Result, Stage, Thunk, Value};
+use crate::vm::Vm;
+
+/// A stage and its state. A fresh clone starts a fresh run.
+#[derive(Clone)]
+pub(crate) enum Step {
+    Map(Value),
+    Filter(Value),
+    Remove(Value),
+    Keep(Value),
+    MapIndexed(Value, i64),
+    KeepIndexed(Value, i64),
+    Take(u64),
+    TakeWhile(Value),
+    Drop(u64),
+    /// `None` once an item was let through.
+    DropWhile(Option<Value>),
+    /// The period, and how many are still to be left out.
+    TakeNth(u64, u64),
+    Distinct(PSet),
+    Dedupe(Option<Value>),
+    /// The separator, and whether an item came before.
+    Interpose(Value, bool),
+    Replace(Value),
+    Cat,
+    Mapcat(Value),
+    PartitionAll(Parts),
+    PartitionBy {
+        function: Value,
+        last: Option<Value>,
+        parts: Parts,
+    },
+    /// The probability of passing.
+    RandomSample(f64),
+    /// Each item, and so many before it: the oldest leaves (`drop-last`).
+    Delay(usize, VecDeque<Value>),
+}
+
+/// Items on the way to becoming a part.
+#[derive(Clone)]
+pub(crate) struct Parts {
+    pub size: usize,
+    pub items: Vec<Value>,
+    /// Whether parts become lists, as sequence functions give them, or vectors, as transducers do.
+    pub as_lists: bool,
+}
+
+impl Parts {
+    fn close(&mut self) -> Value {
+        let items = std::mem::take(&mut self.items);
+        if self.as_lists {
+            Value::list(items)
+        } else {
+            Value::vector(items)
+        }
+    }
+}
+
+/// Returns the lazy sequence of what `step` makes of `coll`.
+pub(crate) fn lazy(step: Step, coll: Value) -> Value {
+    Lazy::new(Thunk::Stage {
+        stage: Box::new(step),
+        coll,
+    })
+}
+
+impl Stage for Step {
+    fn step(&mut self, vm: &mut Vm, item: Value) -> Result<Emit> {
+        let pass = |pass: bool, item: Value| if pass { Emit::One(item) } else { Emit::Nothing };
+        Ok(match self {
+            Step::Map(function) => Emit::One(vm.invoke(function, &mut [item])?),
+            Step::Filter(pred) => pass(
+                vm.invoke(pred, &mut [item.clone()])?.is_truthy(),
+                item,
+            ),
+            Step::Remove(pred) => pass(
+                !vm.invoke(pred, &mut [item.clone()])?.is_truthy(),
+                item,
+            ),
+            Step::Keep(function) => {
+                let item = vm.invoke(function, &mut [item])?;
+                pass(!item.is_nil(), item)
+            }
+            Step::MapIndexed(function, idx) => {
+                let item = vm.invoke(function, &mut [Value::Int(*idx), item])?;
+                *idx += 1;
+                Emit::One(item)
+            }
+            Step::KeepIndexed(function, idx) => {
+                let item = vm.invoke(function, &mut [Value::Int(*idx), item])?;
+                *idx += 1;
+                pass(!item.is_nil(), item)
+            }
+            Step::TakeWhile(pred) => {
+                if vm.invoke(pred, &mut [item.clone()])?.is_truthy() {
+                    Emit::One(item)
+                } else {
+                    Emit::Stop
+                }
+            }
+            Step::DropWhile(pred) => match pred {
+                Some(function) if vm.invoke(function, &mut [item.clone()])?.is_truthy() => {
+                    Emit::Nothing
+                }
+                _ => {
+                    *pred = None;
+                    Emit::One(item)
+                }
+            },
+            Step::Distinct(seen) => {
+                vm.realise_key(&item)?;
+                if seen.contains(&item) {
+                    Emit::Nothing
+                } else {
+                    seen.insert(item.clone());
+                    Emit::One(item)
+                }
+            }
+            Step::Dedupe(last) => {
+                let same = match last {
+                    Some(last) => vm.equal(last, &item)?,
+                    None => false,
+                };
+                *last = Some(item.clone());
+                pass(!same, item)
+            }
+            Step::Replace(map) => match vm.find(map, &item)? {
+                Some((_, replacement)) => Emit::One(replacement),
+                None => Emit::One(item),
+            },
+            Step::Mapcat(function) => Emit::Each(vm.invoke(function, &mut [item])?),
+            Step::PartitionBy {
+                function,
+                last,
+                parts,
+            } => {
+                let key = vm.invoke(function, &mut [item.clone()])?;
+                let same = match last.replace(key.clone()) {
+                    Some(last) => vm.equal(&last, &key)?,
+                    None => true,
+                };
+                let emit = if same {
+                    Emit::Nothing
+                } else {
+                    Emit::One(parts.close())
+                };
+                parts.items.push(item);
+                emit
+            }
+            Step::RandomSample(probability) => {
+                pass(crate::core::random::unit(vm)? < *probability, item)
+            }
+            other => other.count_step(item),
+        })
+    }
+
+    fn flush(&mut self) -> Option<Value> {
+        match self {
+            Step::PartitionAll(parts) | Step::PartitionBy { parts, .. }
+                if !parts.items.is_empty() =>
+            {
+                Some(parts.close())
+            }
+            _ => None,
+        }
+    }
+
+    fn is_done(&self) -> bool {
+        matches!(self, Step::Take(0))
+    }
+
+    fn is_spent(&self) -> bool {
+        matches!(self, Step::Drop(0) | Step::DropWhile(None))
+    }
+}
+
+impl Step {
+    /// Steps that only count and collect: they call nothing.
+    fn count_step(&mut self, item: Value) -> Emit {
+        match self {
+            Step::Take(0) => Emit::Stop,
+            Step::Take(left) => {
+                *left -= 1;
+                if *left == 0 {
+                    Emit::Last(item)
+                } else {
+                    Emit::One(item)
+                }
+            }
+            Step::Drop(0) => Emit::One(item),
+            Step::Drop(left) => {
+                *left -= 1;
+                Emit::Nothing
+            }
+            Step::TakeNth(period, left) => {
+                if *left == 0 {
+                    *left = period.saturating_sub(1);
+                    Emit::One(item)
+                } else {
+                    *left -= 1;
+                    Emit::Nothing
+                }
+            }
+            Step::Interpose(separator, started) => {
+                if std::mem::replace(started, true) {
+                    Emit::Two(separator.clone(), item)
+                } else {
+                    Emit::One(item)
+                }
+            }
+            Step::Cat => Emit::Each(item),
+            Step::PartitionAll(parts) => {
+                parts.items.push(item);
+                if parts.items.len() >= parts.size {
+                    Emit::One(parts.close())
+                } else {
+                    Emit::Nothing
+                }
+            }
+            Step::Delay(count, held) => {
+                held.push_back(item);
+                if held.len() > *count {
+                    held.pop_front().map_or(Emit::Nothing, Emit::One)
+                } else {
+                    Emit::Nothing
+                }
+            }
+            _ => Emit::One(item),
+        }
+    }
+}
+
+/// Returns the stage that a native transducer stands for.
+pub(crate) fn of_transducer(value: &Value) -> Option<&Step> {
+    let Value::Object(object) = value else {
+        return None;
+    };
+    let Object::Function(closure) = &**object else {
+        return None;
+    };
+    match &closure.captured[..] {
+        [Value::Object(state)] => match &**state {
+            Object::State(state) => state.downcast_ref::<Step>(),
+            _ => None,
+        },
+        _ => None,
+    }
+}

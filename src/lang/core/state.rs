@@ -1,0 +1,473 @@
+//! Cells that change, computations that wait, and metadata.
+//!
+//! No borrow of a cell is alive while a function of the program runs: it may look at the same cell.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::functions::is_fn;
+use super::sequences::pipeline::take_from;
+use crate::value::{
+    Arity, Atom, Class, DelayState, Exception, LazyState, List, Native, Object, PMap, Result,
+    Signal, Thunk, Value,
+};
+use crate::vm::{Args, Vm, wrong_type};
+
+/// The functions of this area.
+pub(super) const FNS: &[Native] = &[
+    ADD_WATCH, ALTER_META, ATOM, COMPARE_AND_SET, DEREF, FORCE, GET_VALIDATOR, GET_WATCHES, META,
+    IS_REALIZED, REMOVE_WATCH, RESET, RESET_META, RESET_VALS, SET_VALIDATOR, SWAP, SWAP_VALS,
+    VARY_META, VOLATILE, VRESET, WITH_META,
+];
+
+const ADD_WATCH: Native = Native {
+    name: "add-watch",
+    usage: "(add-watch atom key f)",
+    doc: "Makes (f key atom old new) be called after each change of an atom; returns the atom.",
+    examples: &[("@(add-watch (atom 1) :log (fn [k a old new] nil))", "1")],
+    arity: Arity::exactly(3),
+    run: |vm, mut args| {
+        vm.realise_key(args.get(1))?;
+        let (key, function) = (args.take(1), args.take(2));
+        atom(&args)?.watches.borrow_mut().insert(key, function);
+        Ok(args.take(0))
+    },
+};
+
+const ALTER_META: Native = Native {
+    name: "alter-meta!",
+    usage: "(alter-meta! x f & args)",
+    doc: "Sets the metadata of a var, atom or namespace to (f metadata & args), and returns it.",
+    examples: &[("(alter-meta! (atom 1 :meta {:a 1}) assoc :b 2)", "{:a 1, :b 2}")],
+    arity: Arity::at_least(2),
+    run: |vm, mut args| {
+        let (holder, function) = (args.take(0), args.take(1));
+        let mut all = take_from(&mut args, 1);
+        all[0] = holder.meta();
+        let meta = vm.invoke(&function, &mut all)?;
+        reset_meta(&holder, meta)
+    },
+};
+
+const ATOM: Native = Native {
+    name: "atom",
+    usage: "(atom x & {:keys [meta validator]})",
+    doc: "Returns a cell with the value x, which swap! and reset! change and deref reads.",
+    examples: &[("@(atom 1)", "1"), ("@(atom 1 :validator pos?)", "1")],
+    arity: Arity::at_least(1),
+    run: |vm, mut args| {
+        let made = Atom::new(args.take(0));
+        for idx in (1..args.len()).step_by(2) {
+            match args.get(idx).as_keyword() {
+                Some(key) if key.is("meta") => {
+                    made.meta.replace(args.take(idx + 1));
+                }
+                Some(key) if key.is("validator") => {
+                    let validator = args.take(idx + 1);
+                    let value = made.value.borrow().clone();
+                    validate(vm, &validator, &value)?;
+                    made.validator.replace(validator);
+                }
+                _ => return Err(args.expected(idx, ":meta or :validator")),
+            }
+        }
+        Ok(Value::Atom(Rc::new(made)))
+    },
+};
+
+const COMPARE_AND_SET: Native = Native {
+    name: "compare-and-set!",
+    usage: "(compare-and-set! atom old new)",
+    doc: "Sets an atom to new if its value is identical to old; tells whether it did.",
+    examples: &[("(compare-and-set! (atom 1) 1 2)", "true"), ("(compare-and-set! (atom 1) 5 2)", "false")],
+    arity: Arity::exactly(3),
+    run: |vm, mut args| {
+        let atom = atom(&args)?.clone();
+        let current = atom.value.borrow().clone();
+        if !super::hash::identical(&current, args.get(1)) {
+            return Ok(Value::Bool(false));
+        }
+        set(vm, &atom, args.take(2))?;
+        Ok(Value::Bool(true))
+    },
+};
+
+const DEREF: Native = Native {
+    name: "deref",
+    usage: "(deref x)\n(deref x timeout-ms timeout-value)",
+    doc: "Returns the value of an atom, volatile, var, delay, promise or future; @x is short for it.",
+    examples: &[("(deref (atom 1))", "1"), ("@(delay 2)", "2")],
+    arity: Arity::between(1, 3),
+    run: |vm, mut args| {
+        let cell = args.take(0);
+        deref(vm, &cell)
+    },
+};
+
+const FORCE: Native = Native {
+    name: "force",
+    usage: "(force x)",
+    doc: "Returns the value of a delay, or x itself if it is none.",
+    examples: &[("(force (delay 1))", "1"), ("(force 1)", "1")],
+    arity: Arity::exactly(1),
+    run: |vm, mut args| match args.take(0) {
+        Value::Object(object) if matches!(*object, Object::Delay(_)) => force(vm, &object),
+        other => Ok(other),
+    },
+};
+
+const GET_VALIDATOR: Native = Native {
+    name: "get-validator",
+    usage: "(get-validator atom)",
+    doc: "Returns the function that a new value of an atom must satisfy, or nil.",
+    examples: &[("(get-validator (atom 1))", "nil")],
+    arity: Arity::exactly(1),
+    run: |_, args| Ok(atom(&args)?.validator.borrow().clone()),
+};
+
+const GET_WATCHES: Native = Native {
+    name: "get-watches",
+    usage: "(get-watches atom)",
+    doc: "Returns a map of the watches of an atom.",
+    examples: &[("(get-watches (atom 1))", "{}")],
+    arity: Arity::exactly(1),
+    run: |_, args| {
+        let watches = atom(&args)?.watches.borrow().clone();
+        Ok(Value::map(
+            watches.iter().map(|(key, value)| (key.clone(), value.clone())),
+        ))
+    },
+};
+
+const META: Native = Native {
+    name: "meta",
+    usage: "(meta x)",
+    doc: "Returns the metadata of x, or nil.",
+    examples: &[("(meta (with-meta [1] {:a 1}))", "{:a 1}"), ("(meta 1)", "nil")],
+    arity: Arity::exactly(1),
+    run: |_, args| Ok(args.get(0).meta()),
+};
+
+const IS_REALIZED: Native = Native {
+    name: "realized?",
+    usage: "(realized? x)",
+    doc: "Tells whether a delay, lazy sequence, promise or future has its value.",
+    examples: &[("(realized? (delay 1))", "false"), ("(realized? (map inc [1]))", "false")],
+    arity: Arity::exactly(1),
+    run: |_, args| is_realized(&args).map(Value::Bool),
+};
+
+const REMOVE_WATCH: Native = Native {
+    name: "remove-watch",
+    usage: "(remove-watch atom key)",
+    doc: "Removes a watch of an atom, and returns the atom.",
+    examples: &[("@(remove-watch (atom 1) :log)", "1")],
+    arity: Arity::exactly(2),
+    run: |vm, mut args| {
+        vm.realise_key(args.get(1))?;
+        atom(&args)?.watches.borrow_mut().remove(args.get(1));
+        Ok(args.take(0))
+    },
+};
+
+const RESET: Native = Native {
+    name: "reset!",
+    usage: "(reset! atom x)",
+    doc: "Sets the value of an atom to x, and returns x.",
+    examples: &[("(reset! (atom 1) 2)", "2")],
+    arity: Arity::exactly(2),
+    run: |vm, mut args| {
+        let atom = atom(&args)?.clone();
+        let new = args.take(1);
+        set(vm, &atom, new.clone())?;
+        Ok(new)
+    },
+};
+
+const RESET_META: Native = Native {
+    name: "reset-meta!",
+    usage: "(reset-meta! x meta)",
+    doc: "Sets the metadata of a var, atom or namespace, and returns it.",
+    examples: &[("(reset-meta! (atom 1) {:a 1})", "{:a 1}")],
+    arity: Arity::exactly(2),
+    run: |_, mut args| {
+        let meta = args.take(1);
+        reset_meta(args.get(0), meta)
+    },
+};
+
+const RESET_VALS: Native = Native {
+    name: "reset-vals!",
+    usage: "(reset-vals! atom x)",
+    doc: "Sets the value of an atom to x, and returns a vector of the old and the new value.",
+    examples: &[("(reset-vals! (atom 1) 2)", "[1 2]")],
+    arity: Arity::exactly(2),
+    run: |vm, mut args| {
+        let atom = atom(&args)?.clone();
+        let new = args.take(1);
+        let old = set(vm, &atom, new.clone())?;
+        Ok(Value::vector([old, new]))
+    },
+};
+
+const SET_VALIDATOR: Native = Native {
+    name: "set-validator!",
+    usage: "(set-validator! atom f)",
+    doc: "Makes each new value of an atom have to satisfy f; nil for no such function.",
+    examples: &[("(set-validator! (atom 1) pos?)", "nil")],
+    arity: Arity::exactly(2),
+    run: |vm, mut args| {
+        let atom = atom(&args)?.clone();
+        let validator = args.take(1);
+        let value = atom.value.borrow().clone();
+        validate(vm, &validator, &value)?;
+        atom.validator.replace(validator);
+        Ok(Value::Nil)
+    },
+};
+
+const SWAP: Native = Native {
+    name: "swap!",
+    usage: "(swap! atom f & args)",
+    doc: "Sets the value of an atom to (f value & args), and returns it.",
+    examples: &[("(swap! (atom 1) + 10)", "11")],
+    arity: Arity::at_least(2),
+    run: |vm, mut args| swap(vm, &mut args).map(|(_, new)| new),
+};
+
+const SWAP_VALS: Native = Native {
+    name: "swap-vals!",
+    usage: "(swap-vals! atom f & args)",
+    doc: "Sets the value of an atom to (f value & args), and returns a vector of the old and the new value.",
+    examples: &[("(swap-vals! (atom 1) inc)", "[1 2]")],
+    arity: Arity::at_least(2),
+    run: |vm, mut args| swap(vm, &mut args).map(|(old, new)| Value::vector([old, new])),
+};
+
+const VARY_META: Native = Native {
+    name: "vary-meta",
+    usage: "(vary-meta x f & args)",
+    doc: "Returns x with (f metadata & args) as its metadata.",
+    examples: &[("(meta (vary-meta [1] assoc :a 1))", "{:a 1}")],
+    arity: Arity::at_least(2),
+    run: |vm, mut args| {
+        let (value, function) = (args.take(0), args.take(1));
+        let mut all = take_from(&mut args, 1);
+        all[0] = value.meta();
+        let meta = vm.invoke(&function, &mut all)?;
+        with_meta(vm, value, meta)
+    },
+};
+
+const VOLATILE: Native = Native {
+    name: "volatile!",
+    usage: "(volatile! x)",
+    doc: "Returns a cell with the value x, without watches or a validator, for state inside of a function.",
+    examples: &[("@(volatile! 1)", "1")],
+    arity: Arity::exactly(1),
+    run: |_, mut args| Ok(Value::from(Object::Volatile(RefCell::new(args.take(0))))),
+};
+
+const VRESET: Native = Native {
+    name: "vreset!",
+    usage: "(vreset! volatile x)",
+    doc: "Sets the value of a volatile to x, and returns x.",
+    examples: &[("(vreset! (volatile! 1) 2)", "2")],
+    arity: Arity::exactly(2),
+    run: |_, mut args| {
+        let new = args.take(1);
+        let old = match args.get(0) {
+            Value::Object(object) => match &**object {
+                Object::Volatile(cell) => cell.replace(new.clone()),
+                _ => return Err(args.expected(0, "a volatile")),
+            },
+            _ => return Err(args.expected(0, "a volatile")),
+        };
+        drop(old);
+        Ok(new)
+    },
+};
+
+const WITH_META: Native = Native {
+    name: "with-meta",
+    usage: "(with-meta x meta)",
+    doc: "Returns x with a map, or nil, as its metadata.",
+    examples: &[("(meta (with-meta 'a {:b 1}))", "{:b 1}")],
+    arity: Arity::exactly(2),
+    run: |vm, mut args| {
+        let (value, meta) = (args.take(0), args.take(1));
+        with_meta(vm, value, meta)
+    },
+};
+
+fn atom<'a>(args: &'a Args<'_>) -> Result<&'a Rc<Atom>> {
+    match args.get(0) {
+        Value::Atom(atom) => Ok(atom),
+        _ => Err(args.expected(0, "an atom")),
+    }
+}
+
+fn validate(vm: &mut Vm, validator: &Value, value: &Value) -> Result<()> {
+    if validator.is_nil() || vm.call(validator, std::slice::from_ref(value))?.is_truthy() {
+        return Ok(());
+    }
+    let shown = vm.print(value, crate::value::PrintOptions::BRIEF)?;
+    Err(Exception::new(
+        Class::ILLEGAL_STATE,
+        "E0319",
+        format!("Invalid reference state: the validator refuses {shown}"),
+    )
+    .into())
+}
+
+/// Sets the value, with validator and watches, and returns the old one.
+fn set(vm: &mut Vm, atom: &Rc<Atom>, new: Value) -> Result<Value> {
+    let validator = atom.validator.borrow().clone();
+    validate(vm, &validator, &new)?;
+    let old = atom.value.replace(new.clone());
+    let watches: PMap = atom.watches.borrow().clone();
+    if !watches.is_empty() {
+        let cell = Value::Atom(atom.clone());
+        for (key, watch) in watches.iter() {
+            vm.call(watch, &[key.clone(), cell.clone(), old.clone(), new.clone()])?;
+        }
+    }
+    Ok(old)
+}
+
+/// Applies the function; returns the old and the new value.
+fn swap(vm: &mut Vm, args: &mut Args<'_>) -> Result<(Value, Value)> {
+    let atom = atom(args)?.clone();
+    let function = args.take(1);
+    // The value stays in its cell meanwhile: the function may look at it.
+    let old = atom.value.borrow().clone();
+    let new = match args.len() {
+        2 => vm.invoke(&function, &mut [old])?,
+        3 => vm.invoke(&function, &mut [old, args.take(2)])?,
+        _ => {
+            let mut all = take_from(args, 1);
+            all[0] = old;
+            vm.invoke(&function, &mut all)?
+        }
+    };
+    let old = set(vm, &atom, new.clone())?;
+    Ok((old, new))
+}
+
+/// Returns the value of a cell.
+///
+/// # Errors
+/// When it is no cell, and whatever computing a delay throws.
+pub(crate) fn deref(vm: &mut Vm, cell: &Value) -> Result<Value> {
+    match cell {
+        Value::Atom(atom) => Ok(atom.value.borrow().clone()),
+        Value::Var(var) => vm.var_value(var),
+        Value::Object(object) => match &**object {
+            Object::Volatile(cell) => Ok(cell.borrow().clone()),
+            Object::Reduced(value) => Ok(value.clone()),
+            Object::Delay(_) => force(vm, object),
+            _ => Err(wrong_type(cell, "something that deref reads", 0).into()),
+        },
+        _ => Err(wrong_type(cell, "something that deref reads", 0)
+            .hint("deref, or @, works on atoms, volatiles, vars, delays, promises and futures")
+            .into()),
+    }
+}
+
+/// Computes a delay once; an exception is kept and thrown again.
+fn force(vm: &mut Vm, object: &Rc<Object>) -> Result<Value> {
+    let Object::Delay(delay) = &**object else {
+        return Ok(Value::Object(object.clone()));
+    };
+    let state = delay.state.replace(DelayState::Running);
+    let thunk = match state {
+        DelayState::Done(value) => {
+            delay.state.replace(DelayState::Done(value.clone()));
+            return Ok(value);
+        }
+        DelayState::Failed(exception) => {
+            delay.state.replace(DelayState::Failed(exception.clone()));
+            return Err(Signal::Throw(exception));
+        }
+        DelayState::Running => {
+            return Err(Exception::new(
+                Class::ILLEGAL_STATE,
+                "E0310",
+                "a delay needs itself to be computed",
+            )
+            .into());
+        }
+        DelayState::Pending(thunk) => thunk,
+    };
+    let result = match thunk {
+        Thunk::Call(function) => vm.invoke(&function, &mut []),
+        Thunk::Native(step) => step(vm),
+        Thunk::Stage { stage, coll } => Ok(crate::value::Lazy::new(Thunk::Stage { stage, coll })),
+    };
+    match &result {
+        Ok(value) => drop(delay.state.replace(DelayState::Done(value.clone()))),
+        Err(Signal::Throw(exception)) => {
+            drop(delay.state.replace(DelayState::Failed(exception.clone())));
+        }
+        Err(Signal::Stop(_)) => {}
+    }
+    result
+}
+
+fn is_realized(args: &Args<'_>) -> Result<bool> {
+    match args.get(0) {
+        Value::Lazy(lazy) => Ok(matches!(*lazy.state.borrow(), LazyState::Done(_))),
+        Value::Seq(_) | Value::List(_) => Ok(true),
+        Value::Object(object) => match &**object {
+            Object::Delay(delay) => Ok(matches!(
+                *delay.state.borrow(),
+                DelayState::Done(_) | DelayState::Failed(_)
+            )),
+            _ => Err(args.expected(0, "a delay, lazy sequence, promise or future")),
+        },
+        _ => Err(args.expected(0, "a delay, lazy sequence, promise or future")),
+    }
+}
+
+fn reset_meta(holder: &Value, meta: Value) -> Result<Value> {
+    match holder {
+        Value::Var(var) => var.set_meta(meta.clone()),
+        Value::Atom(atom) => drop(atom.meta.replace(meta.clone())),
+        Value::Object(object) => match &**object {
+            Object::Namespace(namespace) => namespace.set_meta(meta.clone()),
+            _ => return Err(wrong_type(holder, "a var, atom or namespace", 0).into()),
+        },
+        _ => return Err(wrong_type(holder, "a var, atom or namespace", 0).into()),
+    }
+    Ok(meta)
+}
+
+fn with_meta(vm: &mut Vm, value: Value, meta: Value) -> Result<Value> {
+    if !matches!(meta, Value::Nil | Value::Map(_) | Value::Record(_)) {
+        return Err(wrong_type(&meta, "a map or nil", 1).into());
+    }
+    let holder = match &value {
+        // A view has no room for metadata: its first cell gets some.
+        Value::Seq(_) => match vm.uncons(value)? {
+            Some((first, rest)) => Value::List(Rc::new(List {
+                first,
+                rest,
+                count: None,
+                extra: None,
+            })),
+            None => List::empty(),
+        },
+        Value::Native(native) => super::functions::closure(
+            native.name,
+            native.arity,
+            vec![value.clone()],
+            |vm, own, mut args| vm.invoke(&own.captured[0], args.as_mut_slice()),
+        ),
+        _ => value,
+    };
+    match holder.with_meta(meta) {
+        Some(value) => Ok(value),
+        None if is_fn(&holder) => Ok(holder),
+        None => Err(wrong_type(&holder, "something that can carry metadata", 0).into()),
+    }
+}
