@@ -3,9 +3,25 @@
 
 mod arithmetic;
 mod bits;
+mod collections;
+mod errors;
+mod eval;
+mod functions;
+mod hash;
 mod host_math;
+mod maps;
 mod math;
+mod namespaces;
 mod number;
+mod predicates;
+mod random;
+mod require;
+mod sequences;
+mod sets;
+mod state;
+mod transducers;
+mod transients;
+mod vectors;
 
 use crate::session::Session;
 use crate::value::{Symbol, Value};
@@ -14,9 +30,29 @@ use crate::value::{Symbol, Value};
 const AREAS: &[(&str, &[crate::value::Native])] = &[
     ("clojure.core", arithmetic::FNS),
     ("clojure.core", bits::FNS),
+    ("clojure.core", collections::FNS),
+    ("clojure.core", errors::FNS),
+    ("clojure.core", eval::FNS),
+    ("clojure.core", functions::FNS),
+    ("clojure.core", hash::FNS),
     ("Math", host_math::FNS),
+    ("clojure.core", maps::FNS),
     ("clojure.math", math::FNS),
+    ("clojure.core", namespaces::FNS),
     ("clojure.core", number::FNS),
+    ("clojure.core", predicates::FNS),
+    ("clojure.core", require::FNS),
+    ("clojure.core", sequences::FNS),
+    ("clojure.core", sequences::generate::FNS),
+    ("clojure.core", sequences::order::FNS),
+    ("clojure.core", sequences::parts::FNS),
+    ("clojure.core", sequences::pipeline::FNS),
+    ("clojure.core", sequences::reducing::FNS),
+    ("clojure.core", sets::FNS),
+    ("clojure.core", state::FNS),
+    ("clojure.core", transducers::FNS),
+    ("clojure.core", transients::FNS),
+    ("clojure.core", vectors::FNS),
 ];
 
 /// Names that stand for a number: namespace, name and value.

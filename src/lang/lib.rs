@@ -6,6 +6,7 @@
 
 pub(crate) mod core;
 pub mod fiber;
+pub mod library;
 pub mod reader;
 pub mod session;
 pub mod suggest;

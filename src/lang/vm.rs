@@ -14,8 +14,10 @@ mod machine;
 mod world;
 
 pub use args::{Args, wrong_type};
+pub(crate) use call::{arity_error, out_of_bounds, transient_is_done};
 pub use code::Proto;
 pub use host::{Host, NoHost, Stream};
 pub use iter::Iter;
+pub(crate) use lazy::join;
 pub use machine::Vm;
 pub use world::{Loader, World};

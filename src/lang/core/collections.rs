@@ -6,7 +6,7 @@
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use super::sequences::{stage, walk};
+use super::sequences::walk;
 use super::transducers;
 use crate::value::{
     Arity, Class, Exception, List, Map, Native, Object, PVec, Record, Result, SeqView, Set, Value,
@@ -16,15 +16,30 @@ use crate::vm::{Args, Vm, wrong_type};
 
 /// The functions of this area.
 pub(super) const FNS: &[Native] = &[
-    BOUNDED_COUNT, CONJ, CONTAINS, COUNT, EMPTY, IS_EMPTY, GET, GET_IN, INTO, NOT_EMPTY, NTH, PEEK,
-    POP, RSEQ,
+    BOUNDED_COUNT,
+    CONJ,
+    CONTAINS,
+    COUNT,
+    EMPTY,
+    IS_EMPTY,
+    GET,
+    GET_IN,
+    INTO,
+    NOT_EMPTY,
+    NTH,
+    PEEK,
+    POP,
+    RSEQ,
 ];
 
 const BOUNDED_COUNT: Native = Native {
     name: "bounded-count",
     usage: "(bounded-count n coll)",
     doc: "Returns the count of coll where it is known, else counts at most n items.",
-    examples: &[("(bounded-count 3 (iterate inc 0))", "3"), ("(bounded-count 3 [1 2 3 4])", "4")],
+    examples: &[
+        ("(bounded-count 3 (iterate inc 0))", "3"),
+        ("(bounded-count 3 [1 2 3 4])", "4"),
+    ],
     arity: Arity::exactly(2),
     run: |vm, mut args| {
         let limit = args.index(0)?;
@@ -87,7 +102,11 @@ const COUNT: Native = Native {
     name: "count",
     usage: "(count coll)",
     doc: "Returns how many items coll has; 0 for nil.",
-    examples: &[("(count [1 2 3])", "3"), ("(count nil)", "0"), (r#"(count "abc")"#, "3")],
+    examples: &[
+        ("(count [1 2 3])", "3"),
+        ("(count nil)", "0"),
+        (r#"(count "abc")"#, "3"),
+    ],
     arity: Arity::exactly(1),
     run: |vm, mut args| {
         let coll = args.take(0);
@@ -110,7 +129,11 @@ const EMPTY: Native = Native {
     name: "empty",
     usage: "(empty coll)",
     doc: "Returns an empty collection of the kind of coll, with its metadata; nil for anything else.",
-    examples: &[("(empty [1 2])", "[]"), ("(empty {:a 1})", "{}"), ("(empty 1)", "nil")],
+    examples: &[
+        ("(empty [1 2])", "[]"),
+        ("(empty {:a 1})", "{}"),
+        ("(empty 1)", "nil"),
+    ],
     arity: Arity::exactly(1),
     run: |_, args| empty(args.get(0)),
 };
@@ -119,7 +142,11 @@ const IS_EMPTY: Native = Native {
     name: "empty?",
     usage: "(empty? coll)",
     doc: "Tells whether coll has no items.",
-    examples: &[("(empty? [])", "true"), ("(empty? nil)", "true"), (r#"(empty? "a")"#, "false")],
+    examples: &[
+        ("(empty? [])", "true"),
+        ("(empty? nil)", "true"),
+        (r#"(empty? "a")"#, "false"),
+    ],
     arity: Arity::exactly(1),
     run: |vm, args| Ok(Value::Bool(is_empty(vm, args.get(0))?)),
 };
@@ -212,7 +239,11 @@ const NTH: Native = Native {
     name: "nth",
     usage: "(nth coll index)\n(nth coll index default)",
     doc: "Returns the item of coll at index, counted from 0; default, or an exception, where there is none.",
-    examples: &[("(nth [:a :b] 1)", ":b"), ("(nth '(1 2) 5 :none)", ":none"), (r#"(nth "abc" 0)"#, r"\a")],
+    examples: &[
+        ("(nth [:a :b] 1)", ":b"),
+        ("(nth '(1 2) 5 :none)", ":none"),
+        (r#"(nth "abc" 0)"#, r"\a"),
+    ],
     arity: Arity::between(2, 3),
     run: |vm, mut args| {
         let idx = match args.get(1) {
@@ -229,7 +260,11 @@ const PEEK: Native = Native {
     name: "peek",
     usage: "(peek coll)",
     doc: "Returns the item that pop would remove: of a vector the last, of a list or queue the first.",
-    examples: &[("(peek [1 2 3])", "3"), ("(peek '(1 2 3))", "1"), ("(peek [])", "nil")],
+    examples: &[
+        ("(peek [1 2 3])", "3"),
+        ("(peek '(1 2 3))", "1"),
+        ("(peek [])", "nil"),
+    ],
     arity: Arity::exactly(1),
     run: |_, args| match args.get(0) {
         Value::Nil => Ok(Value::Nil),
@@ -263,7 +298,10 @@ const RSEQ: Native = Native {
     run: |vm, args| match args.get(0) {
         Value::Vector(vector) => {
             vm.charge(u32::try_from(vector.len()).unwrap_or(u32::MAX))?;
-            Ok(SeqView::chunk(vector.iter().rev().cloned().collect(), Value::Nil))
+            Ok(SeqView::chunk(
+                vector.iter().rev().cloned().collect(),
+                Value::Nil,
+            ))
         }
         _ => Err(args.expected(0, "a vector or a sorted collection")),
     },
@@ -454,8 +492,6 @@ pub(crate) fn known_count(coll: &Value) -> Option<usize> {
 
 fn is_countable(coll: &Value) -> bool {
     matches!(coll, Value::List(_) | Value::Seq(_) | Value::Lazy(_))
-        || matches!(coll, Value::Object(object) if matches!(**object, Object::State(_)))
-        || transducers::is_eduction(coll)
 }
 
 /// Tells whether a seqable value has no items.
@@ -517,7 +553,10 @@ fn nth(vm: &mut Vm, coll: Value, idx: i64, default: Option<Value>) -> Result<Val
             return Err(Exception::new(
                 Class::UNSUPPORTED_OPERATION,
                 "E0315",
-                format!("nth does not work on {}, which has no order of its own", coll.kind()),
+                format!(
+                    "nth does not work on {}, which has no order of its own",
+                    coll.kind()
+                ),
             )
             .argument(0)
             .into());
@@ -594,9 +633,4 @@ fn pop(args: &mut Args<'_>) -> Result<Value> {
         .into()),
         _ => Err(wrong_type(&coll, "a vector, list or queue", 0).into()),
     }
-}
-
-/// Returns the stage of a native transducer with fresh state. See [`stage::of_transducer`].
-pub(crate) fn fresh_stage(xform: &Value) -> Option<stage::Step> {
-    stage::of_transducer(xform).cloned()
 }

@@ -24,7 +24,10 @@ const EX_DATA: Native = Native {
     name: "ex-data",
     usage: "(ex-data ex)",
     doc: "Returns the map that an exception carries, or nil.",
-    examples: &[(r#"(ex-data (ex-info "a" {:b 1}))"#, "{:b 1}"), ("(ex-data nil)", "nil")],
+    examples: &[
+        (r#"(ex-data (ex-info "a" {:b 1}))"#, "{:b 1}"),
+        ("(ex-data nil)", "nil"),
+    ],
     arity: Arity::exactly(1),
     run: |_, args| match args.get(0) {
         Value::Exception(exception) => Ok(exception.data.clone()),
@@ -36,7 +39,10 @@ const EX_INFO: Native = Native {
     name: "ex-info",
     usage: "(ex-info message data)\n(ex-info message data cause)",
     doc: "Returns an exception with a message and a map of data, to be thrown.",
-    examples: &[(r#"(ex-message (ex-info "too late" {:by 3}))"#, r#""too late""#)],
+    examples: &[(
+        r#"(ex-message (ex-info "too late" {:by 3}))"#,
+        r#""too late""#,
+    )],
     arity: Arity::between(2, 3),
     run: |_, mut args| {
         let data = match args.get(1) {
@@ -62,13 +68,15 @@ const EX_MESSAGE: Native = Native {
     name: "ex-message",
     usage: "(ex-message ex)",
     doc: "Returns the message of an exception, or nil.",
-    examples: &[(r#"(ex-message (ex-info "a" {}))"#, r#""a""#), ("(ex-message 1)", "nil")],
+    examples: &[
+        (r#"(ex-message (ex-info "a" {}))"#, r#""a""#),
+        ("(ex-message 1)", "nil"),
+    ],
     arity: Arity::exactly(1),
     run: |_, args| match args.get(0) {
-        Value::Exception(exception) => Ok(exception
-            .message
-            .as_deref()
-            .map_or(Value::Nil, Value::from)),
+        Value::Exception(exception) => {
+            Ok(exception.message.as_deref().map_or(Value::Nil, Value::from))
+        }
         _ => Ok(Value::Nil),
     },
 };

@@ -5,7 +5,12 @@ use crate::value::{Arity, Native, Value};
 
 /// The functions of this area.
 pub(super) const FNS: &[Native] = &[
-    EVAL, GENSYM, LOAD_FILE, LOAD_STRING, MACROEXPAND, MACROEXPAND_1,
+    EVAL,
+    GENSYM,
+    LOAD_FILE,
+    LOAD_STRING,
+    MACROEXPAND,
+    MACROEXPAND_1,
 ];
 
 const EVAL: Native = Native {
@@ -27,7 +32,11 @@ const GENSYM: Native = Native {
     examples: &[("(symbol? (gensym))", "true")],
     arity: Arity::between(0, 1),
     run: |vm, args| {
-        let prefix = if args.is_empty() { "G__".to_owned() } else { argument_text(&args, 0)? };
+        let prefix = if args.is_empty() {
+            "G__".to_owned()
+        } else {
+            argument_text(&args, 0)?
+        };
         let id = vm.world().next_id();
         Ok(Value::symbol(&format!("{prefix}{id}")))
     },

@@ -4,9 +4,7 @@ use std::cell::RefCell;
 
 use super::sequences::pipeline::take_from;
 use super::sequences::stage::{Step, lazy};
-use crate::value::{
-    Arity, Native, NativeClosure, Object, PMap, Result, Value,
-};
+use crate::value::{Arity, Native, NativeClosure, Object, PMap, Result, Value};
 use crate::vm::{Args, Vm};
 
 /// The functions of this area.
@@ -63,10 +61,15 @@ const COMPLEMENT: Native = Native {
     examples: &[("((complement odd?) 2)", "true")],
     arity: Arity::exactly(1),
     run: |_, mut args| {
-        Ok(closure("complement", Arity::at_least(0), vec![args.take(0)], |vm, own, mut args| {
-            let result = vm.invoke(&own.captured[0], args.as_mut_slice())?;
-            Ok(Value::Bool(!result.is_truthy()))
-        }))
+        Ok(closure(
+            "complement",
+            Arity::at_least(0),
+            vec![args.take(0)],
+            |vm, own, mut args| {
+                let result = vm.invoke(&own.captured[0], args.as_mut_slice())?;
+                Ok(Value::Bool(!result.is_truthy()))
+            },
+        ))
     },
 };
 
@@ -77,9 +80,12 @@ const CONSTANTLY: Native = Native {
     examples: &[("((constantly 1) :a :b)", "1")],
     arity: Arity::exactly(1),
     run: |_, mut args| {
-        Ok(closure("constantly", Arity::at_least(0), vec![args.take(0)], |_, own, _| {
-            Ok(own.captured[0].clone())
-        }))
+        Ok(closure(
+            "constantly",
+            Arity::at_least(0),
+            vec![args.take(0)],
+            |_, own, _| Ok(own.captured[0].clone()),
+        ))
     },
 };
 
@@ -87,20 +93,28 @@ const EVERY_PRED: Native = Native {
     name: "every-pred",
     usage: "(every-pred pred & preds)",
     doc: "Returns a function that tells whether each of preds holds for each of its arguments.",
-    examples: &[("((every-pred pos? odd?) 1 3)", "true"), ("((every-pred pos? odd?) 2)", "false")],
+    examples: &[
+        ("((every-pred pos? odd?) 1 3)", "true"),
+        ("((every-pred pos? odd?) 2)", "false"),
+    ],
     arity: Arity::at_least(1),
     run: |_, mut args| {
         let preds = take_from(&mut args, 0);
-        Ok(closure("every-pred", Arity::at_least(0), preds, |vm, own, args| {
-            for pred in &own.captured {
-                for item in args.as_slice() {
-                    if !vm.invoke(pred, &mut [item.clone()])?.is_truthy() {
-                        return Ok(Value::Bool(false));
+        Ok(closure(
+            "every-pred",
+            Arity::at_least(0),
+            preds,
+            |vm, own, args| {
+                for pred in &own.captured {
+                    for item in args.as_slice() {
+                        if !vm.invoke(pred, &mut [item.clone()])?.is_truthy() {
+                            return Ok(Value::Bool(false));
+                        }
                     }
                 }
-            }
-            Ok(Value::Bool(true))
-        }))
+                Ok(Value::Bool(true))
+            },
+        ))
     },
 };
 
@@ -108,18 +122,26 @@ const FNIL: Native = Native {
     name: "fnil",
     usage: "(fnil f x)\n(fnil f x y)\n(fnil f x y z)",
     doc: "Returns a function that calls f with x, y and z in place of a first, second and third argument of nil.",
-    examples: &[("((fnil inc 0) nil)", "1"), ("(update {} :n (fnil conj []) 1)", "{:n [1]}")],
+    examples: &[
+        ("((fnil inc 0) nil)", "1"),
+        ("(update {} :n (fnil conj []) 1)", "{:n [1]}"),
+    ],
     arity: Arity::between(2, 4),
     run: |_, mut args| {
         let captured = take_from(&mut args, 0);
-        Ok(closure("fnil", Arity::at_least(1), captured, |vm, own, mut args| {
-            for (slot, default) in args.as_mut_slice().iter_mut().zip(&own.captured[1..]) {
-                if slot.is_nil() {
-                    *slot = default.clone();
+        Ok(closure(
+            "fnil",
+            Arity::at_least(1),
+            captured,
+            |vm, own, mut args| {
+                for (slot, default) in args.as_mut_slice().iter_mut().zip(&own.captured[1..]) {
+                    if slot.is_nil() {
+                        *slot = default.clone();
+                    }
                 }
-            }
-            vm.invoke(&own.captured[0], args.as_mut_slice())
-        }))
+                vm.invoke(&own.captured[0], args.as_mut_slice())
+            },
+        ))
     },
 };
 
@@ -174,17 +196,22 @@ const PARTIAL: Native = Native {
             return Ok(args.take(0));
         }
         let captured = take_from(&mut args, 0);
-        Ok(closure("partial", Arity::at_least(0), captured, |vm, own, mut args| {
-            let given = &own.captured[1..];
-            match (given, args.len()) {
-                ([x], 1) => vm.invoke(&own.captured[0], &mut [x.clone(), args.take(0)]),
-                _ => {
-                    let mut all = given.to_vec();
-                    all.extend((0..args.len()).map(|idx| args.take(idx)));
-                    vm.invoke(&own.captured[0], &mut all)
+        Ok(closure(
+            "partial",
+            Arity::at_least(0),
+            captured,
+            |vm, own, mut args| {
+                let given = &own.captured[1..];
+                match (given, args.len()) {
+                    ([x], 1) => vm.invoke(&own.captured[0], &mut [x.clone(), args.take(0)]),
+                    _ => {
+                        let mut all = given.to_vec();
+                        all.extend((0..args.len()).map(|idx| args.take(idx)));
+                        vm.invoke(&own.captured[0], &mut all)
+                    }
                 }
-            }
-        }))
+            },
+        ))
     },
 };
 
@@ -196,18 +223,23 @@ const SOME_FN: Native = Native {
     arity: Arity::at_least(1),
     run: |_, mut args| {
         let preds = take_from(&mut args, 0);
-        Ok(closure("some-fn", Arity::at_least(0), preds, |vm, own, args| {
-            let mut last = Value::Nil;
-            for pred in &own.captured {
-                for item in args.as_slice() {
-                    last = vm.invoke(pred, &mut [item.clone()])?;
-                    if last.is_truthy() {
-                        return Ok(last);
+        Ok(closure(
+            "some-fn",
+            Arity::at_least(0),
+            preds,
+            |vm, own, args| {
+                let mut last = Value::Nil;
+                for pred in &own.captured {
+                    for item in args.as_slice() {
+                        last = vm.invoke(pred, &mut [item.clone()])?;
+                        if last.is_truthy() {
+                            return Ok(last);
+                        }
                     }
                 }
-            }
-            Ok(last)
-        }))
+                Ok(last)
+            },
+        ))
     },
 };
 

@@ -7,14 +7,25 @@ use crate::vm::{Args, Vm};
 
 /// The functions of this area.
 pub(super) const FNS: &[Native] = &[
-    EQUAL, COMPARE, HASH, HASH_COMBINE, HASH_ORDERED, HASH_UNORDERED, IDENTICAL, NOT_EQUAL,
+    EQUAL,
+    COMPARE,
+    HASH,
+    HASH_COMBINE,
+    HASH_ORDERED,
+    HASH_UNORDERED,
+    IDENTICAL,
+    NOT_EQUAL,
 ];
 
 const EQUAL: Native = Native {
     name: "=",
     usage: "(= x & more)",
     doc: "Tells whether all arguments are equal: numbers of one kind by value, collections by contents.",
-    examples: &[("(= 1 1)", "true"), ("(= [1 2] '(1 2))", "true"), ("(= 1 1.0)", "false")],
+    examples: &[
+        ("(= 1 1)", "true"),
+        ("(= [1 2] '(1 2))", "true"),
+        ("(= 1 1.0)", "false"),
+    ],
     arity: Arity::at_least(1),
     run: |vm, args| Ok(Value::Bool(all_equal(vm, &args)?)),
 };
@@ -23,7 +34,11 @@ const COMPARE: Native = Native {
     name: "compare",
     usage: "(compare x y)",
     doc: "Returns a negative number, 0 or a positive number as x comes before, with or after y; nil comes first.",
-    examples: &[("(compare 1 2)", "-1"), ("(compare [1 2] [1])", "1"), (r#"(compare "a" "a")"#, "0")],
+    examples: &[
+        ("(compare 1 2)", "-1"),
+        ("(compare [1 2] [1])", "1"),
+        (r#"(compare "a" "a")"#, "0"),
+    ],
     arity: Arity::exactly(2),
     run: |vm, args| Ok(Value::Int(vm.compare(args.get(0), args.get(1))? as i64)),
 };
@@ -32,7 +47,10 @@ const HASH: Native = Native {
     name: "hash",
     usage: "(hash x)",
     doc: "Returns the hash of x: equal values have equal hashes.",
-    examples: &[("(= (hash [1 2]) (hash '(1 2)))", "true"), ("(hash 1)", "1392991556")],
+    examples: &[
+        ("(= (hash [1 2]) (hash '(1 2)))", "true"),
+        ("(hash 1)", "1392991556"),
+    ],
     arity: Arity::exactly(1),
     run: |vm, args| Ok(int(vm.hash(args.get(0))?)),
 };
@@ -86,7 +104,10 @@ const IDENTICAL: Native = Native {
     name: "identical?",
     usage: "(identical? x y)",
     doc: "Tells whether x and y are the same object; numbers, keywords and characters are when they are equal.",
-    examples: &[("(identical? :a :a)", "true"), ("(identical? [1] [1])", "false")],
+    examples: &[
+        ("(identical? :a :a)", "true"),
+        ("(identical? [1] [1])", "false"),
+    ],
     arity: Arity::exactly(2),
     run: |_, args| Ok(Value::Bool(identical(args.get(0), args.get(1)))),
 };
@@ -161,4 +182,3 @@ fn same_class(left: &crate::value::Object, right: &crate::value::Object) -> bool
         _ => false,
     }
 }
-

@@ -5,15 +5,30 @@ use std::rc::Rc;
 
 use super::collections::{assoc, conj};
 use super::sequences::walk;
-use crate::value::{
-    Arity, Class, Exception, Map, Native, PMap, Result, SeqView, Value,
-};
+use crate::value::{Arity, Class, Exception, Map, Native, PMap, Result, SeqView, Value};
 use crate::vm::{Args, Vm, wrong_type};
 
 /// The functions of this area.
 pub(super) const FNS: &[Native] = &[
-    ARRAY_MAP, ASSOC, ASSOC_IN, DISSOC, FIND, HASH_MAP, KEY, KEYS, MERGE, MERGE_WITH, REDUCE_KV,
-    SELECT_KEYS, UPDATE, UPDATE_IN, UPDATE_KEYS, UPDATE_VALS, VAL, VALS, ZIPMAP,
+    ARRAY_MAP,
+    ASSOC,
+    ASSOC_IN,
+    DISSOC,
+    FIND,
+    HASH_MAP,
+    KEY,
+    KEYS,
+    MERGE,
+    MERGE_WITH,
+    REDUCE_KV,
+    SELECT_KEYS,
+    UPDATE,
+    UPDATE_IN,
+    UPDATE_KEYS,
+    UPDATE_VALS,
+    VAL,
+    VALS,
+    ZIPMAP,
 ];
 
 const ARRAY_MAP: Native = Native {
@@ -52,7 +67,10 @@ const ASSOC_IN: Native = Native {
     name: "assoc-in",
     usage: "(assoc-in coll keys value)",
     doc: "Returns coll with value put where keys lead, making maps on the way where there is nothing.",
-    examples: &[("(assoc-in {:a {:b 1}} [:a :c] 2)", "{:a {:b 1, :c 2}}"), ("(assoc-in nil [:a :b] 1)", "{:a {:b 1}}")],
+    examples: &[
+        ("(assoc-in {:a {:b 1}} [:a :c] 2)", "{:a {:b 1, :c 2}}"),
+        ("(assoc-in nil [:a :b] 1)", "{:a {:b 1}}"),
+    ],
     arity: Arity::exactly(3),
     run: |vm, mut args| {
         let (coll, value) = (args.take(0), args.take(2));
@@ -65,7 +83,10 @@ const DISSOC: Native = Native {
     name: "dissoc",
     usage: "(dissoc map & keys)",
     doc: "Returns map without keys.",
-    examples: &[("(dissoc {:a 1 :b 2} :a)", "{:b 2}"), ("(dissoc nil :a)", "nil")],
+    examples: &[
+        ("(dissoc {:a 1 :b 2} :a)", "{:b 2}"),
+        ("(dissoc nil :a)", "nil"),
+    ],
     arity: Arity::at_least(1),
     run: |vm, mut args| {
         let mut coll = args.take(0);
@@ -83,7 +104,11 @@ const FIND: Native = Native {
     name: "find",
     usage: "(find coll key)",
     doc: "Returns the map entry of key, or nil where there is none.",
-    examples: &[("(find {:a nil} :a)", "[:a nil]"), ("(find {:a 1} :b)", "nil"), ("(find [:x] 0)", "[0 :x]")],
+    examples: &[
+        ("(find {:a nil} :a)", "[:a nil]"),
+        ("(find {:a 1} :b)", "nil"),
+        ("(find [:x] 0)", "[0 :x]"),
+    ],
     arity: Arity::exactly(2),
     run: |vm, args| match args.get(0) {
         Value::Nil | Value::Map(_) | Value::Record(_) | Value::Vector(_) | Value::Object(_) => {
@@ -125,7 +150,11 @@ const MERGE: Native = Native {
     name: "merge",
     usage: "(merge & maps)",
     doc: "Returns the first map with the entries of the others added; a later one wins.",
-    examples: &[("(merge {:a 1 :b 2} {:b 3})", "{:a 1, :b 3}"), ("(merge nil {:a 1})", "{:a 1}"), ("(merge)", "nil")],
+    examples: &[
+        ("(merge {:a 1 :b 2} {:b 3})", "{:a 1, :b 3}"),
+        ("(merge nil {:a 1})", "{:a 1}"),
+        ("(merge)", "nil"),
+    ],
     arity: Arity::at_least(0),
     run: |vm, mut args| {
         if !args.as_slice().iter().any(Value::is_truthy) {
@@ -178,7 +207,10 @@ const REDUCE_KV: Native = Native {
     doc: "Reduces a map, or a vector by index, with a function of result, key and value.",
     examples: &[
         ("(reduce-kv (fn [sum k v] (+ sum v)) 0 {:a 1 :b 2})", "3"),
-        ("(reduce-kv (fn [all i x] (conj all [i x])) [] [:a :b])", "[[0 :a] [1 :b]]"),
+        (
+            "(reduce-kv (fn [all i x] (conj all [i x])) [] [:a :b])",
+            "[[0 :a] [1 :b]]",
+        ),
     ],
     arity: Arity::exactly(3),
     run: |vm, mut args| {
@@ -207,7 +239,11 @@ const REDUCE_KV: Native = Native {
                     }
                 }
             }
-            coll @ (Value::Record(_) | Value::Seq(_) | Value::List(_) | Value::Lazy(_) | Value::Object(_)) => {
+            coll @ (Value::Record(_)
+            | Value::Seq(_)
+            | Value::List(_)
+            | Value::Lazy(_)
+            | Value::Object(_)) => {
                 walk::each(vm, coll, &mut |vm, entry| {
                     let (key, value) = pair(&entry)?;
                     step(vm, key, value)
@@ -247,7 +283,11 @@ const UPDATE: Native = Native {
     name: "update",
     usage: "(update coll key f & args)",
     doc: "Returns coll with the value at key replaced by (f value & args).",
-    examples: &[("(update {:a 1} :a inc)", "{:a 2}"), ("(update {:a 1} :a + 10)", "{:a 11}"), ("(update {} :a conj 1)", "{:a (1)}")],
+    examples: &[
+        ("(update {:a 1} :a inc)", "{:a 2}"),
+        ("(update {:a 1} :a + 10)", "{:a 11}"),
+        ("(update {} :a conj 1)", "{:a (1)}"),
+    ],
     arity: Arity::at_least(3),
     run: |vm, mut args| {
         let (coll, key, function) = (args.take(0), args.take(1), args.take(2));
@@ -486,9 +526,7 @@ fn take_value(vm: &mut Vm, coll: &mut Value, key: &Value) -> Result<Value> {
 
 fn part_of_entry(args: &Args<'_>, idx: usize) -> Result<Value> {
     match args.get(0) {
-        Value::Vector(entry) if entry.is_entry => {
-            Ok(entry.get(idx).cloned().unwrap_or(Value::Nil))
-        }
+        Value::Vector(entry) if entry.is_entry => Ok(entry.get(idx).cloned().unwrap_or(Value::Nil)),
         _ => Err(args.expected(0, "a map entry")),
     }
 }

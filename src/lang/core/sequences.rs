@@ -66,7 +66,11 @@ const DOALL: Native = Native {
     arity: Arity::between(1, 2),
     run: |vm, mut args| {
         let coll = args.take(args.len() - 1);
-        let limit = if args.len() == 2 { Some(args.int(0)?) } else { None };
+        let limit = if args.len() == 2 {
+            Some(args.int(0)?)
+        } else {
+            None
+        };
         realise_cells(vm, coll.clone(), limit)?;
         Ok(coll)
     },
@@ -80,7 +84,11 @@ const DORUN: Native = Native {
     arity: Arity::between(1, 2),
     run: |vm, mut args| {
         let coll = args.take(args.len() - 1);
-        let limit = if args.len() == 2 { Some(args.int(0)?) } else { None };
+        let limit = if args.len() == 2 {
+            Some(args.int(0)?)
+        } else {
+            None
+        };
         realise_cells(vm, coll, limit)?;
         Ok(Value::Nil)
     },
@@ -102,15 +110,18 @@ const FIRST: Native = Native {
     name: "first",
     usage: "(first coll)",
     doc: "Returns the first item of coll, or nil where there is none.",
-    examples: &[("(first [1 2])", "1"), ("(first nil)", "nil"), (r#"(first "ab")"#, r"\a")],
+    examples: &[
+        ("(first [1 2])", "1"),
+        ("(first nil)", "nil"),
+        (r#"(first "ab")"#, r"\a"),
+    ],
     arity: Arity::exactly(1),
     run: |vm, mut args| match args.get(0) {
         Value::Vector(vector) => Ok(vector.get(0).cloned().unwrap_or(Value::Nil)),
         Value::List(list) => Ok(list.first.clone()),
-        Value::Map(map) => Ok(map
-            .iter()
-            .next()
-            .map_or(Value::Nil, |(key, value)| Value::entry(key.clone(), value.clone()))),
+        Value::Map(map) => Ok(map.iter().next().map_or(Value::Nil, |(key, value)| {
+            Value::entry(key.clone(), value.clone())
+        })),
         _ => first(vm, args.take(0)),
     },
 };
@@ -297,7 +308,11 @@ const SEQ: Native = Native {
     name: "seq",
     usage: "(seq coll)",
     doc: "Returns a sequence of the items of coll, or nil where there are none.",
-    examples: &[("(seq [1 2])", "(1 2)"), ("(seq [])", "nil"), (r#"(seq "ab")"#, r"(\a \b)")],
+    examples: &[
+        ("(seq [1 2])", "(1 2)"),
+        ("(seq [])", "nil"),
+        (r#"(seq "ab")"#, r"(\a \b)"),
+    ],
     arity: Arity::exactly(1),
     run: |vm, mut args| match args.get(0) {
         Value::List(list) if !list.is_empty() => Ok(args.take(0)),

@@ -15,9 +15,27 @@ use crate::vm::{Args, Vm, wrong_type};
 
 /// The functions of this area.
 pub(super) const FNS: &[Native] = &[
-    ADD_WATCH, ALTER_META, ATOM, COMPARE_AND_SET, DEREF, FORCE, GET_VALIDATOR, GET_WATCHES, META,
-    IS_REALIZED, REMOVE_WATCH, RESET, RESET_META, RESET_VALS, SET_VALIDATOR, SWAP, SWAP_VALS,
-    VARY_META, VOLATILE, VRESET, WITH_META,
+    ADD_WATCH,
+    ALTER_META,
+    ATOM,
+    COMPARE_AND_SET,
+    DEREF,
+    FORCE,
+    GET_VALIDATOR,
+    GET_WATCHES,
+    META,
+    IS_REALIZED,
+    REMOVE_WATCH,
+    RESET,
+    RESET_META,
+    RESET_VALS,
+    SET_VALIDATOR,
+    SWAP,
+    SWAP_VALS,
+    VARY_META,
+    VOLATILE,
+    VRESET,
+    WITH_META,
 ];
 
 const ADD_WATCH: Native = Native {
@@ -38,7 +56,10 @@ const ALTER_META: Native = Native {
     name: "alter-meta!",
     usage: "(alter-meta! x f & args)",
     doc: "Sets the metadata of a var, atom or namespace to (f metadata & args), and returns it.",
-    examples: &[("(alter-meta! (atom 1 :meta {:a 1}) assoc :b 2)", "{:a 1, :b 2}")],
+    examples: &[(
+        "(alter-meta! (atom 1 :meta {:a 1}) assoc :b 2)",
+        "{:a 1, :b 2}",
+    )],
     arity: Arity::at_least(2),
     run: |vm, mut args| {
         let (holder, function) = (args.take(0), args.take(1));
@@ -79,7 +100,10 @@ const COMPARE_AND_SET: Native = Native {
     name: "compare-and-set!",
     usage: "(compare-and-set! atom old new)",
     doc: "Sets an atom to new if its value is identical to old; tells whether it did.",
-    examples: &[("(compare-and-set! (atom 1) 1 2)", "true"), ("(compare-and-set! (atom 1) 5 2)", "false")],
+    examples: &[
+        ("(compare-and-set! (atom 1) 1 2)", "true"),
+        ("(compare-and-set! (atom 1) 5 2)", "false"),
+    ],
     arity: Arity::exactly(3),
     run: |vm, mut args| {
         let atom = atom(&args)?.clone();
@@ -134,7 +158,9 @@ const GET_WATCHES: Native = Native {
     run: |_, args| {
         let watches = atom(&args)?.watches.borrow().clone();
         Ok(Value::map(
-            watches.iter().map(|(key, value)| (key.clone(), value.clone())),
+            watches
+                .iter()
+                .map(|(key, value)| (key.clone(), value.clone())),
         ))
     },
 };
@@ -143,7 +169,10 @@ const META: Native = Native {
     name: "meta",
     usage: "(meta x)",
     doc: "Returns the metadata of x, or nil.",
-    examples: &[("(meta (with-meta [1] {:a 1}))", "{:a 1}"), ("(meta 1)", "nil")],
+    examples: &[
+        ("(meta (with-meta [1] {:a 1}))", "{:a 1}"),
+        ("(meta 1)", "nil"),
+    ],
     arity: Arity::exactly(1),
     run: |_, args| Ok(args.get(0).meta()),
 };
@@ -152,7 +181,10 @@ const IS_REALIZED: Native = Native {
     name: "realized?",
     usage: "(realized? x)",
     doc: "Tells whether a delay, lazy sequence, promise or future has its value.",
-    examples: &[("(realized? (delay 1))", "false"), ("(realized? (map inc [1]))", "false")],
+    examples: &[
+        ("(realized? (delay 1))", "false"),
+        ("(realized? (map inc [1]))", "false"),
+    ],
     arity: Arity::exactly(1),
     run: |_, args| is_realized(&args).map(Value::Bool),
 };
@@ -329,7 +361,10 @@ fn set(vm: &mut Vm, atom: &Rc<Atom>, new: Value) -> Result<Value> {
     if !watches.is_empty() {
         let cell = Value::Atom(atom.clone());
         for (key, watch) in watches.iter() {
-            vm.call(watch, &[key.clone(), cell.clone(), old.clone(), new.clone()])?;
+            vm.call(
+                watch,
+                &[key.clone(), cell.clone(), old.clone(), new.clone()],
+            )?;
         }
     }
     Ok(old)

@@ -14,14 +14,20 @@ use super::sequences::reducing::reduced;
 use super::sequences::stage::{Step, lazy};
 use super::sequences::walk::{self, Visit, unreduced};
 use super::vectors::next_of_all;
-use crate::value::{
-    Arity, Emit, Lazy, List, Native, NativeClosure, Object, Result, Stage, Value,
-};
+use crate::value::{Arity, Emit, Lazy, List, Native, NativeClosure, Object, Result, Stage, Value};
 use crate::vm::{Args, Iter, Vm};
 
 /// The functions of this area.
 pub(super) const FNS: &[Native] = &[
-    CAT, COMPLETING, EDUCTION, ENSURE_REDUCED, REDUCED, IS_REDUCED, SEQUENCE, TRANSDUCE, UNREDUCED,
+    CAT,
+    COMPLETING,
+    EDUCTION,
+    ENSURE_REDUCED,
+    REDUCED,
+    IS_REDUCED,
+    SEQUENCE,
+    TRANSDUCE,
+    UNREDUCED,
 ];
 
 const CAT: Native = Native {
@@ -41,14 +47,19 @@ const COMPLETING: Native = Native {
     arity: Arity::between(1, 2),
     run: |_, mut args| {
         let captured = take_from(&mut args, 0);
-        Ok(closure("completing", Arity::between(0, 2), captured, |vm, own, mut args| {
-            let given = args.len();
-            match (given, &own.captured[..]) {
-                (1, [_]) => Ok(args.take(0)),
-                (1, [_, complete]) => vm.invoke(complete, args.as_mut_slice()),
-                (_, captured) => vm.invoke(&captured[0], args.as_mut_slice()),
-            }
-        }))
+        Ok(closure(
+            "completing",
+            Arity::between(0, 2),
+            captured,
+            |vm, own, mut args| {
+                let given = args.len();
+                match (given, &own.captured[..]) {
+                    (1, [_]) => Ok(args.take(0)),
+                    (1, [_, complete]) => vm.invoke(complete, args.as_mut_slice()),
+                    (_, captured) => vm.invoke(&captured[0], args.as_mut_slice()),
+                }
+            },
+        ))
     },
 };
 
@@ -75,7 +86,11 @@ const ENSURE_REDUCED: Native = Native {
     arity: Arity::exactly(1),
     run: |_, mut args| {
         let value = args.take(0);
-        Ok(if is_reduced(&value) { value } else { reduced(value) })
+        Ok(if is_reduced(&value) {
+            value
+        } else {
+            reduced(value)
+        })
     },
 };
 
@@ -83,7 +98,10 @@ const REDUCED: Native = Native {
     name: "reduced",
     usage: "(reduced x)",
     doc: "Returns x wrapped so that a reduction that gets it ends with x.",
-    examples: &[("(reduce (fn [sum x] (if (> x 2) (reduced sum) (+ sum x))) 0 (range))", "3")],
+    examples: &[(
+        "(reduce (fn [sum x] (if (> x 2) (reduced sum) (+ sum x))) 0 (range))",
+        "3",
+    )],
     arity: Arity::exactly(1),
     run: |_, mut args| Ok(reduced(args.take(0))),
 };
@@ -92,7 +110,10 @@ const IS_REDUCED: Native = Native {
     name: "reduced?",
     usage: "(reduced? x)",
     doc: "Tells whether x was made by reduced.",
-    examples: &[("(reduced? (reduced 1))", "true"), ("(reduced? 1)", "false")],
+    examples: &[
+        ("(reduced? (reduced 1))", "true"),
+        ("(reduced? 1)", "false"),
+    ],
     arity: Arity::exactly(1),
     run: |_, args| Ok(Value::Bool(is_reduced(args.get(0)))),
 };
@@ -101,7 +122,10 @@ const SEQUENCE: Native = Native {
     name: "sequence",
     usage: "(sequence coll)\n(sequence xform coll)\n(sequence xform coll & colls)",
     doc: "Returns a sequence of the items of coll, after going through a transducer; () for none.",
-    examples: &[("(sequence (map inc) [1 2])", "(2 3)"), ("(sequence nil)", "()")],
+    examples: &[
+        ("(sequence (map inc) [1 2])", "(2 3)"),
+        ("(sequence nil)", "()"),
+    ],
     arity: Arity::at_least(1),
     run: |vm, mut args| {
         if args.len() > 1 {
@@ -123,7 +147,10 @@ const TRANSDUCE: Native = Native {
     name: "transduce",
     usage: "(transduce xform f coll)\n(transduce xform f init coll)",
     doc: "Reduces coll with f after its items went through a transducer; f is called with the result at the end.",
-    examples: &[("(transduce (map inc) + [1 2 3])", "9"), ("(transduce (filter odd?) conj [] [1 2 3])", "[1 3]")],
+    examples: &[
+        ("(transduce (map inc) + [1 2 3])", "9"),
+        ("(transduce (filter odd?) conj [] [1 2 3])", "[1 3]"),
+    ],
     arity: Arity::between(3, 4),
     run: |vm, mut args| {
         let (xform, function) = (args.take(0), args.take(1));
@@ -169,10 +196,15 @@ fn state(state: impl std::any::Any) -> Value {
 
 /// Returns the transducer of a stage.
 pub(crate) fn transducer(step: Step) -> Value {
-    closure("transducer", Arity::exactly(1), vec![state(step)], |_, own, mut args| {
-        let step = step_of(&own.captured).cloned().unwrap_or(Step::Cat);
-        Ok(reducing(step, args.take(0)))
-    })
+    closure(
+        "transducer",
+        Arity::exactly(1),
+        vec![state(step)],
+        |_, own, mut args| {
+            let step = step_of(&own.captured).cloned().unwrap_or(Step::Cat);
+            Ok(reducing(step, args.take(0)))
+        },
+    )
 }
 
 fn cat(_vm: &mut Vm, mut args: Args<'_>) -> Result<Value> {
@@ -262,7 +294,12 @@ fn sequence(vm: &mut Vm, xform: &Value, mut colls: Vec<Value>) -> Result<Value> 
 /// Returns the reducing function that a stage makes of `function`.
 fn reducing(step: Step, function: Value) -> Value {
     let captured = vec![function, state(RefCell::new(step))];
-    closure("reducing function", Arity::at_least(0), captured, reducing_call)
+    closure(
+        "reducing function",
+        Arity::at_least(0),
+        captured,
+        reducing_call,
+    )
 }
 
 fn reducing_call(vm: &mut Vm, own: &NativeClosure, mut args: Args<'_>) -> Result<Value> {

@@ -9,15 +9,11 @@ use std::rc::Rc;
 use super::collections::{assoc, conj};
 use super::maps::{dissoc, odd_keyvals};
 use super::sets::disj;
-use crate::value::{
-    Arity, Class, Exception, Native, Object, Result, Value, Vector,
-};
+use crate::value::{Arity, Class, Exception, Native, Object, Result, Value, Vector};
 use crate::vm::{Args, Vm, transient_is_done, wrong_type};
 
 /// The functions of this area.
-pub(super) const FNS: &[Native] = &[
-    ASSOC, CONJ, DISJ, DISSOC, PERSISTENT, POP, TRANSIENT,
-];
+pub(super) const FNS: &[Native] = &[ASSOC, CONJ, DISJ, DISSOC, PERSISTENT, POP, TRANSIENT];
 
 const ASSOC: Native = Native {
     name: "assoc!",
@@ -72,7 +68,10 @@ const DISSOC: Native = Native {
     name: "dissoc!",
     usage: "(dissoc! transient key & keys)",
     doc: "Removes keys of a transient map, and returns it.",
-    examples: &[("(persistent! (dissoc! (transient {:a 1 :b 2}) :a))", "{:b 2}")],
+    examples: &[(
+        "(persistent! (dissoc! (transient {:a 1 :b 2}) :a))",
+        "{:b 2}",
+    )],
     arity: Arity::at_least(2),
     run: |vm, mut args| {
         change(vm, args.take(0), |vm, mut coll| {

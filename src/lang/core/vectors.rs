@@ -8,9 +8,7 @@ use crate::value::{Arity, Class, Exception, Native, PVec, Result, Value, Vector}
 use crate::vm::{Args, Iter, Vm};
 
 /// The functions of this area.
-pub(super) const FNS: &[Native] = &[
-    FILTERV, MAPV, SUBVEC, VEC, VECTOR,
-];
+pub(super) const FNS: &[Native] = &[FILTERV, MAPV, SUBVEC, VEC, VECTOR];
 
 const FILTERV: Native = Native {
     name: "filterv",
@@ -36,7 +34,10 @@ const MAPV: Native = Native {
     name: "mapv",
     usage: "(mapv f coll)\n(mapv f coll & colls)",
     doc: "Returns a vector of what f gives for each item, or for the items of several colls at each position.",
-    examples: &[("(mapv inc [1 2 3])", "[2 3 4]"), ("(mapv + [1 2] [10 20 30])", "[11 22]")],
+    examples: &[
+        ("(mapv inc [1 2 3])", "[2 3 4]"),
+        ("(mapv + [1 2] [10 20 30])", "[11 22]"),
+    ],
     arity: Arity::at_least(2),
     run: |vm, mut args| {
         let function = args.take(0);
@@ -49,7 +50,9 @@ const MAPV: Native = Native {
             })?;
             return Ok(vector(made));
         }
-        let mut all: Vec<Iter> = (1..args.len()).map(|idx| Iter::new(args.take(idx))).collect();
+        let mut all: Vec<Iter> = (1..args.len())
+            .map(|idx| Iter::new(args.take(idx)))
+            .collect();
         while let Some(mut items) = next_of_all(vm, &mut all)? {
             made.push(vm.invoke(&function, &mut items)?);
         }
@@ -61,7 +64,10 @@ const SUBVEC: Native = Native {
     name: "subvec",
     usage: "(subvec v start)\n(subvec v start end)",
     doc: "Returns the items of a vector from start up to end (its count), without copying.",
-    examples: &[("(subvec [1 2 3 4] 1 3)", "[2 3]"), ("(subvec [1 2 3] 1)", "[2 3]")],
+    examples: &[
+        ("(subvec [1 2 3 4] 1 3)", "[2 3]"),
+        ("(subvec [1 2 3] 1)", "[2 3]"),
+    ],
     arity: Arity::between(2, 3),
     run: |_, args| subvec(&args),
 };
@@ -70,7 +76,11 @@ const VEC: Native = Native {
     name: "vec",
     usage: "(vec coll)",
     doc: "Returns a vector of the items of coll.",
-    examples: &[("(vec '(1 2))", "[1 2]"), ("(vec nil)", "[]"), (r#"(vec "ab")"#, r"[\a \b]")],
+    examples: &[
+        ("(vec '(1 2))", "[1 2]"),
+        ("(vec nil)", "[]"),
+        (r#"(vec "ab")"#, r"[\a \b]"),
+    ],
     arity: Arity::exactly(1),
     run: |vm, mut args| {
         let coll = args.take(0);

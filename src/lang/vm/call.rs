@@ -116,6 +116,21 @@ impl Vm {
         }
     }
 
+    /// Returns the value of a var.
+    ///
+    /// # Errors
+    /// When it is not bound.
+    pub fn var_value(&mut self, var: &std::rc::Rc<crate::value::Var>) -> Result<Value> {
+        var.root().ok_or_else(|| {
+            Exception::new(
+                Class::ILLEGAL_STATE,
+                "E0306",
+                format!("#'{} is not bound to a value yet", var.qualified()),
+            )
+            .into()
+        })
+    }
+
     /// Looks a key up in anything, as `get` does; `None` when it is not there.
     ///
     /// # Errors

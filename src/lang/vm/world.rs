@@ -39,6 +39,10 @@ pub struct World {
     pub sources: RefCell<Sources>,
     pub loader: RefCell<Option<Rc<dyn Loader>>>,
     pub gensym: Cell<u64>,
+    /// Namespaces whose source was run, in that order.
+    loaded: RefCell<Vec<Symbol>>,
+    /// Namespaces whose source is being run.
+    loading: RefCell<Vec<Symbol>>,
 }
 
 impl World {
@@ -54,6 +58,8 @@ impl World {
             sources: RefCell::default(),
             loader: RefCell::default(),
             gensym: Cell::new(0),
+            loaded: RefCell::default(),
+            loading: RefCell::default(),
         }
     }
 
@@ -96,6 +102,43 @@ impl World {
     pub fn next_id(&self) -> u64 {
         self.gensym.set(self.gensym.get() + 1);
         self.gensym.get()
+    }
+
+    /// Tells whether the source of a namespace was run.
+    pub fn is_loaded(&self, name: Symbol) -> bool {
+        self.loaded.borrow().contains(&name)
+    }
+
+    /// Notes that the source of a namespace was run.
+    pub fn set_loaded(&self, name: Symbol) {
+        if !self.is_loaded(name) {
+            self.loaded.borrow_mut().push(name);
+        }
+    }
+
+    /// Makes the next `require` of a namespace load it again.
+    pub fn forget_library(&self, name: Symbol) {
+        self.loaded.borrow_mut().retain(|loaded| *loaded != name);
+    }
+
+    /// Returns the namespaces whose source was run.
+    pub fn loaded_libraries(&self) -> Vec<Symbol> {
+        self.loaded.borrow().clone()
+    }
+
+    /// Notes that the source of a namespace is about to run; false if it is running already.
+    pub fn begin_loading(&self, name: Symbol) -> bool {
+        let mut loading = self.loading.borrow_mut();
+        if loading.contains(&name) {
+            return false;
+        }
+        loading.push(name);
+        true
+    }
+
+    /// Notes that the source of a namespace is not running any more.
+    pub fn end_loading(&self, name: Symbol) {
+        self.loading.borrow_mut().retain(|loading| *loading != name);
     }
 
     /// Returns the loader.

@@ -26,7 +26,10 @@ const CYCLE: Native = Native {
     name: "cycle",
     usage: "(cycle coll)",
     doc: "Returns the items of coll over and over, without end.",
-    examples: &[("(take 5 (cycle [1 2]))", "(1 2 1 2 1)"), ("(cycle [])", "()")],
+    examples: &[
+        ("(take 5 (cycle [1 2]))", "(1 2 1 2 1)"),
+        ("(cycle [])", "()"),
+    ],
     arity: Arity::exactly(1),
     run: |vm, mut args| {
         let all = args.take(0);
@@ -41,7 +44,10 @@ const FLATTEN: Native = Native {
     name: "flatten",
     usage: "(flatten coll)",
     doc: "Returns the items of nested sequential collections in one sequence; () for anything else.",
-    examples: &[("(flatten [1 [2 '(3 [4])]])", "(1 2 3 4)"), ("(flatten 1)", "()")],
+    examples: &[
+        ("(flatten [1 [2 '(3 [4])]])", "(1 2 3 4)"),
+        ("(flatten 1)", "()"),
+    ],
     arity: Arity::exactly(1),
     run: |_, mut args| {
         let coll = args.take(0);
@@ -114,7 +120,11 @@ const RANGE: Native = Native {
     name: "range",
     usage: "(range)\n(range end)\n(range start end)\n(range start end step)",
     doc: "Returns the numbers from start (0) up to but not including end (without end), step (1) apart.",
-    examples: &[("(range 4)", "(0 1 2 3)"), ("(range 1 10 3)", "(1 4 7)"), ("(range 3 0 -1)", "(3 2 1)")],
+    examples: &[
+        ("(range 4)", "(0 1 2 3)"),
+        ("(range 1 10 3)", "(1 4 7)"),
+        ("(range 3 0 -1)", "(3 2 1)"),
+    ],
     arity: Arity::between(0, 3),
     run: range,
 };
@@ -123,7 +133,10 @@ const REPEAT: Native = Native {
     name: "repeat",
     usage: "(repeat x)\n(repeat n x)",
     doc: "Returns x over and over: n times, or without end.",
-    examples: &[("(repeat 3 :x)", "(:x :x :x)"), ("(take 2 (repeat 1))", "(1 1)")],
+    examples: &[
+        ("(repeat 3 :x)", "(:x :x :x)"),
+        ("(take 2 (repeat 1))", "(1 1)"),
+    ],
     arity: Arity::between(1, 2),
     run: |_, mut args| {
         if args.len() == 1 {
@@ -186,7 +199,9 @@ fn cycle(all: Value, at: Value) -> Value {
             Some(next) => Some(next),
             None => vm.uncons(all.clone())?,
         };
-        Ok(next.map_or(Value::Nil, |(first, rest)| List::cons(first, cycle(all, rest))))
+        Ok(next.map_or(Value::Nil, |(first, rest)| {
+            List::cons(first, cycle(all, rest))
+        }))
     })
 }
 
@@ -324,7 +339,7 @@ fn numbers(at: Value, end: Value, step: Value, sign: std::cmp::Ordering) -> Valu
         if order.is_eq() || (sign.is_ne() && order == sign) {
             return Ok(Value::Nil);
         }
-        let next = crate::core::number::add(&at, &step)?;
+        let next = crate::value::number::add_promoting(&at, &step)?;
         Ok(List::cons(at, numbers(next, end, step, sign)))
     })
 }
@@ -358,7 +373,10 @@ impl Tree {
     fn node(self, node: Value, mut above: Vec<Value>) -> Value {
         let parent = node.clone();
         let rest = Lazy::native(move |vm| {
-            if vm.call(&self.branch, std::slice::from_ref(&parent))?.is_truthy() {
+            if vm
+                .call(&self.branch, std::slice::from_ref(&parent))?
+                .is_truthy()
+            {
                 above.push(vm.invoke(&self.children, &mut [parent])?);
             }
             while let Some(level) = above.pop() {

@@ -21,7 +21,9 @@ const RAND_NTH: Native = Native {
         }
         let items = vm.items(args.take(0))?;
         if items.is_empty() {
-            return Err(crate::core::collections::out_of_bounds(0, 0).argument(0).into());
+            return Err(crate::core::collections::out_of_bounds(0, 0)
+                .argument(0)
+                .into());
         }
         let idx = random::below(vm, items.len())?;
         Ok(items[idx].clone())
@@ -48,7 +50,10 @@ const SORT: Native = Native {
     name: "sort",
     usage: "(sort coll)\n(sort comparator coll)",
     doc: "Returns the items of coll in the order of comparator (compare); equal ones stay as they were.",
-    examples: &[("(sort [3 1 2])", "(1 2 3)"), ("(sort > [3 1 2])", "(3 2 1)")],
+    examples: &[
+        ("(sort [3 1 2])", "(1 2 3)"),
+        ("(sort > [3 1 2])", "(3 2 1)"),
+    ],
     arity: Arity::between(1, 2),
     run: |vm, mut args| {
         let coll = args.take(args.len() - 1);
@@ -161,7 +166,12 @@ fn merge_sort(
             let end = (start + width * 2).min(count);
             let (mut left, mut right) = (start, middle);
             let in_order = middle == end
-                || !comes_after(vm, &keys[order[middle - 1]], &keys[order[middle]], comparator)?;
+                || !comes_after(
+                    vm,
+                    &keys[order[middle - 1]],
+                    &keys[order[middle]],
+                    comparator,
+                )?;
             if in_order {
                 merged.extend_from_slice(&order[start..end]);
                 continue;
@@ -186,18 +196,11 @@ fn merge_sort(
 }
 
 /// Tells whether `left` belongs after `right`.
-fn comes_after(
-    vm: &mut Vm,
-    left: &Value,
-    right: &Value,
-    comparator: &Comparator,
-) -> Result<bool> {
+fn comes_after(vm: &mut Vm, left: &Value, right: &Value, comparator: &Comparator) -> Result<bool> {
     match comparator {
         Comparator::Natural => Ok(vm.compare(left, right)?.is_gt()),
         Comparator::Reversed => Ok(vm.compare(left, right)?.is_lt()),
-        Comparator::Function(function) => {
-            Ok(compare_with(vm, function, left, right)?.is_gt())
-        }
+        Comparator::Function(function) => Ok(compare_with(vm, function, left, right)?.is_gt()),
     }
 }
 
@@ -223,8 +226,9 @@ pub(crate) fn compare_with(
         }
         Value::Int(int) => Ok(int.cmp(&0)),
         Value::Float(float) => Ok((float as i64).cmp(&0)),
-        other => Err(crate::vm::wrong_type(&other, "a number or a boolean from the comparator", 0)
-            .into()),
+        other => Err(
+            crate::vm::wrong_type(&other, "a number or a boolean from the comparator", 0).into(),
+        ),
     }
 }
 

@@ -8,7 +8,13 @@ use crate::vm::{Args, Vm};
 
 /// The functions of this area.
 pub(in crate::core) const FNS: &[Native] = &[
-    PARTITION, PARTITIONV, PARTITIONV_ALL, SPLIT_AT, SPLIT_WITH, SPLITV_AT, TAKE_LAST,
+    PARTITION,
+    PARTITIONV,
+    PARTITIONV_ALL,
+    SPLIT_AT,
+    SPLIT_WITH,
+    SPLITV_AT,
+    TAKE_LAST,
 ];
 
 const PARTITION: Native = Native {
@@ -42,7 +48,11 @@ const PARTITIONV_ALL: Native = Native {
     arity: Arity::between(1, 3),
     run: |_, mut args| {
         let size = part_size(&args, 0)?;
-        let step = if args.len() == 3 { part_size(&args, 1)? } else { size };
+        let step = if args.len() == 3 {
+            part_size(&args, 1)?
+        } else {
+            size
+        };
         if args.len() == 1 {
             return Ok(crate::core::transducers::transducer(Step::PartitionAll(
                 super::stage::Parts {
@@ -108,7 +118,10 @@ const TAKE_LAST: Native = Native {
     name: "take-last",
     usage: "(take-last n coll)",
     doc: "Returns the last n items of coll, or nil where there are none.",
-    examples: &[("(take-last 2 [1 2 3])", "(2 3)"), ("(take-last 2 [])", "nil")],
+    examples: &[
+        ("(take-last 2 [1 2 3])", "(2 3)"),
+        ("(take-last 2 [])", "nil"),
+    ],
     arity: Arity::exactly(2),
     run: |vm, mut args| {
         let count = usize::try_from(count_argument(&args, 0)?).unwrap_or(usize::MAX);
@@ -149,7 +162,11 @@ pub(crate) fn all(size: usize, step: usize, as_lists: bool, coll: Value) -> Valu
 
 fn partition(args: &mut Args<'_>, as_lists: bool) -> Result<Value> {
     let size = part_size(args, 0)?;
-    let step = if args.len() > 2 { part_size(args, 1)? } else { size };
+    let step = if args.len() > 2 {
+        part_size(args, 1)?
+    } else {
+        size
+    };
     let short = if args.len() == 4 {
         Short::Fill(args.take(2))
     } else {
@@ -197,7 +214,11 @@ fn part(vm: &mut Vm, rule: &Cut, coll: Value) -> Result<Option<(Vec<Value>, Valu
     // Only parts that overlap need to come back to their start.
     let overlapping = rule.step < rule.size;
     let start = if overlapping { vm.seq(&coll)? } else { coll };
-    let again = if overlapping { start.clone() } else { Value::Nil };
+    let again = if overlapping {
+        start.clone()
+    } else {
+        Value::Nil
+    };
     let mut walk = vm.iter(start)?;
     let mut items = Vec::new();
     while items.len() < rule.size {

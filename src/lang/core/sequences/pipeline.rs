@@ -14,9 +14,26 @@ use crate::vm::{Args, Iter, Vm, join};
 
 /// The functions of this area.
 pub(in crate::core) const FNS: &[Native] = &[
-    DEDUPE, DISTINCT, DROP, DROP_LAST, DROP_WHILE, FILTER, INTERPOSE, KEEP, KEEP_INDEXED, MAP,
-    MAP_INDEXED, MAPCAT, PARTITION_ALL, PARTITION_BY, RANDOM_SAMPLE, REMOVE, REPLACE, TAKE,
-    TAKE_NTH, TAKE_WHILE,
+    DEDUPE,
+    DISTINCT,
+    DROP,
+    DROP_LAST,
+    DROP_WHILE,
+    FILTER,
+    INTERPOSE,
+    KEEP,
+    KEEP_INDEXED,
+    MAP,
+    MAP_INDEXED,
+    MAPCAT,
+    PARTITION_ALL,
+    PARTITION_BY,
+    RANDOM_SAMPLE,
+    REMOVE,
+    REPLACE,
+    TAKE,
+    TAKE_NTH,
+    TAKE_WHILE,
 ];
 
 const DEDUPE: Native = Native {
@@ -53,10 +70,17 @@ const DROP_LAST: Native = Native {
     name: "drop-last",
     usage: "(drop-last coll)\n(drop-last n coll)",
     doc: "Returns the items of coll but the last n (1).",
-    examples: &[("(drop-last [1 2 3])", "(1 2)"), ("(drop-last 2 [1 2 3])", "(1)")],
+    examples: &[
+        ("(drop-last [1 2 3])", "(1 2)"),
+        ("(drop-last 2 [1 2 3])", "(1)"),
+    ],
     arity: Arity::between(1, 2),
     run: |_, mut args| {
-        let count = if args.len() == 2 { count_argument(&args, 0)? } else { 1 };
+        let count = if args.len() == 2 {
+            count_argument(&args, 0)?
+        } else {
+            1
+        };
         let count = usize::try_from(count).unwrap_or(usize::MAX);
         let coll = args.take(args.len() - 1);
         Ok(lazy(Step::Delay(count, VecDeque::new()), coll))
@@ -115,7 +139,10 @@ const KEEP_INDEXED: Native = Native {
     name: "keep-indexed",
     usage: "(keep-indexed f)\n(keep-indexed f coll)",
     doc: "Returns what f gives for each index and item of coll, without nils.",
-    examples: &[("(keep-indexed (fn [i x] (if (odd? i) x)) [:a :b :c :d])", "(:b :d)")],
+    examples: &[(
+        "(keep-indexed (fn [i x] (if (odd? i) x)) [:a :b :c :d])",
+        "(:b :d)",
+    )],
     arity: Arity::between(1, 2),
     run: |_, mut args| {
         let function = args.take(0);
@@ -127,7 +154,10 @@ const MAP: Native = Native {
     name: "map",
     usage: "(map f)\n(map f coll)\n(map f coll & colls)",
     doc: "Returns what f gives for each item of coll, or for the items of several colls at each position.",
-    examples: &[("(map inc [1 2 3])", "(2 3 4)"), ("(map + [1 2] [10 20 30])", "(11 22)")],
+    examples: &[
+        ("(map inc [1 2 3])", "(2 3 4)"),
+        ("(map + [1 2] [10 20 30])", "(11 22)"),
+    ],
     arity: Arity::at_least(1),
     run: |_, mut args| {
         let function = args.take(0);
@@ -244,7 +274,10 @@ const REPLACE: Native = Native {
     name: "replace",
     usage: "(replace replacements)\n(replace replacements coll)",
     doc: "Returns coll with each item that is a key of replacements replaced by its value.",
-    examples: &[("(replace {1 :one} [1 2])", "[:one 2]"), ("(replace {1 :one} '(1 2))", "(:one 2)")],
+    examples: &[
+        ("(replace {1 :one} [1 2])", "[:one 2]"),
+        ("(replace {1 :one} '(1 2))", "(:one 2)"),
+    ],
     arity: Arity::between(1, 2),
     run: |vm, mut args| {
         let replacements = args.take(0);

@@ -6,21 +6,31 @@ use std::rc::Rc;
 
 use super::walk;
 use crate::core::transducers::is_reduced;
-use crate::value::{
-    Arity, Lazy, List, Map, Native, Object, PMap, Result, Value, Vector,
-};
+use crate::value::{Arity, Lazy, List, Map, Native, Object, PMap, Result, Value, Vector};
 use crate::vm::{Args, Vm};
 
 /// The functions of this area.
 pub(in crate::core) const FNS: &[Native] = &[
-    EVERY, FREQUENCIES, GROUP_BY, MAX_KEY, MIN_KEY, NOT_ANY, NOT_EVERY, REDUCE, REDUCTIONS, SOME,
+    EVERY,
+    FREQUENCIES,
+    GROUP_BY,
+    MAX_KEY,
+    MIN_KEY,
+    NOT_ANY,
+    NOT_EVERY,
+    REDUCE,
+    REDUCTIONS,
+    SOME,
 ];
 
 const EVERY: Native = Native {
     name: "every?",
     usage: "(every? pred coll)",
     doc: "Tells whether pred holds for each item of coll.",
-    examples: &[("(every? odd? [1 3])", "true"), ("(every? odd? [])", "true")],
+    examples: &[
+        ("(every? odd? [1 3])", "true"),
+        ("(every? odd? [])", "true"),
+    ],
     arity: Arity::exactly(2),
     run: |vm, mut args| Ok(Value::Bool(holds_for_all(vm, &mut args)?)),
 };
@@ -112,7 +122,10 @@ const REDUCE: Native = Native {
     examples: &[
         ("(reduce + [1 2 3])", "6"),
         ("(reduce conj [] '(1 2))", "[1 2]"),
-        ("(reduce (fn [_ x] (if (odd? x) (reduced x) nil)) nil [2 4 5 6])", "5"),
+        (
+            "(reduce (fn [_ x] (if (odd? x) (reduced x) nil)) nil [2 4 5 6])",
+            "5",
+        ),
     ],
     arity: Arity::between(2, 3),
     run: |vm, mut args| {
@@ -143,7 +156,10 @@ const REDUCTIONS: Native = Native {
     name: "reductions",
     usage: "(reductions f coll)\n(reductions f init coll)",
     doc: "Returns the results on the way of a reduce, from init or the first item on.",
-    examples: &[("(reductions + [1 2 3])", "(1 3 6)"), ("(reductions conj [] [1 2])", "([] [1] [1 2])")],
+    examples: &[
+        ("(reductions + [1 2 3])", "(1 3 6)"),
+        ("(reductions conj [] [1 2])", "([] [1] [1 2])"),
+    ],
     arity: Arity::between(2, 3),
     run: |_, mut args| {
         let function = args.take(0);

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::value::{Emit, Lazy, Object, PSet, Result, Stage, Thunk, Value};
+use crate::value::{Emit, Lazy, PSet, Result, Stage, Thunk, Value};
 use crate::vm::Vm;
 
 /// A stage and its state. A fresh clone starts a fresh run.
@@ -73,14 +73,8 @@ impl Stage for Step {
         let pass = |pass: bool, item: Value| if pass { Emit::One(item) } else { Emit::Nothing };
         Ok(match self {
             Step::Map(function) => Emit::One(vm.invoke(function, &mut [item])?),
-            Step::Filter(pred) => pass(
-                vm.invoke(pred, &mut [item.clone()])?.is_truthy(),
-                item,
-            ),
-            Step::Remove(pred) => pass(
-                !vm.invoke(pred, &mut [item.clone()])?.is_truthy(),
-                item,
-            ),
+            Step::Filter(pred) => pass(vm.invoke(pred, &mut [item.clone()])?.is_truthy(), item),
+            Step::Remove(pred) => pass(!vm.invoke(pred, &mut [item.clone()])?.is_truthy(), item),
             Step::Keep(function) => {
                 let item = vm.invoke(function, &mut [item])?;
                 pass(!item.is_nil(), item)
@@ -128,7 +122,7 @@ impl Stage for Step {
                 *last = Some(item.clone());
                 pass(!same, item)
             }
-            Step::Replace(map) => match vm.find(map, &item)? {
+            Step::Replace(map) => match crate::core::maps::find(vm, map, &item)? {
                 Some((_, replacement)) => Emit::One(replacement),
                 None => Emit::One(item),
             },
@@ -231,22 +225,5 @@ impl Step {
             }
             _ => Emit::One(item),
         }
-    }
-}
-
-/// Returns the stage that a native transducer stands for.
-pub(crate) fn of_transducer(value: &Value) -> Option<&Step> {
-    let Value::Object(object) = value else {
-        return None;
-    };
-    let Object::Function(closure) = &**object else {
-        return None;
-    };
-    match &closure.captured[..] {
-        [Value::Object(state)] => match &**state {
-            Object::State(state) => state.downcast_ref::<Step>(),
-            _ => None,
-        },
-        _ => None,
     }
 }

@@ -216,11 +216,7 @@ fn by_item(vm: &mut Vm, coll: Value, visit: &mut Visit<'_>) -> Result<()> {
     Ok(())
 }
 
-fn range(
-    vm: &mut Vm,
-    (start, end, step): (i64, i64, i64),
-    visit: &mut Visit<'_>,
-) -> Result<()> {
+fn range(vm: &mut Vm, (start, end, step): (i64, i64, i64), visit: &mut Visit<'_>) -> Result<()> {
     let mut at = start;
     while (step > 0 && at < end) || (step < 0 && at > end) {
         vm.charge(1)?;

@@ -1,0 +1,310 @@
+//! Loading namespaces: `require`, `use`, `refer`.
+
+use std::rc::Rc;
+
+use super::namespaces::{current, load_all, lookup, the_ns};
+use crate::library;
+use crate::value::{Arity, Class, Exception, Namespace, Native, Result, Symbol, Value};
+use crate::vm::{Args, Vm, wrong_type};
+
+/// The functions of this area.
+pub(super) const FNS: &[Native] = &[LOADED_LIBS, REFER, REQUIRE, USE];
+
+const LOADED_LIBS: Native = Native {
+    name: "loaded-libs",
+    usage: "(loaded-libs)",
+    doc: "Returns a set of the names of the namespaces that were loaded.",
+    examples: &[(
+        "(do (require 'clojure.set) (contains? (loaded-libs) 'clojure.set))",
+        "true",
+    )],
+    arity: Arity::exactly(0),
+    run: |vm, _| {
+        Ok(Value::set(
+            vm.world().loaded_libraries().into_iter().map(Value::Symbol),
+        ))
+    },
+};
+
+const REFER: Native = Native {
+    name: "refer",
+    usage: "(refer namespace & filters)",
+    doc: "Makes names of a namespace mean the same in the current one.\n\
+          Filters are :only and :exclude with a list of names, and :rename with a map.",
+    examples: &[("(refer 'clojure.core :only '[inc])", "nil")],
+    arity: Arity::at_least(1),
+    run: |vm, args| {
+        let namespace = the_ns(vm, args.get(0))?;
+        let mut names = Names::default();
+        for idx in (1..args.len()).step_by(2) {
+            names.add(vm, args.get(idx), args.get(idx + 1))?;
+        }
+        refer(vm, namespace.name, &names)?;
+        Ok(Value::Nil)
+    },
+};
+
+const REQUIRE: Native = Native {
+    name: "require",
+    usage: "(require & specs)",
+    doc: "Loads namespaces that are not loaded yet, and gives them short names.\n\
+          A spec is a name or [name :as alias :refer [names] :rename {name new} :as-alias alias]; :reload loads again.",
+    examples: &[(
+        "(do (require '[clojure.set :as set]) (set/union #{1} #{1}))",
+        "#{1}",
+    )],
+    arity: Arity::at_least(0),
+    run: |vm, args| load_specs(vm, &args, false),
+};
+
+const USE: Native = Native {
+    name: "use",
+    usage: "(use & specs)",
+    doc: "Loads namespaces as require does, and refers to all of their names that :only and :exclude allow.",
+    examples: &[(
+        "(do (use '[clojure.set :only [union]]) (union #{1} #{1}))",
+        "#{1}",
+    )],
+    arity: Arity::at_least(0),
+    run: |vm, args| load_specs(vm, &args, true),
+};
+
+/// Which names to refer to, and as what.
+#[derive(Default)]
+struct Names {
+    /// `None`: all.
+    only: Option<Vec<Symbol>>,
+    exclude: Vec<Symbol>,
+    rename: Vec<(Symbol, Symbol)>,
+}
+
+impl Names {
+    fn add(&mut self, vm: &mut Vm, key: &Value, value: &Value) -> Result<()> {
+        match key.as_keyword() {
+            Some(key) if key.is("only") || key.is("refer") => {
+                if value.as_keyword().is_some_and(|all| all.is("all")) {
+                    self.only = None;
+                } else {
+                    self.only = Some(symbols(vm, value)?);
+                }
+            }
+            Some(key) if key.is("exclude") => self.exclude = symbols(vm, value)?,
+            Some(key) if key.is("rename") => {
+                for entry in vm.items(value.clone())? {
+                    let (old, new) = super::maps::pair(&entry)?;
+                    if let (Some(old), Some(new)) = (old.as_symbol(), new.as_symbol()) {
+                        self.rename.push((old, new));
+                    }
+                }
+            }
+            _ => {
+                return Err(wrong_type(key, ":only, :exclude, :refer or :rename", 0).into());
+            }
+        }
+        Ok(())
+    }
+}
+
+fn symbols(vm: &mut Vm, names: &Value) -> Result<Vec<Symbol>> {
+    let mut symbols = Vec::new();
+    for name in vm.items(names.clone())? {
+        match name.as_symbol() {
+            Some(symbol) => symbols.push(symbol),
+            None => return Err(wrong_type(&name, "a symbol", 0).into()),
+        }
+    }
+    Ok(symbols)
+}
+
+fn refer(vm: &mut Vm, from: Symbol, names: &Names) -> Result<()> {
+    let into = current(vm);
+    let wanted = match &names.only {
+        Some(only) => only.clone(),
+        None => {
+            load_all(vm, from)?;
+            let mappings = vm
+                .world()
+                .find_namespace(from)
+                .map_or_else(Vec::new, |namespace| namespace.mappings());
+            mappings
+                .into_iter()
+                .filter(|(_, var)| var.namespace == from && !var.is_private.get())
+                .map(|(name, _)| name)
+                .collect()
+        }
+    };
+    for name in wanted {
+        if names.exclude.contains(&name) {
+            continue;
+        }
+        let Some(var) = lookup(vm, from, name)? else {
+            return Err(not_there(vm, from, name));
+        };
+        let renamed = names.rename.iter().find(|(old, _)| *old == name);
+        into.refer(renamed.map_or(name, |(_, new)| *new), var);
+    }
+    Ok(())
+}
+
+#[cold]
+fn not_there(vm: &mut Vm, namespace: Symbol, name: Symbol) -> crate::value::Signal {
+    let exception = Exception::new(
+        Class::ILLEGAL_STATE,
+        "E0323",
+        format!("{namespace} has no {name}"),
+    );
+    let known: Vec<String> = vm
+        .world()
+        .find_namespace(namespace)
+        .map_or_else(Vec::new, |namespace| namespace.mappings())
+        .into_iter()
+        .map(|(name, _)| name.to_string())
+        .chain(
+            library::source(&namespace.to_string())
+                .into_iter()
+                .flat_map(|source| source.definitions)
+                .map(|definition| definition.name.to_owned()),
+        )
+        .collect();
+    let near = crate::suggest::did_you_mean(&name.to_string(), known.iter().map(String::as_str));
+    match near.first() {
+        Some(near) => exception.hint(format!("did you mean {near}?")).into(),
+        None => exception.into(),
+    }
+}
+
+/// What `require` and `use` are given.
+fn load_specs(vm: &mut Vm, args: &Args<'_>, refers_all: bool) -> Result<Value> {
+    let reload = args
+        .as_slice()
+        .iter()
+        .filter_map(Value::as_keyword)
+        .any(|flag| flag.is("reload") || flag.is("reload-all"));
+    for spec in args.as_slice() {
+        match spec {
+            Value::Keyword(_) => {}
+            Value::Vector(parts) => {
+                let parts: Vec<Value> = parts.iter().cloned().collect();
+                load_spec(vm, &parts, reload, refers_all)?;
+            }
+            Value::List(_) | Value::Seq(_) | Value::Lazy(_) => {
+                load_prefixed(vm, spec, reload, refers_all)?;
+            }
+            other => load_spec(vm, std::slice::from_ref(other), reload, refers_all)?,
+        }
+    }
+    Ok(Value::Nil)
+}
+
+/// `(prefix spec spec ...)`.
+fn load_prefixed(vm: &mut Vm, spec: &Value, reload: bool, refers_all: bool) -> Result<()> {
+    let parts = vm.items(spec.clone())?;
+    let Some(prefix) = parts.first().and_then(Value::as_symbol) else {
+        return Err(wrong_type(spec, "a namespace to load", 0).into());
+    };
+    for part in &parts[1..] {
+        let mut inner = match part {
+            Value::Vector(inner) => inner.iter().cloned().collect(),
+            other => vec![other.clone()],
+        };
+        if let Some(name) = inner.first().and_then(Value::as_symbol) {
+            inner[0] = Value::symbol(&format!("{prefix}.{name}"));
+        }
+        load_spec(vm, &inner, reload, refers_all)?;
+    }
+    Ok(())
+}
+
+fn load_spec(vm: &mut Vm, parts: &[Value], reload: bool, refers_all: bool) -> Result<()> {
+    let Some(name) = parts.first().and_then(Value::as_symbol) else {
+        let got = parts.first().cloned().unwrap_or(Value::Nil);
+        return Err(wrong_type(&got, "the name of a namespace to load", 0)
+            .hint("quote it: (require '[clojure.set :as set])")
+            .into());
+    };
+    let mut names = Names::default();
+    let mut refers = refers_all;
+    let mut aliases = Vec::new();
+    let mut loads = true;
+    for option in parts[1..].chunks(2) {
+        let (key, value) = (&option[0], option.get(1).unwrap_or(&Value::Nil));
+        match key.as_keyword() {
+            Some(key) if key.is("as") => aliases.extend(value.as_symbol()),
+            Some(key) if key.is("as-alias") => {
+                aliases.extend(value.as_symbol());
+                loads = false;
+            }
+            Some(key) if key.is("rename") => names.add(vm, &Value::Keyword(key), value)?,
+            _ => {
+                names.add(vm, key, value)?;
+                refers = true;
+            }
+        }
+    }
+    if loads || refers {
+        load_library(vm, name, reload)?;
+    } else {
+        vm.world().namespace(name);
+    }
+    for alias in aliases {
+        current(vm).add_alias(alias, name);
+    }
+    if refers {
+        refer(vm, name, &names)?;
+    }
+    Ok(())
+}
+
+/// Makes a namespace ready for use: compiles its source, or for one of the library nothing yet, because
+/// its definitions are compiled when they are first used.
+///
+/// # Errors
+/// When there is no source, when it needs itself, and whatever running it throws.
+pub(crate) fn load_library(vm: &mut Vm, name: Symbol, reload: bool) -> Result<()> {
+    if vm.world().is_loaded(name) && !reload {
+        return Ok(());
+    }
+    if library::source(&name.to_string()).is_some() {
+        vm.world().namespace(name);
+        vm.world().set_loaded(name);
+        return Ok(());
+    }
+    let Some((file, text)) = vm.host().find_source(&name.to_string()) else {
+        // Made by hand, with in-ns or by natives: there is nothing to load.
+        if vm.world().find_namespace(name).is_some() && !reload {
+            return Ok(());
+        }
+        return Err(Exception::new(
+            Class::FILE_NOT_FOUND,
+            "E0324",
+            format!("could not find the source of namespace {name}"),
+        )
+        .hint("is the folder on the path, and the file named as the namespace, with _ for -?")
+        .into());
+    };
+    if !vm.world().begin_loading(name) {
+        return Err(Exception::new(
+            Class::ILLEGAL_STATE,
+            "E0325",
+            format!("loading {name} needs {name} itself"),
+        )
+        .into());
+    }
+    let before: Rc<Namespace> = current(vm);
+    let loader = vm.world().loader();
+    let result = loader.load_text(vm, &file, &text);
+    vm.world().current.replace(before);
+    vm.world().end_loading(name);
+    result?;
+    vm.world().set_loaded(name);
+    if vm.world().find_namespace(name).is_none() {
+        return Err(Exception::new(
+            Class::ILLEGAL_STATE,
+            "E0326",
+            format!("{file} does not make the namespace {name}"),
+        )
+        .hint(format!("it should start with (ns {name})"))
+        .into());
+    }
+    Ok(())
+}
