@@ -47,12 +47,9 @@ pub(crate) fn reduce(vm: &mut Vm, function: &Value, init: Value, coll: Value) ->
     let mut result = init;
     each(vm, coll, &mut |vm, item| {
         let so_far = std::mem::replace(&mut result, Value::Nil);
-        match unreduced(vm.invoke(function, &mut [so_far, item])?) {
-            (value, flow) => {
-                result = value;
-                Ok(flow)
-            }
-        }
+        let (value, flow) = unreduced(vm.invoke(function, &mut [so_far, item])?);
+        result = value;
+        Ok(flow)
     })?;
     Ok(result)
 }
