@@ -20,6 +20,7 @@ mod seq;
 mod set;
 mod span;
 mod text;
+mod trash;
 mod vector;
 mod walk;
 
@@ -36,7 +37,7 @@ pub use hash::{FixedState, hash_text, hash_value, mix_collection_hash};
 #[cfg(any(test, all(windows, target_arch = "aarch64")))]
 pub(crate) use intern::Names;
 pub use intern::{Keyword, Named, Symbol};
-pub use map::{Map, PMap};
+pub use map::{Map, MapIter, PMap};
 pub use namespace::{Namespace, Var};
 pub use number::{Number, format_float};
 pub use object::{Atom, Delay, DelayState, Object, Record, RecordType};
@@ -49,7 +50,7 @@ pub use seq::{Emit, Lazy, LazyState, List, SeqView, Stage, Thunk};
 pub use set::{PSet, Set};
 pub use span::{LineColumn, Place, Source, SourceId, Sources, Span};
 pub use text::Text;
-pub use vector::{PVec, Vector};
+pub use vector::{PVec, VecIter, Vector};
 
 /// Any value of the language.
 ///

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
 
+use super::trash::discard_value;
 use super::{Keyword, Span, Value};
 
 /// What every operation that may fail returns.
@@ -251,6 +252,12 @@ impl Exception {
     /// Returns where it was thrown, as far as known.
     pub fn span(&self) -> Span {
         self.origin.borrow().span.unwrap_or(Span::NONE)
+    }
+}
+
+impl Drop for Exception {
+    fn drop(&mut self) {
+        discard_value(&mut self.cause);
     }
 }
 

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::rc::Rc;
 
+use super::trash::discard_values;
 use super::{Result, Value};
 use crate::vm::{Args, Proto, Vm};
 
@@ -93,6 +94,12 @@ impl Closure {
     }
 }
 
+impl Drop for Closure {
+    fn drop(&mut self) {
+        discard_values(&mut self.captured);
+    }
+}
+
 impl fmt::Debug for Closure {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "#fn[{}]", self.proto.name())
@@ -119,6 +126,12 @@ impl NativeClosure {
             run: self.run,
             meta,
         }
+    }
+}
+
+impl Drop for NativeClosure {
+    fn drop(&mut self) {
+        discard_values(&mut self.captured);
     }
 }
 

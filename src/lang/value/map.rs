@@ -1,29 +1,46 @@
-//! Maps: an array of entries up to 8, in order of insertion; above that a hash trie in a fixed order.
+//! Maps: an array of entries up to 8, in order of insertion; above that a hash trie, whose order is that
+//! of Clojure on the JVM and depends on the contents only.
 
+mod trie;
+
+use std::fmt;
+use std::iter::FusedIterator;
 use std::rc::Rc;
 
-use super::hash::FixedState;
-use super::{Extra, Value};
+use self::trie::{Trie, TrieIter};
+use super::trash::{Garbage, discard};
+use super::{Extra, Keyword, Value};
 
 /// Up to this many entries a map keeps insertion order.
 const ARRAY_MAX: usize = 8;
 
 /// The entries of a map: persistent, with cheap copies.
-#[derive(Clone, Debug)]
+#[derive(Clone, Default)]
 pub struct PMap {
     entries: Entries,
 }
 
-#[derive(Clone, Debug)]
-enum Entries {
+pub(super) enum Entries {
     Array(Vec<(Value, Value)>),
-    Hash(imbl::GenericHashMap<Value, Value, FixedState, imbl::shared_ptr::DefaultSharedPtr>),
+    Hash(Trie),
 }
 
-impl Default for PMap {
+impl Default for Entries {
     fn default() -> Self {
-        PMap {
-            entries: Entries::Array(Vec::new()),
+        Entries::Array(Vec::new())
+    }
+}
+
+impl Clone for Entries {
+    fn clone(&self) -> Self {
+        match self {
+            Entries::Array(entries) => {
+                // Mostly copied to be added to.
+                let mut copy = Vec::with_capacity((entries.len() + 1).min(ARRAY_MAX));
+                copy.extend_from_slice(entries);
+                Entries::Array(copy)
+            }
+            Entries::Hash(trie) => Entries::Hash(trie.clone()),
         }
     }
 }
@@ -33,10 +50,17 @@ impl PMap {
         PMap::default()
     }
 
+    /// Returns an empty map that is hashed from its first entry on, as sets and `hash-map` are.
+    pub fn hashed() -> PMap {
+        PMap {
+            entries: Entries::Hash(Trie::default()),
+        }
+    }
+
     pub fn len(&self) -> usize {
         match &self.entries {
             Entries::Array(entries) => entries.len(),
-            Entries::Hash(entries) => entries.len(),
+            Entries::Hash(trie) => trie.len(),
         }
     }
 
@@ -44,24 +68,35 @@ impl PMap {
         self.len() == 0
     }
 
+    #[inline]
     pub fn get(&self, key: &Value) -> Option<&Value> {
+        if let Value::Keyword(keyword) = key {
+            return self.get_keyword(*keyword);
+        }
+        self.entry(key).map(|entry| entry.1)
+    }
+
+    /// Returns the value of a keyword key.
+    #[inline]
+    pub fn get_keyword(&self, key: Keyword) -> Option<&Value> {
         match &self.entries {
             Entries::Array(entries) => entries
                 .iter()
-                .find(|entry| entry.0 == *key)
+                .find(|entry| matches!(entry.0, Value::Keyword(other) if other == key))
                 .map(|entry| &entry.1),
-            Entries::Hash(entries) => entries.get(key),
+            Entries::Hash(trie) => trie.get(&Value::Keyword(key)).map(|entry| entry.1),
         }
     }
 
     /// Returns the key as it is stored, and its value.
     pub fn entry(&self, key: &Value) -> Option<(&Value, &Value)> {
         match &self.entries {
-            Entries::Array(entries) => entries
-                .iter()
-                .find(|entry| entry.0 == *key)
-                .map(|entry| (&entry.0, &entry.1)),
-            Entries::Hash(entries) => entries.get_key_value(key),
+            Entries::Array(entries) => {
+                let idx = position(entries, key)?;
+                let (key, value) = entries.get(idx)?;
+                Some((key, value))
+            }
+            Entries::Hash(trie) => trie.get(key),
         }
     }
 
@@ -84,24 +119,23 @@ impl PMap {
     pub fn insert(&mut self, key: Value, value: Value) {
         match &mut self.entries {
             Entries::Array(entries) => {
-                if let Some(entry) = entries.iter_mut().find(|entry| entry.0 == key) {
-                    entry.1 = value;
+                if let Some(idx) = position(entries, &key) {
+                    entries[idx].1 = value;
                     return;
                 }
                 if entries.len() < ARRAY_MAX {
                     entries.push((key, value));
                     return;
                 }
-                let mut hashed: imbl::GenericHashMap<_, _, _, _> = entries.drain(..).collect();
-                hashed.insert(key, value);
-                self.entries = Entries::Hash(hashed);
-            }
-            Entries::Hash(entries) => {
-                if let Some(slot) = entries.get_mut(&key) {
-                    *slot = value;
-                } else {
-                    entries.insert(key, value);
+                let mut trie = Trie::default();
+                for (key, value) in entries.drain(..) {
+                    trie.insert(key, value);
                 }
+                trie.insert(key, value);
+                self.entries = Entries::Hash(trie);
+            }
+            Entries::Hash(trie) => {
+                trie.insert(key, value);
             }
         }
     }
@@ -110,17 +144,17 @@ impl PMap {
     pub fn remove(&mut self, key: &Value) -> Option<Value> {
         match &mut self.entries {
             Entries::Array(entries) => {
-                let at = entries.iter().position(|entry| entry.0 == *key)?;
-                Some(entries.remove(at).1)
+                let idx = position(entries, key)?;
+                Some(entries.remove(idx).1)
             }
-            Entries::Hash(entries) => entries.remove(key),
+            Entries::Hash(trie) => trie.remove(key),
         }
     }
 
-    pub fn iter(&self) -> Box<dyn Iterator<Item = (&Value, &Value)> + '_> {
+    pub fn iter(&self) -> MapIter<'_> {
         match &self.entries {
-            Entries::Array(entries) => Box::new(entries.iter().map(|entry| (&entry.0, &entry.1))),
-            Entries::Hash(entries) => Box::new(entries.iter()),
+            Entries::Array(entries) => MapIter::Array(entries.iter()),
+            Entries::Hash(trie) => MapIter::Hash(trie.iter()),
         }
     }
 
@@ -132,15 +166,98 @@ impl PMap {
             Entries::Hash(_) => None,
         }
     }
+
+    /// Returns the value in the entry at `idx` of a small map, for a change in place.
+    #[inline]
+    pub fn array_value_mut(&mut self, idx: usize) -> Option<&mut Value> {
+        match &mut self.entries {
+            Entries::Array(entries) => entries.get_mut(idx).map(|entry| &mut entry.1),
+            Entries::Hash(_) => None,
+        }
+    }
+
+    /// Returns where a keyword stands in a small map.
+    #[inline]
+    pub fn array_index(&self, key: Keyword) -> Option<usize> {
+        match &self.entries {
+            Entries::Array(entries) => entries
+                .iter()
+                .position(|entry| matches!(entry.0, Value::Keyword(other) if other == key)),
+            Entries::Hash(_) => None,
+        }
+    }
 }
+
+#[inline]
+fn position(entries: &[(Value, Value)], key: &Value) -> Option<usize> {
+    match key {
+        Value::Keyword(keyword) => entries
+            .iter()
+            .position(|entry| matches!(entry.0, Value::Keyword(other) if other == *keyword)),
+        key => entries.iter().position(|entry| entry.0 == *key),
+    }
+}
+
+/// The entries of a map, in order.
+#[derive(Clone)]
+pub enum MapIter<'a> {
+    Array(std::slice::Iter<'a, (Value, Value)>),
+    Hash(TrieIter<'a>),
+}
+
+impl<'a> Iterator for MapIter<'a> {
+    type Item = (&'a Value, &'a Value);
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            MapIter::Array(entries) => entries.next().map(|entry| (&entry.0, &entry.1)),
+            MapIter::Hash(entries) => entries.next(),
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        match self {
+            MapIter::Array(entries) => entries.size_hint(),
+            MapIter::Hash(entries) => entries.size_hint(),
+        }
+    }
+}
+
+impl ExactSizeIterator for MapIter<'_> {}
+impl FusedIterator for MapIter<'_> {}
 
 impl FromIterator<(Value, Value)> for PMap {
     fn from_iter<I: IntoIterator<Item = (Value, Value)>>(entries: I) -> Self {
         let mut map = PMap::new();
-        for (key, value) in entries {
-            map.insert(key, value);
-        }
+        map.extend(entries);
         map
+    }
+}
+
+impl Extend<(Value, Value)> for PMap {
+    fn extend<I: IntoIterator<Item = (Value, Value)>>(&mut self, entries: I) {
+        for (key, value) in entries {
+            self.insert(key, value);
+        }
+    }
+}
+
+impl fmt::Debug for PMap {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_map().entries(self.iter()).finish()
+    }
+}
+
+impl Drop for PMap {
+    fn drop(&mut self) {
+        let is_owner = match &self.entries {
+            Entries::Array(entries) => !entries.is_empty(),
+            Entries::Hash(trie) => trie.is_owner(),
+        };
+        if is_owner {
+            discard(std::mem::take(&mut self.entries), Garbage::Entries);
+        }
     }
 }
 
@@ -179,7 +296,7 @@ impl Map {
         self.entries.get(key)
     }
 
-    pub fn iter(&self) -> Box<dyn Iterator<Item = (&Value, &Value)> + '_> {
+    pub fn iter(&self) -> MapIter<'_> {
         self.entries.iter()
     }
 

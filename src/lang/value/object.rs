@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 
+use super::trash::discard_value;
 use super::{Class, Keyword, Namespace, NativeClosure, PMap, Symbol, Thunk, Value};
 
 /// A mutable cell with watches and a validator. No borrow of it may be alive while user code runs.
@@ -26,6 +27,12 @@ impl Atom {
             validator: RefCell::new(Value::Nil),
             watches: RefCell::default(),
         }
+    }
+}
+
+impl Drop for Atom {
+    fn drop(&mut self) {
+        discard_value(self.value.get_mut());
     }
 }
 
@@ -158,6 +165,38 @@ impl Object {
             }),
             Object::Function(function) => Some(Object::Function(function.with_meta(meta))),
             _ => None,
+        }
+    }
+}
+
+impl Drop for Object {
+    fn drop(&mut self) {
+        match self {
+            Object::Tagged { form: value, .. }
+            | Object::Reduced(value)
+            | Object::Host { data: value, .. } => discard_value(value),
+            Object::Volatile(cell) => discard_value(cell.get_mut()),
+            Object::Transient(cell) => {
+                if let Some(value) = cell.get_mut() {
+                    discard_value(value);
+                }
+            }
+            Object::Delay(delay) => match delay.state.get_mut() {
+                DelayState::Done(value) => discard_value(value),
+                DelayState::Pending(Thunk::Call(function)) => discard_value(function),
+                DelayState::Pending(_) | DelayState::Running | DelayState::Failed(_) => {}
+            },
+            Object::Regex { .. }
+            | Object::Inst(_)
+            | Object::Uuid(_)
+            | Object::Namespace(_)
+            | Object::Bytes(_)
+            | Object::Class(_)
+            | Object::RecordType(_)
+            | Object::Queue { .. }
+            | Object::Function(_)
+            | Object::State(_)
+            | Object::Unbound(_) => {}
         }
     }
 }

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
 
+use super::trash::{Garbage, discard, discard_value};
 use super::{Exception, Extra, PVec, Result, Text, Value};
 use crate::vm::Vm;
 
@@ -108,6 +109,7 @@ impl<'a> Iterator for ListIter<'a> {
 /// Dropping a long list must not recurse.
 impl Drop for List {
     fn drop(&mut self) {
+        discard_value(&mut self.first);
         drop_chain(std::mem::replace(&mut self.rest, Value::Nil));
     }
 }
@@ -123,7 +125,7 @@ fn drop_chain(mut at: Value) {
             Value::Lazy(lazy) => match Rc::try_unwrap(lazy) {
                 Ok(lazy) => match lazy.state.replace(LazyState::Done(Value::Nil)) {
                     LazyState::Done(seq) => seq,
-                    _ => return,
+                    state => return discard(state, Garbage::Lazy),
                 },
                 Err(_) => return,
             },
@@ -253,8 +255,10 @@ impl fmt::Debug for Lazy {
 /// Dropping a long realised sequence must not recurse.
 impl Drop for Lazy {
     fn drop(&mut self) {
-        if let LazyState::Done(seq) = self.state.replace(LazyState::Running) {
-            drop_chain(seq);
+        match self.state.replace(LazyState::Running) {
+            LazyState::Done(seq) => drop_chain(seq),
+            LazyState::Running => {}
+            state => discard(state, Garbage::Lazy),
         }
     }
 }
@@ -384,6 +388,15 @@ impl SeqView {
 
 impl Drop for SeqView {
     fn drop(&mut self) {
+        match self {
+            SeqView::Chunk { items, .. } => {
+                if let Some(items) = Rc::get_mut(items) {
+                    items.iter_mut().for_each(discard_value);
+                }
+            }
+            SeqView::Repeat { value, .. } => discard_value(value),
+            SeqView::Slice { .. } | SeqView::Range { .. } | SeqView::Chars { .. } => {}
+        }
         drop_chain(self.take_rest());
     }
 }

@@ -1,13 +1,21 @@
-//! Sets: the keys of a map.
+//! Sets: the keys of a map that is hashed from its first entry on, as Clojure's sets are.
 
 use std::rc::Rc;
 
 use super::{Extra, PMap, Value};
 
 /// The items of a set: persistent, with cheap copies, in the order that a map of them would have.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct PSet {
     items: PMap,
+}
+
+impl Default for PSet {
+    fn default() -> Self {
+        PSet {
+            items: PMap::hashed(),
+        }
+    }
 }
 
 impl PSet {
@@ -42,16 +50,18 @@ impl PSet {
         self.items.remove(item).is_some()
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Value> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Value> + Clone {
         self.items.iter().map(|entry| entry.0)
     }
 }
 
 impl FromIterator<Value> for PSet {
     fn from_iter<I: IntoIterator<Item = Value>>(items: I) -> Self {
-        PSet {
-            items: items.into_iter().map(|item| (item, Value::Nil)).collect(),
+        let mut set = PSet::new();
+        for item in items {
+            set.insert(item);
         }
+        set
     }
 }
 
@@ -87,7 +97,7 @@ impl Set {
         self.items.contains(item)
     }
 
-    pub fn iter(&self) -> impl Iterator<Item = &Value> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = &Value> + Clone {
         self.items.iter()
     }
 

@@ -1,13 +1,43 @@
-//! Persistent vectors.
+//! Persistent vectors: up to three items in place, more in a 32-way trie with a tail.
 
+mod iter;
+mod trie;
+
+use std::fmt;
 use std::rc::Rc;
 
+use self::trie::Trie;
+use super::trash::{Garbage, discard, discard_value};
 use super::{Extra, Value};
 
+pub use iter::VecIter;
+
+/// Up to this many items need no memory of their own.
+const SMALL: usize = 3;
+/// A slice up to this long is copied, so that it does not keep the whole alive.
+const COPIED_SLICE: usize = 32;
+
 /// The items of a vector: a persistent sequence with cheap copies.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct PVec {
-    items: imbl::Vector<Value>,
+    items: Items,
+}
+
+#[derive(Clone)]
+pub(super) enum Items {
+    Small { len: u8, items: [Value; SMALL] },
+    Trie(Trie),
+}
+
+const NO_ITEMS: [Value; SMALL] = [Value::Nil, Value::Nil, Value::Nil];
+
+impl Default for Items {
+    fn default() -> Self {
+        Items::Small {
+            len: 0,
+            items: NO_ITEMS,
+        }
+    }
 }
 
 impl PVec {
@@ -15,54 +45,166 @@ impl PVec {
         PVec::default()
     }
 
+    #[inline]
     pub fn len(&self) -> usize {
-        self.items.len()
+        match &self.items {
+            Items::Small { len, .. } => usize::from(*len),
+            Items::Trie(trie) => trie.len(),
+        }
     }
 
     pub fn is_empty(&self) -> bool {
-        self.items.is_empty()
+        self.len() == 0
     }
 
+    #[inline]
     pub fn get(&self, idx: usize) -> Option<&Value> {
-        self.items.get(idx)
+        match &self.items {
+            Items::Small { len, items } if idx < usize::from(*len) => Some(&items[idx]),
+            Items::Small { .. } => None,
+            Items::Trie(trie) => trie.get(idx),
+        }
     }
 
     pub fn last(&self) -> Option<&Value> {
-        self.items.last()
+        self.get(self.len().checked_sub(1)?)
+    }
+
+    /// Returns as many items from `idx` on as lie side by side: at least one, where there is one.
+    pub fn chunk_at(&self, idx: usize) -> &[Value] {
+        match &self.items {
+            Items::Small { len, items } => items[..usize::from(*len)].get(idx..).unwrap_or(&[]),
+            Items::Trie(trie) => trie.chunk_at(idx),
+        }
     }
 
     /// Adds an item at the end; in place where nobody else holds these items.
+    #[inline]
     pub fn push(&mut self, value: Value) {
-        self.items.push_back(value);
+        match &mut self.items {
+            Items::Trie(trie) => trie.push(value),
+            Items::Small { len, items } if usize::from(*len) < SMALL => {
+                items[usize::from(*len)] = value;
+                *len += 1;
+            }
+            Items::Small { .. } => self.grow(value),
+        }
+    }
+
+    fn grow(&mut self, value: Value) {
+        let mut tail = Vec::with_capacity(2 * SMALL + 2);
+        if let Items::Small { items, .. } = &mut self.items {
+            tail.extend(std::mem::replace(items, NO_ITEMS));
+        }
+        tail.push(value);
+        self.items = Items::Trie(Trie::of_tail(tail));
     }
 
     /// Removes the last item.
     pub fn pop(&mut self) -> Option<Value> {
-        self.items.pop_back()
+        match &mut self.items {
+            Items::Small { len: 0, .. } => None,
+            Items::Small { len, items } => {
+                *len -= 1;
+                Some(std::mem::replace(
+                    &mut items[usize::from(*len)],
+                    Value::Nil,
+                ))
+            }
+            Items::Trie(trie) => trie.pop(),
+        }
     }
 
     /// Replaces the item at `idx`, which must exist.
+    ///
+    /// # Panics
+    /// When it does not.
     pub fn set(&mut self, idx: usize, value: Value) {
-        self.items.set(idx, value);
+        *self.get_mut(idx).expect("the index is checked before") = value;
     }
 
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Value> + ExactSizeIterator {
-        self.items.iter()
+    /// Returns the item at `idx` for a change in place; what others hold is copied.
+    pub fn get_mut(&mut self, idx: usize) -> Option<&mut Value> {
+        match &mut self.items {
+            Items::Small { len, items } => items[..usize::from(*len)].get_mut(idx),
+            Items::Trie(trie) => trie.get_mut(idx),
+        }
     }
 
-    /// Returns the items from `start` up to `end`.
+    pub fn iter(&self) -> VecIter<'_> {
+        VecIter::new(self)
+    }
+
+    /// Returns the items from `start` up to `end`: a view of these where there are many.
+    ///
+    /// # Panics
+    /// When the range does not lie in the vector.
     pub fn slice(&self, start: usize, end: usize) -> PVec {
-        let mut items = self.items.clone();
-        PVec {
-            items: items.slice(start..end),
+        assert!(start <= end && end <= self.len(), "the range is checked");
+        match &self.items {
+            Items::Trie(trie) if end - start > COPIED_SLICE => PVec {
+                items: Items::Trie(trie.slice(start, end)),
+            },
+            _ => (start..end).filter_map(|idx| self.get(idx).cloned()).collect(),
         }
     }
 }
 
 impl FromIterator<Value> for PVec {
     fn from_iter<I: IntoIterator<Item = Value>>(items: I) -> Self {
-        PVec {
-            items: items.into_iter().collect(),
+        let items = items.into_iter();
+        let mut all = PVec::new();
+        let (expected, _) = items.size_hint();
+        if expected > SMALL {
+            all.items = Items::Trie(Trie::of_tail(Vec::with_capacity(expected.min(32))));
+        }
+        all.extend(items);
+        all
+    }
+}
+
+impl From<Vec<Value>> for PVec {
+    fn from(items: Vec<Value>) -> Self {
+        if (SMALL + 1..=32).contains(&items.len()) {
+            return PVec {
+                items: Items::Trie(Trie::of_tail(items)),
+            };
+        }
+        items.into_iter().collect()
+    }
+}
+
+impl Extend<Value> for PVec {
+    fn extend<I: IntoIterator<Item = Value>>(&mut self, items: I) {
+        for item in items {
+            self.push(item);
+        }
+    }
+}
+
+impl<'a> IntoIterator for &'a PVec {
+    type Item = &'a Value;
+    type IntoIter = VecIter<'a>;
+
+    fn into_iter(self) -> VecIter<'a> {
+        self.iter()
+    }
+}
+
+impl fmt::Debug for PVec {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_list().entries(self.iter()).finish()
+    }
+}
+
+impl Drop for PVec {
+    fn drop(&mut self) {
+        match &mut self.items {
+            Items::Small { items, .. } => items.iter_mut().for_each(discard_value),
+            Items::Trie(trie) if trie.is_owner() => {
+                discard(std::mem::take(&mut self.items), Garbage::Items);
+            }
+            Items::Trie(_) => {}
         }
     }
 }
@@ -87,7 +229,12 @@ impl Vector {
 
     pub fn entry(key: Value, value: Value) -> Vector {
         Vector {
-            items: [key, value].into_iter().collect(),
+            items: PVec {
+                items: Items::Small {
+                    len: 2,
+                    items: [key, value, Value::Nil],
+                },
+            },
             is_entry: true,
             extra: None,
         }
@@ -111,11 +258,12 @@ impl Vector {
         self.items.is_empty()
     }
 
+    #[inline]
     pub fn get(&self, idx: usize) -> Option<&Value> {
         self.items.get(idx)
     }
 
-    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Value> + ExactSizeIterator {
+    pub fn iter(&self) -> VecIter<'_> {
         self.items.iter()
     }
 

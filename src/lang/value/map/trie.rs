@@ -1,0 +1,240 @@
+//! A hash trie of 32-way nodes over Clojure's hashes.
+//!
+//! Entries and child nodes share one array, in the order of their five bits of the hash, the lowest bits
+//! at the root. So the order of iteration is that of Clojure's own maps, and depends on the keys only;
+//! keys whose whole hashes collide keep insertion order, nil first.
+
+use std::iter::FusedIterator;
+use std::rc::Rc;
+
+use crate::value::{Unforced, Value, hash_value};
+
+const BITS: u32 = 5;
+/// Here the hash has no bits left: a node at this shift holds keys of equal hashes, in a row.
+const COLLISION_SHIFT: u32 = 35;
+/// Nodes on the way from the root to a collision.
+const MAX_HEIGHT: usize = 8;
+
+#[derive(Clone, Default)]
+pub struct Trie {
+    root: Option<Rc<Node>>,
+    len: usize,
+}
+
+#[derive(Clone, Default)]
+struct Node {
+    /// Which of the 32 slots are taken; of no meaning in a collision node.
+    bitmap: u32,
+    slots: Vec<Slot>,
+}
+
+#[derive(Clone)]
+enum Slot {
+    Entry(Value, Value),
+    Child(Rc<Node>),
+}
+
+/// Where a hash leads in a node: the bit, and the index among the slots that are taken.
+fn place(bitmap: u32, hash: u32, shift: u32) -> (u32, usize) {
+    let bit = 1 << (hash >> shift & 31);
+    (bit, (bitmap & (bit - 1)).count_ones() as usize)
+}
+
+#[inline]
+fn hash_of(key: &Value) -> u32 {
+    match key {
+        Value::Keyword(keyword) => keyword.hash_code(),
+        // Keys are realised before they enter a map, so nothing is computed and nothing can fail.
+        key => hash_value(&mut Unforced, key).unwrap_or(0),
+    }
+}
+
+#[inline]
+fn same(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::Keyword(left), Value::Keyword(right)) => left == right,
+        (Value::Int(left), Value::Int(right)) => left == right,
+        _ => left == right,
+    }
+}
+
+impl Trie {
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Tells whether dropping this drops entries.
+    pub fn is_owner(&self) -> bool {
+        self.root
+            .as_ref()
+            .is_some_and(|root| Rc::strong_count(root) == 1)
+    }
+
+    pub fn get(&self, key: &Value) -> Option<(&Value, &Value)> {
+        let mut node = self.root.as_deref()?;
+        let hash = hash_of(key);
+        let mut shift = 0;
+        while shift < COLLISION_SHIFT {
+            let (bit, idx) = place(node.bitmap, hash, shift);
+            if node.bitmap & bit == 0 {
+                return None;
+            }
+            match node.slots.get(idx)? {
+                Slot::Entry(other, value) => return same(other, key).then_some((other, value)),
+                Slot::Child(child) => node = child,
+            }
+            shift += BITS;
+        }
+        node.slots.iter().find_map(|slot| match slot {
+            Slot::Entry(other, value) if same(other, key) => Some((other, value)),
+            Slot::Entry(..) | Slot::Child(_) => None,
+        })
+    }
+
+    /// Puts an entry; an equal key that is there stays.
+    pub fn insert(&mut self, key: Value, value: Value) {
+        let hash = hash_of(&key);
+        let root = self.root.get_or_insert_default();
+        if Rc::make_mut(root).insert(hash, 0, key, value) {
+            self.len += 1;
+        }
+    }
+
+    pub fn remove(&mut self, key: &Value) -> Option<Value> {
+        // First a look, so that a miss copies no nodes.
+        self.get(key)?;
+        let hash = hash_of(key);
+        let root = self.root.as_mut()?;
+        let removed = Rc::make_mut(root).remove(hash, 0, key);
+        if removed.is_some() {
+            self.len -= 1;
+        }
+        removed
+    }
+
+    pub fn iter(&self) -> TrieIter<'_> {
+        let mut iter = TrieIter {
+            stack: std::array::from_fn(|_| [].iter()),
+            height: 0,
+            left: self.len,
+        };
+        if let Some(root) = &self.root {
+            iter.stack[0] = root.slots.iter();
+            iter.height = 1;
+        }
+        iter
+    }
+}
+
+impl Node {
+    /// Puts an entry; tells whether it is a new one.
+    fn insert(&mut self, hash: u32, shift: u32, key: Value, value: Value) -> bool {
+        if shift >= COLLISION_SHIFT {
+            return self.insert_colliding(key, value);
+        }
+        let (bit, idx) = place(self.bitmap, hash, shift);
+        if self.bitmap & bit == 0 {
+            self.bitmap |= bit;
+            self.slots.insert(idx, Slot::Entry(key, value));
+            return true;
+        }
+        let slot = &mut self.slots[idx];
+        match slot {
+            Slot::Child(child) => Rc::make_mut(child).insert(hash, shift + BITS, key, value),
+            Slot::Entry(other, old) if same(other, &key) => {
+                *old = value;
+                false
+            }
+            Slot::Entry(..) => {
+                let child = Slot::Child(Rc::new(Node::default()));
+                let old = std::mem::replace(slot, child);
+                if let (Slot::Child(child), Slot::Entry(other, old)) = (slot, old) {
+                    // Nobody else holds the new node, so this changes it in place.
+                    let child = Rc::make_mut(child);
+                    child.insert(hash_of(&other), shift + BITS, other, old);
+                    child.insert(hash, shift + BITS, key, value);
+                }
+                true
+            }
+        }
+    }
+
+    fn insert_colliding(&mut self, key: Value, value: Value) -> bool {
+        for slot in &mut self.slots {
+            if let Slot::Entry(other, old) = slot
+                && same(other, &key)
+            {
+                *old = value;
+                return false;
+            }
+        }
+        let idx = if key.is_nil() { 0 } else { self.slots.len() };
+        self.slots.insert(idx, Slot::Entry(key, value));
+        true
+    }
+
+    /// Removes an entry that is there.
+    fn remove(&mut self, hash: u32, shift: u32, key: &Value) -> Option<Value> {
+        let idx = if shift >= COLLISION_SHIFT {
+            self.slots
+                .iter()
+                .position(|slot| matches!(slot, Slot::Entry(other, _) if same(other, key)))?
+        } else {
+            let (bit, idx) = place(self.bitmap, hash, shift);
+            if self.bitmap & bit == 0 {
+                return None;
+            }
+            if let Slot::Child(child) = &mut self.slots[idx] {
+                let child = Rc::make_mut(child);
+                let removed = child.remove(hash, shift + BITS, key);
+                // A node of one entry is not worth a node; order does not depend on it.
+                if let [Slot::Entry(key, value)] = child.slots.as_slice() {
+                    self.slots[idx] = Slot::Entry(key.clone(), value.clone());
+                }
+                return removed;
+            }
+            self.bitmap &= !bit;
+            idx
+        };
+        match self.slots.remove(idx) {
+            Slot::Entry(_, value) => Some(value),
+            Slot::Child(_) => None,
+        }
+    }
+}
+
+/// The entries of a [`Trie`], in order.
+#[derive(Clone)]
+pub struct TrieIter<'a> {
+    stack: [std::slice::Iter<'a, Slot>; MAX_HEIGHT],
+    height: usize,
+    left: usize,
+}
+
+impl<'a> Iterator for TrieIter<'a> {
+    type Item = (&'a Value, &'a Value);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.height > 0 {
+            match self.stack[self.height - 1].next() {
+                Some(Slot::Entry(key, value)) => {
+                    self.left -= 1;
+                    return Some((key, value));
+                }
+                Some(Slot::Child(child)) => {
+                    self.stack[self.height] = child.slots.iter();
+                    self.height += 1;
+                }
+                None => self.height -= 1,
+            }
+        }
+        None
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl ExactSizeIterator for TrieIter<'_> {}
+impl FusedIterator for TrieIter<'_> {}

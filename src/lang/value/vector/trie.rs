@@ -1,0 +1,259 @@
+//! A 32-way trie of full leaves, with a tail that grows in place.
+//!
+//! A slice is a view: items before `start` and from `end` on are there but hidden.
+
+use std::rc::Rc;
+
+use crate::value::Value;
+
+const BITS: usize = 5;
+const WIDTH: usize = 1 << BITS;
+const MASK: usize = WIDTH - 1;
+
+type Leaf = Rc<[Value; WIDTH]>;
+
+#[derive(Clone)]
+pub struct Trie {
+    /// The visible part: indexes of the whole.
+    start: usize,
+    end: usize,
+    /// How many items the nodes hold; the others of `total` are in the tail.
+    filled: usize,
+    /// The bits below which a node has to look; `BITS` for a root whose children are leaves.
+    shift: usize,
+    root: Option<Rc<Branch>>,
+    tail: Rc<Vec<Value>>,
+}
+
+#[derive(Clone)]
+struct Branch(Vec<Child>);
+
+#[derive(Clone)]
+enum Child {
+    Branch(Rc<Branch>),
+    Leaf(Leaf),
+}
+
+impl Trie {
+    /// Returns a trie of up to 32 items.
+    pub fn of_tail(tail: Vec<Value>) -> Trie {
+        debug_assert!(tail.len() <= WIDTH);
+        Trie {
+            start: 0,
+            end: tail.len(),
+            filled: 0,
+            shift: BITS,
+            root: None,
+            tail: Rc::new(tail),
+        }
+    }
+
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.end - self.start
+    }
+
+    /// Tells whether dropping this drops items.
+    pub fn is_owner(&self) -> bool {
+        Rc::strong_count(&self.tail) == 1
+            || self
+                .root
+                .as_ref()
+                .is_some_and(|root| Rc::strong_count(root) == 1)
+    }
+
+    #[inline]
+    pub fn get(&self, idx: usize) -> Option<&Value> {
+        let idx = self.start + idx;
+        if idx >= self.end {
+            return None;
+        }
+        if idx >= self.filled {
+            return self.tail.get(idx - self.filled);
+        }
+        Some(&self.leaf(idx)?[idx & MASK])
+    }
+
+    /// Returns the leaf that holds an index of the whole below `filled`.
+    fn leaf(&self, idx: usize) -> Option<&[Value; WIDTH]> {
+        let mut branch = self.root.as_deref()?;
+        let mut shift = self.shift;
+        loop {
+            match branch.0.get(idx >> shift & MASK)? {
+                Child::Branch(child) => branch = child,
+                Child::Leaf(leaf) => return Some(leaf),
+            }
+            shift -= BITS;
+        }
+    }
+
+    /// Returns the items from `idx` on that lie in one leaf or in the tail.
+    pub fn chunk_at(&self, idx: usize) -> &[Value] {
+        let idx = self.start + idx;
+        if idx >= self.end {
+            return &[];
+        }
+        let left = self.end - idx;
+        let chunk = if idx >= self.filled {
+            self.tail.get(idx - self.filled..)
+        } else {
+            self.leaf(idx).map(|leaf| &leaf[idx & MASK..])
+        };
+        let chunk = chunk.unwrap_or(&[]);
+        &chunk[..chunk.len().min(left)]
+    }
+
+    pub fn get_mut(&mut self, idx: usize) -> Option<&mut Value> {
+        let idx = self.start + idx;
+        if idx >= self.end {
+            return None;
+        }
+        if idx >= self.filled {
+            return Rc::make_mut(&mut self.tail).get_mut(idx - self.filled);
+        }
+        let mut branch = Rc::make_mut(self.root.as_mut()?);
+        let mut shift = self.shift;
+        loop {
+            match branch.0.get_mut(idx >> shift & MASK)? {
+                Child::Branch(child) => branch = Rc::make_mut(child),
+                Child::Leaf(leaf) => return Some(&mut Rc::make_mut(leaf)[idx & MASK]),
+            }
+            shift -= BITS;
+        }
+    }
+
+    #[inline]
+    pub fn push(&mut self, value: Value) {
+        if self.end == self.filled + self.tail.len()
+            && self.tail.len() < WIDTH
+            && let Some(tail) = Rc::get_mut(&mut self.tail)
+        {
+            tail.push(value);
+            self.end += 1;
+            return;
+        }
+        self.push_slow(value);
+    }
+
+    #[cold]
+    fn push_slow(&mut self, value: Value) {
+        if self.end < self.filled + self.tail.len() {
+            // The end of a slice: a hidden item makes room.
+            self.end += 1;
+            if let Some(slot) = self.get_mut(self.end - 1 - self.start) {
+                *slot = value;
+            }
+            return;
+        }
+        if self.tail.len() == WIDTH {
+            let full = std::mem::replace(&mut self.tail, Rc::new(Vec::with_capacity(WIDTH)));
+            let full = Rc::try_unwrap(full).unwrap_or_else(|shared| (*shared).clone());
+            if let Ok(leaf) = <[Value; WIDTH]>::try_from(full) {
+                self.add_leaf(Rc::new(leaf));
+            }
+        } else if Rc::get_mut(&mut self.tail).is_none() {
+            // A copy with room: cloning alone would make one without.
+            let mut copy = Vec::with_capacity((self.tail.len() + 4).min(WIDTH));
+            copy.extend_from_slice(&self.tail);
+            self.tail = Rc::new(copy);
+        }
+        Rc::make_mut(&mut self.tail).push(value);
+        self.end += 1;
+    }
+
+    fn add_leaf(&mut self, leaf: Leaf) {
+        let idx = self.filled;
+        let Some(root) = &mut self.root else {
+            self.root = Some(Rc::new(Branch(vec![Child::Leaf(leaf)])));
+            self.filled += WIDTH;
+            return;
+        };
+        if idx == WIDTH << self.shift {
+            let old = std::mem::replace(root, Rc::new(Branch(Vec::with_capacity(2))));
+            Rc::make_mut(root).0.push(Child::Branch(old));
+            self.shift += BITS;
+        }
+        let mut branch = Rc::make_mut(root);
+        let mut shift = self.shift;
+        while shift > BITS {
+            let at = idx >> shift & MASK;
+            if at == branch.0.len() {
+                branch.0.push(Child::Branch(Rc::new(Branch(Vec::new()))));
+            }
+            let Child::Branch(child) = &mut branch.0[at] else {
+                break;
+            };
+            branch = Rc::make_mut(child);
+            shift -= BITS;
+        }
+        branch.0.push(Child::Leaf(leaf));
+        self.filled += WIDTH;
+    }
+
+    pub fn pop(&mut self) -> Option<Value> {
+        if self.end == self.start {
+            return None;
+        }
+        if self.end < self.filled + self.tail.len() {
+            // The end of a slice: what it hides stays.
+            let last = self.get(self.len() - 1).cloned();
+            self.end -= 1;
+            return last;
+        }
+        if self.tail.is_empty() {
+            let leaf = self.take_last_leaf()?;
+            let items = Rc::try_unwrap(leaf).unwrap_or_else(|shared| (*shared).clone());
+            self.tail = Rc::new(Vec::from(items));
+        }
+        self.end -= 1;
+        Rc::make_mut(&mut self.tail).pop()
+    }
+
+    fn take_last_leaf(&mut self) -> Option<Leaf> {
+        let root = Rc::make_mut(self.root.as_mut()?);
+        let leaf = root.take_last()?;
+        self.filled -= WIDTH;
+        if root.0.is_empty() {
+            self.root = None;
+            self.shift = BITS;
+            return Some(leaf);
+        }
+        while self.shift > BITS {
+            let child = match self.root.as_deref().map(|root| root.0.as_slice()) {
+                Some([Child::Branch(child)]) => child.clone(),
+                _ => break,
+            };
+            self.root = Some(child);
+            self.shift -= BITS;
+        }
+        Some(leaf)
+    }
+
+    /// Returns a view of a part; the range is relative to this view.
+    pub fn slice(&self, start: usize, end: usize) -> Trie {
+        Trie {
+            start: self.start + start,
+            end: self.start + end,
+            ..self.clone()
+        }
+    }
+}
+
+impl Branch {
+    fn take_last(&mut self) -> Option<Leaf> {
+        match self.0.last_mut()? {
+            Child::Leaf(_) => match self.0.pop() {
+                Some(Child::Leaf(leaf)) => Some(leaf),
+                _ => None,
+            },
+            Child::Branch(child) => {
+                let child = Rc::make_mut(child);
+                let leaf = child.take_last();
+                if child.0.is_empty() {
+                    self.0.pop();
+                }
+                leaf
+            }
+        }
+    }
+}
