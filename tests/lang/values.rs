@@ -1,6 +1,7 @@
 //! Values: equality, hashes, order, numbers, printing. Expected values were made with Clojure 1.11.
 
 mod arithmetic;
+mod collections;
 mod deep;
 mod equality;
 mod hashes;

@@ -107,11 +107,11 @@ impl PMap {
     /// Returns the value of a key for a change in place.
     pub fn get_mut(&mut self, key: &Value) -> Option<&mut Value> {
         match &mut self.entries {
-            Entries::Array(entries) => entries
-                .iter_mut()
-                .find(|entry| entry.0 == *key)
-                .map(|entry| &mut entry.1),
-            Entries::Hash(entries) => entries.get_mut(key),
+            Entries::Array(entries) => {
+                let idx = position(entries, key)?;
+                entries.get_mut(idx).map(|entry| &mut entry.1)
+            }
+            Entries::Hash(trie) => trie.get_mut(key),
         }
     }
 

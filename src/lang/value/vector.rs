@@ -106,10 +106,7 @@ impl PVec {
             Items::Small { len: 0, .. } => None,
             Items::Small { len, items } => {
                 *len -= 1;
-                Some(std::mem::replace(
-                    &mut items[usize::from(*len)],
-                    Value::Nil,
-                ))
+                Some(std::mem::replace(&mut items[usize::from(*len)], Value::Nil))
             }
             Items::Trie(trie) => trie.pop(),
         }
@@ -145,7 +142,9 @@ impl PVec {
             Items::Trie(trie) if end - start > COPIED_SLICE => PVec {
                 items: Items::Trie(trie.slice(start, end)),
             },
-            _ => (start..end).filter_map(|idx| self.get(idx).cloned()).collect(),
+            _ => (start..end)
+                .filter_map(|idx| self.get(idx).cloned())
+                .collect(),
         }
     }
 }

@@ -234,7 +234,8 @@ impl Parser {
             },
             "schema" => return self.with_registry(parts),
             "re" => {
-                return regex(parts.form, only_child(parts, "one regex")?).map(|schema| schema.kind);
+                return regex(parts.form, only_child(parts, "one regex")?)
+                    .map(|schema| schema.kind);
             }
             ">" | ">=" | "<" | "<=" => comparison(parts)?,
             name => match predicate(name) {

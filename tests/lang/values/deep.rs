@@ -4,7 +4,7 @@ use flowstone_lang::value::{List, Unforced, Value, compare, equal, hash_value};
 
 use super::show;
 
-const DEPTH: usize = 500;
+const DEPTH: usize = 200_000;
 
 fn nested(depth: usize, wrap: impl Fn(Value) -> Value) -> Value {
     (0..depth).fold(Value::Nil, |inner, _| wrap(inner))

@@ -91,6 +91,15 @@ impl Trie {
         })
     }
 
+    /// Returns the value of a key for a change in place; what others hold is copied.
+    pub fn get_mut(&mut self, key: &Value) -> Option<&mut Value> {
+        // First a look, so that a miss copies no nodes.
+        self.get(key)?;
+        let hash = hash_of(key);
+        let root = self.root.as_mut()?;
+        Rc::make_mut(root).get_mut(hash, 0, key)
+    }
+
     /// Puts an entry; an equal key that is there stays.
     pub fn insert(&mut self, key: Value, value: Value) {
         let hash = hash_of(&key);
@@ -156,6 +165,20 @@ impl Node {
                 }
                 true
             }
+        }
+    }
+
+    fn get_mut(&mut self, hash: u32, shift: u32, key: &Value) -> Option<&mut Value> {
+        if shift >= COLLISION_SHIFT {
+            return self.slots.iter_mut().find_map(|slot| match slot {
+                Slot::Entry(other, value) if same(other, key) => Some(value),
+                Slot::Entry(..) | Slot::Child(_) => None,
+            });
+        }
+        let (_, idx) = place(self.bitmap, hash, shift);
+        match self.slots.get_mut(idx)? {
+            Slot::Entry(_, value) => Some(value),
+            Slot::Child(child) => Rc::make_mut(child).get_mut(hash, shift + BITS, key),
         }
     }
 

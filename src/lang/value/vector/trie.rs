@@ -173,20 +173,7 @@ impl Trie {
             Rc::make_mut(root).0.push(Child::Branch(old));
             self.shift += BITS;
         }
-        let mut branch = Rc::make_mut(root);
-        let mut shift = self.shift;
-        while shift > BITS {
-            let at = idx >> shift & MASK;
-            if at == branch.0.len() {
-                branch.0.push(Child::Branch(Rc::new(Branch(Vec::new()))));
-            }
-            let Child::Branch(child) = &mut branch.0[at] else {
-                break;
-            };
-            branch = Rc::make_mut(child);
-            shift -= BITS;
-        }
-        branch.0.push(Child::Leaf(leaf));
+        Rc::make_mut(root).add_leaf(idx, self.shift, leaf);
         self.filled += WIDTH;
     }
 
@@ -240,6 +227,20 @@ impl Trie {
 }
 
 impl Branch {
+    fn add_leaf(&mut self, idx: usize, shift: usize, leaf: Leaf) {
+        if shift > BITS {
+            let at = idx >> shift & MASK;
+            if at == self.0.len() {
+                self.0.push(Child::Branch(Rc::new(Branch(Vec::new()))));
+            }
+            if let Child::Branch(child) = &mut self.0[at] {
+                Rc::make_mut(child).add_leaf(idx, shift - BITS, leaf);
+            }
+            return;
+        }
+        self.0.push(Child::Leaf(leaf));
+    }
+
     fn take_last(&mut self) -> Option<Leaf> {
         match self.0.last_mut()? {
             Child::Leaf(_) => match self.0.pop() {
