@@ -34,6 +34,12 @@ pub fn note(text: &str) {
     checked(writeln!(anstream::stderr(), "{text}"));
 }
 
+/// Prints a piece of a line for the person who watches.
+pub fn note_part(text: &str) {
+    let mut stderr = anstream::stderr();
+    checked(write!(stderr, "{text}").and_then(|()| stderr.flush()));
+}
+
 /// Shows what went wrong: drawn on standard error, or as the one JSON object on standard output.
 pub fn failure(report: &Report, as_json: bool) {
     if as_json {
