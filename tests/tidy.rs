@@ -3,5 +3,7 @@
 mod error_pages;
 mod layers;
 mod lists;
-mod text;
+mod texts;
 mod tree;
+
+pub use tree::{files, root, text};

@@ -1,0 +1,5 @@
+;; TODO say goodbye too
+(ns hello)
+
+(defn greet [name]
+  (str "Hello " name))

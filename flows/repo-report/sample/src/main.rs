@@ -1,0 +1,4 @@
+fn main() {
+    // FIXME: read the name
+    println!("Hello");
+}

@@ -1,0 +1,121 @@
+//! The commands in the documentation are run, and print what it says.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::program::{Ran, Scratch};
+use crate::tidy::{files, root, text};
+
+/// One `$` line of a page, with the output lines below it.
+struct Shown {
+    page: String,
+    line: usize,
+    command: String,
+    output: Vec<String>,
+}
+
+#[test]
+fn commands_do_what_the_pages_say() {
+    let pages = ["README.md".into()]
+        .into_iter()
+        .chain(files("docs", &[".md"]))
+        .filter(|page| !page.starts_with("docs/reference"));
+    let mut problems = Vec::new();
+    for page in pages {
+        let scratch = project(&text(&page));
+        for shown in commands(&page.display().to_string(), &text(&page)) {
+            problems.extend(check(&scratch, &shown));
+        }
+    }
+    assert!(problems.is_empty(), "\n{}", problems.join("\n"));
+}
+
+/// Returns a folder with the flows of the repository and those of a page.
+fn project(page: &str) -> Scratch {
+    let scratch = Scratch::new();
+    for file in files("flows", &[""])
+        .into_iter()
+        .chain(files("docs/guide", &[".md"]))
+    {
+        let bytes = std::fs::read(root().join(&file)).expect("it is listed");
+        scratch.write(&file.display().to_string(), bytes);
+    }
+    for block in page.split("```clojure\n").skip(1) {
+        let block = block.split("```").next().unwrap_or("");
+        if let Some(rest) = block.strip_prefix("{:slug :") {
+            let slug = rest.split_whitespace().next().unwrap_or("flow");
+            scratch.write(&format!("{slug}.edn"), block);
+        }
+    }
+    scratch
+}
+
+fn commands(page: &str, text: &str) -> Vec<Shown> {
+    let mut all: Vec<Shown> = Vec::new();
+    let mut inside = false;
+    for (idx, line) in text.lines().enumerate() {
+        if line.starts_with("```") {
+            inside = line == "```console";
+        } else if let Some(command) = line.strip_prefix("$ ").filter(|_| inside) {
+            all.push(Shown {
+                page: page.to_owned(),
+                line: idx + 1,
+                command: command.to_owned(),
+                output: Vec::new(),
+            });
+        } else if let Some(shown) = all.last_mut().filter(|_| inside && line != "^C") {
+            shown.output.push(line.trim().to_owned());
+        }
+    }
+    all
+}
+
+/// Runs a command and returns what is wrong with it.
+fn check(scratch: &Scratch, shown: &Shown) -> Option<String> {
+    let command = shown
+        .command
+        .replace("cargo run --release --", "flowstone")
+        .replace("./target/release/flowstone", "flowstone");
+    let place = format!("{}:{}: {}", shown.page, shown.line, shown.command);
+    if command.starts_with("cargo ") || command.starts_with("./") {
+        let script = command
+            .strip_prefix("./")
+            .and_then(|rest| rest.split(' ').next());
+        let is_there = script.is_none_or(|script| root().join(script).is_file());
+        return (!is_there).then(|| format!("{place}: there is no such file"));
+    }
+    let ran = shell(scratch, &with_ids(scratch, &command));
+    let all = format!("{}{}", ran.out, ran.err);
+    if !matches!(ran.code, Some(0 | 1 | 3)) {
+        return Some(format!("{place}: exit code {:?}\n{all}", ran.code));
+    }
+    let missing = shown.output.iter().find(|line| !all.contains(&***line))?;
+    Some(format!("{place}: does not print `{missing}` but\n{all}"))
+}
+
+/// Puts the newest run, or the first open wait, where a page says ID.
+fn with_ids(scratch: &Scratch, command: &str) -> String {
+    let (list, field) = match () {
+        () if !command.contains(" ID") => return command.to_owned(),
+        () if command.contains("waits complete") => ("waits", "waits"),
+        () => ("runs", "runs"),
+    };
+    let json = scratch.run(&[list, "list", "--json"]).json();
+    let id = json[field][0]["id"].as_str().unwrap_or("ID").to_owned();
+    command.replace(" ID", &format!(" {id}"))
+}
+
+fn shell(scratch: &Scratch, command: &str) -> Ran {
+    let program = Path::new(env!("CARGO_BIN_EXE_flowstone"));
+    let folder = program.parent().expect("it is in a folder");
+    let path = std::env::var("PATH").unwrap_or_default();
+    let output = Command::new("timeout")
+        .args(["30", "sh", "-c", command])
+        .current_dir(scratch.path())
+        .env("PATH", format!("{}:{path}", folder.display()))
+        .env("HOME", scratch.path())
+        .env_remove("FLOWSTONE_HOME")
+        .stdin(Stdio::null())
+        .output();
+    Ran::of(output.expect("a shell"))
+}
