@@ -367,7 +367,7 @@ fn conj_entry(vm: &mut Vm, coll: Value, item: Value) -> Result<Value> {
             (Some(key), Some(value), 2) => assoc(vm, coll, key.clone(), value.clone()),
             _ => Err(Exception::new(
                 Class::ILLEGAL_ARGUMENT,
-                "E0312",
+                "E0332",
                 format!(
                     "a vector added to a map must hold a key and a value; this one has {} items",
                     pair.len()
@@ -460,7 +460,7 @@ fn contains(vm: &mut Vm, args: &Args<'_>) -> Result<bool> {
         }
         _ => Err(Exception::new(
             Class::ILLEGAL_ARGUMENT,
-            "E0313",
+            "E0333",
             format!("contains? does not work on {}", coll.kind()),
         )
         .argument(0)
@@ -525,7 +525,7 @@ pub(crate) fn empty(coll: &Value) -> Result<Value> {
         Value::Record(_) => {
             return Err(Exception::new(
                 Class::UNSUPPORTED_OPERATION,
-                "E0314",
+                "E0334",
                 "a record has fields always: there is no empty one",
             )
             .argument(0)
@@ -552,7 +552,7 @@ fn nth(vm: &mut Vm, coll: Value, idx: i64, default: Option<Value>) -> Result<Val
         Value::Map(_) | Value::Set(_) | Value::Record(_) => {
             return Err(Exception::new(
                 Class::UNSUPPORTED_OPERATION,
-                "E0315",
+                "E0335",
                 format!(
                     "nth does not work on {}, which has no order of its own",
                     coll.kind()
@@ -626,7 +626,7 @@ fn pop(args: &mut Args<'_>) -> Result<Value> {
     match &coll {
         Value::Vector(_) | Value::List(_) => Err(Exception::new(
             Class::ILLEGAL_STATE,
-            "E0316",
+            "E0336",
             format!("cannot pop {} without items", coll.kind()),
         )
         .argument(0)

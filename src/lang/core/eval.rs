@@ -53,7 +53,7 @@ const LOAD_FILE: Native = Native {
         let text = vm.host().read_file(&path).map_err(|why| {
             crate::value::Exception::new(
                 crate::value::Class::FILE_NOT_FOUND,
-                "E0320",
+                "E0340",
                 format!("cannot read {path}: {why}"),
             )
         })?;

@@ -401,7 +401,7 @@ pub(crate) fn odd_keyvals(name: &str, last: &Value) -> crate::value::Signal {
     );
     Exception::new(
         Class::ILLEGAL_ARGUMENT,
-        "E0317",
+        "E0337",
         format!("{name} needs a value for each key; {shown} has none"),
     )
     .into()

@@ -316,7 +316,7 @@ const REMOVE_NS: Native = Native {
         if name == vm.world().core.name {
             return Err(Exception::new(
                 Class::ILLEGAL_ARGUMENT,
-                "E0321",
+                "E0341",
                 "clojure.core cannot be removed",
             )
             .into());
@@ -433,7 +433,7 @@ pub(crate) fn the_ns(vm: &mut Vm, value: &Value) -> Result<Rc<Namespace>> {
 fn no_namespace(vm: &Vm, name: Symbol) -> crate::value::Signal {
     let exception = Exception::new(
         Class::EXCEPTION,
-        "E0322",
+        "E0342",
         format!("there is no namespace {name}"),
     );
     let loadable =

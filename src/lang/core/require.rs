@@ -150,7 +150,7 @@ fn refer(vm: &mut Vm, from: Symbol, names: &Names) -> Result<()> {
 fn not_there(vm: &mut Vm, namespace: Symbol, name: Symbol) -> crate::value::Signal {
     let exception = Exception::new(
         Class::ILLEGAL_STATE,
-        "E0323",
+        "E0343",
         format!("{namespace} has no {name}"),
     );
     let known: Vec<String> = vm
@@ -276,7 +276,7 @@ pub(crate) fn load_library(vm: &mut Vm, name: Symbol, reload: bool) -> Result<()
         }
         return Err(Exception::new(
             Class::FILE_NOT_FOUND,
-            "E0324",
+            "E0344",
             format!("could not find the source of namespace {name}"),
         )
         .hint("is the folder on the path, and the file named as the namespace, with _ for -?")
@@ -285,7 +285,7 @@ pub(crate) fn load_library(vm: &mut Vm, name: Symbol, reload: bool) -> Result<()
     if !vm.world().begin_loading(name) {
         return Err(Exception::new(
             Class::ILLEGAL_STATE,
-            "E0325",
+            "E0345",
             format!("loading {name} needs {name} itself"),
         )
         .into());
@@ -300,7 +300,7 @@ pub(crate) fn load_library(vm: &mut Vm, name: Symbol, reload: bool) -> Result<()
     if vm.world().find_namespace(name).is_none() {
         return Err(Exception::new(
             Class::ILLEGAL_STATE,
-            "E0326",
+            "E0346",
             format!("{file} does not make the namespace {name}"),
         )
         .hint(format!("it should start with (ns {name})"))

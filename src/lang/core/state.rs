@@ -346,7 +346,7 @@ fn validate(vm: &mut Vm, validator: &Value, value: &Value) -> Result<()> {
     let shown = vm.print(value, crate::value::PrintOptions::BRIEF)?;
     Err(Exception::new(
         Class::ILLEGAL_STATE,
-        "E0319",
+        "E0339",
         format!("Invalid reference state: the validator refuses {shown}"),
     )
     .into())

@@ -109,7 +109,7 @@ const POP: Native = Native {
             if Vector::make_mut(vector).items_mut().pop().is_none() {
                 return Err(Exception::new(
                     Class::ILLEGAL_STATE,
-                    "E0316",
+                    "E0336",
                     "cannot pop a vector without items",
                 )
                 .into());

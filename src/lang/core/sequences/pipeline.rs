@@ -349,7 +349,7 @@ pub(crate) fn part_size(args: &Args<'_>, idx: usize) -> Result<usize> {
     match args.index(idx)? {
         0 => Err(Exception::new(
             Class::ILLEGAL_ARGUMENT,
-            "E0318",
+            "E0338",
             "a part must have at least 1 item, and parts must be at least 1 apart",
         )
         .argument(idx)
