@@ -7,8 +7,8 @@ use crate::vm::{Args, Vm};
 
 /// The functions of this area.
 pub(super) const FNS: &[Native] = &[
-    EQUAL,
     COMPARE,
+    EQUAL,
     HASH,
     HASH_COMBINE,
     HASH_ORDERED,

@@ -11,9 +11,9 @@ pub(in crate::core) const FNS: &[Native] = &[
     PARTITION,
     PARTITIONV,
     PARTITIONV_ALL,
+    SPLITV_AT,
     SPLIT_AT,
     SPLIT_WITH,
-    SPLITV_AT,
     TAKE_LAST,
 ];
 
