@@ -47,11 +47,6 @@ fn write_source(index: &mut String, folder: &Path, file: &Path, text: &str) {
     let relative = file
         .strip_prefix(folder)
         .expect("files are found in the folder");
-    let namespace = relative
-        .with_extension("")
-        .to_string_lossy()
-        .replace(['/', '\\'], ".")
-        .replace('_', "-");
     let mut header = 0..0;
     let mut rows = String::new();
     for form in forms(text) {
@@ -68,6 +63,11 @@ fn write_source(index: &mut String, folder: &Path, file: &Path, text: &str) {
             );
         }
     }
+    // `(ns name ...)`, or `(in-ns 'name)` in the further files of a namespace.
+    let namespace = words(&text[header.clone()])
+        .nth(1)
+        .expect("a file of the library starts with its namespace");
+    let namespace = namespace.trim_start_matches('\'');
     let full = file.canonicalize().expect("a file that was read exists");
     let _ = writeln!(
         index,

@@ -1,14 +1,14 @@
 //! The part of the library that is written in the language, as text: which namespaces there are, and
 //! where each definition stands. Compiling one is left to whoever first meets its name.
 
-/// The source of one namespace.
+/// One file of the library. A namespace may have several.
 #[derive(Debug)]
 pub struct LibrarySource {
     pub namespace: &'static str,
     /// The path below `stdlib/`.
     pub file: &'static str,
     pub text: &'static str,
-    /// Where the `ns` form stands.
+    /// Where the `ns` form stands: what its definitions are compiled after.
     pub header: (u32, u32),
     /// In the order of the file. A name may have several: a `defmulti` and its `defmethod`s.
     pub definitions: &'static [Definition],
@@ -22,37 +22,60 @@ pub struct Definition {
     pub end: u32,
 }
 
-/// All sources, by path.
-pub const SOURCES: &[LibrarySource] = include!(concat!(env!("OUT_DIR"), "/library.rs"));
-
-/// Returns the source of a namespace of the library.
-pub fn source(namespace: &str) -> Option<&'static LibrarySource> {
-    SOURCES.iter().find(|source| source.namespace == namespace)
+/// A form of a definition.
+#[derive(Debug, Clone, Copy)]
+pub struct LibraryForm {
+    pub source: &'static LibrarySource,
+    /// Where it starts in the text of its source.
+    pub start: u32,
+    pub text: &'static str,
 }
 
-/// Returns the first form of a definition. See [`LibrarySource::forms_of`] for all.
-pub fn definition(namespace: &str, name: &str) -> Option<&'static str> {
-    let source = source(namespace)?;
-    source.forms_of(name).next().map(|form| form.1)
+/// All files, by path.
+pub const SOURCES: &[LibrarySource] = include!(concat!(env!("OUT_DIR"), "/library.rs"));
+
+/// Returns the files of a namespace; none for one that is not in the library.
+pub fn sources(namespace: &str) -> impl Iterator<Item = &'static LibrarySource> {
+    SOURCES
+        .iter()
+        .filter(move |source| source.namespace == namespace)
+}
+
+/// Tells whether the library has a namespace.
+pub fn has(namespace: &str) -> bool {
+    sources(namespace).next().is_some()
+}
+
+/// Returns the names that a namespace defines, in the order of its files.
+pub fn names(namespace: &str) -> impl Iterator<Item = &'static str> {
+    sources(namespace)
+        .flat_map(|source| source.definitions.iter().map(|definition| definition.name))
+}
+
+/// Returns the forms that a name needs, in the order in which they must run; none for an unknown name.
+pub fn forms_of(namespace: &str, name: &str) -> impl Iterator<Item = LibraryForm> {
+    sources(namespace).flat_map(move |source| {
+        source
+            .definitions
+            .iter()
+            .filter(move |definition| definition.name == name)
+            .map(move |definition| LibraryForm {
+                source,
+                start: definition.start,
+                text: source.slice(definition.start, definition.end),
+            })
+    })
+}
+
+/// Tells whether a namespace of the library defines a name.
+pub fn defines(namespace: &str, name: &str) -> bool {
+    forms_of(namespace, name).next().is_some()
 }
 
 impl LibrarySource {
     /// Returns the text of the `ns` form.
     pub fn header_text(&self) -> &'static str {
         self.slice(self.header.0, self.header.1)
-    }
-
-    /// Returns offset and text of each form that a name needs, in the order of the file.
-    pub fn forms_of(&'static self, name: &str) -> impl Iterator<Item = (u32, &'static str)> {
-        self.definitions
-            .iter()
-            .filter(move |definition| definition.name == name)
-            .map(|definition| {
-                (
-                    definition.start,
-                    self.slice(definition.start, definition.end),
-                )
-            })
     }
 
     fn slice(&self, start: u32, end: u32) -> &'static str {
@@ -62,18 +85,22 @@ impl LibrarySource {
 
 #[cfg(test)]
 mod tests {
-    use super::{definition, source};
+    use super::{defines, forms_of, names, sources};
 
     #[test]
     fn a_definition_is_found_by_namespace_and_name() {
-        let union = definition("clojure.set", "union").expect("clojure.set has union");
-        assert!(union.starts_with("(defn union") && union.ends_with(')'));
-        assert!(definition("clojure.set", "not-there").is_none());
-        assert!(
-            source("clojure.set")
-                .expect("there")
-                .header_text()
-                .starts_with("(ns clojure.set")
-        );
+        let union = forms_of("clojure.set", "union")
+            .next()
+            .expect("clojure.set has union");
+        assert!(union.text.starts_with("(defn union") && union.text.ends_with(')'));
+        assert!(!defines("clojure.set", "not-there"));
+        assert!(names("clojure.set").any(|name| name == "join"));
+        let header = sources("clojure.set").next().expect("there").header_text();
+        assert!(header.starts_with("(ns clojure.set"));
+    }
+
+    #[test]
+    fn a_private_definition_is_found_too() {
+        assert!(defines("clojure.core", "global-hierarchy"));
     }
 }

@@ -436,8 +436,7 @@ fn no_namespace(vm: &Vm, name: Symbol) -> crate::value::Signal {
         "E0342",
         format!("there is no namespace {name}"),
     );
-    let loadable =
-        library::source(&name.to_string()).is_some() || current(vm).alias(name).is_some();
+    let loadable = library::has(&name.to_string()) || current(vm).alias(name).is_some();
     if loadable {
         return exception
             .hint(format!(
@@ -476,7 +475,7 @@ pub(crate) fn lookup(vm: &mut Vm, namespace: Symbol, name: Symbol) -> Result<Opt
     if let Some(var) = found(vm) {
         return Ok(Some(var));
     }
-    if library::definition(&namespace.to_string(), &name.to_string()).is_none() {
+    if !library::defines(&namespace.to_string(), &name.to_string()) {
         return Ok(None);
     }
     let loader = vm.world().loader();
@@ -516,11 +515,8 @@ fn class_named(symbol: Symbol) -> Option<Class> {
 
 /// Compiles everything that the library has for a namespace.
 pub(crate) fn load_all(vm: &mut Vm, namespace: Symbol) -> Result<()> {
-    let Some(source) = library::source(&namespace.to_string()) else {
-        return Ok(());
-    };
-    for definition in source.definitions {
-        lookup(vm, namespace, Symbol::new(definition.name))?;
+    for name in library::names(&namespace.to_string()) {
+        lookup(vm, namespace, Symbol::new(name))?;
     }
     Ok(())
 }

@@ -159,12 +159,7 @@ fn not_there(vm: &mut Vm, namespace: Symbol, name: Symbol) -> crate::value::Sign
         .map_or_else(Vec::new, |namespace| namespace.mappings())
         .into_iter()
         .map(|(name, _)| name.to_string())
-        .chain(
-            library::source(&namespace.to_string())
-                .into_iter()
-                .flat_map(|source| source.definitions)
-                .map(|definition| definition.name.to_owned()),
-        )
+        .chain(library::names(&namespace.to_string()).map(str::to_owned))
         .collect();
     let near = crate::suggest::did_you_mean(&name.to_string(), known.iter().map(String::as_str));
     match near.first() {
@@ -264,7 +259,7 @@ pub(crate) fn load_library(vm: &mut Vm, name: Symbol, reload: bool) -> Result<()
     if vm.world().is_loaded(name) && !reload {
         return Ok(());
     }
-    if library::source(&name.to_string()).is_some() {
+    if library::has(&name.to_string()) {
         vm.world().namespace(name);
         vm.world().set_loaded(name);
         return Ok(());
