@@ -1,0 +1,193 @@
+//! What can go wrong with a model call, the same names whoever the provider is.
+
+use std::time::Duration;
+
+use serde_json::Value as Json;
+
+use crate::http::error::{Again, Answer, HttpError, preview, retry_after};
+
+/// Why there is no usable answer.
+#[derive(Debug, thiserror::Error)]
+pub enum LlmError {
+    #[error("{provider} does not accept the key: {message}")]
+    Unauthorized { provider: String, message: String },
+    #[error("{provider} does not have what was asked for: {message}")]
+    NotFound { provider: String, message: String },
+    #[error("the conversation is too long for the model: {message}")]
+    TooLong { message: String },
+    #[error("{provider} wants fewer requests: {message}")]
+    RateLimited { provider: String, message: String, after: Option<Duration> },
+    #[error("the account at {provider} has no credit left: {message}")]
+    NoCredit { provider: String, message: String },
+    #[error("{provider} cannot answer now ({status}): {message}")]
+    Overloaded { provider: String, status: u16, message: String, after: Option<Duration> },
+    #[error("{provider} withheld the answer: {message}")]
+    Filtered { provider: String, message: String },
+    #[error("the model refused: {message}")]
+    Refused { message: String },
+    #[error("the answer of {provider} broke off{}", after_text(*chars))]
+    BrokeOff { provider: String, cause: String, chars: usize },
+    #[error("{provider} sent nothing for {} s{}", idle.as_secs(), after_text(*chars))]
+    Stalled { provider: String, idle: Duration, chars: usize },
+    #[error("{provider} sent something that is not an answer: {cause}")]
+    Malformed { provider: String, cause: String, preview: String },
+    #[error("{provider} does not accept the request ({status}): {message}")]
+    BadRequest { provider: String, status: u16, message: String },
+    #[error("the answer was cut at the limit on its tokens")]
+    CutShort { content: String },
+    #[error("the answer is not what `:output` asks for: {problem}")]
+    BadOutput { problem: String, content: String },
+    #[error(transparent)]
+    Http(#[from] HttpError),
+}
+
+impl LlmError {
+    /// Returns the code and the kind a flow can match on.
+    pub fn code(&self) -> (&'static str, &'static str) {
+        match self {
+            Self::Unauthorized { .. } => ("E0801", "unauthorized"),
+            Self::NotFound { .. } => ("E0802", "not-found"),
+            Self::TooLong { .. } => ("E0803", "too-long"),
+            Self::RateLimited { .. } => ("E0804", "rate-limited"),
+            Self::NoCredit { .. } => ("E0804", "no-credit"),
+            Self::Overloaded { .. } => ("E0805", "unavailable"),
+            Self::Filtered { .. } => ("E0806", "content-filter"),
+            Self::Refused { .. } => ("E0806", "refused"),
+            Self::BrokeOff { .. } => ("E0807", "cut-off"),
+            Self::Malformed { .. } => ("E0808", "bad-response"),
+            Self::Stalled { .. } => ("E0812", "timeout"),
+            Self::BadRequest { .. } => ("E0813", "bad-request"),
+            Self::CutShort { .. } => ("E0814", "cut-short"),
+            Self::BadOutput { .. } => ("E0811", "bad-output"),
+            Self::Http(error) => error.code(),
+        }
+    }
+
+    /// Returns what a person may do about it.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::Unauthorized { .. } => "check the key; it belongs to one provider and may have been revoked".into(),
+            Self::NotFound { .. } => "check `:model` and the connection's `:base-url`".into(),
+            Self::TooLong { .. } => "send less, or use a model with a larger context".into(),
+            Self::RateLimited { .. } => "`:retry` waits as long as the provider asks for".into(),
+            Self::NoCredit { .. } => "add credit to the account, or use another `:provider`".into(),
+            Self::Overloaded { .. } => "try again later, or use another `:provider`".into(),
+            Self::Filtered { .. } | Self::Refused { .. } => "rephrase the request".into(),
+            Self::BrokeOff { .. } => "try again: nothing was charged twice by us".into(),
+            Self::Stalled { .. } => "try again, or raise `:timeout`".into(),
+            Self::Malformed { .. } => "check that the connection's `:base-url` is that of a chat completions server".into(),
+            Self::BadRequest { .. } => "the provider's message says which part of the request it means".into(),
+            Self::CutShort { .. } => "raise `:max-tokens`".into(),
+            Self::BadOutput { .. } => "`:repair 2` sends the problem back to the model up to twice".into(),
+            Self::Http(error) => error.hint(),
+        }
+    }
+
+    /// Tells whether the same call may succeed later.
+    pub fn again(&self) -> Again {
+        match self {
+            Self::RateLimited { after, .. } | Self::Overloaded { after, .. } => after.map_or(Again::Later, Again::After),
+            Self::BrokeOff { .. } | Self::Stalled { .. } | Self::Malformed { .. } => Again::Later,
+            Self::Http(error) => error.again(),
+            Self::Unauthorized { .. }
+            | Self::NotFound { .. }
+            | Self::TooLong { .. }
+            | Self::NoCredit { .. }
+            | Self::Filtered { .. }
+            | Self::Refused { .. }
+            | Self::BadRequest { .. }
+            | Self::CutShort { .. }
+            | Self::BadOutput { .. } => Again::Never,
+        }
+    }
+
+    /// Makes an error of an answer with a status of 400 or above.
+    pub fn from_answer(provider: &str, answer: &Answer) -> LlmError {
+        let body: Option<Json> = serde_json::from_slice(&answer.body).ok();
+        let said = Said::read(body.as_ref());
+        let message = match said.message.is_empty() {
+            true => preview(&answer.body),
+            false => said.message.clone(),
+        };
+        let after = answer
+            .header("retry-after-ms")
+            .and_then(|ms| ms.trim().parse().ok())
+            .map(Duration::from_millis)
+            .or_else(|| answer.header("retry-after").and_then(retry_after));
+        said.error(provider, answer.status, message, after)
+    }
+
+    /// Makes an error of one that came inside a stream.
+    pub fn from_event(provider: &str, event: &Json) -> LlmError {
+        let said = Said::read(Some(event));
+        let status = said.code.parse().ok().filter(|status| (400..600).contains(status)).unwrap_or(500);
+        let message = said.message.clone();
+        said.error(provider, status, message, None)
+    }
+}
+
+/// What a provider says of an error.
+struct Said {
+    message: String,
+    /// Its codes and types, in lower case.
+    code: String,
+    kind: String,
+}
+
+impl Said {
+    /// Reads the several shapes there are: `{error: {message, code, type}}`, `{error: text}`, `{message}`,
+    /// `{detail}`.
+    fn read(body: Option<&Json>) -> Said {
+        let text = |json: Option<&Json>| match json {
+            Some(Json::String(text)) => text.clone(),
+            Some(Json::Number(number)) => number.to_string(),
+            Some(Json::Object(_) | Json::Array(_)) => json.map(Json::to_string).unwrap_or_default(),
+            _ => String::new(),
+        };
+        let Some(body) = body else {
+            return Said { message: String::new(), code: String::new(), kind: String::new() };
+        };
+        let inner = body.get("error").filter(|error| error.is_object()).unwrap_or(body);
+        let message = ["message", "error", "detail"].iter().map(|key| text(inner.get(*key))).find(|it| !it.is_empty());
+        Said {
+            message: message.unwrap_or_default(),
+            code: text(inner.get("code")).to_ascii_lowercase(),
+            kind: text(inner.get("type")).to_ascii_lowercase(),
+        }
+    }
+
+    fn error(&self, provider: &str, status: u16, message: String, after: Option<Duration>) -> LlmError {
+        let provider = provider.to_string();
+        let lower = message.to_ascii_lowercase();
+        let is_code = |codes: &[&str]| codes.iter().any(|code| self.code.contains(code) || self.kind.contains(code));
+        let speaks_of = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+        let too_long = is_code(&["context_length", "exceed_context"])
+            || matches!(status, 400 | 413 | 422)
+                && speaks_of(&["context length", "maximum context", "context window", "context size", "too many tokens", "prompt is too long"]);
+        if too_long {
+            return LlmError::TooLong { message };
+        }
+        if is_code(&["content_filter", "content_policy", "moderation"]) {
+            return LlmError::Filtered { provider, message };
+        }
+        if status == 402 || is_code(&["insufficient_quota", "billing"]) {
+            return LlmError::NoCredit { provider, message };
+        }
+        match status {
+            401 | 403 => LlmError::Unauthorized { provider, message },
+            404 => LlmError::NotFound { provider, message },
+            429 => LlmError::RateLimited { provider, message, after },
+            _ if is_code(&["rate_limit"]) => LlmError::RateLimited { provider, message, after },
+            _ if is_code(&["invalid_api_key"]) => LlmError::Unauthorized { provider, message },
+            408 | 409 | 425 | 500..=599 => LlmError::Overloaded { provider, status, message, after },
+            _ => LlmError::BadRequest { provider, status, message },
+        }
+    }
+}
+
+fn after_text(chars: usize) -> String {
+    match chars {
+        0 => " before it began".into(),
+        chars => format!(" after {chars} characters"),
+    }
+}
