@@ -144,7 +144,7 @@ fn unknown(cx: &StepContext, name: &str) -> StepError {
 }
 
 impl Connection {
-    fn add(&mut self, place: &str, map: &Value) -> Result<(), StepError> {
+    pub fn add(&mut self, place: &str, map: &Value) -> Result<(), StepError> {
         let fields = Fields::inside(place, map)?;
         if let Some(url) = fields.text("base-url")? {
             self.base_url = Some(url.to_string());

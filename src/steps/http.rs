@@ -10,6 +10,8 @@ pub mod error;
 pub mod guard;
 mod request;
 
+pub(crate) use request::{joined, load, timeout};
+
 use flowstone_engine::codec;
 use flowstone_engine::flow::name_of;
 use flowstone_engine::step::{

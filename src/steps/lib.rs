@@ -5,6 +5,7 @@ mod fields;
 pub mod files;
 pub mod http;
 pub mod json;
+pub mod llm;
 mod rendered;
 pub mod sandbox;
 pub mod schema;
@@ -18,5 +19,9 @@ use flowstone_engine::step::Step;
 
 /// Returns the step types there are.
 pub fn all() -> Vec<Box<dyn Step>> {
-    vec![Box::new(files::Files::default())]
+    vec![
+        Box::new(files::Files::default()),
+        Box::new(http::Http),
+        Box::new(llm::Llm),
+    ]
 }

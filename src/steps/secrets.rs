@@ -75,7 +75,7 @@ pub fn variable(name: &str) -> String {
     name.chars().map(upper).collect()
 }
 
-fn dotenv(path: &Path) -> Result<HashMap<String, String>, SettingsError> {
+pub(crate) fn dotenv(path: &Path) -> Result<HashMap<String, String>, SettingsError> {
     if !path.is_file() {
         return Ok(HashMap::new());
     }

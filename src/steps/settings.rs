@@ -9,6 +9,8 @@ use flowstone_engine::diagnostic::nearest;
 use flowstone_engine::flow::name_of;
 use flowstone_lang::value::Value;
 
+use crate::{llm, secrets};
+
 /// The name of the file.
 pub const FILE: &str = "flowstone.edn";
 
@@ -43,11 +45,34 @@ impl SettingsError {
     }
 }
 
-/// Reads the settings of the project in a folder; an empty map where it has none.
+/// Reads the settings of the project in a folder. What the environment and `.env` say of model providers,
+/// apart from their keys, is added under `:environment`.
 ///
 /// # Errors
 /// When the file cannot be read, is not one EDN map, or has a key that nobody knows.
 pub fn load(root: &Path) -> Result<Value, SettingsError> {
+    let settings = read(root)?;
+    let dotenv = secrets::dotenv(&root.join(".env"))?;
+    let said = llm::variables().into_iter().filter_map(|name| {
+        let text = std::env::var(&name)
+            .ok()
+            .or_else(|| dotenv.get(&name).cloned())?;
+        (!text.trim().is_empty()).then(|| (Value::keyword(&name), Value::from(text.trim())))
+    });
+    let environment = Value::map(said);
+    let entries = settings
+        .as_map()
+        .map(|map| map.entries().clone())
+        .unwrap_or_default();
+    Ok(Value::map(
+        entries
+            .iter()
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .chain([(Value::keyword("environment"), environment)]),
+    ))
+}
+
+fn read(root: &Path) -> Result<Value, SettingsError> {
     let path = root.join(FILE);
     let unreadable = |cause: String| SettingsError::Unreadable {
         path: path.display().to_string(),

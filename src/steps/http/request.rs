@@ -279,7 +279,7 @@ async fn multipart(cx: &StepContext, fields: Fields<'_>) -> Result<Body, StepErr
 }
 
 /// Loads stored bytes by a reference to them.
-async fn load(
+pub(crate) async fn load(
     cx: &StepContext,
     key: &str,
     reference: Option<&Value>,

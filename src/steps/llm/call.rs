@@ -48,7 +48,12 @@ pub struct Message {
 impl Message {
     /// Returns a message that is only text.
     pub fn text(role: Role, text: impl Into<String>) -> Message {
-        Message { role, content: vec![Part::Text(text.into())], tool_calls: Vec::new(), tool_call_id: None }
+        Message {
+            role,
+            content: vec![Part::Text(text.into())],
+            tool_calls: Vec::new(),
+            tool_call_id: None,
+        }
     }
 }
 
@@ -57,7 +62,10 @@ impl Message {
 pub enum Part {
     Text(String),
     /// An image by its address, which may be a `data:` one.
-    Image { url: String, detail: Option<String> },
+    Image {
+        url: String,
+        detail: Option<String>,
+    },
 }
 
 /// A tool that the model may ask for.
@@ -91,7 +99,11 @@ pub enum Output {
     /// Any JSON.
     Json,
     /// JSON by a schema.
-    Schema { name: String, schema: Json, strict: bool },
+    Schema {
+        name: String,
+        schema: Json,
+        strict: bool,
+    },
     /// The provider's own words for it.
     Raw(Json),
 }

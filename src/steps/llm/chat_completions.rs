@@ -46,13 +46,22 @@ fn options(call: &Call, dialect: &Dialect, body: &mut Map<String, Json>) {
     };
     put("temperature", options.temperature.map(number));
     put("top_p", options.top_p.map(number));
-    put("stop", (!options.stop.is_empty()).then(|| json!(options.stop)));
+    put(
+        "stop",
+        (!options.stop.is_empty()).then(|| json!(options.stop)),
+    );
     put(dialect.max_tokens, options.max_tokens.map(|it| json!(it)));
     put(dialect.seed, options.seed.map(|it| json!(it)));
     put("presence_penalty", options.presence_penalty.map(number));
     put("frequency_penalty", options.frequency_penalty.map(number));
-    put("reasoning_effort", options.reasoning_effort.as_ref().map(|it| json!(it)));
-    put("prompt_cache_key", options.prompt_cache_key.as_ref().map(|it| json!(it)));
+    put(
+        "reasoning_effort",
+        options.reasoning_effort.as_ref().map(|it| json!(it)),
+    );
+    put(
+        "prompt_cache_key",
+        options.prompt_cache_key.as_ref().map(|it| json!(it)),
+    );
 }
 
 /// Writes 1.0 as 1: what a person would write.
@@ -69,7 +78,9 @@ fn messages(call: &Call, dialect: &Dialect) -> Json {
     if !dialect.takes_schema
         && let Output::Schema { schema, .. } = &call.output
     {
-        let words = format!("Answer with one JSON document and nothing else. It must satisfy this JSON Schema:\n{schema}");
+        let words = format!(
+            "Answer with one JSON document and nothing else. It must satisfy this JSON Schema:\n{schema}"
+        );
         messages.push(json!({"role": "system", "content": words}));
     }
     messages.extend(call.messages.iter().map(message));
@@ -98,8 +109,13 @@ fn message(message: &Message) -> Json {
 fn part(part: &Part) -> Json {
     match part {
         Part::Text(text) => json!({"type": "text", "text": text}),
-        Part::Image { url, detail: None } => json!({"type": "image_url", "image_url": {"url": url}}),
-        Part::Image { url, detail: Some(detail) } => {
+        Part::Image { url, detail: None } => {
+            json!({"type": "image_url", "image_url": {"url": url}})
+        }
+        Part::Image {
+            url,
+            detail: Some(detail),
+        } => {
             json!({"type": "image_url", "image_url": {"url": url, "detail": detail}})
         }
     }
@@ -109,7 +125,11 @@ fn response_format(output: &Output, dialect: &Dialect) -> Option<Json> {
     match output {
         Output::Text => None,
         Output::Json => Some(json!({"type": "json_object"})),
-        Output::Schema { name, schema, strict } if dialect.takes_schema => Some(json!({
+        Output::Schema {
+            name,
+            schema,
+            strict,
+        } if dialect.takes_schema => Some(json!({
             "type": "json_schema",
             "json_schema": {"name": name, "schema": schema, "strict": strict},
         })),
@@ -125,7 +145,8 @@ pub fn decode(provider: &str, body: &[u8]) -> Result<Reply, LlmError> {
         cause,
         preview: crate::http::error::preview(body),
     };
-    let json: Json = serde_json::from_slice(body).map_err(|error| malformed(format!("not JSON ({error})")))?;
+    let json: Json =
+        serde_json::from_slice(body).map_err(|error| malformed(format!("not JSON ({error})")))?;
     if json.get("error").is_some_and(|error| !error.is_null()) {
         return Err(LlmError::from_event(provider, &json));
     }
@@ -151,7 +172,12 @@ pub struct Stream {
 
 impl Stream {
     pub fn new(provider: &str) -> Stream {
-        Stream { provider: provider.to_string(), reply: Reply::default(), indexes: Vec::new(), done: false }
+        Stream {
+            provider: provider.to_string(),
+            reply: Reply::default(),
+            indexes: Vec::new(),
+            done: false,
+        }
     }
 
     /// Takes the data of one event and returns what it adds.
@@ -174,7 +200,9 @@ impl Stream {
         }
         self.common(&json);
         // The first event of some and the last of most have no choices.
-        let Some(choice) = json.pointer("/choices/0") else { return Ok(Vec::new()) };
+        let Some(choice) = json.pointer("/choices/0") else {
+            return Ok(Vec::new());
+        };
         let deltas = self.message(choice.get("delta").unwrap_or(&Json::Null));
         self.finish_reason(choice);
         Ok(deltas)
@@ -209,13 +237,22 @@ impl Stream {
             self.reply.model = model.to_string();
         }
         // One provider puts it aside.
-        if let Some(usage) = json.get("usage").or_else(|| json.pointer("/x_groq/usage")).and_then(usage) {
+        if let Some(usage) = json
+            .get("usage")
+            .or_else(|| json.pointer("/x_groq/usage"))
+            .and_then(usage)
+        {
             self.reply.usage = Some(usage);
         }
     }
 
     fn message(&mut self, message: &Json) -> Vec<Delta> {
-        let text = |key: &str| message.get(key).and_then(Json::as_str).filter(|text| !text.is_empty());
+        let text = |key: &str| {
+            message
+                .get(key)
+                .and_then(Json::as_str)
+                .filter(|text| !text.is_empty())
+        };
         let mut deltas = Vec::new();
         if let Some(thought) = text("reasoning_content").or_else(|| text("reasoning")) {
             self.reply.reasoning.push_str(thought);
@@ -228,7 +265,12 @@ impl Stream {
         if let Some(refusal) = text("refusal") {
             self.reply.refusal.push_str(refusal);
         }
-        for call in message.get("tool_calls").and_then(Json::as_array).into_iter().flatten() {
+        for call in message
+            .get("tool_calls")
+            .and_then(Json::as_array)
+            .into_iter()
+            .flatten()
+        {
             self.tool_call(call);
         }
         deltas
@@ -284,7 +326,8 @@ fn usage(json: &Json) -> Option<Usage> {
         prompt,
         completion,
         total: count("/total_tokens").unwrap_or(prompt + completion),
-        cached: count("/prompt_tokens_details/cached_tokens").or_else(|| count("/prompt_cache_hit_tokens")),
+        cached: count("/prompt_tokens_details/cached_tokens")
+            .or_else(|| count("/prompt_cache_hit_tokens")),
         reasoning: count("/completion_tokens_details/reasoning_tokens"),
     })
 }

@@ -1,7 +1,7 @@
 //! Who speaks chat completions, and in what each differs from the others.
 
 /// A provider's row.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Dialect {
     /// What flows call it.
     pub id: &'static str,

@@ -16,23 +16,48 @@ pub enum LlmError {
     #[error("the conversation is too long for the model: {message}")]
     TooLong { message: String },
     #[error("{provider} wants fewer requests: {message}")]
-    RateLimited { provider: String, message: String, after: Option<Duration> },
+    RateLimited {
+        provider: String,
+        message: String,
+        after: Option<Duration>,
+    },
     #[error("the account at {provider} has no credit left: {message}")]
     NoCredit { provider: String, message: String },
     #[error("{provider} cannot answer now ({status}): {message}")]
-    Overloaded { provider: String, status: u16, message: String, after: Option<Duration> },
+    Overloaded {
+        provider: String,
+        status: u16,
+        message: String,
+        after: Option<Duration>,
+    },
     #[error("{provider} withheld the answer: {message}")]
     Filtered { provider: String, message: String },
     #[error("the model refused: {message}")]
     Refused { message: String },
     #[error("the answer of {provider} broke off{}", after_text(*chars))]
-    BrokeOff { provider: String, cause: String, chars: usize },
+    BrokeOff {
+        provider: String,
+        cause: String,
+        chars: usize,
+    },
     #[error("{provider} sent nothing for {} s{}", idle.as_secs(), after_text(*chars))]
-    Stalled { provider: String, idle: Duration, chars: usize },
+    Stalled {
+        provider: String,
+        idle: Duration,
+        chars: usize,
+    },
     #[error("{provider} sent something that is not an answer: {cause}")]
-    Malformed { provider: String, cause: String, preview: String },
+    Malformed {
+        provider: String,
+        cause: String,
+        preview: String,
+    },
     #[error("{provider} does not accept the request ({status}): {message}")]
-    BadRequest { provider: String, status: u16, message: String },
+    BadRequest {
+        provider: String,
+        status: u16,
+        message: String,
+    },
     #[error("the answer was cut at the limit on its tokens")]
     CutShort { content: String },
     #[error("the answer is not what `:output` asks for: {problem}")]
@@ -66,7 +91,9 @@ impl LlmError {
     /// Returns what a person may do about it.
     pub fn hint(&self) -> String {
         match self {
-            Self::Unauthorized { .. } => "check the key; it belongs to one provider and may have been revoked".into(),
+            Self::Unauthorized { .. } => {
+                "check the key; it belongs to one provider and may have been revoked".into()
+            }
             Self::NotFound { .. } => "check `:model` and the connection's `:base-url`".into(),
             Self::TooLong { .. } => "send less, or use a model with a larger context".into(),
             Self::RateLimited { .. } => "`:retry` waits as long as the provider asks for".into(),
@@ -75,10 +102,17 @@ impl LlmError {
             Self::Filtered { .. } | Self::Refused { .. } => "rephrase the request".into(),
             Self::BrokeOff { .. } => "try again: nothing was charged twice by us".into(),
             Self::Stalled { .. } => "try again, or raise `:timeout`".into(),
-            Self::Malformed { .. } => "check that the connection's `:base-url` is that of a chat completions server".into(),
-            Self::BadRequest { .. } => "the provider's message says which part of the request it means".into(),
+            Self::Malformed { .. } => {
+                "check that the connection's `:base-url` is that of a chat completions server"
+                    .into()
+            }
+            Self::BadRequest { .. } => {
+                "the provider's message says which part of the request it means".into()
+            }
             Self::CutShort { .. } => "raise `:max-tokens`".into(),
-            Self::BadOutput { .. } => "`:repair 2` sends the problem back to the model up to twice".into(),
+            Self::BadOutput { .. } => {
+                "`:repair 2` sends the problem back to the model up to twice".into()
+            }
             Self::Http(error) => error.hint(),
         }
     }
@@ -86,7 +120,9 @@ impl LlmError {
     /// Tells whether the same call may succeed later.
     pub fn again(&self) -> Again {
         match self {
-            Self::RateLimited { after, .. } | Self::Overloaded { after, .. } => after.map_or(Again::Later, Again::After),
+            Self::RateLimited { after, .. } | Self::Overloaded { after, .. } => {
+                after.map_or(Again::Later, Again::After)
+            }
             Self::BrokeOff { .. } | Self::Stalled { .. } | Self::Malformed { .. } => Again::Later,
             Self::Http(error) => error.again(),
             Self::Unauthorized { .. }
@@ -120,7 +156,12 @@ impl LlmError {
     /// Makes an error of one that came inside a stream.
     pub fn from_event(provider: &str, event: &Json) -> LlmError {
         let said = Said::read(Some(event));
-        let status = said.code.parse().ok().filter(|status| (400..600).contains(status)).unwrap_or(500);
+        let status = said
+            .code
+            .parse()
+            .ok()
+            .filter(|status| (400..600).contains(status))
+            .unwrap_or(500);
         let message = said.message.clone();
         said.error(provider, status, message, None)
     }
@@ -145,10 +186,20 @@ impl Said {
             _ => String::new(),
         };
         let Some(body) = body else {
-            return Said { message: String::new(), code: String::new(), kind: String::new() };
+            return Said {
+                message: String::new(),
+                code: String::new(),
+                kind: String::new(),
+            };
         };
-        let inner = body.get("error").filter(|error| error.is_object()).unwrap_or(body);
-        let message = ["message", "error", "detail"].iter().map(|key| text(inner.get(*key))).find(|it| !it.is_empty());
+        let inner = body
+            .get("error")
+            .filter(|error| error.is_object())
+            .unwrap_or(body);
+        let message = ["message", "error", "detail"]
+            .iter()
+            .map(|key| text(inner.get(*key)))
+            .find(|it| !it.is_empty());
         Said {
             message: message.unwrap_or_default(),
             code: text(inner.get("code")).to_ascii_lowercase(),
@@ -156,14 +207,31 @@ impl Said {
         }
     }
 
-    fn error(&self, provider: &str, status: u16, message: String, after: Option<Duration>) -> LlmError {
+    fn error(
+        &self,
+        provider: &str,
+        status: u16,
+        message: String,
+        after: Option<Duration>,
+    ) -> LlmError {
         let provider = provider.to_string();
         let lower = message.to_ascii_lowercase();
-        let is_code = |codes: &[&str]| codes.iter().any(|code| self.code.contains(code) || self.kind.contains(code));
+        let is_code = |codes: &[&str]| {
+            codes
+                .iter()
+                .any(|code| self.code.contains(code) || self.kind.contains(code))
+        };
         let speaks_of = |words: &[&str]| words.iter().any(|word| lower.contains(word));
         let too_long = is_code(&["context_length", "exceed_context"])
             || matches!(status, 400 | 413 | 422)
-                && speaks_of(&["context length", "maximum context", "context window", "context size", "too many tokens", "prompt is too long"]);
+                && speaks_of(&[
+                    "context length",
+                    "maximum context",
+                    "context window",
+                    "context size",
+                    "too many tokens",
+                    "prompt is too long",
+                ]);
         if too_long {
             return LlmError::TooLong { message };
         }
@@ -176,11 +244,28 @@ impl Said {
         match status {
             401 | 403 => LlmError::Unauthorized { provider, message },
             404 => LlmError::NotFound { provider, message },
-            429 => LlmError::RateLimited { provider, message, after },
-            _ if is_code(&["rate_limit"]) => LlmError::RateLimited { provider, message, after },
+            429 => LlmError::RateLimited {
+                provider,
+                message,
+                after,
+            },
+            _ if is_code(&["rate_limit"]) => LlmError::RateLimited {
+                provider,
+                message,
+                after,
+            },
             _ if is_code(&["invalid_api_key"]) => LlmError::Unauthorized { provider, message },
-            408 | 409 | 425 | 500..=599 => LlmError::Overloaded { provider, status, message, after },
-            _ => LlmError::BadRequest { provider, status, message },
+            408 | 409 | 425 | 500..=599 => LlmError::Overloaded {
+                provider,
+                status,
+                message,
+                after,
+            },
+            _ => LlmError::BadRequest {
+                provider,
+                status,
+                message,
+            },
         }
     }
 }

@@ -1,0 +1,258 @@
+//! Structured output: what the flow wants, what the provider is told, and whether the answer is that.
+//!
+//! The answer is always checked here, whatever the provider promises.
+
+use flowstone_engine::step::StepError;
+use flowstone_lang::value::Value;
+use serde_json::Value as Json;
+
+use super::call::Output;
+use crate::fields::Fields;
+use crate::{json, schema};
+
+/// What the flow wants.
+pub(super) struct Wanted {
+    /// What to tell the provider.
+    pub output: Output,
+    check: Check,
+    /// How often to send a wrong answer back.
+    pub repairs: usize,
+}
+
+enum Check {
+    Text,
+    Json,
+    Malli(Box<schema::Schema>),
+    JsonSchema(Box<jsonschema::Validator>),
+}
+
+/// The most that a problem's text may hold.
+const PROBLEM_CHARS: usize = 2000;
+
+impl Wanted {
+    pub fn read(fields: Fields<'_>) -> Result<Wanted, StepError> {
+        let nothing = Value::map([]);
+        // A keyword alone is the format.
+        let short = fields
+            .get("output")
+            .and_then(flowstone_engine::flow::name_of)
+            .map(|format| Value::map([(Value::keyword("format"), Value::from(&*format))]));
+        let output = short.as_ref().or(fields.get("output")).unwrap_or(&nothing);
+        let output = Fields::inside(":output", output)?;
+        output.only(&["format", "name", "repair", "schema", "strict?", "style"])?;
+        let repairs = match fields.count("repair", 0, 10)? {
+            Some(repairs) => repairs,
+            None => output.count("repair", 0, 10)?.unwrap_or(0),
+        };
+        if let Some(style) = output.name("style")?
+            && &*style != "deterministic"
+        {
+            return Err(
+                StepError::config("E0809", format!("`:output` has no `:style :{style}`"))
+                    .hint("there is `:deterministic`"),
+            );
+        }
+        let (schema, format) = (output.get("schema"), output.name("format")?);
+        let mut wanted = match (format.as_deref(), schema) {
+            (Some("text") | None, None) => Wanted::plain(Output::Text, Check::Text),
+            (Some("json"), None) => Wanted::plain(Output::Json, Check::Json),
+            (Some("json") | None, Some(schema)) => Wanted::by_schema(schema, output)?,
+            (Some("text"), Some(_)) => {
+                return Err(StepError::config(
+                    "E0809",
+                    "`:output` has a `:schema` and the `:format :text`",
+                )
+                .hint("with a schema the format is `:json`"));
+            }
+            (Some(other), _) => {
+                return Err(StepError::config(
+                    "E0809",
+                    format!("`:output` has no `:format :{other}`"),
+                )
+                .hint("there are `:json` and `:text`"));
+            }
+        };
+        // As the reference has it, these win.
+        if let Some(schema) = fields.map("json-schema")? {
+            wanted = Wanted::by_schema(schema, output)?;
+        }
+        match fields.get("response-format") {
+            None => {}
+            Some(format @ Value::Map(_)) => {
+                let raw = json::to_json(format).map_err(|error| {
+                    StepError::config("E0809", format!("`:response-format`: {error}"))
+                })?;
+                let is_text = raw.get("type").and_then(Json::as_str) == Some("text");
+                let check = match raw.pointer("/json_schema/schema") {
+                    Some(schema) => Check::JsonSchema(Box::new(validator(schema)?)),
+                    None if is_text => Check::Text,
+                    None => Check::Json,
+                };
+                wanted = Wanted::plain(Output::Raw(raw), check);
+            }
+            Some(format) => match flowstone_engine::flow::name_of(format).as_deref() {
+                Some("json" | "json-object" | "json_object")
+                    if matches!(wanted.check, Check::Text) =>
+                {
+                    wanted = Wanted::plain(Output::Json, Check::Json);
+                }
+                Some("json" | "json-object" | "json_object") => {}
+                Some("text") => wanted = Wanted::plain(Output::Text, Check::Text),
+                _ => {
+                    return Err(StepError::config(
+                        "E0809",
+                        "`:response-format` takes `:json`, `:text` or the provider's own map",
+                    ));
+                }
+            },
+        }
+        wanted.repairs = repairs;
+        if repairs > 0 && matches!(wanted.check, Check::Text) {
+            return Err(StepError::config(
+                "E0809",
+                "`:repair` is for an `:output` with `:format :json`",
+            ));
+        }
+        Ok(wanted)
+    }
+
+    fn plain(output: Output, check: Check) -> Wanted {
+        Wanted {
+            output,
+            check,
+            repairs: 0,
+        }
+    }
+
+    /// A vector or keyword is a Malli schema, a map is JSON Schema.
+    fn by_schema(form: &Value, output: Fields<'_>) -> Result<Wanted, StepError> {
+        let (sent, check) = match form {
+            Value::Map(_) => {
+                let raw = json::to_json(form).map_err(|error| bad_schema(&error))?;
+                let check = Check::JsonSchema(Box::new(validator(&raw)?));
+                (raw, check)
+            }
+            form => {
+                let parsed = schema::parse(form).map_err(|error| bad_schema(&error))?;
+                let mut sent = schema::to_json_schema(&parsed);
+                schema::closed(&mut sent);
+                (sent, Check::Malli(Box::new(parsed)))
+            }
+        };
+        let strict = output
+            .bool("strict?")?
+            .unwrap_or_else(|| may_be_strict(&sent));
+        let name = output
+            .name("name")?
+            .map_or_else(|| "answer".to_string(), |name| name.to_string());
+        Ok(Wanted::plain(
+            Output::Schema {
+                name,
+                schema: sent,
+                strict,
+            },
+            check,
+        ))
+    }
+
+    /// Tells whether the answer is to be data.
+    pub fn is_data(&self) -> bool {
+        !matches!(self.check, Check::Text)
+    }
+
+    /// Returns the answer as the flow gets it.
+    ///
+    /// # Errors
+    /// What is wrong with it, in words for a person and for the model.
+    pub fn take(&self, content: &str) -> Result<Value, String> {
+        if let Check::Text = self.check {
+            return Ok(Value::from(content));
+        }
+        let text = unfenced(content);
+        let data: Json =
+            serde_json::from_str(text).map_err(|error| format!("it is not JSON ({error})"))?;
+        match &self.check {
+            Check::Text | Check::Json => Ok(json::from_json(&data)),
+            Check::Malli(schema) => {
+                let value = schema::decode(schema, json::from_json(&data));
+                match schema::validate(schema, &value).as_slice() {
+                    [] => Ok(value),
+                    problems => Err(cut(schema::explain(problems))),
+                }
+            }
+            Check::JsonSchema(validator) => {
+                let problems: Vec<String> = validator
+                    .iter_errors(&data)
+                    .take(5)
+                    .map(|error| match error.instance_path().to_string() {
+                        path if path.is_empty() => error.to_string(),
+                        path => format!("{path}: {error}"),
+                    })
+                    .collect();
+                match problems.is_empty() {
+                    true => Ok(json::from_json(&data)),
+                    false => Err(cut(problems.join("; "))),
+                }
+            }
+        }
+    }
+}
+
+fn bad_schema(error: &dyn std::fmt::Display) -> StepError {
+    StepError::config(
+        "E0815",
+        format!("the `:schema` of `:output` cannot be used: {error}"),
+    )
+    .hint("it takes a Malli form such as `[:map [:title :string]]`, or a JSON Schema as a map")
+}
+
+fn validator(schema: &Json) -> Result<jsonschema::Validator, StepError> {
+    jsonschema::validator_for(schema).map_err(|error| bad_schema(&error))
+}
+
+/// Returns what is inside a code fence, which some models cannot help.
+fn unfenced(content: &str) -> &str {
+    let text = content.trim();
+    let Some(rest) = text.strip_prefix("```") else {
+        return text;
+    };
+    let Some(inner) = rest.strip_suffix("```") else {
+        return text;
+    };
+    inner
+        .split_once('\n')
+        .map_or(inner, |(_, inner)| inner)
+        .trim()
+}
+
+/// Tells whether providers that can hold a model to a schema will accept this one: every object closed,
+/// every property required.
+fn may_be_strict(schema: &Json) -> bool {
+    match schema {
+        Json::Object(object) => {
+            let is_object = object.get("type").is_some_and(|it| it == "object")
+                || object.contains_key("properties");
+            let closed = object.get("additionalProperties") == Some(&Json::Bool(false));
+            let names = object
+                .get("properties")
+                .and_then(Json::as_object)
+                .map(serde_json::Map::len)
+                .unwrap_or(0);
+            let required = object
+                .get("required")
+                .and_then(Json::as_array)
+                .map(Vec::len)
+                .unwrap_or(0);
+            (!is_object || closed && names == required) && object.values().all(may_be_strict)
+        }
+        Json::Array(items) => items.iter().all(may_be_strict),
+        _ => true,
+    }
+}
+
+fn cut(text: String) -> String {
+    match text.char_indices().nth(PROBLEM_CHARS) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text,
+    }
+}

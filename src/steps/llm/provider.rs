@@ -1,0 +1,421 @@
+//! Which provider a call goes to: from the step, its connection, the settings or the environment.
+
+use flowstone_engine::diagnostic::nearest;
+use flowstone_engine::flow::name_of;
+use flowstone_engine::step::{StepContext, StepError};
+use flowstone_lang::value::Value;
+use reqwest::Url;
+
+use super::PROVIDERS;
+use super::dialect::{AZURE_OPENAI, Dialect, OLLAMA, OPENAI_COMPATIBLE};
+use crate::connections::{self, Auth, Connection, KeyPlace, Proof, missing_secret};
+use crate::fields::Fields;
+use crate::http::error::HttpError;
+
+/// Where a call goes.
+pub(super) struct Endpoint {
+    /// What flows call the provider.
+    pub provider: String,
+    pub dialect: Dialect,
+    pub url: Url,
+    pub model: String,
+    pub headers: Vec<(String, String)>,
+    pub secret_headers: Vec<(String, String)>,
+    pub allow_link_local: bool,
+}
+
+/// Who is asked first when nobody says whom.
+const BY_ENVIRONMENT: &[&str] = &[
+    "openai",
+    "openrouter",
+    "groq",
+    "deepseek",
+    "mistral",
+    "together",
+    "fireworks",
+    "azure-openai",
+];
+
+/// Families that the reference knows.
+const LATER: &[&str] = &["anthropic", "bedrock", "google", "google-ai", "mcp"];
+
+const PROVIDER_KEYS: &[&str] = &[
+    "auth",
+    "base-url",
+    "capabilities",
+    "family",
+    "headers",
+    "id",
+    "model",
+];
+
+pub(super) fn choose(cx: &StepContext, fields: Fields<'_>) -> Result<Endpoint, StepError> {
+    let connection = connection(cx, fields)?;
+    let asked = fields.name("provider")?.map(|name| name.to_string());
+    if let (Some(asked), Some(backend)) = (&asked, &connection.backend)
+        && asked != backend
+    {
+        return Err(unclear(format!(
+            "the step asks for `:{asked}`, and its connection `:{}` is for `:{backend}`",
+            connection.id
+        ))
+        .hint("leave out `:provider`, or name a connection of that provider"));
+    }
+    let id = match asked.or_else(|| connection.backend.clone()) {
+        Some(id) => id,
+        None => unnamed(cx, fields, &connection)?,
+    };
+    let custom = custom(cx, &id)?;
+    let mut dialect = match (&custom, PROVIDERS.iter().find(|it| it.id == id)) {
+        (Some(_), _) => OPENAI_COMPATIBLE,
+        (None, Some(dialect)) => **dialect,
+        (None, None) => return Err(unknown(&id)),
+    };
+    let custom = custom.unwrap_or_default();
+    dialect.takes_schema &= custom.takes_schema;
+    let base = base_url(cx, fields, &connection, &custom, &dialect, &id)?;
+    let url = address(fields, &dialect, &base)?;
+    let auth = match fields.map("auth")? {
+        Some(auth) => Auth::read(":auth", auth)?,
+        None if connection.auth != Auth::Unsaid => connection.auth.clone(),
+        None => custom.connection.auth.clone(),
+    };
+    let owner = if connection.id.is_empty() {
+        id.as_str()
+    } else {
+        connection.id.as_str()
+    };
+    let secret_headers = proof(cx, &dialect, &auth, owner, &base)?;
+    let model = fields
+        .text("model")?
+        .map(str::to_string)
+        .or_else(|| connection.model.clone())
+        .or_else(|| custom.connection.model.clone())
+        .or_else(|| environment(cx, &dialect.model_variable()))
+        .or_else(|| dialect.model.map(str::to_string))
+        .ok_or_else(|| {
+            unclear(format!("which model of `:{id}` to ask is not said")).hint(format!(
+                "give the step a `:model`, or set {}",
+                dialect.model_variable()
+            ))
+        })?;
+    let mut headers = connection.headers.clone();
+    headers.extend(custom.connection.headers.clone());
+    Ok(Endpoint {
+        provider: id,
+        dialect,
+        url,
+        model,
+        headers,
+        secret_headers,
+        allow_link_local: connection.allow_link_local,
+    })
+}
+
+fn unclear(message: impl Into<String>) -> StepError {
+    StepError::config("E0810", message)
+}
+
+fn unknown(id: &str) -> StepError {
+    let names: Vec<&str> = PROVIDERS.iter().map(|it| it.id).collect();
+    let error = match LATER.contains(&id) {
+        true => unclear(format!("the provider `:{id}` cannot be used yet")),
+        false => unclear(format!("there is no provider `:{id}`")),
+    };
+    let error = match nearest(id, names.iter().copied()) {
+        Some(near) => error.hint(format!("did you mean `:{near}`?")),
+        None => error,
+    };
+    error.hint(format!(
+        "there are {}, and those of `:llm-providers`",
+        crate::fields::listed(&names)
+    ))
+}
+
+/// Returns the step's connection. One that nobody describes stands for whatever the environment offers,
+/// unless others are described: then it is a mistake.
+fn connection(cx: &StepContext, fields: Fields<'_>) -> Result<Connection, StepError> {
+    let Some(name) = fields.name("connection")? else {
+        return Ok(Connection::default());
+    };
+    let others = cx.settings().get("connections").is_some()
+        || cx
+            .flow()
+            .requires
+            .as_vector()
+            .is_some_and(|it| !it.is_empty());
+    let is_provider = PROVIDERS.iter().any(|it| it.id == &*name) || custom(cx, &name)?.is_some();
+    match connections::is_known(cx, &name) {
+        true => connections::find(cx, &name),
+        false if is_provider => Ok(Connection {
+            backend: Some(name.to_string()),
+            ..Connection::default()
+        }),
+        false if others => connections::find(cx, &name),
+        false => Ok(Connection {
+            id: name.to_string(),
+            ..Connection::default()
+        }),
+    }
+}
+
+/// Returns the provider when neither step nor connection name one.
+fn unnamed(
+    cx: &StepContext,
+    fields: Fields<'_>,
+    connection: &Connection,
+) -> Result<String, StepError> {
+    if fields.has("base-url") || connection.base_url.is_some() {
+        return Ok(OPENAI_COMPATIBLE.id.to_string());
+    }
+    let known = BY_ENVIRONMENT.iter().find(|id| {
+        let dialect = PROVIDERS.iter().find(|it| it.id == **id);
+        dialect.is_some_and(|it| {
+            environment(cx, &it.base_variable()).is_some()
+                || it.key.is_some_and(|key| cx.secret(key).is_some())
+        })
+    });
+    if let Some(id) = known {
+        return Ok((*id).to_string());
+    }
+    if environment(cx, OLLAMA_HOST).is_some() || environment(cx, &OLLAMA.base_variable()).is_some()
+    {
+        return Ok(OLLAMA.id.to_string());
+    }
+    if environment(cx, &OPENAI_COMPATIBLE.base_variable()).is_some() {
+        return Ok(OPENAI_COMPATIBLE.id.to_string());
+    }
+    let keys: Vec<&str> = PROVIDERS.iter().filter_map(|it| it.key).collect();
+    Err(StepError::new("E0810", "missing-secret", "no model provider is set up")
+        .hint(format!("set the key of one in the environment or in `.env`: {}", keys.join(", ")))
+        .hint("or OLLAMA_HOST or OPENAI_BASE_URL for a server of your own")
+        .hint("or describe a connection in flowstone.edn: {:connections {:ai {:backend :openai :model \"...\"}}}"))
+}
+
+/// A provider of `:llm-providers`.
+struct Custom {
+    connection: Connection,
+    takes_schema: bool,
+}
+
+impl Default for Custom {
+    fn default() -> Self {
+        Custom {
+            connection: Connection::default(),
+            takes_schema: true,
+        }
+    }
+}
+
+/// Returns the provider that the flow or the settings describe under this id; the flow wins.
+fn custom(cx: &StepContext, id: &str) -> Result<Option<Custom>, StepError> {
+    let lists = [
+        Some(&cx.flow().llm_providers),
+        cx.settings().get("llm-providers"),
+    ];
+    let mut entries = lists
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_vector)
+        .flat_map(|list| list.iter());
+    let is_it = |entry: &&Value| {
+        entry
+            .get("id")
+            .and_then(name_of)
+            .is_some_and(|it| *it == *id)
+    };
+    let Some(entry) = entries.find(is_it) else {
+        return Ok(None);
+    };
+    let place = format!(":llm-providers :{id}");
+    let fields = Fields::inside(&place, entry)?;
+    fields.only(PROVIDER_KEYS)?;
+    let family = fields.name("family")?;
+    if let Some(family) = family.as_deref()
+        && !matches!(family, "chat-completions-compatible" | "openai-compatible")
+    {
+        return Err(unclear(format!(
+            "`{place}` is of the family `:{family}`, which cannot be used yet"
+        ))
+        .hint("there is `:chat-completions-compatible`"));
+    }
+    let takes_schema = match fields.get("capabilities").and_then(crate::json::items) {
+        Some(items) => items
+            .iter()
+            .filter_map(name_of)
+            .any(|it| &*it == "structured-output"),
+        None => true,
+    };
+    let mut connection = Connection {
+        id: id.to_string(),
+        ..Connection::default()
+    };
+    connection.add(&place, entry)?;
+    Ok(Some(Custom {
+        connection,
+        takes_schema,
+    }))
+}
+
+const OLLAMA_HOST: &str = "OLLAMA_HOST";
+
+/// Returns the names of the environment variables that say where providers are and which model to ask.
+pub(super) fn variables() -> Vec<String> {
+    let own = PROVIDERS
+        .iter()
+        .flat_map(|it| [it.base_variable(), it.model_variable()]);
+    own.chain([OLLAMA_HOST.to_string()]).collect()
+}
+
+fn environment(cx: &StepContext, name: &str) -> Option<String> {
+    cx.settings()
+        .get("environment")?
+        .get(name)?
+        .as_str()
+        .map(str::to_string)
+}
+
+fn base_url(
+    cx: &StepContext,
+    fields: Fields<'_>,
+    connection: &Connection,
+    custom: &Custom,
+    dialect: &Dialect,
+    id: &str,
+) -> Result<String, StepError> {
+    if let Some(base) = fields.text("base-url")? {
+        return Ok(base.to_string());
+    }
+    let described = connection
+        .base_url
+        .clone()
+        .or_else(|| custom.connection.base_url.clone());
+    let host = || {
+        (dialect.id == OLLAMA.id)
+            .then(|| environment(cx, OLLAMA_HOST))
+            .flatten()
+            .map(|host| ollama(&host))
+    };
+    described
+        .or_else(|| environment(cx, &dialect.base_variable()))
+        .or_else(host)
+        .or_else(|| dialect.base_url.map(str::to_string))
+        .ok_or_else(|| {
+            unclear(format!("where `:{id}` is, is not said")).hint(format!(
+                "give the step or its connection a `:base-url`, or set {}",
+                dialect.base_variable()
+            ))
+        })
+}
+
+/// Makes an address of `OLLAMA_HOST`, which may be `host`, `host:port` or a whole one.
+fn ollama(host: &str) -> String {
+    let text = if host.contains("://") {
+        host.to_string()
+    } else {
+        format!("http://{host}")
+    };
+    let Ok(mut url) = Url::parse(&text) else {
+        return text;
+    };
+    if url.host_str() == Some("0.0.0.0") {
+        // Where a server listens on, not where it is.
+        url.set_host(Some("127.0.0.1")).ok();
+    }
+    if url.port().is_none() && url.scheme() == "http" && !host.contains("://") {
+        url.set_port(Some(11434)).ok();
+    }
+    crate::http::joined(url.as_str(), "v1")
+}
+
+fn address(fields: Fields<'_>, dialect: &Dialect, base: &str) -> Result<Url, StepError> {
+    let (deployment, version) = (fields.text("deployment")?, fields.text("api-version")?);
+    let text = match (dialect.id == AZURE_OPENAI.id, deployment) {
+        (true, Some(deployment)) => {
+            let version = version.unwrap_or("2024-10-21");
+            crate::http::joined(
+                base,
+                &format!("openai/deployments/{deployment}/chat/completions?api-version={version}"),
+            )
+        }
+        (true, None) => crate::http::joined(base, "openai/v1/chat/completions"),
+        (false, _) => crate::http::joined(base, "chat/completions"),
+    };
+    if dialect.id != AZURE_OPENAI.id && (deployment.is_some() || version.is_some()) {
+        return Err(StepError::config(
+            "E0809",
+            format!(
+                "`:deployment` and `:api-version` mean nothing to `:{}`",
+                dialect.id
+            ),
+        ));
+    }
+    let bad = |why: String| HttpError::BadUrl {
+        url: crate::files::git::without_password(base),
+        why,
+    };
+    let url = Url::parse(&text).map_err(|error| bad(error.to_string()))?;
+    match url.scheme() {
+        "http" | "https" => Ok(url),
+        other => Err(bad(format!("`{other}:` is not HTTP")).into()),
+    }
+}
+
+/// Returns the header with the provider's key.
+fn proof(
+    cx: &StepContext,
+    dialect: &Dialect,
+    auth: &Auth,
+    owner: &str,
+    base: &str,
+) -> Result<Vec<(String, String)>, StepError> {
+    let own_way = |key: &str| match dialect.key_header {
+        Some(header) => vec![(header.to_string(), key.to_string())],
+        None => vec![("authorization".to_string(), format!("Bearer {key}"))],
+    };
+    let secret = match auth {
+        Auth::None => return Ok(Vec::new()),
+        // An API key without a header of its own is shown as the provider wants it.
+        Auth::ApiKey {
+            secret,
+            place: KeyPlace::Header { name, prefix },
+        } if name == "x-api-key" && prefix.is_empty() => secret,
+        Auth::Bearer { secret } => secret,
+        Auth::ApiKey { .. } | Auth::Basic { .. } => {
+            return match auth.proof(cx, owner)? {
+                Proof::Header(name, value) => Ok(vec![(name, value)]),
+                Proof::None => Ok(Vec::new()),
+                Proof::Query(..) => Err(StepError::config(
+                    "E0753",
+                    "a model provider's key goes into a header, not into the query",
+                )),
+            };
+        }
+        Auth::Unsaid => &None,
+    };
+    if let Some(name) = secret {
+        return cx
+            .secret(name)
+            .map(|secret| own_way(secret.reveal()))
+            .ok_or_else(|| missing_secret(name, owner));
+    }
+    let found = dialect.key.and_then(|key| cx.secret(key)).or_else(|| {
+        let names = [format!("{owner}-api-key"), format!("{owner}-token")];
+        names.iter().find_map(|name| cx.secret(name))
+    });
+    match (found, dialect.key) {
+        (Some(secret), _) => Ok(own_way(secret.reveal())),
+        (None, Some(key))
+            if dialect.base_url == Some(base)
+                || *auth != Auth::Unsaid
+                || dialect.id == AZURE_OPENAI.id =>
+        {
+            Err(missing_secret(key, owner))
+        }
+        (None, None) if *auth != Auth::Unsaid => {
+            Err(missing_secret(&format!("{owner}-api-key"), owner))
+        }
+        // A server of one's own often wants none.
+        (None, _) => Ok(Vec::new()),
+    }
+}
