@@ -5,8 +5,6 @@
 //!
 //! [`Value`]: flowstone_lang::value::Value
 
-use serde::{Deserialize, Serialize};
-
 /// The most rows that one page may have.
 pub const MAX_PAGE: usize = 1000;
 /// The rows of a page that does not say how many.
@@ -37,8 +35,6 @@ pub struct CreateTable {
 pub struct NewColumn {
     pub name: String,
     pub type_: ColumnType,
-    /// The values that an enum may have, as cells; empty for any.
-    pub options: Vec<Cell>,
 }
 
 /// Adds rows; makes the table and columns where they are missing.
@@ -81,7 +77,7 @@ pub enum RowChoice {
 }
 
 /// One cell.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Cell {
     Nil,
     Bool(bool),

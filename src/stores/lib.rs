@@ -1,1 +1,3 @@
 //! SQLite behind the engine's ports.
+
+pub mod sqlite;

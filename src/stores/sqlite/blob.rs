@@ -1,0 +1,151 @@
+//! The registry of resources, and the folder that holds their bytes under the name of their hash.
+//!
+//! Bytes are written before the transaction that registers them: a crash between the two leaves a file
+//! that nothing names, never a name without a file.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use flowstone_engine::blob::{BlobHash, BlobOp};
+use flowstone_engine::codec::digest_bytes;
+use flowstone_engine::ports::{BlobRow, StoreError};
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::failure::{failed, rejected, with_hint};
+
+/// The tables of this part.
+pub const SCHEMA: &str = "
+CREATE TABLE IF NOT EXISTS resource (
+    uri TEXT PRIMARY KEY,
+    hash TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    filename TEXT,
+    content_type TEXT,
+    created_ms INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS resource_hash ON resource (hash);
+";
+
+/// Makes a change and returns its result as EDN text. To be called inside a transaction.
+///
+/// # Errors
+/// When the database cannot be written.
+pub fn apply(db: &Connection, op: &BlobOp, now_ms: i64) -> Result<String, StoreError> {
+    let BlobOp::Register {
+        hash,
+        size,
+        uri,
+        filename,
+        content_type,
+        value,
+    } = op;
+    let size = i64::try_from(*size).unwrap_or(i64::MAX);
+    db.prepare_cached(
+        "INSERT INTO resource (uri, hash, size, filename, content_type, created_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+         ON CONFLICT (uri) DO UPDATE SET hash = ?2, size = ?3, filename = ?4, content_type = ?5, created_ms = ?6",
+    )
+    .and_then(|mut sql| sql.execute(params![uri, hash.0, size, filename, content_type, now_ms]))
+    .map_err(failed)?;
+    Ok(value.clone())
+}
+
+/// Returns what a resource name stands for.
+///
+/// # Errors
+/// When the database cannot be read.
+pub fn find(db: &Connection, uri: &str) -> Result<Option<BlobRow>, StoreError> {
+    db.prepare_cached("SELECT hash, size, uri, filename, content_type FROM resource WHERE uri = ?1")
+        .and_then(|mut sql| {
+            sql.query_row([uri], |row| {
+                Ok(BlobRow {
+                    hash: BlobHash(row.get(0)?),
+                    size: u64::try_from(row.get::<_, i64>(1)?).unwrap_or(0),
+                    uri: row.get(2)?,
+                    filename: row.get(3)?,
+                    content_type: row.get(4)?,
+                })
+            })
+            .optional()
+        })
+        .map_err(failed)
+}
+
+/// Writes bytes to the folder, unless they are there, and returns their hash.
+///
+/// # Errors
+/// When the folder cannot be written.
+pub fn put(folder: &Path, bytes: &[u8]) -> Result<BlobHash, StoreError> {
+    let hash = BlobHash(digest_bytes(bytes));
+    let path = place(folder, &hash)?;
+    if fs::metadata(&path).is_ok_and(|found| found.len() == bytes.len() as u64) {
+        return Ok(hash);
+    }
+    let parent = path.parent().unwrap_or(folder);
+    fs::create_dir_all(parent).map_err(|error| unwritable(parent, &error))?;
+    let unfinished = parent.join(format!(".{}-{}", hash.0, std::process::id()));
+    let written = File::create(&unfinished)
+        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
+        .and_then(|()| fs::rename(&unfinished, &path))
+        // The name itself is on disk when its folder is.
+        .and_then(|()| File::open(parent)?.sync_all());
+    written.map_err(|error| {
+        let _ = fs::remove_file(&unfinished);
+        unwritable(&path, &error)
+    })?;
+    Ok(hash)
+}
+
+/// Reads the bytes of a blob and checks that they are what their name says.
+///
+/// # Errors
+/// [`StoreError::Rejected`] with kind `not-found` when there is none; [`StoreError::Damaged`] when it was
+/// changed.
+pub fn get(folder: &Path, hash: &BlobHash) -> Result<Vec<u8>, StoreError> {
+    let path = place(folder, hash)?;
+    let bytes = fs::read(&path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => with_hint(
+            rejected(
+                "E0607",
+                "not-found",
+                format!("the blob {} is not there", hash.0),
+            ),
+            "it was removed, or the folder of a run was copied without its blobs",
+        ),
+        _ => StoreError::Unreachable {
+            path: path.display().to_string(),
+            detail: error.to_string(),
+        },
+    })?;
+    if digest_bytes(&bytes) != hash.0 {
+        return Err(StoreError::Damaged {
+            path: path.display().to_string(),
+            detail: "its contents are not what its name says".to_owned(),
+        });
+    }
+    Ok(bytes)
+}
+
+/// `ab/abcdef...`, so that no folder becomes too large.
+fn place(folder: &Path, hash: &BlobHash) -> Result<PathBuf, StoreError> {
+    let well_formed = hash.0.len() == 64 && hash.0.bytes().all(|byte| byte.is_ascii_hexdigit());
+    if !well_formed {
+        return Err(rejected(
+            "E0607",
+            "not-found",
+            format!("`{}` is not the name of a blob", hash.0),
+        ));
+    }
+    Ok(folder.join(&hash.0[..2]).join(&hash.0))
+}
+
+fn unwritable(path: &Path, error: &std::io::Error) -> StoreError {
+    let path = path.display().to_string();
+    match error.kind() {
+        std::io::ErrorKind::StorageFull => StoreError::Full { path },
+        _ => StoreError::Unreachable {
+            path,
+            detail: error.to_string(),
+        },
+    }
+}

@@ -1,0 +1,66 @@
+//! EDN text of results, put together from parts that are text already.
+
+use flowstone_engine::codec::encode;
+use flowstone_lang::value::Value;
+
+/// Returns a string literal.
+pub(super) fn text(text: &str) -> String {
+    encode(&Value::from(text)).unwrap_or_else(|_| "\"\"".to_owned())
+}
+
+/// Returns a keyword literal; of a name that is none, what the codec reads back as one.
+pub(super) fn keyword(name: &str) -> String {
+    encode(&Value::keyword(name)).unwrap_or_else(|_| ":?".to_owned())
+}
+
+/// Returns a vector of literals.
+pub(super) fn vector<T: AsRef<str>>(items: impl IntoIterator<Item = T>) -> String {
+    let mut out = String::from("[");
+    for (idx, item) in items.into_iter().enumerate() {
+        if idx > 0 {
+            out.push(' ');
+        }
+        out.push_str(item.as_ref());
+    }
+    out.push(']');
+    out
+}
+
+/// A map under construction. Keys are names of our own.
+pub(super) struct MapText(String);
+
+impl MapText {
+    pub fn new() -> MapText {
+        MapText("{".to_owned())
+    }
+
+    /// Adds an entry whose value is EDN text.
+    pub fn raw(mut self, key: &str, value: &str) -> MapText {
+        if self.0.len() > 1 {
+            self.0.push(' ');
+        }
+        self.0.push(':');
+        self.0.push_str(key);
+        self.0.push(' ');
+        self.0.push_str(value);
+        self
+    }
+
+    pub fn text(self, key: &str, value: &str) -> MapText {
+        let value = text(value);
+        self.raw(key, &value)
+    }
+
+    pub fn count(self, key: &str, value: usize) -> MapText {
+        self.raw(key, &value.to_string())
+    }
+
+    pub fn bool(self, key: &str, value: bool) -> MapText {
+        self.raw(key, if value { "true" } else { "false" })
+    }
+
+    pub fn finish(mut self) -> String {
+        self.0.push('}');
+        self.0
+    }
+}

@@ -1,0 +1,47 @@
+//! What went wrong in SQLite, in the words of the ports.
+
+use flowstone_engine::ports::StoreError;
+use rusqlite::{Error, ErrorCode};
+
+/// Refuses an operation that is wrong itself. `kind` is what the flow sees under `:kind`.
+pub(super) fn rejected(code: &'static str, kind: &'static str, message: String) -> StoreError {
+    StoreError::Rejected {
+        code,
+        kind,
+        message,
+        hint: None,
+    }
+}
+
+/// Adds what to try to a refusal.
+pub(super) fn with_hint(error: StoreError, words: impl Into<String>) -> StoreError {
+    match error {
+        StoreError::Rejected {
+            code,
+            kind,
+            message,
+            ..
+        } => StoreError::Rejected {
+            code,
+            kind,
+            message,
+            hint: Some(words.into()),
+        },
+        other => other,
+    }
+}
+
+/// Returns what an error of SQLite means to us.
+pub(super) fn failed(error: Error) -> StoreError {
+    let path = "of this project".to_owned();
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => StoreError::Busy,
+        Some(ErrorCode::DiskFull) => StoreError::Full { path },
+        Some(ErrorCode::DatabaseCorrupt) => StoreError::Damaged {
+            path,
+            detail: error.to_string(),
+        },
+        Some(ErrorCode::NotADatabase) => StoreError::NotADatabase { path },
+        _ => StoreError::Internal(error.to_string()),
+    }
+}

@@ -1,0 +1,80 @@
+//! Tables: real SQLite tables with real indexes, made and widened by what is written to them.
+//!
+//! Names of tables and columns are never SQL: a table is `t_<id>` and its columns are `c1`, `c2` ..., and
+//! two registry tables say what they are called. Values are always bound. Each operation checks all it is
+//! given before it changes anything, and runs inside the transaction of its caller.
+
+mod aggregate;
+mod cell;
+mod export;
+mod filter;
+mod metric;
+mod registry;
+mod rows;
+mod write;
+
+use flowstone_engine::ports::StoreError;
+use flowstone_engine::table::{TableOp, TableQuery};
+use rusqlite::Connection;
+
+/// The tables of this part, without those of users.
+pub const SCHEMA: &str = "
+CREATE TABLE IF NOT EXISTS table_registry (
+    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT NOT NULL UNIQUE,
+    created_ms INTEGER NOT NULL
+);
+CREATE TABLE IF NOT EXISTS table_column (
+    table_id INTEGER NOT NULL REFERENCES table_registry (id),
+    idx INTEGER NOT NULL,
+    name TEXT NOT NULL,
+    -- Empty until the first cell that is not nil tells.
+    type TEXT NOT NULL,
+    inferred INTEGER NOT NULL,
+    -- The position in the key, counted from 1; 0 outside of it.
+    key INTEGER NOT NULL DEFAULT 0,
+    indexed INTEGER NOT NULL DEFAULT 0,
+    PRIMARY KEY (table_id, idx),
+    UNIQUE (table_id, name)
+) WITHOUT ROWID;
+";
+
+/// Prepares a connection: every one that reads or writes tables needs it, once.
+///
+/// # Errors
+/// When SQLite does not take the functions.
+pub fn prepare(db: &Connection) -> Result<(), StoreError> {
+    cell::prepare(db).map_err(super::failure::failed)
+}
+
+/// Makes a change and returns its result as EDN text. To be called inside a transaction.
+///
+/// # Errors
+/// [`StoreError::Rejected`] when the operation does not fit the table: the transaction is to be rolled
+/// back to where it was before the call.
+pub fn apply(db: &Connection, op: &TableOp, now_ms: i64) -> Result<String, StoreError> {
+    match op {
+        TableOp::Create(create) => write::create(db, create, now_ms),
+        TableOp::Write(rows) => write::write(db, rows, now_ms),
+        TableOp::Delete { table, rows } => write::delete(db, table, rows),
+    }
+}
+
+/// Answers a question, as EDN text.
+///
+/// # Errors
+/// [`StoreError::Rejected`] when the question does not fit the table.
+pub fn query(db: &Connection, query: &TableQuery) -> Result<String, StoreError> {
+    match query {
+        TableQuery::Rows(rows) => rows::page(db, rows),
+        TableQuery::Row { table, row, select } => rows::one(db, table, row, select),
+        TableQuery::Aggregate(aggregate) => aggregate::aggregate(db, aggregate),
+        TableQuery::Schema { table } => export::schema(db, table),
+        TableQuery::Export {
+            table,
+            select,
+            filter,
+            sort,
+        } => export::csv(db, table, (select, filter, sort)),
+    }
+}

@@ -1,0 +1,263 @@
+//! Cells: what SQLite keeps for each type of column, and what comes back.
+//!
+//! | type | kept as | comes back as |
+//! |---|---|---|
+//! | boolean | 0 or 1 | true or false |
+//! | date | text `2026-01-31` | that text |
+//! | decimal | text, compared as a number | decimal |
+//! | double | integer or real, as given | integer or double |
+//! | enum | text, keywords with their colon | keyword or string, as given |
+//! | json | EDN text | what was given |
+//! | long | integer | integer |
+//! | string | text | string |
+//! | timestamp | milliseconds | instant |
+
+use std::cmp::Ordering;
+use std::str::FromStr as _;
+
+use flowstone_engine::codec::{decode, encode};
+use flowstone_engine::table::{Cell, ColumnType};
+use flowstone_lang::value::{BigDecimal, Object, Value};
+use jiff::Timestamp;
+use jiff::civil::{Date, DateTime};
+use jiff::tz::TimeZone;
+use rusqlite::Connection;
+use rusqlite::functions::FunctionFlags;
+use rusqlite::types::Value as Sql;
+
+use super::super::edn;
+
+/// Gives a connection the order of decimals and the look into data.
+pub(super) fn prepare(db: &Connection) -> rusqlite::Result<()> {
+    db.create_collation("flowstone_decimal", compare_decimals)?;
+    let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DETERMINISTIC;
+    db.create_scalar_function("flowstone_contains", 2, flags, |args| {
+        let (data, item): (Option<String>, String) = (args.get(0)?, args.get(1)?);
+        Ok(data.is_some_and(|data| contains(&data, &item)))
+    })
+}
+
+fn compare_decimals(left: &str, right: &str) -> Ordering {
+    match (BigDecimal::from_str(left), BigDecimal::from_str(right)) {
+        (Ok(left), Ok(right)) => left.cmp(&right),
+        _ => left.cmp(right),
+    }
+}
+
+/// Whether a vector, list or set has an item, a map a key, or a string a part.
+fn contains(data: &str, item: &str) -> bool {
+    let (Ok(data), Ok(item)) = (decode(data), decode(item)) else {
+        return false;
+    };
+    match &data {
+        Value::Vector(vector) => vector.iter().any(|found| same(found, &item)),
+        Value::Set(set) => set.iter().any(|found| same(found, &item)),
+        Value::List(list) => list.iter().any(|found| same(found, &item)),
+        Value::Map(map) => map.iter().any(|(found, _)| same(found, &item)),
+        Value::Text(text) => item.as_str().is_some_and(|item| text.contains(item)),
+        _ => false,
+    }
+}
+
+/// Equality in which a keyword is the same as the string of its name.
+fn same(left: &Value, right: &Value) -> bool {
+    let name = |value: &Value| match value {
+        Value::Keyword(keyword) => Some(keyword.parts().to_string()),
+        value => value.as_str().map(str::to_owned),
+    };
+    match (name(left), name(right)) {
+        (Some(left), Some(right)) => left == right,
+        _ => left == right,
+    }
+}
+
+/// Returns the type that a cell suggests; `None` for nil.
+pub(super) fn infer(cell: &Cell) -> Option<ColumnType> {
+    Some(match cell {
+        Cell::Nil => return None,
+        Cell::Bool(_) => ColumnType::Boolean,
+        Cell::Long(_) => ColumnType::Long,
+        Cell::Double(_) => ColumnType::Double,
+        Cell::Decimal(_) => ColumnType::Decimal,
+        Cell::Text(_) => ColumnType::String,
+        Cell::Keyword(_) => ColumnType::Enum,
+        Cell::Instant(_) => ColumnType::Timestamp,
+        Cell::Data(_) => ColumnType::Json,
+    })
+}
+
+/// Returns the type that holds the cells of two, without loss.
+pub(super) fn unify(left: ColumnType, right: ColumnType) -> Option<ColumnType> {
+    use ColumnType::{Decimal, Double, Enum, Long, String};
+    Some(match (left, right) {
+        (left, right) if left == right => left,
+        (Long, Double) | (Double, Long) => Double,
+        (Long, Decimal) | (Decimal, Long) => Decimal,
+        (Enum, String) | (String, Enum) => Enum,
+        _ => return None,
+    })
+}
+
+/// Returns what SQLite keeps for a cell in a column of this type; `None` where it does not fit.
+pub(super) fn to_sql(type_: ColumnType, cell: &Cell) -> Option<Sql> {
+    Some(match (type_, cell) {
+        (_, Cell::Nil) => Sql::Null,
+        (ColumnType::Json, cell) => Sql::Text(data_text(cell)?),
+        (ColumnType::Boolean, Cell::Bool(bool)) => Sql::Integer(i64::from(*bool)),
+        (ColumnType::Long | ColumnType::Double, Cell::Long(long)) => Sql::Integer(*long),
+        (ColumnType::Double, Cell::Double(double)) if !double.is_nan() => Sql::Real(*double),
+        (ColumnType::Decimal, Cell::Decimal(digits)) => Sql::Text(digits.clone()),
+        (ColumnType::Decimal, Cell::Long(long)) => Sql::Text(long.to_string()),
+        (ColumnType::String, Cell::Text(text)) => Sql::Text(text.clone()),
+        (ColumnType::Enum, Cell::Keyword(name)) => Sql::Text(format!(":{name}")),
+        (ColumnType::Enum, Cell::Text(text)) => Sql::Text(enum_text(text)),
+        (ColumnType::Date, Cell::Text(text)) => Sql::Text(date_text(text)?),
+        (ColumnType::Date, Cell::Instant(millis)) => Sql::Text(civil(*millis)?.date().to_string()),
+        (ColumnType::Timestamp, Cell::Instant(millis)) => Sql::Integer(*millis),
+        (ColumnType::Timestamp, Cell::Text(text)) => Sql::Integer(instant(text)?),
+        _ => return None,
+    })
+}
+
+/// A string in an enum column: one that looks like a keyword is marked.
+fn enum_text(text: &str) -> String {
+    match text.starts_with([':', '\\']) {
+        true => format!("\\{text}"),
+        false => text.to_owned(),
+    }
+}
+
+/// Returns a date as it is kept, if it is one.
+pub(super) fn date_text(text: &str) -> Option<String> {
+    (text.len() == 10)
+        .then(|| text.parse::<Date>().ok())?
+        .map(|date| date.to_string())
+}
+
+/// Returns the milliseconds of an ISO-8601 instant; without an offset it is in UTC.
+pub(super) fn instant(text: &str) -> Option<i64> {
+    if let Ok(timestamp) = text.parse::<Timestamp>() {
+        return Some(timestamp.as_millisecond());
+    }
+    let civil = match text.parse::<Date>() {
+        Ok(date) if text.len() == 10 => date.at(0, 0, 0, 0),
+        _ => text.parse::<DateTime>().ok()?,
+    };
+    let zoned = civil.to_zoned(TimeZone::UTC).ok()?;
+    Some(zoned.timestamp().as_millisecond())
+}
+
+/// Returns year to second of an instant, in UTC.
+pub(super) fn civil(millis: i64) -> Option<DateTime> {
+    let timestamp = Timestamp::from_millisecond(millis).ok()?;
+    Some(timestamp.to_zoned(TimeZone::UTC).datetime())
+}
+
+/// Returns a cell as EDN text, as it stands in a json column and in results.
+pub(super) fn data_text(cell: &Cell) -> Option<String> {
+    Some(match cell {
+        Cell::Nil => "nil".to_owned(),
+        Cell::Bool(bool) => bool.to_string(),
+        Cell::Long(long) => long.to_string(),
+        Cell::Double(double) => encode(&Value::Float(*double)).ok()?,
+        Cell::Decimal(digits) => decimal_edn(digits),
+        Cell::Text(text) => edn::text(text),
+        Cell::Keyword(name) => edn::keyword(name),
+        Cell::Instant(millis) => encode(&Object::Inst(*millis).into()).ok()?,
+        Cell::Data(text) => text.clone(),
+    })
+}
+
+/// Returns what SQLite kept as EDN text.
+pub(super) fn to_edn(type_: ColumnType, kept: &Sql) -> String {
+    match (type_, kept) {
+        (_, Sql::Null) => "nil".to_owned(),
+        (ColumnType::Boolean, Sql::Integer(bit)) => (*bit != 0).to_string(),
+        (ColumnType::Timestamp, Sql::Integer(millis)) => {
+            encode(&Object::Inst(*millis).into()).unwrap_or_else(|_| millis.to_string())
+        }
+        (_, Sql::Integer(long)) => long.to_string(),
+        (_, Sql::Real(double)) => {
+            encode(&Value::Float(*double)).unwrap_or_else(|_| double.to_string())
+        }
+        (ColumnType::Decimal, Sql::Text(digits)) => decimal_edn(digits),
+        (ColumnType::Json, Sql::Text(text)) => text.clone(),
+        (ColumnType::Enum, Sql::Text(text)) => {
+            match (text.strip_prefix(':'), text.strip_prefix('\\')) {
+                (Some(name), _) => edn::keyword(name),
+                (None, Some(text)) => edn::text(text),
+                (None, None) => edn::text(text),
+            }
+        }
+        (_, Sql::Text(text)) => edn::text(text),
+        (_, Sql::Blob(_)) => "nil".to_owned(),
+    }
+}
+
+/// Returns what SQLite kept as a person reads it, for CSV.
+pub(super) fn to_plain(type_: ColumnType, kept: &Sql) -> String {
+    match (type_, kept) {
+        (_, Sql::Null) => String::new(),
+        (ColumnType::Enum, Sql::Text(text)) => {
+            text.strip_prefix([':', '\\']).unwrap_or(text).to_owned()
+        }
+        (ColumnType::Timestamp, Sql::Integer(millis)) => match Timestamp::from_millisecond(*millis)
+        {
+            Ok(timestamp) => timestamp.to_string(),
+            Err(_) => millis.to_string(),
+        },
+        (ColumnType::Json, Sql::Text(text)) => {
+            match decode(text).map(|value| flowstone_engine::codec::json::to_json(&value)) {
+                Ok(Ok(serde_json::Value::String(text))) => text,
+                Ok(Ok(json)) => json.to_string(),
+                _ => text.clone(),
+            }
+        }
+        (_, Sql::Text(text)) => text.clone(),
+        (type_, kept) => to_edn(type_, kept),
+    }
+}
+
+fn decimal_edn(digits: &str) -> String {
+    match BigDecimal::from_str(digits) {
+        Ok(decimal) => {
+            encode(&Value::Decimal(decimal.into())).unwrap_or_else(|_| format!("{digits}M"))
+        }
+        Err(_) => edn::text(digits),
+    }
+}
+
+/// Returns a cell as an error shows it, with its kind.
+pub(super) fn shown(cell: &Cell) -> String {
+    let kind = match cell {
+        Cell::Nil => return "nil".to_owned(),
+        Cell::Bool(_) => "a boolean",
+        Cell::Long(_) => "an integer",
+        Cell::Double(_) => "a double",
+        Cell::Decimal(_) => "a decimal",
+        Cell::Text(_) => "a string",
+        Cell::Keyword(_) => "a keyword",
+        Cell::Instant(_) => "an instant",
+        Cell::Data(_) => "data",
+    };
+    let text = data_text(cell).unwrap_or_default();
+    match text.char_indices().nth(60) {
+        Some((at, _)) => format!("{} ... ({kind})", &text[..at]),
+        None => format!("{text} ({kind})"),
+    }
+}
+
+/// What a column of this type holds, in words.
+pub(super) fn holds(type_: ColumnType) -> &'static str {
+    match type_ {
+        ColumnType::Boolean => "booleans",
+        ColumnType::Date => "dates such as \"2026-01-31\"",
+        ColumnType::Decimal => "decimals",
+        ColumnType::Double => "doubles",
+        ColumnType::Enum => "keywords or strings",
+        ColumnType::Json => "any data",
+        ColumnType::Long => "integers",
+        ColumnType::String => "strings",
+        ColumnType::Timestamp => "instants",
+    }
+}

@@ -1,0 +1,218 @@
+//! Figures of a group: computed cell by cell, exact where the column is.
+
+use std::cmp::Ordering;
+use std::collections::HashSet;
+use std::str::FromStr as _;
+
+use flowstone_engine::ports::StoreError;
+use flowstone_engine::table::{ColumnType, MetricKind};
+use flowstone_lang::value::BigDecimal;
+use rusqlite::types::Value as Sql;
+
+use super::super::failure::rejected;
+use super::cell::{holds, to_edn};
+
+/// A figure and how to write it.
+#[derive(Debug, Clone)]
+pub(super) struct Figure {
+    pub cell: Sql,
+    pub type_: ColumnType,
+}
+
+impl Figure {
+    pub fn edn(&self) -> String {
+        to_edn(self.type_, &self.cell)
+    }
+
+    pub fn long(long: i64) -> Figure {
+        Figure {
+            cell: Sql::Integer(long),
+            type_: ColumnType::Long,
+        }
+    }
+
+    fn double(double: f64) -> Figure {
+        Figure {
+            cell: Sql::Real(double),
+            type_: ColumnType::Double,
+        }
+    }
+
+    fn nil(type_: ColumnType) -> Figure {
+        Figure {
+            cell: Sql::Null,
+            type_,
+        }
+    }
+}
+
+/// Compares cells of one type: missing ones first, numbers before text.
+pub(super) fn compare(type_: ColumnType, left: &Sql, right: &Sql) -> Ordering {
+    let rank = |cell: &Sql| match cell {
+        Sql::Null => 0,
+        Sql::Integer(_) | Sql::Real(_) => 1,
+        Sql::Text(_) | Sql::Blob(_) => 2,
+    };
+    match (left, right) {
+        (Sql::Integer(left), Sql::Integer(right)) => left.cmp(right),
+        (Sql::Integer(left), Sql::Real(right)) => (*left as f64).total_cmp(right),
+        (Sql::Real(left), Sql::Integer(right)) => left.total_cmp(&(*right as f64)),
+        (Sql::Real(left), Sql::Real(right)) => left.total_cmp(right),
+        (Sql::Text(left), Sql::Text(right)) if type_ == ColumnType::Decimal => decimal(left)
+            .cmp(&decimal(right))
+            .then_with(|| left.cmp(right)),
+        (Sql::Text(left), Sql::Text(right)) => left.cmp(right),
+        (left, right) => rank(left).cmp(&rank(right)),
+    }
+}
+
+fn decimal(digits: &str) -> BigDecimal {
+    BigDecimal::from_str(digits).unwrap_or_default()
+}
+
+/// What has been seen of a group, for one metric.
+pub(super) struct Tally {
+    kind: MetricKind,
+    type_: ColumnType,
+    seen: Seen,
+}
+
+enum Seen {
+    Count(i64),
+    Distinct(HashSet<String>),
+    Whole(i64),
+    Real(f64),
+    Exact(BigDecimal),
+    Mean { sum: f64, count: i64 },
+    Chosen(Option<Sql>),
+    All(Vec<f64>),
+}
+
+impl Tally {
+    /// Starts a metric over a column of a type.
+    pub fn new(kind: MetricKind, type_: ColumnType, column: &str) -> Result<Tally, StoreError> {
+        let number = matches!(
+            type_,
+            ColumnType::Long | ColumnType::Double | ColumnType::Decimal
+        );
+        let needs_number = matches!(
+            kind,
+            MetricKind::Sum | MetricKind::Avg | MetricKind::Median | MetricKind::Percentile(_)
+        );
+        let needs_order = matches!(kind, MetricKind::Min | MetricKind::Max);
+        if (needs_number && !number) || (needs_order && type_ == ColumnType::Json) {
+            let message = format!(
+                "this metric needs numbers, and `{column}` holds {}",
+                holds(type_)
+            );
+            return Err(rejected("E0628", "bad-config", message));
+        }
+        let seen = match (kind, type_) {
+            (MetricKind::Count, _) => Seen::Count(0),
+            (MetricKind::CountDistinct, _) => Seen::Distinct(HashSet::new()),
+            (MetricKind::Sum, ColumnType::Long) => Seen::Whole(0),
+            (MetricKind::Sum, ColumnType::Decimal) => Seen::Exact(BigDecimal::default()),
+            (MetricKind::Sum, _) => Seen::Real(0.0),
+            (MetricKind::Avg, _) => Seen::Mean { sum: 0.0, count: 0 },
+            (MetricKind::Median | MetricKind::Percentile(_), _) => Seen::All(Vec::new()),
+            (MetricKind::First | MetricKind::Last | MetricKind::Max | MetricKind::Min, _) => {
+                Seen::Chosen(None)
+            }
+        };
+        Ok(Tally { kind, type_, seen })
+    }
+
+    /// Looks at the next cell of the group.
+    pub fn add(&mut self, cell: &Sql) -> Result<(), StoreError> {
+        if matches!(cell, Sql::Null) {
+            return Ok(());
+        }
+        match &mut self.seen {
+            Seen::Count(count) => *count += 1,
+            Seen::Distinct(seen) => {
+                seen.insert(to_edn(self.type_, cell));
+            }
+            Seen::Whole(sum) => {
+                let Sql::Integer(long) = cell else {
+                    return Ok(());
+                };
+                *sum = sum.checked_add(*long).ok_or_else(|| {
+                    rejected(
+                        "E0628",
+                        "invalid",
+                        "the sum goes beyond the largest integer".to_owned(),
+                    )
+                })?;
+            }
+            Seen::Real(sum) => *sum += float(cell),
+            Seen::Exact(sum) => {
+                if let Sql::Text(digits) = cell {
+                    *sum += decimal(digits);
+                }
+            }
+            Seen::Mean { sum, count } => {
+                *sum += float(cell);
+                *count += 1;
+            }
+            Seen::All(all) => all.push(float(cell)),
+            Seen::Chosen(chosen) => {
+                let replaces = match (&chosen, self.kind) {
+                    (None, _) | (_, MetricKind::Last) => true,
+                    (Some(best), MetricKind::Max) => compare(self.type_, cell, best).is_gt(),
+                    (Some(best), MetricKind::Min) => compare(self.type_, cell, best).is_lt(),
+                    (Some(_), _) => false,
+                };
+                if replaces {
+                    *chosen = Some(cell.clone());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the figure: nil for what cannot be said of no cells.
+    pub fn finish(self) -> Figure {
+        match self.seen {
+            Seen::Count(count) => Figure::long(count),
+            Seen::Distinct(seen) => Figure::long(i64::try_from(seen.len()).unwrap_or(i64::MAX)),
+            Seen::Whole(sum) => Figure::long(sum),
+            Seen::Real(sum) => Figure::double(sum),
+            Seen::Exact(sum) => Figure {
+                cell: Sql::Text(sum.to_plain_string()),
+                type_: ColumnType::Decimal,
+            },
+            Seen::Mean { count: 0, .. } => Figure::nil(ColumnType::Double),
+            Seen::Mean { sum, count } => Figure::double(sum / count as f64),
+            Seen::Chosen(chosen) => Figure {
+                cell: chosen.unwrap_or(Sql::Null),
+                type_: self.type_,
+            },
+            Seen::All(all) => {
+                let share = match self.kind {
+                    MetricKind::Percentile(share) => share,
+                    _ => 50.0,
+                };
+                percentile(all, share).map_or(Figure::nil(ColumnType::Double), Figure::double)
+            }
+        }
+    }
+}
+
+fn float(cell: &Sql) -> f64 {
+    match cell {
+        Sql::Integer(long) => *long as f64,
+        Sql::Real(double) => *double,
+        Sql::Text(digits) => digits.parse().unwrap_or(0.0),
+        Sql::Null | Sql::Blob(_) => 0.0,
+    }
+}
+
+/// The value below which a share of all lies; between two of them in proportion.
+fn percentile(mut all: Vec<f64>, share: f64) -> Option<f64> {
+    all.sort_by(f64::total_cmp);
+    let last = all.len().checked_sub(1)?;
+    let place = share.clamp(0.0, 100.0) / 100.0 * last as f64;
+    let below = place.floor() as usize;
+    let above = all[(below + 1).min(last)];
+    Some(all[below] + (above - all[below]) * place.fract())
+}

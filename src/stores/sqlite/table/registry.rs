@@ -1,0 +1,364 @@
+//! What tables there are, and what their columns are.
+
+use flowstone_engine::diagnostic::nearest;
+use flowstone_engine::ports::StoreError;
+use flowstone_engine::table::{ColumnType, ROW_ID, TableName};
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::super::failure::{failed, rejected, with_hint};
+
+const MAX_NAME: usize = 128;
+const MAX_COLUMNS: usize = 1000;
+
+/// A table as it is at this moment.
+pub(super) struct Table {
+    pub id: i64,
+    pub name: String,
+    pub columns: Vec<Column>,
+}
+
+/// A column of a table.
+#[derive(Debug, Clone)]
+pub(super) struct Column {
+    pub idx: i64,
+    pub name: String,
+    /// `None` until a cell that is not nil tells: there is nothing in SQLite for it before.
+    pub type_: Option<ColumnType>,
+    /// Whether the type was taken from cells, not declared.
+    pub inferred: bool,
+    /// The position in the key, counted from 1; 0 outside of it.
+    pub key: i64,
+    pub indexed: bool,
+}
+
+impl Column {
+    /// Returns the name it has in SQL; `NULL` while there is nothing yet.
+    pub fn sql(&self) -> String {
+        match self.type_ {
+            Some(_) => format!("c{}", self.idx),
+            None => "NULL".to_owned(),
+        }
+    }
+}
+
+impl Table {
+    /// Finds a table.
+    pub fn open(db: &Connection, name: &TableName) -> Result<Table, StoreError> {
+        Table::find(db, name)?.map_or_else(|| Err(missing(db, name)?), Ok)
+    }
+
+    /// Finds a table, if there is one.
+    pub fn find(db: &Connection, name: &TableName) -> Result<Option<Table>, StoreError> {
+        let found: Option<(i64, String)> = match name {
+            TableName::Name(name) => db
+                .prepare_cached("SELECT id, name FROM table_registry WHERE name = ?1")
+                .and_then(|mut sql| {
+                    sql.query_row([name], |row| Ok((row.get(0)?, row.get(1)?)))
+                        .optional()
+                }),
+            TableName::Id(id) => db
+                .prepare_cached("SELECT id, name FROM table_registry WHERE id = ?1")
+                .and_then(|mut sql| {
+                    sql.query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))
+                        .optional()
+                }),
+        }
+        .map_err(failed)?;
+        let Some((id, name)) = found else {
+            return Ok(None);
+        };
+        let columns = columns(db, id).map_err(failed)?;
+        Ok(Some(Table { id, name, columns }))
+    }
+
+    /// Makes an empty table.
+    pub fn create(db: &Connection, name: &str, now_ms: i64) -> Result<Table, StoreError> {
+        check_name(name, "table", "E0621")?;
+        db.execute(
+            "INSERT INTO table_registry (name, created_ms) VALUES (?1, ?2)",
+            params![name, now_ms],
+        )
+        .map_err(failed)?;
+        let id = db.last_insert_rowid();
+        let sql = format!("CREATE TABLE t_{id} (row_id INTEGER PRIMARY KEY AUTOINCREMENT)");
+        db.execute_batch(&sql).map_err(failed)?;
+        Ok(Table {
+            id,
+            name: name.to_owned(),
+            columns: Vec::new(),
+        })
+    }
+
+    /// Returns the name it has in SQL.
+    pub fn sql(&self) -> String {
+        format!("t_{}", self.id)
+    }
+
+    /// Returns its `res://` name.
+    pub fn uri(&self) -> String {
+        format!("res://v1/ws/local/result/table/{}", self.id)
+    }
+
+    pub fn column(&self, name: &str) -> Option<&Column> {
+        self.columns.iter().find(|column| column.name == name)
+    }
+
+    /// Returns a column that must be there.
+    pub fn known(&self, name: &str) -> Result<&Column, StoreError> {
+        self.column(name).ok_or_else(|| {
+            let names = || self.columns.iter().map(|column| column.name.as_str());
+            let message = format!("the table `{}` has no column `{name}`", self.name);
+            let hint = match nearest(name, names()) {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!("it has {}", listed(names())),
+            };
+            with_hint(rejected("E0622", "not-found", message), hint)
+        })
+    }
+
+    /// Returns the columns of the key, in its order.
+    pub fn key(&self) -> Vec<&Column> {
+        let mut key: Vec<&Column> = self
+            .columns
+            .iter()
+            .filter(|column| column.key > 0)
+            .collect();
+        key.sort_by_key(|column| column.key);
+        key
+    }
+
+    /// Adds a column.
+    pub fn add_column(
+        &mut self,
+        db: &Connection,
+        name: &str,
+        type_: Option<ColumnType>,
+        inferred: bool,
+    ) -> Result<(), StoreError> {
+        check_name(name, "column", "E0621")?;
+        if name == ROW_ID {
+            let message =
+                format!("`{ROW_ID}` is the store's own number of a row, and cannot be a column");
+            return Err(rejected("E0621", "bad-config", message));
+        }
+        if self.columns.len() >= MAX_COLUMNS {
+            let message = format!(
+                "the table `{}` has {MAX_COLUMNS} columns, and no more fit",
+                self.name
+            );
+            let error = rejected("E0621", "too-large", message);
+            return Err(with_hint(
+                error,
+                "put what varies from row to row in one column, as a map",
+            ));
+        }
+        let idx = self
+            .columns
+            .iter()
+            .map(|column| column.idx)
+            .max()
+            .unwrap_or(0)
+            + 1;
+        db.prepare_cached("INSERT INTO table_column (table_id, idx, name, type, inferred) VALUES (?1, ?2, ?3, '', ?4)")
+            .and_then(|mut sql| sql.execute(params![self.id, idx, name, inferred]))
+            .map_err(failed)?;
+        self.columns.push(Column {
+            idx,
+            name: name.to_owned(),
+            type_: None,
+            inferred,
+            key: 0,
+            indexed: false,
+        });
+        match type_ {
+            Some(type_) => self.set_type(db, name, type_),
+            None => Ok(()),
+        }
+    }
+
+    /// Gives a column its type: the first one, or a wider one.
+    pub fn set_type(
+        &mut self,
+        db: &Connection,
+        name: &str,
+        type_: ColumnType,
+    ) -> Result<(), StoreError> {
+        let (id, sql_name) = (self.id, self.sql());
+        let Some(column) = self.columns.iter_mut().find(|column| column.name == name) else {
+            return Err(StoreError::Internal(format!("no column {name} to type")));
+        };
+        if column.type_.is_none() {
+            let collation = match type_ {
+                ColumnType::Decimal => " COLLATE flowstone_decimal",
+                _ => "",
+            };
+            let sql = format!(
+                "ALTER TABLE {sql_name} ADD COLUMN c{}{collation}",
+                column.idx
+            );
+            db.execute_batch(&sql).map_err(failed)?;
+        }
+        column.type_ = Some(type_);
+        db.prepare_cached("UPDATE table_column SET type = ?3 WHERE table_id = ?1 AND idx = ?2")
+            .and_then(|mut sql| sql.execute(params![id, column.idx, type_.name()]))
+            .map(drop)
+            .map_err(failed)
+    }
+
+    /// Makes these columns the key: no two rows agree in all of them.
+    pub fn set_key(&mut self, db: &Connection, names: &[String]) -> Result<(), StoreError> {
+        let columns = names
+            .iter()
+            .map(|name| self.known(name).map(Column::sql))
+            .collect::<Result<Vec<_>, _>>()?;
+        if columns.iter().any(|column| column == "NULL") {
+            let message = format!(
+                "no row has a value for a key field of {}",
+                listed(names.iter().map(String::as_str))
+            );
+            return Err(rejected("E0625", "invalid", message));
+        }
+        let sql = format!(
+            "CREATE UNIQUE INDEX {}_key ON {} ({})",
+            self.sql(),
+            self.sql(),
+            columns.join(", ")
+        );
+        db.execute_batch(&sql)
+            .map_err(|error| match error.sqlite_error_code() {
+                Some(rusqlite::ErrorCode::ConstraintViolation) => {
+                    let key = listed(names.iter().map(String::as_str));
+                    let message = format!(
+                        "{key} cannot be the key of the table `{}`: two of its rows have the same",
+                        self.name
+                    );
+                    with_hint(
+                        rejected("E0625", "conflict", message),
+                        "delete the duplicates, or choose other key fields",
+                    )
+                }
+                _ => failed(error),
+            })?;
+        for (position, name) in (1_i64..).zip(names) {
+            if let Some(column) = self.columns.iter_mut().find(|column| column.name == *name) {
+                column.key = position;
+                db.execute(
+                    "UPDATE table_column SET key = ?3 WHERE table_id = ?1 AND idx = ?2",
+                    params![self.id, column.idx, position],
+                )
+                .map_err(failed)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes an index on a column, unless it has one.
+    pub fn add_index(&mut self, db: &Connection, name: &str) -> Result<(), StoreError> {
+        let column = self.known(name)?;
+        if column.indexed || column.type_.is_none() {
+            return Ok(());
+        }
+        let idx = column.idx;
+        let sql = format!(
+            "CREATE INDEX {}_i{idx} ON {} (c{idx})",
+            self.sql(),
+            self.sql()
+        );
+        db.execute_batch(&sql).map_err(failed)?;
+        db.execute(
+            "UPDATE table_column SET indexed = 1 WHERE table_id = ?1 AND idx = ?2",
+            params![self.id, idx],
+        )
+        .map_err(failed)?;
+        if let Some(column) = self.columns.iter_mut().find(|column| column.idx == idx) {
+            column.indexed = true;
+        }
+        Ok(())
+    }
+}
+
+fn columns(db: &Connection, id: i64) -> rusqlite::Result<Vec<Column>> {
+    let mut sql = db.prepare_cached(
+        "SELECT idx, name, type, inferred, key, indexed FROM table_column WHERE table_id = ?1 ORDER BY idx",
+    )?;
+    let columns = sql.query_map([id], |row| {
+        Ok(Column {
+            idx: row.get(0)?,
+            name: row.get(1)?,
+            type_: ColumnType::from_name(&row.get::<_, String>(2)?),
+            inferred: row.get(3)?,
+            key: row.get(4)?,
+            indexed: row.get(5)?,
+        })
+    })?;
+    columns.collect()
+}
+
+fn missing(db: &Connection, name: &TableName) -> Result<StoreError, StoreError> {
+    let name = match name {
+        TableName::Name(name) => name,
+        TableName::Id(id) => {
+            let message = format!("the table that the reference ends in, {id}, is not there");
+            return Ok(with_hint(
+                rejected("E0620", "not-found", message),
+                "it belongs to another project, or was deleted",
+            ));
+        }
+    };
+    let mut sql = db
+        .prepare("SELECT name FROM table_registry ORDER BY name LIMIT 1000")
+        .map_err(failed)?;
+    let names: Vec<String> = sql
+        .query_map([], |row| row.get(0))
+        .and_then(Iterator::collect)
+        .map_err(failed)?;
+    let shown: String = name.chars().take(MAX_NAME).collect();
+    let hint = match nearest(name, names.iter().map(String::as_str)) {
+        Some(near) => format!("did you mean `{near}`?"),
+        None if names.is_empty() => {
+            "there are no tables yet; `:persist {:type :table ...}` or `:op :create` makes one"
+                .to_owned()
+        }
+        None => format!("there are {}", listed(names.iter().map(String::as_str))),
+    };
+    Ok(with_hint(
+        rejected("E0620", "not-found", format!("there is no table `{shown}`")),
+        hint,
+    ))
+}
+
+fn check_name(name: &str, what: &str, code: &'static str) -> Result<(), StoreError> {
+    let length = name.chars().count();
+    let shown: String = name.chars().take(40).collect();
+    let problem = if name.trim().is_empty() {
+        "is empty".to_owned()
+    } else if length > MAX_NAME {
+        format!("has {length} characters, and at most {MAX_NAME} are allowed")
+    } else if name.chars().any(char::is_control) {
+        "has a control character in it".to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(rejected(
+        code,
+        "bad-config",
+        format!("the {what} name {shown:?} {problem}"),
+    ))
+}
+
+/// Names as a sentence shows them, the first twelve.
+pub(super) fn listed<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    const SHOWN: usize = 12;
+    let names: Vec<&str> = names.collect();
+    let mut words: Vec<String> = names
+        .iter()
+        .take(SHOWN)
+        .map(|name| format!("`{name}`"))
+        .collect();
+    match names.len() {
+        0 => return "none".to_owned(),
+        count if count > SHOWN => words.push(format!("and {} more", count - SHOWN)),
+        _ => {}
+    }
+    words.join(", ")
+}
