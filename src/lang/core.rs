@@ -6,6 +6,7 @@ mod bits;
 mod collections;
 mod errors;
 mod eval;
+mod format;
 mod functions;
 mod hash;
 mod host_math;
@@ -14,11 +15,16 @@ mod math;
 mod namespaces;
 mod number;
 mod predicates;
+mod print;
 mod random;
+mod read;
+mod regex;
 mod require;
 mod sequences;
 mod sets;
 mod state;
+mod string;
+mod text;
 mod transducers;
 mod transients;
 mod vectors;
@@ -33,6 +39,7 @@ const AREAS: &[(&str, &[crate::value::Native])] = &[
     ("clojure.core", collections::FNS),
     ("clojure.core", errors::FNS),
     ("clojure.core", eval::FNS),
+    ("clojure.core", format::FNS),
     ("clojure.core", functions::FNS),
     ("clojure.core", hash::FNS),
     ("Math", host_math::FNS),
@@ -41,6 +48,10 @@ const AREAS: &[(&str, &[crate::value::Native])] = &[
     ("clojure.core", namespaces::FNS),
     ("clojure.core", number::FNS),
     ("clojure.core", predicates::FNS),
+    ("clojure.core", print::FNS),
+    ("clojure.core", read::FNS),
+    ("clojure.edn", read::EDN_FNS),
+    ("clojure.core", regex::FNS),
     ("clojure.core", require::FNS),
     ("clojure.core", sequences::FNS),
     ("clojure.core", sequences::generate::FNS),
@@ -50,6 +61,10 @@ const AREAS: &[(&str, &[crate::value::Native])] = &[
     ("clojure.core", sequences::reducing::FNS),
     ("clojure.core", sets::FNS),
     ("clojure.core", state::FNS),
+    ("clojure.string", string::FNS),
+    ("clojure.string", string::REPLACE_FNS),
+    ("clojure.string", string::SPLIT_FNS),
+    ("clojure.core", text::FNS),
     ("clojure.core", transducers::FNS),
     ("clojure.core", transients::FNS),
     ("clojure.core", vectors::FNS),

@@ -11,6 +11,7 @@ mod host;
 mod iter;
 pub(crate) mod lazy;
 mod machine;
+mod output;
 mod world;
 
 pub use args::{Args, wrong_type};

@@ -1,4 +1,6 @@
 //! Tests of the language.
 
+mod calls;
 mod reader;
+mod strings;
 mod values;

@@ -272,7 +272,7 @@ fn tagged(tag: &str, form: Value) -> Option<Value> {
 }
 
 fn regex(source: &str) -> Option<Value> {
-    let regex = fancy_regex::Regex::new(source).ok()?;
+    let regex = flowstone_lang::value::compile_regex(source).ok()?;
     Some(
         Object::Regex {
             source: source.into(),

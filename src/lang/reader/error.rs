@@ -1,6 +1,6 @@
 //! What can be wrong with a text: each kind has its code, its words and its advice here.
 
-use crate::value::{Class, Exception, Span, Symbol, Value};
+use crate::value::{Class, Exception, SourceId, Span, Symbol, Value};
 
 use super::Reader;
 use super::character::NAMES;
@@ -44,6 +44,16 @@ impl ReadError {
 
     fn at_end(mut self) -> ReadError {
         self.at_end = true;
+        self
+    }
+
+    /// Says which text it was that was read.
+    #[must_use]
+    pub fn in_source(mut self, source: SourceId) -> ReadError {
+        self.span.source = source;
+        if let Some((span, _)) = &mut self.related {
+            span.source = source;
+        }
         self
     }
 

@@ -14,18 +14,29 @@ const SPECIAL_FORMS: &[&str] = &[
 pub struct WorldContext<'a> {
     world: &'a World,
     vm: Option<&'a mut Vm>,
+    failed: Option<Signal>,
 }
 
 impl<'a> WorldContext<'a> {
     pub fn new(world: &'a World) -> WorldContext<'a> {
-        WorldContext { world, vm: None }
+        WorldContext {
+            world,
+            vm: None,
+            failed: None,
+        }
     }
 
     pub fn with_vm(world: &'a World, vm: &'a mut Vm) -> WorldContext<'a> {
         WorldContext {
             world,
             vm: Some(vm),
+            failed: None,
         }
+    }
+
+    /// Returns what a data reader threw, if that is why reading failed: it is no error of the text.
+    pub fn take_failure(&mut self) -> Option<Signal> {
+        self.failed.take()
     }
 
     fn plain_symbol(&self, symbol: Symbol) -> Symbol {
@@ -107,13 +118,9 @@ impl ReadContext for WorldContext<'_> {
             },
         };
         let vm = self.vm.as_deref_mut()?;
-        Some(vm.call(&function, &args).map_err(|signal| words(&signal)))
-    }
-}
-
-fn words(signal: &Signal) -> String {
-    match signal {
-        Signal::Throw(exception) => exception.text().to_owned(),
-        Signal::Stop(stop) => stop.to_string(),
+        Some(vm.call(&function, &args).map_err(|signal| {
+            self.failed = Some(signal);
+            "its reader failed".to_owned()
+        }))
     }
 }

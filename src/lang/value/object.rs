@@ -86,7 +86,7 @@ pub enum Object {
     /// A compiled pattern and its source.
     Regex {
         source: Rc<str>,
-        regex: fancy_regex::Regex,
+        regex: super::Regex,
     },
     /// Milliseconds since 1970-01-01T00:00Z.
     Inst(i64),

@@ -3,12 +3,25 @@
 //! The source is translated where the two syntaxes differ: Java's classes are ASCII, `\Q..\E` quotes,
 //! `\Z` and a `$` at the end allow for a last line end. Matching is bounded by a step limit.
 
+use std::cell::OnceCell;
 use std::fmt::Write;
-
-pub use fancy_regex::Regex;
 
 /// How many steps back a match may take before it is given up.
 pub const STEP_LIMIT: usize = 1_000_000;
+
+/// A compiled regex.
+pub struct Regex {
+    regex: fancy_regex::Regex,
+    /// The same, to match a whole text; compiled when that is first wanted.
+    whole: OnceCell<fancy_regex::Regex>,
+}
+
+/// A match: the byte ranges of the whole and of each group; `None` for a group that took no part.
+pub type Groups = Vec<Option<(usize, usize)>>;
+
+/// A match took more than [`STEP_LIMIT`] steps.
+#[derive(Debug, Clone, Copy)]
+pub struct TooManySteps;
 
 /// Why a regex cannot be compiled.
 #[derive(Debug, Clone)]
@@ -24,10 +37,78 @@ pub struct RegexError {
 /// What is wrong with it.
 pub fn compile_regex(source: &str) -> Result<Regex, RegexError> {
     let translated = Translation::new(source).run()?;
-    fancy_regex::RegexBuilder::new(&translated)
+    match build(&translated) {
+        Ok(regex) => Ok(Regex {
+            regex,
+            whole: OnceCell::new(),
+        }),
+        Err(error) => Err(explain(&error, source, &translated)),
+    }
+}
+
+fn build(translated: &str) -> fancy_regex::Result<fancy_regex::Regex> {
+    fancy_regex::RegexBuilder::new(translated)
         .backtrack_limit(STEP_LIMIT)
         .build()
-        .map_err(|error| explain(&error, source, &translated))
+}
+
+impl Regex {
+    /// Returns the first match that starts at byte `from` or later.
+    ///
+    /// # Errors
+    /// When it takes too many steps.
+    pub fn find_from(&self, text: &str, from: usize) -> Result<Option<Groups>, TooManySteps> {
+        if from > text.len() {
+            return Ok(None);
+        }
+        if self.regex.captures_len() == 1 {
+            let found = self.regex.find_from_pos(text, from);
+            let found = found.map_err(|_| TooManySteps)?;
+            return Ok(found.map(|found| vec![Some((found.start(), found.end()))]));
+        }
+        let found = self.regex.captures_from_pos(text, from);
+        Ok(found.map_err(|_| TooManySteps)?.as_ref().map(groups))
+    }
+
+    /// Returns the match of the whole text.
+    ///
+    /// # Errors
+    /// When it takes too many steps.
+    pub fn match_whole(&self, text: &str) -> Result<Option<Groups>, TooManySteps> {
+        let whole = match self.whole.get() {
+            Some(whole) => whole,
+            None => {
+                // What compiled by itself compiles in a group; a comment at the end needs the line end.
+                let wrapped = format!("\\A(?:{}\n)\\z", self.regex.as_str());
+                let plain = format!("\\A(?:{})\\z", self.regex.as_str());
+                let is_verbose = self.regex.as_str().contains("(?x");
+                let built = build(if is_verbose { &wrapped } else { &plain });
+                let built = built.map_err(|_| TooManySteps)?;
+                self.whole.get_or_init(|| built)
+            }
+        };
+        let found = whole.captures(text).map_err(|_| TooManySteps)?;
+        Ok(found.as_ref().map(groups))
+    }
+
+    /// Returns the index of a named group.
+    pub fn group(&self, name: &str) -> Option<usize> {
+        self.regex
+            .capture_names()
+            .position(|found| found == Some(name))
+    }
+
+    /// Returns how many groups there are beside the whole.
+    pub fn group_count(&self) -> usize {
+        self.regex.captures_len() - 1
+    }
+}
+
+fn groups(captures: &fancy_regex::Captures<'_, str>) -> Groups {
+    captures
+        .iter()
+        .map(|group| group.map(|group| (group.start(), group.end())))
+        .collect()
 }
 
 /// Words for an error of the engine, whose own speak of its translated text.

@@ -14,6 +14,8 @@ pub struct Vm {
     world: Rc<World>,
     host: Box<dyn Host>,
     fuel: u32,
+    /// What `with-out-str` collects, innermost last.
+    pub(super) captures: Vec<String>,
     /// Natives that call back must not grow the native stack below this address; 0: not known.
     native_stack_limit: usize,
 }
@@ -24,6 +26,7 @@ impl Vm {
             world,
             host,
             fuel: 0,
+            captures: Vec::new(),
             native_stack_limit: 0,
         }
     }

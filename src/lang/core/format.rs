@@ -1,0 +1,193 @@
+//! `format`: Java's format strings.
+
+mod directive;
+mod number;
+
+use crate::value::{
+    Arity, Class, Exception, Native, Result, Signal, Value, describe, hash_value, write_str,
+};
+use crate::vm::{Args, Vm};
+
+use directive::{Directive, Flags, Piece, pieces};
+
+pub(super) const FNS: &[Native] = &[FORMAT];
+
+const FORMAT: Native = Native {
+    name: "format",
+    usage: "(format fmt & args)",
+    doc: "Returns fmt with each directive replaced by an argument: %s any text, %d an integer, %x hexadecimal, %f and %.2f a double, %e with exponent, %b true or false, %c a character, %n a line end, %% a percent sign. Width and flags stand in front: %5d %-5s %05d %,d %+d.",
+    examples: &[
+        (r#"(format "%s is %d" "x" 42)"#, r#""x is 42""#),
+        (
+            r#"(format "%.2f|%5d|%-5s|%05d" 3.14159 42 "ab" 7)"#,
+            r#""3.14|   42|ab   |00007""#,
+        ),
+        (r#"(format "%,d" 1234567)"#, r#""1,234,567""#),
+    ],
+    arity: Arity::at_least(1),
+    run: |vm, args| {
+        let text = args.text(0)?.clone();
+        let mut formatter = Formatter {
+            args: &args,
+            next: 0,
+            previous: None,
+            out: String::new(),
+        };
+        for piece in pieces(&text).map_err(|wrong| bad_format(&wrong))? {
+            match piece {
+                Piece::Text(text) => formatter.out.push_str(text),
+                Piece::Directive(directive) => formatter.apply(vm, &directive)?,
+            }
+        }
+        Ok(Value::from(formatter.out))
+    },
+};
+
+/// The exception for a format string that cannot be used.
+fn bad_format(wrong: &str) -> Exception {
+    Exception::new(Class::ILLEGAL_ARGUMENT, "E0382", wrong.to_owned()).argument(0)
+}
+
+struct Formatter<'a, 'b> {
+    args: &'a Args<'b>,
+    /// The argument that the next directive without a number takes, counted from 0.
+    next: usize,
+    previous: Option<usize>,
+    out: String,
+}
+
+impl Formatter<'_, '_> {
+    fn apply(&mut self, vm: &mut Vm, directive: &Directive<'_>) -> Result<()> {
+        let text = match directive.conversion {
+            'n' => "\n".to_owned(),
+            '%' => padded("%".to_owned(), directive),
+            _ => {
+                let idx = self.argument(directive)?;
+                self.argument_text(vm, directive, idx)?
+            }
+        };
+        let is_upper = directive.conversion.is_ascii_uppercase();
+        if is_upper {
+            self.out.push_str(&text.to_uppercase());
+        } else {
+            self.out.push_str(&text);
+        }
+        Ok(())
+    }
+
+    /// Returns the index of the argument that a directive takes, in the call's arguments.
+    fn argument(&mut self, directive: &Directive<'_>) -> Result<usize> {
+        let idx = if directive.flags.previous {
+            self.previous
+                .ok_or_else(|| bad_format("`%<` needs a directive before it"))?
+        } else if let Some(number) = directive.argument {
+            number.saturating_sub(1)
+        } else {
+            self.next += 1;
+            self.next - 1
+        };
+        self.previous = Some(idx);
+        if idx + 1 >= self.args.len() {
+            let given = self.args.len() - 1;
+            return Err(bad_format(&format!(
+                "`{}` is directive {}, but there are only {given} values",
+                directive.source,
+                idx + 1
+            ))
+            .hint("give a value for each directive; a percent sign itself is `%%`")
+            .into());
+        }
+        Ok(idx + 1)
+    }
+
+    fn argument_text(&self, vm: &mut Vm, directive: &Directive<'_>, idx: usize) -> Result<String> {
+        let value = self.args.get(idx);
+        let wrong = |expected: &str| wrong_argument(directive, value, idx, expected);
+        let text = match directive.conversion.to_ascii_lowercase() {
+            's' => {
+                let mut text = String::new();
+                match value {
+                    Value::Nil => text.push_str("null"),
+                    value => write_str(&mut text, vm, value)?,
+                }
+                cut(text, directive)
+            }
+            'b' => cut(value.is_truthy().to_string(), directive),
+            'h' => match value {
+                Value::Nil => "null".to_owned(),
+                value => cut(format!("{:x}", hash_value(vm, value)?), directive),
+            },
+            _ if value.is_nil() => "null".to_owned(),
+            'c' => {
+                let char = match value {
+                    Value::Char(char) => Some(*char),
+                    Value::Int(int) => u32::try_from(*int).ok().and_then(char::from_u32),
+                    _ => None,
+                };
+                char.ok_or_else(|| wrong("a character"))?.to_string()
+            }
+            'd' => {
+                let digits = number::decimal_digits(value).ok_or_else(|| wrong("an integer"))?;
+                return Ok(number::framed(&digits, directive));
+            }
+            'x' | 'o' => {
+                let radix = if directive.conversion == 'o' { 8 } else { 16 };
+                let digits =
+                    number::radix_digits(value, radix).ok_or_else(|| wrong("an integer"))?;
+                return Ok(number::framed_radix(digits, radix, directive));
+            }
+            _ => {
+                let digits = number::float_digits(value, directive)
+                    .ok_or_else(|| wrong("a double or decimal"))?;
+                return Ok(number::framed(&digits, directive));
+            }
+        };
+        Ok(padded(text, directive))
+    }
+}
+
+fn wrong_argument(directive: &Directive<'_>, value: &Value, idx: usize, expected: &str) -> Signal {
+    let message = format!(
+        "`{}` needs {expected}, got {}",
+        directive.source,
+        describe(value)
+    );
+    let error = Exception::new(Class::ILLEGAL_ARGUMENT, "E0382", message).argument(idx);
+    match value {
+        Value::Float(_) | Value::Decimal(_) | Value::Ratio(_) => {
+            error.hint("use `%s` or `%.2f`, or make it an integer with `long`")
+        }
+        Value::Int(_) | Value::BigInt(_) => {
+            error.hint("use `%d`, or make it a double with `double`")
+        }
+        _ => error.hint("`%s` takes anything"),
+    }
+    .into()
+}
+
+/// Keeps as many characters as the precision says.
+fn cut(text: String, directive: &Directive<'_>) -> String {
+    match directive.precision {
+        Some(precision) => text.chars().take(precision).collect(),
+        None => text,
+    }
+}
+
+/// Fills a text with spaces up to the width.
+fn padded(text: String, directive: &Directive<'_>) -> String {
+    let Some(width) = directive.width else {
+        return text;
+    };
+    let missing = width.saturating_sub(text.chars().count());
+    let spaces = " ".repeat(missing);
+    if directive.flags.left {
+        text + &spaces
+    } else {
+        spaces + &text
+    }
+}
+
+/// Tells whether flags are given that only numbers take.
+fn only_for_numbers(flags: Flags) -> bool {
+    flags.plus || flags.space || flags.zero || flags.group || flags.parentheses
+}

@@ -1,0 +1,203 @@
+//! Printing: to the host's output, or into the string that `with-out-str` collects.
+
+use crate::value::{Arity, Native, PrintOptions, Result, Symbol, Value};
+use crate::vm::{Args, Stream, Vm};
+
+pub(super) const FNS: &[Native] = &[
+    CAPTURED,
+    FLUSH,
+    NEWLINE,
+    PR,
+    PR_STR,
+    PRINT,
+    PRINT_STR,
+    PRINTLN,
+    PRINTLN_STR,
+    PRN,
+    PRN_STR,
+];
+
+/// How a function of the family prints.
+#[derive(Clone, Copy)]
+struct Style {
+    readable: bool,
+    line: bool,
+}
+
+const DATA: Style = Style {
+    readable: true,
+    line: false,
+};
+const DATA_LINE: Style = Style { line: true, ..DATA };
+const WORDS: Style = Style {
+    readable: false,
+    line: false,
+};
+const WORDS_LINE: Style = Style {
+    line: true,
+    ..WORDS
+};
+
+const PR: Native = Native {
+    name: "pr",
+    usage: "(pr & xs)",
+    doc: "Prints each x so that it can be read back, with a space between them.",
+    examples: &[(r#"(with-out-str (pr "a" :b))"#, r#""\"a\" :b""#)],
+    arity: Arity::at_least(0),
+    run: |vm, args| write(vm, &args, DATA),
+};
+
+const PRN: Native = Native {
+    name: "prn",
+    usage: "(prn & xs)",
+    doc: "Prints like pr and ends the line.",
+    examples: &[(r#"(with-out-str (prn "a"))"#, r#""\"a\"\n""#)],
+    arity: Arity::at_least(0),
+    run: |vm, args| write(vm, &args, DATA_LINE),
+};
+
+const PRINT: Native = Native {
+    name: "print",
+    usage: "(print & xs)",
+    doc: "Prints each x for people, strings without quotes, with a space between them.",
+    examples: &[(r#"(with-out-str (print "a" :b))"#, r#""a :b""#)],
+    arity: Arity::at_least(0),
+    run: |vm, args| write(vm, &args, WORDS),
+};
+
+const PRINTLN: Native = Native {
+    name: "println",
+    usage: "(println & xs)",
+    doc: "Prints like print and ends the line.",
+    examples: &[(r#"(with-out-str (println "a" 1))"#, r#""a 1\n""#)],
+    arity: Arity::at_least(0),
+    run: |vm, args| write(vm, &args, WORDS_LINE),
+};
+
+const PR_STR: Native = Native {
+    name: "pr-str",
+    usage: "(pr-str & xs)",
+    doc: "Returns what pr would print.",
+    examples: &[(r#"(pr-str "a" [\b])"#, r#""\"a\" [\\b]""#)],
+    arity: Arity::at_least(0),
+    run: |vm, args| shown(vm, &args, DATA).map(Value::from),
+};
+
+const PRN_STR: Native = Native {
+    name: "prn-str",
+    usage: "(prn-str & xs)",
+    doc: "Returns what prn would print.",
+    examples: &[("(prn-str 1)", r#""1\n""#)],
+    arity: Arity::at_least(0),
+    run: |vm, args| shown(vm, &args, DATA_LINE).map(Value::from),
+};
+
+const PRINT_STR: Native = Native {
+    name: "print-str",
+    usage: "(print-str & xs)",
+    doc: "Returns what print would print.",
+    examples: &[(r#"(print-str "a" 1)"#, r#""a 1""#)],
+    arity: Arity::at_least(0),
+    run: |vm, args| shown(vm, &args, WORDS).map(Value::from),
+};
+
+const PRINTLN_STR: Native = Native {
+    name: "println-str",
+    usage: "(println-str & xs)",
+    doc: "Returns what println would print.",
+    examples: &[(r#"(println-str "a")"#, r#""a\n""#)],
+    arity: Arity::at_least(0),
+    run: |vm, args| shown(vm, &args, WORDS_LINE).map(Value::from),
+};
+
+const NEWLINE: Native = Native {
+    name: "newline",
+    usage: "(newline)",
+    doc: "Prints the end of a line.",
+    examples: &[(r"(with-out-str (newline))", r#""\n""#)],
+    arity: Arity::exactly(0),
+    run: |vm, _| {
+        let stream = stream(vm);
+        vm.write(stream, "\n")?;
+        Ok(Value::Nil)
+    },
+};
+
+const FLUSH: Native = Native {
+    name: "flush",
+    usage: "(flush)",
+    doc: "Does nothing: what is printed reaches the output in order without it.",
+    examples: &[("(flush)", "nil")],
+    arity: Arity::exactly(0),
+    run: |_, _| Ok(Value::Nil),
+};
+
+const CAPTURED: Native = Native {
+    name: "-captured",
+    usage: "(-captured f)",
+    doc: "Calls f and returns what it printed: what with-out-str is made of.",
+    examples: &[("(-captured (fn [] (print 1)))", r#""1""#)],
+    arity: Arity::exactly(1),
+    run: |vm, mut args| {
+        let function = args.take(0);
+        vm.begin_capture();
+        let result = vm.call(&function, &[]);
+        let text = vm.end_capture();
+        result?;
+        Ok(Value::from(text))
+    },
+};
+
+fn write(vm: &mut Vm, args: &Args<'_>, style: Style) -> Result<Value> {
+    let text = shown(vm, args, style)?;
+    let stream = stream(vm);
+    vm.write(stream, &text)?;
+    Ok(Value::Nil)
+}
+
+/// Returns the arguments printed, with a space between them.
+fn shown(vm: &mut Vm, args: &Args<'_>, style: Style) -> Result<String> {
+    let options = options(vm, style.readable);
+    let mut out = String::new();
+    for (idx, value) in args.as_slice().iter().enumerate() {
+        if idx > 0 {
+            out.push(' ');
+        }
+        crate::value::print_value(&mut out, vm, value, options)?;
+    }
+    if style.line {
+        out.push('\n');
+    }
+    Ok(out)
+}
+
+/// Returns how to print, as the `*print-...*` vars say.
+pub(super) fn options(vm: &mut Vm, readable: bool) -> PrintOptions {
+    let limit = |value: Option<Value>| match value {
+        Some(Value::Int(limit)) => Some(usize::try_from(limit).unwrap_or(0)),
+        _ => None,
+    };
+    let is_set = |value: Option<Value>| value.is_some_and(|value| value.is_truthy());
+    let readably = core_var(vm, "*print-readably*").is_none_or(|value| value.is_truthy());
+    PrintOptions {
+        readable: readable && readably,
+        length: limit(core_var(vm, "*print-length*")),
+        level: limit(core_var(vm, "*print-level*")),
+        meta: is_set(core_var(vm, "*print-meta*")),
+        namespace_maps: is_set(core_var(vm, "*print-namespace-maps*")),
+    }
+}
+
+/// Returns where `*out*` goes: to the output, unless it is bound to `*err*`.
+fn stream(vm: &mut Vm) -> Stream {
+    match core_var(vm, "*out*") {
+        Some(out) if out.as_keyword().is_some_and(|name| name.is("err")) => Stream::Error,
+        _ => Stream::Out,
+    }
+}
+
+/// Returns the value that a var of `clojure.core` has now; `None` where there is no such var.
+fn core_var(vm: &mut Vm, name: &str) -> Option<Value> {
+    let var = vm.world().core.lookup(Symbol::new(name))?;
+    var.root()
+}

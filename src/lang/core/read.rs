@@ -1,0 +1,208 @@
+//! Reading: forms from text, lines from the host's input.
+
+use crate::reader::{ReadContext, ReadOptions, Reader};
+use crate::value::{
+    Arity, Class, Exception, Map, Native, Object, Result, Signal, Span, Symbol, Value, brief,
+};
+use crate::vm::{Args, Vm};
+
+pub(super) const FNS: &[Native] = &[IS_TAGGED, READ_LINE, READ_STRING, TAGGED_LITERAL];
+
+pub(super) const EDN_FNS: &[Native] = &[EDN_READ_STRING];
+
+const READ_STRING: Native = Native {
+    name: "read-string",
+    usage: "(read-string s)\n(read-string opts s)",
+    doc: "Returns the first form of the text s, read as code. opts may hold :eof, which is returned where there is no form. For data use clojure.edn/read-string.",
+    examples: &[(r#"(read-string "(+ 1 2) 3")"#, "(+ 1 2)")],
+    arity: Arity::between(1, 2),
+    run: |vm, args| {
+        let text = args.text(args.len() - 1)?.clone();
+        let options = options(&args, &["eof", "read-cond"])?;
+        if let Some(cond) = option(&options, "read-cond")
+            && cond.as_keyword().is_none_or(|cond| !cond.is("allow"))
+        {
+            return Err(bad_option("read-cond", cond, "`:allow` is the only value"));
+        }
+        let loader = vm.world().loader();
+        match loader.read(vm, "<read-string>", &text)? {
+            Some(form) => Ok(form),
+            None => at_end(&options, None),
+        }
+    },
+};
+
+const EDN_READ_STRING: Native = Native {
+    name: "read-string",
+    usage: "(read-string s)\n(read-string opts s)",
+    doc: "Returns the first form of the text s, read as data. opts may hold :eof, returned where there is no form, which is nil by default; :readers, functions by tag; and :default, a function of tag and form for every other tag.",
+    examples: &[
+        (r#"(clojure.edn/read-string "{:a 1}")"#, "{:a 1}"),
+        (
+            r##"(clojure.edn/read-string {:readers {'twice (fn [x] [x x])}} "#twice 1")"##,
+            "[1 1]",
+        ),
+    ],
+    arity: Arity::between(1, 2),
+    run: |vm, args| {
+        let options = options(&args, &["eof", "readers", "default"])?;
+        if args.get(args.len() - 1).is_nil() {
+            return Ok(Value::Nil);
+        }
+        let text = args.text(args.len() - 1)?.clone();
+        let mut cx = DataReaders {
+            vm,
+            readers: option(&options, "readers").cloned().unwrap_or(Value::Nil),
+            default: option(&options, "default").cloned().unwrap_or(Value::Nil),
+            failed: None,
+        };
+        let mut reader = Reader::new(&text, ReadOptions::data(Span::NONE.source));
+        let read = reader.next(&mut cx);
+        match (read, cx.failed) {
+            (_, Some(signal)) => Err(signal),
+            (Ok(Some(form)), None) => Ok(form),
+            (Ok(None), None) => at_end(&options, Some(Value::Nil)),
+            (Err(error), None) => {
+                // Only a text that errors have to show is kept.
+                let source = vm.world().sources.borrow_mut().add("<edn>", &text);
+                Err(error.in_source(source).into_exception().into())
+            }
+        }
+    },
+};
+
+/// Returns the map of options that comes before the text, if there is one.
+fn options(args: &Args<'_>, known: &[&str]) -> Result<Option<std::rc::Rc<Map>>> {
+    if args.len() == 1 || args.get(0).is_nil() {
+        return Ok(None);
+    }
+    let options = args.map(0)?;
+    for (key, value) in options.iter() {
+        let is_known = key
+            .as_keyword()
+            .is_some_and(|key| known.iter().any(|name| key.is(name)));
+        if !is_known {
+            let why = format!("the options are :{}", known.join(" :"));
+            let name = brief(key);
+            return Err(bad_option(name.trim_start_matches(':'), value, &why));
+        }
+    }
+    Ok(Some(options.clone()))
+}
+
+fn bad_option(name: &str, value: &Value, why: &str) -> Signal {
+    Exception::new(
+        Class::ILLEGAL_ARGUMENT,
+        "E0387",
+        format!("`:{name} {}` is no option here", brief(value)),
+    )
+    .argument(0)
+    .hint(why)
+    .into()
+}
+
+fn option<'a>(options: &'a Option<std::rc::Rc<Map>>, name: &str) -> Option<&'a Value> {
+    options.as_ref()?.get(&Value::keyword(name))
+}
+
+/// Returns what `:eof` says, or the default, or fails.
+fn at_end(options: &Option<std::rc::Rc<Map>>, default: Option<Value>) -> Result<Value> {
+    if let Some(value) = option(options, "eof").cloned().or(default) {
+        return Ok(value);
+    }
+    Err(
+        Exception::new(Class::READER_EXCEPTION, "E0126", "the text holds no form")
+            .hint("give `{:eof value}` to get a value instead of this error")
+            .into(),
+    )
+}
+
+/// Reads tags by functions of the program.
+struct DataReaders<'a> {
+    vm: &'a mut Vm,
+    /// Functions by tag, or nil.
+    readers: Value,
+    /// A function of tag and form, or nil.
+    default: Value,
+    /// What a function threw: it goes on through the reader's caller, not as an error of the text.
+    failed: Option<Signal>,
+}
+
+impl ReadContext for DataReaders<'_> {
+    fn resolve_alias(&self, _alias: &str) -> Option<String> {
+        None
+    }
+
+    fn current_namespace(&self) -> String {
+        self.vm.world().current.borrow().name.to_string()
+    }
+
+    fn resolve_symbol(&self, symbol: Symbol) -> Symbol {
+        symbol
+    }
+
+    fn gensym(&mut self, prefix: &str) -> Symbol {
+        Symbol::new(&format!("{prefix}{}", self.vm.world().next_id()))
+    }
+
+    fn read_tag(&mut self, tag: Symbol, form: Value) -> Option<Result<Value, String>> {
+        let reader = self
+            .readers
+            .as_map()
+            .and_then(|readers| readers.get(&Value::Symbol(tag)).cloned());
+        let is_builtin = tag.is("inst") || tag.is("uuid");
+        let (function, args) = match reader {
+            Some(reader) => (reader, vec![form]),
+            None if is_builtin || self.default.is_nil() => return None,
+            None => (self.default.clone(), vec![tag.into(), form]),
+        };
+        Some(self.vm.call(&function, &args).map_err(|signal| {
+            self.failed = Some(signal);
+            "its reader failed".to_owned()
+        }))
+    }
+}
+
+const READ_LINE: Native = Native {
+    name: "read-line",
+    usage: "(read-line)",
+    doc: "Returns the next line of standard input, or nil at its end.",
+    examples: &[],
+    arity: Arity::exactly(0),
+    run: |vm, _| match vm.host().read_line() {
+        Ok(line) => Ok(line.map_or(Value::Nil, Value::from)),
+        Err(why) => Err(Exception::new(
+            Class::IO_EXCEPTION,
+            "E0385",
+            format!("cannot read a line: {why}"),
+        )
+        .into()),
+    },
+};
+
+const TAGGED_LITERAL: Native = Native {
+    name: "tagged-literal",
+    usage: "(tagged-literal tag form)",
+    doc: "Returns the form with the tag, a symbol: what data with an unknown tag is read as. (:tag x) and (:form x) take it apart.",
+    examples: &[("(pr-str (tagged-literal 'my/tag 1))", r##""#my/tag 1""##)],
+    arity: Arity::exactly(2),
+    run: |_, mut args| {
+        let tag = args.symbol(0)?;
+        let form = args.take(1);
+        Ok(Object::Tagged { tag, form }.into())
+    },
+};
+
+const IS_TAGGED: Native = Native {
+    name: "tagged-literal?",
+    usage: "(tagged-literal? x)",
+    doc: "Tells whether x is a tagged literal.",
+    examples: &[("(tagged-literal? (tagged-literal 'a 1))", "true")],
+    arity: Arity::exactly(1),
+    run: |_, args| {
+        Ok(Value::Bool(match args.get(0) {
+            Value::Object(object) => matches!(&**object, Object::Tagged { .. }),
+            _ => false,
+        }))
+    },
+};

@@ -1,0 +1,313 @@
+//! `clojure.string`. Positions count characters.
+
+mod replace;
+mod split;
+
+use crate::value::{Arity, Native, Result, Text, Value, write_str};
+use crate::vm::{Args, Vm};
+
+pub(super) use replace::FNS as REPLACE_FNS;
+pub(super) use split::FNS as SPLIT_FNS;
+
+pub(super) const FNS: &[Native] = &[
+    CAPITALIZE,
+    ENDS_WITH,
+    ESCAPE,
+    INCLUDES,
+    INDEX_OF,
+    IS_BLANK,
+    JOIN,
+    LAST_INDEX_OF,
+    LOWER_CASE,
+    REVERSE,
+    STARTS_WITH,
+    TRIM,
+    TRIM_NEWLINE,
+    TRIML,
+    TRIMR,
+    UPPER_CASE,
+];
+
+const JOIN: Native = Native {
+    name: "join",
+    usage: "(join coll)\n(join separator coll)",
+    doc: "Returns the text of each item of coll, joined, with separator between them.",
+    examples: &[
+        (
+            r#"(clojure.string/join ", " [1 :a "b" nil])"#,
+            r#""1, :a, b, ""#,
+        ),
+        (r#"(clojure.string/join ["a" "b"])"#, r#""ab""#),
+    ],
+    arity: Arity::between(1, 2),
+    run: |vm, mut args| {
+        let mut separator = String::new();
+        let coll = if args.len() == 2 {
+            write_str(&mut separator, vm, args.get(0))?;
+            args.take(1)
+        } else {
+            args.take(0)
+        };
+        let mut items = vm.iter(coll)?;
+        let mut out = String::new();
+        let mut first = true;
+        while let Some(item) = items.next(vm)? {
+            if !first {
+                out.push_str(&separator);
+            }
+            first = false;
+            write_str(&mut out, vm, &item)?;
+        }
+        Ok(Value::from(out))
+    },
+};
+
+const UPPER_CASE: Native = Native {
+    name: "upper-case",
+    usage: "(upper-case s)",
+    doc: "Returns s in upper case.",
+    examples: &[(r#"(clojure.string/upper-case "aé")"#, r#""AÉ""#)],
+    arity: Arity::exactly(1),
+    run: |_, args| Ok(Value::from(args.text(0)?.to_uppercase())),
+};
+
+const LOWER_CASE: Native = Native {
+    name: "lower-case",
+    usage: "(lower-case s)",
+    doc: "Returns s in lower case.",
+    examples: &[(r#"(clojure.string/lower-case "AÉ")"#, r#""aé""#)],
+    arity: Arity::exactly(1),
+    run: |_, args| Ok(Value::from(args.text(0)?.to_lowercase())),
+};
+
+const CAPITALIZE: Native = Native {
+    name: "capitalize",
+    usage: "(capitalize s)",
+    doc: "Returns s with its first character in upper case and the others in lower case.",
+    examples: &[(r#"(clojure.string/capitalize "hELLO")"#, r#""Hello""#)],
+    arity: Arity::exactly(1),
+    run: |_, args| {
+        let text = args.text(0)?;
+        let mut chars = text.chars();
+        let mut out: String = chars
+            .next()
+            .into_iter()
+            .flat_map(char::to_uppercase)
+            .collect();
+        out.push_str(&chars.as_str().to_lowercase());
+        Ok(Value::from(out))
+    },
+};
+
+const TRIM: Native = Native {
+    name: "trim",
+    usage: "(trim s)",
+    doc: "Returns s without the whitespace at both ends.",
+    examples: &[(r#"(clojure.string/trim "  a b \n")"#, r#""a b""#)],
+    arity: Arity::exactly(1),
+    run: |_, args| cut(args, |text| text.trim_matches(is_whitespace)),
+};
+
+const TRIML: Native = Native {
+    name: "triml",
+    usage: "(triml s)",
+    doc: "Returns s without the whitespace at its start.",
+    examples: &[(r#"(clojure.string/triml " a ")"#, r#""a ""#)],
+    arity: Arity::exactly(1),
+    run: |_, args| cut(args, |text| text.trim_start_matches(is_whitespace)),
+};
+
+const TRIMR: Native = Native {
+    name: "trimr",
+    usage: "(trimr s)",
+    doc: "Returns s without the whitespace at its end.",
+    examples: &[(r#"(clojure.string/trimr " a ")"#, r#"" a""#)],
+    arity: Arity::exactly(1),
+    run: |_, args| cut(args, |text| text.trim_end_matches(is_whitespace)),
+};
+
+const TRIM_NEWLINE: Native = Native {
+    name: "trim-newline",
+    usage: "(trim-newline s)",
+    doc: "Returns s without the line ends at its end.",
+    examples: &[(r#"(clojure.string/trim-newline "a \r\n\n")"#, r#""a ""#)],
+    arity: Arity::exactly(1),
+    run: |_, args| cut(args, |text| text.trim_end_matches(['\n', '\r'])),
+};
+
+/// Returns a part of the string, which is itself where nothing is cut off.
+fn cut(mut args: Args<'_>, part: fn(&str) -> &str) -> Result<Value> {
+    let text = args.text(0)?;
+    let kept = part(text);
+    if kept.len() == text.len() {
+        return Ok(args.take(0));
+    }
+    Ok(Value::from(kept))
+}
+
+/// Tells whether Java counts a character as whitespace: no space that forbids a line break.
+fn is_whitespace(char: char) -> bool {
+    match char {
+        '\u{a0}' | '\u{2007}' | '\u{202f}' | '\u{85}' => false,
+        '\u{1c}'..='\u{1f}' => true,
+        _ => char.is_whitespace(),
+    }
+}
+
+const IS_BLANK: Native = Native {
+    name: "blank?",
+    usage: "(blank? s)",
+    doc: "Tells whether s is nil, empty, or whitespace only.",
+    examples: &[
+        (r#"(clojure.string/blank? " \n")"#, "true"),
+        ("(clojure.string/blank? nil)", "true"),
+        (r#"(clojure.string/blank? "a")"#, "false"),
+    ],
+    arity: Arity::exactly(1),
+    run: |_, args| {
+        if args.get(0).is_nil() {
+            return Ok(Value::Bool(true));
+        }
+        Ok(Value::Bool(args.text(0)?.chars().all(is_whitespace)))
+    },
+};
+
+const STARTS_WITH: Native = Native {
+    name: "starts-with?",
+    usage: "(starts-with? s substr)",
+    doc: "Tells whether s starts with substr.",
+    examples: &[(r#"(clojure.string/starts-with? "abc" "ab")"#, "true")],
+    arity: Arity::exactly(2),
+    run: |_, args| {
+        Ok(Value::Bool(
+            args.text(0)?.starts_with(args.text(1)?.as_str()),
+        ))
+    },
+};
+
+const ENDS_WITH: Native = Native {
+    name: "ends-with?",
+    usage: "(ends-with? s substr)",
+    doc: "Tells whether s ends with substr.",
+    examples: &[(r#"(clojure.string/ends-with? "abc" "bc")"#, "true")],
+    arity: Arity::exactly(2),
+    run: |_, args| Ok(Value::Bool(args.text(0)?.ends_with(args.text(1)?.as_str()))),
+};
+
+const INCLUDES: Native = Native {
+    name: "includes?",
+    usage: "(includes? s substr)",
+    doc: "Tells whether substr occurs in s.",
+    examples: &[(r#"(clojure.string/includes? "abc" "b")"#, "true")],
+    arity: Arity::exactly(2),
+    run: |_, args| Ok(Value::Bool(args.text(0)?.contains(args.text(1)?.as_str()))),
+};
+
+const INDEX_OF: Native = Native {
+    name: "index-of",
+    usage: "(index-of s value)\n(index-of s value from-index)",
+    doc: "Returns the position of value, a string or character, in s from from-index on, or nil.",
+    examples: &[
+        (r#"(clojure.string/index-of "abcabc" "c")"#, "2"),
+        (r#"(clojure.string/index-of "abcabc" \c 3)"#, "5"),
+        (r#"(clojure.string/index-of "abc" "z")"#, "nil"),
+    ],
+    arity: Arity::between(2, 3),
+    run: |_, args| {
+        let text = args.text(0)?;
+        let wanted = needle(&args)?;
+        let start = if args.len() == 3 {
+            args.int(2)?.max(0)
+        } else {
+            0
+        };
+        let start = usize::try_from(start).ok().and_then(|at| text.offset(at));
+        let Some(start) = start else {
+            return Ok(Value::Nil);
+        };
+        let found = text[start..].find(&wanted).map(|at| start + at);
+        Ok(position(text, found))
+    },
+};
+
+const LAST_INDEX_OF: Native = Native {
+    name: "last-index-of",
+    usage: "(last-index-of s value)\n(last-index-of s value from-index)",
+    doc: "Returns the last position of value, a string or character, in s that is not after from-index, or nil.",
+    examples: &[
+        (r#"(clojure.string/last-index-of "abcabc" "c")"#, "5"),
+        (r#"(clojure.string/last-index-of "abcabc" \c 4)"#, "2"),
+    ],
+    arity: Arity::between(2, 3),
+    run: |_, args| {
+        let text = args.text(0)?;
+        let wanted = needle(&args)?;
+        let mut end = text.len();
+        if args.len() == 3 {
+            let Ok(last) = usize::try_from(args.int(2)?) else {
+                return Ok(Value::Nil);
+            };
+            // The match may start at `last` and go on after it.
+            let after = text.offset(last).map_or(text.len(), |at| at + wanted.len());
+            end = after.min(text.len());
+            while !text.is_char_boundary(end) {
+                end -= 1;
+            }
+        }
+        Ok(position(text, text[..end].rfind(&wanted)))
+    },
+};
+
+/// Returns the string that argument 1, a string or character, is.
+fn needle(args: &Args<'_>) -> Result<String> {
+    match args.get(1) {
+        Value::Text(text) => Ok(text.as_str().to_owned()),
+        Value::Char(char) => Ok(char.to_string()),
+        _ => Err(args.expected(1, "a string or character")),
+    }
+}
+
+/// Returns the position of the character at a byte offset.
+fn position(text: &Text, at: Option<usize>) -> Value {
+    match at {
+        None => Value::Nil,
+        Some(at) if text.is_ascii() => Value::from(at),
+        Some(at) => Value::from(text[..at].chars().count()),
+    }
+}
+
+const REVERSE: Native = Native {
+    name: "reverse",
+    usage: "(reverse s)",
+    doc: "Returns s with its characters in reverse order.",
+    examples: &[(r#"(clojure.string/reverse "abc")"#, r#""cba""#)],
+    arity: Arity::exactly(1),
+    run: |_, args| Ok(Value::from(args.text(0)?.chars().rev().collect::<String>())),
+};
+
+const ESCAPE: Native = Native {
+    name: "escape",
+    usage: "(escape s cmap)",
+    doc: "Returns s with each character for which cmap has a replacement replaced by it.",
+    examples: &[(
+        r#"(clojure.string/escape "a<b" {\< "&lt;"})"#,
+        r#""a&lt;b""#,
+    )],
+    arity: Arity::exactly(2),
+    run: |vm, mut args| {
+        let text = args.text(0)?.clone();
+        let replacements = args.take(1);
+        escape(vm, &text, &replacements)
+    },
+};
+
+fn escape(vm: &mut Vm, text: &str, replacements: &Value) -> Result<Value> {
+    let mut out = String::with_capacity(text.len());
+    for char in text.chars() {
+        match vm.call(replacements, &[Value::Char(char)])? {
+            Value::Nil => out.push(char),
+            replacement => write_str(&mut out, vm, &replacement)?,
+        }
+    }
+    Ok(Value::from(out))
+}
