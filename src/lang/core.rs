@@ -22,6 +22,7 @@ mod regex;
 mod require;
 mod sequences;
 mod sets;
+mod sorted;
 mod state;
 mod string;
 mod text;
@@ -60,6 +61,7 @@ const AREAS: &[(&str, &[crate::value::Native])] = &[
     ("clojure.core", sequences::pipeline::FNS),
     ("clojure.core", sequences::reducing::FNS),
     ("clojure.core", sets::FNS),
+    ("clojure.core", sorted::FNS),
     ("clojure.core", state::FNS),
     ("clojure.string", string::FNS),
     ("clojure.string", string::REPLACE_FNS),

@@ -37,7 +37,7 @@ pub use hash::{FixedState, hash_text, hash_value, mix_collection_hash};
 #[cfg(any(test, all(windows, target_arch = "aarch64")))]
 pub(crate) use intern::Names;
 pub use intern::{Keyword, Named, Symbol};
-pub use map::{Map, MapIter, PMap};
+pub use map::{Comparison, Map, MapIter, PMap, Sorted};
 pub use namespace::{Namespace, Var};
 pub use number::{Number, format_float};
 pub use object::{Atom, Delay, DelayState, Object, Record, RecordType};

@@ -12,6 +12,7 @@ mod iter;
 pub(crate) mod lazy;
 mod machine;
 mod output;
+mod sorted;
 mod world;
 
 pub use args::{Args, wrong_type};

@@ -5,6 +5,7 @@ mod collections;
 mod deep;
 mod equality;
 mod hashes;
+mod natives;
 mod printing;
 
 use flowstone_lang::session::Session;

@@ -303,7 +303,14 @@ const RSEQ: Native = Native {
                 Value::Nil,
             ))
         }
-        _ => Err(args.expected(0, "a vector or a sorted collection")),
+        coll => match super::sorted::items_of(coll) {
+            Some(mut items) => {
+                vm.charge(u32::try_from(items.len()).unwrap_or(u32::MAX))?;
+                items.reverse();
+                Ok(SeqView::chunk(items, Value::Nil))
+            }
+            None => Err(args.expected(0, "a vector or a sorted collection")),
+        },
     },
 };
 
@@ -323,7 +330,11 @@ pub(crate) fn conj(vm: &mut Vm, mut coll: Value, item: Value) -> Result<Value> {
         Value::Map(_) | Value::Record(_) => return conj_entry(vm, coll, item),
         Value::Set(set) => {
             vm.realise_key(&item)?;
-            Set::make_mut(set).items_mut().insert(item);
+            let items = Set::make_mut(set).items_mut();
+            match items.sorted_mut() {
+                None => items.insert(item),
+                Some(sorted) => vm.insert_sorted(sorted, item, Value::Nil)?,
+            }
         }
         Value::List(list) => {
             let meta = coll_meta(list);
@@ -400,7 +411,11 @@ pub(crate) fn assoc(vm: &mut Vm, mut coll: Value, key: Value, value: Value) -> R
     match &mut coll {
         Value::Map(map) => {
             vm.realise_key(&key)?;
-            Map::make_mut(map).entries_mut().insert(key, value);
+            let entries = Map::make_mut(map).entries_mut();
+            match entries.sorted_mut() {
+                None => entries.insert(key, value),
+                Some(sorted) => vm.insert_sorted(sorted, key, value)?,
+            }
         }
         Value::Vector(vector) => {
             let count = vector.len();
@@ -448,6 +463,14 @@ fn contains(vm: &mut Vm, args: &Args<'_>) -> Result<bool> {
         Value::Text(text) => Ok(within(text.count())),
         Value::Map(_) | Value::Set(_) | Value::Record(_) => {
             vm.realise_key(key)?;
+            let sorted = match coll {
+                Value::Map(map) => map.entries().sorted(),
+                Value::Set(set) => set.items().sorted(),
+                _ => None,
+            };
+            if let Some(sorted) = sorted {
+                return Ok(vm.find_sorted(sorted, key)?.is_some());
+            }
             Ok(match coll {
                 Value::Map(map) => map.entries().contains(key),
                 Value::Set(set) => set.contains(key),
@@ -508,8 +531,8 @@ pub(crate) fn empty(coll: &Value) -> Result<Value> {
     let empty = match coll {
         Value::Vector(vector) if vector.is_entry => return Ok(Value::Nil),
         Value::Vector(_) => Value::vector([]),
-        Value::Map(_) => Value::map([]),
-        Value::Set(_) => Value::set([]),
+        Value::Map(map) => Value::Map(Rc::new(Map::new(map.entries().emptied()))),
+        Value::Set(set) => Value::Set(Rc::new(Set::new(set.items().emptied()))),
         Value::List(_) => List::empty(),
         Value::Seq(_) | Value::Lazy(_) => return Ok(List::empty()),
         Value::Object(object) => match &**object {

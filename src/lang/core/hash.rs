@@ -59,7 +59,7 @@ const HASH_COMBINE: Native = Native {
     name: "hash-combine",
     usage: "(hash-combine x y)",
     doc: "Returns a hash made of the hash x and the hash of y.",
-    examples: &[("(hash-combine 1 nil)", "-1640531462")],
+    examples: &[("(hash-combine 1 nil)", "-1640531464")],
     arity: Arity::exactly(2),
     run: |vm, args| {
         let seed = args.int(0)? as i32;

@@ -37,7 +37,7 @@ const ARRAY_MAP: Native = Native {
     doc: "Returns a map of keys and values; of equal keys the last wins.",
     examples: &[("(array-map :a 1 :b 2)", "{:a 1, :b 2}")],
     arity: Arity::at_least(0),
-    run: |vm, mut args| map_of(vm, &mut args),
+    run: |vm, mut args| map_of(vm, &mut args, PMap::new()),
 };
 
 const ASSOC: Native = Native {
@@ -125,7 +125,7 @@ const HASH_MAP: Native = Native {
     doc: "Returns a map of keys and values; of equal keys the last wins.",
     examples: &[("(hash-map :a 1)", "{:a 1}"), ("(hash-map)", "{}")],
     arity: Arity::at_least(0),
-    run: |vm, mut args| map_of(vm, &mut args),
+    run: |vm, mut args| map_of(vm, &mut args, PMap::hashed()),
 };
 
 const KEY: Native = Native {
@@ -407,11 +407,10 @@ pub(crate) fn odd_keyvals(name: &str, last: &Value) -> crate::value::Signal {
     .into()
 }
 
-fn map_of(vm: &mut Vm, args: &mut Args<'_>) -> Result<Value> {
+fn map_of(vm: &mut Vm, args: &mut Args<'_>, mut entries: PMap) -> Result<Value> {
     if !args.len().is_multiple_of(2) {
         return Err(odd_keyvals("a map", args.get(args.len() - 1)));
     }
-    let mut entries = PMap::new();
     for idx in (0..args.len()).step_by(2) {
         let (key, value) = (args.take(idx), args.take(idx + 1));
         vm.realise_key(&key)?;
@@ -428,6 +427,9 @@ pub(crate) fn find(vm: &mut Vm, coll: &Value, key: &Value) -> Result<Option<(Val
     match coll {
         Value::Map(map) => {
             vm.realise_key(key)?;
+            if let Some(sorted) = map.entries().sorted() {
+                return vm.find_sorted(sorted, key);
+            }
             Ok(map
                 .entries()
                 .entry(key)
@@ -446,7 +448,11 @@ pub(crate) fn dissoc(vm: &mut Vm, mut coll: Value, key: &Value) -> Result<Value>
         Value::Nil => {}
         Value::Map(map) => {
             vm.realise_key(key)?;
-            if map.entries().contains(key) {
+            if map.entries().sorted().is_some() {
+                if let Some(sorted) = Map::make_mut(map).entries_mut().sorted_mut() {
+                    vm.remove_sorted(sorted, key)?;
+                }
+            } else if map.entries().contains(key) {
                 Map::make_mut(map).entries_mut().remove(key);
             }
         }
@@ -511,6 +517,10 @@ fn take_value(vm: &mut Vm, coll: &mut Value, key: &Value) -> Result<Value> {
     let found = match coll {
         Value::Map(map) => {
             vm.realise_key(key)?;
+            if let Some(sorted) = map.entries().sorted() {
+                let found = vm.find_sorted(sorted, key)?;
+                return Ok(found.map_or(Value::Nil, |entry| entry.1));
+            }
             match Rc::get_mut(map) {
                 Some(map) => map
                     .entries_mut()

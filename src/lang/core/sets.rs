@@ -74,7 +74,11 @@ pub(crate) fn disj(vm: &mut Vm, mut coll: Value, item: &Value) -> Result<Value> 
         Value::Nil => {}
         Value::Set(set) => {
             vm.realise_key(item)?;
-            if set.contains(item) {
+            if set.items().sorted().is_some() {
+                if let Some(sorted) = Set::make_mut(set).items_mut().sorted_mut() {
+                    vm.remove_sorted(sorted, item)?;
+                }
+            } else if set.contains(item) {
                 Set::make_mut(set).items_mut().remove(item);
             }
         }

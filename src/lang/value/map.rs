@@ -1,15 +1,19 @@
 //! Maps: an array of entries up to 8, in order of insertion; above that a hash trie, whose order is that
-//! of Clojure on the JVM and depends on the contents only.
+//! of Clojure on the JVM and depends on the contents only; or a sorted tree.
 
+mod sorted;
 mod trie;
 
 use std::fmt;
 use std::iter::FusedIterator;
 use std::rc::Rc;
 
+pub use self::sorted::{Comparison, Sorted};
+
+use self::sorted::SortedIter;
 use self::trie::{Trie, TrieIter};
 use super::trash::{Garbage, discard};
-use super::{Extra, Keyword, Value};
+use super::{Extra, Keyword, Unforced, Value, compare};
 
 /// Up to this many entries a map keeps insertion order.
 const ARRAY_MAX: usize = 8;
@@ -23,6 +27,7 @@ pub struct PMap {
 pub(super) enum Entries {
     Array(Vec<(Value, Value)>),
     Hash(Trie),
+    Sorted(Sorted),
 }
 
 impl Default for Entries {
@@ -41,6 +46,7 @@ impl Clone for Entries {
                 Entries::Array(copy)
             }
             Entries::Hash(trie) => Entries::Hash(trie.clone()),
+            Entries::Sorted(sorted) => Entries::Sorted(sorted.clone()),
         }
     }
 }
@@ -57,10 +63,44 @@ impl PMap {
         }
     }
 
+    /// Returns an empty sorted map: `order` compares its keys; nil is `compare`.
+    pub fn sorted_by(order: Value) -> PMap {
+        PMap {
+            entries: Entries::Sorted(Sorted::new(order)),
+        }
+    }
+
+    /// Returns the entries where they are sorted.
+    #[inline]
+    pub fn sorted(&self) -> Option<&Sorted> {
+        match &self.entries {
+            Entries::Sorted(sorted) => Some(sorted),
+            Entries::Array(_) | Entries::Hash(_) => None,
+        }
+    }
+
+    /// Returns the entries where they are sorted, for a change.
+    #[inline]
+    pub fn sorted_mut(&mut self) -> Option<&mut Sorted> {
+        match &mut self.entries {
+            Entries::Sorted(sorted) => Some(sorted),
+            Entries::Array(_) | Entries::Hash(_) => None,
+        }
+    }
+
+    /// Returns an empty map of the same kind: sorted likewise, or small.
+    pub fn emptied(&self) -> PMap {
+        match self.sorted() {
+            Some(sorted) => PMap::sorted_by(sorted.order().clone()),
+            None => PMap::new(),
+        }
+    }
+
     pub fn len(&self) -> usize {
         match &self.entries {
             Entries::Array(entries) => entries.len(),
             Entries::Hash(trie) => trie.len(),
+            Entries::Sorted(sorted) => sorted.len(),
         }
     }
 
@@ -85,6 +125,7 @@ impl PMap {
                 .find(|entry| matches!(entry.0, Value::Keyword(other) if other == key))
                 .map(|entry| &entry.1),
             Entries::Hash(trie) => trie.get(&Value::Keyword(key)).map(|entry| entry.1),
+            Entries::Sorted(_) => self.entry(&Value::Keyword(key)).map(|entry| entry.1),
         }
     }
 
@@ -97,6 +138,7 @@ impl PMap {
                 Some((key, value))
             }
             Entries::Hash(trie) => trie.get(key),
+            Entries::Sorted(sorted) => sorted.entry_at(sorted.position(key)?),
         }
     }
 
@@ -112,10 +154,12 @@ impl PMap {
                 entries.get_mut(idx).map(|entry| &mut entry.1)
             }
             Entries::Hash(trie) => trie.get_mut(key),
+            Entries::Sorted(sorted) => sorted.value_at_mut(sorted.position(key)?),
         }
     }
 
     /// Puts an entry in place where nobody else holds these entries. An equal key that is there stays.
+    /// Sorted entries that only a VM can compare with the key become hashed ones: see [`Sorted::insert`].
     pub fn insert(&mut self, key: Value, value: Value) {
         match &mut self.entries {
             Entries::Array(entries) => {
@@ -137,6 +181,25 @@ impl PMap {
             Entries::Hash(trie) => {
                 trie.insert(key, value);
             }
+            Entries::Sorted(sorted) => {
+                if let Some(idx) = sorted.position(&key) {
+                    if let Some(slot) = sorted.value_at_mut(idx) {
+                        *slot = value;
+                    }
+                    return;
+                }
+                let mut by = |left: &Value, right: &Value| compare(&mut Unforced, left, right);
+                let is_natural = sorted.order().is_nil();
+                if is_natural && sorted.insert(key.clone(), value.clone(), &mut by).is_ok() {
+                    return;
+                }
+                let mut trie = Trie::default();
+                for (key, value) in sorted.iter() {
+                    trie.insert(key.clone(), value.clone());
+                }
+                trie.insert(key, value);
+                self.entries = Entries::Hash(trie);
+            }
         }
     }
 
@@ -148,6 +211,7 @@ impl PMap {
                 Some(entries.remove(idx).1)
             }
             Entries::Hash(trie) => trie.remove(key),
+            Entries::Sorted(sorted) => sorted.remove_at(sorted.position(key)?),
         }
     }
 
@@ -155,6 +219,7 @@ impl PMap {
         match &self.entries {
             Entries::Array(entries) => MapIter::Array(entries.iter()),
             Entries::Hash(trie) => MapIter::Hash(trie.iter()),
+            Entries::Sorted(sorted) => MapIter::Sorted(sorted.iter()),
         }
     }
 
@@ -163,7 +228,7 @@ impl PMap {
     pub fn array_entry(&self, idx: usize) -> Option<&(Value, Value)> {
         match &self.entries {
             Entries::Array(entries) => entries.get(idx),
-            Entries::Hash(_) => None,
+            Entries::Hash(_) | Entries::Sorted(_) => None,
         }
     }
 
@@ -172,7 +237,7 @@ impl PMap {
     pub fn array_value_mut(&mut self, idx: usize) -> Option<&mut Value> {
         match &mut self.entries {
             Entries::Array(entries) => entries.get_mut(idx).map(|entry| &mut entry.1),
-            Entries::Hash(_) => None,
+            Entries::Hash(_) | Entries::Sorted(_) => None,
         }
     }
 
@@ -183,7 +248,7 @@ impl PMap {
             Entries::Array(entries) => entries
                 .iter()
                 .position(|entry| matches!(entry.0, Value::Keyword(other) if other == key)),
-            Entries::Hash(_) => None,
+            Entries::Hash(_) | Entries::Sorted(_) => None,
         }
     }
 }
@@ -203,6 +268,7 @@ fn position(entries: &[(Value, Value)], key: &Value) -> Option<usize> {
 pub enum MapIter<'a> {
     Array(std::slice::Iter<'a, (Value, Value)>),
     Hash(TrieIter<'a>),
+    Sorted(SortedIter<'a>),
 }
 
 impl<'a> Iterator for MapIter<'a> {
@@ -213,6 +279,7 @@ impl<'a> Iterator for MapIter<'a> {
         match self {
             MapIter::Array(entries) => entries.next().map(|entry| (&entry.0, &entry.1)),
             MapIter::Hash(entries) => entries.next(),
+            MapIter::Sorted(entries) => entries.next(),
         }
     }
 
@@ -220,6 +287,7 @@ impl<'a> Iterator for MapIter<'a> {
         match self {
             MapIter::Array(entries) => entries.size_hint(),
             MapIter::Hash(entries) => entries.size_hint(),
+            MapIter::Sorted(entries) => entries.size_hint(),
         }
     }
 }
@@ -254,6 +322,7 @@ impl Drop for PMap {
         let is_owner = match &self.entries {
             Entries::Array(entries) => !entries.is_empty(),
             Entries::Hash(trie) => trie.is_owner(),
+            Entries::Sorted(sorted) => !sorted.is_empty(),
         };
         if is_owner {
             discard(std::mem::take(&mut self.entries), Garbage::Entries);

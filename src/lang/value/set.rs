@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::{Extra, PMap, Value};
+use super::{Extra, PMap, Sorted, Value};
 
 /// The items of a set: persistent, with cheap copies, in the order that a map of them would have.
 #[derive(Clone, Debug)]
@@ -21,6 +21,31 @@ impl Default for PSet {
 impl PSet {
     pub fn new() -> PSet {
         PSet::default()
+    }
+
+    /// Returns an empty sorted set: `order` compares its items; nil is `compare`.
+    pub fn sorted_by(order: Value) -> PSet {
+        PSet {
+            items: PMap::sorted_by(order),
+        }
+    }
+
+    /// Returns the items where they are sorted: as keys, with nil as values.
+    pub fn sorted(&self) -> Option<&Sorted> {
+        self.items.sorted()
+    }
+
+    /// Returns the items where they are sorted, for a change.
+    pub fn sorted_mut(&mut self) -> Option<&mut Sorted> {
+        self.items.sorted_mut()
+    }
+
+    /// Returns an empty set of the same kind: sorted likewise, or hashed.
+    pub fn emptied(&self) -> PSet {
+        match self.sorted() {
+            Some(sorted) => PSet::sorted_by(sorted.order().clone()),
+            None => PSet::new(),
+        }
     }
 
     pub fn len(&self) -> usize {

@@ -141,8 +141,14 @@ impl Vm {
         }
         let index = || key.as_int().and_then(|idx| usize::try_from(idx).ok());
         Ok(match coll {
-            Value::Map(map) => map.get(key).cloned(),
-            Value::Set(set) => set.items().get(key).cloned(),
+            Value::Map(map) => match map.entries().sorted() {
+                None => map.get(key).cloned(),
+                Some(sorted) => self.find_sorted(sorted, key)?.map(|entry| entry.1),
+            },
+            Value::Set(set) => match set.items().sorted() {
+                None => set.items().get(key).cloned(),
+                Some(sorted) => self.find_sorted(sorted, key)?.map(|entry| entry.0),
+            },
             Value::Record(record) => record.get(key).cloned(),
             Value::Vector(vector) => index().and_then(|idx| vector.get(idx).cloned()),
             Value::Text(text) => index().and_then(|idx| text.char_at(idx)).map(Value::Char),

@@ -230,3 +230,42 @@ fn deep_sets_and_realised_lazies_drop() {
     let mixed = (0..1000).fold(Value::Nil, |inner, _| Value::set([inner]));
     drop(mixed);
 }
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn sorted_maps_do_what_a_tree_map_does(
+        changes in prop::collection::vec((0u8..4, 0i64..100, any::<i64>()), 0..400),
+    ) {
+        let (mut ours, mut oracle) = (PMap::sorted_by(Value::Nil), std::collections::BTreeMap::new());
+        let mut shared = Vec::new();
+        for (what, key, int) in changes {
+            match what {
+                0 | 1 => {
+                    ours.insert(Value::Int(key), Value::Int(int));
+                    oracle.insert(key, int);
+                }
+                2 => {
+                    let removed = ours.remove(&Value::Int(key)).and_then(|value| value.as_int());
+                    assert_eq!(removed, oracle.remove(&key));
+                }
+                _ => shared.push((ours.clone(), oracle.clone())),
+            }
+        }
+        shared.push((ours, oracle));
+        for (ours, oracle) in &shared {
+            let entries: Vec<_> = ours
+                .iter()
+                .filter_map(|(key, value)| Some((key.as_int()?, value.as_int()?)))
+                .collect();
+            let expected: Vec<_> = oracle.iter().map(|(key, value)| (*key, *value)).collect();
+            assert_eq!(entries, expected);
+            let sorted = ours.sorted().expect("it stays sorted");
+            for (idx, (key, _)) in expected.iter().enumerate() {
+                assert_eq!(sorted.position(&Value::Int(*key)), Some(idx));
+                assert_eq!(sorted.iter_from(idx).len(), expected.len() - idx);
+            }
+        }
+    }
+}

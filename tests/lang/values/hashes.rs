@@ -2,7 +2,7 @@
 
 use flowstone_lang::value::{Unforced, Value, hash_value};
 
-use super::{read, show};
+use super::read;
 
 fn hash(value: &Value) -> i32 {
     hash_value(&mut Unforced, value).expect("nothing to compute") as i32

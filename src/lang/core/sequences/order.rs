@@ -200,35 +200,7 @@ fn comes_after(vm: &mut Vm, left: &Value, right: &Value, comparator: &Comparator
     match comparator {
         Comparator::Natural => Ok(vm.compare(left, right)?.is_gt()),
         Comparator::Reversed => Ok(vm.compare(left, right)?.is_lt()),
-        Comparator::Function(function) => Ok(compare_with(vm, function, left, right)?.is_gt()),
-    }
-}
-
-/// Compares with a function that gives a number, or tells whether its first argument comes first.
-///
-/// # Errors
-/// Whatever it throws; when it gives neither.
-pub(crate) fn compare_with(
-    vm: &mut Vm,
-    function: &Value,
-    left: &Value,
-    right: &Value,
-) -> Result<Ordering> {
-    match vm.invoke(function, &mut [left.clone(), right.clone()])? {
-        Value::Bool(true) => Ok(Ordering::Less),
-        Value::Bool(false) | Value::Nil => {
-            let reverse = vm.invoke(function, &mut [right.clone(), left.clone()])?;
-            Ok(if reverse.is_truthy() {
-                Ordering::Greater
-            } else {
-                Ordering::Equal
-            })
-        }
-        Value::Int(int) => Ok(int.cmp(&0)),
-        Value::Float(float) => Ok((float as i64).cmp(&0)),
-        other => Err(
-            crate::vm::wrong_type(&other, "a number or a boolean from the comparator", 0).into(),
-        ),
+        Comparator::Function(function) => Ok(vm.compare_with(function, left, right)?.is_gt()),
     }
 }
 

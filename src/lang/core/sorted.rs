@@ -1,0 +1,193 @@
+//! Sorted maps and sets, and the parts of them that keys bound.
+
+use std::cmp::Ordering;
+use std::rc::Rc;
+
+use crate::value::{Arity, Map, Native, PMap, PSet, Result, SeqView, Set, Signal, Sorted, Value};
+use crate::vm::{Args, Vm};
+
+/// The functions of this area.
+pub(super) const FNS: &[Native] = &[
+    IS_SORTED,
+    RSUBSEQ,
+    SORTED_MAP,
+    SORTED_MAP_BY,
+    SORTED_SET,
+    SORTED_SET_BY,
+    SUBSEQ,
+];
+
+const IS_SORTED: Native = Native {
+    name: "sorted?",
+    usage: "(sorted? coll)",
+    doc: "Tells whether coll is a sorted map or set.",
+    examples: &[
+        ("(sorted? (sorted-set))", "true"),
+        ("(sorted? #{})", "false"),
+    ],
+    arity: Arity::exactly(1),
+    run: |_, args| Ok(Value::Bool(sorted(args.get(0)).is_some())),
+};
+
+const RSUBSEQ: Native = Native {
+    name: "rsubseq",
+    usage: "(rsubseq coll test key)\n(rsubseq coll start-test start-key end-test end-key)",
+    doc: "Returns the part of a sorted collection whose keys pass the tests (< <= > >=), backwards, or nil.",
+    examples: &[("(rsubseq (sorted-set 1 2 3 4) < 3)", "(2 1)")],
+    arity: Arity::between(3, 5),
+    run: |vm, args| {
+        let mut items = part(vm, &args)?;
+        items.reverse();
+        Ok(SeqView::chunk(items, Value::Nil))
+    },
+};
+
+const SORTED_MAP: Native = Native {
+    name: "sorted-map",
+    usage: "(sorted-map & keyvals)",
+    doc: "Returns a map whose keys are in the order of compare.",
+    examples: &[("(sorted-map :b 2 :a 1)", "{:a 1, :b 2}")],
+    arity: Arity::at_least(0),
+    run: |vm, mut args| map_of(vm, &mut args, 0, Value::Nil),
+};
+
+const SORTED_MAP_BY: Native = Native {
+    name: "sorted-map-by",
+    usage: "(sorted-map-by comparator & keyvals)",
+    doc: "Returns a map whose keys are in the order of comparator.",
+    examples: &[("(sorted-map-by > 1 :a 2 :b)", "{2 :b, 1 :a}")],
+    arity: Arity::at_least(1),
+    run: |vm, mut args| {
+        let order = comparator(args.take(0));
+        map_of(vm, &mut args, 1, order)
+    },
+};
+
+const SORTED_SET: Native = Native {
+    name: "sorted-set",
+    usage: "(sorted-set & items)",
+    doc: "Returns a set whose items are in the order of compare.",
+    examples: &[("(sorted-set 3 1 2)", "#{1 2 3}")],
+    arity: Arity::at_least(0),
+    run: |vm, mut args| set_of(vm, &mut args, 0, Value::Nil),
+};
+
+const SORTED_SET_BY: Native = Native {
+    name: "sorted-set-by",
+    usage: "(sorted-set-by comparator & items)",
+    doc: "Returns a set whose items are in the order of comparator.",
+    examples: &[("(sorted-set-by > 1 3 2)", "#{3 2 1}")],
+    arity: Arity::at_least(1),
+    run: |vm, mut args| {
+        let order = comparator(args.take(0));
+        set_of(vm, &mut args, 1, order)
+    },
+};
+
+const SUBSEQ: Native = Native {
+    name: "subseq",
+    usage: "(subseq coll test key)\n(subseq coll start-test start-key end-test end-key)",
+    doc: "Returns the part of a sorted collection whose keys pass the tests (< <= > >=), or nil.",
+    examples: &[
+        ("(subseq (sorted-set 1 2 3 4) > 2)", "(3 4)"),
+        ("(subseq (sorted-map 1 :a 2 :b 3 :c) >= 2 < 3)", "([2 :b])"),
+    ],
+    arity: Arity::between(3, 5),
+    run: |vm, args| Ok(SeqView::chunk(part(vm, &args)?, Value::Nil)),
+};
+
+/// Nil for `compare`, which needs no call.
+fn comparator(function: Value) -> Value {
+    match function {
+        Value::Native(native) if native.name == "compare" => Value::Nil,
+        function => function,
+    }
+}
+
+fn map_of(vm: &mut Vm, args: &mut Args<'_>, from: usize, order: Value) -> Result<Value> {
+    if !(args.len() - from).is_multiple_of(2) {
+        return Err(super::maps::odd_keyvals("a map", args.get(args.len() - 1)));
+    }
+    let mut map = Value::Map(Rc::new(Map::new(PMap::sorted_by(order))));
+    for idx in (from..args.len()).step_by(2) {
+        let (key, value) = (args.take(idx), args.take(idx + 1));
+        map = super::collections::assoc(vm, map, key, value)?;
+    }
+    Ok(map)
+}
+
+fn set_of(vm: &mut Vm, args: &mut Args<'_>, from: usize, order: Value) -> Result<Value> {
+    let mut set = Value::Set(Rc::new(Set::new(PSet::sorted_by(order))));
+    for idx in from..args.len() {
+        set = super::collections::conj(vm, set, args.take(idx))?;
+    }
+    Ok(set)
+}
+
+fn sorted(coll: &Value) -> Option<&Sorted> {
+    match coll {
+        Value::Map(map) => map.entries().sorted(),
+        Value::Set(set) => set.items().sorted(),
+        _ => None,
+    }
+}
+
+/// Returns the items of a sorted collection in order; `None` for any other.
+pub(super) fn items_of(coll: &Value) -> Option<Vec<Value>> {
+    let sorted = sorted(coll)?;
+    Some(range(coll, sorted, 0, sorted.len()))
+}
+
+fn range(coll: &Value, sorted: &Sorted, start: usize, end: usize) -> Vec<Value> {
+    let is_map = matches!(coll, Value::Map(_));
+    sorted
+        .iter_from(start)
+        .take(end.saturating_sub(start))
+        .map(|(key, value)| match is_map {
+            true => Value::entry(key.clone(), value.clone()),
+            false => key.clone(),
+        })
+        .collect()
+}
+
+/// The items that the tests of `subseq` leave.
+fn part(vm: &mut Vm, args: &Args<'_>) -> Result<Vec<Value>> {
+    let coll = args.get(0);
+    let Some(sorted) = sorted(coll) else {
+        return Err(args.expected(0, "a sorted map or set"));
+    };
+    let (mut start, mut end) = (0, sorted.len());
+    for idx in (1..args.len()).step_by(2) {
+        if idx + 1 == args.len() {
+            return Err(args.expected(idx, "a test and a key for it"));
+        }
+        let (bound, is_start) = bound(vm, args, sorted, idx)?;
+        if is_start {
+            start = start.max(bound);
+        } else {
+            end = end.min(bound);
+        }
+    }
+    vm.charge(u32::try_from(end.saturating_sub(start)).unwrap_or(u32::MAX))?;
+    Ok(range(coll, sorted, start, end))
+}
+
+/// Where the part that a test leaves begins or ends, and which of the two.
+fn bound(vm: &mut Vm, args: &Args<'_>, sorted: &Sorted, idx: usize) -> Result<(usize, bool)> {
+    let unknown = || -> Signal { args.expected(idx, "one of < <= > >=") };
+    let Value::Native(test) = args.get(idx) else {
+        return Err(unknown());
+    };
+    let (before, is_start): (fn(Ordering) -> bool, bool) = match test.name {
+        ">" => (Ordering::is_le, true),
+        ">=" => (Ordering::is_lt, true),
+        "<" => (Ordering::is_lt, false),
+        "<=" => (Ordering::is_le, false),
+        _ => return Err(unknown()),
+    };
+    let key = args.get(idx + 1);
+    let bound = vm.with_order(sorted.order(), |by| {
+        sorted.count_while(&mut |other| Ok(before(by(other, key)?)))
+    })?;
+    Ok((bound, is_start))
+}
