@@ -102,4 +102,9 @@ pub(crate) fn install(session: &Session) {
         let namespace = session.world().namespace(Symbol::new(namespace));
         namespace.intern(Symbol::new(name)).set_root(value.clone());
     }
+    for (name, value) in print::vars().into_iter().chain(read::vars()) {
+        let var = session.world().core.intern(Symbol::new(name));
+        var.set_meta(Value::map([(Value::keyword("dynamic"), true.into())]));
+        var.set_root(value);
+    }
 }

@@ -163,6 +163,11 @@ impl<'a> Reader<'a> {
         }
     }
 
+    /// Goes on at a byte offset, at a character boundary: for a form in the middle of a file.
+    pub fn skip_to(&mut self, offset: u32) {
+        self.at = (offset as usize).min(self.text.len());
+    }
+
     /// Returns the byte offset up to which the text is read.
     pub fn position(&self) -> u32 {
         self.at as u32

@@ -1,6 +1,6 @@
 //! Printing: to the host's output, or into the string that `with-out-str` collects.
 
-use crate::value::{Arity, Native, PrintOptions, Result, Symbol, Value};
+use crate::value::{Arity, Native, Object, PrintOptions, Result, Symbol, Value};
 use crate::vm::{Args, Stream, Vm};
 
 pub(super) const FNS: &[Native] = &[
@@ -16,6 +16,32 @@ pub(super) const FNS: &[Native] = &[
     PRN,
     PRN_STR,
 ];
+
+/// The dynamic vars that say how and where to print.
+pub(super) fn vars() -> Vec<(&'static str, Value)> {
+    vec![
+        ("*err*", stream_value(ERROR_STREAM)),
+        ("*flush-on-newline*", Value::Bool(true)),
+        ("*out*", stream_value(OUT_STREAM)),
+        ("*print-length*", Value::Nil),
+        ("*print-level*", Value::Nil),
+        ("*print-meta*", Value::Bool(false)),
+        ("*print-namespace-maps*", Value::Bool(false)),
+        ("*print-readably*", Value::Bool(true)),
+    ]
+}
+
+const OUT_STREAM: u64 = 1;
+const ERROR_STREAM: u64 = 2;
+
+fn stream_value(id: u64) -> Value {
+    Object::Host {
+        kind: "a stream",
+        id,
+        data: Value::Nil,
+    }
+    .into()
+}
 
 /// How a function of the family prints.
 #[derive(Clone, Copy)]
@@ -191,9 +217,20 @@ pub(super) fn options(vm: &mut Vm, readable: bool) -> PrintOptions {
 /// Returns where `*out*` goes: to the output, unless it is bound to `*err*`.
 fn stream(vm: &mut Vm) -> Stream {
     match core_var(vm, "*out*") {
-        Some(out) if out.as_keyword().is_some_and(|name| name.is("err")) => Stream::Error,
+        Some(Value::Object(object)) if is_error_stream(&object) => Stream::Error,
         _ => Stream::Out,
     }
+}
+
+fn is_error_stream(object: &Object) -> bool {
+    matches!(
+        object,
+        Object::Host {
+            kind: "a stream",
+            id: ERROR_STREAM,
+            ..
+        }
+    )
 }
 
 /// Returns the value that a var of `clojure.core` has now; `None` where there is no such var.

@@ -10,6 +10,14 @@ pub(super) const FNS: &[Native] = &[IS_TAGGED, READ_LINE, READ_STRING, TAGGED_LI
 
 pub(super) const EDN_FNS: &[Native] = &[EDN_READ_STRING];
 
+/// The dynamic vars that say how to read.
+pub(super) fn vars() -> Vec<(&'static str, Value)> {
+    vec![
+        ("*data-readers*", Value::map([])),
+        ("*default-data-reader-fn*", Value::Nil),
+    ]
+}
+
 const READ_STRING: Native = Native {
     name: "read-string",
     usage: "(read-string s)\n(read-string opts s)",

@@ -1,8 +1,11 @@
 //! What the reader asks, answered from a world: namespaces, aliases, data readers.
 
+use crate::library;
 use crate::reader::ReadContext;
 use crate::value::{Class, Signal, Symbol, Value};
 use crate::vm::{Vm, World};
+
+const CORE: &str = "clojure.core";
 
 /// Names that mean the same in every namespace.
 const SPECIAL_FORMS: &[&str] = &[
@@ -56,14 +59,11 @@ impl<'a> WorldContext<'a> {
         {
             return Symbol::new(class.0.full_name);
         }
-        let core = self.world.core.name;
-        let loader = self.world.loader.borrow().clone();
-        let namespace = if loader.is_some_and(|loader| loader.defines(core, symbol)) {
-            core
-        } else {
-            self.world.current.borrow().name
-        };
-        Symbol::with_namespace(Some(&namespace.to_string()), &name)
+        // What the library has is compiled when it is first used, so it may not be a var yet.
+        let current = self.world.current.borrow().name.to_string();
+        let in_core = !library::defines(&current, &name) && library::defines(CORE, &name);
+        let namespace = if in_core { CORE } else { &current };
+        Symbol::with_namespace(Some(namespace), &name)
     }
 
     /// Returns the value of a var of `clojure.core`, if it is there.

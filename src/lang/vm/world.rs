@@ -15,12 +15,6 @@ pub trait Loader {
     /// Defines what the library has under this name; tells whether there is such a thing.
     fn load_definition(&self, vm: &mut Vm, namespace: Symbol, name: Symbol) -> Result<bool>;
 
-    /// Tells whether the library has a definition of this name, loaded or not.
-    fn defines(&self, namespace: Symbol, name: Symbol) -> bool {
-        let _ = (namespace, name);
-        false
-    }
-
     /// Expands a macro call once; returns the form itself where it is none.
     fn macroexpand_1(&self, vm: &mut Vm, form: &Value) -> Result<Value>;
 
