@@ -4,6 +4,7 @@
 //! immutable and stay on their thread. This module knows nothing of bytecode or of how functions run;
 //! where an unrealised lazy sequence must be walked, the caller passes a [`Force`].
 
+mod class;
 mod equality;
 mod exception;
 mod function;

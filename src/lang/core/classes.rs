@@ -1,0 +1,169 @@
+//! Class tokens: what a value is, by its host name.
+
+use std::rc::Rc;
+
+use crate::value::{Arity, Class, Exception, Native, Object, Result, Value};
+use crate::vm::{Args, Vm};
+
+/// The functions of this area.
+pub(super) const FNS: &[Native] = &[
+    BASES, CAST, CLASS, IS_INSTANCE, IS_SUBCLASS, NEW_EXCEPTION, SUPERS, TYPE,
+];
+
+const BASES: Native = Native {
+    name: "bases",
+    usage: "(bases class)",
+    doc: "Returns the classes directly above a class, or nil.",
+    examples: &[("(bases ArithmeticException)", "(java.lang.RuntimeException)")],
+    arity: Arity::exactly(1),
+    run: |_, args| {
+        let above = class(&args, 0)?.map_or_else(Vec::new, Class::supers);
+        Ok(above
+            .first()
+            .map_or(Value::Nil, |class| Value::list([Value::from(Object::Class(*class))])))
+    },
+};
+
+const CAST: Native = Native {
+    name: "cast",
+    usage: "(cast class x)",
+    doc: "Returns x if it is an instance of class, else throws.",
+    examples: &[("(cast Number 1)", "1")],
+    arity: Arity::exactly(2),
+    run: |_, mut args| {
+        if is_instance(&args, args.get(1))? {
+            return Ok(args.take(1));
+        }
+        let class = super::hash::brief(args.get(0));
+        Err(args.expected(1, &format!("an instance of {class}")))
+    },
+};
+
+const CLASS: Native = Native {
+    name: "class",
+    usage: "(class x)",
+    doc: "Returns the class of x; nil for nil.",
+    examples: &[("(class 1)", "java.lang.Long"), ("(class nil)", "nil")],
+    arity: Arity::exactly(1),
+    run: |_, args| Ok(Class::of(args.get(0))),
+};
+
+const IS_INSTANCE: Native = Native {
+    name: "instance?",
+    usage: "(instance? class x)",
+    doc: "Tells whether x is an instance of a class or record type.",
+    examples: &[("(instance? Number 1)", "true"), ("(instance? String 1)", "false")],
+    arity: Arity::exactly(2),
+    run: |_, args| Ok(Value::Bool(is_instance(&args, args.get(1))?)),
+};
+
+const IS_SUBCLASS: Native = Native {
+    name: "subclass?",
+    usage: "(subclass? child parent)",
+    doc: "Tells whether a class is another one or below it.",
+    examples: &[("(subclass? Long Number)", "true")],
+    arity: Arity::exactly(2),
+    run: |_, args| {
+        let is = match (class(&args, 0)?, class(&args, 1)?) {
+            (Some(child), Some(parent)) => child.is_below(parent),
+            (None, Some(parent)) => ["Object", "IRecord", "IPersistentMap", "Associative"]
+                .contains(&parent.0.name),
+            _ => super::hash::identical(args.get(0), args.get(1)),
+        };
+        Ok(Value::Bool(is))
+    },
+};
+
+const NEW_EXCEPTION: Native = Native {
+    name: "new-exception",
+    usage: "(new-exception class)\n(new-exception class message)\n(new-exception class message cause)",
+    doc: "Returns an exception of a class: what (Exception. message cause) stands for.",
+    examples: &[(r#"(ex-message (new-exception Exception "no"))"#, r#""no""#)],
+    arity: Arity::between(1, 4),
+    run: new_exception,
+};
+
+const SUPERS: Native = Native {
+    name: "supers",
+    usage: "(supers class)",
+    doc: "Returns the set of the classes above a class, or nil.",
+    examples: &[("(contains? (supers Long) Number)", "true")],
+    arity: Arity::exactly(1),
+    run: |_, args| {
+        let above = class(&args, 0)?.map_or_else(Vec::new, Class::supers);
+        if above.is_empty() {
+            return Ok(Value::Nil);
+        }
+        Ok(Value::set(
+            above.into_iter().map(|class| Value::from(Object::Class(class))),
+        ))
+    },
+};
+
+const TYPE: Native = Native {
+    name: "type",
+    usage: "(type x)",
+    doc: "Returns the :type of the metadata of x, or its class.",
+    examples: &[("(type (with-meta [] {:type :a/b}))", ":a/b"), (r#"(type "")"#, "java.lang.String")],
+    arity: Arity::exactly(1),
+    run: |_, args| {
+        let value = args.get(0);
+        match value.meta().get("type") {
+            Some(named) if !named.is_nil() => Ok(named.clone()),
+            _ => Ok(Class::of(value)),
+        }
+    },
+};
+
+/// Returns a class argument; `None` for the type of a record.
+fn class(args: &Args<'_>, idx: usize) -> Result<Option<Class>> {
+    match args.get(idx) {
+        Value::Object(object) => match &**object {
+            Object::Class(class) => Ok(Some(*class)),
+            Object::RecordType(_) => Ok(None),
+            _ => Err(args.expected(idx, "a class")),
+        },
+        _ => Err(args.expected(idx, "a class")),
+    }
+}
+
+fn is_instance(args: &Args<'_>, value: &Value) -> Result<bool> {
+    match args.get(0) {
+        Value::Object(object) => match &**object {
+            Object::Class(class) => Ok(class.holds(value)),
+            Object::RecordType(of) => {
+                Ok(matches!(value, Value::Record(record) if Rc::ptr_eq(&record.record_type, of)))
+            }
+            _ => Err(args.expected(0, "a class")),
+        },
+        _ => Err(args.expected(0, "a class")),
+    }
+}
+
+fn new_exception(_vm: &mut Vm, mut args: Args<'_>) -> Result<Value> {
+    let class = match class(&args, 0)? {
+        Some(class) if class.is_a(Class::THROWABLE) => class,
+        _ => return Err(args.expected(0, "a class of exceptions")),
+    };
+    let mut exception = Exception::new(class, "", "");
+    exception.message = None;
+    for idx in 1..args.len() {
+        match args.take(idx) {
+            Value::Nil => {}
+            Value::Text(text) => exception.message = Some(text.as_str().into()),
+            cause @ Value::Exception(_) => {
+                if exception.message.is_none()
+                    && let Value::Exception(inner) = &cause
+                {
+                    exception.message = inner.message.clone();
+                }
+                exception.cause = cause;
+            }
+            data @ (Value::Map(_) | Value::Record(_)) => exception.data = data,
+            other => {
+                exception.message = Some(super::hash::brief(&other).into());
+            }
+        }
+    }
+    Ok(Value::from(exception))
+}

@@ -1,0 +1,247 @@
+//! Host class names as tokens: for `instance?`, `catch`, `extend-type` and dispatch on `class`.
+//!
+//! They are names with a test and nothing more: no methods, no reflection.
+
+use super::{Class, ClassInfo, Object, Value};
+
+/// What a class token stands for.
+struct Row {
+    class: Class,
+    /// The short names of the classes above, nearest first.
+    above: &'static [&'static str],
+    holds: fn(&Value) -> bool,
+}
+
+macro_rules! rows {
+    ($($package:literal $name:literal $above:expr, $holds:expr;)*) => {
+        &[$(Row {
+            class: Class({
+                static INFO: ClassInfo = ClassInfo {
+                    name: $name,
+                    full_name: concat!($package, ".", $name),
+                    parent: None,
+                };
+                &INFO
+            }),
+            above: &$above,
+            holds: $holds,
+        }),*]
+    };
+}
+
+fn object(value: &Value, test: fn(&Object) -> bool) -> bool {
+    matches!(value, Value::Object(object) if test(object))
+}
+
+fn is_function(value: &Value) -> bool {
+    matches!(value, Value::Fn(_) | Value::Native(_))
+        || object(value, |object| matches!(object, Object::Function(_)))
+}
+
+fn is_number(value: &Value) -> bool {
+    matches!(
+        value,
+        Value::Int(_) | Value::Float(_) | Value::BigInt(_) | Value::Ratio(_) | Value::Decimal(_)
+    )
+}
+
+fn is_seq(value: &Value) -> bool {
+    matches!(value, Value::List(_) | Value::Seq(_) | Value::Lazy(_))
+}
+
+fn is_queue(value: &Value) -> bool {
+    object(value, |object| matches!(object, Object::Queue { .. }))
+}
+
+fn is_map(value: &Value) -> bool {
+    matches!(value, Value::Map(_) | Value::Record(_))
+}
+
+fn is_coll(value: &Value) -> bool {
+    is_map(value)
+        || is_seq(value)
+        || matches!(value, Value::Vector(_) | Value::Set(_))
+        || is_queue(value)
+}
+
+/// What values are: the class of a value is the first that holds it.
+const KINDS: &[Row] = rows! {
+    "java.lang" "String" ["CharSequence", "Comparable", "Object"], |x| matches!(x, Value::Text(_));
+    "java.lang" "Long" ["Number", "Comparable", "Object"], |x| matches!(x, Value::Int(_));
+    "java.lang" "Double" ["Number", "Comparable", "Object"], |x| matches!(x, Value::Float(_));
+    "java.lang" "Boolean" ["Comparable", "Object"], |x| matches!(x, Value::Bool(_));
+    "java.lang" "Character" ["Comparable", "Object"], |x| matches!(x, Value::Char(_));
+    "clojure.lang" "BigInt" ["Number", "Object"], |x| matches!(x, Value::BigInt(_));
+    "clojure.lang" "Ratio" ["Number", "Comparable", "Object"], |x| matches!(x, Value::Ratio(_));
+    "java.math" "BigDecimal" ["Number", "Comparable", "Object"], |x| matches!(x, Value::Decimal(_));
+    "clojure.lang" "Keyword" ["Named", "IFn", "Comparable", "Object"], |x| matches!(x, Value::Keyword(_));
+    "clojure.lang" "Symbol" ["Named", "IObj", "IMeta", "IFn", "Comparable", "Object"],
+        |x| x.as_symbol().is_some();
+    "clojure.lang" "MapEntry" ["IPersistentVector", "IMapEntry", "Associative", "Indexed", "Sequential", "IPersistentCollection", "Seqable", "Counted", "IFn", "Object"],
+        |x| matches!(x, Value::Vector(vector) if vector.is_entry);
+    "clojure.lang" "PersistentVector" ["IPersistentVector", "Associative", "Indexed", "Sequential", "IPersistentCollection", "Seqable", "Counted", "IObj", "IMeta", "IFn", "List", "Collection", "Iterable", "Object"],
+        |x| matches!(x, Value::Vector(_));
+    "clojure.lang" "PersistentArrayMap" ["APersistentMap", "IPersistentMap", "Associative", "IPersistentCollection", "Seqable", "Counted", "IObj", "IMeta", "IFn", "Map", "Iterable", "Object"],
+        |x| matches!(x, Value::Map(map) if map.len() <= 8);
+    "clojure.lang" "PersistentHashMap" ["APersistentMap", "IPersistentMap", "Associative", "IPersistentCollection", "Seqable", "Counted", "IObj", "IMeta", "IFn", "Map", "Iterable", "Object"],
+        |x| matches!(x, Value::Map(_));
+    "clojure.lang" "PersistentHashSet" ["APersistentSet", "IPersistentSet", "IPersistentCollection", "Seqable", "Counted", "IObj", "IMeta", "IFn", "Set", "Collection", "Iterable", "Object"],
+        |x| matches!(x, Value::Set(_));
+    "clojure.lang" "PersistentList" ["IPersistentList", "ISeq", "IPersistentStack", "Sequential", "IPersistentCollection", "Seqable", "Counted", "IObj", "IMeta", "List", "Collection", "Iterable", "Object"],
+        |x| matches!(x, Value::List(list) if list.count.is_some());
+    "clojure.lang" "Cons" ["ASeq", "ISeq", "Sequential", "IPersistentCollection", "Seqable", "IObj", "IMeta", "List", "Collection", "Iterable", "Object"],
+        |x| matches!(x, Value::List(_) | Value::Seq(_));
+    "clojure.lang" "LazySeq" ["ISeq", "Sequential", "IPersistentCollection", "Seqable", "IObj", "IMeta", "List", "Collection", "Iterable", "Object"],
+        |x| matches!(x, Value::Lazy(_));
+    "clojure.lang" "PersistentQueue" ["IPersistentList", "IPersistentStack", "Sequential", "IPersistentCollection", "Seqable", "Counted", "Collection", "Object"], is_queue;
+    "clojure.lang" "AFunction" ["AFn", "Fn", "IFn", "IObj", "IMeta", "Object"], is_function;
+    "clojure.lang" "Var" ["IDeref", "IRef", "IFn", "IMeta", "Object"], |x| matches!(x, Value::Var(_));
+    "clojure.lang" "Atom" ["IAtom", "IDeref", "IRef", "IMeta", "Object"], |x| matches!(x, Value::Atom(_));
+    "clojure.lang" "Volatile" ["IDeref", "Object"], |x| object(x, |object| matches!(object, Object::Volatile(_)));
+    "clojure.lang" "Delay" ["IDeref", "IPending", "Object"], |x| object(x, |object| matches!(object, Object::Delay(_)));
+    "clojure.lang" "Reduced" ["IDeref", "Object"], |x| object(x, |object| matches!(object, Object::Reduced(_)));
+    "clojure.lang" "Namespace" ["Object"], |x| object(x, |object| matches!(object, Object::Namespace(_)));
+    "clojure.lang" "TaggedLiteral" ["ILookup", "Object"], |x| object(x, |object| matches!(object, Object::Tagged { .. }));
+    "java.util.regex" "Pattern" ["Object"], |x| object(x, |object| matches!(object, Object::Regex { .. }));
+    "java.util" "UUID" ["Comparable", "Object"], |x| object(x, |object| matches!(object, Object::Uuid(_)));
+    "java.util" "Date" ["Comparable", "Object"], |x| object(x, |object| matches!(object, Object::Inst(_)));
+    "java.lang" "Class" ["Object"], |x| object(x, |object| matches!(object, Object::Class(_) | Object::RecordType(_)));
+};
+
+/// Names of several kinds together.
+const INTERFACES: &[Row] = rows! {
+    "java.lang" "Object" [], |x| !x.is_nil();
+    "java.lang" "Number" ["Object"], is_number;
+    "java.lang" "Integer" ["Number"], |_| false;
+    "java.lang" "Short" ["Number"], |_| false;
+    "java.lang" "Byte" ["Number"], |_| false;
+    "java.lang" "Float" ["Number"], |_| false;
+    "java.math" "BigInteger" ["Number"], |_| false;
+    "java.lang" "CharSequence" [], |x| matches!(x, Value::Text(_));
+    "java.lang" "Comparable" [], |x| is_number(x)
+        || matches!(x, Value::Text(_) | Value::Keyword(_) | Value::Symbol(_) | Value::Bool(_) | Value::Char(_) | Value::Vector(_));
+    "java.lang" "Iterable" [], is_coll;
+    "java.lang" "Runnable" [], is_function;
+    "java.util.concurrent" "Callable" [], is_function;
+    "java.util" "Collection" [], |x| is_coll(x) && !is_map(x);
+    "java.util" "List" [], |x| is_seq(x) || matches!(x, Value::Vector(_));
+    "java.util" "Map" [], is_map;
+    "java.util" "Set" [], |x| matches!(x, Value::Set(_));
+    "clojure.lang" "APersistentMap" ["IPersistentMap"], |x| matches!(x, Value::Map(_));
+    "clojure.lang" "APersistentSet" ["IPersistentSet"], |x| matches!(x, Value::Set(_));
+    "clojure.lang" "APersistentVector" ["IPersistentVector"], |x| matches!(x, Value::Vector(_));
+    "clojure.lang" "ASeq" ["ISeq"], |x| matches!(x, Value::List(_) | Value::Seq(_));
+    "clojure.lang" "AFn" ["IFn"], is_function;
+    "clojure.lang" "Associative" ["ILookup"], |x| is_map(x) || matches!(x, Value::Vector(_));
+    "clojure.lang" "Counted" [], |x| matches!(x, Value::Vector(_) | Value::Set(_))
+        || is_map(x) || matches!(x, Value::List(list) if list.count.is_some());
+    "clojure.lang" "Fn" [], is_function;
+    "clojure.lang" "IAtom" [], |x| matches!(x, Value::Atom(_));
+    "clojure.lang" "IDeref" [], |x| matches!(x, Value::Atom(_) | Value::Var(_))
+        || object(x, |object| matches!(object, Object::Volatile(_) | Object::Delay(_) | Object::Reduced(_)));
+    "clojure.lang" "IExceptionInfo" [], |x| matches!(x, Value::Exception(exception) if exception.class == Class::EXCEPTION_INFO);
+    "clojure.lang" "IFn" [], |x| is_function(x)
+        || matches!(x, Value::Keyword(_) | Value::Symbol(_) | Value::Map(_) | Value::Set(_) | Value::Vector(_) | Value::Var(_));
+    "clojure.lang" "ILookup" [], |x| is_map(x) || matches!(x, Value::Vector(_));
+    "clojure.lang" "IMapEntry" [], |x| matches!(x, Value::Vector(vector) if vector.is_entry);
+    "clojure.lang" "IMeta" [], |x| is_coll(x) || is_function(x) || x.as_symbol().is_some()
+        || matches!(x, Value::Var(_) | Value::Atom(_));
+    "clojure.lang" "IObj" [], |x| is_coll(x) || is_function(x) || x.as_symbol().is_some();
+    "clojure.lang" "IPending" [], |x| matches!(x, Value::Lazy(_))
+        || object(x, |object| matches!(object, Object::Delay(_)));
+    "clojure.lang" "IPersistentCollection" ["Seqable"], is_coll;
+    "clojure.lang" "IPersistentList" [], |x| matches!(x, Value::List(list) if list.count.is_some());
+    "clojure.lang" "IPersistentMap" ["Associative"], is_map;
+    "clojure.lang" "IPersistentSet" [], |x| matches!(x, Value::Set(_));
+    "clojure.lang" "IPersistentStack" [], |x| matches!(x, Value::Vector(_) | Value::List(_)) || is_queue(x);
+    "clojure.lang" "IPersistentVector" ["Associative"], |x| matches!(x, Value::Vector(_));
+    "clojure.lang" "IRecord" [], |x| matches!(x, Value::Record(_));
+    "clojure.lang" "IRef" ["IDeref"], |x| matches!(x, Value::Atom(_) | Value::Var(_));
+    "clojure.lang" "ISeq" [], is_seq;
+    "clojure.lang" "Indexed" [], |x| matches!(x, Value::Vector(_));
+    "clojure.lang" "Named" [], |x| matches!(x, Value::Keyword(_)) || x.as_symbol().is_some();
+    "clojure.lang" "Reversible" [], |x| matches!(x, Value::Vector(_));
+    "clojure.lang" "Seqable" [], is_coll;
+    "clojure.lang" "Sequential" [], |x| is_seq(x) || matches!(x, Value::Vector(_)) || is_queue(x);
+};
+
+fn row(class: Class) -> Option<&'static Row> {
+    KINDS
+        .iter()
+        .chain(INTERFACES)
+        .find(|row| row.class == class)
+}
+
+impl Class {
+    /// Returns the class with a short or full name.
+    pub fn named(name: &str) -> Option<Class> {
+        let is = |class: &Class| class.0.name == name || class.0.full_name == name;
+        Class::THROWABLES.iter().copied().find(is).or_else(|| {
+            KINDS
+                .iter()
+                .chain(INTERFACES)
+                .map(|row| row.class)
+                .find(is)
+        })
+    }
+
+    /// Returns the short names of all classes.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        let rows = KINDS.iter().chain(INTERFACES).map(|row| row.class);
+        Class::THROWABLES
+            .iter()
+            .copied()
+            .chain(rows)
+            .map(|class| class.0.name)
+    }
+
+    /// Returns what `class` gives: a class, the type of a record, or nil for nil.
+    pub fn of(value: &Value) -> Value {
+        match value {
+            Value::Nil => Value::Nil,
+            Value::Exception(exception) => Value::from(Object::Class(exception.class)),
+            Value::Record(record) => Value::from(Object::RecordType(record.record_type.clone())),
+            value => {
+                let kind = KINDS.iter().find(|row| (row.holds)(value));
+                Class::named("Object")
+                    .filter(|_| kind.is_none())
+                    .or(kind.map(|row| row.class))
+                    .map_or(Value::Nil, |class| Value::from(Object::Class(class)))
+            }
+        }
+    }
+
+    /// Tells whether a value is an instance of this class.
+    pub fn holds(self, value: &Value) -> bool {
+        if let Value::Exception(exception) = value
+            && exception.class.is_a(self)
+        {
+            return true;
+        }
+        row(self).is_some_and(|row| (row.holds)(value))
+    }
+
+    /// Returns the classes above this one, nearest first.
+    pub fn supers(self) -> Vec<Class> {
+        if let Some(row) = row(self) {
+            return row
+                .above
+                .iter()
+                .filter_map(|name| Class::named(name))
+                .collect();
+        }
+        let mut above = Vec::new();
+        let mut at = self.0.parent;
+        while let Some(info) = at {
+            above.push(Class(info));
+            at = info.parent;
+        }
+        above.extend(Class::named("Object"));
+        above
+    }
+
+    /// Tells whether this is `other` or below it, by name.
+    pub fn is_below(self, other: Class) -> bool {
+        self == other || self.supers().contains(&other)
+    }
+}
