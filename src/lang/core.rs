@@ -3,6 +3,7 @@
 
 mod arithmetic;
 mod bits;
+mod classes;
 mod collections;
 mod errors;
 mod eval;
@@ -12,10 +13,12 @@ mod hash;
 mod host_math;
 mod maps;
 mod math;
+mod multimethods;
 mod namespaces;
 mod number;
 mod predicates;
 mod print;
+mod protocols;
 mod random;
 mod read;
 mod regex;
@@ -37,6 +40,7 @@ use crate::value::{Symbol, Value};
 const AREAS: &[(&str, &[crate::value::Native])] = &[
     ("clojure.core", arithmetic::FNS),
     ("clojure.core", bits::FNS),
+    ("clojure.core", classes::FNS),
     ("clojure.core", collections::FNS),
     ("clojure.core", errors::FNS),
     ("clojure.core", eval::FNS),
@@ -46,12 +50,14 @@ const AREAS: &[(&str, &[crate::value::Native])] = &[
     ("Math", host_math::FNS),
     ("clojure.core", maps::FNS),
     ("clojure.math", math::FNS),
+    ("clojure.core", multimethods::FNS),
     ("clojure.core", namespaces::FNS),
     ("clojure.core", number::FNS),
     ("clojure.core", predicates::FNS),
     ("clojure.core", print::FNS),
-    ("clojure.core", read::FNS),
+    ("clojure.core", protocols::FNS),
     ("clojure.edn", read::EDN_FNS),
+    ("clojure.core", read::FNS),
     ("clojure.core", regex::FNS),
     ("clojure.core", require::FNS),
     ("clojure.core", sequences::FNS),

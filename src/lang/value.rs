@@ -41,7 +41,7 @@ pub use intern::{Keyword, Named, Symbol};
 pub use map::{Comparison, Map, MapIter, PMap, Sorted};
 pub use namespace::{Namespace, Var};
 pub use number::{Number, format_float};
-pub use object::{Atom, Delay, DelayState, Object, Record, RecordType};
+pub use object::{Atom, Delay, DelayState, Instance, Object, Record, RecordType};
 pub use order::{compare, compare_exact};
 pub use print::{
     CivilTime, PrintOptions, brief, civil_time, describe, millis_of, print_value, write_str,

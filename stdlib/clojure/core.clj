@@ -12,22 +12,6 @@
   []
   {:parents {} :descendants {} :ancestors {}})
 
-(defn isa?
-  "Tells whether child equals parent, derives from it, or is a class below it; vectors are compared item by item."
-  {:examples '[[(isa? 1 1) true]
-               [(isa? (derive (make-hierarchy) :a/b :a/c) :a/b :a/c) true]]}
-  ([child parent] (isa? @global-hierarchy child parent))
-  ([h child parent]
-   (boolean
-     (or (= child parent)
-         (and (class? parent) (class? child) (subclass? child parent))
-         (contains? (get (:ancestors h) child) parent)
-         (and (class? child)
-              (some #(contains? (get (:ancestors h) %) parent) (supers child)))
-         (and (vector? parent) (vector? child)
-              (= (count parent) (count child))
-              (every? true? (map #(isa? h %1 %2) child parent)))))))
-
 (defn parents
   "Returns the set of what tag derives from directly, or nil."
   {:examples '[[(parents (derive (make-hierarchy) :a/b :a/c) :a/b) #{:a/c}]]}

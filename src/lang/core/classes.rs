@@ -7,20 +7,30 @@ use crate::vm::{Args, Vm};
 
 /// The functions of this area.
 pub(super) const FNS: &[Native] = &[
-    BASES, CAST, CLASS, IS_INSTANCE, IS_SUBCLASS, NEW_EXCEPTION, SUPERS, TYPE,
+    BASES,
+    CAST,
+    CLASS,
+    IS_INSTANCE,
+    IS_SUBCLASS,
+    NEW_EXCEPTION,
+    SUPERS,
+    TYPE,
 ];
 
 const BASES: Native = Native {
     name: "bases",
     usage: "(bases class)",
     doc: "Returns the classes directly above a class, or nil.",
-    examples: &[("(bases ArithmeticException)", "(java.lang.RuntimeException)")],
+    examples: &[(
+        "(bases ArithmeticException)",
+        "(java.lang.RuntimeException)",
+    )],
     arity: Arity::exactly(1),
     run: |_, args| {
         let above = class(&args, 0)?.map_or_else(Vec::new, Class::supers);
-        Ok(above
-            .first()
-            .map_or(Value::Nil, |class| Value::list([Value::from(Object::Class(*class))])))
+        Ok(above.first().map_or(Value::Nil, |class| {
+            Value::list([Value::from(Object::Class(*class))])
+        }))
     },
 };
 
@@ -34,7 +44,7 @@ const CAST: Native = Native {
         if is_instance(&args, args.get(1))? {
             return Ok(args.take(1));
         }
-        let class = super::hash::brief(args.get(0));
+        let class = crate::value::brief(args.get(0));
         Err(args.expected(1, &format!("an instance of {class}")))
     },
 };
@@ -52,7 +62,10 @@ const IS_INSTANCE: Native = Native {
     name: "instance?",
     usage: "(instance? class x)",
     doc: "Tells whether x is an instance of a class or record type.",
-    examples: &[("(instance? Number 1)", "true"), ("(instance? String 1)", "false")],
+    examples: &[
+        ("(instance? Number 1)", "true"),
+        ("(instance? String 1)", "false"),
+    ],
     arity: Arity::exactly(2),
     run: |_, args| Ok(Value::Bool(is_instance(&args, args.get(1))?)),
 };
@@ -66,8 +79,9 @@ const IS_SUBCLASS: Native = Native {
     run: |_, args| {
         let is = match (class(&args, 0)?, class(&args, 1)?) {
             (Some(child), Some(parent)) => child.is_below(parent),
-            (None, Some(parent)) => ["Object", "IRecord", "IPersistentMap", "Associative"]
-                .contains(&parent.0.name),
+            (None, Some(parent)) => {
+                ["Object", "IRecord", "IPersistentMap", "Associative"].contains(&parent.0.name)
+            }
             _ => super::hash::identical(args.get(0), args.get(1)),
         };
         Ok(Value::Bool(is))
@@ -95,7 +109,9 @@ const SUPERS: Native = Native {
             return Ok(Value::Nil);
         }
         Ok(Value::set(
-            above.into_iter().map(|class| Value::from(Object::Class(class))),
+            above
+                .into_iter()
+                .map(|class| Value::from(Object::Class(class))),
         ))
     },
 };
@@ -104,7 +120,10 @@ const TYPE: Native = Native {
     name: "type",
     usage: "(type x)",
     doc: "Returns the :type of the metadata of x, or its class.",
-    examples: &[("(type (with-meta [] {:type :a/b}))", ":a/b"), (r#"(type "")"#, "java.lang.String")],
+    examples: &[
+        ("(type (with-meta [] {:type :a/b}))", ":a/b"),
+        (r#"(type "")"#, "java.lang.String"),
+    ],
     arity: Arity::exactly(1),
     run: |_, args| {
         let value = args.get(0);
@@ -161,7 +180,7 @@ fn new_exception(_vm: &mut Vm, mut args: Args<'_>) -> Result<Value> {
             }
             data @ (Value::Map(_) | Value::Record(_)) => exception.data = data,
             other => {
-                exception.message = Some(super::hash::brief(&other).into());
+                exception.message = Some(crate::value::brief(&other).into());
             }
         }
     }

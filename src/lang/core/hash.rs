@@ -182,8 +182,3 @@ fn same_class(left: &crate::value::Object, right: &crate::value::Object) -> bool
         _ => false,
     }
 }
-
-/// Returns a value as text for a message: never the whole of something large.
-pub(crate) fn brief(value: &Value) -> String {
-    crate::value::brief(value)
-}

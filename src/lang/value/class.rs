@@ -176,13 +176,11 @@ impl Class {
     /// Returns the class with a short or full name.
     pub fn named(name: &str) -> Option<Class> {
         let is = |class: &Class| class.0.name == name || class.0.full_name == name;
-        Class::THROWABLES.iter().copied().find(is).or_else(|| {
-            KINDS
-                .iter()
-                .chain(INTERFACES)
-                .map(|row| row.class)
-                .find(is)
-        })
+        Class::THROWABLES
+            .iter()
+            .copied()
+            .find(is)
+            .or_else(|| KINDS.iter().chain(INTERFACES).map(|row| row.class).find(is))
     }
 
     /// Returns the short names of all classes.

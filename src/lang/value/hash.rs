@@ -230,6 +230,7 @@ fn hash_at_once(value: &Value) -> Option<u32> {
             | Object::Reduced(_)
             | Object::Transient(_)
             | Object::Bytes(_)
+            | Object::Instance(_)
             | Object::State(_)
             | Object::Unbound(_) => hash_text(object.kind()),
         },

@@ -81,6 +81,20 @@ impl Record {
     }
 }
 
+/// An object with fields and methods that is no map.
+#[derive(Debug, Clone)]
+pub struct Instance {
+    pub instance_type: Rc<RecordType>,
+    /// By keyword.
+    pub fields: PMap,
+    /// Its own methods, by the qualified symbol of the protocol's function.
+    pub methods: PMap,
+    /// The names of the protocols that it implements itself.
+    pub protocols: super::PSet,
+    /// A map, or nil.
+    pub meta: Value,
+}
+
 /// Values that are met seldom. Equal by contents for regexes' absence: see `equality`.
 pub enum Object {
     /// A compiled pattern and its source.
@@ -120,6 +134,8 @@ pub enum Object {
     Function(NativeClosure),
     /// What a native closure keeps between calls. No borrow of it may be alive while user code runs.
     State(Box<dyn std::any::Any>),
+    /// What `deftype` and `reify` make.
+    Instance(Instance),
     /// Anything with metadata added that cannot carry its own.
     Unbound(Cell<Option<Symbol>>),
 }
@@ -143,6 +159,7 @@ impl Object {
             Object::Queue { .. } => "a queue",
             Object::Function(_) => "a function",
             Object::State(_) => "a state",
+            Object::Instance(_) => "an object",
             Object::Unbound(_) => "an unbound var",
         }
     }
@@ -152,6 +169,7 @@ impl Object {
             Object::Queue { meta, .. } => meta.clone(),
             Object::Namespace(namespace) => namespace.meta(),
             Object::Function(function) => function.meta.clone(),
+            Object::Instance(instance) => instance.meta.clone(),
             _ => Value::Nil,
         }
     }
@@ -164,6 +182,10 @@ impl Object {
                 meta,
             }),
             Object::Function(function) => Some(Object::Function(function.with_meta(meta))),
+            Object::Instance(instance) => Some(Object::Instance(Instance {
+                meta,
+                ..instance.clone()
+            })),
             _ => None,
         }
     }
@@ -176,6 +198,7 @@ impl Drop for Object {
             | Object::Reduced(value)
             | Object::Host { data: value, .. } => discard_value(value),
             Object::Volatile(cell) => discard_value(cell.get_mut()),
+            Object::Function(function) => function.captured.iter_mut().for_each(discard_value),
             Object::Transient(cell) => {
                 if let Some(value) = cell.get_mut() {
                     discard_value(value);
@@ -194,7 +217,7 @@ impl Drop for Object {
             | Object::Class(_)
             | Object::RecordType(_)
             | Object::Queue { .. }
-            | Object::Function(_)
+            | Object::Instance(_)
             | Object::State(_)
             | Object::Unbound(_) => {}
         }

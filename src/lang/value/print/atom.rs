@@ -96,6 +96,11 @@ fn write_object(out: &mut String, object: &Object) -> bool {
             out.push(']');
         }
         Object::Function(function) => write_function(out, function.name),
+        Object::Instance(instance) => {
+            out.push_str("#object[");
+            write_class_name(out, instance.instance_type.name);
+            out.push(']');
+        }
         Object::State(_) => out.push_str("#object[state]"),
         Object::Transient(_) => out.push_str("#object[transient]"),
         Object::Unbound(name) => {

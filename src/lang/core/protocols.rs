@@ -1,0 +1,476 @@
+//! Protocols and types: the functions that `defprotocol`, `extend`, `defrecord`, `deftype` and `reify`
+//! expand to.
+//!
+//! A protocol is a map: its name, its method names, and a cell with the implementations by type name. A
+//! type is looked up by name, so that one that is defined again keeps its implementations.
+
+use std::rc::Rc;
+
+use super::functions::closure;
+use super::maps::pair;
+use crate::value::{
+    Arity, Atom, Class, Exception, Instance, Keyword, Native, NativeClosure, Object, PMap, Record,
+    RecordType, Result, Symbol, Value, brief,
+};
+use crate::vm::{Args, Vm};
+
+/// The functions of this area.
+pub(super) const FNS: &[Native] = &[
+    EXTEND,
+    EXTENDERS,
+    FIELD,
+    FIND_IMPL,
+    IS_EXTENDED,
+    IS_SATISFIED,
+    NEW_INSTANCE,
+    NEW_PROTOCOL,
+    NEW_RECORD,
+    NEW_REIFIED,
+    NEW_TYPE,
+    PROTOCOL_METHOD,
+    RECORD_FROM_MAP,
+];
+
+const EXTEND: Native = Native {
+    name: "extend",
+    usage: "(extend type & protocols-and-maps)",
+    doc: "Gives a type implementations of protocols: a map of method names, as keywords, to functions for each.",
+    examples: &[],
+    arity: Arity::at_least(1),
+    run: |vm, args| {
+        let key = type_key(vm, args.get(0))?;
+        for idx in (1..args.len()).step_by(2) {
+            let cell = implementations(&args, idx)?.clone();
+            let methods = args.get(idx + 1).clone();
+            let all = cell.value.borrow().clone();
+            let all = super::collections::assoc(vm, all, key.clone(), methods)?;
+            drop(cell.value.replace(all));
+        }
+        Ok(Value::Nil)
+    },
+};
+
+const EXTENDERS: Native = Native {
+    name: "extenders",
+    usage: "(extenders protocol)",
+    doc: "Returns the names of the types that implement a protocol, or nil.",
+    examples: &[(
+        "(do (defprotocol Shape (area [s])) (extenders Shape))",
+        "nil",
+    )],
+    arity: Arity::exactly(1),
+    run: |vm, args| {
+        let all = implementations(&args, 0)?.value.borrow().clone();
+        let mut names = Vec::new();
+        for entry in vm.items(all)? {
+            names.push(pair(&entry)?.0);
+        }
+        Ok(crate::value::SeqView::chunk(names, Value::Nil))
+    },
+};
+
+const FIELD: Native = Native {
+    name: "field-of",
+    usage: "(field-of x name)",
+    doc: "Returns a field of a record or of an instance of a deftype: what (.-name x) stands for.",
+    examples: &[(
+        "(do (defrecord Point [x y]) (field-of (->Point 1 2) :x))",
+        "1",
+    )],
+    arity: Arity::exactly(2),
+    run: |_, args| {
+        let found = match args.get(0) {
+            Value::Record(record) => record.get(args.get(1)).cloned(),
+            Value::Object(object) => match &**object {
+                Object::Instance(instance) => instance.fields.get(args.get(1)).cloned(),
+                _ => None,
+            },
+            _ => None,
+        };
+        found.ok_or_else(|| {
+            args.expected(0, &format!("something with a field {}", brief(args.get(1))))
+        })
+    },
+};
+
+const FIND_IMPL: Native = Native {
+    name: "find-protocol-impl",
+    usage: "(find-protocol-impl protocol x)",
+    doc: "Returns the map of methods that a protocol has for x, or nil.",
+    examples: &[(
+        "(do (defprotocol Shape (area [s])) (find-protocol-impl Shape 1))",
+        "nil",
+    )],
+    arity: Arity::exactly(2),
+    run: |_, args| {
+        let cell = implementations(&args, 0)?;
+        Ok(find(cell, args.get(1)).unwrap_or(Value::Nil))
+    },
+};
+
+const IS_EXTENDED: Native = Native {
+    name: "extends?",
+    usage: "(extends? protocol type)",
+    doc: "Tells whether a type implements a protocol.",
+    examples: &[(
+        "(do (defprotocol Shape (area [s])) (extends? Shape String))",
+        "false",
+    )],
+    arity: Arity::exactly(2),
+    run: |vm, args| {
+        let key = type_key(vm, args.get(1))?;
+        let all = implementations(&args, 0)?.value.borrow().clone();
+        Ok(Value::Bool(
+            all.as_map().is_some_and(|all| all.get(&key).is_some()),
+        ))
+    },
+};
+
+const IS_SATISFIED: Native = Native {
+    name: "satisfies?",
+    usage: "(satisfies? protocol x)",
+    doc: "Tells whether x implements a protocol.",
+    examples: &[(
+        "(do (defprotocol Shape (area [s])) (satisfies? Shape 1))",
+        "false",
+    )],
+    arity: Arity::exactly(2),
+    run: |_, args| {
+        let cell = implementations(&args, 0)?;
+        if find(cell, args.get(1)).is_some() {
+            return Ok(Value::Bool(true));
+        }
+        let name = protocol_name(args.get(0));
+        let own = match args.get(1) {
+            Value::Object(object) => match &**object {
+                Object::Instance(instance) => instance.protocols.contains(&name),
+                _ => false,
+            },
+            _ => false,
+        };
+        let by_metadata = by_metadata(args.get(0))
+            && args.get(1).meta().as_map().is_some_and(|meta| {
+                let prefix = name.as_symbol().and_then(Symbol::namespace);
+                meta.iter()
+                    .any(|(key, _)| key.as_symbol().is_some_and(|key| key.namespace() == prefix))
+            });
+        Ok(Value::Bool(own || by_metadata))
+    },
+};
+
+const NEW_INSTANCE: Native = Native {
+    name: "new-instance",
+    usage: "(new-instance type & values)",
+    doc: "Returns an instance of a type made by deftype.",
+    examples: &[],
+    arity: Arity::at_least(1),
+    run: |_, mut args| {
+        let instance_type = record_type(&args, 0)?.clone();
+        let fields = fields(&instance_type, &mut args)?;
+        Ok(Value::from(Object::Instance(Instance {
+            instance_type,
+            fields,
+            methods: PMap::new(),
+            protocols: crate::value::PSet::new(),
+            meta: Value::Nil,
+        })))
+    },
+};
+
+const NEW_PROTOCOL: Native = Native {
+    name: "new-protocol",
+    usage: "(new-protocol name methods options)",
+    doc: "Returns a protocol: what defprotocol stands for.",
+    examples: &[],
+    arity: Arity::exactly(3),
+    run: |_, mut args| {
+        let cell = Value::Atom(Rc::new(Atom::new(Value::map([]))));
+        Ok(Value::map([
+            (Value::keyword("name"), args.take(0)),
+            (Value::keyword("sigs"), args.take(1)),
+            (Value::keyword("options"), args.take(2)),
+            (Value::keyword("impls"), cell),
+        ]))
+    },
+};
+
+const NEW_RECORD: Native = Native {
+    name: "new-record",
+    usage: "(new-record type & values)",
+    doc: "Returns a record with the values of its fields in their order.",
+    examples: &[],
+    arity: Arity::at_least(1),
+    run: |_, mut args| {
+        let record_type = record_type(&args, 0)?.clone();
+        let fields = fields(&record_type, &mut args)?;
+        Ok(Value::Record(Rc::new(Record {
+            record_type,
+            fields,
+            meta: Value::Nil,
+        })))
+    },
+};
+
+const NEW_REIFIED: Native = Native {
+    name: "new-reified",
+    usage: "(new-reified protocols methods)",
+    doc: "Returns an object with methods of its own: what reify stands for.",
+    examples: &[],
+    arity: Arity::exactly(2),
+    run: |vm, mut args| {
+        let mut methods = PMap::new();
+        for entry in vm.items(args.take(1))? {
+            let (name, method) = pair(&entry)?;
+            methods.insert(name, method);
+        }
+        let instance_type = Rc::new(RecordType {
+            name: Symbol::new("clojure.core/reify"),
+            fields: Box::default(),
+        });
+        Ok(Value::from(Object::Instance(Instance {
+            instance_type,
+            fields: PMap::new(),
+            methods,
+            protocols: vm.items(args.take(0))?.into_iter().collect(),
+            meta: Value::Nil,
+        })))
+    },
+};
+
+const NEW_TYPE: Native = Native {
+    name: "new-type",
+    usage: "(new-type name fields)",
+    doc: "Returns the type of a record: its name with its namespace, and its fields as keywords.",
+    examples: &[],
+    arity: Arity::exactly(2),
+    run: |vm, mut args| {
+        let name = args.symbol(0)?;
+        let fields: Vec<Keyword> = vm
+            .items(args.take(1))?
+            .iter()
+            .filter_map(Value::as_keyword)
+            .collect();
+        Ok(Value::from(Object::RecordType(Rc::new(RecordType {
+            name,
+            fields: fields.into(),
+        }))))
+    },
+};
+
+const PROTOCOL_METHOD: Native = Native {
+    name: "protocol-method",
+    usage: "(protocol-method protocol name)",
+    doc: "Returns the function that calls the method of a protocol for its first argument.",
+    examples: &[],
+    arity: Arity::exactly(2),
+    run: |_, mut args| {
+        let cell = Value::Atom(implementations(&args, 0)?.clone());
+        let name = args.keyword(1)?;
+        let protocol = args.take(0);
+        let by_metadata = Value::Bool(by_metadata(&protocol));
+        let protocol = protocol_name(&protocol);
+        let namespace = protocol.as_symbol().and_then(Symbol::namespace);
+        let qualified = Symbol::with_namespace(namespace.as_deref(), &name.name());
+        let captured = vec![
+            Value::Keyword(name),
+            cell,
+            Value::Symbol(qualified),
+            by_metadata,
+            protocol,
+        ];
+        Ok(closure(
+            "protocol method",
+            Arity::at_least(1),
+            captured,
+            call_method,
+        ))
+    },
+};
+
+const RECORD_FROM_MAP: Native = Native {
+    name: "record-from-map",
+    usage: "(record-from-map type map)",
+    doc: "Returns a record with the values of a map; a field that is missing is nil.",
+    examples: &[("(do (defrecord Point [x y]) (:y (map->Point {:y 2})))", "2")],
+    arity: Arity::exactly(2),
+    run: |vm, mut args| {
+        let record_type = record_type(&args, 0)?.clone();
+        let mut fields: PMap = record_type
+            .fields
+            .iter()
+            .map(|field| (Value::Keyword(*field), Value::Nil))
+            .collect();
+        for entry in vm.items(args.take(1))? {
+            let (key, value) = pair(&entry)?;
+            fields.insert(key, value);
+        }
+        Ok(Value::Record(Rc::new(Record {
+            record_type,
+            fields,
+            meta: Value::Nil,
+        })))
+    },
+};
+
+fn implementations<'a>(args: &'a Args<'_>, idx: usize) -> Result<&'a Rc<Atom>> {
+    match args.get(idx).get("impls") {
+        Some(Value::Atom(cell)) => Ok(cell),
+        _ => Err(args.expected(idx, "a protocol")),
+    }
+}
+
+fn protocol_name(protocol: &Value) -> Value {
+    protocol.get("name").cloned().unwrap_or(Value::Nil)
+}
+
+fn by_metadata(protocol: &Value) -> bool {
+    protocol
+        .get("options")
+        .and_then(|options| options.get("extend-via-metadata"))
+        .is_some_and(Value::is_truthy)
+}
+
+fn record_type<'a>(args: &'a Args<'_>, idx: usize) -> Result<&'a Rc<RecordType>> {
+    match args.get(idx) {
+        Value::Object(object) => match &**object {
+            Object::RecordType(record_type) => Ok(record_type),
+            _ => Err(args.expected(idx, "the type of a record")),
+        },
+        _ => Err(args.expected(idx, "the type of a record")),
+    }
+}
+
+/// Returns the fields with the values that follow the type in the arguments.
+fn fields(record_type: &RecordType, args: &mut Args<'_>) -> Result<PMap> {
+    let given = args.len() - 1;
+    let wanted = record_type.fields.len();
+    if given != wanted {
+        let arity = Arity {
+            min: u8::try_from(wanted).unwrap_or(u8::MAX),
+            max: u8::try_from(wanted).ok(),
+        };
+        return Err(crate::vm::arity_error(&record_type.name.name(), arity, given).into());
+    }
+    Ok(record_type
+        .fields
+        .iter()
+        .enumerate()
+        .map(|(idx, field)| (Value::Keyword(*field), args.take(idx + 1)))
+        .collect())
+}
+
+/// Returns the name under which a type is looked up: a symbol, or nil for nil.
+fn type_key(vm: &mut Vm, value: &Value) -> Result<Value> {
+    match value {
+        Value::Nil => Ok(Value::Nil),
+        Value::Object(object) => match &**object {
+            Object::Class(class) => Ok(Value::symbol(class.0.full_name)),
+            Object::RecordType(record_type) => Ok(Value::Symbol(record_type.name)),
+            _ => Err(crate::vm::wrong_type(value, "a class or record type", 0).into()),
+        },
+        _ => {
+            vm.charge(1)?;
+            Err(crate::vm::wrong_type(value, "a class, a record type or nil", 0).into())
+        }
+    }
+}
+
+/// Returns the methods that implementations hold for a value: of its own type, or of the nearest above.
+fn find(cell: &Atom, value: &Value) -> Option<Value> {
+    let all = cell.value.borrow();
+    let all = all.as_map()?;
+    if all.is_empty() {
+        return None;
+    }
+    let above = |names: &[&str]| {
+        names
+            .iter()
+            .filter_map(|name| Class::named(name))
+            .find_map(|class| all.get(&Value::symbol(class.0.full_name)))
+    };
+    let found = match value {
+        Value::Nil => return all.get(&Value::Nil).cloned(),
+        Value::Record(record) => all
+            .get(&Value::Symbol(record.record_type.name))
+            .or_else(|| {
+                above(&[
+                    "IRecord",
+                    "IPersistentMap",
+                    "Associative",
+                    "Map",
+                    "IPersistentCollection",
+                    "Seqable",
+                ])
+            }),
+        Value::Object(object) if let Object::Instance(instance) = &**object => {
+            all.get(&Value::Symbol(instance.instance_type.name))
+        }
+        value => {
+            let class = match Class::of(value) {
+                Value::Object(object) => match &*object {
+                    Object::Class(class) => *class,
+                    _ => return None,
+                },
+                _ => return None,
+            };
+            all.get(&Value::symbol(class.0.full_name)).or_else(|| {
+                class
+                    .supers()
+                    .into_iter()
+                    .find_map(|class| all.get(&Value::symbol(class.0.full_name)))
+            })
+        }
+    };
+    found.or_else(|| above(&["Object"])).cloned()
+}
+
+fn call_method(vm: &mut Vm, own: &NativeClosure, mut args: Args<'_>) -> Result<Value> {
+    let [name, Value::Atom(cell), qualified, by_metadata, protocol] = &own.captured[..] else {
+        return Ok(Value::Nil);
+    };
+    let target = args.get(0);
+    if let Value::Object(object) = target
+        && let Object::Instance(instance) = &**object
+        && let Some(method) = instance.methods.get(qualified)
+    {
+        let method = method.clone();
+        return vm.invoke(&method, args.as_mut_slice());
+    }
+    if by_metadata.is_truthy()
+        && let Some(method) = target.meta().as_map().and_then(|meta| meta.get(qualified))
+    {
+        let method = method.clone();
+        return vm.invoke(&method, args.as_mut_slice());
+    }
+    let method = find(cell, target).and_then(|methods: Value| {
+        methods
+            .as_map()
+            .and_then(|methods| methods.get(name).cloned())
+    });
+    match method {
+        Some(method) => vm.invoke(&method, args.as_mut_slice()),
+        None => Err(no_method(qualified, protocol, target)),
+    }
+}
+
+#[cold]
+fn no_method(method: &Value, protocol: &Value, target: &Value) -> crate::value::Signal {
+    let class = match Class::of(target) {
+        Value::Nil => "nil".to_owned(),
+        class => format!("class {}", brief(&class)),
+    };
+    let short = method
+        .as_symbol()
+        .map_or_else(String::new, |method| method.name().to_string());
+    Exception::new(
+        Class::ILLEGAL_ARGUMENT,
+        "E0350",
+        format!(
+            "No implementation of method: :{short} of protocol: {} found for {class}",
+            brief(protocol)
+        ),
+    )
+    .argument(0)
+    .hint(format!("the first argument is {}", brief(target)))
+    .into()
+}

@@ -1,0 +1,215 @@
+(in-ns 'clojure.core)
+
+;; Multimethods
+
+(defmacro defmulti
+  "Defines a function that chooses a method by what dispatch-fn gives for its arguments.
+  Options are :default, the dispatch value of the method for all others, and :hierarchy, a var or atom."
+  {:arglists '([name docstring? attr-map? dispatch-fn & options])
+   :examples '[[(do (defmulti area :shape)
+                    (defmethod area :square [{:keys [side]}] (* side side))
+                    (area {:shape :square :side 3}))
+                9]]}
+  [mm-name & options]
+  (let [docstring (when (string? (first options)) (first options))
+        options (if docstring (next options) options)
+        attributes (when (map? (first options)) (first options))
+        options (if attributes (next options) options)
+        dispatch-fn (first options)
+        {:keys [default hierarchy] :or {default :default}} (apply hash-map (next options))
+        mm-name (vary-meta mm-name merge attributes (when docstring {:doc docstring}))]
+    `(when-not (multimethod? (some-> (resolve '~mm-name) root-of))
+       (def ~mm-name (new-multimethod '~mm-name ~dispatch-fn ~default ~hierarchy)))))
+
+(defn multimethod?
+  "Tells whether x was made by defmulti."
+  {:examples '[[(multimethod? inc) false]]}
+  [x]
+  (try (boolean (methods x))
+       (catch Exception _ false)))
+
+(defn- root-of
+  [v]
+  (when (and (var? v) (bound? v)) @v))
+
+(defmacro defmethod
+  "Adds a method to a multimethod, for a dispatch value."
+  {:arglists '([multifn dispatch-val & fn-tail])}
+  [multifn dispatch-val & fn-tail]
+  `(add-method ~multifn ~dispatch-val (fn ~@fn-tail)))
+
+;; Protocols
+
+(defn- qualified
+  "Returns the symbol sym with the name of the current namespace."
+  [sym]
+  (symbol (str (ns-name *ns*)) (name sym)))
+
+(defn- parse-sig
+  "Returns a method of a protocol: its name, its argument vectors and its docstring."
+  [sig]
+  {:name (first sig)
+   :arglists (filterv vector? (rest sig))
+   :doc (first (filter string? (rest sig)))})
+
+(defmacro defprotocol
+  "Defines a set of functions that types implement: each calls the implementation for its first argument."
+  {:arglists '([name docstring? options* & sigs])
+   :examples '[[(do (defprotocol Shape (area [shape] "The area."))
+                    (extend-type String Shape (area [s] (count s)))
+                    (area "abc"))
+                3]]}
+  [pname & body]
+  (let [docstring (when (string? (first body)) (first body))
+        body (if docstring (next body) body)
+        options (loop [options {} body body]
+                  (if (keyword? (first body))
+                    (recur (assoc options (first body) (second body)) (nnext body))
+                    options))
+        sigs (map parse-sig (filter seq? body))
+        sig-map (into {} (map (fn [{:keys [name arglists doc]}]
+                                [(keyword name) {:name (list 'quote name)
+                                                 :arglists (list 'quote arglists)
+                                                 :doc doc}]))
+                      sigs)]
+    `(do
+       (def ~(vary-meta pname assoc :doc docstring)
+         (new-protocol '~(qualified pname) ~sig-map ~options))
+       ~@(map (fn [{:keys [name arglists doc]}]
+                `(def ~(vary-meta name assoc :doc doc :arglists (list 'quote arglists))
+                   (protocol-method ~pname ~(keyword name))))
+              sigs)
+       '~pname)))
+
+(defn- grouped
+  "Groups the bodies of extend-type, defrecord and so on: each symbol and the forms after it."
+  [specs]
+  (loop [groups [] specs (seq specs)]
+    (if specs
+      (recur (conj groups [(first specs) (take-while seq? (next specs))])
+             (seq (drop-while seq? (next specs))))
+      groups)))
+
+(defn- method-map
+  "Returns a map form of method names to fn forms; arities of one name become one function."
+  [methods arity]
+  (into {}
+        (map (fn [[method-name forms]]
+               [(keyword (name method-name))
+                `(fn ~@(mapcat (fn [form]
+                                 (if (vector? (second form))
+                                   [(arity (next form))]
+                                   (map arity (next form))))
+                               forms))]))
+        (group-by first methods)))
+
+(defn- protocol?
+  [x]
+  (and (map? x) (contains? x :impls)))
+
+(defn- extends-class?
+  "Tells whether a symbol in a type's body names a class and not a protocol."
+  [sym]
+  (let [found (resolve sym)]
+    (not (and (var? found) (protocol? (root-of found))))))
+
+(defmacro extend-type
+  "Gives a type implementations of protocols."
+  {:arglists '([type & protocols-and-methods])}
+  [t & specs]
+  `(extend ~t
+     ~@(mapcat (fn [[protocol methods]]
+                 [protocol (method-map methods seq)])
+               (grouped specs))))
+
+(defmacro extend-protocol
+  "Gives several types an implementation of one protocol."
+  {:arglists '([protocol & types-and-methods])}
+  [protocol & specs]
+  `(do ~@(map (fn [[t methods]]
+                `(extend-type ~t ~protocol ~@methods))
+              (grouped specs))))
+
+(defn- method-symbol
+  "Returns the symbol under which an object holds its own method of a protocol or class."
+  [protocol method]
+  (let [found (resolve protocol)]
+    (if (and (var? found) (protocol? (root-of found)))
+      (symbol (namespace (:name @found)) (name method))
+      (symbol "host" (name method)))))
+
+(defmacro reify
+  "Returns an object that implements protocols, with methods that close over the locals around it."
+  {:arglists '([& protocols-and-methods])
+   :examples '[[(do (defprotocol Greeter (greet [g]))
+                    (let [word "hi"] (greet (reify Greeter (greet [_] word)))))
+                "hi"]]}
+  [& specs]
+  (let [groups (grouped specs)]
+    `(new-reified
+       ~(mapv (fn [[protocol _]] (if (extends-class? protocol) `'~protocol `(:name ~protocol)))
+              groups)
+       ~(into {}
+              (mapcat (fn [[protocol methods]]
+                        (map (fn [[method f]]
+                               [(list 'quote (method-symbol protocol method)) f])
+                             (method-map methods seq))))
+              groups))))
+
+;; Records and types
+
+(defn- with-fields
+  "Returns an arity of a method in which the fields are locals, but for those that a parameter hides."
+  [fields]
+  (fn [[params & body]]
+    (let [this (gensym "this__")
+          hidden (set (filter symbol? (flatten (rest params))))
+          visible (remove hidden fields)]
+      (list (into [this] (rest params))
+            `(let [~@(mapcat (fn [field] [field `(field-of ~this ~(keyword field))]) visible)
+                   ~(first params) ~this]
+               ~@body)))))
+
+(defn- type-forms
+  "Returns the forms that defrecord and deftype share."
+  [tname fields specs constructor]
+  (let [positional (symbol (str "->" tname))
+        fields (mapv #(with-meta % nil) fields)]
+    `((def ~tname (new-type '~(qualified tname) ~(mapv keyword fields)))
+      (defn ~positional
+        ~(str "Returns a " tname " with these values of its fields.")
+        ~fields
+        (~constructor ~tname ~@fields))
+      (make-constructor '~tname ~positional)
+      ~@(map (fn [[protocol methods]]
+               `(extend ~tname ~protocol ~(method-map methods (with-fields fields))))
+             (remove (comp extends-class? first) (grouped specs))))))
+
+(defn make-constructor
+  "Makes (Name. ...) call f in the current namespace: what defrecord and deftype need."
+  [tname f]
+  (let [constructors (symbol (str (ns-name *ns*) "." tname))]
+    (intern (create-ns constructors) 'new f)
+    (alias tname constructors)
+    nil))
+
+(defmacro defrecord
+  "Defines a type of maps with fields, ->Name and map->Name to make them, and implementations of protocols."
+  {:arglists '([name [& fields] & protocols-and-methods])
+   :examples '[[(do (defrecord Point [x y]) (:x (->Point 1 2))) 1]]}
+  [rname fields & specs]
+  (let [from-map (symbol (str "map->" rname))]
+    `(do ~@(type-forms rname fields specs `new-record)
+         (defn ~from-map
+           ~(str "Returns a " rname " with the values of a map.")
+           [~'m]
+           (record-from-map ~rname ~'m))
+         ~rname)))
+
+(defmacro deftype
+  "Defines a type of objects with fields, ->Name to make them, and implementations of protocols."
+  {:arglists '([name [& fields] & protocols-and-methods])
+   :examples '[[(do (deftype Box [x]) (.-x (->Box 1))) 1]]}
+  [tname fields & specs]
+  `(do ~@(type-forms tname fields specs `new-instance)
+       ~tname))
