@@ -356,6 +356,7 @@ impl Writer {
             | Object::RecordType(_)
             | Object::Host { .. }
             | Object::Function(_)
+            | Object::Instance(_)
             | Object::State(_)
             | Object::Unbound(_) => self.not_data(object.kind())?,
         }
