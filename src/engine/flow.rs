@@ -15,6 +15,10 @@ use flowstone_lang::value::{Span, Value};
 pub use files::{DiskFiles, FlowFiles, StoredFiles};
 pub use inputs::{InputError, coerce_input};
 pub use lint::check_steps;
+pub(crate) use lint::{
+    arity as lint_arity, find as find_spec, packaged as lint_packaged, unknown as lint_unknown,
+};
+pub(crate) use load::ENGINE_ABI;
 pub use load::{Checked, LoadedFlow, check, load, reload};
 
 /// A flow, read and checked.

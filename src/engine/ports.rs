@@ -15,6 +15,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+pub(crate) use clock::mix;
 pub use clock::{Clock, Random, SimulatedClock, SystemClock, SystemRandom};
 pub use journal::{Batch, Change, Durability, Entry, EntryKind, Journal, Receipt};
 pub use runs::{Claim, NewRun, Program, RunFilter, RunRow, RunStatus, RunUpdate, Runs};

@@ -1,6 +1,6 @@
 //! The journal: what a run asked for and what came of it, in order, append-only.
 
-use super::{NewWait, PortFuture, RunUpdate, StoreError, StoreOp};
+use super::{NewWait, PortFuture, RunUpdate, StoreError, StoreOp, WaitState};
 use crate::ids::RunId;
 
 /// The journals of all runs.
@@ -51,10 +51,11 @@ pub enum Change {
     Update(RunUpdate),
     /// Opens a wait; an unconsumed signal for its key completes it at once.
     OpenWait(Box<NewWait>),
-    /// Says that the run has taken what completed its wait.
-    ConsumeWait { path: String },
-    /// Forgets the run's journal: it starts again.
-    Truncate,
+    /// Closes a wait that is in the state that the sender saw: the run has taken its answer, or it timed out.
+    /// In any other state the batch is refused with kind `conflict`.
+    CloseWait { path: String, seen: WaitState },
+    /// Closes whatever waits the run still has open.
+    CloseWaits,
 }
 
 /// What a commit gives back.
@@ -74,6 +75,8 @@ pub struct Entry {
     pub what: String,
     /// Hash of the resolved request.
     pub digest: String,
+    /// The beginning of the request, to be shown; the first entry of a path has it.
+    pub request: Option<String>,
     /// What this kind of entry carries, as EDN text. Large ones are kept out of line by the store.
     pub payload: String,
     pub at_ms: i64,

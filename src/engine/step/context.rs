@@ -43,6 +43,34 @@ pub struct Scope {
     pub(crate) revealed: RefCell<Vec<Secret>>,
 }
 
+impl Scope {
+    /// Returns the map that inputs and functions find under `:flow/ctx`.
+    pub fn flow_context(&self) -> Value {
+        Value::map([
+            (
+                Value::keyword("workflow-id"),
+                Value::from(self.run.as_str()),
+            ),
+            (Value::keyword("run-id"), Value::from(self.run.as_str())),
+            (Value::keyword("flow-slug"), Value::from(&*self.flow.slug)),
+        ])
+    }
+
+    /// Takes the text of secrets out of what is to be recorded.
+    pub(crate) fn redact(&self, text: String) -> String {
+        let revealed = self.revealed.borrow();
+        revealed
+            .iter()
+            .map(Secret::reveal)
+            // Shorter ones would tear holes into ordinary text.
+            .filter(|secret| secret.len() >= 6)
+            .fold(text, |text, secret| match text.contains(secret) {
+                true => text.replace(secret, "[secret]"),
+                false => text,
+            })
+    }
+}
+
 /// The request under way.
 #[derive(Debug, Clone)]
 pub struct StepRequest {
@@ -121,20 +149,7 @@ impl StepContext {
 
     /// Returns the map that inputs and functions find under `:flow/ctx`.
     pub fn flow_context(&self) -> Value {
-        Value::map([
-            (
-                Value::keyword("workflow-id"),
-                Value::from(self.scope.run.as_str()),
-            ),
-            (
-                Value::keyword("run-id"),
-                Value::from(self.scope.run.as_str()),
-            ),
-            (
-                Value::keyword("flow-slug"),
-                Value::from(&*self.scope.flow.slug),
-            ),
-        ])
+        self.scope.flow_context()
     }
 
     /// Returns the map that function code finds under `:step/ctx`.

@@ -1,0 +1,541 @@
+//! Driving a run: resume its fiber, have done what it asks for, journal that, resume again.
+//!
+//! Replay is the same loop with answers from the journal. Whatever must be on disk before an effect starts goes out
+//! with the effect's own intent; what costs nothing to compute again is handed to the writer without waiting.
+
+mod attempt;
+mod call;
+mod host;
+mod journal;
+mod park;
+mod question;
+
+use std::cell::{Cell, RefCell};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+
+use flowstone_lang::fiber::{Exit, Fiber};
+use flowstone_lang::session::Session;
+use flowstone_lang::value::{Class, Exception, Result as Evaluated, Stop, Value};
+
+use crate::codec;
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::flow::{self, name_of};
+use crate::history::History;
+use crate::ids::RunId;
+use crate::interrupt::Interrupt;
+use crate::natives::Request;
+use crate::observer::{Observer, RunEvent};
+use crate::outcome::{Failure, RunOutcome, decode_failure, encode_failure};
+use crate::ports::{Change, Claim, RunRow, RunStatus, RunUpdate, WaitFilter};
+use crate::step::Scope;
+
+use host::{FlowHost, Shared};
+pub(crate) use journal::Ledger;
+
+/// How to drive.
+#[derive(Debug, Clone, Default)]
+pub struct DriveOptions {
+    pub interrupt: Interrupt,
+    pub stay: Stay,
+}
+
+/// What to stay in the process for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Stay {
+    /// Neither timers nor answers: whoever drives looks for due runs itself.
+    No,
+    /// Sleeps and retries; not answers from outside.
+    #[default]
+    Timers,
+    /// Also answers from outside.
+    Always,
+}
+
+/// Why a step's answer is not there yet, and the drive ends.
+#[derive(Debug)]
+pub(crate) enum Halt {
+    Interrupted,
+    Parked {
+        reason: String,
+        due_ms: Option<i64>,
+    },
+    /// Somebody asked for it; the flow is unwound.
+    Cancelled {
+        reason: String,
+    },
+    Engine(EngineError),
+}
+
+impl<E: Into<EngineError>> From<E> for Halt {
+    fn from(error: E) -> Self {
+        Halt::Engine(error.into())
+    }
+}
+
+/// What a flow is answered, or why it is not.
+pub(crate) type Answer = Result<Evaluated<Value>, Halt>;
+
+pub(crate) async fn drive(
+    engine: &Engine,
+    run: &RunId,
+    observer: Rc<dyn Observer>,
+    options: DriveOptions,
+) -> Result<RunOutcome, EngineError> {
+    let runs = &engine.services.stores.runs;
+    let now_ms = engine.services.clock.now_ms();
+    let row = engine.run_row(run).await?;
+    if row.status.is_final() {
+        return stored_outcome(&row);
+    }
+    let epoch = match runs.claim(run, now_ms).await? {
+        Claim::Taken { epoch } => epoch,
+        Claim::Held { owner } => {
+            return Err(EngineError::Driven {
+                run: run.to_string(),
+                owner,
+            });
+        }
+        Claim::Missing => {
+            return Err(EngineError::NoSuchRun {
+                run: run.to_string(),
+            });
+        }
+    };
+    let outcome = match open(engine, &row, epoch, observer, options).await {
+        Ok(driver) => driver.run().await,
+        Err(error) => Err(error),
+    };
+    let released = runs.release(run, epoch).await;
+    let outcome = outcome?;
+    released?;
+    Ok(outcome)
+}
+
+/// Tells again how a run ended.
+fn stored_outcome(row: &RunRow) -> Result<RunOutcome, EngineError> {
+    Ok(match row.status {
+        RunStatus::Completed => {
+            let text = row.result.as_deref().unwrap_or("nil");
+            RunOutcome::Completed(codec::decode(text)?)
+        }
+        RunStatus::Failed => {
+            let failure = row.error.as_deref().and_then(decode_failure);
+            RunOutcome::Failed(Box::new(failure.ok_or_else(|| {
+                EngineError::Internal("the stored error cannot be read".to_owned())
+            })?))
+        }
+        RunStatus::Cancelled => RunOutcome::Cancelled {
+            reason: row.cancel_requested.clone().unwrap_or_default(),
+        },
+        RunStatus::Running | RunStatus::Waiting => {
+            return Err(EngineError::Internal("the run is not over".to_owned()));
+        }
+    })
+}
+
+async fn open<'a>(
+    engine: &'a Engine,
+    row: &RunRow,
+    epoch: i64,
+    observer: Rc<dyn Observer>,
+    options: DriveOptions,
+) -> Result<Driver<'a>, EngineError> {
+    let stores = &engine.services.stores;
+    let run = row.id.to_string();
+    if row.program == crate::interactive::PROGRAM {
+        return Err(EngineError::Interactive { run });
+    }
+    let bad_program = |detail: &str| EngineError::BadProgram {
+        run: run.clone(),
+        detail: detail.to_owned(),
+    };
+    let program = stores.runs.program(&row.program).await?;
+    let program = program.ok_or_else(|| bad_program("it is missing"))?;
+    if program.engine_abi != flow::ENGINE_ABI {
+        return Err(EngineError::OtherAbi {
+            run,
+            found: program.engine_abi,
+            known: flow::ENGINE_ABI,
+        });
+    }
+    let session = Rc::new(engine.session());
+    let checked = flow::reload(&session, &program);
+    let Some(loaded) = checked.loaded else {
+        let first = checked
+            .findings
+            .first()
+            .map(|finding| finding.message.as_str());
+        return Err(bad_program(first.unwrap_or("it is no flow")));
+    };
+    let history = History::new(stores.journal.load(&row.id).await?);
+    let input = codec::decode(&row.input)?;
+    let place = Place {
+        run: row.id.clone(),
+        epoch,
+        flow: loaded.flow,
+        input,
+        session,
+        seed: row.seed,
+        cancel: row.cancel_requested.clone(),
+        is_waiting: row.status == RunStatus::Waiting,
+    };
+    Ok(Driver::new(engine, place, history, observer, options))
+}
+
+/// What is known of a run when its drive begins.
+pub(crate) struct Place {
+    pub run: RunId,
+    pub epoch: i64,
+    pub flow: Rc<flow::Flow>,
+    pub input: Value,
+    pub session: Rc<Session>,
+    pub seed: u64,
+    pub cancel: Option<String>,
+    pub is_waiting: bool,
+}
+
+/// One drive of one run.
+pub(crate) struct Driver<'a> {
+    engine: &'a Engine,
+    scope: Rc<Scope>,
+    shared: Rc<Shared>,
+    observer: Rc<dyn Observer>,
+    options: DriveOptions,
+    /// Somebody asked for the run to be cancelled, and the flow was not told yet.
+    cancel: RefCell<Option<String>>,
+    /// The flow is being unwound by a cancel.
+    cancelling: RefCell<Option<String>>,
+    /// The run's row says that it waits.
+    is_waiting: Cell<bool>,
+}
+
+impl<'a> Driver<'a> {
+    pub(crate) fn new(
+        engine: &'a Engine,
+        place: Place,
+        history: History,
+        observer: Rc<dyn Observer>,
+        options: DriveOptions,
+    ) -> Driver<'a> {
+        let ledger = Ledger::new(engine, place.run.clone(), place.epoch);
+        let shared = Rc::new(Shared::new(history, ledger, place.seed));
+        let watcher = observer.clone();
+        let run = place.run.clone();
+        let scope = Scope {
+            run: place.run,
+            flow: place.flow,
+            input: place.input,
+            session: place.session,
+            services: engine.services.clone(),
+            progress: Rc::new(move |path, progress| {
+                let path = path.clone();
+                watcher.event(&run, &RunEvent::StepProgress { path, progress });
+            }),
+            revealed: RefCell::default(),
+        };
+        Driver {
+            engine,
+            scope: Rc::new(scope),
+            shared,
+            observer,
+            options,
+            cancel: RefCell::new(place.cancel),
+            cancelling: RefCell::default(),
+            is_waiting: Cell::new(place.is_waiting),
+        }
+    }
+
+    async fn run(self) -> Result<RunOutcome, EngineError> {
+        self.emit(&RunEvent::Started {
+            flow: self.scope.flow.slug.to_string(),
+            replayed: self.shared.history.borrow().finished(),
+        });
+        let host = FlowHost::new(
+            self.shared.clone(),
+            self.scope.run.clone(),
+            self.observer.clone(),
+            self.engine.limits.fuel,
+        );
+        let session = self.scope.session.clone();
+        let body = self.scope.flow.body.clone();
+        let fiber = Fiber::new(&self.scope.session, Box::new(host), move |vm| {
+            let value = session.eval(vm, &body)?;
+            vm.realise(&value)?;
+            Ok(value)
+        });
+        self.evaluate(fiber).await
+    }
+
+    async fn evaluate(&self, mut fiber: Fiber) -> Result<RunOutcome, EngineError> {
+        let mut answer = Ok(Value::Nil);
+        loop {
+            let exit = match catch_unwind(AssertUnwindSafe(|| fiber.resume(answer))) {
+                Ok(exit) => exit,
+                Err(panic) => return Err(EngineError::Internal(panic_words(&*panic))),
+            };
+            let next = match exit {
+                Exit::Done(value) => return self.complete(value).await,
+                Exit::Threw(exception) => return self.fail(exception).await,
+                Exit::Stopped(stop) => return self.stopped(stop).await,
+                Exit::OutOfFuel => self.breathe().await,
+                Exit::Step(request) => self.answer(request).await,
+            };
+            answer = match next {
+                Ok(answer) => answer,
+                Err(Halt::Cancelled { reason }) => {
+                    self.cancelling.replace(Some(reason));
+                    Err(Stop::Cancelled.into())
+                }
+                Err(Halt::Interrupted) => {
+                    drop(fiber);
+                    self.shared.ledger.commit(Vec::new()).await?;
+                    return Ok(RunOutcome::Interrupted);
+                }
+                Err(Halt::Parked { reason, due_ms }) => {
+                    drop(fiber);
+                    return self.parked(reason, due_ms).await;
+                }
+                Err(Halt::Engine(error)) => return Err(error),
+            };
+        }
+    }
+
+    /// Commits what is pending, for who has no next step to do it with.
+    pub(crate) async fn settle_now(&self) -> Result<(), EngineError> {
+        self.shared.ledger.commit(Vec::new()).await?;
+        Ok(())
+    }
+
+    pub(crate) fn epoch(&self) -> i64 {
+        self.shared.ledger.epoch()
+    }
+
+    /// Takes the fence of a lease that was got after the start.
+    pub(crate) fn set_epoch(&self, epoch: i64) {
+        self.shared.ledger.set_epoch(epoch);
+    }
+
+    pub(crate) fn emit(&self, event: &RunEvent) {
+        self.observer.event(&self.scope.run, event);
+    }
+
+    pub(crate) fn now_ms(&self) -> i64 {
+        self.engine.services.clock.now_ms()
+    }
+
+    /// Between two quanta of a long computation: hand over what is finished, let others run, look around.
+    async fn breathe(&self) -> Answer {
+        self.shared.ledger.post()?;
+        tokio::task::yield_now().await;
+        if self.options.interrupt.is_set() {
+            return Err(Halt::Interrupted);
+        }
+        self.look_for_cancel().await?;
+        Ok(Ok(Value::Nil))
+    }
+
+    /// Raises a cancel that was asked for, once.
+    fn check_cancel(&self) -> Result<(), Halt> {
+        match self.cancel.take() {
+            Some(reason) => Err(Halt::Cancelled { reason }),
+            None => Ok(()),
+        }
+    }
+
+    /// Asks the store whether somebody wants the run cancelled.
+    async fn look_for_cancel(&self) -> Result<(), Halt> {
+        self.check_cancel()?;
+        if self.cancelling.borrow().is_some() || !self.shared.look_is_due(self.now_ms()) {
+            return Ok(());
+        }
+        let row = self
+            .engine
+            .services
+            .stores
+            .runs
+            .find(&self.scope.run)
+            .await?;
+        match row.and_then(|row| row.cancel_requested) {
+            Some(reason) => Err(Halt::Cancelled { reason }),
+            None => Ok(()),
+        }
+    }
+
+    pub(crate) async fn answer(&self, request: Value) -> Answer {
+        let Some(request) = Request::read(&request) else {
+            return Ok(Err(Exception::new(
+                Class::UNSUPPORTED_OPERATION,
+                "E0517",
+                "this cannot be asked of a flow",
+            )
+            .into()));
+        };
+        match request {
+            Request::Step { kind, id, config } => self.step(&kind, &id, config).await,
+            Request::Input => Ok(Ok(self.input())),
+            Request::Now => Ok(Ok(Value::Int(self.shared.now_ms()))),
+            Request::Uuid => Ok(Ok(self.shared.uuid())),
+            Request::Rand => Ok(Ok(self.shared.fraction())),
+            Request::SlotBound { slot } => Ok(Ok(self.slot_bound(&slot))),
+            Request::Log {
+                level,
+                message,
+                data,
+            } => Ok(self.log(&level, &message, data)),
+            Request::Emit { name, data } => Ok(self.emitted(&name, data)),
+        }
+    }
+
+    fn input(&self) -> Value {
+        let Value::Map(map) = &self.scope.input else {
+            return self.scope.input.clone();
+        };
+        let mut entries = map.entries().clone();
+        entries.insert(Value::keyword("flow/ctx"), self.scope.flow_context());
+        Value::Map(Rc::new(flowstone_lang::value::Map::new(entries)))
+    }
+
+    fn slot_bound(&self, slot: &Value) -> Value {
+        let name = name_of(slot).unwrap_or_default();
+        let bound = self.shared.note("flow/slot-bound", || {
+            let connections = self.engine.services.settings.get("connections").cloned();
+            let is_bound = connections.is_some_and(|all| all.get(&name).is_some());
+            Value::Bool(is_bound)
+        });
+        bound.unwrap_or(Value::Bool(false))
+    }
+
+    fn log(&self, level: &Value, message: &Value, data: Value) -> Evaluated<Value> {
+        let level = name_of(level).unwrap_or_else(|| "info".into()).to_string();
+        let message = match message {
+            Value::Text(text) => text.to_string(),
+            other => codec::encode(other).unwrap_or_else(|_| other.kind().to_owned()),
+        };
+        let line = Value::map([
+            (Value::keyword("level"), Value::from(level.as_str())),
+            (Value::keyword("message"), Value::from(message.as_str())),
+            (Value::keyword("data"), data.clone()),
+        ]);
+        if self.shared.record_line("flow/log", &line)? {
+            self.emit(&RunEvent::Log {
+                level,
+                message,
+                data,
+            });
+        }
+        Ok(Value::Nil)
+    }
+
+    fn emitted(&self, name: &Value, data: Value) -> Evaluated<Value> {
+        let name = name_of(name).unwrap_or_default().to_string();
+        let line = Value::map([
+            (Value::keyword("name"), Value::from(name.as_str())),
+            (Value::keyword("data"), data.clone()),
+        ]);
+        if self.shared.record_line("flow/emit", &line)? {
+            self.emit(&RunEvent::Emitted { name, data });
+        }
+        Ok(Value::Nil)
+    }
+
+    async fn complete(&self, value: Value) -> Result<RunOutcome, EngineError> {
+        if let Some(reason) = self.cancelling.take() {
+            return self.cancelled(reason).await;
+        }
+        let text = match codec::encode(&value) {
+            Ok(text) => self.scope.redact(text),
+            Err(error) => {
+                let message = format!("the result of the flow cannot be stored: {error}");
+                let exception = Exception::new(Class::ILLEGAL_ARGUMENT, error.code(), message)
+                    .hint("return data: maps, vectors, strings, numbers ...");
+                return self.fail(Rc::new(exception)).await;
+            }
+        };
+        let value = codec::decode(&text)?;
+        self.end(RunStatus::Completed, Some(text), None).await?;
+        Ok(RunOutcome::Completed(value))
+    }
+
+    async fn fail(&self, exception: Rc<Exception>) -> Result<RunOutcome, EngineError> {
+        let text = {
+            let sources = self.scope.session.world().sources.borrow();
+            encode_failure(&exception, &sources)
+        };
+        let text = self.scope.redact(text);
+        self.end(RunStatus::Failed, None, Some(text)).await?;
+        Ok(RunOutcome::Failed(Box::new(Failure {
+            exception,
+            session: Some(self.scope.session.clone()),
+            place: None,
+        })))
+    }
+
+    async fn stopped(&self, stop: Stop) -> Result<RunOutcome, EngineError> {
+        let (code, hint) = match &stop {
+            Stop::Cancelled => {
+                let reason = self.cancelling.take().unwrap_or_default();
+                return self.cancelled(reason).await;
+            }
+            Stop::Evicted => return Ok(RunOutcome::Interrupted),
+            Stop::OutOfFuel | Stop::Deadline => (
+                "E0530",
+                "look for a loop that does not end, or give the run more",
+            ),
+            Stop::OutOfMemory(_) => (
+                "E0531",
+                "work on one item at a time instead of keeping them all",
+            ),
+            Stop::Interrupted(_) => ("E0532", "start the flow again"),
+        };
+        let exception =
+            Exception::new(Class::ERROR, code, format!("the run was stopped: {stop}")).hint(hint);
+        self.fail(Rc::new(exception)).await
+    }
+
+    async fn cancelled(&self, reason: String) -> Result<RunOutcome, EngineError> {
+        self.end(RunStatus::Cancelled, None, None).await?;
+        Ok(RunOutcome::Cancelled { reason })
+    }
+
+    pub(crate) async fn end(
+        &self,
+        status: RunStatus,
+        result: Option<String>,
+        error: Option<String>,
+    ) -> Result<(), EngineError> {
+        let update = RunUpdate {
+            status,
+            wait_reason: None,
+            due_ms: None,
+            result,
+            error,
+        };
+        let changes = vec![Change::CloseWaits, Change::Update(update)];
+        self.shared.ledger.commit(changes).await?;
+        Ok(())
+    }
+
+    async fn parked(&self, reason: String, due_ms: Option<i64>) -> Result<RunOutcome, EngineError> {
+        self.shared.ledger.commit(Vec::new()).await?;
+        let filter = WaitFilter {
+            run: Some(self.scope.run.clone()),
+            ..WaitFilter::default()
+        };
+        let waits = self.engine.services.stores.waits.list(filter).await?;
+        Ok(RunOutcome::Waiting {
+            reason,
+            due_ms,
+            waits,
+        })
+    }
+}
+
+pub(crate) fn panic_words(panic: &(dyn std::any::Any + Send)) -> String {
+    let words = panic
+        .downcast_ref::<String>()
+        .map(String::as_str)
+        .or_else(|| panic.downcast_ref::<&str>().copied());
+    format!("a panic: {}", words.unwrap_or("without words"))
+}

@@ -1,0 +1,338 @@
+//! Attempts at a step: intent, effect, result; and again where that may help.
+
+use std::future::Future;
+use std::time::Duration;
+
+use flowstone_lang::value::{Result as Evaluated, Value};
+
+use super::call::{OnDoubt, OnError, StepCall, preview};
+use super::{Answer, Driver, Halt};
+use crate::codec;
+use crate::error::EngineError;
+use crate::expect;
+use crate::history::{Recorded, Timer};
+use crate::observer::RunEvent;
+use crate::ports::{Change, EntryKind, StoreError, StoreOp};
+use crate::step::{Effect, Outcome, Retry, StepError};
+
+/// How long an interrupted run lets an effect outside finish, so that it is not in doubt.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// What an attempt came to.
+enum Attempted {
+    /// The step's value as EDN text; journaled or pending.
+    Value(String),
+    Parked(Box<crate::step::WaitSpec>),
+    Sleeping {
+        until_ms: i64,
+        value: Value,
+    },
+    Failed(StepError),
+}
+
+impl Driver<'_> {
+    /// Goes on with a step that was begun in an earlier drive.
+    pub(super) async fn go_on(&self, call: &StepCall<'_>, recorded: Recorded) -> Answer {
+        match recorded.timer.clone() {
+            Some(Timer::Sleep { due_ms, value }) => {
+                return self.sleep(call, &recorded, due_ms, value).await;
+            }
+            Some(Timer::Retry { due_ms }) => self.pause(call, due_ms).await?,
+            Some(Timer::Wait) => return self.wait(call, recorded.attempts).await,
+            Some(Timer::Question) => return self.question_again(call, recorded).await,
+            None => {}
+        }
+        if recorded.in_flight {
+            match call.on_doubt {
+                OnDoubt::Retry => {}
+                OnDoubt::Ask => {
+                    let error = in_doubt(call);
+                    return self.ask(call, recorded, &error).await;
+                }
+                OnDoubt::Fail => return self.failed(call, recorded, in_doubt(call)).await,
+            }
+        }
+        self.attempts(call, recorded).await
+    }
+
+    /// Attempts the step until it succeeds or there is no point in trying again.
+    pub(super) async fn attempts(&self, call: &StepCall<'_>, mut recorded: Recorded) -> Answer {
+        loop {
+            recorded.attempts += 1;
+            let attempt = recorded.attempts;
+            match self.attempt(call, attempt).await? {
+                Attempted::Value(text) => {
+                    let value = codec::decode(&text).map_err(EngineError::from)?;
+                    return Ok(self.expected(call, value));
+                }
+                Attempted::Parked(spec) => return self.park(call, attempt, *spec).await,
+                Attempted::Sleeping { until_ms, value } => {
+                    return self.start_sleep(call, &recorded, until_ms, value).await;
+                }
+                Attempted::Failed(error) => {
+                    let round = attempt - recorded.base;
+                    let random = self.engine.services.random.next();
+                    let Some(delay) = call.policy.delay(round, &error, random) else {
+                        return self.failed(call, recorded, error).await;
+                    };
+                    self.retry_later(call, attempt, &error, delay).await?;
+                }
+            }
+        }
+    }
+
+    async fn attempt(&self, call: &StepCall<'_>, attempt: u32) -> Result<Attempted, Halt> {
+        match call.effect {
+            Effect::External => {
+                let payload = self.attempt_payload(attempt);
+                let intent = call.entry(self, EntryKind::Intent, payload);
+                let changes = vec![Change::Append(intent)];
+                self.shared.ledger.commit(changes).await?;
+            }
+            // Reading may take long: what was finished before is handed over meanwhile.
+            Effect::Read => self.shared.ledger.post()?,
+            Effect::OwnStore | Effect::Pure => {}
+        }
+        let started_ms = self.now_ms();
+        self.emit(&RunEvent::StepStarted(call.note(attempt)));
+        let cx = call.context(self, attempt);
+        let performing = async {
+            let outcome = call.step.run(&cx, call.config.clone()).await?;
+            self.accept(call, &cx, outcome).await
+        };
+        let outcome = self.guarded(call, performing).await?;
+        let done = match outcome {
+            Ok(done) => self.settle(call, done).await?,
+            Err(error) => Attempted::Failed(error),
+        };
+        if let Attempted::Value(text) = &done {
+            self.emit(&RunEvent::StepFinished {
+                step: call.note(attempt),
+                millis: self.now_ms() - started_ms,
+                preview: preview(text),
+            });
+        }
+        Ok(done)
+    }
+
+    fn attempt_payload(&self, attempt: u32) -> String {
+        format!("{{:attempt {attempt}}}")
+    }
+
+    /// Checks what a step hands back, and has it persisted where the flow asks for that.
+    async fn accept(
+        &self,
+        call: &StepCall<'_>,
+        cx: &crate::step::StepContext,
+        outcome: Outcome,
+    ) -> Result<Outcome, StepError> {
+        let Outcome::Value(value) = outcome else {
+            return Ok(outcome);
+        };
+        if let Some(expectation) = call.config.get("expect") {
+            expect::check(cx, expectation, &value)?;
+        }
+        let wants_persist = call
+            .config
+            .get("persist")
+            .is_some_and(|value| !value.is_nil());
+        if !wants_persist {
+            return Ok(Outcome::Value(value));
+        }
+        let Some(persist) = &self.engine.persist else {
+            return Err(StepError::config("E0714", "`:persist` cannot be used here"));
+        };
+        let op = persist.persist(cx, &call.config, value).await?;
+        Ok(Outcome::Commit(op))
+    }
+
+    /// Journals what an attempt came to.
+    async fn settle(&self, call: &StepCall<'_>, outcome: Outcome) -> Result<Attempted, Halt> {
+        Ok(match outcome {
+            Outcome::Value(value) => match codec::encode(&value) {
+                Ok(text) => {
+                    let text = self.scope.redact(text);
+                    let entry = call.entry(self, EntryKind::Result, text.clone());
+                    self.shared.ledger.append(entry);
+                    self.shared.ledger.relieve()?;
+                    Attempted::Value(text)
+                }
+                Err(error) => {
+                    let message = format!("the result of the step cannot be stored: {error}");
+                    Attempted::Failed(StepError::new(error.code(), "invalid", message))
+                }
+            },
+            Outcome::Commit(op) => match self.perform(call, op).await {
+                Ok(text) => Attempted::Value(text),
+                Err(error @ StoreError::Rejected { .. }) => Attempted::Failed(error.into()),
+                Err(error) => return Err(error.into()),
+            },
+            Outcome::Park(spec) => Attempted::Parked(spec),
+            Outcome::Sleep { until_ms, value } => Attempted::Sleeping { until_ms, value },
+        })
+    }
+
+    async fn perform(&self, call: &StepCall<'_>, op: StoreOp) -> Result<String, StoreError> {
+        let entry = call.entry(self, EntryKind::Result, String::new());
+        let change = Change::Perform {
+            op: Box::new(op),
+            entry,
+        };
+        // Alone: what is wrong with the operation must not undo what was finished before it.
+        self.shared.ledger.post()?;
+        let mut receipt = self.shared.ledger.commit(vec![change]).await?;
+        receipt
+            .results
+            .pop()
+            .ok_or_else(|| StoreError::Internal("an operation gave no result".to_owned()))
+    }
+
+    /// Awaits an effect, its timeout, an interrupt and a cancel.
+    async fn guarded(
+        &self,
+        call: &StepCall<'_>,
+        performing: impl Future<Output = Result<Outcome, StepError>>,
+    ) -> Result<Result<Outcome, StepError>, Halt> {
+        let mut performing = std::pin::pin!(performing);
+        let timeout = async {
+            match call.timeout {
+                Some(timeout) => tokio::time::sleep(timeout).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            outcome = &mut performing => Ok(outcome),
+            () = timeout => Ok(Err(timed_out(call))),
+            halt = self.halted() => {
+                // An effect under way outside is let finish, so that nobody has to guess.
+                if call.effect == Effect::External && matches!(halt, Halt::Interrupted)
+                    && let Ok(outcome) = tokio::time::timeout(GRACE, performing).await
+                {
+                    return Ok(outcome);
+                }
+                Err(halt)
+            }
+        }
+    }
+
+    /// Returns when the run is to be interrupted or cancelled.
+    pub(super) async fn halted(&self) -> Halt {
+        let cancel = async {
+            loop {
+                if let Err(halt) = self.look_for_cancel().await {
+                    return halt;
+                }
+                tokio::time::sleep(Duration::from_millis(500)).await;
+            }
+        };
+        tokio::select! {
+            () = self.options.interrupt.wait() => Halt::Interrupted,
+            halt = cancel => halt,
+        }
+    }
+
+    /// Checks again what a journaled value must satisfy: what the store made of it was not seen before.
+    pub(super) fn expected(&self, call: &StepCall<'_>, value: Value) -> Evaluated<Value> {
+        let Some(expectation) = call.config.get("expect") else {
+            return Ok(value);
+        };
+        let cx = call.context(self, 1);
+        match expect::check(&cx, expectation, &value) {
+            Ok(()) => Ok(value),
+            Err(_) if call.on_error == OnError::Skip => Ok(Value::Nil),
+            Err(error) => Err(self.exception_at(&error, &call.path.step).into()),
+        }
+    }
+
+    /// Ends a step that failed for good, as its `:on-error` says.
+    pub(super) async fn failed(
+        &self,
+        call: &StepCall<'_>,
+        recorded: Recorded,
+        error: StepError,
+    ) -> Answer {
+        self.emit(&RunEvent::StepFailed {
+            step: call.note(recorded.attempts),
+            millis: 0,
+            code: error.code,
+            message: error.message.clone(),
+        });
+        if call.on_error == OnError::Checkpoint {
+            return self.ask(call, recorded, &error).await;
+        }
+        self.end_with_error(call, &error)
+    }
+
+    /// Journals the error of a step, and returns what the flow sees of it.
+    pub(super) fn end_with_error(&self, call: &StepCall<'_>, error: &StepError) -> Answer {
+        let text = self.error_text(call, error);
+        let entry = call.entry(self, EntryKind::Error, text.clone());
+        self.shared.ledger.append(entry);
+        self.raised(call, &text)
+    }
+
+    pub(super) fn error_text(&self, call: &StepCall<'_>, error: &StepError) -> String {
+        let exception = self.exception_at(error, &call.path.step);
+        let text = codec::encode(&exception.into()).or_else(|_| {
+            // Its data is not data; the words are kept.
+            let plain = StepError {
+                data: Value::Nil,
+                ..error.clone()
+            };
+            codec::encode(&self.exception_at(&plain, &call.path.step).into())
+        });
+        self.scope.redact(text.expect("words can be written down"))
+    }
+
+    async fn retry_later(
+        &self,
+        call: &StepCall<'_>,
+        attempt: u32,
+        error: &StepError,
+        delay: Duration,
+    ) -> Result<(), Halt> {
+        let due_ms = self.now_ms().saturating_add(crate::duration::millis(delay));
+        let note = Value::map([
+            (Value::keyword("kind"), Value::keyword("retry")),
+            (Value::keyword("attempt"), Value::Int(i64::from(attempt))),
+            (Value::keyword("due"), Value::Int(due_ms)),
+            (
+                Value::keyword("message"),
+                Value::from(error.message.as_str()),
+            ),
+        ]);
+        let text = codec::encode(&note).map_err(EngineError::from)?;
+        let entry = call.entry(self, EntryKind::Timer, self.scope.redact(text));
+        self.shared.ledger.append(entry);
+        self.emit(&RunEvent::StepRetrying {
+            step: call.note(attempt),
+            due_ms,
+            message: error.message.clone(),
+        });
+        self.pause(call, due_ms).await
+    }
+}
+
+fn timed_out(call: &StepCall<'_>) -> StepError {
+    let seconds = call.timeout.unwrap_or_default().as_secs_f64();
+    StepError::new(
+        "E0520",
+        "timeout",
+        format!("the step did not finish within its timeout of {seconds} s"),
+    )
+    .retry(Retry::Backoff)
+    .hint("give it more time with `:timeout`, or another try with `:retry`")
+}
+
+fn in_doubt(call: &StepCall<'_>) -> StepError {
+    StepError::new(
+        "E0522",
+        "in-doubt",
+        format!(
+            "the process ended while the `:{}` step was under way, so that it may or may not have been done",
+            call.spec.kind
+        ),
+    )
+    .hint("look at the other side; `:on-doubt :retry` says that doing it twice is harmless")
+}

@@ -1,0 +1,275 @@
+//! A step request: what is asked, where it stands, what the journal says about it.
+
+use std::cell::Cell;
+use std::time::Duration;
+
+use flowstone_lang::value::{Exception, Value};
+
+use super::{Answer, Driver, Halt};
+use crate::codec;
+use crate::diagnostic::Diagnostic;
+use crate::duration;
+use crate::error::EngineError;
+use crate::flow::{find_spec, lint_packaged, lint_unknown, name_of};
+use crate::history::{End, Recorded};
+use crate::ids::StepPath;
+use crate::natives::exception;
+use crate::observer::StepNote;
+use crate::ports::{Entry, EntryKind};
+use crate::retry::Policy;
+use crate::step::{Effect, Step, StepContext, StepError, StepRequest, StepSpec, config};
+
+/// As much of a request is kept to be shown.
+const REQUEST_SHOWN: usize = 600;
+
+/// A step request, checked.
+pub(super) struct StepCall<'a> {
+    pub step: &'a dyn Step,
+    pub spec: &'static StepSpec,
+    pub path: StepPath,
+    /// The path as text.
+    pub at: String,
+    /// With the defaults.
+    pub config: Value,
+    pub digest: String,
+    pub request: String,
+    /// An entry of this path has the request.
+    pub is_request_kept: Cell<bool>,
+    pub title: String,
+    pub effect: Effect,
+    pub policy: Policy,
+    pub timeout: Option<Duration>,
+    pub idempotency_key: String,
+    pub on_error: OnError,
+    pub on_doubt: OnDoubt,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OnError {
+    Fail,
+    Skip,
+    Checkpoint,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum OnDoubt {
+    Retry,
+    Ask,
+    Fail,
+}
+
+impl StepCall<'_> {
+    pub(super) fn note(&self, attempt: u32) -> StepNote {
+        StepNote {
+            path: self.path.clone(),
+            kind: self.spec.kind,
+            title: self.title.clone(),
+            attempt,
+        }
+    }
+
+    /// Returns an entry of the journal about this call.
+    pub(super) fn entry(&self, driver: &Driver<'_>, kind: EntryKind, payload: String) -> Entry {
+        Entry {
+            digest: self.digest.clone(),
+            request: (!self.is_request_kept.replace(true)).then(|| self.request.clone()),
+            ..driver
+                .shared
+                .ledger
+                .entry(kind, self.at.clone(), self.spec.kind, payload)
+        }
+    }
+
+    pub(super) fn context(&self, driver: &Driver<'_>, attempt: u32) -> StepContext {
+        let timeout = self.timeout.map(duration::millis);
+        StepContext::new(
+            driver.scope.clone(),
+            StepRequest {
+                path: self.path.clone(),
+                kind: self.spec.kind,
+                attempt,
+                idempotency_key: self.idempotency_key.clone(),
+                deadline_ms: timeout.map(|millis| driver.now_ms().saturating_add(millis)),
+            },
+        )
+    }
+}
+
+impl Driver<'_> {
+    /// Answers a step request: from the journal where it has ended, else by doing it.
+    pub(super) async fn step(&self, kind: &Value, id: &Value, config: Value) -> Answer {
+        let call = match self.prepare(kind, id, &config) {
+            Ok(call) => call,
+            Err(exception) => return Ok(Err((*exception).into())),
+        };
+        let recorded = self.shared.history.borrow_mut().take(&call.at);
+        let Some(recorded) = recorded else {
+            self.check_cancel()?;
+            return self.attempts(&call, Recorded::default()).await;
+        };
+        self.compare(&call, &recorded)?;
+        if let Some(end) = &recorded.end {
+            return self.replayed(&call, end);
+        }
+        self.check_cancel()?;
+        call.is_request_kept.set(recorded.request.is_some());
+        self.go_on(&call, recorded).await
+    }
+
+    fn prepare<'s>(
+        &'s self,
+        kind: &Value,
+        id: &Value,
+        given: &Value,
+    ) -> Result<StepCall<'s>, Box<Exception>> {
+        let refuse = |finding: Diagnostic| Box::new(exception(finding));
+        let specs: Vec<&'static StepSpec> =
+            self.engine.steps.iter().map(|step| step.spec()).collect();
+        let Value::Keyword(name) = kind else {
+            let message = format!("a step type is a keyword, not {}", kind.kind());
+            return Err(refuse(Diagnostic::error("E0431", message)));
+        };
+        if name.namespace().is_some() {
+            return Err(refuse(lint_packaged(&name.to_string())));
+        }
+        let name = name.name();
+        let Some(spec) = find_spec(&specs, &name) else {
+            return Err(refuse(lint_unknown(&name, &specs)));
+        };
+        let step = self
+            .engine
+            .steps
+            .iter()
+            .find(|step| std::ptr::eq(step.spec(), spec))
+            .expect("the spec comes from one of these steps");
+        let step_id = match id {
+            Value::Keyword(_) | Value::Text(_) => name_of(id).filter(|id| !id.is_empty()),
+            _ => None,
+        };
+        let Some(step_id) = step_id else {
+            let message = format!("a step id is a keyword, not {}", id.kind());
+            return Err(refuse(Diagnostic::error("E0433", message)));
+        };
+        if given.as_map().is_none() {
+            let message = format!("a step's config must be a map, not {}", given.kind());
+            return Err(refuse(Diagnostic::error("E0432", message)));
+        }
+        // From here on the request has a place in the run, whatever becomes of it.
+        let path = self.shared.next_path(&step_id);
+        self.call(&**step, spec, path, given)
+            .map_err(|error| Box::new(self.exception_at(&error, &step_id)))
+    }
+
+    fn call<'s>(
+        &self,
+        step: &'s dyn Step,
+        spec: &'static StepSpec,
+        path: StepPath,
+        given: &Value,
+    ) -> Result<StepCall<'s>, StepError> {
+        let config = config::resolve(spec, given)?;
+        let effect = step.effect(&config);
+        // The digest is of what the flow wrote: a default that a later build adds does not change it.
+        let canonical = codec::canonical(given)
+            .map_err(|error| StepError::config(error.code(), error.to_string()))?;
+        let mut digest = codec::digest_bytes(format!("{} {canonical}", spec.kind).as_bytes());
+        digest.truncate(32);
+        let text = |key: &str| config.get(key).and_then(Value::as_str).map(str::to_owned);
+        let name = |key: &str| config.get(key).and_then(name_of);
+        let has_key = text("idempotency-key").is_some();
+        let at = path.to_string();
+        Ok(StepCall {
+            step,
+            spec,
+            digest,
+            request: self.scope.redact(shorten(&canonical)),
+            is_request_kept: Cell::new(false),
+            title: text("title").unwrap_or_else(|| path.step.clone()),
+            effect,
+            policy: Policy::of(&config, effect)?,
+            timeout: config.get("timeout").and_then(duration::of_value),
+            idempotency_key: text("idempotency-key")
+                .unwrap_or_else(|| format!("{}/{at}", self.scope.run)),
+            on_error: match name("on-error").as_deref() {
+                Some("skip") => OnError::Skip,
+                Some("checkpoint") => OnError::Checkpoint,
+                _ => OnError::Fail,
+            },
+            on_doubt: match name("on-doubt").as_deref() {
+                Some("retry") => OnDoubt::Retry,
+                Some("ask") => OnDoubt::Ask,
+                Some("fail") => OnDoubt::Fail,
+                _ if effect == Effect::External && !has_key => OnDoubt::Ask,
+                _ => OnDoubt::Retry,
+            },
+            config,
+            path,
+            at,
+        })
+    }
+
+    /// Checks that a replayed request is the one that was journaled.
+    fn compare(&self, call: &StepCall<'_>, recorded: &Recorded) -> Result<(), Halt> {
+        if recorded.what == call.spec.kind && recorded.digest == call.digest {
+            return Ok(());
+        }
+        let shown = recorded.request.as_deref().unwrap_or("(not kept)");
+        Err(Halt::Engine(EngineError::Diverged {
+            run: self.scope.run.to_string(),
+            path: call.at.clone(),
+            recorded: format!(":{} {shown}", recorded.what),
+            requested: format!(":{} {}", call.spec.kind, call.request),
+        }))
+    }
+
+    fn replayed(&self, call: &StepCall<'_>, end: &End) -> Answer {
+        match end {
+            End::Value(text) => {
+                let value = codec::decode(text).map_err(EngineError::from)?;
+                Ok(self.expected(call, value))
+            }
+            End::Error(text) => self.raised(call, text),
+        }
+    }
+
+    /// Turns a journaled error into what the flow sees of it.
+    pub(super) fn raised(&self, call: &StepCall<'_>, text: &str) -> Answer {
+        if call.on_error == OnError::Skip {
+            return Ok(Ok(Value::Nil));
+        }
+        match codec::decode(text).map_err(EngineError::from)? {
+            Value::Exception(exception) => Ok(Err(flowstone_lang::value::Signal::Throw(exception))),
+            _ => Err(Halt::Engine(EngineError::Internal(
+                "a journaled error is none".to_owned(),
+            ))),
+        }
+    }
+
+    /// Returns the exception that a flow sees for a failed step.
+    pub(super) fn exception_at(&self, error: &StepError, step: &str) -> Exception {
+        let class = flowstone_lang::value::Class::EXCEPTION_INFO;
+        let mut exception = Exception::new(class, error.code, error.message.as_str());
+        exception.hints.clone_from(&error.hints);
+        exception.data = error.data.clone();
+        let kind = Value::keyword(error.kind);
+        if exception.data.get("kind").is_none() {
+            exception = exception.with("kind", kind);
+        }
+        exception.with("step", step)
+    }
+}
+
+fn shorten(text: &str) -> String {
+    match text.char_indices().nth(REQUEST_SHOWN) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// The words that a step's value is announced with.
+pub(super) fn preview(text: &str) -> String {
+    match text.char_indices().nth(160) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}

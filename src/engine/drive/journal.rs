@@ -1,0 +1,111 @@
+//! What a drive writes: entries gather here and go to the store in batches.
+
+use std::cell::{Cell, RefCell};
+use std::sync::Arc;
+
+use crate::engine::Engine;
+use crate::ids::RunId;
+use crate::ports::{
+    Batch, Change, Clock, Durability, Entry, EntryKind, Journal, Receipt, StoreError,
+};
+
+/// More than this is handed over although nobody waits for it.
+const PENDING_MAX: usize = 256;
+
+/// The end of a run's journal.
+pub(crate) struct Ledger {
+    run: RunId,
+    epoch: Cell<i64>,
+    durability: Durability,
+    journal: Arc<dyn Journal>,
+    clock: Arc<dyn Clock>,
+    pending: RefCell<Vec<Change>>,
+}
+
+impl Ledger {
+    pub(crate) fn new(engine: &Engine, run: RunId, epoch: i64) -> Ledger {
+        Ledger {
+            run,
+            epoch: Cell::new(epoch),
+            durability: engine.durability,
+            journal: engine.services.stores.journal.clone(),
+            clock: engine.services.clock.clone(),
+            pending: RefCell::default(),
+        }
+    }
+
+    pub(super) fn epoch(&self) -> i64 {
+        self.epoch.get()
+    }
+
+    pub(super) fn set_epoch(&self, epoch: i64) {
+        self.epoch.set(epoch);
+    }
+
+    pub(super) fn clock(&self) -> &dyn Clock {
+        &*self.clock
+    }
+
+    /// Adds an entry that need not be on disk yet: with the next commit it will be.
+    pub(super) fn append(&self, entry: Entry) {
+        self.pending.borrow_mut().push(Change::Append(entry));
+    }
+
+    pub(super) fn push(&self, change: Change) {
+        self.pending.borrow_mut().push(change);
+    }
+
+    /// Hands over what is pending without waiting for it.
+    pub(super) fn post(&self) -> Result<(), StoreError> {
+        if self.pending.borrow().is_empty() {
+            return Ok(());
+        }
+        let batch = self.batch(Vec::new());
+        self.journal.post(batch)
+    }
+
+    /// Hands over what is pending where it has become much.
+    pub(super) fn relieve(&self) -> Result<(), StoreError> {
+        if self.pending.borrow().len() < PENDING_MAX {
+            return Ok(());
+        }
+        self.post()
+    }
+
+    /// Commits what is pending and these changes, and waits until they are durable.
+    pub(crate) async fn commit(&self, changes: Vec<Change>) -> Result<Receipt, StoreError> {
+        let batch = self.batch(changes);
+        self.journal.commit(batch).await
+    }
+
+    fn batch(&self, changes: Vec<Change>) -> Batch {
+        let mut all = self.pending.take();
+        all.extend(changes);
+        Batch {
+            run: self.run.clone(),
+            epoch: self.epoch.get(),
+            durability: self.durability,
+            now_ms: self.clock.now_ms(),
+            changes: all,
+        }
+    }
+
+    /// Returns an entry of now.
+    pub(super) fn entry(
+        &self,
+        kind: EntryKind,
+        path: String,
+        what: &str,
+        payload: String,
+    ) -> Entry {
+        Entry {
+            kind,
+            path,
+            what: what.to_owned(),
+            digest: String::new(),
+            request: None,
+            payload,
+            at_ms: self.clock.now_ms(),
+        }
+    }
+}

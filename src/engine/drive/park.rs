@@ -1,0 +1,333 @@
+//! Waiting for a moment or for somebody: in the process where that is wanted, else as a row.
+
+use flowstone_lang::value::Value;
+
+use super::call::StepCall;
+use super::{Answer, Driver, Halt, Stay};
+use crate::codec::{self, json};
+use crate::error::EngineError;
+use crate::history::Recorded;
+use crate::observer::RunEvent;
+use crate::ports::{
+    Change, EntryKind, NewWait, RunStatus, RunUpdate, StoreError, WaitFilter, WaitRow, WaitState,
+};
+use crate::step::{OnTimeout, StepError, WaitSpec};
+
+/// A pause up to this long is not worth a status.
+const SHORT_MS: i64 = 2_000;
+/// How often a process that stays looks whether somebody answered.
+const LOOK_EVERY_MS: i64 = 250;
+
+/// What became of a wait.
+pub(super) enum Waited {
+    /// EDN text.
+    Answered(String),
+    TimedOut,
+}
+
+impl Driver<'_> {
+    /// Puts a step to sleep.
+    pub(super) async fn start_sleep(
+        &self,
+        call: &StepCall<'_>,
+        recorded: &Recorded,
+        until_ms: i64,
+        value: Value,
+    ) -> Answer {
+        let note = Value::map([
+            (Value::keyword("kind"), Value::keyword("sleep")),
+            (
+                Value::keyword("attempt"),
+                Value::Int(i64::from(recorded.attempts)),
+            ),
+            (Value::keyword("due"), Value::Int(until_ms)),
+            (Value::keyword("value"), value.clone()),
+        ]);
+        let text = codec::encode(&note).map_err(EngineError::from)?;
+        let entry = call.entry(self, EntryKind::Timer, text);
+        self.shared.ledger.append(entry);
+        self.emit(&RunEvent::StepSleeping {
+            step: call.note(recorded.attempts),
+            until_ms,
+        });
+        self.sleep(call, recorded, until_ms, value).await
+    }
+
+    /// Sleeps to the end, and answers with what the step said.
+    pub(super) async fn sleep(
+        &self,
+        call: &StepCall<'_>,
+        recorded: &Recorded,
+        due_ms: i64,
+        value: Value,
+    ) -> Answer {
+        let started_ms = self.now_ms();
+        self.pause(call, due_ms).await?;
+        let text = codec::encode(&value).map_err(EngineError::from)?;
+        self.finish(call, recorded.attempts, started_ms, &text);
+        Ok(self.expected(call, codec::decode(&text).map_err(EngineError::from)?))
+    }
+
+    /// Journals the value of a step that was waited for.
+    fn finish(&self, call: &StepCall<'_>, attempt: u32, started_ms: i64, text: &str) {
+        let entry = call.entry(self, EntryKind::Result, text.to_owned());
+        self.shared.ledger.append(entry);
+        self.emit(&RunEvent::StepFinished {
+            step: call.note(attempt),
+            millis: self.now_ms() - started_ms,
+            preview: super::call::preview(text),
+        });
+    }
+
+    /// Waits for a moment, here or by leaving.
+    pub(super) async fn pause(&self, call: &StepCall<'_>, due_ms: i64) -> Result<(), Halt> {
+        let left = due_ms - self.now_ms();
+        if left <= 0 {
+            self.awake();
+            return Ok(());
+        }
+        let reason = format!("`{}` until {}", call.title, json::instant(due_ms));
+        let stays = self.options.stay != Stay::No;
+        if stays && left <= SHORT_MS {
+            self.shared.ledger.post()?;
+        } else {
+            self.say_waiting(&reason, Some(due_ms), Vec::new()).await?;
+        }
+        if !stays {
+            return Err(Halt::Parked {
+                reason,
+                due_ms: Some(due_ms),
+            });
+        }
+        let clock = self.engine.services.clock.clone();
+        tokio::select! {
+            biased;
+            () = clock.sleep_until(due_ms) => {}
+            halt = self.halted() => return Err(halt),
+        }
+        self.awake();
+        Ok(())
+    }
+
+    async fn say_waiting(
+        &self,
+        reason: &str,
+        due_ms: Option<i64>,
+        mut changes: Vec<Change>,
+    ) -> Result<(), StoreError> {
+        changes.push(Change::Update(RunUpdate {
+            status: RunStatus::Waiting,
+            wait_reason: Some(reason.to_owned()),
+            due_ms,
+            result: None,
+            error: None,
+        }));
+        self.is_waiting.set(true);
+        self.shared.ledger.commit(changes).await?;
+        Ok(())
+    }
+
+    /// Says that the run goes on, where its row says that it waits.
+    pub(super) fn awake(&self) {
+        if self.is_waiting.replace(false) {
+            self.shared.ledger.push(Change::Update(RunUpdate {
+                status: RunStatus::Running,
+                wait_reason: None,
+                due_ms: None,
+                result: None,
+                error: None,
+            }));
+        }
+    }
+
+    /// Opens the wait of a step, and waits.
+    pub(super) async fn park(&self, call: &StepCall<'_>, attempt: u32, spec: WaitSpec) -> Answer {
+        let (on_timeout, default) = match &spec.on_timeout {
+            OnTimeout::Fail => ("fail", Value::Nil),
+            OnTimeout::Continue(value) => ("continue", value.clone()),
+        };
+        let details = Value::map([
+            (Value::keyword("step"), Value::from(call.path.step.as_str())),
+            (Value::keyword("title"), Value::from(call.title.as_str())),
+            (Value::keyword("on-timeout"), Value::keyword(on_timeout)),
+            (Value::keyword("default-value"), default),
+            (Value::keyword("validation"), spec.validation),
+            (Value::keyword("show"), spec.details),
+        ]);
+        let details = match codec::encode(&details) {
+            Ok(text) => self.scope.redact(text),
+            Err(error) => {
+                let message = format!("what the wait shows cannot be stored: {error}");
+                let error = StepError::new(error.code(), "invalid", message);
+                return self.end_with_error(call, &error);
+            }
+        };
+        let key = spec
+            .key
+            .unwrap_or_else(|| format!("{}/{}", self.scope.run, call.at));
+        let wait = self.new_wait(call.at.clone(), key, spec.deadline_ms, details);
+        self.open_wait(call, attempt, "wait", wait).await?;
+        self.wait(call, attempt).await
+    }
+
+    pub(super) fn new_wait(
+        &self,
+        path: String,
+        key: String,
+        deadline_ms: Option<i64>,
+        details: String,
+    ) -> NewWait {
+        let random = &self.engine.services.random;
+        let id = crate::ids::RunId::new(self.now_ms(), random.next());
+        NewWait {
+            id: format!("w{id}"),
+            path,
+            key,
+            token: format!("{:016x}{:016x}", random.next(), random.next()),
+            deadline_ms,
+            details,
+        }
+    }
+
+    /// Journals that a path waits for somebody, and makes the wait known, in one commit.
+    pub(super) async fn open_wait(
+        &self,
+        call: &StepCall<'_>,
+        attempt: u32,
+        kind: &str,
+        wait: NewWait,
+    ) -> Result<(), Halt> {
+        let note = format!("{{:kind :{kind} :attempt {attempt}}}");
+        let entry = call.entry(self, EntryKind::Timer, note);
+        let reason = format!("`{}` waits for an answer", call.title);
+        let due_ms = wait.deadline_ms;
+        let changes = vec![Change::Append(entry), Change::OpenWait(Box::new(wait))];
+        self.say_waiting(&reason, due_ms, changes).await?;
+        Ok(())
+    }
+
+    /// Waits for the answer to a step's own wait.
+    pub(super) async fn wait(&self, call: &StepCall<'_>, attempt: u32) -> Answer {
+        let started_ms = self.now_ms();
+        loop {
+            let (row, waited) = self.await_answer(call, &call.at, attempt).await?;
+            let closing = Change::CloseWait {
+                path: call.at.clone(),
+                seen: row.state,
+            };
+            let end = match waited {
+                Waited::Answered(text) => Ok(text),
+                Waited::TimedOut => timeout_value(&row),
+            };
+            let entry = match &end {
+                Ok(text) => call.entry(self, EntryKind::Result, text.clone()),
+                Err(error) => call.entry(self, EntryKind::Error, self.error_text(call, error)),
+            };
+            self.awake();
+            let changes = vec![closing, Change::Append(entry.clone())];
+            match self.shared.ledger.commit(changes).await {
+                Ok(_) => {}
+                // Somebody answered at the last moment.
+                Err(StoreError::Rejected {
+                    kind: "conflict", ..
+                }) => continue,
+                Err(error) => return Err(error.into()),
+            }
+            return match end {
+                Ok(text) => {
+                    self.emit(&RunEvent::StepFinished {
+                        step: call.note(attempt),
+                        millis: self.now_ms() - started_ms,
+                        preview: super::call::preview(&text),
+                    });
+                    Ok(self.expected(call, codec::decode(&text).map_err(EngineError::from)?))
+                }
+                Err(error) => {
+                    self.emit(&RunEvent::StepFailed {
+                        step: call.note(attempt),
+                        millis: self.now_ms() - started_ms,
+                        code: error.code,
+                        message: error.message.clone(),
+                    });
+                    self.raised(call, &entry.payload)
+                }
+            };
+        }
+    }
+
+    /// Waits until the wait at a path is answered or over its deadline: here, or by leaving.
+    pub(super) async fn await_answer(
+        &self,
+        call: &StepCall<'_>,
+        path: &str,
+        attempt: u32,
+    ) -> Result<(WaitRow, Waited), Halt> {
+        let mut is_told = false;
+        loop {
+            let row = self.find_wait(path).await?;
+            match (row.state, &row.payload) {
+                (WaitState::Completed, Some(payload)) => {
+                    let payload = payload.clone();
+                    return Ok((row, Waited::Answered(payload)));
+                }
+                (WaitState::Open, _) => {}
+                (WaitState::Completed | WaitState::Closed, _) => {
+                    let words = format!("the wait of `{path}` was closed without an answer");
+                    return Err(EngineError::Internal(words).into());
+                }
+            }
+            let now_ms = self.now_ms();
+            if row.deadline_ms.is_some_and(|deadline| deadline <= now_ms) {
+                return Ok((row, Waited::TimedOut));
+            }
+            if !is_told {
+                is_told = true;
+                self.emit(&RunEvent::StepWaiting {
+                    step: call.note(attempt),
+                    wait: row.clone(),
+                });
+            }
+            if self.options.stay != Stay::Always {
+                return Err(Halt::Parked {
+                    reason: format!("`{}` waits for an answer", call.title),
+                    due_ms: row.deadline_ms,
+                });
+            }
+            let next = now_ms + LOOK_EVERY_MS;
+            let due_ms = row.deadline_ms.map_or(next, |deadline| deadline.min(next));
+            let clock = self.engine.services.clock.clone();
+            tokio::select! {
+                biased;
+                () = clock.sleep_until(due_ms) => {}
+                halt = self.halted() => return Err(halt),
+            }
+        }
+    }
+
+    async fn find_wait(&self, path: &str) -> Result<WaitRow, Halt> {
+        let filter = WaitFilter {
+            run: Some(self.scope.run.clone()),
+            all: true,
+            ..WaitFilter::default()
+        };
+        let rows = self.engine.services.stores.waits.list(filter).await?;
+        let row = rows.into_iter().find(|row| row.path == path);
+        row.ok_or_else(|| EngineError::Internal(format!("the wait of `{path}` is missing")).into())
+    }
+}
+
+/// What a wait comes to that nobody answered.
+fn timeout_value(row: &WaitRow) -> Result<String, StepError> {
+    let details = codec::decode(&row.details).unwrap_or(Value::Nil);
+    if details.get("on-timeout") == Some(&Value::keyword("continue")) {
+        let default = details.get("default-value").cloned().unwrap_or(Value::Nil);
+        return Ok(codec::encode(&default).unwrap_or_else(|_| "nil".to_owned()));
+    }
+    Err(StepError::new(
+        "E0523",
+        "timeout",
+        format!("nobody answered the wait `{}` in time", row.key),
+    )
+    .with("key", row.key.as_str())
+    .hint("`:on-timeout :continue` with a `:default-value` lets the flow go on"))
+}

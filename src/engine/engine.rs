@@ -1,0 +1,323 @@
+//! The engine's outside: starting runs, driving them, looking at them, answering their waits.
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use flowstone_lang::session::Session;
+use flowstone_lang::value::Value;
+
+use crate::codec;
+use crate::drive::{self, DriveOptions};
+use crate::error::EngineError;
+use crate::flow::{self, Checked, LoadedFlow, coerce_input};
+use crate::ids::RunId;
+use crate::natives;
+use crate::observer::Observer;
+use crate::outcome::RunOutcome;
+use crate::ports::{
+    Clock, Durability, NewRun, Random, RunFilter, RunRow, RunStatus, Secrets, Stores, WaitFilter,
+};
+use crate::step::{Persist, Services, Step};
+
+/// What an engine is made of.
+pub struct EngineConfig {
+    /// The folder of our own data, `.flowstone`.
+    pub home: PathBuf,
+    /// The folder that holds the flows.
+    pub project_root: PathBuf,
+    pub stores: Stores,
+    pub steps: Vec<Box<dyn Step>>,
+    /// What `:persist` does; without it, `:persist` is an error.
+    pub persist: Option<Rc<dyn Persist>>,
+    pub secrets: Arc<dyn Secrets>,
+    /// The project's settings, a map or nil.
+    pub settings: Value,
+    pub clock: Arc<dyn Clock>,
+    pub random: Arc<dyn Random>,
+    pub limits: Limits,
+    pub durability: Durability,
+}
+
+/// What one drive of a run may use.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Instructions of the machine, replay included.
+    pub fuel: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits {
+            fuel: 200_000_000_000,
+        }
+    }
+}
+
+/// How a run starts.
+#[derive(Debug, Clone)]
+pub struct StartOptions {
+    pub input: Value,
+    /// Which of `:invocations`; `None`: the default one.
+    pub invocation: Option<String>,
+    /// A name from outside: starting twice with the same one gives the same run.
+    pub external_id: Option<String>,
+}
+
+impl StartOptions {
+    /// Starts with an input, by the default contract.
+    pub fn with_input(input: Value) -> StartOptions {
+        StartOptions {
+            input,
+            invocation: None,
+            external_id: None,
+        }
+    }
+}
+
+/// Runs flows, durably. Lives on one thread, in a current-thread tokio runtime.
+pub struct Engine {
+    pub(crate) services: Rc<Services>,
+    pub(crate) steps: Rc<[Box<dyn Step>]>,
+    pub(crate) persist: Option<Rc<dyn Persist>>,
+    pub(crate) limits: Limits,
+    pub(crate) durability: Durability,
+    /// The runs that this engine drives at the moment.
+    active: RefCell<HashSet<RunId>>,
+}
+
+impl Engine {
+    pub fn open(config: EngineConfig) -> Engine {
+        Engine {
+            services: Rc::new(Services {
+                stores: config.stores,
+                clock: config.clock,
+                random: config.random,
+                secrets: config.secrets,
+                project_root: config.project_root,
+                home: config.home,
+                settings: config.settings,
+            }),
+            steps: config.steps.into(),
+            persist: config.persist,
+            limits: config.limits,
+            durability: config.durability,
+            active: RefCell::default(),
+        }
+    }
+
+    /// Returns the step types, in the order they were given.
+    pub fn steps(&self) -> &[Box<dyn Step>] {
+        &self.steps
+    }
+
+    pub fn stores(&self) -> &Stores {
+        &self.services.stores
+    }
+
+    /// Returns a session in which the `flow` namespace is known.
+    pub fn session(&self) -> Session {
+        let session = Session::new();
+        natives::install(&session);
+        session
+    }
+
+    /// Reads a flow file with all that can be known without running it. Places lie in the session's sources.
+    pub fn check(&self, session: &Session, path: &Path, name: &str) -> Checked {
+        flow::check(session, path, name, &self.steps)
+    }
+
+    /// Adds a run. It does nothing before it is driven.
+    ///
+    /// # Errors
+    /// When the input does not fit the flow's contract, or the store refuses.
+    pub async fn start(
+        &self,
+        loaded: &LoadedFlow,
+        options: StartOptions,
+    ) -> Result<RunId, EngineError> {
+        let input = coerce_input(&loaded.flow, options.invocation.as_deref(), &options.input)?;
+        let now_ms = self.services.clock.now_ms();
+        let run = NewRun {
+            id: RunId::new(now_ms, self.services.random.next()),
+            external_id: options.external_id,
+            program: loaded.program.clone(),
+            flow: loaded.flow.slug.to_string(),
+            input: codec::encode(&input)?,
+            seed: self.services.random.next(),
+            now_ms,
+        };
+        Ok(self.services.stores.runs.create(run).await?)
+    }
+
+    /// Drives a run until it is over, waits, or is interrupted. A run that was driven before goes on where it
+    /// was; one that is over gives its outcome again.
+    ///
+    /// # Errors
+    /// When the run cannot be driven; what the flow throws is an outcome.
+    pub async fn drive(
+        &self,
+        run: &RunId,
+        observer: Rc<dyn Observer>,
+        options: DriveOptions,
+    ) -> Result<RunOutcome, EngineError> {
+        let _active = self.activate(run)?;
+        drive::drive(self, run, observer, options).await
+    }
+
+    /// Drives every run that can go on: interrupted ones, and waiting ones whose timer is due or whose wait
+    /// was answered.
+    ///
+    /// # Errors
+    /// When the runs cannot be listed. What becomes of each is in the list.
+    pub async fn resume_all(
+        &self,
+        observer: Rc<dyn Observer>,
+        options: DriveOptions,
+    ) -> Result<Vec<(RunId, Result<RunOutcome, EngineError>)>, EngineError> {
+        let mut outcomes = Vec::new();
+        for run in self.resumable().await? {
+            if options.interrupt.is_set() {
+                break;
+            }
+            let outcome = self.drive(&run.id, observer.clone(), options.clone()).await;
+            outcomes.push((run.id, outcome));
+        }
+        Ok(outcomes)
+    }
+
+    /// Returns the runs that can go on and that nobody drives, oldest first.
+    ///
+    /// # Errors
+    /// When they cannot be listed.
+    pub async fn resumable(&self) -> Result<Vec<RunRow>, EngineError> {
+        let stores = &self.services.stores;
+        let now_ms = self.services.clock.now_ms();
+        let filter = RunFilter {
+            statuses: vec![RunStatus::Running, RunStatus::Waiting],
+            ..RunFilter::default()
+        };
+        let mut runs = stores.runs.list(filter).await?;
+        let all = WaitFilter {
+            all: true,
+            ..WaitFilter::default()
+        };
+        let waits = stores.waits.list(all).await?;
+        let answered = |run: &RunRow| {
+            waits
+                .iter()
+                .any(|wait| wait.run == run.id && wait.state == crate::ports::WaitState::Completed)
+        };
+        runs.retain(|run| {
+            let is_due = run.due_ms.is_some_and(|due| due <= now_ms);
+            let can_go_on = run.status == RunStatus::Running || is_due || answered(run);
+            let is_flow = run.program != crate::interactive::PROGRAM;
+            !run.driven && is_flow && (can_go_on || run.cancel_requested.is_some())
+        });
+        runs.reverse();
+        Ok(runs)
+    }
+
+    /// Cancels a run: its `finally` blocks run. A run that another process drives is asked to cancel.
+    ///
+    /// # Errors
+    /// When it is over already.
+    pub async fn cancel(
+        &self,
+        run: &RunId,
+        reason: &str,
+        observer: Rc<dyn Observer>,
+    ) -> Result<CancelOutcome, EngineError> {
+        let stores = &self.services.stores;
+        let row = self.run_row(run).await?;
+        if row.status.is_final() {
+            return Err(EngineError::Over {
+                run: run.to_string(),
+                status: row.status.name(),
+            });
+        }
+        let now_ms = self.services.clock.now_ms();
+        stores.runs.request_cancel(run, reason, now_ms).await?;
+        match self.drive(run, observer, DriveOptions::default()).await {
+            Ok(_) => Ok(CancelOutcome::Cancelled),
+            Err(EngineError::Driven { .. }) => Ok(CancelOutcome::Requested),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Returns runs, newest first.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn list_runs(&self, filter: RunFilter) -> Result<Vec<RunRow>, EngineError> {
+        Ok(self.services.stores.runs.list(filter).await?)
+    }
+
+    /// Finds the run that an id, or the beginning of one, means.
+    ///
+    /// # Errors
+    /// When there is none, or more than one.
+    pub async fn find_run(&self, prefix: &str) -> Result<RunRow, EngineError> {
+        let filter = RunFilter {
+            id_prefix: Some(prefix.to_owned()),
+            limit: 6,
+            ..RunFilter::default()
+        };
+        let mut found = self.services.stores.runs.list(filter).await?;
+        if let Some(at) = found.iter().position(|row| row.id.as_str() == prefix) {
+            return Ok(found.swap_remove(at));
+        }
+        match found.len() {
+            1 => Ok(found.remove(0)),
+            0 => Err(EngineError::NoSuchRun {
+                run: prefix.to_owned(),
+            }),
+            _ => Err(EngineError::AmbiguousRun {
+                prefix: prefix.to_owned(),
+                runs: found.iter().map(|row| row.id.to_string()).collect(),
+            }),
+        }
+    }
+
+    pub(crate) async fn run_row(&self, run: &RunId) -> Result<RunRow, EngineError> {
+        let row = self.services.stores.runs.find(run).await?;
+        row.ok_or_else(|| EngineError::NoSuchRun {
+            run: run.to_string(),
+        })
+    }
+
+    fn activate(&self, run: &RunId) -> Result<Active<'_>, EngineError> {
+        if !self.active.borrow_mut().insert(run.clone()) {
+            return Err(EngineError::Driven {
+                run: run.to_string(),
+                owner: "this one".to_owned(),
+            });
+        }
+        Ok(Active {
+            engine: self,
+            run: run.clone(),
+        })
+    }
+}
+
+/// What asking for a cancel came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CancelOutcome {
+    Cancelled,
+    /// Another process drives the run and will see it.
+    Requested,
+}
+
+/// Keeps a run marked as driven.
+struct Active<'a> {
+    engine: &'a Engine,
+    run: RunId,
+}
+
+impl Drop for Active<'_> {
+    fn drop(&mut self) {
+        self.engine.active.borrow_mut().remove(&self.run);
+    }
+}

@@ -1,0 +1,103 @@
+//! Why the engine could not do what it was asked. What a flow throws is a [`crate::outcome::Failure`], not this.
+
+use crate::codec::CodecError;
+use crate::flow::InputError;
+use crate::ports::StoreError;
+
+/// See the module.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum EngineError {
+    #[error("there is no run `{run}`")]
+    NoSuchRun { run: String },
+    #[error("`{prefix}` may be any of these runs: {}", runs.join(", "))]
+    AmbiguousRun { prefix: String, runs: Vec<String> },
+    #[error("the run {run} is being driven by another process ({owner})")]
+    Driven { run: String, owner: String },
+    #[error("the run {run} is over: it is {status}")]
+    Over { run: String, status: &'static str },
+    #[error(
+        "the run {run} was started by a build that replays differently (version {found}, this one is {known})"
+    )]
+    OtherAbi { run: String, found: i64, known: i64 },
+    #[error("the program of the run {run} cannot be read: {detail}")]
+    BadProgram { run: String, detail: String },
+    #[error(
+        "the run {run} asks for something else than before at step `{path}`\n  journal: {recorded}\n  now:     {requested}"
+    )]
+    Diverged {
+        run: String,
+        path: String,
+        recorded: String,
+        requested: String,
+    },
+    #[error("there is no wait `{target}`")]
+    NoSuchWait { target: String },
+    #[error("the wait `{target}` has been answered already")]
+    AlreadyDecided { target: String },
+    #[error("the answer does not fit the wait: {}", problems.join("; "))]
+    BadAnswer { problems: Vec<String> },
+    #[error("the run {run} belongs to a prompt that has ended")]
+    Interactive { run: String },
+    #[error(transparent)]
+    Input(#[from] InputError),
+    #[error(transparent)]
+    Codec(#[from] CodecError),
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// We are wrong.
+    #[error("internal error: {0}")]
+    Internal(String),
+}
+
+impl EngineError {
+    /// Returns the code of the page in `docs/errors`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            EngineError::Internal(_) => "E0500",
+            EngineError::Diverged { .. } => "E0501",
+            EngineError::NoSuchRun { .. } => "E0502",
+            EngineError::AmbiguousRun { .. } => "E0503",
+            EngineError::Driven { .. } => "E0504",
+            EngineError::Over { .. } => "E0505",
+            EngineError::BadProgram { .. } => "E0507",
+            EngineError::OtherAbi { .. } => "E0508",
+            EngineError::Interactive { .. } => "E0509",
+            EngineError::NoSuchWait { .. } => "E0514",
+            EngineError::AlreadyDecided { .. } => "E0515",
+            EngineError::BadAnswer { .. } => "E0516",
+            EngineError::Input(error) => error.code(),
+            EngineError::Codec(error) => error.code(),
+            EngineError::Store(error) => error.code(),
+        }
+    }
+
+    /// Returns what to try.
+    pub fn hint(&self) -> Option<String> {
+        Some(match self {
+            EngineError::NoSuchRun { .. } => "`flowstone runs list` shows the runs".to_owned(),
+            EngineError::AmbiguousRun { .. } => "give more of its id".to_owned(),
+            EngineError::Driven { .. } => {
+                "wait for it, or stop that process; the run goes on where it is".to_owned()
+            }
+            EngineError::Over { run, .. } => format!("look at it with `flowstone runs show {run}`"),
+            EngineError::OtherAbi { .. } => {
+                "finish it with the build that started it, or start it anew".to_owned()
+            }
+            EngineError::Diverged { .. } => {
+                "the journal is intact; resume the run with the build that started it, or start it anew"
+                    .to_owned()
+            }
+            EngineError::NoSuchWait { .. } => "`flowstone waits list` shows what is open".to_owned(),
+            EngineError::AlreadyDecided { .. } => {
+                "an answer is taken once; the first one counts".to_owned()
+            }
+            EngineError::BadAnswer { .. } => "the wait is still open; answer it again".to_owned(),
+            EngineError::Interactive { .. } => "what it did is in `flowstone runs show`".to_owned(),
+            EngineError::Input(error) => error.hint(),
+            EngineError::Store(error) => return error.hint(),
+            EngineError::BadProgram { .. } | EngineError::Codec(_) | EngineError::Internal(_) => {
+                return None;
+            }
+        })
+    }
+}

@@ -1,0 +1,141 @@
+//! `:expect` of a step: what its value must satisfy.
+
+use flowstone_lang::value::{Object, Value};
+
+use crate::codec;
+use crate::diagnostic::nearest;
+use crate::flow::name_of;
+use crate::schema;
+use crate::step::{Retry, StepContext, StepError};
+
+const KEYS: &[&str] = &["contains", "equals", "fn", "matches", "schema"];
+
+/// Checks a value.
+///
+/// # Errors
+/// Kind `expectation-failed` when it does not hold, `bad-config` when the expectation is none.
+pub fn check(cx: &StepContext, expectation: &Value, value: &Value) -> Result<(), StepError> {
+    if expectation.is_nil() {
+        return Ok(());
+    }
+    let Some(map) = expectation.as_map() else {
+        return Err(StepError::config("E0715", "`:expect` must be a map")
+            .hint("for example `{:contains [:title]}`"));
+    };
+    for (key, wanted) in map.iter() {
+        let name = name_of(key).unwrap_or_default();
+        match &*name {
+            "contains" => contains(wanted, value)?,
+            "equals" if wanted == value => {}
+            "equals" => return Err(failed(format!("should be {}", shown(wanted)), value)),
+            "matches" => matches(wanted, value)?,
+            "schema" => {
+                let problems = schema::problems(wanted, value, &mut |function, value| {
+                    let held = cx.call(function, std::slice::from_ref(value));
+                    held.map(|held| held.is_truthy())
+                        .map_err(|error| error.message)
+                });
+                let problems =
+                    problems.map_err(|error| StepError::config("E0715", error.to_string()))?;
+                if !problems.is_empty() {
+                    return Err(failed(problems.join("; "), value));
+                }
+            }
+            "fn" => {
+                let function = cx.function(wanted)?;
+                if !cx.call(&function, std::slice::from_ref(value))?.is_truthy() {
+                    return Err(failed("should satisfy the function".to_owned(), value));
+                }
+            }
+            other => {
+                let error =
+                    StepError::config("E0715", format!("`:expect` has no option `:{other}`"));
+                return Err(match nearest(other, KEYS.iter().copied()) {
+                    Some(near) => error.hint(format!("did you mean `:{near}`?")),
+                    None => {
+                        error.hint("its options are :contains, :equals, :fn, :matches and :schema")
+                    }
+                });
+            }
+        }
+    }
+    Ok(())
+}
+
+fn contains(wanted: &Value, value: &Value) -> Result<(), StepError> {
+    let wanted: Vec<Value> = match wanted {
+        Value::Vector(items) => items.iter().cloned().collect(),
+        Value::Set(items) => items.iter().cloned().collect(),
+        Value::List(items) => items.iter().cloned().collect(),
+        one => vec![one.clone()],
+    };
+    let missing: Vec<String> = wanted
+        .iter()
+        .filter(|item| !holds(item, value))
+        .map(shown)
+        .collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    Err(failed(
+        format!("should contain {}", missing.join(", ")),
+        value,
+    ))
+}
+
+/// A map holds keys, under either spelling; a string holds parts; other collections hold items.
+fn holds(item: &Value, value: &Value) -> bool {
+    match value {
+        Value::Map(map) => {
+            let name = name_of(item);
+            map.iter()
+                .any(|(key, _)| key == item || (name.is_some() && name_of(key) == name))
+        }
+        Value::Text(text) => name_of(item).is_some_and(|part| text.contains(&*part)),
+        Value::Vector(items) => items.iter().any(|other| other == item),
+        Value::Set(items) => items.contains(item),
+        Value::List(items) => items.iter().any(|other| other == item),
+        _ => false,
+    }
+}
+
+fn matches(wanted: &Value, value: &Value) -> Result<(), StepError> {
+    let source = match wanted {
+        Value::Text(source) => source.to_string(),
+        Value::Object(object) => match &**object {
+            Object::Regex { source, .. } => source.to_string(),
+            _ => return Err(StepError::config("E0715", "`:matches` must be a regex")),
+        },
+        _ => return Err(StepError::config("E0715", "`:matches` must be a regex")),
+    };
+    let regex = fancy_regex::Regex::new(&source)
+        .map_err(|error| StepError::config("E0715", format!("`:matches` is no regex: {error}")))?;
+    let text = match value {
+        Value::Text(text) => text.to_string(),
+        other => shown(other),
+    };
+    if regex.is_match(&text).unwrap_or(false) {
+        return Ok(());
+    }
+    Err(failed(format!("should match {source}"), value))
+}
+
+fn failed(words: String, value: &Value) -> StepError {
+    StepError::new(
+        "E0521",
+        "expectation-failed",
+        format!("the result is not what `:expect` says: {words}"),
+    )
+    .retry(Retry::Backoff)
+    .with("result", shown(value))
+}
+
+fn shown(value: &Value) -> String {
+    match codec::encode(value) {
+        Ok(text) => match text.char_indices().nth(200) {
+            Some((end, _)) => format!("{}…", &text[..end]),
+            None => text,
+        },
+        Err(_) => value.kind().to_owned(),
+    }
+}

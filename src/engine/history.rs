@@ -1,0 +1,133 @@
+//! A run's journal by path: what replay answers from.
+
+use std::collections::HashMap;
+
+use flowstone_lang::value::Value;
+
+use crate::codec;
+use crate::ports::{Entry, EntryKind};
+
+/// Everything that was journaled of a run.
+#[derive(Debug, Default)]
+pub(crate) struct History {
+    paths: HashMap<String, Recorded>,
+    finished: usize,
+}
+
+/// What is known of one path.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Recorded {
+    pub what: String,
+    pub digest: String,
+    pub request: Option<String>,
+    /// How often it was attempted, as far as known.
+    pub attempts: u32,
+    /// The last attempt was begun and nothing says how it ended.
+    pub in_flight: bool,
+    /// What the path waits for.
+    pub timer: Option<Timer>,
+    /// How many questions were asked.
+    pub questions: u32,
+    /// Attempts before a person said to try again: the policy counts from there.
+    pub base: u32,
+    pub end: Option<End>,
+}
+
+/// A moment that a step waits for.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Timer {
+    /// Try again then.
+    Retry { due_ms: i64 },
+    /// Go on then, with this value.
+    Sleep { due_ms: i64, value: Value },
+    /// Somebody answers the step's own wait.
+    Wait,
+    /// Somebody decides what to do about the step.
+    Question,
+}
+
+/// How a path ended.
+#[derive(Debug, Clone)]
+pub(crate) enum End {
+    /// EDN text of its value.
+    Value(String),
+    /// EDN text of its error.
+    Error(String),
+}
+
+impl History {
+    pub(crate) fn new(entries: Vec<Entry>) -> History {
+        let mut history = History::default();
+        for entry in entries {
+            history.add(entry);
+        }
+        history
+    }
+
+    /// Tells whether everything journaled was asked for again.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.paths.is_empty()
+    }
+
+    /// Returns how many steps have ended.
+    pub(crate) fn finished(&self) -> usize {
+        self.finished
+    }
+
+    /// Takes a path's record out once it was used: memory is given back while the run replays.
+    pub(crate) fn take(&mut self, path: &str) -> Option<Recorded> {
+        self.paths.remove(path)
+    }
+
+    fn add(&mut self, entry: Entry) {
+        let is_step = entry.kind != EntryKind::Note;
+        let recorded = self.paths.entry(entry.path).or_default();
+        recorded.what = entry.what;
+        recorded.digest = entry.digest;
+        if entry.request.is_some() {
+            recorded.request = entry.request;
+        }
+        match entry.kind {
+            EntryKind::Intent => {
+                recorded.attempts += 1;
+                recorded.in_flight = true;
+                recorded.timer = None;
+            }
+            EntryKind::Result => {
+                recorded.end = Some(End::Value(entry.payload));
+                self.finished += usize::from(is_step);
+            }
+            EntryKind::Note => recorded.end = Some(End::Value(entry.payload)),
+            EntryKind::Error => {
+                recorded.end = Some(End::Error(entry.payload));
+                self.finished += 1;
+            }
+            EntryKind::Timer => {
+                let note = codec::decode(&entry.payload).unwrap_or(Value::Nil);
+                let number = |key: &str| note.get(key).and_then(Value::as_int);
+                let attempts = number("attempt").and_then(|number| u32::try_from(number).ok());
+                recorded.attempts = attempts.unwrap_or(recorded.attempts);
+                recorded.in_flight = false;
+                let due_ms = number("due").unwrap_or(0);
+                recorded.timer = match note.get("kind") {
+                    Some(kind) if *kind == Value::keyword("retry") => Some(Timer::Retry { due_ms }),
+                    Some(kind) if *kind == Value::keyword("sleep") => Some(Timer::Sleep {
+                        due_ms,
+                        value: note.get("value").cloned().unwrap_or(Value::Nil),
+                    }),
+                    Some(kind) if *kind == Value::keyword("question") => {
+                        recorded.questions += 1;
+                        Some(Timer::Question)
+                    }
+                    _ => Some(Timer::Wait),
+                };
+            }
+            EntryKind::Signal => {
+                recorded.base = recorded.attempts;
+                recorded.in_flight = false;
+                recorded.timer = None;
+            }
+            EntryKind::Turn | EntryKind::Tool | EntryKind::Log => {}
+        }
+    }
+}

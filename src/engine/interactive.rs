@@ -1,0 +1,182 @@
+//! Steps at a prompt: an ad-hoc run that begins with the first step and ends with the prompt.
+//!
+//! What is evaluated there is not replayed, so nothing is answered from the journal; what steps did is journaled
+//! like in any run, and can be looked at.
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+
+use flowstone_lang::fiber::{Exit, Fiber};
+use flowstone_lang::session::Session;
+use flowstone_lang::value::{Class, Exception, Result as Evaluated, Signal, Stop, Value};
+use flowstone_lang::vm::{Host, Vm};
+
+use crate::drive::{DriveOptions, Driver, Halt, Place, Stay, panic_words};
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::flow::{ENGINE_ABI, Flow};
+use crate::history::History;
+use crate::ids::RunId;
+use crate::interrupt::Interrupt;
+use crate::natives;
+use crate::observer::Observer;
+use crate::ports::{Claim, NewRun, Program, RunStatus};
+
+/// What such runs have instead of the hash of a program.
+pub(crate) const PROGRAM: &str = "interactive";
+
+/// A prompt's way to steps.
+pub struct Interactive<'a> {
+    engine: &'a Engine,
+    session: Rc<Session>,
+    run: RunId,
+    seed: u64,
+    driver: Driver<'a>,
+    is_created: Cell<bool>,
+}
+
+impl Engine {
+    /// Makes steps work in a session: at a prompt. Waits are waited for in the process.
+    pub fn interactive(
+        &self,
+        session: Rc<Session>,
+        observer: Rc<dyn Observer>,
+        interrupt: Interrupt,
+    ) -> Interactive<'_> {
+        natives::install(&session);
+        let run = RunId::new(self.services.clock.now_ms(), self.services.random.next());
+        let seed = self.services.random.next();
+        let place = Place {
+            run: run.clone(),
+            epoch: 0,
+            flow: Rc::new(Flow::bare("repl", Value::Nil)),
+            input: Value::map([]),
+            session: session.clone(),
+            seed,
+            cancel: None,
+            is_waiting: false,
+        };
+        let options = DriveOptions {
+            interrupt,
+            stay: Stay::Always,
+        };
+        Interactive {
+            engine: self,
+            session,
+            run,
+            seed,
+            driver: Driver::new(self, place, History::default(), observer, options),
+            is_created: Cell::new(false),
+        }
+    }
+}
+
+impl Interactive<'_> {
+    /// Returns the id under which steps are journaled; there is no such run before the first.
+    pub fn run_id(&self) -> &RunId {
+        &self.run
+    }
+
+    /// Evaluates something that may use steps. `host` answers everything else.
+    ///
+    /// # Errors
+    /// What it throws; the engine's own errors come as exceptions with their code.
+    pub async fn eval(
+        &self,
+        host: Box<dyn Host>,
+        body: impl FnOnce(&mut Vm) -> Evaluated<Value> + 'static,
+    ) -> Evaluated<Value> {
+        let mut fiber = Fiber::new(&self.session, host, body);
+        let mut answer = Ok(Value::Nil);
+        loop {
+            let exit = catch_unwind(AssertUnwindSafe(|| fiber.resume(answer)));
+            let exit =
+                exit.map_err(|panic| thrown(&EngineError::Internal(panic_words(&*panic))))?;
+            answer = match exit {
+                Exit::Done(value) => return Ok(value),
+                Exit::Threw(exception) => return Err(Signal::Throw(exception)),
+                Exit::Stopped(stop) => return Err(stop.into()),
+                Exit::OutOfFuel => {
+                    tokio::task::yield_now().await;
+                    Ok(Value::Nil)
+                }
+                Exit::Step(request) => self.answer(request).await,
+            };
+        }
+    }
+
+    async fn answer(&self, request: Value) -> Evaluated<Value> {
+        self.create().await.map_err(|error| thrown(&error))?;
+        match self.driver.answer(request).await {
+            Ok(answer) => {
+                let written = self.driver.settle_now().await;
+                written.map_err(|error| thrown(&error))?;
+                answer
+            }
+            Err(Halt::Engine(error)) => Err(thrown(&error)),
+            Err(Halt::Interrupted) => Err(Stop::Interrupted("interrupted".to_owned()).into()),
+            Err(Halt::Cancelled { .. }) => Err(Stop::Cancelled.into()),
+            Err(Halt::Parked { reason, .. }) => Err(thrown(&EngineError::Internal(format!(
+                "cannot wait here: {reason}"
+            )))),
+        }
+    }
+
+    /// Adds the run, before its first step.
+    async fn create(&self) -> Result<(), EngineError> {
+        if self.is_created.replace(true) {
+            return Ok(());
+        }
+        let services = &self.engine.services;
+        let now_ms = services.clock.now_ms();
+        let run = NewRun {
+            id: self.run.clone(),
+            external_id: None,
+            program: Program {
+                hash: PROGRAM.to_owned(),
+                source: "{}".to_owned(),
+                engine_abi: ENGINE_ABI,
+            },
+            flow: "repl".to_owned(),
+            input: "{}".to_owned(),
+            seed: self.seed,
+            now_ms,
+        };
+        services.stores.runs.create(run).await?;
+        match services.stores.runs.claim(&self.run, now_ms).await? {
+            Claim::Taken { epoch } => {
+                self.driver.set_epoch(epoch);
+                Ok(())
+            }
+            Claim::Held { .. } | Claim::Missing => Err(EngineError::Internal(
+                "a new run cannot be claimed".to_owned(),
+            )),
+        }
+    }
+
+    /// Ends the run, if a step began it.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub async fn finish(&self) -> Result<(), EngineError> {
+        if !self.is_created.replace(false) {
+            return Ok(());
+        }
+        self.driver
+            .end(RunStatus::Completed, Some("nil".to_owned()), None)
+            .await?;
+        let runs = &self.engine.services.stores.runs;
+        runs.release(&self.run, self.driver.epoch()).await?;
+        Ok(())
+    }
+}
+
+fn thrown(error: &EngineError) -> Signal {
+    let exception = Exception::new(Class::EXCEPTION, error.code(), error.to_string());
+    match error.hint() {
+        Some(hint) => exception.hint(hint),
+        None => exception,
+    }
+    .into()
+}

@@ -1,0 +1,120 @@
+//! What became of driving a run.
+
+use std::rc::Rc;
+
+use flowstone_lang::session::Session;
+use flowstone_lang::value::{Exception, Sources, Value};
+
+use crate::codec;
+use crate::ports::WaitRow;
+
+/// Why a drive returned.
+#[derive(Debug)]
+pub enum RunOutcome {
+    Completed(Value),
+    Failed(Box<Failure>),
+    /// Nothing can be done before somebody answers or a timer is due.
+    Waiting {
+        reason: String,
+        due_ms: Option<i64>,
+        waits: Vec<WaitRow>,
+    },
+    Cancelled {
+        reason: String,
+    },
+    /// The run left memory and can be resumed.
+    Interrupted,
+}
+
+/// Why a run failed.
+pub struct Failure {
+    pub exception: Rc<Exception>,
+    /// Where its places lie; `None` for a run that failed in an earlier process.
+    pub session: Option<Rc<Session>>,
+    /// The place in words, for a run that failed in an earlier process.
+    pub place: Option<FailurePlace>,
+}
+
+impl std::fmt::Debug for Failure {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Failure")
+            .field("exception", &self.exception)
+            .field("place", &self.place)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A place that outlives the texts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FailurePlace {
+    pub file: String,
+    pub line: u32,
+    pub column: u32,
+    /// The line itself.
+    pub text: String,
+}
+
+/// Writes down why a run failed.
+pub(crate) fn encode_failure(exception: &Rc<Exception>, sources: &Sources) -> String {
+    let place = place_of(exception, sources).map_or(Value::Nil, |place| {
+        Value::map([
+            (Value::keyword("file"), Value::from(place.file)),
+            (Value::keyword("line"), Value::Int(i64::from(place.line))),
+            (
+                Value::keyword("column"),
+                Value::Int(i64::from(place.column)),
+            ),
+            (Value::keyword("text"), Value::from(place.text)),
+        ])
+    });
+    let whole = |error: Value| {
+        Value::map([
+            (Value::keyword("error"), error),
+            (Value::keyword("place"), place.clone()),
+        ])
+    };
+    codec::encode(&whole(Value::Exception(exception.clone()))).unwrap_or_else(|_| {
+        // Its data is not data: a function, or nested too deep. The words are kept.
+        let mut plain = Exception::new(exception.class, exception.code, exception.text());
+        plain.hints.clone_from(&exception.hints);
+        codec::encode(&whole(plain.into())).expect("words can be written down")
+    })
+}
+
+/// Reads what [`encode_failure`] wrote.
+pub(crate) fn decode_failure(text: &str) -> Option<Failure> {
+    let whole = codec::decode(text).ok()?;
+    let Some(Value::Exception(exception)) = whole.get("error") else {
+        return None;
+    };
+    let place = whole.get("place").and_then(|place| {
+        let text = |key: &str| place.get(key).and_then(Value::as_str).map(str::to_owned);
+        let number = |key: &str| {
+            let number = place.get(key).and_then(Value::as_int)?;
+            u32::try_from(number).ok()
+        };
+        Some(FailurePlace {
+            file: text("file")?,
+            line: number("line")?,
+            column: number("column")?,
+            text: text("text")?,
+        })
+    });
+    Some(Failure {
+        exception: exception.clone(),
+        session: None,
+        place,
+    })
+}
+
+fn place_of(exception: &Exception, sources: &Sources) -> Option<FailurePlace> {
+    let span = exception.span();
+    let source = sources.get(span.source)?;
+    let at = source.line_column(span.start);
+    Some(FailurePlace {
+        file: source.name.to_string(),
+        line: at.line,
+        column: at.column,
+        text: source.line(at.line).to_owned(),
+    })
+}
