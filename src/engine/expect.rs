@@ -1,6 +1,6 @@
 //! `:expect` of a step: what its value must satisfy.
 
-use flowstone_lang::value::{Object, Value};
+use flowstone_lang::value::{Object, Value, compile_regex};
 
 use crate::codec;
 use crate::diagnostic::nearest;
@@ -108,13 +108,17 @@ fn matches(wanted: &Value, value: &Value) -> Result<(), StepError> {
         },
         _ => return Err(StepError::config("E0715", "`:matches` must be a regex")),
     };
-    let regex = fancy_regex::Regex::new(&source)
-        .map_err(|error| StepError::config("E0715", format!("`:matches` is no regex: {error}")))?;
+    let regex = compile_regex(&source).map_err(|error| {
+        StepError::config(
+            "E0715",
+            format!("`:matches` is no regex: {}", error.message),
+        )
+    })?;
     let text = match value {
         Value::Text(text) => text.to_string(),
         other => shown(other),
     };
-    if regex.is_match(&text).unwrap_or(false) {
+    if matches!(regex.find_from(&text, 0), Ok(Some(_))) {
         return Ok(());
     }
     Err(failed(format!("should match {source}"), value))

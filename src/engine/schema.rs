@@ -1,6 +1,6 @@
 //! Malli schemas, as data: does a value satisfy one, and if not, where and why.
 
-use flowstone_lang::value::{Object, Value};
+use flowstone_lang::value::{Object, Value, compile_regex};
 
 use crate::codec;
 use crate::flow::name_of;
@@ -93,7 +93,7 @@ impl Check<'_, '_> {
                 Object::Regex { regex, source } => {
                     let is_match = value
                         .as_str()
-                        .is_some_and(|text| regex.is_match(text).unwrap_or(false));
+                        .is_some_and(|text| matches!(regex.find_from(text, 0), Ok(Some(_))));
                     self.require(is_match, &format!("should match {source}"), value);
                     Ok(())
                 }
@@ -400,11 +400,11 @@ impl Check<'_, '_> {
         let Some(source) = pattern.as_str() else {
             return self.value(pattern, value);
         };
-        let regex = fancy_regex::Regex::new(source)
-            .map_err(|error| BadSchema(format!("`{source}` is no regex: {error}")))?;
+        let regex = compile_regex(source)
+            .map_err(|error| BadSchema(format!("`{source}` is no regex: {}", error.message)))?;
         let holds = value
             .as_str()
-            .is_some_and(|text| regex.is_match(text).unwrap_or(false));
+            .is_some_and(|text| matches!(regex.find_from(text, 0), Ok(Some(_))));
         self.require(holds, &format!("should match {source}"), value);
         Ok(())
     }
