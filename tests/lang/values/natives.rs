@@ -2,10 +2,41 @@
 //! function with calls and literals as arguments.
 
 use flowstone_lang::session::Session;
-use flowstone_lang::value::{PrintOptions, Result, Signal, Symbol, Value};
-use flowstone_lang::vm::{NoHost, Vm};
+use flowstone_lang::value::{Class, Exception, PrintOptions, Result, Signal, Symbol, Value};
+use flowstone_lang::vm::{Loader, NoHost, Vm};
 
 use super::read;
+
+const NO_COMPILER: &str = "no compiler";
+
+/// Refuses whatever needs the layers above.
+struct NoCompiler;
+
+fn refuse<T>() -> Result<T> {
+    Err(Exception::new(Class::ILLEGAL_STATE, "", NO_COMPILER).into())
+}
+
+impl Loader for NoCompiler {
+    fn eval(&self, _: &mut Vm, _: &Value) -> Result<Value> {
+        refuse()
+    }
+
+    fn load_definition(&self, _: &mut Vm, _: Symbol, _: Symbol) -> Result<bool> {
+        refuse()
+    }
+
+    fn macroexpand_1(&self, _: &mut Vm, _: &Value) -> Result<Value> {
+        refuse()
+    }
+
+    fn read(&self, _: &mut Vm, _: &str, _: &str) -> Result<Option<Value>> {
+        refuse()
+    }
+
+    fn load_text(&self, _: &mut Vm, _: &str, _: &str) -> Result<Value> {
+        refuse()
+    }
+}
 
 fn evaluate(vm: &mut Vm, form: &Value) -> Result<Value> {
     match form {
@@ -47,6 +78,10 @@ fn is_plain(session: &Session, form: &Value) -> bool {
 
 fn outcome(text: &str) -> String {
     let session = Session::new();
+    session
+        .world()
+        .loader
+        .replace(Some(std::rc::Rc::new(NoCompiler)));
     let mut vm = session.vm(Box::new(NoHost::default()));
     let printed =
         evaluate(&mut vm, &read(text)).and_then(|value| vm.print(&value, PrintOptions::READABLE));
@@ -75,15 +110,14 @@ fn examples_give_what_they_say() {
             let Some(Value::Native(native)) = var.root() else {
                 continue;
             };
-            // These ask the compiler, which this test does without.
-            let parts = ["eval", "expand", "load", "require", "resolve"];
-            if parts.iter().any(|part| native.name.contains(part)) {
-                continue;
-            }
             for (text, expected) in native.examples {
                 // What needs a macro or the library waits for the compiler's own test.
-                if is_plain(&session, &read(text)) && outcome(text) != *expected {
-                    wrong.push(format!("{text} => {}, not {expected}", outcome(text)));
+                if !is_plain(&session, &read(text)) {
+                    continue;
+                }
+                let got = outcome(text);
+                if got != *expected && !got.contains(NO_COMPILER) {
+                    wrong.push(format!("{text} => {got}, not {expected}"));
                 }
             }
         }
