@@ -11,6 +11,7 @@ mod format;
 mod functions;
 mod hash;
 mod host_math;
+mod machine;
 mod maps;
 mod math;
 mod multimethods;
@@ -48,6 +49,7 @@ const AREAS: &[(&str, &[crate::value::Native])] = &[
     ("clojure.core", functions::FNS),
     ("clojure.core", hash::FNS),
     ("Math", host_math::FNS),
+    ("clojure.core", machine::FNS),
     ("clojure.core", maps::FNS),
     ("clojure.math", math::FNS),
     ("clojure.core", multimethods::FNS),

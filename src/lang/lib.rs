@@ -4,6 +4,7 @@
 //! the world it asks of a [`vm::Host`], and a step leaves the VM as [`session::Exit::Step`].
 //! Inside, imports go one way: session → compiler, core → vm → value, and compiler → reader → value.
 
+pub(crate) mod compiler;
 pub(crate) mod core;
 pub mod fiber;
 pub mod library;

@@ -1,5 +1,6 @@
 //! A session: one world of namespaces, and everything needed to read, evaluate and report in it.
 
+mod loader;
 mod read_context;
 
 use std::rc::Rc;
@@ -23,6 +24,11 @@ impl Session {
             world: Rc::new(World::new()),
         };
         crate::core::install(&session);
+        crate::compiler::macros::install(&session.world);
+        session
+            .world
+            .loader
+            .replace(Some(Rc::new(loader::SessionLoader::default())));
         session
     }
 

@@ -6,13 +6,20 @@
 
 mod args;
 mod call;
-mod code;
+pub(crate) mod code;
+mod exec;
 mod host;
 mod iter;
 pub(crate) mod lazy;
 mod machine;
 mod output;
 mod sorted;
+mod slots;
+mod slow;
+mod stack;
+mod unwind;
+#[cfg(debug_assertions)]
+mod verify;
 mod world;
 
 pub use args::{Args, wrong_type};

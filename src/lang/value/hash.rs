@@ -232,6 +232,7 @@ fn hash_at_once(value: &Value) -> Option<u32> {
             | Object::Bytes(_)
             | Object::Instance(_)
             | Object::State(_)
+            | Object::Stop(_)
             | Object::Unbound(_) => hash_text(object.kind()),
         },
         Value::Vector(_)

@@ -37,6 +37,12 @@ impl Var {
         self.root.borrow().clone()
     }
 
+    /// Looks at the root value without counting a reference to it. `look` must run no other code.
+    #[inline(always)]
+    pub(crate) fn with_root<T>(&self, look: impl FnOnce(Option<&Value>) -> T) -> T {
+        look(self.root.borrow().as_ref())
+    }
+
     pub fn is_bound(&self) -> bool {
         self.root.borrow().is_some()
     }

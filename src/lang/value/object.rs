@@ -118,6 +118,8 @@ pub enum Object {
     Bytes(Box<[u8]>),
     Class(Class),
     RecordType(Rc<RecordType>),
+    /// A stop on its way through a `finally`; no program sees it.
+    Stop(super::Stop),
     /// Something that a crate above keeps here; it says what it is.
     Host {
         kind: &'static str,
@@ -155,6 +157,7 @@ impl Object {
             Object::Bytes(_) => "a byte array",
             Object::Class(_) => "a class",
             Object::RecordType(_) => "a record type",
+            Object::Stop(_) => "a stop",
             Object::Host { kind, .. } => kind,
             Object::Queue { .. } => "a queue",
             Object::Function(_) => "a function",
@@ -216,6 +219,7 @@ impl Drop for Object {
             | Object::Bytes(_)
             | Object::Class(_)
             | Object::RecordType(_)
+            | Object::Stop(_)
             | Object::Queue { .. }
             | Object::Instance(_)
             | Object::State(_)

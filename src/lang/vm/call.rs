@@ -25,9 +25,7 @@ impl Vm {
     pub fn invoke(&mut self, function: &Value, args: &mut [Value]) -> Result<Value> {
         match function {
             Value::Native(native) => self.call_native(native, args),
-            Value::Fn(_) => {
-                Err(Exception::new(Class::ILLEGAL_STATE, "E0300", "no bytecode yet").into())
-            }
+            Value::Fn(_) => self.call_closure(function, args),
             other => self.call_other(other, args),
         }
     }
@@ -94,7 +92,7 @@ impl Vm {
                     .cloned()
                     .ok_or_else(|| out_of_bounds(idx, vector.len()).into())
             }
-            Value::Var(var) => match var.root() {
+            Value::Var(var) => match self.var_value(var).ok() {
                 Some(root) => self.invoke(&root, args),
                 None => Err(Exception::new(
                     Class::ILLEGAL_STATE,
@@ -114,21 +112,6 @@ impl Vm {
             },
             _ => Err(self.not_callable(function)),
         }
-    }
-
-    /// Returns the value of a var.
-    ///
-    /// # Errors
-    /// When it is not bound.
-    pub fn var_value(&mut self, var: &std::rc::Rc<crate::value::Var>) -> Result<Value> {
-        var.root().ok_or_else(|| {
-            Exception::new(
-                Class::ILLEGAL_STATE,
-                "E0306",
-                format!("#'{} is not bound to a value yet", var.qualified()),
-            )
-            .into()
-        })
     }
 
     /// Looks a key up in anything, as `get` does; `None` when it is not there.

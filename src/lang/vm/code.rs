@@ -1,16 +1,284 @@
-//! Bytecode as data.
+//! Bytecode as data: 8-byte instructions over registers, and what belongs to them.
 
+use std::cell::UnsafeCell;
 use std::rc::Rc;
 
-/// A compiled function.
-#[derive(Debug)]
+use crate::value::{Span, Value};
+
+/// What an instruction does. `a`, `b`, `c` are its operands, `x` the small one; `R` are the registers
+/// of the frame, `K` the constants of the body. Offsets are relative to the next instruction.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[repr(u8)]
+pub(crate) enum Op {
+    /// R\[a] = a copy of R\[b]
+    Move,
+    /// R\[a] = R\[b], which becomes nil
+    Take,
+    /// R\[a] = nil
+    Nil,
+    /// R\[a] = x != 0
+    Bool,
+    /// R\[a] = the 32-bit integer in b, c
+    Int,
+    /// R\[a] = K\[b, c]
+    Const,
+    /// R\[a] = what the closure captured at b
+    Captured,
+    /// R\[a] = the closure that runs
+    Myself,
+    /// R\[a] = the value of the var K\[b, c]
+    Global,
+    /// The var K\[b, c] gets the root value R\[a]; R\[a] = the var
+    Define,
+    /// R\[b] = R\[a](R\[a+1] .. R\[a+x])
+    Call,
+    /// R\[b] = the var K\[c], called with R\[a+1] .. R\[a+x]
+    CallGlobal,
+    /// R\[b] = the native K\[c], called with R\[a+1] .. R\[a+x]
+    CallNative,
+    /// R\[b] = the closure that runs, called with R\[a+1] .. R\[a+x]
+    CallMyself,
+    /// leave with R\[a]
+    Return,
+    /// go on at the offset in b, c
+    Jump,
+    /// the same, backwards and paid for
+    JumpBack,
+    /// go on at the offset in b, c if R\[a] is truthy (x = 1) or not (x = 0)
+    JumpIf,
+    /// go on at the offset in b, c if R\[a] is nil (x = 1) or not (x = 0)
+    JumpIfNil,
+    /// go on at the offset in c if (R\[a] < R\[b]) is x
+    JumpLess,
+    /// go on at the offset in c if (R\[a] <= R\[b]) is x
+    JumpLessEqual,
+    /// go on at the offset in c if (R\[a] = R\[b]) is x
+    JumpEqual,
+    /// go on at the offset in c if (R\[a] < the integer b) is x
+    JumpLessInt,
+    /// go on at the offset in c if (R\[a] <= the integer b) is x
+    JumpLessEqualInt,
+    /// go on at the offset in c if (R\[a] > the integer b) is x
+    JumpGreaterInt,
+    /// go on at the offset in c if (R\[a] >= the integer b) is x
+    JumpGreaterEqualInt,
+    /// go on at the offset in c if (R\[a] = the integer b) is x
+    JumpEqualInt,
+    /// go on at the table entry for R\[a]: K\[b, c] maps constants to entries, which follow as jumps; the
+    /// first is for what is not in the map
+    Case,
+    Add,
+    Sub,
+    Mul,
+    /// R\[a] = R\[b] + the integer c
+    AddInt,
+    /// R\[a] = R\[b] < R\[c]
+    Less,
+    LessEqual,
+    Equal,
+    Not,
+    IsNil,
+    /// R\[a] = the entry of R\[b] under the keyword K\[c]; x remembers where it was
+    Keyword,
+    /// R\[a] = a vector of the b registers from c on, which become nil
+    Vector,
+    /// R\[a] = a map of the b registers from c on, which become nil
+    Map,
+    /// R\[a] = a set of the b registers from c on, which become nil
+    Set,
+    /// R\[a] = a closure over the function K\[b, c]; its captures follow as moves
+    Closure,
+    /// what the closure in R\[a] captured at c becomes R\[b]
+    Patch,
+    Throw,
+    /// go on with the exception or stop in R\[a] where a handler left it
+    Rethrow,
+    /// R\[a] = whether the exception in R\[b] is of the class K\[c]
+    IsClass,
+    /// R\[a] gets the metadata R\[b]
+    WithMeta,
+}
+
+/// One instruction.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(8))]
+pub(crate) struct Instruction {
+    pub op: Op,
+    pub x: u8,
+    pub a: u16,
+    pub b: u16,
+    pub c: u16,
+}
+
+const _: () = assert!(size_of::<Instruction>() == 8);
+
+impl Instruction {
+    /// Returns b and c as one number.
+    #[inline(always)]
+    pub fn wide(self) -> u32 {
+        u32::from(self.b) | (u32::from(self.c) << 16)
+    }
+
+    /// Sets b and c as one number.
+    pub fn set_wide(&mut self, wide: u32) {
+        self.b = wide as u16;
+        self.c = (wide >> 16) as u16;
+    }
+}
+
+/// Where a call stands in the source, for errors.
+#[derive(Debug, Clone)]
+pub(crate) struct Site {
+    /// The instruction.
+    pub pc: u32,
+    pub span: Span,
+    /// The spans of the arguments, where they are known.
+    pub args: Box<[Span]>,
+}
+
+/// A range of instructions whose exceptions go to a place.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Handler {
+    pub start: u32,
+    pub end: u32,
+    pub target: u32,
+    /// Gets the exception, or the stop.
+    pub register: u16,
+    /// Whether this is a `finally`, which a cancellation runs too.
+    pub is_finally: bool,
+}
+
+/// The code of one arity of a function.
+pub(crate) struct Body {
+    /// In a cell because look-ups remember positions in their instruction.
+    code: UnsafeCell<Box<[Instruction]>>,
+    pub constants: Box<[Value]>,
+    pub registers: u16,
+    /// Fixed parameters; with `is_variadic` one more register holds the rest.
+    pub params: u16,
+    pub is_variadic: bool,
+    /// Sorted by pc.
+    pub sites: Box<[Site]>,
+    /// Innermost first.
+    pub handlers: Box<[Handler]>,
+}
+
+impl Body {
+    pub fn new(code: Vec<Instruction>, parts: BodyParts) -> Body {
+        let body = Body {
+            code: UnsafeCell::new(code.into_boxed_slice()),
+            constants: parts.constants.into(),
+            registers: parts.registers,
+            params: parts.params,
+            is_variadic: parts.is_variadic,
+            sites: parts.sites.into(),
+            handlers: parts.handlers.into(),
+        };
+        #[cfg(debug_assertions)]
+        super::verify::verify(&body);
+        body
+    }
+
+    /// Returns the first instruction.
+    #[inline(always)]
+    pub fn start(&self) -> *mut Instruction {
+        // SAFETY: no reference into the slice outlives a single access; the VM writes only the hint `x`
+        // of a `Keyword` instruction, through the pointer that this returns.
+        unsafe { (*self.code.get()).as_mut_ptr() }
+    }
+
+    /// Returns a copy of the instructions.
+    pub fn instructions(&self) -> Vec<Instruction> {
+        // SAFETY: as in `start`; the copy is complete before anything else runs.
+        unsafe { (*self.code.get()).to_vec() }
+    }
+
+    /// Returns the place of the instruction at `pc`.
+    pub fn site(&self, pc: u32) -> Option<&Site> {
+        let idx = self.sites.binary_search_by_key(&pc, |site| site.pc);
+        idx.ok().map(|idx| &self.sites[idx])
+    }
+}
+
+impl std::fmt::Debug for Body {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (pc, instruction) in self.instructions().iter().enumerate() {
+            writeln!(out, "{pc:4} {instruction:?}")?;
+        }
+        Ok(())
+    }
+}
+
+/// What a [`Body`] has beside its instructions.
+#[derive(Default)]
+pub(crate) struct BodyParts {
+    pub constants: Vec<Value>,
+    pub registers: u16,
+    pub params: u16,
+    pub is_variadic: bool,
+    pub sites: Vec<Site>,
+    pub handlers: Vec<Handler>,
+}
+
+/// A compiled function: its arities.
 pub struct Proto {
     pub(crate) name: Rc<str>,
+    /// By number of parameters: `fixed[n]` takes n.
+    pub(crate) fixed: Box<[Option<Rc<Body>>]>,
+    pub(crate) variadic: Option<Rc<Body>>,
+    /// Whether calling it may reach a step: false only where that is certain.
+    pub(crate) may_step: bool,
 }
 
 impl Proto {
     /// Returns the function's name for messages.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// Tells whether calling it may reach a step; false only where that is certain.
+    pub fn may_step(&self) -> bool {
+        self.may_step
+    }
+
+    /// Returns the code for a number of arguments.
+    #[inline(always)]
+    pub(crate) fn body(&self, count: usize) -> Option<&Rc<Body>> {
+        match self.fixed.get(count) {
+            Some(Some(body)) => Some(body),
+            _ => self
+                .variadic
+                .as_ref()
+                .filter(|body| count >= usize::from(body.params)),
+        }
+    }
+
+    /// Says in words how many arguments it takes.
+    pub fn arity_text(&self) -> String {
+        let mut counts: Vec<String> = Vec::new();
+        for (count, body) in self.fixed.iter().enumerate() {
+            if body.is_some() {
+                counts.push(count.to_string());
+            }
+        }
+        if let Some(body) = &self.variadic {
+            counts.push(format!("{} or more", body.params));
+        }
+        let plural = if counts.len() == 1 && counts[0] == "1" {
+            ""
+        } else {
+            "s"
+        };
+        format!("{} argument{plural}", counts.join(" or "))
+    }
+}
+
+impl std::fmt::Debug for Proto {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(out, "fn {}", self.name)?;
+        for body in self.fixed.iter().flatten().chain(&self.variadic) {
+            writeln!(out, "{body:?}")?;
+        }
+        Ok(())
     }
 }

@@ -3,42 +3,84 @@
 use std::cmp::Ordering;
 use std::rc::Rc;
 
+use super::code::{Body, Instruction};
+use super::stack::Stack;
 use super::{Host, World};
 use crate::value::{
     Class, Exception, Force, Lazy, LazyState, PrintOptions, Result, SeqView, Signal, Thunk, Value,
-    compare, equal, hash_value, print_value,
+    Var, compare, equal, hash_value, print_value,
 };
+
+/// How much native stack a machine takes for granted.
+const NATIVE_ROOM: usize = 700 * 1024;
+
+/// Returns an address near the top of the native stack.
+#[inline(always)]
+fn address() -> usize {
+    let here = 0_u8;
+    std::ptr::from_ref(&here).addr()
+}
+
+/// How many calls may be inside one another.
+const MAX_FRAMES: usize = 100_000;
+
+/// A caller that waits: where it goes on.
+pub(super) struct Frame {
+    pub base: *mut Value,
+    pub pc: *mut Instruction,
+    pub body: *const Body,
+    /// The caller's register that gets the result.
+    pub dst: u16,
+    pub flags: u8,
+}
 
 /// One thread of execution: registers, frames, bindings, and the fuel it has left.
 pub struct Vm {
     world: Rc<World>,
     host: Box<dyn Host>,
-    fuel: u32,
     /// What `with-out-str` collects, innermost last.
     pub(super) captures: Vec<String>,
-    /// Natives that call back must not grow the native stack below this address; 0: not known.
-    native_stack_limit: usize,
+    pub(super) fuel: u32,
+    pub(super) frames: Vec<Frame>,
+    pub(super) max_frames: usize,
+    /// The code that runs; null outside of functions. The running closure holds it.
+    pub(super) body: *const Body,
+    pub(super) constants: *const Value,
+    pub(super) stack: Stack,
+    pub(super) stack_end: *mut Value,
+    /// The first register that is free for a call from Rust.
+    pub(super) top: *mut Value,
+    /// Bindings of dynamic vars, innermost last.
+    pub(super) bindings: Vec<(Rc<Var>, Value)>,
+    /// How far down the native stack may grow.
+    native_limit: usize,
 }
 
 impl Vm {
     pub fn new(world: Rc<World>, host: Box<dyn Host>) -> Vm {
+        let mut stack = Stack::default();
+        let top = stack.start();
+        let stack_end = stack.end();
         Vm {
             world,
             host,
             fuel: 0,
             captures: Vec::new(),
-            native_stack_limit: 0,
+            frames: Vec::new(),
+            max_frames: MAX_FRAMES,
+            body: std::ptr::null(),
+            constants: std::ptr::null(),
+            stack,
+            stack_end,
+            top,
+            bindings: Vec::new(),
+            native_limit: address().saturating_sub(NATIVE_ROOM),
         }
     }
 
-    /// Says where the native stack that this machine runs on ends, a margin left aside.
-    pub fn set_native_stack_limit(&mut self, address: usize) {
-        self.native_stack_limit = address;
-    }
-
-    /// Returns the address below which the native stack must not grow; 0 where it is not known.
+    /// Returns how far down the native stack may grow, as an address.
     pub fn native_stack_limit(&self) -> usize {
-        self.native_stack_limit
+        self.native_limit
     }
 
     /// Returns the globals.
@@ -65,10 +107,92 @@ impl Vm {
         }
     }
 
+    /// Says how far down the native stack may grow, as an address. The default is 700 KB below where the
+    /// machine was made.
+    pub fn set_native_stack_limit(&mut self, address: usize) {
+        self.native_limit = address;
+    }
+
+    /// Stops a native recursion before it overflows the stack.
+    ///
+    /// # Errors
+    /// A `StackOverflowError` when little of the native stack is left.
+    #[inline]
+    pub fn check_native_stack(&self) -> Result<()> {
+        if address() < self.native_limit {
+            return Err(super::slow::stack_overflow(self.frames.len()));
+        }
+        Ok(())
+    }
+
     #[cold]
-    fn refill(&mut self) -> Result<()> {
+    pub(super) fn refill(&mut self) -> Result<()> {
         self.fuel = self.host.refill().map_err(Signal::from)?;
         Ok(())
+    }
+
+    /// Binds a dynamic var until [`Vm::unbind`].
+    pub fn bind(&mut self, var: Rc<Var>, value: Value) {
+        self.bindings.push((var, value));
+    }
+
+    /// Takes the last `count` bindings back.
+    pub fn unbind(&mut self, count: usize) {
+        self.bindings
+            .truncate(self.bindings.len().saturating_sub(count));
+    }
+
+    /// Returns how many bindings there are.
+    pub fn binding_depth(&self) -> usize {
+        self.bindings.len()
+    }
+
+    /// Replaces the innermost binding of a var; false when it has none here.
+    pub fn set_binding(&mut self, var: &Rc<Var>, value: Value) -> bool {
+        let bound = self
+            .bindings
+            .iter_mut()
+            .rev()
+            .find(|bound| Rc::ptr_eq(&bound.0, var));
+        bound.map(|bound| bound.1 = value).is_some()
+    }
+
+    /// Calls a closure with arguments that it may take.
+    pub(super) fn call_closure(&mut self, function: &Value, args: &mut [Value]) -> Result<Value> {
+        self.check_native_stack()?;
+        let needed = args.len() + 1;
+        let outer = self.top;
+        let room = (self.stack_end as usize - self.top as usize) / size_of::<Value>();
+        let switched = room < needed;
+        let window = if switched {
+            let start = self.stack.advance(needed);
+            self.stack_end = self.stack.end();
+            start
+        } else {
+            self.top
+        };
+        // SAFETY: the window has room for function and arguments, and lies above all registers in use.
+        let result = unsafe {
+            *window = function.clone();
+            for (idx, arg) in args.iter_mut().enumerate() {
+                *window.add(idx + 1) = std::mem::replace(arg, Value::Nil);
+            }
+            super::exec::execute(self, window, args.len())
+        };
+        if switched {
+            self.stack.retreat();
+            self.stack_end = self.stack.end();
+        }
+        self.top = outer;
+        result
+    }
+
+    /// Works with the root values of dynamic vars, whatever is bound here: for loading the library.
+    pub(crate) fn isolated<T>(&mut self, work: impl FnOnce(&mut Vm) -> T) -> T {
+        let bindings = std::mem::take(&mut self.bindings);
+        let result = work(self);
+        self.bindings = bindings;
+        result
     }
 
     /// Leaves the VM with a request and returns its outcome.

@@ -103,6 +103,7 @@ fn write_object(out: &mut String, object: &Object) -> bool {
         }
         Object::State(_) => out.push_str("#object[state]"),
         Object::Transient(_) => out.push_str("#object[transient]"),
+        Object::Stop(_) => out.push_str("#object[stop]"),
         Object::Unbound(name) => {
             out.push_str("#object[clojure.lang.Var$Unbound \"Unbound: ");
             if let Some(name) = name.get() {

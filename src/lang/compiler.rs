@@ -1,0 +1,60 @@
+//! From forms to bytecode: analysis resolves names and expands macros, liveness finds last uses, emission
+//! assigns registers and selects instructions.
+//!
+//! Everything that can be known before a program runs is refused here, with its place: names that mean
+//! nothing, odd bindings, `recur` where it cannot be, wrong numbers of arguments of known functions.
+
+mod analyze;
+mod destructure;
+mod emit;
+mod inline;
+mod liveness;
+pub(crate) mod macros;
+mod node;
+mod scope;
+mod special;
+
+use std::rc::Rc;
+
+use crate::value::{Class, Closure, Exception, Result, Signal, Span, Value};
+use crate::vm::Vm;
+use crate::vm::code::Proto;
+
+pub(crate) use analyze::expand_once;
+
+/// Compiles a form of the current namespace to a function of no arguments.
+///
+/// # Errors
+/// A located exception of class `CompilerException`, or whatever a macro throws.
+pub(crate) fn compile(vm: &mut Vm, form: &Value) -> Result<Value> {
+    let top = analyze::analyze_top(vm, form)?;
+    let body = emit::emit(
+        &top.body,
+        &emit::Shape {
+            params: &[],
+            rest: None,
+            locals: top.locals,
+        },
+    )?;
+    let proto = Proto {
+        name: Rc::from("top level"),
+        fixed: Box::new([Some(Rc::new(body.body))]),
+        variadic: None,
+        may_step: true,
+    };
+    Ok(Value::Fn(Rc::new(Closure {
+        proto: Rc::new(proto),
+        captured: Box::default(),
+        meta: Value::Nil,
+    })))
+}
+
+/// An error of the program text.
+pub(crate) fn error(code: &'static str, span: Span, message: impl Into<String>) -> Exception {
+    Exception::new(Class::COMPILER_EXCEPTION, code, message).at(span)
+}
+
+/// An error of the program text, as a result.
+pub(crate) fn fail<T>(code: &'static str, span: Span, message: impl Into<String>) -> Result<T> {
+    Err(Signal::from(error(code, span, message)))
+}

@@ -1,0 +1,677 @@
+//! Forms to nodes: what each name means, what each macro expands to.
+
+use std::rc::Rc;
+
+use super::inline;
+use super::node::{Arm, FnNode, Kind, Node, Use};
+use super::scope::{Loop, Scopes};
+use super::special;
+use super::{error, fail, liveness};
+use crate::suggest::did_you_mean;
+use crate::value::{Class, Exception, List, Object, Result, Signal, Span, Symbol, Value, Var};
+use crate::vm::Vm;
+
+/// What an expression at top level came to.
+pub(super) struct Top {
+    pub body: Node,
+    pub locals: u32,
+}
+
+/// Analyses a form of the current namespace.
+pub(super) fn analyze_top(vm: &mut Vm, form: &Value) -> Result<Top> {
+    let mut cx = Analyzer {
+        vm,
+        scopes: Scopes::default(),
+        place: form.span(),
+    };
+    cx.scopes.enter_function(None);
+    let body = cx.node(form)?;
+    let locals = cx.scopes.local_count();
+    cx.scopes.leave_function();
+    liveness::mark_top(&body);
+    Ok(Top { body, locals })
+}
+
+/// Expands a form once where it is a macro call.
+pub(crate) fn expand_once(vm: &mut Vm, form: &Value) -> Result<Value> {
+    let mut cx = Analyzer {
+        vm,
+        scopes: Scopes::default(),
+        place: form.span(),
+    };
+    cx.scopes.enter_function(None);
+    Ok(cx.expand(form)?.unwrap_or_else(|| form.clone()))
+}
+
+/// The analysis of one form at top level.
+pub(super) struct Analyzer<'a> {
+    pub vm: &'a mut Vm,
+    pub scopes: Scopes,
+    /// The nearest place around: what a macro made has none of its own.
+    pub place: Span,
+}
+
+/// What a symbol means.
+pub(super) enum Meaning {
+    Local(super::node::Ref),
+    Var(Rc<Var>),
+    Class(Class),
+}
+
+impl Analyzer<'_> {
+    /// Analyses a form.
+    pub fn node(&mut self, form: &Value) -> Result<Node> {
+        self.vm.check_native_stack().map_err(|_| self.too_deep())?;
+        let outer = self.place;
+        self.place = form.span().or(outer);
+        let node = self.node_here(form);
+        self.place = outer;
+        node
+    }
+
+    /// Analyses the item of a collection form at `idx`, which may be a literal without a place of its own.
+    pub fn item(&mut self, form: &Value, parent: &Value, idx: usize) -> Result<Node> {
+        let outer = self.place;
+        let known = parent
+            .place()
+            .and_then(|place| place.items.get(idx))
+            .copied()
+            .unwrap_or(Span::NONE);
+        self.place = form.span().or(known).or(outer);
+        let node = self.node(form);
+        self.place = outer;
+        node
+    }
+
+    fn too_deep(&self) -> Signal {
+        error(
+            "E0211",
+            self.place,
+            "this form is nested too deep to be compiled",
+        )
+        .into()
+    }
+
+    fn node_here(&mut self, form: &Value) -> Result<Node> {
+        let span = self.place;
+        match form {
+            Value::Symbol(_) | Value::Name(_) => {
+                let symbol = form.as_symbol().expect("both kinds are symbols");
+                self.symbol(symbol, span)
+            }
+            Value::List(list) if !list.is_empty() => self.call(form),
+            Value::Seq(_) | Value::Lazy(_) => match proper(self.vm, form.clone())? {
+                Value::List(list) if list.is_empty() => Ok(Node::constant(Value::List(list), span)),
+                list => self.node(&list),
+            },
+            Value::Vector(vector) => {
+                let items = self.items(form, vector.iter().cloned().collect())?;
+                let node = literal(items, Kind::Vector, |items| Value::vector(items), span);
+                self.with_meta(form, node)
+            }
+            Value::Map(map) => {
+                let items = map
+                    .iter()
+                    .flat_map(|(key, value)| [key.clone(), value.clone()])
+                    .collect();
+                let items = self.items(form, items)?;
+                let pairs = |items: Vec<Value>| {
+                    let mut items = items.into_iter();
+                    let mut entries = Vec::new();
+                    while let (Some(key), Some(value)) = (items.next(), items.next()) {
+                        entries.push((key, value));
+                    }
+                    Value::map(entries)
+                };
+                let node = literal(items, Kind::Map, pairs, span);
+                self.with_meta(form, node)
+            }
+            Value::Set(set) => {
+                let items = self.items(form, set.iter().cloned().collect())?;
+                let node = literal(items, Kind::Set, |items| Value::set(items), span);
+                self.with_meta(form, node)
+            }
+            other => Ok(Node::constant(other.clone(), span)),
+        }
+    }
+
+    fn items(&mut self, parent: &Value, items: Vec<Value>) -> Result<Vec<Node>> {
+        // A hash map or set does not keep the order in which its places were read.
+        let ordered = items.len() <= 16 || matches!(parent, Value::Vector(_));
+        let nodes = items.iter().enumerate();
+        nodes
+            .map(|(idx, item)| self.item(item, parent, if ordered { idx } else { usize::MAX }))
+            .collect()
+    }
+
+    fn with_meta(&mut self, form: &Value, node: Node) -> Result<Node> {
+        let meta = form.meta();
+        if meta.is_nil() {
+            return Ok(node);
+        }
+        let span = node.span;
+        let meta = self.node(&meta)?;
+        if let (Kind::Const(value), Kind::Const(meta)) = (&node.kind, &meta.kind)
+            && let Some(value) = value.with_meta(meta.clone())
+        {
+            return Ok(Node::constant(value, span));
+        }
+        Ok(Node::new(
+            Kind::WithMeta {
+                value: Box::new(node),
+                meta: Box::new(meta),
+            },
+            span,
+        ))
+    }
+
+    /// Analyses the body of a `do`, `let` and the like: the forms from `from` on.
+    pub fn body(&mut self, form: &Value, items: &[Value], from: usize) -> Result<Node> {
+        let span = self.place;
+        match items.get(from..).unwrap_or(&[]) {
+            [] => Ok(Node::constant(Value::Nil, span)),
+            [only] => self.item(only, form, from),
+            _ => {
+                let mut nodes = Vec::with_capacity(items.len() - from);
+                for (idx, item) in items.iter().enumerate().skip(from) {
+                    let is_last = idx + 1 == items.len();
+                    let node = if is_last {
+                        self.item(item, form, idx)
+                    } else {
+                        self.not_tail(|cx| cx.item(item, form, idx))
+                    };
+                    nodes.push(node?);
+                }
+                Ok(Node::new(Kind::Do(nodes), span))
+            }
+        }
+    }
+
+    /// Analyses something from which `recur` would not be the last thing done.
+    pub fn not_tail<T>(&mut self, analyze: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        self.barrier("recur is only allowed where it is the last thing that is done: it is not in tail position", analyze)
+    }
+
+    /// Analyses something through which no `recur` may pass; `why` is the message.
+    pub fn barrier<T>(
+        &mut self,
+        why: &'static str,
+        analyze: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
+        self.scopes.push_loop(Loop::Barrier(why));
+        let result = analyze(self);
+        self.scopes.pop_loop();
+        result
+    }
+
+    fn call(&mut self, form: &Value) -> Result<Node> {
+        let span = self.place;
+        let Value::List(list) = form else {
+            return Ok(Node::constant(form.clone(), span));
+        };
+        let head = list
+            .first
+            .as_symbol()
+            .filter(|symbol| !self.scopes.is_local(*symbol));
+        if let Some(symbol) = head
+            && special::find(symbol).is_none()
+            && let Some(expanded) = self.expand(form)?
+        {
+            return self.node(&expanded);
+        }
+        let items = items_of(self.vm, form)?;
+        if let Some(special) = head.and_then(special::find) {
+            return special(self, form, &items);
+        }
+        let args = self.not_tail(|cx| {
+            let args = items.iter().enumerate().skip(1);
+            args.map(|(idx, arg)| cx.item(arg, form, idx))
+                .collect::<Result<Vec<Node>>>()
+        })?;
+        if args.len() > 200 {
+            return self.call_with_many(form, &items);
+        }
+        match &items[0] {
+            Value::Keyword(key) if args.len() == 1 => {
+                let coll = args.into_iter().next().expect("there is one");
+                return Ok(Node::new(
+                    Kind::Keyword {
+                        key: *key,
+                        coll: Box::new(coll),
+                    },
+                    span,
+                ));
+            }
+            head => {
+                let head = self.not_tail(|cx| cx.item(head, form, 0))?;
+                self.applied(head, args, span)
+            }
+        }
+    }
+
+    /// More arguments than an instruction has room for go through `apply`.
+    fn call_with_many(&mut self, form: &Value, items: &[Value]) -> Result<Node> {
+        let args = Value::vector(items[1..].iter().cloned());
+        let call = Value::list([Value::symbol("clojure.core/apply"), items[0].clone(), args]);
+        let _ = form;
+        self.node(&call)
+    }
+
+    /// A call of an analysed function.
+    fn applied(&mut self, head: Node, mut args: Vec<Node>, span: Span) -> Result<Node> {
+        if let Kind::Const(Value::Native(native)) = &head.kind {
+            let native = *native;
+            if let Some(operation) = inline::operation(native.name, args.len())
+                && std::ptr::eq(native, core_native(self.vm, native.name).unwrap_or(native))
+            {
+                while operation.folds() && args.len() > 2 {
+                    let rest = args.split_off(2);
+                    let first = Node::new(Kind::Inline { operation, args }, span);
+                    args = std::iter::once(first).chain(rest).collect();
+                }
+                return Ok(Node::new(Kind::Inline { operation, args }, span));
+            }
+            if !native.arity.takes(args.len()) {
+                let usage = native.usage.lines().collect::<Vec<_>>().join(" or ");
+                return Err(error(
+                    "E0206",
+                    span,
+                    format!(
+                        "wrong number of arguments ({}) for `{}`, which takes {}",
+                        args.len(),
+                        native.name,
+                        native.arity
+                    ),
+                )
+                .hint(format!("it is called as {usage}"))
+                .into());
+            }
+            return Ok(Node::new(Kind::Native { native, args }, span));
+        }
+        if let Kind::Global(var) = &head.kind {
+            self.check_arity(var, args.len(), span)?;
+        }
+        Ok(Node::new(
+            Kind::Call {
+                function: Box::new(head),
+                args,
+            },
+            span,
+        ))
+    }
+
+    /// Refuses a call of a known function with a number of arguments that it never takes.
+    fn check_arity(&self, var: &Rc<Var>, count: usize, span: Span) -> Result<()> {
+        if var.is_dynamic.get() {
+            return Ok(());
+        }
+        let Some(Value::Fn(closure)) = var.root() else {
+            return Ok(());
+        };
+        if closure.proto.body(count).is_some() {
+            return Ok(());
+        }
+        fail(
+            "E0206",
+            span,
+            format!(
+                "wrong number of arguments ({count}) for `{}`, which takes {}",
+                var.name,
+                closure.proto.arity_text()
+            ),
+        )
+    }
+
+    fn symbol(&mut self, symbol: Symbol, span: Span) -> Result<Node> {
+        Ok(match self.meaning(symbol, span)? {
+            Meaning::Local(place) => Node::new(Kind::Ref(Use::new(place)), span),
+            Meaning::Class(class) => Node::constant(Value::from(Object::Class(class)), span),
+            Meaning::Var(var) => {
+                if var.is_macro.get() {
+                    return Err(error(
+                        "E0207",
+                        span,
+                        format!("`{symbol}` is a macro: it has no value"),
+                    )
+                    .hint(format!(
+                        "call it as ({symbol} ...), or wrap it: (fn [x] ({symbol} x))"
+                    ))
+                    .into());
+                }
+                match var.root() {
+                    // Natives are linked directly, as the JVM does with its core.
+                    Some(Value::Native(native)) if !var.is_dynamic.get() => {
+                        Node::constant(Value::Native(native), span)
+                    }
+                    _ => Node::new(Kind::Global(var), span),
+                }
+            }
+        })
+    }
+
+    /// Finds what a symbol means.
+    pub fn meaning(&mut self, symbol: Symbol, span: Span) -> Result<Meaning> {
+        if symbol.namespace().is_none()
+            && let Some(place) = self.scopes.find(symbol)
+        {
+            return Ok(Meaning::Local(place));
+        }
+        if let Some(var) = self.var(symbol)? {
+            let foreign = var.namespace != self.vm.world().current.borrow().name;
+            if var.is_private.get() && foreign {
+                return Err(error(
+                    "E0205",
+                    span,
+                    format!("`{symbol}` is private to {}", var.namespace),
+                )
+                .into());
+            }
+            return Ok(Meaning::Var(var));
+        }
+        let text = symbol.to_string();
+        if let Some(class) = class_named(&text) {
+            return Ok(Meaning::Class(class));
+        }
+        Err(self.undefined(symbol, span).into())
+    }
+
+    /// Finds the var that a symbol means, loading it from the library if need be.
+    pub fn var(&mut self, symbol: Symbol) -> Result<Option<Rc<Var>>> {
+        resolve_var(self.vm, symbol)
+    }
+
+    fn undefined(&mut self, symbol: Symbol, span: Span) -> Exception {
+        let world = self.vm.world().clone();
+        let current = world.current.borrow().clone();
+        let Some(prefix) = symbol.namespace() else {
+            let mut names: Vec<String> = self
+                .scopes
+                .names()
+                .iter()
+                .map(ToString::to_string)
+                .collect();
+            let locals = names.len();
+            names.extend(
+                current
+                    .mappings()
+                    .iter()
+                    .map(|mapping| mapping.0.to_string()),
+            );
+            names.extend(
+                world
+                    .core
+                    .mappings()
+                    .iter()
+                    .map(|mapping| mapping.0.to_string()),
+            );
+            names.extend(special::names().map(str::to_owned));
+            names.extend(crate::library::names("clojure.core").map(str::to_owned));
+            let text = symbol.to_string();
+            let exception = error("E0204", span, format!("`{symbol}` is not defined"));
+            let near = did_you_mean(&text, names[..locals].iter().map(String::as_str));
+            if let [first, ..] = &near[..] {
+                return exception.hint(format!(
+                    "a local with a similar name is in scope: `{first}`"
+                ));
+            }
+            let near = did_you_mean(&text, names.iter().map(String::as_str));
+            return match &near[..] {
+                [] => exception,
+                [one] => exception.hint(format!("did you mean `{one}`?")),
+                [one, two, ..] => exception.hint(format!("did you mean `{one}` or `{two}`?")),
+            };
+        };
+        let target = current
+            .alias(Symbol::new(&prefix))
+            .unwrap_or_else(|| Symbol::new(&prefix));
+        match world.find_namespace(target) {
+            Some(namespace) => {
+                let names: Vec<String> = namespace
+                    .mappings()
+                    .iter()
+                    .map(|mapping| mapping.0.to_string())
+                    .collect();
+                let near = did_you_mean(&symbol.name(), names.iter().map(String::as_str));
+                let exception = error(
+                    "E0204",
+                    span,
+                    format!(
+                        "`{symbol}` is not defined: {target} has no `{}`",
+                        symbol.name()
+                    ),
+                );
+                match &near[..] {
+                    [] => exception,
+                    near => exception.hint(format!("did you mean `{prefix}/{}`?", near[0])),
+                }
+            }
+            None => error(
+                "E0208",
+                span,
+                format!("`{symbol}` is not defined: there is no namespace or alias `{prefix}`"),
+            )
+            .hint(format!(
+                "(require '[some.namespace :as {prefix}]) makes the alias"
+            )),
+        }
+    }
+
+    /// Expands a form once; `None` where it is no macro call.
+    pub fn expand(&mut self, form: &Value) -> Result<Option<Value>> {
+        let Value::List(list) = form else {
+            return Ok(None);
+        };
+        let Some(symbol) = list.first.as_symbol() else {
+            return Ok(None);
+        };
+        if self.scopes.is_local(symbol) || special::find(symbol).is_some() {
+            return Ok(None);
+        }
+        if let Some(expanded) = sugar(symbol, form, list) {
+            return Ok(Some(expanded));
+        }
+        let Some(var) = self.var(symbol)? else {
+            return Ok(None);
+        };
+        if !var.is_macro.get() {
+            return Ok(None);
+        }
+        let Some(function) = var.root() else {
+            return Ok(None);
+        };
+        let locals = self
+            .scopes
+            .names()
+            .into_iter()
+            .map(|name| (Value::Symbol(name), Value::Bool(true)));
+        let env = Value::map(locals);
+        let mut args = vec![form.clone(), env];
+        args.extend(items_of(self.vm, form)?.into_iter().skip(1));
+        let place = form.span().or(self.place);
+        match self.vm.invoke(&function, &mut args) {
+            Ok(expanded) => Ok(Some(keep_place(expanded, form))),
+            Err(Signal::Throw(exception)) => Err(at_macro(&exception, symbol, place)),
+            Err(stop) => Err(stop),
+        }
+    }
+
+    /// Analyses a function's arity whose names and body are ready.
+    pub fn arm(
+        &mut self,
+        params: &[Symbol],
+        rest: Option<Symbol>,
+        body: impl FnOnce(&mut Self) -> Result<Node>,
+    ) -> Result<Arm> {
+        self.scopes.enter_arity();
+        let params: Vec<_> = params
+            .iter()
+            .map(|name| self.scopes.define(*name))
+            .collect();
+        let rest = rest.map(|name| self.scopes.define(name));
+        self.scopes
+            .push_loop(Loop::Target(params.iter().copied().chain(rest).collect()));
+        let body = body(self);
+        self.scopes.pop_loop();
+        let arm = Arm {
+            params,
+            rest,
+            locals: self.scopes.local_count(),
+            body: body?,
+        };
+        liveness::mark(&arm);
+        Ok(arm)
+    }
+}
+
+/// An expanded list without a place takes the place of the call.
+fn keep_place(expanded: Value, form: &Value) -> Value {
+    match (&expanded, form.place()) {
+        (Value::List(list), Some(place)) if expanded.span() == Span::NONE && !list.is_empty() => {
+            let meta = list
+                .extra
+                .as_ref()
+                .map_or(Value::Nil, |extra| extra.meta.clone());
+            let place = crate::value::Place {
+                span: place.span,
+                items: Box::default(),
+            };
+            let extra = Some(Rc::new(crate::value::Extras {
+                meta,
+                place: Some(place),
+            }));
+            Value::List(Rc::new(list.with_extra(extra)))
+        }
+        _ => expanded,
+    }
+}
+
+/// What a macro threw, with the place of its call where it had none in the user's text.
+fn at_macro(exception: &Rc<Exception>, symbol: Symbol, place: Span) -> Signal {
+    if exception.span().is_some() || !place.is_some() {
+        if exception.class == Class::COMPILER_EXCEPTION || exception.span().is_some() {
+            return Signal::Throw(exception.clone());
+        }
+    }
+    if exception.class == Class::ARITY {
+        return error(
+            "E0206",
+            place,
+            format!("wrong number of forms in a call of the macro `{symbol}`"),
+        )
+        .caused_by(Value::Exception(exception.clone()))
+        .into();
+    }
+    let mut origin = exception.origin.borrow_mut();
+    origin.span.get_or_insert(place);
+    drop(origin);
+    Signal::Throw(exception.clone())
+}
+
+/// `(.name x ...)`, `(Class. ...)`: sugar for functions of those names.
+fn sugar(symbol: Symbol, form: &Value, list: &List) -> Option<Value> {
+    let name = symbol.name();
+    if let Some(class) = name.strip_suffix('.')
+        && !class.is_empty()
+        && class != "."
+    {
+        let class = Symbol::with_namespace(symbol.namespace().as_deref(), class);
+        let call = List::cons(
+            Value::symbol("new"),
+            List::cons(Value::Symbol(class), list.rest.clone()),
+        );
+        return Some(keep_place(call, form));
+    }
+    None
+}
+
+/// Returns the items of a form, each sequence among them as a list: macros may give any kind.
+fn items_of(vm: &mut Vm, form: &Value) -> Result<Vec<Value>> {
+    let items = vm.items(form.clone())?;
+    items.into_iter().map(|item| proper(vm, item)).collect()
+}
+
+/// Returns a sequence as a list all of whose cells are lists; anything else as it is.
+fn proper(vm: &mut Vm, form: Value) -> Result<Value> {
+    let extra = match &form {
+        Value::List(list) if list.count.is_some() => return Ok(form),
+        Value::List(list) => list.extra.clone(),
+        Value::Seq(_) | Value::Lazy(_) => None,
+        _ => return Ok(form),
+    };
+    let list = List::of(vm.items(form)?);
+    Ok(match (&list, extra) {
+        (Value::List(list), extra @ Some(_)) => Value::List(Rc::new(list.with_extra(extra))),
+        _ => list,
+    })
+}
+
+/// Returns the throwable class of a short or full name.
+pub(super) fn class_named(name: &str) -> Option<Class> {
+    Class::THROWABLES
+        .iter()
+        .copied()
+        .find(|class| class.0.name == name || class.0.full_name == name)
+}
+
+/// Finds the var that a symbol means in the current namespace, loading it from the library if need be.
+pub(crate) fn resolve_var(vm: &mut Vm, symbol: Symbol) -> Result<Option<Rc<Var>>> {
+    let world = vm.world().clone();
+    if let Some(var) = world.resolve(symbol) {
+        return Ok(Some(var));
+    }
+    let name = Symbol::new(&symbol.name());
+    let current = world.current.borrow().clone();
+    let targets = match symbol.namespace() {
+        None => [Some(current.name), Some(world.core.name)],
+        Some(prefix) => {
+            let prefix = Symbol::new(&prefix);
+            [Some(current.alias(prefix).unwrap_or(prefix)), None]
+        }
+    };
+    for target in targets.into_iter().flatten() {
+        if world.loader().load_definition(vm, target, name)? {
+            return Ok(world
+                .find_namespace(target)
+                .and_then(|namespace| namespace.lookup(name)));
+        }
+    }
+    Ok(None)
+}
+
+/// Returns the native that `clojure.core` has under a name.
+fn core_native(vm: &Vm, name: &str) -> Option<&'static crate::value::Native> {
+    match vm.world().core.lookup(Symbol::new(name))?.root()? {
+        Value::Native(native) => Some(native),
+        _ => None,
+    }
+}
+
+/// A collection of constants is a constant.
+fn literal(
+    items: Vec<Node>,
+    kind: impl FnOnce(Vec<Node>) -> Kind,
+    build: impl FnOnce(Vec<Value>) -> Value,
+    span: Span,
+) -> Node {
+    let constants: Option<Vec<Value>> = items
+        .iter()
+        .map(|item| match &item.kind {
+            Kind::Const(value) => Some(value.clone()),
+            _ => None,
+        })
+        .collect();
+    match constants {
+        Some(constants) => Node::constant(build(constants), span),
+        None => Node::new(kind(items), span),
+    }
+}
+
+/// A function node without metadata.
+pub(super) fn function(name: Rc<str>, arities: Vec<Arm>, captures: Vec<Use>) -> FnNode {
+    FnNode {
+        name,
+        arities,
+        captures,
+        meta: None,
+    }
+}

@@ -1,0 +1,155 @@
+//! Calls: of closures through windows, of natives, and of what is an instruction.
+
+use std::rc::Rc;
+
+use super::super::inline::{Inline, calls_nothing};
+use super::super::node::{Kind, Node};
+use super::Emitter;
+use crate::value::{Native, Result, Span, Value, Var};
+use crate::vm::code::Op;
+
+impl Emitter {
+    /// Computes arguments into a window and returns its first register, which is the function's.
+    fn window(&mut self, args: &[Node]) -> Result<u16> {
+        let window = self.temporary()?;
+        for arg in args {
+            let register = self.temporary()?;
+            self.value(arg, register)?;
+        }
+        Ok(window)
+    }
+
+    pub(super) fn call(
+        &mut self,
+        function: &Node,
+        args: &[Node],
+        span: Span,
+        to: u16,
+    ) -> Result<()> {
+        self.may_step = true;
+        let count = args.len() as u8;
+        let spans = || args.iter().map(|arg| arg.span);
+        if let Kind::Global(var) = &function.kind {
+            let constant = self.short_constant(&Value::Var(var.clone()))?;
+            let window = self.window(args)?;
+            self.site(span, spans());
+            self.push(Op::CallGlobal, count, window, to, constant);
+            return Ok(());
+        }
+        if matches!(&function.kind, Kind::Ref(place) if place.place == super::Ref::Myself) {
+            let window = self.window(args)?;
+            self.site(span, spans());
+            self.push(Op::CallMyself, count, window, to, 0);
+            return Ok(());
+        }
+        let window = self.temporary()?;
+        self.value(function, window)?;
+        for arg in args {
+            let register = self.temporary()?;
+            self.value(arg, register)?;
+        }
+        self.site(span, spans());
+        self.push(Op::Call, count, window, to, 0);
+        Ok(())
+    }
+
+    pub(super) fn native(
+        &mut self,
+        native: &'static Native,
+        args: &[Node],
+        span: Span,
+        to: u16,
+    ) -> Result<()> {
+        if !calls_nothing(native.name) {
+            self.may_step = true;
+        }
+        let constant = self.short_constant(&Value::Native(native))?;
+        let window = self.window(args)?;
+        self.site(span, args.iter().map(|arg| arg.span));
+        self.push(Op::CallNative, args.len() as u8, window, to, constant);
+        Ok(())
+    }
+
+    pub(super) fn inline(
+        &mut self,
+        operation: Inline,
+        args: &[Node],
+        span: Span,
+        to: u16,
+    ) -> Result<()> {
+        let spans = || args.iter().map(|arg| arg.span);
+        let small = |node: &Node| match &node.kind {
+            Kind::Const(Value::Int(int)) => i16::try_from(*int).ok().filter(|int| *int != i16::MIN),
+            _ => None,
+        };
+        let by = match operation {
+            Inline::Inc => Some((1, 2)),
+            Inline::Dec => Some((-1, 3)),
+            Inline::Add => small(&args[1]).map(|int| (int, 0)),
+            Inline::Sub => small(&args[1]).map(|int| (-int, 1)),
+            _ => None,
+        };
+        let left = self.operand(&args[0])?;
+        if let Some((by, kind)) = by {
+            self.site(span, spans());
+            self.push(Op::AddInt, kind, to, left, by as u16);
+            return Ok(());
+        }
+        let op = match operation {
+            Inline::Not => Op::Not,
+            Inline::IsNil | Inline::IsSome => Op::IsNil,
+            Inline::Add | Inline::Inc => Op::Add,
+            Inline::Sub | Inline::Dec => Op::Sub,
+            Inline::Mul => Op::Mul,
+            Inline::Less | Inline::Greater => Op::Less,
+            Inline::LessEqual | Inline::GreaterEqual => Op::LessEqual,
+            Inline::Equal => Op::Equal,
+        };
+        let Some(right) = args.get(1) else {
+            self.push(op, 0, to, left, 0);
+            if operation == Inline::IsSome {
+                self.push(Op::Not, 0, to, to, 0);
+            }
+            return Ok(());
+        };
+        let right = self.operand(right)?;
+        self.site(span, spans());
+        match operation {
+            Inline::Greater | Inline::GreaterEqual => self.push(op, 2, to, right, left),
+            _ => self.push(op, 0, to, left, right),
+        };
+        Ok(())
+    }
+
+    pub(super) fn define(
+        &mut self,
+        var: &Rc<Var>,
+        value: Option<&Node>,
+        meta: Option<&Node>,
+        to: u16,
+    ) -> Result<()> {
+        let constant = self.constant(&Value::Var(var.clone()));
+        match value {
+            Some(value) => {
+                let register = self.temporary()?;
+                self.value(value, register)?;
+                self.push_wide(Op::Define, 0, register, constant);
+                if meta.is_none() {
+                    self.push(Op::Take, 0, to, register, 0);
+                }
+            }
+            None => {
+                self.push_wide(Op::Const, 0, to, constant);
+            }
+        }
+        if let Some(meta) = meta {
+            let register = self.temporary()?;
+            self.push_wide(Op::Const, 0, register, constant);
+            let extra = self.temporary()?;
+            self.value(meta, extra)?;
+            self.push(Op::WithMeta, 0, register, extra, 0);
+            self.push(Op::Take, 0, to, register, 0);
+        }
+        Ok(())
+    }
+}

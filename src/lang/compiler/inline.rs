@@ -1,0 +1,108 @@
+//! Core functions that are instructions.
+
+/// An operation of the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Inline {
+    Add,
+    Sub,
+    Mul,
+    Inc,
+    Dec,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+    Equal,
+    Not,
+    IsNil,
+    IsSome,
+}
+
+/// Returns the operation of a core function called with `count` arguments.
+pub(super) fn operation(name: &str, count: usize) -> Option<Inline> {
+    Some(match (name, count) {
+        ("+", 2..) => Inline::Add,
+        ("-", 2..) => Inline::Sub,
+        ("*", 2..) => Inline::Mul,
+        ("inc", 1) => Inline::Inc,
+        ("dec", 1) => Inline::Dec,
+        ("<", 2) => Inline::Less,
+        ("<=", 2) => Inline::LessEqual,
+        (">", 2) => Inline::Greater,
+        (">=", 2) => Inline::GreaterEqual,
+        ("=", 2) => Inline::Equal,
+        ("not", 1) => Inline::Not,
+        ("nil?", 1) => Inline::IsNil,
+        ("some?", 1) => Inline::IsSome,
+        _ => return None,
+    })
+}
+
+impl Inline {
+    /// Tells whether more than two arguments fold to the left.
+    pub fn folds(self) -> bool {
+        matches!(self, Inline::Add | Inline::Sub | Inline::Mul)
+    }
+}
+
+/// Natives that call nothing they are given: a function made of these cannot reach a step. Sorted.
+const CALL_NOTHING: &[&str] = &[
+    "*",
+    "+",
+    "-",
+    "/",
+    "<",
+    "<=",
+    "=",
+    "==",
+    ">",
+    ">=",
+    "assoc",
+    "bit-and",
+    "bit-or",
+    "conj",
+    "contains?",
+    "count",
+    "dec",
+    "dissoc",
+    "empty?",
+    "even?",
+    "get",
+    "inc",
+    "keyword",
+    "keyword?",
+    "map?",
+    "max",
+    "min",
+    "mod",
+    "name",
+    "neg?",
+    "nil?",
+    "not",
+    "not=",
+    "number?",
+    "odd?",
+    "pos?",
+    "quot",
+    "rem",
+    "str",
+    "string?",
+    "subs",
+    "symbol?",
+    "vector",
+    "vector?",
+    "zero?",
+];
+
+/// Tells whether a native calls nothing that it is given.
+pub(super) fn calls_nothing(name: &str) -> bool {
+    CALL_NOTHING.binary_search(&name).is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_list_is_sorted() {
+        assert!(super::CALL_NOTHING.is_sorted());
+    }
+}

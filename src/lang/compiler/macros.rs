@@ -1,0 +1,60 @@
+//! The macros that are needed most, natively; the others are in `stdlib/`.
+//!
+//! A macro is a function of the form, the environment (a map with the names of the locals), and the
+//! forms in the call.
+
+mod binding;
+mod control;
+mod definition;
+mod namespace;
+
+use crate::value::{List, Native, Result, Symbol, Value};
+use crate::vm::World;
+
+/// The files of macros. Sorted.
+const AREAS: &[&[Native]] = &[binding::FNS, control::FNS, definition::FNS, namespace::FNS];
+
+/// Defines every native macro in `clojure.core`.
+pub(crate) fn install(world: &World) {
+    for native in AREAS.iter().copied().flatten() {
+        let var = world.core.intern(Symbol::new(native.name));
+        var.set_root(Value::Native(native));
+        var.is_macro.set(true);
+    }
+    // Compiled directly, and macros to the outside.
+    for name in super::special::MACROS {
+        let var = world.core.intern(Symbol::new(name));
+        var.set_root(Value::Nil);
+        var.is_macro.set(true);
+    }
+}
+
+/// A list form.
+fn form(items: impl IntoIterator<Item = Value, IntoIter: DoubleEndedIterator>) -> Value {
+    List::of(items)
+}
+
+/// A symbol form.
+fn symbol(name: &str) -> Value {
+    Value::Symbol(Symbol::new(name))
+}
+
+/// A list form, for those outside of macros.
+pub(super) fn form_of<const N: usize>(items: [Value; N]) -> Value {
+    List::of(items)
+}
+
+/// A symbol form, for those outside of macros.
+pub(super) fn symbol_of(name: &str) -> Value {
+    symbol(name)
+}
+
+/// A list form with the name first and `rest` at its end.
+fn with_rest(head: impl IntoIterator<Item = Value>, rest: &[Value]) -> Value {
+    let mut items: Vec<Value> = head.into_iter().collect();
+    items.extend_from_slice(rest);
+    List::of(items)
+}
+
+/// What a macro gives.
+type Expansion = Result<Value>;

@@ -1,0 +1,52 @@
+//! `ns`.
+
+use super::{Expansion, form, symbol, with_rest};
+use crate::compiler::error;
+use crate::value::{Arity, Native, Value};
+
+/// What this file adds to `clojure.core`. Sorted by name.
+pub(super) const FNS: &[Native] = &[NS];
+
+const NS: Native = Native {
+    name: "ns",
+    usage: "(ns name doc? attributes? (:require [namespace :as alias]) ...)",
+    doc: "Makes a namespace current, making it if need be, and loads and refers to what its clauses name.",
+    examples: &[],
+    arity: Arity::at_least(3),
+    run: |vm, args| -> Expansion {
+        let name = args.get(2);
+        if name.as_symbol().is_none() {
+            return Err(error("E0212", name.span(), "`ns` needs the name of a namespace").into());
+        }
+        let quoted = |value: &Value| form([symbol("quote"), value.clone()]);
+        let mut forms = vec![form([symbol("clojure.core/in-ns"), quoted(name)])];
+        for clause in args.from(3) {
+            let parts = match clause {
+                Value::Text(_) | Value::Map(_) => continue,
+                clause => vm.items(clause.clone())?,
+            };
+            let function = match parts
+                .first()
+                .and_then(Value::as_keyword)
+                .map(|keyword| keyword.name())
+            {
+                Some(name) if &*name == "require" => "clojure.core/require",
+                Some(name) if &*name == "use" => "clojure.core/use",
+                Some(name) if &*name == "refer" => "clojure.core/refer",
+                Some(name) if &*name == "refer-clojure" => "clojure.core/refer-clojure",
+                Some(name) if &*name == "import" => continue,
+                Some(name) if &*name == "gen-class" => continue,
+                _ => {
+                    return Err(
+                        error("E0224", clause.span(), "`ns` does not know this clause")
+                            .hint("there are :require, :use, :refer and :refer-clojure")
+                            .into(),
+                    );
+                }
+            };
+            let quoted: Vec<Value> = parts[1..].iter().map(quoted).collect();
+            forms.push(with_rest([symbol(function)], &quoted));
+        }
+        Ok(with_rest([symbol("do")], &forms))
+    },
+};

@@ -1,0 +1,148 @@
+//! Names in scope while a function is analysed.
+
+use std::rc::Rc;
+
+use super::node::{LocalId, Ref, Use};
+use crate::value::Symbol;
+
+/// The function under analysis, and those around it.
+#[derive(Default)]
+pub(super) struct Scopes {
+    functions: Vec<FnScope>,
+}
+
+/// What one function knows.
+#[derive(Default)]
+struct FnScope {
+    /// The function's own name.
+    myself: Option<Symbol>,
+    /// Innermost last.
+    locals: Vec<(Symbol, LocalId)>,
+    next: LocalId,
+    /// What it captures, as the function around it sees it.
+    captures: Vec<Ref>,
+    loops: Vec<Loop>,
+}
+
+/// Where a `recur` goes.
+#[derive(Clone)]
+pub(super) enum Loop {
+    /// To a loop or function with these locals.
+    Target(Rc<[LocalId]>),
+    /// Nowhere: a `try` or the like is between.
+    Barrier(&'static str),
+}
+
+impl Scopes {
+    /// Begins a function.
+    pub fn enter_function(&mut self, myself: Option<Symbol>) {
+        self.functions.push(FnScope {
+            myself,
+            ..FnScope::default()
+        });
+    }
+
+    /// Begins another arity of the function: captures stay.
+    pub fn enter_arity(&mut self) {
+        let scope = self.top();
+        scope.locals.clear();
+        scope.loops.clear();
+        scope.next = 0;
+    }
+
+    /// Ends a function; returns what it captures, as uses in the function around it.
+    pub fn leave_function(&mut self) -> Vec<Use> {
+        let scope = self
+            .functions
+            .pop()
+            .expect("a function that was entered is left");
+        scope.captures.into_iter().map(Use::new).collect()
+    }
+
+    fn top(&mut self) -> &mut FnScope {
+        self.functions
+            .last_mut()
+            .expect("analysis is always inside a function")
+    }
+
+    /// Defines a local.
+    pub fn define(&mut self, name: Symbol) -> LocalId {
+        let scope = self.top();
+        let id = scope.next;
+        scope.next += 1;
+        scope.locals.push((name, id));
+        id
+    }
+
+    /// Returns how many locals the current arity has had.
+    pub fn local_count(&mut self) -> u32 {
+        self.top().next
+    }
+
+    /// Returns a mark for [`Scopes::forget`].
+    pub fn mark(&mut self) -> usize {
+        self.top().locals.len()
+    }
+
+    /// Ends the scope of what was defined since `mark`.
+    pub fn forget(&mut self, mark: usize) {
+        self.top().locals.truncate(mark);
+    }
+
+    pub fn push_loop(&mut self, target: Loop) {
+        self.top().loops.push(target);
+    }
+
+    pub fn pop_loop(&mut self) {
+        self.top().loops.pop();
+    }
+
+    /// Returns where a `recur` would go.
+    pub fn current_loop(&mut self) -> Option<Loop> {
+        self.top().loops.last().cloned()
+    }
+
+    /// Tells whether a name is a local anywhere around here.
+    pub fn is_local(&self, name: Symbol) -> bool {
+        self.functions.iter().any(|scope| {
+            scope.myself == Some(name) || scope.locals.iter().any(|local| local.0 == name)
+        })
+    }
+
+    /// Finds a local, capturing it through the functions between.
+    pub fn find(&mut self, name: Symbol) -> Option<Ref> {
+        let innermost = self.functions.len().checked_sub(1)?;
+        self.find_in(innermost, name)
+    }
+
+    fn find_in(&mut self, depth: usize, name: Symbol) -> Option<Ref> {
+        let scope = &self.functions[depth];
+        if let Some(local) = scope.locals.iter().rev().find(|local| local.0 == name) {
+            return Some(Ref::Local(local.1));
+        }
+        if scope.myself == Some(name) {
+            return Some(Ref::Myself);
+        }
+        let outer = self.find_in(depth.checked_sub(1)?, name)?;
+        let scope = &mut self.functions[depth];
+        let at = scope
+            .captures
+            .iter()
+            .position(|capture| *capture == outer)
+            .unwrap_or_else(|| {
+                scope.captures.push(outer);
+                scope.captures.len() - 1
+            });
+        Some(Ref::Captured(u16::try_from(at).unwrap_or(u16::MAX)))
+    }
+
+    /// Returns the names in scope, for suggestions and `&env`.
+    pub fn names(&self) -> Vec<Symbol> {
+        let mut names: Vec<Symbol> = Vec::new();
+        for scope in &self.functions {
+            names.extend(scope.locals.iter().map(|local| local.0));
+            names.extend(scope.myself);
+        }
+        names
+    }
+}

@@ -1,0 +1,114 @@
+//! The special forms, one file for each group; a form that is a macro in Clojure but compiled directly
+//! here (`case`, `and`, `or`) is among them.
+
+mod bind;
+mod branch;
+mod define;
+mod function;
+mod interop;
+mod name;
+mod throw;
+
+use super::analyze::Analyzer;
+use super::node::Node;
+use super::{error, fail};
+use crate::value::{Result, Symbol, Value};
+
+/// Analyses a special form: the form, and its items with the name first.
+pub(super) type Special = fn(&mut Analyzer<'_>, &Value, &[Value]) -> Result<Node>;
+
+/// The table. Sorted by name.
+const FORMS: &[(&str, Special)] = &[
+    (".", interop::member),
+    ("and", branch::and),
+    ("case", branch::case),
+    ("catch", throw::stray_catch),
+    ("def", define::def),
+    ("do", branch::do_),
+    ("finally", throw::stray_catch),
+    ("fn*", function::fn_),
+    ("if", branch::if_),
+    ("let*", bind::let_),
+    ("letfn*", bind::letfn),
+    ("loop*", bind::loop_),
+    ("new", interop::new),
+    ("or", branch::or),
+    ("quote", name::quote),
+    ("recur", bind::recur),
+    ("set!", define::set),
+    ("throw", throw::throw),
+    ("try", throw::try_),
+    ("var", name::var),
+];
+
+/// Those of the table that are macros of `clojure.core` to the outside.
+pub(super) const MACROS: &[&str] = &["and", "case", "or"];
+
+/// Returns the special form of a name, also of one that is written with `clojure.core/`.
+pub(super) fn find(symbol: Symbol) -> Option<Special> {
+    let parts = symbol.parts();
+    let name = match parts.namespace.as_deref() {
+        None => &*parts.name,
+        Some("clojure.core") if MACROS.contains(&&*parts.name) => &*parts.name,
+        Some(_) => return None,
+    };
+    let at = FORMS.binary_search_by_key(&name, |form| form.0).ok()?;
+    Some(FORMS[at].1)
+}
+
+/// Returns all names.
+pub(super) fn names() -> impl Iterator<Item = &'static str> {
+    FORMS.iter().map(|form| form.0)
+}
+
+/// Refuses another number of items than a form has.
+fn expect_items(
+    cx: &Analyzer<'_>,
+    items: &[Value],
+    min: usize,
+    max: usize,
+    usage: &str,
+) -> Result<()> {
+    if (min..=max).contains(&items.len()) {
+        return Ok(());
+    }
+    let few = items.len() < min;
+    let problem = if few { "too few" } else { "too many" };
+    Err(error(
+        "E0209",
+        cx.place,
+        format!(
+            "{problem} forms in `{}`",
+            items[0]
+                .as_symbol()
+                .map_or_else(String::new, |name| name.to_string())
+        ),
+    )
+    .hint(format!("it is written {usage}"))
+    .into())
+}
+
+/// Returns the symbol that a name must be.
+fn plain_name(cx: &Analyzer<'_>, form: &Value, what: &str) -> Result<Symbol> {
+    match form.as_symbol() {
+        Some(symbol) if symbol.namespace().is_none() => Ok(symbol),
+        Some(symbol) => fail(
+            "E0212",
+            form.span().or(cx.place),
+            format!("{what} cannot have a namespace: `{symbol}`"),
+        ),
+        None => fail(
+            "E0212",
+            form.span().or(cx.place),
+            format!("{what} must be a symbol, and this is {}", form.kind()),
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_table_is_sorted() {
+        assert!(super::FORMS.is_sorted_by_key(|form| form.0));
+    }
+}

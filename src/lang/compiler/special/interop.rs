@@ -1,0 +1,77 @@
+//! `new` and `.`: sugar for the functions that stand for host classes and methods.
+
+use super::super::analyze::{Analyzer, class_named};
+use super::super::error;
+use super::super::node::Node;
+use super::expect_items;
+use crate::value::{List, Object, Result, Value};
+
+/// `(new Class args ...)` for throwable classes, and for whatever has a function `Class/new`.
+pub(super) fn new(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Result<Node> {
+    expect_items(cx, items, 2, usize::MAX, "(new Class args ...)")?;
+    let name = items[1]
+        .as_symbol()
+        .map(|symbol| symbol.to_string())
+        .unwrap_or_default();
+    if let Some(class) = class_named(&name) {
+        let mut call = vec![
+            Value::symbol("clojure.core/new-exception"),
+            Value::from(Object::Class(class)),
+        ];
+        call.extend_from_slice(&items[2..]);
+        return cx.node(&with_place(form, call));
+    }
+    let constructor = crate::value::Symbol::with_namespace(Some(short(&name)), "new");
+    if cx.var(constructor)?.is_some() {
+        let mut call = vec![Value::Symbol(constructor)];
+        call.extend_from_slice(&items[2..]);
+        return cx.node(&with_place(form, call));
+    }
+    Err(error(
+        "E0222",
+        cx.place,
+        format!("there is no class `{name}` here"),
+    )
+    .hint("host classes do not exist; exceptions can be made with ex-info")
+    .into())
+}
+
+/// `(. x (method args ...))`, `(. x method args ...)`: a call of the function `.method`.
+pub(super) fn member(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Result<Node> {
+    expect_items(cx, items, 3, usize::MAX, "(. value method args ...)")?;
+    let (method, args) = match &items[2] {
+        Value::List(list) => (list.first.clone(), cx.vm.items(list.rest.clone())?),
+        method => (method.clone(), items[3..].to_vec()),
+    };
+    let name = method
+        .as_symbol()
+        .map(|symbol| symbol.to_string())
+        .unwrap_or_default();
+    let function = format!(".{}", name.trim_start_matches('-'));
+    let mut call = vec![Value::symbol(&function), items[1].clone()];
+    call.extend(args);
+    cx.node(&with_place(form, call))
+}
+
+/// The last part of a class name.
+fn short(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or(name)
+}
+
+fn with_place(form: &Value, items: Vec<Value>) -> Value {
+    let call = List::of(items);
+    match (&call, form.place()) {
+        (Value::List(list), Some(place)) => {
+            let place = crate::value::Place {
+                span: place.span,
+                items: Box::default(),
+            };
+            let extra = Some(std::rc::Rc::new(crate::value::Extras {
+                meta: Value::Nil,
+                place: Some(place),
+            }));
+            Value::List(std::rc::Rc::new(list.with_extra(extra)))
+        }
+        _ => call,
+    }
+}

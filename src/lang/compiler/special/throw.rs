@@ -1,0 +1,103 @@
+//! `throw` and `try`.
+
+use super::super::analyze::{Analyzer, class_named};
+use super::super::node::{Kind, Node, TryNode};
+use super::super::{error, fail};
+use super::{expect_items, plain_name};
+use crate::value::{Class, Object, Result, Value};
+
+pub(super) fn throw(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Result<Node> {
+    expect_items(cx, items, 2, 2, "(throw exception)")?;
+    let span = cx.place;
+    let value = cx.not_tail(|cx| cx.item(&items[1], form, 1))?;
+    Ok(Node::new(Kind::Throw(Box::new(value)), span))
+}
+
+pub(super) fn stray_catch(cx: &mut Analyzer<'_>, _form: &Value, items: &[Value]) -> Result<Node> {
+    let name = items[0]
+        .as_symbol()
+        .map_or_else(String::new, |name| name.to_string());
+    fail(
+        "E0220",
+        cx.place,
+        format!("`{name}` stands outside of a `try`"),
+    )
+}
+
+/// `(try body ... (catch Class name body ...) ... (finally body ...))`.
+pub(super) fn try_(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Result<Node> {
+    let span = cx.place;
+    let is_clause = |item: &Value, name: &str| matches!(item, Value::List(list) if list.first.as_symbol().is_some_and(|symbol| symbol.is(name)));
+    let end = items
+        .iter()
+        .position(|item| is_clause(item, "catch") || is_clause(item, "finally"))
+        .unwrap_or(items.len());
+    let why = "recur cannot leave a `try`: put the loop outside";
+    let body = cx.barrier(why, |cx| cx.body(form, &items[..end], 1))?;
+    let mut catches = Vec::new();
+    let mut finally = None;
+    for item in &items[end..] {
+        let place = item.span().or(span);
+        if finally.is_some() {
+            return fail("E0220", place, "nothing can follow `finally` in a `try`");
+        }
+        let parts = cx.vm.items(item.clone()).unwrap_or_default();
+        if is_clause(item, "catch") {
+            catches.push(cx.barrier(why, |cx| catch(cx, item, &parts))?);
+        } else if is_clause(item, "finally") {
+            finally = Some(cx.barrier(why, |cx| cx.body(item, &parts, 1))?);
+        } else {
+            return fail(
+                "E0220",
+                place,
+                "only `catch` and `finally` can follow a `catch`",
+            );
+        }
+    }
+    if catches.is_empty() && finally.is_none() {
+        return Ok(body);
+    }
+    Ok(Node::new(
+        Kind::Try(Box::new(TryNode {
+            body,
+            catches,
+            finally,
+        })),
+        span,
+    ))
+}
+
+fn catch(
+    cx: &mut Analyzer<'_>,
+    form: &Value,
+    parts: &[Value],
+) -> Result<(Option<Value>, u32, Node)> {
+    expect_items(cx, parts, 3, usize::MAX, "(catch ExceptionInfo e body ...)")?;
+    let class = match &parts[1] {
+        Value::Keyword(keyword) if keyword.parts().name.as_ref() == "default" => None,
+        other => {
+            let name = other.as_symbol().map(|symbol| symbol.to_string());
+            let Some(class) = name.as_deref().and_then(class_named) else {
+                let known: Vec<&str> = Class::THROWABLES.iter().map(|class| class.0.name).collect();
+                let exception = error(
+                    "E0221",
+                    other.span().or(cx.place),
+                    "this is no class of exceptions",
+                );
+                return Err(exception
+                    .hint(format!(
+                        "there are: {}, and :default for any",
+                        known.join(", ")
+                    ))
+                    .into());
+            };
+            (class != Class::THROWABLE).then(|| Value::from(Object::Class(class)))
+        }
+    };
+    let mark = cx.scopes.mark();
+    let name = plain_name(cx, &parts[2], "the name of a caught exception")?;
+    let local = cx.scopes.define(name);
+    let body = cx.body(form, parts, 3);
+    cx.scopes.forget(mark);
+    Ok((class, local, body?))
+}

@@ -1,0 +1,198 @@
+//! What macros and special forms expand to: lazy sequences, bindings of vars, exceptions by class.
+
+use std::rc::Rc;
+
+use crate::value::{
+    Arity, Class, Exception, Lazy, Map, Native, Object, PrintOptions, Result, Thunk, Value,
+};
+use crate::vm::Vm;
+
+/// The functions of this area.
+pub(super) const FNS: &[Native] = &[
+    DESTRUCTURE_MAP,
+    LAZY_SEQ_OF,
+    NEW_EXCEPTION,
+    NO_CASE,
+    POP_THREAD_BINDINGS,
+    PUSH_THREAD_BINDINGS,
+    VAR_SET,
+];
+
+const DESTRUCTURE_MAP: Native = Native {
+    name: "destructure-map",
+    usage: "(destructure-map x)",
+    doc: "Returns what a map pattern looks its keys up in: x, or a map of the keys and values that the sequence x holds.",
+    examples: &[("(destructure-map '(:a 1))", "{:a 1}")],
+    arity: Arity::exactly(1),
+    run: |vm, mut args| match args.get(0) {
+        Value::List(_) | Value::Seq(_) | Value::Lazy(_) => {
+            let mut items = vm.items(args.take(0))?;
+            // Keyword arguments may end with a map of more of them.
+            let last = if items.len() % 2 == 1 {
+                items.pop()
+            } else {
+                None
+            };
+            let mut map = match last {
+                None => Map::new(Default::default()),
+                Some(Value::Map(map)) => (*map).clone(),
+                Some(other) if items.is_empty() && other.is_nil() => Map::new(Default::default()),
+                Some(other) => {
+                    let shown = vm.print(&other, PrintOptions::BRIEF)?;
+                    let message = format!("No value supplied for key: {shown}");
+                    return Err(Exception::new(Class::ILLEGAL_ARGUMENT, "E0313", message).into());
+                }
+            };
+            let mut pairs = items.into_iter();
+            while let (Some(key), Some(value)) = (pairs.next(), pairs.next()) {
+                vm.realise_key(&key)?;
+                map.entries_mut().insert(key, value);
+            }
+            Ok(Value::Map(Rc::new(map)))
+        }
+        _ => Ok(args.take(0)),
+    },
+};
+
+const LAZY_SEQ_OF: Native = Native {
+    name: "lazy-seq*",
+    usage: "(lazy-seq* thunk)",
+    doc: "Returns the sequence that a function of no arguments computes when it is first looked at.",
+    examples: &[("(lazy-seq* (fn [] [1 2]))", "(1 2)")],
+    arity: Arity::exactly(1),
+    run: |_, mut args| Ok(Lazy::new(Thunk::Call(args.take(0)))),
+};
+
+const NEW_EXCEPTION: Native = Native {
+    name: "new-exception",
+    usage: "(new-exception class)\n(new-exception class message)\n(new-exception class message cause)",
+    doc: "Returns an exception of a class: what (Class. message cause) means.",
+    examples: &[(
+        "(ex-message (new-exception IllegalStateException \"no\"))",
+        "\"no\"",
+    )],
+    arity: Arity::between(1, 4),
+    run: |vm, mut args| {
+        let class = match args.get(0) {
+            Value::Object(object) => match &**object {
+                Object::Class(class) => *class,
+                _ => return Err(args.expected(0, "a class of exceptions")),
+            },
+            _ => return Err(args.expected(0, "a class of exceptions")),
+        };
+        let message = match args.get(1) {
+            Value::Nil => None,
+            Value::Exception(exception) => Some(exception.text().into()),
+            other => Some(
+                vm.print(&other.clone(), PrintOptions::PLAIN)?
+                    .into_boxed_str(),
+            ),
+        };
+        let mut exception = Exception::new(class, "", "");
+        exception.message = message;
+        let last = args.len() - 1;
+        if class == Class::EXCEPTION_INFO && args.len() > 2 {
+            exception.data = args.take(2);
+        }
+        if last > 0 && matches!(args.get(last), Value::Exception(_)) {
+            exception.cause = args.take(last);
+        }
+        Ok(Value::from(exception))
+    },
+};
+
+const NO_CASE: Native = Native {
+    name: "no-case",
+    usage: "(no-case value)",
+    doc: "Throws that no constant of a case is the value.",
+    examples: &[],
+    arity: Arity::exactly(1),
+    run: |vm, args| {
+        let shown = vm.print(
+            &args.get(0).clone(),
+            PrintOptions {
+                readable: false,
+                ..PrintOptions::BRIEF
+            },
+        )?;
+        Err(Exception::new(
+            Class::ILLEGAL_ARGUMENT,
+            "E0314",
+            format!("No matching clause: {shown}"),
+        )
+        .hint("add a default as the last form of the case")
+        .into())
+    },
+};
+
+const POP_THREAD_BINDINGS: Native = Native {
+    name: "pop-thread-bindings",
+    usage: "(pop-thread-bindings count)",
+    doc: "Takes the last count bindings of dynamic vars back.",
+    examples: &[],
+    arity: Arity::exactly(1),
+    run: |vm, args| {
+        vm.unbind(args.index(0)?);
+        Ok(Value::Nil)
+    },
+};
+
+const PUSH_THREAD_BINDINGS: Native = Native {
+    name: "push-thread-bindings",
+    usage: "(push-thread-bindings map)",
+    doc: "Binds dynamic vars to values, by a map; returns how many.",
+    examples: &[],
+    arity: Arity::exactly(1),
+    run: |vm, args| {
+        let bindings = args.map(0)?.clone();
+        check_dynamic(vm, &bindings)?;
+        for (var, value) in bindings.iter() {
+            if let Value::Var(var) = var {
+                vm.bind(var.clone(), value.clone());
+            }
+        }
+        Ok(Value::from(bindings.len()))
+    },
+};
+
+fn check_dynamic(_: &Vm, bindings: &Map) -> Result<()> {
+    for (var, _) in bindings.iter() {
+        let Value::Var(var) = var else {
+            return Err(crate::vm::wrong_type(var, "a var", 0).into());
+        };
+        if !var.is_dynamic.get() {
+            let message = format!(
+                "Can't dynamically bind non-dynamic var: {}",
+                var.qualified()
+            );
+            return Err(Exception::new(Class::ILLEGAL_STATE, "E0315", message)
+                .hint(format!("define it as (def ^:dynamic {} ...)", var.name))
+                .into());
+        }
+    }
+    Ok(())
+}
+
+const VAR_SET: Native = Native {
+    name: "var-set",
+    usage: "(var-set var value)",
+    doc: "Changes what a dynamic var is bound to here.",
+    examples: &[],
+    arity: Arity::exactly(2),
+    run: |vm, mut args| {
+        let Value::Var(var) = args.get(0).clone() else {
+            return Err(args.expected(0, "a var"));
+        };
+        let value = args.take(1);
+        if vm.set_binding(&var, value.clone()) {
+            return Ok(value);
+        }
+        let message = format!(
+            "Can't change/establish root binding of: {} with set",
+            var.name
+        );
+        Err(Exception::new(Class::ILLEGAL_STATE, "E0316", message)
+            .hint("bind the var with (binding [...] ...) first, or use alter-var-root")
+            .into())
+    },
+};

@@ -1,0 +1,143 @@
+//! How the VM gets at reader, compiler and library.
+
+use std::cell::RefCell;
+use std::collections::HashSet;
+use std::rc::Rc;
+
+use super::WorldContext;
+use crate::compiler;
+use crate::library;
+use crate::reader::{ReadOptions, Reader};
+use crate::value::{FixedState, Namespace, Result, Symbol, Value};
+use crate::vm::{Loader, Vm};
+
+/// The loader of a session.
+#[derive(Default)]
+pub(super) struct SessionLoader {
+    /// Definitions of the library that were loaded, or are being loaded.
+    loaded: RefCell<HashSet<Symbol, FixedState>>,
+}
+
+/// Returns the forms of a `(do ...)`, which are compiled one after the other.
+fn do_forms(form: &Value) -> Option<Vec<Value>> {
+    match form {
+        Value::List(list) if list.first.as_symbol().is_some_and(|symbol| symbol.is("do")) => {
+            Some(list.iter().skip(1).cloned().collect())
+        }
+        _ => None,
+    }
+}
+
+impl SessionLoader {
+    /// Evaluates with another namespace current.
+    fn in_namespace<T>(
+        vm: &mut Vm,
+        namespace: Rc<Namespace>,
+        work: impl FnOnce(&mut Vm) -> Result<T>,
+    ) -> Result<T> {
+        let world = vm.world().clone();
+        let before = world.current.replace(namespace);
+        let result = work(vm);
+        world.current.replace(before);
+        result
+    }
+
+    fn mark(&self, name: Symbol) -> bool {
+        self.loaded.borrow_mut().insert(name)
+    }
+
+    /// Evaluates the `ns` forms of a library namespace, once.
+    fn prepare(&self, vm: &mut Vm, namespace: Symbol) -> Result<()> {
+        if namespace == vm.world().core.name || !self.mark(namespace) {
+            return Ok(());
+        }
+        library::sources(&namespace.to_string()).try_for_each(|source| {
+            let file = format!("<{}>", source.file);
+            vm.isolated(|vm| self.load_text(vm, &file, source.header_text()))
+                .map(|_| ())
+        })
+    }
+}
+
+impl Loader for SessionLoader {
+    fn eval(&self, vm: &mut Vm, form: &Value) -> Result<Value> {
+        let mut form = form.clone();
+        // A macro at top level may give a `do`, whose later forms need what the earlier defined.
+        loop {
+            if let Some(forms) = do_forms(&form) {
+                let mut last = Value::Nil;
+                for form in forms {
+                    last = self.eval(vm, &form)?;
+                }
+                return Ok(last);
+            }
+            let expanded = compiler::expand_once(vm, &form)?;
+            let is_same = match (&expanded, &form) {
+                (Value::List(one), Value::List(other)) => Rc::ptr_eq(one, other),
+                _ => true,
+            };
+            form = expanded;
+            if is_same {
+                break;
+            }
+        }
+        let function = compiler::compile(vm, &form)?;
+        vm.invoke(&function, &mut [])
+    }
+
+    fn defines(&self, namespace: Symbol, name: Symbol) -> bool {
+        library::defines(&namespace.to_string(), &name.to_string())
+    }
+
+    fn load_definition(&self, vm: &mut Vm, namespace: Symbol, name: Symbol) -> Result<bool> {
+        let (home_name, definition) = (namespace.to_string(), name.to_string());
+        if !library::defines(&home_name, &definition) {
+            return Ok(false);
+        }
+        let home = vm.world().namespace(namespace);
+        if self.mark(Symbol::with_namespace(Some(&home_name), &definition)) {
+            // The var exists from now on, so that functions of the library may refer to one another.
+            home.intern(name);
+            Self::in_namespace(vm, home, |vm| {
+                self.prepare(vm, namespace)?;
+                library::forms_of(&home_name, &definition).try_for_each(|form| {
+                    let file = format!("<{}>", form.source.file);
+                    vm.isolated(|vm| self.load_text(vm, &file, form.text))
+                        .map(|_| ())
+                })
+            })?;
+        }
+        Ok(true)
+    }
+
+    fn macroexpand_1(&self, vm: &mut Vm, form: &Value) -> Result<Value> {
+        compiler::expand_once(vm, form)
+    }
+
+    fn read(&self, vm: &mut Vm, name: &str, text: &str) -> Result<Option<Value>> {
+        let world = vm.world().clone();
+        let source = world.sources.borrow_mut().add(name, text);
+        let mut reader = Reader::new(text, ReadOptions::code(source));
+        let mut cx = WorldContext::new(&world);
+        reader
+            .next(&mut cx)
+            .map_err(|error| error.into_exception().into())
+    }
+
+    fn load_text(&self, vm: &mut Vm, name: &str, text: &str) -> Result<Value> {
+        let world = vm.world().clone();
+        let source = world.sources.borrow_mut().add(name, text);
+        let mut reader = Reader::new(text, ReadOptions::code(source));
+        let mut last = Value::Nil;
+        loop {
+            let mut cx = WorldContext::new(&world);
+            let form = reader
+                .next(&mut cx)
+                .map_err(|error| error.into_exception())?;
+            match form {
+                Some(form) => last = self.eval(vm, &form)?,
+                None => return Ok(last),
+            }
+        }
+    }
+}

@@ -1,0 +1,101 @@
+//! The check of compiled code in debug builds: registers, constants and jumps are where they should be.
+
+use super::code::{Body, Op};
+use crate::value::Value;
+
+/// Panics when a body would make the machine read or jump out of bounds: a bug of the compiler.
+pub(super) fn verify(body: &Body) {
+    let code = body.instructions();
+    let register = |idx: u16| assert!(idx < body.registers, "register {idx} in {body:?}");
+    let constant = |idx: u32| {
+        assert!(
+            (idx as usize) < body.constants.len(),
+            "constant {idx} in {body:?}"
+        )
+    };
+    let jump = |pc: usize, offset: i64| {
+        let target = pc as i64 + 1 + offset;
+        assert!(
+            target >= 0 && target < code.len() as i64,
+            "jump from {pc} in {body:?}"
+        );
+    };
+    assert!(
+        matches!(
+            code.last().map(|last| last.op),
+            Some(Op::Return | Op::Jump | Op::JumpBack | Op::Throw | Op::Rethrow)
+        ),
+        "code runs off its end: {body:?}"
+    );
+    for (pc, instruction) in code.iter().enumerate() {
+        match instruction.op {
+            Op::Jump | Op::JumpBack => jump(pc, i64::from(instruction.wide() as i32)),
+            Op::JumpIf | Op::JumpIfNil => {
+                register(instruction.a);
+                jump(pc, i64::from(instruction.wide() as i32));
+            }
+            Op::JumpLess | Op::JumpLessEqual | Op::JumpEqual => {
+                register(instruction.a);
+                register(instruction.b);
+                jump(pc, i64::from(instruction.c as i16));
+            }
+            Op::JumpLessInt
+            | Op::JumpLessEqualInt
+            | Op::JumpGreaterInt
+            | Op::JumpGreaterEqualInt
+            | Op::JumpEqualInt => {
+                register(instruction.a);
+                jump(pc, i64::from(instruction.c as i16));
+            }
+            Op::Const | Op::Global | Op::Define | Op::Closure | Op::Case => {
+                register(instruction.a);
+                constant(instruction.wide());
+            }
+            Op::Call | Op::CallMyself => {
+                register(instruction.a + u16::from(instruction.x));
+                register(instruction.b);
+            }
+            Op::CallGlobal | Op::CallNative => {
+                register(instruction.a + u16::from(instruction.x));
+                register(instruction.b);
+                constant(u32::from(instruction.c));
+            }
+            Op::Keyword | Op::IsClass => {
+                register(instruction.a);
+                register(instruction.b);
+                constant(u32::from(instruction.c));
+                let wanted = matches!(
+                    (&instruction.op, &body.constants[usize::from(instruction.c)]),
+                    (Op::Keyword, Value::Keyword(_)) | (Op::IsClass, Value::Object(_))
+                );
+                assert!(wanted, "constant of {pc} in {body:?}");
+            }
+            Op::Vector | Op::Map | Op::Set => {
+                register(instruction.a);
+                assert!(
+                    instruction.c + instruction.b <= body.registers,
+                    "registers of {pc} in {body:?}"
+                );
+            }
+            Op::Add | Op::Sub | Op::Mul | Op::Less | Op::LessEqual | Op::Equal => {
+                register(instruction.a);
+                register(instruction.b);
+                register(instruction.c);
+            }
+            Op::Move | Op::Take | Op::AddInt | Op::Not | Op::IsNil | Op::Patch | Op::WithMeta => {
+                register(instruction.a);
+                register(instruction.b);
+            }
+            Op::Nil
+            | Op::Bool
+            | Op::Int
+            | Op::Captured
+            | Op::Myself
+            | Op::Return
+            | Op::Throw
+            | Op::Rethrow => {
+                register(instruction.a);
+            }
+        }
+    }
+}

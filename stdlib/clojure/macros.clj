@@ -1,0 +1,281 @@
+;; The macros of clojure.core that are not native. Each is compiled when it is first used.
+(ns clojure.core)
+
+(defmacro ..
+  "Calls methods on x, each on what the one before gave."
+  ([x form] `(. ~x ~form))
+  ([x form & more] `(.. (. ~x ~form) ~@more)))
+
+(defmacro as->
+  "Binds name to the value of expr, and to that of each form in turn; gives the last."
+  {:examples '[[(as-> 1 x (inc x) (* x 10)) 20]]}
+  [expr name & forms]
+  `(let [~name ~expr
+         ~@(interleave (repeat name) (butlast forms))]
+     ~(if (empty? forms) name (last forms))))
+
+(defmacro assert
+  "Throws an AssertionError if x is nil or false."
+  ([x]
+   `(when-not ~x
+      (throw (new-exception AssertionError (str "Assert failed: " (pr-str '~x))))))
+  ([x message]
+   `(when-not ~x
+      (throw (new-exception AssertionError (str "Assert failed: " ~message "\n" (pr-str '~x)))))))
+
+(defmacro binding
+  "Evaluates the body with dynamic vars bound to other values."
+  [bindings & body]
+  (let [pairs (partition 2 bindings)]
+    `(let [count# (push-thread-bindings (array-map ~@(mapcat (fn [[name value]] [`(var ~name) value]) pairs)))]
+       (try
+         ~@body
+         (finally (pop-thread-bindings count#))))))
+
+(defmacro cond->
+  "Threads expr as the first argument through each form whose test is truthy."
+  {:examples '[[(cond-> 1 true inc false (* 42)) 2]]}
+  [expr & clauses]
+  (assert (even? (count clauses)) "cond-> needs a form for each test")
+  (let [g (gensym)
+        steps (map (fn [[test step]] `(if ~test (-> ~g ~step) ~g)) (partition 2 clauses))]
+    `(let [~g ~expr
+           ~@(interleave (repeat g) (butlast steps))]
+       ~(if (empty? steps) g (last steps)))))
+
+(defmacro cond->>
+  "Threads expr as the last argument through each form whose test is truthy."
+  {:examples '[[(cond->> [1 2] true (map inc)) (2 3)]]}
+  [expr & clauses]
+  (assert (even? (count clauses)) "cond->> needs a form for each test")
+  (let [g (gensym)
+        steps (map (fn [[test step]] `(if ~test (->> ~g ~step) ~g)) (partition 2 clauses))]
+    `(let [~g ~expr
+           ~@(interleave (repeat g) (butlast steps))]
+       ~(if (empty? steps) g (last steps)))))
+
+(defn- condp-clauses [pred expr clauses]
+  (let [[test result third & more] clauses]
+    (cond
+      (empty? clauses) `(throw (new-exception IllegalArgumentException (str "No matching clause: " ~expr)))
+      (= 1 (count clauses)) test
+      (= :>> result) `(if-let [p# (~pred ~test ~expr)]
+                        (~third p#)
+                        ~(condp-clauses pred expr more))
+      :else `(if (~pred ~test ~expr)
+               ~result
+               ~(condp-clauses pred expr (drop 2 clauses))))))
+
+(defmacro condp
+  "Gives the result of the first clause for whose test (pred test expr) is truthy; the last may be a default.
+  A clause written test :>> f gives f of what pred gave."
+  {:examples '[[(condp = 2 1 :one 2 :two) :two]]}
+  [pred expr & clauses]
+  (let [p (gensym) e (gensym)]
+    `(let [~p ~pred ~e ~expr]
+       ~(condp-clauses p e clauses))))
+
+(defmacro defonce
+  "Defines name unless it has a value already."
+  [name expr]
+  `(let [v# (def ~name)]
+     (when-not (bound? v#)
+       (def ~name ~expr))))
+
+(defmacro delay
+  "Returns a delay: the body is evaluated once, when it is first asked for."
+  {:examples '[[@(delay (+ 1 2)) 3]]}
+  [& body]
+  `(delay* (fn* [] ~@body)))
+
+(defmacro doseq
+  "Evaluates the body for each combination of items, for its effects; bindings may have :let, :when and :while."
+  [bindings & body]
+  (let [step (fn step [bindings]
+               (if (empty? bindings)
+                 `(do ~@body nil)
+                 (let [[k v & more] bindings]
+                   (cond
+                     (= k :let) `(let ~v ~(step more))
+                     (= k :when) `(when ~v ~(step more))
+                     (= k :while) `(if ~v ~(step more) :clojure.core/stop)
+                     (keyword? k) (throw (new-exception IllegalArgumentException
+                                                        (str "doseq does not know " k)))
+                     :else `(loop [seq# (seq ~v)]
+                              (when seq#
+                                (let [~k (first seq#)
+                                      result# ~(step more)]
+                                  (when-not (identical? result# :clojure.core/stop)
+                                    (recur (next seq#))))))))))]
+    (step (seq bindings))))
+
+(defmacro dotimes
+  "Evaluates the body with name bound to each integer from 0 up to n."
+  [[name n] & body]
+  `(let [n# (long ~n)]
+     (loop [~name 0]
+       (when (< ~name n#)
+         ~@body
+         (recur (inc ~name))))))
+
+(defmacro doto
+  "Gives x after calling each form with it as the first argument."
+  {:examples '[[@(doto (atom 1) (swap! inc)) 2]]}
+  [x & forms]
+  (let [gx (gensym)]
+    `(let [~gx ~x]
+       ~@(map (fn [f] (with-meta (if (seq? f) `(~(first f) ~gx ~@(next f)) `(~f ~gx)) (meta f))) forms)
+       ~gx)))
+
+(defn- for-body [bindings body]
+  (let [[k v & more] bindings]
+    (cond
+      (= k :let) `(let ~v ~(for-body more body))
+      (= k :when) `(if ~v ~(for-body more body) nil)
+      (= k :while) `(if ~v ~(for-body more body) :clojure.core/stop)
+      (empty? bindings) `(list ~body)
+      (keyword? k) (throw (new-exception IllegalArgumentException (str "for does not know " k)))
+      :else `(for-step (fn [~k] ~(for-body more body)) ~v))))
+
+(defn for-step
+  "Returns the lazy concatenation of (f item) for each item of coll, up to one that gives :clojure.core/stop."
+  [f coll]
+  (lazy-seq
+   (loop [items (seq coll)]
+     (when items
+       (let [result (f (first items))]
+         (when-not (identical? result :clojure.core/stop)
+           (let [found (seq result)]
+             (if found
+               (concat found (for-step f (rest items)))
+               (recur (next items))))))))))
+
+(defmacro for
+  "Returns a lazy sequence of the body's value for each combination of items; bindings may have :let, :when and :while."
+  {:examples '[[(for [x [1 2] y [:a :b] :when (odd? x)] [x y]) ([1 :a] [1 :b])]]}
+  [bindings body]
+  (for-body (seq bindings) body))
+
+(defmacro if-some
+  "Gives then with name bound to the test's value unless that is nil, else the other."
+  {:examples '[[(if-some [x false] [x] :none) [false]]]}
+  ([bindings then] `(if-some ~bindings ~then nil))
+  ([bindings then else]
+   (let [[name test] bindings]
+     `(let [value# ~test]
+        (if (nil? value#)
+          ~else
+          (let [~name value#] ~then))))))
+
+(defmacro lazy-cat
+  "Returns the lazy concatenation of the colls, each computed when it is reached."
+  [& colls]
+  `(concat ~@(map (fn [coll] `(lazy-seq ~coll)) colls)))
+
+(defmacro letfn
+  "Evaluates the body with local functions that may refer to one another."
+  {:examples '[[(letfn [(twice [x] (* 2 x))] (twice 4)) 8]]}
+  [functions & body]
+  `(letfn* ~(vec (mapcat (fn [f] [(first f) (cons `fn f)]) functions))
+     ~@body))
+
+(defmacro locking
+  "Evaluates the body: there is one thread."
+  [x & body]
+  `(do ~x ~@body))
+
+(defmacro refer-clojure
+  "Chooses which names of clojure.core a namespace sees. All of them are always there."
+  [& filters]
+  nil)
+
+(defmacro some->
+  "Threads expr as the first argument through the forms until one gives nil."
+  {:examples '[[(some-> {:a 1} :a inc) 2] [(some-> {} :a inc) nil]]}
+  [expr & forms]
+  (let [g (gensym)
+        steps (map (fn [step] `(if (nil? ~g) nil (-> ~g ~step))) forms)]
+    `(let [~g ~expr
+           ~@(interleave (repeat g) (butlast steps))]
+       ~(if (empty? steps) g (last steps)))))
+
+(defmacro some->>
+  "Threads expr as the last argument through the forms until one gives nil."
+  {:examples '[[(some->> [1 2] (map inc)) (2 3)]]}
+  [expr & forms]
+  (let [g (gensym)
+        steps (map (fn [step] `(if (nil? ~g) nil (->> ~g ~step))) forms)]
+    `(let [~g ~expr
+           ~@(interleave (repeat g) (butlast steps))]
+       ~(if (empty? steps) g (last steps)))))
+
+(defmacro time
+  "Evaluates expr, prints how long that took, and gives its value."
+  [expr]
+  `(let [start# (System/nanoTime)
+         value# ~expr]
+     (println (str "Elapsed time: " (/ (double (- (System/nanoTime) start#)) 1000000.0) " msecs"))
+     value#))
+
+(defmacro vswap!
+  "Gives a volatile the value of f of its value and the args."
+  [vol f & args]
+  `(vreset! ~vol (~f (deref ~vol) ~@args)))
+
+(defmacro when-first
+  "Evaluates the body with name bound to the first item of xs, unless xs is empty."
+  [bindings & body]
+  (let [[x xs] bindings]
+    `(when-let [xs# (seq ~xs)]
+       (let [~x (first xs#)]
+         ~@body))))
+
+(defmacro when-some
+  "Evaluates the body with name bound to the test's value unless that is nil."
+  [bindings & body]
+  (let [[name test] bindings]
+    `(let [value# ~test]
+       (if (nil? value#)
+         nil
+         (let [~name value#]
+           ~@body)))))
+
+(defmacro while
+  "Evaluates the body again and again while the test is truthy."
+  [test & body]
+  `(loop []
+     (when ~test
+       ~@body
+       (recur))))
+
+(defmacro with-open
+  "Evaluates the body with names bound to values, and calls .close on each at the end."
+  [bindings & body]
+  (if (empty? bindings)
+    `(do ~@body)
+    `(let ~(subvec bindings 0 2)
+       (try
+         (with-open ~(subvec bindings 2) ~@body)
+         (finally (.close ~(bindings 0)))))))
+
+(defmacro with-out-str
+  "Evaluates the body and returns what it printed, as a string."
+  [& body]
+  `(capture-output* (fn* [] ~@body)))
+
+(defn with-redefs-fn
+  "Calls f while vars have other root values, by a map of vars."
+  [bindings f]
+  (let [before (zipmap (keys bindings) (map (fn [v] (var-get v)) (keys bindings)))
+        set-all (fn [values] (doseq [[v value] values] (alter-var-root v (constantly value))))]
+    (try
+      (set-all bindings)
+      (f)
+      (finally (set-all before)))))
+
+(defmacro with-redefs
+  "Evaluates the body while vars have other root values."
+  [bindings & body]
+  `(with-redefs-fn ~(zipmap (map (fn [name] `(var ~name)) (take-nth 2 bindings))
+                            (take-nth 2 (next bindings)))
+     (fn [] ~@body)))
