@@ -261,7 +261,7 @@
 (defmacro with-out-str
   "Evaluates the body and returns what it printed, as a string."
   [& body]
-  `(capture-output* (fn* [] ~@body)))
+  `(-captured (fn* [] ~@body)))
 
 (defn with-redefs-fn
   "Calls f while vars have other root values, by a map of vars."

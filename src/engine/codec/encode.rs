@@ -351,6 +351,7 @@ impl Writer {
             | Object::Delay(_)
             | Object::Namespace(_)
             | Object::Reduced(_)
+            | Object::Stop(_)
             | Object::Transient(_)
             | Object::Class(_)
             | Object::RecordType(_)
