@@ -13,9 +13,9 @@ mod iter;
 pub(crate) mod lazy;
 mod machine;
 mod output;
-mod sorted;
 mod slots;
 mod slow;
+mod sorted;
 mod stack;
 mod unwind;
 #[cfg(debug_assertions)]
