@@ -85,10 +85,6 @@ impl Loader for SessionLoader {
         vm.invoke(&function, &mut [])
     }
 
-    fn defines(&self, namespace: Symbol, name: Symbol) -> bool {
-        library::defines(&namespace.to_string(), &name.to_string())
-    }
-
     fn load_definition(&self, vm: &mut Vm, namespace: Symbol, name: Symbol) -> Result<bool> {
         let (home_name, definition) = (namespace.to_string(), name.to_string());
         if !library::defines(&home_name, &definition) {
