@@ -150,7 +150,7 @@ pub struct Home {
 /// Runs a flow to its result
 ///
 /// Progress goes to standard error, the result to standard output: a string as it is, anything else as EDN. The run is
-/// kept: after a crash, `flowstone runs resume` goes on from the last finished step.
+/// kept: after a crash or Ctrl-C the same command, or `flowstone runs resume`, goes on from the last finished step.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone run flows/repo-report.edn --input '{\"path\": \".\"}'
@@ -165,9 +165,13 @@ pub struct Run {
     #[arg(long, value_name = "JSON|EDN|@FILE|-", allow_hyphen_values = true)]
     pub input: Option<String>,
 
-    /// Which of the flow's invocations to use
-    #[arg(long, value_name = "ID", default_value = "default")]
-    pub invocation: String,
+    /// Which of the flow's invocations to use [default: default]
+    #[arg(long, value_name = "ID")]
+    pub invocation: Option<String>,
+
+    /// Start another run, also where one of this flow with this input was interrupted
+    #[arg(long)]
+    pub new: bool,
 
     #[command(flatten)]
     pub home: Home,

@@ -35,6 +35,11 @@ impl Interrupt {
         self.0.load(Ordering::Relaxed)
     }
 
+    /// Returns the flag as the engine takes it.
+    pub fn for_engine(&self) -> flowstone_engine::interrupt::Interrupt {
+        flowstone_engine::interrupt::Interrupt::from_flag(Arc::clone(&self.0))
+    }
+
     /// Forgets it, for the next line of a prompt.
     pub fn clear(&self) {
         self.0.store(false, Ordering::Relaxed);

@@ -1,76 +1,91 @@
 //! Values as EDN over several lines, for people to read.
 
-use flowstone_lang::value::{PrintOptions, Result, Value};
-use flowstone_lang::vm::Vm;
+use flowstone_lang::value::{PrintOptions, Unforced, Value, print_value};
 
 const WIDTH: usize = 88;
 
-/// Prints a value: on one line where it fits, else an item a line.
-///
-/// # Errors
-/// Whatever computing a lazy part throws.
-pub fn pretty(vm: &mut Vm, value: &Value) -> Result<String> {
+/// Prints stored data: on one line where it fits, else an item a line.
+pub fn pretty(value: &Value) -> String {
     let mut out = String::new();
-    write(&mut out, vm, value, 0)?;
-    Ok(out)
+    write(&mut out, value, 0);
+    out
 }
 
-fn write(out: &mut String, vm: &mut Vm, value: &Value, indent: usize) -> Result<()> {
-    let line = vm.print(value, PrintOptions::READABLE)?;
+fn write(out: &mut String, value: &Value, indent: usize) {
+    let line = line(value);
     if indent + line.chars().count() <= WIDTH {
         out.push_str(&line);
-        return Ok(());
+        return;
     }
     match value {
         Value::Map(map) => {
             out.push('{');
             for (idx, (key, value)) in map.iter().enumerate() {
                 new_line(out, idx, indent + 1);
-                let key = vm.print(key, PrintOptions::READABLE)?;
+                let key = self::line(key);
                 out.push_str(&key);
                 out.push(' ');
-                let column = indent + 2 + key.chars().count();
-                write(out, vm, value, column)?;
+                write(out, value, indent + 2 + key.chars().count());
             }
             out.push('}');
         }
-        Value::Vector(vector) => {
-            let items: Vec<Value> = vector.iter().cloned().collect();
-            sequence(out, vm, ("[", "]"), &items, indent)?;
+        Value::Vector(vector) => items(out, ("[", "]"), vector.iter(), indent),
+        Value::Set(set) => items(out, ("#{", "}"), set.iter(), indent),
+        Value::List(list) => {
+            let parts: Vec<&Value> = list.iter().collect();
+            items(out, ("(", ")"), parts.into_iter(), indent);
         }
-        Value::Set(set) => {
-            let items: Vec<Value> = set.iter().cloned().collect();
-            sequence(out, vm, ("#{", "}"), &items, indent)?;
-        }
-        Value::List(_) | Value::Seq(_) | Value::Lazy(_) => {
-            let items = vm.items(value.clone())?;
-            sequence(out, vm, ("(", ")"), &items, indent)?;
-        }
+        // Everything else has no parts, or none that are data.
         _ => out.push_str(&line),
     }
-    Ok(())
 }
 
-fn sequence(
+fn line(value: &Value) -> String {
+    let mut out = String::new();
+    match print_value(&mut out, &mut Unforced, value, PrintOptions::READABLE) {
+        Ok(()) => out,
+        Err(_) => format!("#<{}>", value.kind()),
+    }
+}
+
+fn items<'a>(
     out: &mut String,
-    vm: &mut Vm,
     (open, close): (&str, &str),
-    items: &[Value],
+    items: impl Iterator<Item = &'a Value>,
     indent: usize,
-) -> Result<()> {
+) {
     out.push_str(open);
     let indent = indent + open.len();
-    for (idx, item) in items.iter().enumerate() {
+    for (idx, item) in items.enumerate() {
         new_line(out, idx, indent);
-        write(out, vm, item, indent)?;
+        write(out, item, indent);
     }
     out.push_str(close);
-    Ok(())
 }
 
 fn new_line(out: &mut String, idx: usize, indent: usize) {
     if idx > 0 {
         out.push('\n');
         out.push_str(&" ".repeat(indent));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fits_stays_on_a_line() {
+        let value = Value::vector([Value::Int(1), Value::keyword("a")]);
+        assert_eq!(pretty(&value), "[1 :a]");
+    }
+
+    #[test]
+    fn what_is_wide_gets_an_item_a_line() {
+        let text = Value::text("x".repeat(50));
+        let inner = Value::vector([text.clone(), text.clone()]);
+        let value = Value::map([(Value::keyword("key"), inner)]);
+        let x = "x".repeat(50);
+        assert_eq!(pretty(&value), format!("{{:key [\"{x}\"\n       \"{x}\"]}}"));
     }
 }

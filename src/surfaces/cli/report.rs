@@ -116,16 +116,20 @@ impl Report {
 
     /// Says where it is in a text, by line and column counted from 1.
     #[must_use]
-    pub fn in_text(mut self, name: &str, text: &str, line: usize, column: usize) -> Report {
+    pub fn in_text(self, name: &str, text: &str, line: usize, column: usize) -> Report {
+        let number = |number: usize| u32::try_from(number.max(1)).unwrap_or(u32::MAX);
+        let content = text.lines().nth(line.saturating_sub(1)).unwrap_or("");
+        self.on_line(name, number(line), number(column), content)
+    }
+
+    /// Says on which line it is, where only that line is known.
+    #[must_use]
+    pub fn on_line(mut self, file: &str, line: u32, column: u32, text: &str) -> Report {
         self.place = Some(Place {
-            file: name.to_owned(),
-            line: u32::try_from(line.max(1)).unwrap_or(u32::MAX),
-            column: u32::try_from(column.max(1)).unwrap_or(u32::MAX),
-            text: text
-                .lines()
-                .nth(line.saturating_sub(1))
-                .unwrap_or("")
-                .to_owned(),
+            file: file.to_owned(),
+            line,
+            column,
+            text: text.to_owned(),
             width: 1,
         });
         self

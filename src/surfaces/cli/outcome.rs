@@ -1,0 +1,147 @@
+//! How the end of a drive is told: a result on standard output, words on standard error, and an exit code.
+
+use flowstone_engine::codec::json::to_json;
+use flowstone_engine::error::EngineError;
+use flowstone_engine::ids::RunId;
+use flowstone_engine::outcome::{Failure, RunOutcome};
+use flowstone_engine::ports::{StoreError, WaitRow};
+use flowstone_lang::value::{Sources, Value};
+use serde_json::{Map, json};
+
+use super::exit::Exit;
+use super::output;
+use super::pretty::pretty;
+use super::report::Report;
+
+/// Tells what became of a run.
+pub fn tell(run: &RunId, outcome: &RunOutcome, as_json: bool) -> Exit {
+    if as_json {
+        output::json(&in_json(run, outcome));
+        return exit(outcome);
+    }
+    match outcome {
+        RunOutcome::Completed(Value::Text(text)) => output::data(text),
+        RunOutcome::Completed(value) => output::data(&pretty(value)),
+        RunOutcome::Failed(failure) => {
+            output::report(&of_failure(failure).note(format!("run {run}")));
+        }
+        RunOutcome::Waiting { reason, waits, .. } => {
+            output::note(&format!("run {run} waits: {reason}"));
+            for wait in waits {
+                output::note(&format!("  answer {}", how_to_answer(wait)));
+            }
+            if waits.is_empty() {
+                output::note(&format!("  go on with: flowstone runs resume {run}"));
+            }
+        }
+        RunOutcome::Cancelled { reason } => {
+            output::note(&format!("run {run} is cancelled: {reason}"));
+        }
+        RunOutcome::Interrupted => output::note(&format!(
+            "run {run} is suspended; go on with: flowstone runs resume {run}"
+        )),
+    }
+    exit(outcome)
+}
+
+/// Returns how the process ends after this.
+pub fn exit(outcome: &RunOutcome) -> Exit {
+    match outcome {
+        RunOutcome::Completed(_) => Exit::Completed,
+        RunOutcome::Failed(_) => Exit::Failed,
+        RunOutcome::Waiting { .. } => Exit::Waiting,
+        RunOutcome::Cancelled { .. } => Exit::Cancelled,
+        RunOutcome::Interrupted => Exit::Interrupted,
+    }
+}
+
+/// Returns the one object about a run's end. The names of the fields are stable.
+pub fn in_json(run: &RunId, outcome: &RunOutcome) -> serde_json::Value {
+    let mut fields = Map::new();
+    let is_good = !matches!(outcome, RunOutcome::Failed(_) | RunOutcome::Cancelled { .. });
+    fields.insert("ok".into(), json!(is_good));
+    fields.insert("run".into(), json!(run.as_str()));
+    let (status, name, value) = match outcome {
+        RunOutcome::Completed(value) => ("completed", "result", value_json(value)),
+        RunOutcome::Failed(failure) => ("failed", "error", of_failure(failure).to_json()),
+        RunOutcome::Waiting { waits, .. } => {
+            let waits: Vec<_> = waits.iter().map(wait_json).collect();
+            ("waiting", "waits", json!(waits))
+        }
+        RunOutcome::Cancelled { reason } => ("cancelled", "reason", json!(reason)),
+        RunOutcome::Interrupted => ("interrupted", "reason", json!("Ctrl-C")),
+    };
+    fields.insert("status".into(), json!(status));
+    fields.insert(name.into(), value);
+    fields.into()
+}
+
+/// Returns a wait as JSON.
+pub fn wait_json(wait: &WaitRow) -> serde_json::Value {
+    json!({
+        "id": wait.id,
+        "run": wait.run.as_str(),
+        "flow": wait.flow,
+        "step": wait.path,
+        "key": wait.key,
+        "opened": instant(wait.opened_ms),
+        "deadline": wait.deadline_ms.map(instant),
+        "details": stored_json(&wait.details),
+    })
+}
+
+/// Returns stored EDN text as JSON; as it is where that fails.
+pub fn stored_json(text: &str) -> serde_json::Value {
+    flowstone_engine::codec::decode(text)
+        .and_then(|value| to_json(&value))
+        .unwrap_or_else(|_| json!(text))
+}
+
+/// Returns milliseconds since 1970 as JSON, in the words of ISO 8601.
+pub fn instant(millis: i64) -> serde_json::Value {
+    to_json(&Value::inst(millis)).unwrap_or(serde_json::Value::Null)
+}
+
+fn value_json(value: &Value) -> serde_json::Value {
+    to_json(value).unwrap_or_else(|_| json!(pretty(value)))
+}
+
+/// Returns the command that answers a wait.
+pub fn how_to_answer(wait: &WaitRow) -> String {
+    format!("{}: flowstone waits complete {} --value '{{:action :approve}}'", wait.key, wait.id)
+}
+
+/// Says why a run failed.
+fn of_failure(failure: &Failure) -> Report {
+    match &failure.session {
+        Some(session) => {
+            let sources = session.world().sources.borrow();
+            Report::of_exception(&sources, &failure.exception)
+        }
+        None => {
+            let report = Report::of_exception(&Sources::default(), &failure.exception);
+            match &failure.place {
+                Some(place) => report.on_line(&place.file, place.line, place.column, &place.text),
+                None => report,
+            }
+        }
+    }
+}
+
+/// Says why the engine could not do what it was asked.
+pub fn of_engine_error(error: &EngineError) -> Report {
+    let report = Report::error(error.code(), error.to_string());
+    match error.hint() {
+        Some(hint) => report.hint(hint),
+        None => report,
+    }
+}
+
+/// Says why a store cannot be used.
+pub fn of_store_error(error: &StoreError) -> Report {
+    let report = Report::error(error.code(), error.to_string());
+    match error.hint() {
+        Some(hint) => report.hint(hint),
+        None => report,
+    }
+}

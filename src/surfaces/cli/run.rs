@@ -1,0 +1,138 @@
+//! `flowstone run`: a flow file, to its result.
+
+use std::rc::Rc;
+
+use flowstone_engine::codec;
+use flowstone_engine::drive::DriveOptions;
+use flowstone_engine::engine::{Engine, StartOptions};
+use flowstone_engine::error::EngineError;
+use flowstone_engine::flow::{LoadedFlow, coerce_input};
+use flowstone_engine::ids::RunId;
+use flowstone_engine::observer::{NoObserver, Observer};
+use flowstone_engine::ports::{RunFilter, RunStatus};
+use flowstone_lang::value::Value;
+
+use super::App;
+use super::args::{Run, Show};
+use super::check::of_findings;
+use super::exit::Exit;
+use super::home::Project;
+use super::interrupt::Interrupt;
+use super::outcome::{of_engine_error, tell};
+use super::progress::Terminal;
+use super::report::{Report, Severity};
+use super::{input, output, runtime};
+
+/// Runs the flow, and tells what became of it.
+pub fn run(args: &Run, app: &dyn App) -> Exit {
+    let input = match &args.input {
+        None => Value::map([]),
+        Some(text) => match input::read(text, "--input") {
+            Ok(value) => value,
+            Err(report) => {
+                output::failure(&report, args.show.json);
+                return Exit::Usage;
+            }
+        },
+    };
+    let project = Project::find(&args.home);
+    let answer = runtime::block_on(async {
+        let engine = app.open(&project)?;
+        let loaded = load(&engine, args)?;
+        let (run, outcome) = start_and_drive(&engine, &loaded, input, args)
+            .await
+            .map_err(|error| of_engine_error(&error))?;
+        Ok(tell(&run, &outcome, args.show.json))
+    });
+    answer.unwrap_or_else(|report| {
+        output::failure(&report, args.show.json);
+        Exit::Failed
+    })
+}
+
+/// Reads and checks the file. Warnings are shown at once; of errors, the first is the answer and the others are shown.
+fn load(engine: &Engine, args: &Run) -> Result<LoadedFlow, Report> {
+    let session = engine.session();
+    let name = args.file.display().to_string();
+    let checked = engine.check(&session, &args.file, &name);
+    let mut first = None;
+    for report in of_findings(&session, &checked.findings) {
+        if first.is_none() && report.severity == Severity::Error {
+            first = Some(report);
+        } else if !args.show.json {
+            output::report(&report);
+        }
+    }
+    match (first, checked.loaded) {
+        (None, Some(loaded)) => Ok(loaded),
+        (Some(report), _) => Err(report),
+        (None, None) => Err(Report::error("E0910", format!("{name} holds no flow"))),
+    }
+}
+
+async fn start_and_drive(
+    engine: &Engine,
+    loaded: &LoadedFlow,
+    input: Value,
+    args: &Run,
+) -> Result<(RunId, flowstone_engine::outcome::RunOutcome), EngineError> {
+    let run = match unfinished(engine, loaded, &input, args).await? {
+        Some(run) => {
+            output::note(&format!("going on with run {run}, which was interrupted (--new starts another)"));
+            run
+        }
+        None => {
+            let options = StartOptions {
+                input,
+                invocation: args.invocation.clone(),
+                external_id: None,
+            };
+            engine.start(loaded, options).await?
+        }
+    };
+    let outcome = engine
+        .drive(&run, observer(&args.show), drive_options())
+        .await?;
+    Ok((run, outcome))
+}
+
+/// Finds an interrupted run of the same flow with the same input: the same command goes on with it.
+async fn unfinished(
+    engine: &Engine,
+    loaded: &LoadedFlow,
+    input: &Value,
+    args: &Run,
+) -> Result<Option<RunId>, EngineError> {
+    if args.new {
+        return Ok(None);
+    }
+    let input = coerce_input(&loaded.flow, args.invocation.as_deref(), input)?;
+    let input = codec::encode(&input)?;
+    let filter = RunFilter {
+        statuses: vec![RunStatus::Running],
+        flow: Some(loaded.flow.slug.to_string()),
+        ..RunFilter::default()
+    };
+    let runs = engine.list_runs(filter).await?;
+    let same = runs
+        .into_iter()
+        .find(|run| !run.driven && run.program == loaded.program.hash && run.input == input);
+    Ok(same.map(|run| run.id))
+}
+
+/// Returns what shows the progress of a run.
+pub fn observer(show: &Show) -> Rc<dyn Observer> {
+    if show.quiet {
+        Rc::new(NoObserver)
+    } else {
+        Rc::new(Terminal::new())
+    }
+}
+
+/// Returns options under which Ctrl-C suspends a run.
+pub fn drive_options() -> DriveOptions {
+    DriveOptions {
+        interrupt: Interrupt::listen().for_engine(),
+        ..DriveOptions::default()
+    }
+}
