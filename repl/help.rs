@@ -7,12 +7,11 @@ use flowstone_lang::session::Session;
 use flowstone_lang::value::{
     Namespace, PrintOptions, SourceId, Symbol, Unforced, Value, Var, print_value,
 };
-use flowstone_lang::vm::Vm;
 
 use crate::forms::first;
 
 /// Answers a form that asks for help; `None` for any other.
-pub fn answer(session: &Session, vm: &mut Vm, form: &Value) -> Option<String> {
+pub fn answer(session: &Session, form: &Value) -> Option<String> {
     let Value::List(list) = form else {
         return None;
     };
@@ -21,7 +20,7 @@ pub fn answer(session: &Session, vm: &mut Vm, form: &Value) -> Option<String> {
         // The program has a function of that name, or the library answers itself.
         return None;
     }
-    let items = vm.items(form.clone()).ok()?;
+    let items: Vec<&Value> = list.iter().collect();
     let [_, about] = items.as_slice() else {
         return None;
     };

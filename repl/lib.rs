@@ -1,7 +1,7 @@
 //! The interactive prompt.
 //!
-//! It reads forms from a terminal or a pipe, has the session evaluate them, and prints what they come to. Where values
-//! come from and how steps are performed is the host's business: the prompt only drives a [`Vm`].
+//! It reads forms from a terminal or a pipe, has them evaluated, and prints what they come to. Where the world comes
+//! from and how steps are performed is the business of its [`Evaluator`].
 
 mod complete;
 mod editor;
@@ -9,30 +9,41 @@ mod forms;
 mod help;
 mod paint;
 
-use std::io::{self, BufRead, IsTerminal};
+use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::PathBuf;
 use std::rc::Rc;
 
 use flowstone_lang::session::Session;
 use flowstone_lang::value::{PrintOptions, Result, Signal, Symbol, Value, Var};
-use flowstone_lang::vm::{Stream, Vm};
+use flowstone_lang::vm::Vm;
 use rustyline::error::ReadlineError;
 
 use editor::{Entry, Lines};
 use forms::split;
 
+/// Something to evaluate.
+pub type Body = Box<dyn FnOnce(&mut Vm) -> Result<Value>>;
+
+/// What evaluates for the prompt.
+pub trait Evaluator {
+    /// Runs a body to its value. Ctrl-C is meant for it while it runs.
+    ///
+    /// # Errors
+    /// What it throws, or why it was stopped.
+    fn evaluate(&mut self, body: Body) -> Result<Value>;
+
+    /// Shows a person what went wrong.
+    fn complain(&mut self, signal: &Signal);
+}
+
 /// A prompt to be.
-pub struct Repl {
+pub struct Repl<'a> {
     pub session: Rc<Session>,
-    pub vm: Vm,
+    pub evaluator: &'a mut dyn Evaluator,
     /// Where the history is kept, if anywhere.
     pub history: Option<PathBuf>,
     /// Whether the terminal shows colours.
     pub colored: bool,
-    /// Shows what went wrong.
-    pub complain: Box<dyn Fn(&Session, &Signal)>,
-    /// Is called before each evaluation: Ctrl-C is meant for it from then on.
-    pub begin: Box<dyn Fn()>,
 }
 
 /// How many items of a collection are printed: an endless sequence must end somewhere.
@@ -45,7 +56,7 @@ const PRINTED: PrintOptions = PrintOptions {
 const GREETING: &str =
     "Ctrl-D leaves; (doc name), (apropos \"part\"), (dir namespace) and (source name) tell more.";
 
-impl Repl {
+impl Repl<'_> {
     /// Talks until the input ends. Tells whether all went well: of a pipe, that nothing was thrown.
     ///
     /// # Errors
@@ -61,9 +72,9 @@ impl Repl {
 
     fn talk(&mut self, results: &Results) -> io::Result<bool> {
         let world = self.session.world().clone();
-        let mut lines =
-            Lines::open(world, self.history.as_deref(), self.colored).map_err(io_error)?;
-        self.print(&format!("{}\n", GREETING))?;
+        let lines = Lines::open(world, self.history.as_deref(), self.colored);
+        let mut lines = lines.map_err(io_error)?;
+        print(&format!("{GREETING}\n"))?;
         loop {
             let namespace = self.session.world().current.borrow().name;
             match lines.next(&format!("{namespace}=> ")).map_err(io_error)? {
@@ -101,8 +112,8 @@ impl Repl {
             return self.evaluate(text, results);
         };
         for typed in forms {
-            if let Some(answer) = help::answer(&self.session, &mut self.vm, &typed.form) {
-                self.print(&answer)?;
+            if let Some(answer) = help::answer(&self.session, &typed.form) {
+                print(&answer)?;
             } else if !self.evaluate(typed.text, results)? {
                 return Ok(false);
             }
@@ -111,40 +122,44 @@ impl Repl {
     }
 
     fn evaluate(&mut self, text: &str, results: &Results) -> io::Result<bool> {
-        (self.begin)();
-        let answer = self.answer(text, results);
-        match answer {
-            Ok(printed) => {
-                let printed = if self.colored {
-                    paint::paint(&printed)
-                } else {
-                    printed
+        match self.answer(text) {
+            Ok((value, printed)) => {
+                results.push(value);
+                let printed = match self.colored {
+                    true => paint::paint(&printed),
+                    false => printed,
                 };
-                self.print(&format!("{printed}\n"))?;
+                print(&format!("{printed}\n"))?;
                 Ok(true)
             }
             Err(signal) => {
                 if let Signal::Throw(exception) = &signal {
                     results.error.set_root(Value::Exception(exception.clone()));
                 }
-                (self.complain)(&self.session, &signal);
+                self.evaluator.complain(&signal);
                 Ok(false)
             }
         }
     }
 
-    fn answer(&mut self, text: &str, results: &Results) -> Result<String> {
-        let value = self.session.eval_text(&mut self.vm, "<repl>", text)?;
-        let printed = self.vm.print(&value, PRINTED)?;
-        results.push(value);
-        Ok(printed)
+    /// Returns a text's value and how it prints. Printing may compute what is lazy, so it is part of the evaluation.
+    fn answer(&mut self, text: &str) -> Result<(Value, String)> {
+        let (session, text) = (Rc::clone(&self.session), text.to_owned());
+        let both = self.evaluator.evaluate(Box::new(move |vm| {
+            let value = session.eval_text(vm, "<repl>", &text)?;
+            let printed = vm.print(&value, PRINTED)?;
+            Ok(Value::entry(value, Value::from(printed)))
+        }))?;
+        let part = |idx: usize| both.as_vector().and_then(|both| both.get(idx).cloned());
+        let printed = part(1).as_ref().and_then(Value::as_str).map(str::to_owned);
+        Ok((part(0).unwrap_or(Value::Nil), printed.unwrap_or_default()))
     }
+}
 
-    /// Prints through the host, so that the order with what programs print is kept.
-    fn print(&mut self, text: &str) -> io::Result<()> {
-        let written = self.vm.host().write(Stream::Out, text);
-        written.map_err(io::Error::other)
-    }
+fn print(text: &str) -> io::Result<()> {
+    let mut out = io::stdout();
+    out.write_all(text.as_bytes())?;
+    out.flush()
 }
 
 /// The vars `*1`, `*2`, `*3` and `*e`.

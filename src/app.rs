@@ -1,32 +1,93 @@
 //! The one place where concrete stores, steps and the prompt meet.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
+use flowstone_engine::ports::{Durability, SystemClock, SystemRandom};
 use flowstone_engine::step::Step;
+use flowstone_engine::{Engine, EngineConfig, Interactive, Limits};
 use flowstone_lang::session::Session;
-use flowstone_repl::Repl;
-use flowstone_surfaces::cli::{App, Prompt, Report, lost_terminal};
+use flowstone_lang::value::{Result as Evaluated, Signal, Value};
+use flowstone_repl::{Body, Evaluator, Repl};
+use flowstone_steps::{secrets, settings};
+use flowstone_surfaces::cli::{App, Project, Prompt, Report, Runtime, lost_terminal, of_store_error};
 
 /// Flowstone with everything plugged in.
 pub struct Flowstone;
 
 impl App for Flowstone {
+    fn open(&self, project: &Project) -> Result<Engine, Report> {
+        let settings = settings::load(&project.root).map_err(|error| of_settings(&error))?;
+        let secrets = secrets::ProjectSecrets::load(&project.root, &settings);
+        let secrets = secrets.map_err(|error| of_settings(&error))?;
+        let stores = flowstone_stores::open(&project.home).map_err(|error| of_store_error(&error))?;
+        Ok(Engine::open(EngineConfig {
+            home: project.home.clone(),
+            project_root: project.root.clone(),
+            stores,
+            steps: self.steps(),
+            persist: Some(Rc::new(flowstone_steps::persist::Persisting::default())),
+            secrets: Arc::new(secrets),
+            settings,
+            clock: Arc::new(SystemClock),
+            random: Arc::new(SystemRandom),
+            limits: Limits::default(),
+            durability: Durability::Full,
+        }))
+    }
+
     fn steps(&self) -> Vec<Box<dyn Step>> {
         flowstone_steps::all()
     }
 
     fn repl(&self, prompt: Prompt) -> Result<bool, Report> {
-        let session = Rc::new(Session::new());
-        let mut vm = session.vm(prompt.host);
-        vm.set_native_stack_limit(prompt.native_stack_limit);
+        let runtime = Runtime::start()?;
+        let engine = runtime.block_on(async { self.open(&prompt.project) })?;
+        let session = Rc::new(engine.session());
+        let steps = engine.interactive(
+            Rc::clone(&session),
+            Rc::clone(&prompt.observer),
+            prompt.interrupt(),
+        );
+        let (history, colored) = (prompt.history.clone(), prompt.colored);
+        let mut evaluator = WithSteps {
+            prompt,
+            runtime: &runtime,
+            session: Rc::clone(&session),
+            steps,
+        };
         let repl = Repl {
             session,
-            vm,
-            history: prompt.history,
-            colored: prompt.colored,
-            complain: prompt.complain,
-            begin: prompt.begin,
+            evaluator: &mut evaluator,
+            history,
+            colored,
         };
-        repl.run().map_err(|error| lost_terminal(&error))
+        let all_well = repl.run().map_err(|error| lost_terminal(&error))?;
+        let finished = runtime.block_on(evaluator.steps.finish());
+        finished.map_err(|error| Report::error(error.code(), error.to_string()))?;
+        Ok(all_well)
     }
+}
+
+/// Evaluates what is typed, as a run of its own.
+struct WithSteps<'a> {
+    prompt: Prompt,
+    runtime: &'a Runtime,
+    session: Rc<Session>,
+    steps: Interactive<'a>,
+}
+
+impl Evaluator for WithSteps<'_> {
+    fn evaluate(&mut self, body: Body) -> Evaluated<Value> {
+        let host = self.prompt.host();
+        self.runtime.block_on(self.steps.eval(host, body))
+    }
+
+    fn complain(&mut self, signal: &Signal) {
+        self.prompt.complain(&self.session, signal);
+    }
+}
+
+fn of_settings(error: &settings::SettingsError) -> Report {
+    Report::error(error.code(), error.to_string()).hint(error.hint())
 }

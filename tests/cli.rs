@@ -1,8 +1,11 @@
 //! The command line as a person sees it.
 
+mod bad_input;
 mod check;
 mod docs;
 mod eval;
 mod help;
+mod kill;
 mod reference;
 mod repl;
+mod run;

@@ -2,5 +2,7 @@
 
 mod cli;
 mod decisions;
+mod flows;
 mod program;
+mod server;
 mod tidy;

@@ -9,26 +9,43 @@ mod exit;
 mod home;
 mod input;
 mod interrupt;
+mod outcome;
 mod output;
 mod pretty;
 mod program;
+mod progress;
 mod reference;
 mod repl;
 mod report;
+mod run;
+mod runs;
+mod runtime;
+mod show_run;
 mod stack;
+mod table;
+mod waits;
 
 use std::process::ExitCode;
 
 use clap::Parser;
+use flowstone_engine::Engine;
 use flowstone_engine::step::Step;
 
 use args::{Cli, Command};
 pub use home::Project;
 pub use repl::{Prompt, lost_terminal};
+pub use outcome::of_store_error;
 pub use report::Report;
+pub use runtime::Runtime;
 
 /// What the commands need of the application around them: there concrete stores, steps and the prompt meet.
 pub trait App: Sync {
+    /// Opens the engine on the stores of a project. Called inside the runtime.
+    ///
+    /// # Errors
+    /// When the stores or the project's settings cannot be used.
+    fn open(&self, project: &Project) -> Result<Engine, Report>;
+
     /// Returns the step types there are.
     fn steps(&self) -> Vec<Box<dyn Step>>;
 
@@ -53,6 +70,8 @@ fn perform(command: &Command, app: &dyn App) -> exit::Exit {
         Command::Eval(args) => eval::run(args),
         Command::Reference(args) => reference::run(args, app),
         Command::Repl(args) => repl::run(args, app),
-        _ => exit::Exit::Usage,
+        Command::Run(args) => run::run(args, app),
+        Command::Runs(args) => runs::run(args, app),
+        Command::Waits(args) => waits::run(args, app),
     }
 }

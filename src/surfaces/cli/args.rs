@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
+use flowstone_engine::ports::RunStatus;
 
 /// Runs agent workflows written in Clojure syntax, and keeps every finished step.
 #[derive(Debug, Parser)]
@@ -234,8 +235,8 @@ pub struct RunsCancel {
   flowstone runs list --status waiting --json")]
 pub struct RunsList {
     /// Only runs with this status: running, waiting, completed, failed, cancelled
-    #[arg(long, value_name = "STATUS")]
-    pub status: Option<String>,
+    #[arg(long, value_name = "STATUS", value_parser = status)]
+    pub status: Option<RunStatus>,
 
     /// At most this many
     #[arg(long, value_name = "N", default_value_t = 50)]
@@ -312,6 +313,10 @@ pub struct WaitsComplete {
     #[arg(long, value_name = "EDN|JSON|@FILE|-", allow_hyphen_values = true)]
     pub value: String,
 
+    /// Where nothing waits under this key yet, keep the answer for the wait that comes
+    #[arg(long)]
+    pub keep: bool,
+
     /// Only store the answer; the run goes on with `runs resume`
     #[arg(long)]
     pub no_resume: bool,
@@ -334,4 +339,11 @@ pub struct WaitsList {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+fn status(name: &str) -> Result<RunStatus, String> {
+    RunStatus::from_name(name).ok_or_else(|| {
+        let names: Vec<&str> = RunStatus::NAMES.iter().map(|(_, name)| *name).collect();
+        format!("one of {}", names.join(", "))
+    })
 }

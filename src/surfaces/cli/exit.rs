@@ -20,6 +20,15 @@ pub enum Exit {
 }
 
 impl Exit {
+    /// Returns whichever of two says more: any that is not completed, and of those the first.
+    #[must_use]
+    pub fn worse(self, other: Exit) -> Exit {
+        match self {
+            Exit::Completed => other,
+            _ => self,
+        }
+    }
+
     /// Returns the code that the process ends with.
     pub fn code(self) -> u8 {
         match self {

@@ -36,8 +36,8 @@ impl Interrupt {
     }
 
     /// Returns the flag as the engine takes it.
-    pub fn for_engine(&self) -> flowstone_engine::interrupt::Interrupt {
-        flowstone_engine::interrupt::Interrupt::from_flag(Arc::clone(&self.0))
+    pub fn for_engine(&self) -> flowstone_engine::Interrupt {
+        flowstone_engine::Interrupt::from_flag(Arc::clone(&self.0))
     }
 
     /// Forgets it, for the next line of a prompt.

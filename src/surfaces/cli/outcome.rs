@@ -1,7 +1,7 @@
 //! How the end of a drive is told: a result on standard output, words on standard error, and an exit code.
 
 use flowstone_engine::codec::json::to_json;
-use flowstone_engine::error::EngineError;
+use flowstone_engine::EngineError;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::outcome::{Failure, RunOutcome};
 use flowstone_engine::ports::{StoreError, WaitRow};
@@ -112,7 +112,7 @@ pub fn how_to_answer(wait: &WaitRow) -> String {
 }
 
 /// Says why a run failed.
-fn of_failure(failure: &Failure) -> Report {
+pub fn of_failure(failure: &Failure) -> Report {
     match &failure.session {
         Some(session) => {
             let sources = session.world().sources.borrow();

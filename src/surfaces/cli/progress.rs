@@ -184,7 +184,8 @@ fn shown(data: &flowstone_lang::value::Value) -> String {
     codec::encode(data).map_or_else(|_| String::new(), |text| format!(" {text}"))
 }
 
-fn seconds(millis: i64) -> String {
+/// Says how long something took.
+pub fn seconds(millis: i64) -> String {
     match millis {
         ..1_000 => format!("{millis} ms"),
         1_000..60_000 => format!("{:.1} s", millis as f64 / 1_000.0),

@@ -2,7 +2,9 @@
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
+use std::rc::Rc;
 
+use flowstone_engine::observer::Observer;
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Signal;
 use flowstone_lang::vm::Host;
@@ -15,42 +17,55 @@ use super::home::Project;
 use super::interrupt::Interrupt;
 use super::output;
 use super::program::{Grants, ProgramHost};
+use super::progress::Terminal;
 use super::report::Report;
-use super::stack;
 
 /// What a prompt gets.
 pub struct Prompt {
     pub project: Project,
-    /// The world of the session, without steps.
-    pub host: Box<dyn Host>,
-    pub native_stack_limit: usize,
     /// Where the history is kept.
     pub history: Option<PathBuf>,
     pub colored: bool,
+    /// Shows the progress of steps.
+    pub observer: Rc<dyn Observer>,
+    grants: Grants,
+    interrupt: Interrupt,
+}
+
+impl Prompt {
+    /// Returns the world of the next evaluation, without steps. Ctrl-C is meant for it from now on.
+    pub fn host(&self) -> Box<dyn Host> {
+        self.interrupt.clear();
+        let (grants, interrupt) = (self.grants.clone(), self.interrupt.clone());
+        Box::new(ProgramHost::interactive(grants, interrupt))
+    }
+
+    /// Returns what a step looks at while it waits.
+    pub fn interrupt(&self) -> flowstone_engine::Interrupt {
+        self.interrupt.for_engine()
+    }
+
     /// Shows what went wrong.
-    pub complain: Box<dyn Fn(&Session, &Signal)>,
-    /// Makes Ctrl-C meant for the evaluation to come.
-    pub begin: Box<dyn Fn()>,
+    pub fn complain(&self, session: &Session, signal: &Signal) {
+        output::report(&describe(session, signal).0);
+    }
 }
 
 /// Talks until the input ends.
 pub fn run(args: &Repl, app: &dyn App) -> Exit {
-    let grants = Grants {
-        files: args.allow_files,
-        paths: args.paths.clone(),
-        ..Grants::default()
-    };
-    let interrupt = Interrupt::listen();
     let project = Project::find(&args.home);
     let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
     let prompt = Prompt {
-        host: Box::new(ProgramHost::interactive(grants, interrupt.clone())),
-        native_stack_limit: stack::limit(),
         history: is_terminal.then(|| history(&project)).flatten(),
         project,
         colored: output::shows_color(),
-        complain: Box::new(|session, signal| output::failure(&describe(session, signal).0, false)),
-        begin: Box::new(move || interrupt.clear()),
+        observer: Rc::new(Terminal::new()),
+        grants: Grants {
+            files: args.allow_files,
+            paths: args.paths.clone(),
+            ..Grants::default()
+        },
+        interrupt: Interrupt::listen(),
     };
     match app.repl(prompt) {
         Ok(true) => Exit::Completed,

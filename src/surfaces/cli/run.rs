@@ -3,13 +3,12 @@
 use std::rc::Rc;
 
 use flowstone_engine::codec;
-use flowstone_engine::drive::DriveOptions;
-use flowstone_engine::engine::{Engine, StartOptions};
-use flowstone_engine::error::EngineError;
 use flowstone_engine::flow::{LoadedFlow, coerce_input};
 use flowstone_engine::ids::RunId;
 use flowstone_engine::observer::{NoObserver, Observer};
+use flowstone_engine::outcome::RunOutcome;
 use flowstone_engine::ports::{RunFilter, RunStatus};
+use flowstone_engine::{DriveOptions, Engine, EngineError, StartOptions};
 use flowstone_lang::value::Value;
 
 use super::App;
@@ -21,7 +20,8 @@ use super::interrupt::Interrupt;
 use super::outcome::{of_engine_error, tell};
 use super::progress::Terminal;
 use super::report::{Report, Severity};
-use super::{input, output, runtime};
+use super::runtime::Runtime;
+use super::{input, output};
 
 /// Runs the flow, and tells what became of it.
 pub fn run(args: &Run, app: &dyn App) -> Exit {
@@ -35,19 +35,20 @@ pub fn run(args: &Run, app: &dyn App) -> Exit {
             }
         },
     };
-    let project = Project::find(&args.home);
-    let answer = runtime::block_on(async {
-        let engine = app.open(&project)?;
-        let loaded = load(&engine, args)?;
-        let (run, outcome) = start_and_drive(&engine, &loaded, input, args)
-            .await
-            .map_err(|error| of_engine_error(&error))?;
-        Ok(tell(&run, &outcome, args.show.json))
-    });
-    answer.unwrap_or_else(|report| {
+    let done = Runtime::start().and_then(|runtime| runtime.block_on(drive(args, app, input)));
+    done.unwrap_or_else(|report| {
         output::failure(&report, args.show.json);
         Exit::Failed
     })
+}
+
+async fn drive(args: &Run, app: &dyn App, input: Value) -> Result<Exit, Report> {
+    let engine = app.open(&Project::find(&args.home))?;
+    let loaded = load(&engine, args)?;
+    let (run, outcome) = start_and_drive(&engine, &loaded, input, args)
+        .await
+        .map_err(|error| of_engine_error(&error))?;
+    Ok(tell(&run, &outcome, args.show.json))
 }
 
 /// Reads and checks the file. Warnings are shown at once; of errors, the first is the answer and the others are shown.
@@ -75,7 +76,7 @@ async fn start_and_drive(
     loaded: &LoadedFlow,
     input: Value,
     args: &Run,
-) -> Result<(RunId, flowstone_engine::outcome::RunOutcome), EngineError> {
+) -> Result<(RunId, RunOutcome), EngineError> {
     let run = match unfinished(engine, loaded, &input, args).await? {
         Some(run) => {
             output::note(&format!("going on with run {run}, which was interrupted (--new starts another)"));

@@ -2,13 +2,36 @@
 
 use std::future::Future;
 
+use tokio::task::LocalSet;
+
 use super::report::Report;
 
-/// Runs a future to its end on this thread.
-pub fn block_on<T>(future: impl Future<Output = Result<T, Report>>) -> Result<T, Report> {
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_all()
-        .build()
-        .map_err(|error| Report::error("E0911", format!("the runtime cannot start: {error}")))?;
-    tokio::task::LocalSet::new().block_on(&runtime, future)
+/// A runtime on this thread.
+pub struct Runtime {
+    runtime: tokio::runtime::Runtime,
+    local: LocalSet,
+}
+
+impl Runtime {
+    /// Makes one.
+    ///
+    /// # Errors
+    /// When the operating system does not give what it needs.
+    pub fn start() -> Result<Runtime, Report> {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .map_err(|error| {
+                Report::error("E0911", format!("the runtime cannot start: {error}"))
+            })?;
+        Ok(Runtime {
+            runtime,
+            local: LocalSet::new(),
+        })
+    }
+
+    /// Runs a future to its end.
+    pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
+        self.local.block_on(&self.runtime, future)
+    }
 }

@@ -1,0 +1,123 @@
+//! `flowstone runs show`: one run with its timeline.
+
+use flowstone_engine::codec::{self, json::to_json};
+use flowstone_engine::{LogLine, RunReport, StepReport};
+use serde_json::json;
+
+use super::App;
+use super::args::RunsShow;
+use super::exit::Exit;
+use super::home::Project;
+use super::outcome::{how_to_answer, instant, of_engine_error, of_failure, stored_json, wait_json};
+use super::output;
+use super::pretty::pretty;
+use super::progress::seconds;
+use super::report::Report;
+use super::runs::{row_json, status_words};
+use super::runtime::Runtime;
+use super::table::table;
+
+/// How much of a value a line shows.
+const BRIEF: usize = 60;
+
+/// Shows the run.
+pub fn run(args: &RunsShow, app: &dyn App) -> Result<Exit, Report> {
+    let project = Project::find(&args.home);
+    let shown = Runtime::start()?.block_on(async {
+        let engine = app.open(&project)?;
+        let report = async { engine.show_run(&engine.find_run(&args.id).await?.id).await };
+        report.await.map_err(|error| of_engine_error(&error))
+    })?;
+    if args.json {
+        output::json(&in_json(&shown));
+    } else {
+        output::data(&in_words(&shown));
+        if let Some(failure) = &shown.failure {
+            output::report(&of_failure(failure));
+        }
+    }
+    Ok(Exit::Completed)
+}
+
+fn in_json(shown: &RunReport) -> serde_json::Value {
+    let mut run = row_json(&shown.row);
+    let steps: Vec<_> = shown.steps.iter().map(step_json).collect();
+    let lines: Vec<_> = shown.lines.iter().map(line_json).collect();
+    let waits: Vec<_> = shown.waits.iter().map(wait_json).collect();
+    if let Some(fields) = run.as_object_mut() {
+        fields.insert("ok".into(), json!(true));
+        if let Some(failure) = &shown.failure {
+            fields.insert("error".into(), of_failure(failure).to_json());
+        }
+        fields.insert("steps".into(), json!(steps));
+        fields.insert("log".into(), json!(lines));
+        fields.insert("waits".into(), json!(waits));
+    }
+    run
+}
+
+fn step_json(step: &StepReport) -> serde_json::Value {
+    json!({
+        "path": step.path,
+        "type": step.kind,
+        "status": step.status.name(),
+        "attempts": step.attempts,
+        "startedAt": instant(step.started_ms),
+        "completedAt": step.ended_ms.map(instant),
+        "request": step.request,
+        "result": step.result.as_deref().map(stored_json),
+    })
+}
+
+fn line_json(line: &LogLine) -> serde_json::Value {
+    json!({
+        "at": instant(line.at_ms),
+        "what": line.what,
+        "line": to_json(&line.line).unwrap_or_default(),
+    })
+}
+
+fn in_words(shown: &RunReport) -> String {
+    let row = &shown.row;
+    let mut out = format!("run     {}\nflow    {}\n", row.id, row.flow);
+    out.push_str(&format!("status  {}\n", status_words(row)));
+    out.push_str(&format!("input   {}\n", row.input));
+    if !shown.steps.is_empty() {
+        out.push('\n');
+        let rows = shown.steps.iter().map(step_row);
+        out.push_str(&table(&["step", "type", "status", "took", "result"], rows));
+    }
+    for line in &shown.lines {
+        out.push_str(&format!("{}  {}\n", line.what, pretty(&line.line)));
+    }
+    for wait in shown.waits.iter().filter(|wait| wait.payload.is_none()) {
+        out.push_str(&format!("\nanswer {}\n", how_to_answer(wait)));
+    }
+    if let Some(result) = &row.result {
+        let value = codec::decode(result).map_or_else(|_| result.clone(), |value| pretty(&value));
+        out.push_str(&format!("\nresult\n{value}\n"));
+    }
+    out
+}
+
+fn step_row(step: &StepReport) -> Vec<String> {
+    let took = step.ended_ms.map(|ended| seconds(ended - step.started_ms));
+    let tries = match step.attempts {
+        0 | 1 => String::new(),
+        attempts => format!(", {attempts} attempts"),
+    };
+    vec![
+        step.path.clone(),
+        step.kind.clone(),
+        format!("{}{tries}", step.status.name()),
+        took.unwrap_or_else(|| "-".to_owned()),
+        brief(step.result.as_deref().unwrap_or("")),
+    ]
+}
+
+fn brief(text: &str) -> String {
+    match text.char_indices().nth(BRIEF) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
