@@ -1,16 +1,14 @@
 //! The one place where concrete stores, steps and the prompt meet.
 
 use std::rc::Rc;
-use std::sync::Arc;
 
-use flowstone_engine::ports::{Durability, SystemClock, SystemRandom};
 use flowstone_engine::step::Step;
-use flowstone_engine::{Engine, EngineConfig, Interactive, Limits};
+use flowstone_engine::{Engine, Interactive};
 use flowstone_lang::session::Session;
 use flowstone_lang::value::{Result as Evaluated, Signal, Value};
 use flowstone_repl::{Body, Evaluator, Repl};
 use flowstone_steps::{secrets, settings};
-use flowstone_surfaces::cli::{App, Project, Prompt, Report, Runtime, lost_terminal, of_store_error};
+use flowstone_surfaces::cli::{App, Project, Prompt, Report, Runtime, lost_terminal};
 
 /// Flowstone with everything plugged in.
 pub struct Flowstone;
@@ -19,21 +17,8 @@ impl App for Flowstone {
     fn open(&self, project: &Project) -> Result<Engine, Report> {
         let settings = settings::load(&project.root).map_err(|error| of_settings(&error))?;
         let secrets = secrets::ProjectSecrets::load(&project.root, &settings);
-        let secrets = secrets.map_err(|error| of_settings(&error))?;
-        let stores = flowstone_stores::open(&project.home).map_err(|error| of_store_error(&error))?;
-        Ok(Engine::open(EngineConfig {
-            home: project.home.clone(),
-            project_root: project.root.clone(),
-            stores,
-            steps: self.steps(),
-            persist: Some(Rc::new(flowstone_steps::persist::Persisting::default())),
-            secrets: Arc::new(secrets),
-            settings,
-            clock: Arc::new(SystemClock),
-            random: Arc::new(SystemRandom),
-            limits: Limits::default(),
-            durability: Durability::Full,
-        }))
+        secrets.map_err(|error| of_settings(&error))?;
+        Err(Report::error("E0500", "this build has no store yet"))
     }
 
     fn steps(&self) -> Vec<Box<dyn Step>> {

@@ -52,7 +52,10 @@ impl Server {
     }
 
     pub fn requests(&self) -> Vec<Request> {
-        self.requests.lock().expect("no test panics with it").clone()
+        self.requests
+            .lock()
+            .expect("no test panics with it")
+            .clone()
     }
 }
 
@@ -102,7 +105,9 @@ fn read(stream: &TcpStream) -> Option<Request> {
 
 fn write(stream: &mut TcpStream, answer: Answer) -> std::io::Result<()> {
     let head = |status: &str, kind: &str, length: usize| {
-        format!("HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n")
+        format!(
+            "HTTP/1.1 {status}\r\ncontent-type: {kind}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n"
+        )
     };
     match answer {
         Answer::Json(body) => {
@@ -110,7 +115,10 @@ fn write(stream: &mut TcpStream, answer: Answer) -> std::io::Result<()> {
             stream.write_all(body.as_bytes())
         }
         Answer::Events(events) => {
-            let body: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+            let body: String = events
+                .iter()
+                .map(|event| format!("data: {event}\n\n"))
+                .collect();
             stream.write_all(head("200 OK", "text/event-stream", body.len()).as_bytes())?;
             stream.write_all(body.as_bytes())
         }

@@ -33,8 +33,8 @@ use flowstone_engine::step::Step;
 
 use args::{Cli, Command};
 pub use home::Project;
-pub use repl::{Prompt, lost_terminal};
 pub use outcome::of_store_error;
+pub use repl::{Prompt, lost_terminal};
 pub use report::Report;
 pub use runtime::Runtime;
 

@@ -40,8 +40,16 @@ fn fetch(url: &str) -> String {
 
 fn cases(server: &Server) -> Vec<Case> {
     vec![
-        case("an unclosed paren", "(let [a 1]\n  (+ a 1)", &["error[E0101]", "flow.edn:1:1", "hint"]),
-        case("a map with a key alone", "(let [m {:a}]\n m)", &["flow.edn:1:9", "hint"]),
+        case(
+            "an unclosed paren",
+            "(let [a 1]\n  (+ a 1)",
+            &["error[E0101]", "flow.edn:1:1", "hint"],
+        ),
+        case(
+            "a map with a key alone",
+            "(let [m {:a}]\n m)",
+            &["flow.edn:1:9", "hint"],
+        ),
         case(
             "an unknown step type",
             "(flow/step :fiels :list {:op :list})",
@@ -52,10 +60,18 @@ fn cases(server: &Server) -> Vec<Case> {
             "(flow/step :kv :look {:operation :get :kye \"a\"})",
             &["flow.edn:1:", "`:kye`", "`:key`"],
         ),
-        case("a missing required input", TYPED, &["error[E0420]", "count", "hint"]),
+        case(
+            "a missing required input",
+            TYPED,
+            &["error[E0420]", "count", "hint"],
+        ),
         Case {
             input: "{:count \"many\"}",
-            ..case("a wrong input type", TYPED, &["error[E0421]", "count", "hint"])
+            ..case(
+                "a wrong input type",
+                TYPED,
+                &["error[E0421]", "count", "hint"],
+            )
         },
         case(
             "a path that leaves the folder",
@@ -67,11 +83,31 @@ fn cases(server: &Server) -> Vec<Case> {
             "(flow/step :files :read {:op :read :source {:type :dir :path \"data\"} :paths [\"../flow.edn\"]})",
             &["error[E07", "../flow.edn", "hint"],
         ),
-        case("a CSV with a bad row", CSV, &["error[E07", "3", "flow.edn:"]),
-        case("a server that fails", &fetch(&server.url("/fails")), &["error[E07", "500", "flow.edn:1:"]),
-        case("a server that hangs", &fetch(&server.url("/hangs")), &["error[E0", "400", "flow.edn:1:"]),
-        case("half a body", &fetch(&server.url("/half")), &["error[E07", "flow.edn:1:"]),
-        case("a server that is not there", &fetch("http://127.0.0.1:1/"), &["error[E07", "flow.edn:1:"]),
+        case(
+            "a CSV with a bad row",
+            CSV,
+            &["error[E07", "3", "flow.edn:"],
+        ),
+        case(
+            "a server that fails",
+            &fetch(&server.url("/fails")),
+            &["error[E07", "500", "flow.edn:1:"],
+        ),
+        case(
+            "a server that hangs",
+            &fetch(&server.url("/hangs")),
+            &["error[E0", "400", "flow.edn:1:"],
+        ),
+        case(
+            "half a body",
+            &fetch(&server.url("/half")),
+            &["error[E07", "flow.edn:1:"],
+        ),
+        case(
+            "a server that is not there",
+            &fetch("http://127.0.0.1:1/"),
+            &["error[E07", "flow.edn:1:"],
+        ),
     ]
 }
 
@@ -104,7 +140,9 @@ fn what_is_wrong_is_named_and_nothing_is_lost() {
         scratch.write("flow.edn", &case.flow);
         let ran = scratch.run(&["run", "flow.edn", "--input", case.input]);
         problems.extend(complaint(case.what, case.says, &ran));
-        let as_json = scratch.run(&["run", "flow.edn", "--new", "--json", "--quiet", "--input", case.input]);
+        let as_json = scratch.run(&[
+            "run", "flow.edn", "--new", "--json", "--quiet", "--input", case.input,
+        ]);
         if as_json.code != ran.code || as_json.json()["error"]["code"].is_null() {
             problems.push(format!("{}: as JSON: {as_json:?}", case.what));
         }
@@ -117,8 +155,13 @@ fn what_is_wrong_is_named_and_nothing_is_lost() {
 fn a_damaged_journal_is_named_and_left_as_it_is() {
     let mut problems = Vec::new();
     for (what, damage) in [
-        ("a journal that is cut off", (|bytes| bytes[..bytes.len() / 2].to_vec()) as fn(&[u8]) -> Vec<u8>),
-        ("a journal that is not SQLite", |_| b"this is no database, but long enough to look at\n".repeat(40)),
+        (
+            "a journal that is cut off",
+            (|bytes| bytes[..bytes.len() / 2].to_vec()) as fn(&[u8]) -> Vec<u8>,
+        ),
+        ("a journal that is not SQLite", |_| {
+            b"this is no database, but long enough to look at\n".repeat(40)
+        }),
     ] {
         let scratch = project();
         let path = database(&scratch);
@@ -131,7 +174,11 @@ fn a_damaged_journal_is_named_and_left_as_it_is() {
             let ran = scratch.run(args);
             problems.extend(complaint(what, &["error[E0", "hint"], &ran));
         }
-        assert_eq!(std::fs::read(&path).expect("it is there"), damaged, "{what}");
+        assert_eq!(
+            std::fs::read(&path).expect("it is there"),
+            damaged,
+            "{what}"
+        );
     }
     assert!(problems.is_empty(), "\n{}", problems.join("\n"));
 }
@@ -142,12 +189,18 @@ fn database(scratch: &Scratch) -> std::path::PathBuf {
     entries
         .flatten()
         .map(|entry| entry.path())
-        .find(|path| path.extension().is_some_and(|ending| ending == "db" || ending == "sqlite"))
+        .find(|path| {
+            path.extension()
+                .is_some_and(|ending| ending == "db" || ending == "sqlite")
+        })
         .expect("a database")
 }
 
 fn complaint(what: &str, says: &[&str], ran: &Ran) -> Option<String> {
-    let missing: Vec<_> = says.iter().filter(|word| !ran.err.contains(**word)).collect();
+    let missing: Vec<_> = says
+        .iter()
+        .filter(|word| !ran.err.contains(**word))
+        .collect();
     if ran.code == Some(1) && ran.out.is_empty() && missing.is_empty() {
         return None;
     }

@@ -40,7 +40,10 @@ fn killed_runs_do_every_step_once() {
     assert_eq!(kills, KILLS, "{last:?}");
     done_once_by_the_store(&scratch);
     done_once_by_the_journal(&scratch);
-    done_once_by_the_counter(&std::fs::read_to_string(counter).expect("it was written"), kills);
+    done_once_by_the_counter(
+        &std::fs::read_to_string(counter).expect("it was written"),
+        kills,
+    );
 }
 
 fn flow(url: &str) -> String {
@@ -57,7 +60,11 @@ fn server(counter: PathBuf, target: Target) -> Server {
     let step = PAIRS / KILLS;
     let calls = AtomicU32::new(0);
     Server::start(move |request, _| {
-        let mut file = OpenOptions::new().create(true).append(true).open(&counter).expect("a file");
+        let mut file = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&counter)
+            .expect("a file");
         writeln!(file, "{}", request.body).expect("it is written");
         let call = calls.fetch_add(1, Ordering::SeqCst) as usize;
         // Not evenly, so that other places are hit as well; by this many calls twenty are over.
@@ -90,7 +97,10 @@ fn start(scratch: &Scratch, args: &[&str], target: &Target) -> Ran {
 }
 
 fn done_once_by_the_store(scratch: &Scratch) {
-    scratch.write("look.edn", "(:value (flow/step :kv :look {:operation :get :key \"done\"}))");
+    scratch.write(
+        "look.edn",
+        "(:value (flow/step :kv :look {:operation :get :key \"done\"}))",
+    );
     let done = scratch.run(&["run", "look.edn", "--quiet"]).ok();
     assert_eq!(done.trim(), PAIRS.to_string());
 }
@@ -98,14 +108,19 @@ fn done_once_by_the_store(scratch: &Scratch) {
 fn done_once_by_the_journal(scratch: &Scratch) {
     let runs = scratch.run(&["runs", "list", "--json"]).json();
     let runs = runs["runs"].as_array().expect("a list");
-    let id = runs.last().and_then(|run| run["id"].as_str()).expect("the first run");
+    let id = runs
+        .last()
+        .and_then(|run| run["id"].as_str())
+        .expect("the first run");
     let run = scratch.run(&["runs", "show", id, "--json"]).json();
     assert_eq!(run["status"], "completed", "{run}");
     let steps = run["steps"].as_array().expect("steps");
     let mut by_path: HashMap<&str, usize> = HashMap::new();
     for step in steps {
         assert_eq!(step["status"], "done", "{step}");
-        *by_path.entry(step["path"].as_str().expect("a path")).or_default() += 1;
+        *by_path
+            .entry(step["path"].as_str().expect("a path"))
+            .or_default() += 1;
     }
     assert_eq!((steps.len(), by_path.len()), (2 * PAIRS, 2 * PAIRS));
 }

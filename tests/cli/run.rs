@@ -23,7 +23,11 @@ fn hello() -> Scratch {
 #[test]
 fn the_result_is_on_standard_output_and_progress_on_standard_error() {
     let ran = hello().run(&["run", "hello.edn", "--input", "{\"who\": \"Ada\"}"]);
-    assert_eq!((ran.code, &*ran.out), (Some(0), "{:hello \"Ada\", :n 1/2}\n"), "{ran:?}");
+    assert_eq!(
+        (ran.code, &*ran.out),
+        (Some(0), "{:hello \"Ada\", :n 1/2}\n"),
+        "{ran:?}"
+    );
     assert!(ran.err.contains("remember"), "{}", ran.err);
     assert!(!ran.err.contains('\x1b'), "{}", ran.err);
 }
@@ -45,7 +49,10 @@ fn text_is_printed_as_it_is() {
 fn json_is_one_object() {
     let ran = hello().run(&["run", "hello.edn", "--json", "--input", "{:who \"Ada\"}"]);
     let object = ran.json();
-    assert_eq!((&object["ok"], &object["status"]), (&json!(true), &json!("completed")));
+    assert_eq!(
+        (&object["ok"], &object["status"]),
+        (&json!(true), &json!("completed"))
+    );
     assert_eq!(object["result"]["hello"], "Ada");
     assert!(object["run"].is_string());
 }
@@ -56,8 +63,13 @@ fn input_comes_from_a_file_or_standard_input() {
     scratch.write("input.json", "{\"who\": \"Bo\"}");
     let args = ["run", "hello.edn", "--quiet", "--input"];
     let from_file = scratch.run(&[&args[..], &["@input.json"]].concat()).ok();
-    let from_pipe = scratch.run_with(&[&args[..], &["-"]].concat(), "{:who \"Bo\"}").ok();
-    assert_eq!((&*from_file, &*from_pipe), ("{:hello \"Bo\", :n 1/2}\n", "{:hello \"Bo\", :n 1/2}\n"));
+    let from_pipe = scratch
+        .run_with(&[&args[..], &["-"]].concat(), "{:who \"Bo\"}")
+        .ok();
+    assert_eq!(
+        (&*from_file, &*from_pipe),
+        ("{:hello \"Bo\", :n 1/2}\n", "{:hello \"Bo\", :n 1/2}\n")
+    );
     let malformed = scratch.run(&[&args[..], &["{\"who\": }"]].concat());
     assert_eq!(malformed.code, Some(2), "{malformed:?}");
 }
@@ -65,20 +77,30 @@ fn input_comes_from_a_file_or_standard_input() {
 #[test]
 fn runs_are_kept_and_shown() {
     let scratch = hello();
-    scratch.run(&["run", "hello.edn", "--input", "{:who \"Ada\"}"]).ok();
+    scratch
+        .run(&["run", "hello.edn", "--input", "{:who \"Ada\"}"])
+        .ok();
     let runs = scratch.run(&["runs", "list", "--json"]).json();
     let id = runs["runs"][0]["id"].as_str().expect("an id").to_owned();
     assert_eq!(runs["runs"][0]["flow"], "hello");
     let list = scratch.run(&["runs", "list"]).ok();
     assert!(list.contains(&id) && list.contains("completed"), "{list}");
     let shown = scratch.run(&["runs", "show", &id]).ok();
-    assert!(shown.contains("remember") && shown.contains("Ada"), "{shown}");
+    assert!(
+        shown.contains("remember") && shown.contains("Ada"),
+        "{shown}"
+    );
     let shown = scratch.run(&["runs", "show", &id, "--json"]).json();
     assert_eq!(shown["result"]["hello"], "Ada");
     assert_eq!(shown["steps"][0]["path"], "remember");
-    let none = scratch.run(&["runs", "list", "--status", "failed", "--json"]).json();
+    let none = scratch
+        .run(&["runs", "list", "--status", "failed", "--json"])
+        .json();
     assert_eq!(none["runs"], json!([]));
-    assert_eq!(scratch.run(&["runs", "list", "--status", "fialed"]).code, Some(2));
+    assert_eq!(
+        scratch.run(&["runs", "list", "--status", "fialed"]).code,
+        Some(2)
+    );
     let missing = scratch.run(&["runs", "show", "nothing"]);
     assert_eq!(missing.code, Some(1));
     assert!(missing.err.contains("runs list"), "{}", missing.err);
@@ -93,11 +115,22 @@ fn a_waiting_run_says_how_to_go_on() {
     assert!(ran.err.contains("flowstone waits complete"), "{}", ran.err);
     let list = scratch.run(&["waits", "list"]).ok();
     assert!(list.contains("the-question"), "{list}");
-    let answer = ["waits", "complete", "the-question", "--value", "{:action :yes}"];
+    let answer = [
+        "waits",
+        "complete",
+        "the-question",
+        "--value",
+        "{:action :yes}",
+    ];
     assert_eq!(scratch.run(&answer).ok(), "[:answered :yes]\n");
     let again = scratch.run(&answer);
     assert_eq!(again.code, Some(1), "{again:?}");
-    assert!(!scratch.run(&["waits", "list"]).ok().contains("the-question"));
+    assert!(
+        !scratch
+            .run(&["waits", "list"])
+            .ok()
+            .contains("the-question")
+    );
 }
 
 #[test]
@@ -107,9 +140,24 @@ fn an_answer_may_wait_for_its_run() {
     let run = scratch.run(&["run", "ask.edn", "--json"]).json();
     let id = run["run"].as_str().expect("an id").to_owned();
     assert_eq!(run["status"], "waiting");
-    scratch.run(&["waits", "complete", "the-question", "--no-resume", "--value", "{:action :no}"]).ok();
-    assert_eq!(scratch.run(&["runs", "resume", &id]).ok(), "[:answered :no]\n");
-    assert_eq!(scratch.run(&["runs", "resume", &id]).ok(), "[:answered :no]\n");
+    scratch
+        .run(&[
+            "waits",
+            "complete",
+            "the-question",
+            "--no-resume",
+            "--value",
+            "{:action :no}",
+        ])
+        .ok();
+    assert_eq!(
+        scratch.run(&["runs", "resume", &id]).ok(),
+        "[:answered :no]\n"
+    );
+    assert_eq!(
+        scratch.run(&["runs", "resume", &id]).ok(),
+        "[:answered :no]\n"
+    );
 }
 
 #[test]
@@ -118,7 +166,9 @@ fn a_run_can_be_cancelled() {
     scratch.write("ask.edn", ASK);
     let run = scratch.run(&["run", "ask.edn", "--json"]).json();
     let id = run["run"].as_str().expect("an id").to_owned();
-    scratch.run(&["runs", "cancel", &id, "--reason", "not needed"]).ok();
+    scratch
+        .run(&["runs", "cancel", &id, "--reason", "not needed"])
+        .ok();
     let shown = scratch.run(&["runs", "show", &id, "--json"]).json();
     assert_eq!(shown["status"], "cancelled");
     assert_eq!(scratch.run(&["runs", "resume", &id]).code, Some(4));
@@ -128,23 +178,48 @@ fn a_run_can_be_cancelled() {
 #[test]
 fn a_failed_run_shows_where() {
     let scratch = Scratch::new();
-    scratch.write("fail.edn", "(let [a 1]\n  (throw (ex-info \"no luck\" {:a a})))");
+    scratch.write(
+        "fail.edn",
+        "(let [a 1]\n  (throw (ex-info \"no luck\" {:a a})))",
+    );
     let ran = scratch.run(&["run", "fail.edn"]);
     assert_eq!(ran.code, Some(1));
-    assert!(ran.err.contains("no luck") && ran.err.contains("fail.edn:2:"), "{}", ran.err);
+    assert!(
+        ran.err.contains("no luck") && ran.err.contains("fail.edn:2:"),
+        "{}",
+        ran.err
+    );
     let runs = scratch.run(&["runs", "list", "--json"]).json();
     let id = runs["runs"][0]["id"].as_str().expect("an id").to_owned();
     let again = scratch.run(&["runs", "resume", &id]);
     assert_eq!(again.code, Some(1));
-    assert!(again.err.contains("no luck") && again.err.contains("fail.edn:2:"), "{}", again.err);
+    assert!(
+        again.err.contains("no luck") && again.err.contains("fail.edn:2:"),
+        "{}",
+        again.err
+    );
 }
 
 #[test]
 fn another_home_keeps_its_own_runs() {
     let scratch = hello();
-    scratch.run(&["run", "hello.edn", "--home", "other", "--input", "{:who \"Ada\"}"]).ok();
+    scratch
+        .run(&[
+            "run",
+            "hello.edn",
+            "--home",
+            "other",
+            "--input",
+            "{:who \"Ada\"}",
+        ])
+        .ok();
     assert!(!scratch.path().join(".flowstone").exists());
-    assert_eq!(scratch.run(&["runs", "list", "--json"]).json()["runs"], json!([]));
-    let other = scratch.run(&["runs", "list", "--json", "--home", "other"]).json();
+    assert_eq!(
+        scratch.run(&["runs", "list", "--json"]).json()["runs"],
+        json!([])
+    );
+    let other = scratch
+        .run(&["runs", "list", "--json", "--home", "other"])
+        .json();
     assert_eq!(other["runs"].as_array().map(Vec::len), Some(1));
 }

@@ -15,9 +15,15 @@ fn decide(answer: &str, expected: &str) -> Scratch {
     let scratch = project();
     let parked = scratch.run(RUN);
     assert_eq!((parked.code, &*parked.out), (Some(3), ""), "{}", parked.err);
-    assert!(parked.err.contains("flowstone waits complete"), "{}", parked.err);
+    assert!(
+        parked.err.contains("flowstone waits complete"),
+        "{}",
+        parked.err
+    );
     let wait = only_wait(&scratch);
-    let result = scratch.run(&["waits", "complete", &wait, "--value", answer]).ok();
+    let result = scratch
+        .run(&["waits", "complete", &wait, "--value", answer])
+        .ok();
     let expected = scratch.read(&format!("flows/expense-approval/{expected}"));
     assert_eq!(data(&result), data(&expected));
     scratch
@@ -26,7 +32,10 @@ fn decide(answer: &str, expected: &str) -> Scratch {
 #[test]
 fn what_a_person_approves_is_approved() {
     let scratch = decide("{:action :approve :by \"Nora\"}", "expected-approved.edn");
-    assert_eq!(scratch.run(&["waits", "list", "--json"]).json()["waits"], serde_json::json!([]));
+    assert_eq!(
+        scratch.run(&["waits", "list", "--json"]).json()["waits"],
+        serde_json::json!([])
+    );
 }
 
 #[test]

@@ -16,7 +16,11 @@ fn a_second_run_reports_only_news() {
         _ => Answer::Json(second.clone()),
     });
     let input = format!("{{:url \"{}\"}}", server.url("/feed.json"));
-    let run = || scratch.run(&["run", "flows/feed-digest.edn", "--quiet", "--input", &input]).ok();
+    let run = || {
+        scratch
+            .run(&["run", "flows/feed-digest.edn", "--quiet", "--input", &input])
+            .ok()
+    };
     expect_file!["../../flows/feed-digest/expected-first.md"].assert_eq(&run());
     expect_file!["../../flows/feed-digest/expected-second.md"].assert_eq(&run());
     assert_eq!(run(), "# Harbour news\n\nNothing new.\n");

@@ -12,7 +12,12 @@ use crate::tidy::root;
 fn a_folder_is_reported_on() {
     let scratch = project();
     let report = scratch
-        .run(&["run", "flows/repo-report.edn", "--input", "@flows/repo-report/input.json"])
+        .run(&[
+            "run",
+            "flows/repo-report.edn",
+            "--input",
+            "@flows/repo-report/input.json",
+        ])
         .ok();
     expect_file!["../../flows/repo-report/expected.md"].assert_eq(&report);
 }
@@ -24,13 +29,24 @@ fn a_git_repository_is_reported_on() {
     for args in [
         &["init", "--quiet"][..],
         &["add", "."],
-        &["-c", "user.name=a", "-c", "user.email=a@example.com", "commit", "--quiet", "-m", "all"],
+        &[
+            "-c",
+            "user.name=a",
+            "-c",
+            "user.email=a@example.com",
+            "commit",
+            "--quiet",
+            "-m",
+            "all",
+        ],
     ] {
         let status = Command::new("git").args(args).current_dir(&sample).status();
         assert!(status.is_ok_and(|status| status.success()), "git {args:?}");
     }
     let input = format!("{{\"path\": \"file://{}\", \"top\": 3}}", sample.display());
-    let report = scratch.run(&["run", "flows/repo-report.edn", "--input", &input]).ok();
+    let report = scratch
+        .run(&["run", "flows/repo-report.edn", "--input", &input])
+        .ok();
     let expected = scratch.read("flows/repo-report/expected.md");
     let tables = |text: &str| text.split_once("\n").map(|(_, rest)| rest.to_owned());
     assert_eq!(tables(&report), tables(&expected));
@@ -54,7 +70,12 @@ fn counts_of_this_repository_are_right() {
         scratch.write(file, bytes);
     }
     let report = scratch
-        .run(&["run", "flows/repo-report.edn", "--input", "{\"path\": \".\"}"])
+        .run(&[
+            "run",
+            "flows/repo-report.edn",
+            "--input",
+            "{\"path\": \".\"}",
+        ])
         .ok();
     let (files, lines, bytes) = counted;
     let expected = format!("{files} files, {lines} lines, {bytes} bytes.");

@@ -10,7 +10,9 @@ use crate::server::{Answer, Request, Server};
 fn answer(request: &Request) -> Answer {
     let call: Value = serde_json::from_str(&request.body).expect("a JSON body");
     let messages = call["messages"].as_array().expect("messages");
-    let question = messages.last().and_then(|message| message["content"].as_str());
+    let question = messages
+        .last()
+        .and_then(|message| message["content"].as_str());
     let question = question.unwrap_or_default();
     let title = question.lines().find_map(|line| line.strip_prefix("# "));
     let content = json!({
@@ -21,7 +23,8 @@ fn answer(request: &Request) -> Answer {
     let content = content.to_string();
     let chunk = |delta: Value, reason: Value| {
         let choice = json!({"index": 0, "delta": delta, "finish_reason": reason});
-        json!({"id": "1", "object": "chat.completion.chunk", "model": "fake", "choices": [choice]}).to_string()
+        json!({"id": "1", "object": "chat.completion.chunk", "model": "fake", "choices": [choice]})
+            .to_string()
     };
     if call["stream"] != true {
         let message = json!({"role": "assistant", "content": content});
@@ -53,9 +56,19 @@ fn each_file_is_summarized() {
             server.url("/v1")
         ),
     );
-    let args = ["run", "flows/summarize.edn", "--input", "@flows/summarize/input.edn"];
+    let args = [
+        "run",
+        "flows/summarize.edn",
+        "--input",
+        "@flows/summarize/input.edn",
+    ];
     let ran = scratch.run(&args);
     expect_file!["../../flows/summarize/expected.md"].assert_eq(&ran.ok());
     assert_eq!(server.requests().len(), 2);
-    assert!(server.requests().iter().all(|request| request.path == "/v1/chat/completions"));
+    assert!(
+        server
+            .requests()
+            .iter()
+            .all(|request| request.path == "/v1/chat/completions")
+    );
 }

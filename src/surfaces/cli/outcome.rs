@@ -1,11 +1,11 @@
 //! How the end of a drive is told: a result on standard output, words on standard error, and an exit code.
 
-use flowstone_engine::codec::json::to_json;
 use flowstone_engine::EngineError;
+use flowstone_engine::codec::json::to_json;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::outcome::{Failure, RunOutcome};
 use flowstone_engine::ports::{StoreError, WaitRow};
-use flowstone_lang::value::{Sources, Value};
+use flowstone_lang::value::{Object, Sources, Value};
 use serde_json::{Map, json};
 
 use super::exit::Exit;
@@ -58,7 +58,10 @@ pub fn exit(outcome: &RunOutcome) -> Exit {
 /// Returns the one object about a run's end. The names of the fields are stable.
 pub fn in_json(run: &RunId, outcome: &RunOutcome) -> serde_json::Value {
     let mut fields = Map::new();
-    let is_good = !matches!(outcome, RunOutcome::Failed(_) | RunOutcome::Cancelled { .. });
+    let is_good = !matches!(
+        outcome,
+        RunOutcome::Failed(_) | RunOutcome::Cancelled { .. }
+    );
     fields.insert("ok".into(), json!(is_good));
     fields.insert("run".into(), json!(run.as_str()));
     let (status, name, value) = match outcome {
@@ -99,7 +102,8 @@ pub fn stored_json(text: &str) -> serde_json::Value {
 
 /// Returns milliseconds since 1970 as JSON, in the words of ISO 8601.
 pub fn instant(millis: i64) -> serde_json::Value {
-    to_json(&Value::inst(millis)).unwrap_or(serde_json::Value::Null)
+    to_json(&Value::Object(std::rc::Rc::new(Object::Inst(millis))))
+        .unwrap_or(serde_json::Value::Null)
 }
 
 fn value_json(value: &Value) -> serde_json::Value {
@@ -108,7 +112,10 @@ fn value_json(value: &Value) -> serde_json::Value {
 
 /// Returns the command that answers a wait.
 pub fn how_to_answer(wait: &WaitRow) -> String {
-    format!("{}: flowstone waits complete {} --value '{{:action :approve}}'", wait.key, wait.id)
+    format!(
+        "{}: flowstone waits complete {} --value '{{:action :approve}}'",
+        wait.key, wait.id
+    )
 }
 
 /// Says why a run failed.

@@ -86,6 +86,9 @@ mod tests {
         let inner = Value::vector([text.clone(), text.clone()]);
         let value = Value::map([(Value::keyword("key"), inner)]);
         let x = "x".repeat(50);
-        assert_eq!(pretty(&value), format!("{{:key [\"{x}\"\n       \"{x}\"]}}"));
+        assert_eq!(
+            pretty(&value),
+            format!("{{:key [\"{x}\"\n       \"{x}\"]}}")
+        );
     }
 }

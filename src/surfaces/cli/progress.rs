@@ -47,7 +47,8 @@ impl Terminal {
             return;
         };
         let bar = lines.add(ProgressBar::new_spinner());
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix}  {elapsed}  {wide_msg}") {
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix}  {elapsed}  {wide_msg}")
+        {
             bar.set_style(style);
         }
         bar.set_prefix(name(step));
@@ -123,7 +124,9 @@ impl Observer for Terminal {
         match event {
             RunEvent::Started { flow, replayed } => match replayed {
                 0 => self.line(&format!("{DIM}{flow}{DIM:#}")),
-                _ => self.line(&format!("{DIM}{flow}, after {replayed} finished steps{DIM:#}")),
+                _ => self.line(&format!(
+                    "{DIM}{flow}, after {replayed} finished steps{DIM:#}"
+                )),
             },
             RunEvent::StepStarted(step) => self.started(step),
             RunEvent::StepProgress { path, progress } => self.progress(path, progress),
@@ -143,7 +146,10 @@ impl Observer for Terminal {
             }
             RunEvent::StepRetrying { step, message, .. } => {
                 let name = name(step);
-                self.ended(step, &format!("{HELD}↻{HELD:#} {name}  again after: {message}"));
+                self.ended(
+                    step,
+                    &format!("{HELD}↻{HELD:#} {name}  again after: {message}"),
+                );
             }
             RunEvent::StepSleeping { step, .. } => {
                 let name = name(step);
@@ -151,7 +157,10 @@ impl Observer for Terminal {
             }
             RunEvent::StepWaiting { step, wait } => {
                 let name = name(step);
-                self.ended(step, &format!("{HELD}…{HELD:#} {name}  waits for {}", wait.key));
+                self.ended(
+                    step,
+                    &format!("{HELD}…{HELD:#} {name}  waits for {}", wait.key),
+                );
             }
             RunEvent::Log {
                 level,

@@ -79,7 +79,9 @@ async fn start_and_drive(
 ) -> Result<(RunId, RunOutcome), EngineError> {
     let run = match unfinished(engine, loaded, &input, args).await? {
         Some(run) => {
-            output::note(&format!("going on with run {run}, which was interrupted (--new starts another)"));
+            output::note(&format!(
+                "going on with run {run}, which was interrupted (--new starts another)"
+            ));
             run
         }
         None => {

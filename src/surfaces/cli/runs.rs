@@ -59,7 +59,10 @@ fn list(args: &RunsList, app: &dyn App) -> Result<Exit, Report> {
                 ago(now_ms, run.updated_ms),
             ]
         });
-        output::data(&table(&["run", "flow", "status", "started", "changed"], rows));
+        output::data(&table(
+            &["run", "flow", "status", "started", "changed"],
+            rows,
+        ));
     }
     Ok(Exit::Completed)
 }
@@ -104,14 +107,21 @@ fn resume(args: &RunsResume, app: &dyn App) -> Result<Exit, Report> {
 
 async fn resume_one(engine: &Engine, id: &str, args: &RunsResume) -> Result<Exit, EngineError> {
     let run = engine.find_run(id).await?.id;
-    let outcome = engine.drive(&run, observer(&args.show), drive_options()).await?;
+    let outcome = engine
+        .drive(&run, observer(&args.show), drive_options())
+        .await?;
     Ok(tell(&run, &outcome, args.show.json))
 }
 
 async fn resume_all(engine: &Engine, args: &RunsResume) -> Result<Exit, EngineError> {
-    let driven = engine.resume_all(observer(&args.show), drive_options()).await?;
+    let driven = engine
+        .resume_all(observer(&args.show), drive_options())
+        .await?;
     if args.show.json {
-        let runs: Vec<_> = driven.iter().map(|(run, outcome)| one_json(run, outcome)).collect();
+        let runs: Vec<_> = driven
+            .iter()
+            .map(|(run, outcome)| one_json(run, outcome))
+            .collect();
         output::json(&json!({"ok": true, "runs": runs}));
     } else if driven.is_empty() && !args.show.quiet {
         output::note("no run can go on");
@@ -144,7 +154,10 @@ fn one_json(run: &RunId, outcome: &Result<RunOutcome, EngineError>) -> serde_jso
 
 fn cancel(args: &RunsCancel, app: &dyn App) -> Result<Exit, Report> {
     let project = Project::find(&args.home);
-    let reason = args.reason.as_deref().unwrap_or("cancelled on the command line");
+    let reason = args
+        .reason
+        .as_deref()
+        .unwrap_or("cancelled on the command line");
     let (run, outcome) = Runtime::start()?.block_on(async {
         let engine = app.open(&project)?;
         let done = cancel_one(&engine, &args.id, reason).await;

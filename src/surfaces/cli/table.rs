@@ -39,7 +39,12 @@ mod tests {
 
     #[test]
     fn ages_are_rounded_down() {
-        let cases = [(0, "0 s ago"), (61, "1 min ago"), (7_300, "2 h ago"), (200_000, "2 d ago")];
+        let cases = [
+            (0, "0 s ago"),
+            (61, "1 min ago"),
+            (7_300, "2 h ago"),
+            (200_000, "2 d ago"),
+        ];
         for (seconds, words) in cases {
             assert_eq!(ago(seconds * 1_000, 0), words);
         }

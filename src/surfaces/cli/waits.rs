@@ -81,11 +81,20 @@ fn complete(args: &WaitsComplete, app: &dyn App) -> Result<Exit, Report> {
             Answered::Runs(runs) if !args.no_resume => go_on(&engine, &runs, args).await,
             Answered::Runs(runs) => {
                 let runs: Vec<&str> = runs.iter().map(RunId::as_str).collect();
-                acknowledge(args, &format!("answered; go on with: flowstone runs resume {}", runs.join(" ")));
+                acknowledge(
+                    args,
+                    &format!(
+                        "answered; go on with: flowstone runs resume {}",
+                        runs.join(" ")
+                    ),
+                );
                 Ok(Exit::Completed)
             }
             Answered::Kept => {
-                acknowledge(args, &format!("nothing waits for {} yet; the answer is kept", args.id));
+                acknowledge(
+                    args,
+                    &format!("nothing waits for {} yet; the answer is kept", args.id),
+                );
                 Ok(Exit::Completed)
             }
         }
