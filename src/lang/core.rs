@@ -7,6 +7,7 @@ mod classes;
 mod collections;
 mod errors;
 mod eval;
+mod files;
 mod format;
 mod functions;
 mod hash;
@@ -45,6 +46,7 @@ const AREAS: &[(&str, &[crate::value::Native])] = &[
     ("clojure.core", collections::FNS),
     ("clojure.core", errors::FNS),
     ("clojure.core", eval::FNS),
+    ("clojure.core", files::FNS),
     ("clojure.core", format::FNS),
     ("clojure.core", functions::FNS),
     ("clojure.core", hash::FNS),

@@ -1,0 +1,52 @@
+//! Text files, where the host allows them: in programs that were started so, never in flows.
+
+use crate::value::{Arity, Class, Exception, Keyword, Native, PrintOptions, Result, Value};
+use crate::vm::{Args, Vm};
+
+pub(super) const FNS: &[Native] = &[SLURP, SPIT];
+
+const SLURP: Native = Native {
+    name: "slurp",
+    usage: "(slurp path)",
+    doc: "Returns the text of a file. Programs may read files when they are started with --allow-files; in a flow, use a :files step.",
+    examples: &[],
+    arity: Arity::exactly(1),
+    run: |vm, args| {
+        let path = args.text(0)?.as_str().to_owned();
+        let text = vm.host().read_file(&path);
+        text.map(Value::from).map_err(|why| refused(why).into())
+    },
+};
+
+const SPIT: Native = Native {
+    name: "spit",
+    usage: "(spit path content)\n(spit path content :append true)",
+    doc: "Writes content, as str makes it, to a file. Programs may write files when they are started with --allow-files.",
+    examples: &[],
+    arity: Arity::at_least(2),
+    run: spit,
+};
+
+fn spit(vm: &mut Vm, args: Args<'_>) -> Result<Value> {
+    let path = args.text(0)?.as_str().to_owned();
+    let text = match args.get(1) {
+        Value::Nil => String::new(),
+        content => {
+            let content = content.clone();
+            vm.print(&content, PrintOptions::PLAIN)?
+        }
+    };
+    let append = args.from(2).chunks(2).any(|option| {
+        option.len() == 2
+            && option[0] == Value::Keyword(Keyword::new("append"))
+            && option[1].is_truthy()
+    });
+    let written = vm.host().write_file(&path, &text, append);
+    written
+        .map(|()| Value::Nil)
+        .map_err(|why| refused(why).into())
+}
+
+fn refused(why: String) -> Exception {
+    Exception::new(Class::IO_EXCEPTION, "E0388", why)
+}
