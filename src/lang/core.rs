@@ -12,6 +12,7 @@ mod format;
 mod functions;
 mod hash;
 mod host_math;
+mod host_system;
 mod machine;
 mod maps;
 mod math;
@@ -51,6 +52,7 @@ const AREAS: &[(&str, &[crate::value::Native])] = &[
     ("clojure.core", functions::FNS),
     ("clojure.core", hash::FNS),
     ("Math", host_math::FNS),
+    ("System", host_system::FNS),
     ("clojure.core", machine::FNS),
     ("clojure.core", maps::FNS),
     ("clojure.math", math::FNS),

@@ -1,14 +1,18 @@
 //! What macros and special forms expand to: lazy sequences, bindings of vars, exceptions by class.
 
+use std::cell::RefCell;
 use std::rc::Rc;
 
 use crate::value::{
-    Arity, Class, Exception, Lazy, Map, Native, Object, PrintOptions, Result, Thunk, Value,
+    Arity, Class, Delay, DelayState, Exception, Lazy, Map, Native, Object, PrintOptions, Result,
+    Thunk, Value,
 };
 use crate::vm::Vm;
 
 /// The functions of this area.
 pub(super) const FNS: &[Native] = &[
+    CURRENT_NS,
+    DELAY_OF,
     DESTRUCTURE_MAP,
     LAZY_SEQ_OF,
     NEW_EXCEPTION,
@@ -17,6 +21,31 @@ pub(super) const FNS: &[Native] = &[
     PUSH_THREAD_BINDINGS,
     VAR_SET,
 ];
+
+const CURRENT_NS: Native = Native {
+    name: "-current-ns",
+    usage: "(-current-ns)",
+    doc: "Returns the current namespace: what *ns* means.",
+    examples: &[("(ns-name (-current-ns))", "user")],
+    arity: Arity::exactly(0),
+    run: |vm, _| {
+        Ok(Value::from(Object::Namespace(
+            vm.world().current.borrow().clone(),
+        )))
+    },
+};
+
+const DELAY_OF: Native = Native {
+    name: "delay*",
+    usage: "(delay* thunk)",
+    doc: "Returns a delay of a function of no arguments.",
+    examples: &[("@(delay* (fn [] 1))", "1")],
+    arity: Arity::exactly(1),
+    run: |_, mut args| {
+        let state = RefCell::new(DelayState::Pending(Thunk::Call(args.take(0))));
+        Ok(Value::from(Object::Delay(Delay { state })))
+    },
+};
 
 const DESTRUCTURE_MAP: Native = Native {
     name: "destructure-map",
