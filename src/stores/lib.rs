@@ -1,3 +1,5 @@
 //! SQLite behind the engine's ports.
 
 pub mod sqlite;
+
+pub use sqlite::{Options, open};

@@ -1,7 +1,179 @@
 //! The embedded database: one file, written by one thread.
+//!
+//! All changes of all runs go through one connection, many in one transaction. Reading has a connection of its
+//! own and never holds a transaction open.
 
 pub mod blob;
 mod edn;
 mod failure;
+mod journal;
 pub mod kv;
+mod open;
+mod owner;
+mod runs;
 pub mod table;
+mod waits;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use flowstone_engine::blob::BlobHash;
+use flowstone_engine::ids::RunId;
+use flowstone_engine::ports::{
+    Batch, BlobRow, Blobs, Claim, Completion, Entry, Journal, Kv, NewRun, PortFuture, Program,
+    Receipt, RunFilter, RunRow, Runs, StoreError, Stores, Tables, WaitFilter, WaitRow, Waits,
+    WaitsAnswer,
+};
+use flowstone_engine::table::TableQuery;
+use rusqlite::Connection;
+
+use owner::Owner;
+use writer::Writer;
+
+/// How to open a database.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// Refuse to make a database where there is none.
+    pub must_exist: bool,
+}
+
+/// Opens the database of a project, making folder and file if need be.
+///
+/// # Errors
+/// When the file is no database, is not ours, is damaged or newer than this build; it is left as it is.
+pub fn open(home: &Path, options: &Options) -> Result<Stores, StoreError> {
+    let path = open::prepare_home(home, options)?;
+    let writing = open::connect(&path)?;
+    let reading = open::connect_reader(&path)?;
+    let owner = Arc::new(Owner::register(&home.join("owners"))?);
+    let sqlite = Arc::new(Sqlite {
+        path: path.clone(),
+        blobs: home.join("blobs"),
+        reader: Mutex::new(reading),
+        writer: Writer::start(writing, path)?,
+        owner,
+    });
+    Ok(Stores {
+        journal: sqlite.clone(),
+        runs: sqlite.clone(),
+        waits: sqlite.clone(),
+        kv: sqlite.clone(),
+        tables: sqlite.clone(),
+        blobs: sqlite,
+    })
+}
+
+/// The open database.
+struct Sqlite {
+    path: PathBuf,
+    /// The folder of blobs.
+    blobs: PathBuf,
+    reader: Mutex<Connection>,
+    writer: Writer,
+    owner: Arc<Owner>,
+}
+
+impl Sqlite {
+    /// Answers from the reading connection, at once.
+    fn read<'a, T: Send + 'a>(
+        &self,
+        question: impl FnOnce(&Connection) -> Result<T, StoreError>,
+    ) -> PortFuture<'a, T> {
+        let db = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+        let answer = question(&db).map_err(|error| failure::located(error, &self.path));
+        Box::pin(std::future::ready(answer))
+    }
+}
+
+impl Journal for Sqlite {
+    fn commit(&self, batch: Batch) -> PortFuture<'static, Receipt> {
+        self.writer.commit(batch)
+    }
+
+    fn post(&self, batch: Batch) -> Result<(), StoreError> {
+        self.writer.post(batch)
+    }
+
+    fn load(&self, run: &RunId) -> PortFuture<'_, Vec<Entry>> {
+        self.read(|db| journal::load(db, run))
+    }
+}
+
+impl Runs for Sqlite {
+    fn create(&self, run: NewRun) -> PortFuture<'_, RunId> {
+        self.writer.submit(move |db| runs::create(db, &run))
+    }
+
+    fn find(&self, run: &RunId) -> PortFuture<'_, Option<RunRow>> {
+        self.read(|db| runs::find(db, &self.owner, run))
+    }
+
+    fn list(&self, filter: RunFilter) -> PortFuture<'_, Vec<RunRow>> {
+        self.read(|db| runs::list(db, &self.owner, &filter))
+    }
+
+    fn program(&self, hash: &str) -> PortFuture<'_, Option<Program>> {
+        self.read(|db| runs::program(db, hash))
+    }
+
+    fn claim(&self, run: &RunId, now_ms: i64) -> PortFuture<'_, Claim> {
+        let (run, owner) = (run.clone(), self.owner.clone());
+        self.writer.forget_failure(&run);
+        self.writer
+            .submit(move |db| runs::claim(db, &owner, &run, now_ms))
+    }
+
+    fn release(&self, run: &RunId, epoch: i64) -> PortFuture<'_, ()> {
+        let run = run.clone();
+        self.writer.submit(move |db| runs::release(db, &run, epoch))
+    }
+
+    fn request_cancel(&self, run: &RunId, reason: &str, now_ms: i64) -> PortFuture<'_, ()> {
+        let (run, reason) = (run.clone(), reason.to_owned());
+        self.writer
+            .submit(move |db| runs::request_cancel(db, &run, &reason, now_ms))
+    }
+}
+
+impl Waits for Sqlite {
+    fn list(&self, filter: WaitFilter) -> PortFuture<'_, Vec<WaitRow>> {
+        self.read(|db| waits::list(db, &filter))
+    }
+
+    fn complete(&self, completion: Completion) -> PortFuture<'_, WaitsAnswer> {
+        self.writer
+            .submit(move |db| waits::complete(db, &completion))
+    }
+}
+
+impl Kv for Sqlite {
+    fn get(&self, key: &str, now_ms: i64) -> PortFuture<'_, Option<String>> {
+        self.read(|db| kv::get(db, key, now_ms))
+    }
+
+    fn list_keys(&self, prefix: &str, limit: usize, now_ms: i64) -> PortFuture<'_, Vec<String>> {
+        self.read(|db| kv::list_keys(db, prefix, limit, now_ms))
+    }
+}
+
+impl Tables for Sqlite {
+    fn query(&self, query: TableQuery) -> PortFuture<'_, String> {
+        self.read(|db| table::query(db, &query))
+    }
+}
+
+impl Blobs for Sqlite {
+    fn put(&self, bytes: Vec<u8>) -> PortFuture<'_, BlobHash> {
+        Box::pin(async move { blob::put(&self.blobs, &bytes) })
+    }
+
+    fn get(&self, hash: &BlobHash) -> PortFuture<'_, Vec<u8>> {
+        let answer = blob::get(&self.blobs, hash);
+        Box::pin(std::future::ready(answer))
+    }
+
+    fn find(&self, uri: &str) -> PortFuture<'_, Option<BlobRow>> {
+        self.read(|db| blob::find(db, uri))
+    }
+}

@@ -1,5 +1,7 @@
 //! What went wrong in SQLite, in the words of the ports.
 
+use std::path::Path;
+
 use flowstone_engine::ports::StoreError;
 use rusqlite::{Error, ErrorCode};
 
@@ -43,5 +45,16 @@ pub(super) fn failed(error: Error) -> StoreError {
         },
         Some(ErrorCode::NotADatabase) => StoreError::NotADatabase { path },
         _ => StoreError::Internal(error.to_string()),
+    }
+}
+
+/// Says which file it was.
+pub(super) fn located(error: StoreError, file: &Path) -> StoreError {
+    let path = file.display().to_string();
+    match error {
+        StoreError::Full { .. } => StoreError::Full { path },
+        StoreError::Damaged { detail, .. } => StoreError::Damaged { path, detail },
+        StoreError::NotADatabase { .. } => StoreError::NotADatabase { path },
+        other => other,
     }
 }

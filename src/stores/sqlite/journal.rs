@@ -1,0 +1,193 @@
+//! Batches of changes, and the journal.
+//!
+//! A row's number is made of its run and its place in the run, so that a journal lies together in the file and
+//! is read in order without an index.
+
+use flowstone_engine::codec::digest_bytes;
+use flowstone_engine::ids::RunId;
+use flowstone_engine::ports::{Batch, Change, Entry, EntryKind, Receipt, StoreError, StoreOp};
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::failure::failed;
+use super::{blob, kv, runs, table, waits};
+
+/// The tables of this part.
+pub(super) const SCHEMA: &str = "
+CREATE TABLE journal (
+    id INTEGER PRIMARY KEY,
+    kind TEXT NOT NULL,
+    path TEXT NOT NULL,
+    what TEXT NOT NULL,
+    digest TEXT NOT NULL,
+    request TEXT,
+    payload TEXT,
+    blob TEXT,
+    at_ms INTEGER NOT NULL
+);
+CREATE TABLE payload (
+    hash TEXT PRIMARY KEY,
+    text TEXT NOT NULL
+) WITHOUT ROWID;
+";
+
+/// Longer payloads are kept apart, once for all that are equal.
+const INLINE_BYTES: usize = 8 << 10;
+/// Bits of a row's number for its place in the run.
+const PLACE_BITS: u32 = 32;
+
+/// Makes a batch of changes, inside a transaction.
+pub(super) fn apply(db: &Connection, batch: &Batch) -> Result<Receipt, StoreError> {
+    let mut receipt = Receipt::default();
+    if batch.changes.is_empty() {
+        return Ok(receipt);
+    }
+    let run = fence(db, batch)?;
+    let mut place = None;
+    for change in &batch.changes {
+        match change {
+            Change::Append(entry) => append(db, run, &mut place, entry)?,
+            Change::Perform { op, entry } => {
+                let result = perform(db, op, batch.now_ms)?;
+                let entry = Entry {
+                    payload: result.clone(),
+                    ..entry.clone()
+                };
+                append(db, run, &mut place, &entry)?;
+                receipt.results.push(result);
+            }
+            Change::Update(update) => runs::update(db, run, update, batch.now_ms)?,
+            Change::OpenWait(wait) => waits::open(db, run, wait, batch.now_ms)?,
+            Change::CloseWait { path, seen } => waits::close(db, run, path, *seen)?,
+            Change::CloseWaits => waits::close_all(db, run)?,
+        }
+    }
+    Ok(receipt)
+}
+
+/// Returns the number of the run, if the sender still holds its lease.
+fn fence(db: &Connection, batch: &Batch) -> Result<i64, StoreError> {
+    let found = db
+        .prepare_cached("SELECT num, lease_epoch FROM run WHERE id = ?1")
+        .and_then(|mut sql| {
+            sql.query_row([batch.run.as_str()], |row| {
+                Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
+            })
+            .optional()
+        })
+        .map_err(failed)?;
+    match found {
+        Some((run, epoch)) if epoch == batch.epoch => Ok(run),
+        _ => Err(StoreError::LeaseLost {
+            run: batch.run.to_string(),
+        }),
+    }
+}
+
+fn perform(db: &Connection, op: &StoreOp, now_ms: i64) -> Result<String, StoreError> {
+    match op {
+        StoreOp::Kv(op) => kv::apply(db, op, now_ms),
+        StoreOp::Table(op) => table::apply(db, op, now_ms),
+        StoreOp::Blob(op) => blob::apply(db, op, now_ms),
+    }
+}
+
+/// Adds a row. `place` is where the run's journal ends, once it is known.
+fn append(
+    db: &Connection,
+    run: i64,
+    place: &mut Option<i64>,
+    entry: &Entry,
+) -> Result<(), StoreError> {
+    let id = match *place {
+        Some(last) => last + 1,
+        None => end(db, run)? + 1,
+    };
+    *place = Some(id);
+    let (payload, kept) = match entry.payload.len() > INLINE_BYTES {
+        true => (None, Some(keep(db, &entry.payload)?)),
+        false => (Some(entry.payload.as_str()), None),
+    };
+    db.prepare_cached(
+        "INSERT INTO journal (id, kind, path, what, digest, request, payload, blob, at_ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)",
+    )
+    .and_then(|mut sql| {
+        sql.execute(params![
+            id,
+            entry.kind.name(),
+            entry.path,
+            entry.what,
+            entry.digest,
+            entry.request,
+            payload,
+            kept,
+            entry.at_ms
+        ])
+    })
+    .map_err(failed)?;
+    Ok(())
+}
+
+fn end(db: &Connection, run: i64) -> Result<i64, StoreError> {
+    let start = run << PLACE_BITS;
+    db.prepare_cached("SELECT coalesce(max(id), ?1) FROM journal WHERE id BETWEEN ?1 AND ?2")
+        .and_then(|mut sql| sql.query_row([start, start + (1 << PLACE_BITS) - 1], |row| row.get(0)))
+        .map_err(failed)
+}
+
+fn keep(db: &Connection, text: &str) -> Result<String, StoreError> {
+    let hash = digest_bytes(text.as_bytes());
+    db.prepare_cached("INSERT OR IGNORE INTO payload (hash, text) VALUES (?1, ?2)")
+        .and_then(|mut sql| sql.execute([hash.as_str(), text]))
+        .map_err(failed)?;
+    Ok(hash)
+}
+
+/// Returns the journal of a run, in order.
+pub(super) fn load(db: &Connection, run: &RunId) -> Result<Vec<Entry>, StoreError> {
+    let Some(run) = runs::number(db, run)? else {
+        return Ok(Vec::new());
+    };
+    let start = run << PLACE_BITS;
+    let mut sql = db
+        .prepare_cached(
+            "SELECT kind, path, what, digest, request, coalesce(journal.payload, payload.text), at_ms
+             FROM journal LEFT JOIN payload ON payload.hash = journal.blob
+             WHERE journal.id BETWEEN ?1 AND ?2 ORDER BY journal.id",
+        )
+        .map_err(failed)?;
+    let mut rows = sql
+        .query([start, start + (1 << PLACE_BITS) - 1])
+        .map_err(failed)?;
+    let mut entries = Vec::new();
+    while let Some(row) = rows.next().map_err(failed)? {
+        entries.push(entry(row).map_err(failed)??);
+    }
+    Ok(entries)
+}
+
+fn entry(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<Entry, StoreError>> {
+    let damaged = |detail: String| StoreError::Damaged {
+        path: String::new(),
+        detail,
+    };
+    let kind: String = row.get(0)?;
+    let Some(kind) = EntryKind::from_name(&kind) else {
+        return Ok(Err(damaged(format!(
+            "unknown kind of journal entry `{kind}`"
+        ))));
+    };
+    let payload: Option<String> = row.get(5)?;
+    let Some(payload) = payload else {
+        return Ok(Err(damaged("a payload is missing".to_owned())));
+    };
+    Ok(Ok(Entry {
+        kind,
+        path: row.get(1)?,
+        what: row.get(2)?,
+        digest: row.get(3)?,
+        request: row.get(4)?,
+        payload,
+        at_ms: row.get(6)?,
+    }))
+}

@@ -1,0 +1,159 @@
+//! Opening the file: what it must be, what it is set to, the tables in it.
+
+use std::fs::{self, File};
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use flowstone_engine::ports::StoreError;
+use rusqlite::{Connection, OpenFlags};
+
+use super::failure::{failed, located};
+use super::{Options, blob, journal, kv, runs, table, waits};
+
+/// The name of the file in the home folder.
+const FILE: &str = "flowstone.db";
+/// Marks the file as ours: `Flow`.
+const APPLICATION: i64 = 0x466c_6f77;
+/// Raised when an older build could not work with the file.
+const FORMAT: i64 = 1;
+/// How long another process may keep the file to itself.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// Pages in the log before it is copied into the file.
+const CHECKPOINT_PAGES: i64 = 2000;
+
+/// Makes the home folder, and returns the path of the database in it.
+pub(super) fn prepare_home(home: &Path, options: &Options) -> Result<PathBuf, StoreError> {
+    let path = home.join(FILE);
+    if options.must_exist && !path.exists() {
+        return Err(StoreError::Unreachable {
+            path: path.display().to_string(),
+            detail: "there is no such file".to_owned(),
+        });
+    }
+    fs::create_dir_all(home).map_err(|error| StoreError::Unreachable {
+        path: home.display().to_string(),
+        detail: error.to_string(),
+    })?;
+    Ok(path)
+}
+
+/// Opens the connection that writes.
+pub(super) fn connect(path: &Path) -> Result<Connection, StoreError> {
+    look_at(path)?;
+    let place = |error: rusqlite::Error| located(failed(error), path);
+    let db = connection(path, OpenFlags::default())?;
+    let is_new = is_empty(&db).map_err(place)?;
+    if is_new {
+        db.pragma_update(None, "application_id", APPLICATION)
+            .map_err(place)?;
+    }
+    let number = |name: &str| db.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    if number("application_id").map_err(place)? != APPLICATION {
+        return Err(StoreError::NotADatabase {
+            path: path.display().to_string(),
+        });
+    }
+    let found = number("user_version").map_err(place)?;
+    if found > FORMAT {
+        return Err(StoreError::TooNew {
+            path: path.display().to_string(),
+            found,
+            known: FORMAT,
+        });
+    }
+    db.pragma_update(None, "journal_mode", "WAL")
+        .map_err(place)?;
+    db.pragma_update(None, "synchronous", "FULL")
+        .map_err(place)?;
+    db.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)
+        .map_err(place)?;
+    if found < FORMAT {
+        make_tables(&db).map_err(place)?;
+    }
+    Ok(db)
+}
+
+/// Opens a connection that only reads.
+pub(super) fn connect_reader(path: &Path) -> Result<Connection, StoreError> {
+    let db = connection(path, OpenFlags::default())?;
+    db.pragma_update(None, "query_only", true)
+        .map_err(|error| located(failed(error), path))?;
+    Ok(db)
+}
+
+fn connection(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
+    let db = Connection::open_with_flags(path, flags).map_err(|error| StoreError::Unreachable {
+        path: path.display().to_string(),
+        detail: error.to_string(),
+    })?;
+    let place = |error: rusqlite::Error| located(failed(error), path);
+    db.busy_timeout(PATIENCE).map_err(place)?;
+    db.set_prepared_statement_cache_capacity(64);
+    table::prepare(&db).map_err(|error| located(error, path))?;
+    Ok(db)
+}
+
+fn is_empty(db: &Connection) -> rusqlite::Result<bool> {
+    db.query_row("SELECT count(*) = 0 FROM sqlite_schema", [], |row| {
+        row.get(0)
+    })
+}
+
+fn make_tables(db: &Connection) -> rusqlite::Result<()> {
+    let parts = [
+        runs::SCHEMA,
+        journal::SCHEMA,
+        waits::SCHEMA,
+        kv::SCHEMA,
+        table::SCHEMA,
+        blob::SCHEMA,
+    ];
+    let sql = format!(
+        "BEGIN IMMEDIATE; {} PRAGMA user_version = {FORMAT}; COMMIT;",
+        parts.join("\n")
+    );
+    db.execute_batch(&sql)
+}
+
+/// Looks at the bytes before SQLite does: what is not a whole database is not touched.
+fn look_at(path: &Path) -> Result<(), StoreError> {
+    let shown = || path.display().to_string();
+    let unreachable = |error: std::io::Error| StoreError::Unreachable {
+        path: shown(),
+        detail: error.to_string(),
+    };
+    let mut file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(unreachable(error)),
+    };
+    let length = file.metadata().map_err(unreachable)?.len();
+    if length == 0 {
+        return Ok(());
+    }
+    let mut header = [0; 100];
+    let is_short = length < 100;
+    if !is_short {
+        file.read_exact(&mut header).map_err(unreachable)?;
+    }
+    if is_short || &header[..16] != b"SQLite format 3\0" {
+        return Err(StoreError::NotADatabase { path: shown() });
+    }
+    let page = match u16::from_be_bytes([header[16], header[17]]) {
+        1 => 65_536,
+        size => u64::from(size),
+    };
+    let pages = u32::from_be_bytes([header[28], header[29], header[30], header[31]]);
+    let expected = page * u64::from(pages);
+    // While the log has pages that are not in the file yet, the file may be short.
+    let log = path.with_extension("db-wal");
+    let has_log = fs::metadata(log).is_ok_and(|log| log.len() > 0);
+    if length < expected && !has_log {
+        return Err(StoreError::Damaged {
+            path: shown(),
+            detail: format!("it is cut off: {length} of {expected} bytes are there"),
+        });
+    }
+    Ok(())
+}

@@ -1,0 +1,70 @@
+//! Who drives a run: a process, known by a file that it keeps locked for as long as it lives.
+//!
+//! The system lets go of the lock when the process ends, however it ends. So nobody waits for a lease to run
+//! out after a crash, and nobody takes a run from a process that is only slow.
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+
+use flowstone_engine::ids::RunId;
+use flowstone_engine::ports::{Clock as _, Random as _, StoreError, SystemClock, SystemRandom};
+
+/// This process, as an owner of runs.
+pub(super) struct Owner {
+    id: String,
+    folder: PathBuf,
+    /// Locked until it is closed.
+    _lock: File,
+}
+
+impl Owner {
+    /// Makes an owner, with a locked file in the folder.
+    pub(super) fn register(folder: &Path) -> Result<Owner, StoreError> {
+        let failed = |error: std::io::Error| StoreError::Unreachable {
+            path: folder.display().to_string(),
+            detail: error.to_string(),
+        };
+        fs::create_dir_all(folder).map_err(failed)?;
+        let unique = RunId::new(SystemClock.now_ms(), SystemRandom.next());
+        let id = format!("{unique}-{}", std::process::id());
+        let lock = File::create_new(folder.join(&id)).map_err(failed)?;
+        lock.try_lock().map_err(|error| match error {
+            TryLockError::Error(error) => failed(error),
+            TryLockError::WouldBlock => failed(std::io::ErrorKind::WouldBlock.into()),
+        })?;
+        Ok(Owner {
+            id,
+            folder: folder.to_owned(),
+            _lock: lock,
+        })
+    }
+
+    pub(super) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// Tells whether the process behind an owner still runs.
+    pub(super) fn is_alive(&self, owner: &str) -> bool {
+        if owner == self.id {
+            return true;
+        }
+        let path = self.folder.join(owner);
+        let Ok(file) = File::open(&path) else {
+            return false;
+        };
+        match file.try_lock() {
+            Err(TryLockError::WouldBlock) => true,
+            Ok(()) => {
+                let _ = fs::remove_file(&path);
+                false
+            }
+            Err(TryLockError::Error(_)) => true,
+        }
+    }
+}
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(self.folder.join(&self.id));
+    }
+}

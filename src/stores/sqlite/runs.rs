@@ -1,0 +1,274 @@
+//! Runs, their programs, and their leases.
+
+use flowstone_engine::ids::RunId;
+use flowstone_engine::ports::{
+    Claim, NewRun, Program, RunFilter, RunRow, RunStatus, RunUpdate, StoreError,
+};
+use rusqlite::types::Value as Sql;
+use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
+
+use super::failure::failed;
+use super::owner::Owner;
+
+/// The tables of this part.
+pub(super) const SCHEMA: &str = "
+CREATE TABLE program (
+    hash TEXT PRIMARY KEY,
+    source TEXT NOT NULL,
+    engine_abi INTEGER NOT NULL,
+    created_ms INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE run (
+    num INTEGER PRIMARY KEY,
+    id TEXT NOT NULL UNIQUE,
+    external_id TEXT UNIQUE,
+    program TEXT NOT NULL,
+    flow TEXT NOT NULL,
+    status TEXT NOT NULL,
+    wait_reason TEXT,
+    due_ms INTEGER,
+    input TEXT NOT NULL,
+    seed INTEGER NOT NULL,
+    result TEXT,
+    error TEXT,
+    cancel TEXT,
+    lease_owner TEXT,
+    lease_epoch INTEGER NOT NULL DEFAULT 0,
+    created_ms INTEGER NOT NULL,
+    updated_ms INTEGER NOT NULL
+);
+CREATE INDEX run_status ON run (status);
+";
+
+const COLUMNS: &str = "id, external_id, program, flow, status, wait_reason, due_ms, input, seed, result, error, \
+                       cancel, lease_owner, created_ms, updated_ms";
+
+pub(super) fn create(db: &Connection, run: &NewRun) -> Result<RunId, StoreError> {
+    if let Some(external) = &run.external_id {
+        let found: Option<String> = db
+            .prepare_cached("SELECT id FROM run WHERE external_id = ?1")
+            .and_then(|mut sql| sql.query_row([external], |row| row.get(0)).optional())
+            .map_err(failed)?;
+        if let Some(found) = found {
+            return Ok(RunId::from_text(found));
+        }
+    }
+    let program = &run.program;
+    db.prepare_cached(
+        "INSERT OR IGNORE INTO program (hash, source, engine_abi, created_ms) VALUES (?1, ?2, ?3, ?4)",
+    )
+    .and_then(|mut sql| {
+        sql.execute(params![
+            program.hash,
+            program.source,
+            program.engine_abi,
+            run.now_ms
+        ])
+    })
+    .map_err(failed)?;
+    db.prepare_cached(
+        "INSERT INTO run (id, external_id, program, flow, status, input, seed, created_ms, updated_ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8)",
+    )
+    .and_then(|mut sql| {
+        sql.execute(params![
+            run.id.as_str(),
+            run.external_id,
+            program.hash,
+            run.flow,
+            RunStatus::Running.name(),
+            run.input,
+            run.seed.cast_signed(),
+            run.now_ms
+        ])
+    })
+    .map_err(failed)?;
+    Ok(run.id.clone())
+}
+
+/// Returns the number that stands for a run in other tables.
+pub(super) fn number(db: &Connection, run: &RunId) -> Result<Option<i64>, StoreError> {
+    db.prepare_cached("SELECT num FROM run WHERE id = ?1")
+        .and_then(|mut sql| sql.query_row([run.as_str()], |row| row.get(0)).optional())
+        .map_err(failed)
+}
+
+pub(super) fn find(
+    db: &Connection,
+    owner: &Owner,
+    run: &RunId,
+) -> Result<Option<RunRow>, StoreError> {
+    db.prepare_cached(&format!("SELECT {COLUMNS} FROM run WHERE id = ?1"))
+        .and_then(|mut sql| {
+            sql.query_row([run.as_str()], |row| run_row(row, owner))
+                .optional()
+        })
+        .map_err(failed)
+}
+
+pub(super) fn list(
+    db: &Connection,
+    owner: &Owner,
+    filter: &RunFilter,
+) -> Result<Vec<RunRow>, StoreError> {
+    let mut sql = format!("SELECT {COLUMNS} FROM run WHERE 1");
+    let mut values: Vec<Sql> = Vec::new();
+    if !filter.statuses.is_empty() {
+        let marks = vec!["?"; filter.statuses.len()].join(", ");
+        sql += &format!(" AND status IN ({marks})");
+        let names = filter
+            .statuses
+            .iter()
+            .map(|status| status.name().to_owned());
+        values.extend(names.map(Sql::Text));
+    }
+    if let Some(flow) = &filter.flow {
+        sql += " AND flow = ?";
+        values.push(Sql::Text(flow.clone()));
+    }
+    if let Some(prefix) = &filter.id_prefix {
+        sql += " AND (substr(id, 1, length(?)) = ? OR external_id = ?)";
+        values.extend([prefix, prefix, prefix].map(|prefix| Sql::Text(prefix.clone())));
+    }
+    if let Some(due) = filter.due_before_ms {
+        sql += " AND due_ms <= ?";
+        values.push(Sql::Integer(due));
+    }
+    sql += " ORDER BY num DESC";
+    if filter.limit > 0 {
+        sql += " LIMIT ?";
+        values.push(Sql::Integer(
+            i64::try_from(filter.limit).unwrap_or(i64::MAX),
+        ));
+    }
+    let mut statement = db.prepare_cached(&sql).map_err(failed)?;
+    let rows = statement
+        .query_map(params_from_iter(values), |row| run_row(row, owner))
+        .map_err(failed)?;
+    rows.collect::<rusqlite::Result<Vec<_>>>().map_err(failed)
+}
+
+fn run_row(row: &Row<'_>, owner: &Owner) -> rusqlite::Result<RunRow> {
+    let status: String = row.get(4)?;
+    let lease: Option<String> = row.get(12)?;
+    Ok(RunRow {
+        id: RunId::from_text(row.get::<_, String>(0)?),
+        external_id: row.get(1)?,
+        program: row.get(2)?,
+        flow: row.get(3)?,
+        // A status of a newer build cannot be met: it would have raised the format.
+        status: RunStatus::from_name(&status).unwrap_or(RunStatus::Failed),
+        wait_reason: row.get(5)?,
+        due_ms: row.get(6)?,
+        input: row.get(7)?,
+        seed: row.get::<_, i64>(8)?.cast_unsigned(),
+        result: row.get(9)?,
+        error: row.get(10)?,
+        cancel_requested: row.get(11)?,
+        driven: lease.is_some_and(|lease| owner.is_alive(&lease)),
+        created_ms: row.get(13)?,
+        updated_ms: row.get(14)?,
+    })
+}
+
+pub(super) fn program(db: &Connection, hash: &str) -> Result<Option<Program>, StoreError> {
+    db.prepare_cached("SELECT hash, source, engine_abi FROM program WHERE hash = ?1")
+        .and_then(|mut sql| {
+            sql.query_row([hash], |row| {
+                Ok(Program {
+                    hash: row.get(0)?,
+                    source: row.get(1)?,
+                    engine_abi: row.get(2)?,
+                })
+            })
+            .optional()
+        })
+        .map_err(failed)
+}
+
+pub(super) fn update(
+    db: &Connection,
+    run: i64,
+    update: &RunUpdate,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    db.prepare_cached(
+        "UPDATE run SET status = ?2, wait_reason = ?3, due_ms = ?4, result = ?5, error = ?6, updated_ms = ?7
+         WHERE num = ?1",
+    )
+    .and_then(|mut sql| {
+        sql.execute(params![
+            run,
+            update.status.name(),
+            update.wait_reason,
+            update.due_ms,
+            update.result,
+            update.error,
+            now_ms
+        ])
+    })
+    .map_err(failed)?;
+    Ok(())
+}
+
+pub(super) fn claim(
+    db: &Connection,
+    owner: &Owner,
+    run: &RunId,
+    now_ms: i64,
+) -> Result<Claim, StoreError> {
+    let found = db
+        .prepare_cached("SELECT lease_owner, lease_epoch FROM run WHERE id = ?1")
+        .and_then(|mut sql| {
+            sql.query_row([run.as_str()], |row| {
+                Ok((row.get::<_, Option<String>>(0)?, row.get::<_, i64>(1)?))
+            })
+            .optional()
+        })
+        .map_err(failed)?;
+    let Some((lease, epoch)) = found else {
+        return Ok(Claim::Missing);
+    };
+    if let Some(holder) = lease.filter(|holder| holder != owner.id() && owner.is_alive(holder)) {
+        return Ok(Claim::Held {
+            owner: process(&holder),
+        });
+    }
+    let epoch = epoch + 1;
+    db.prepare_cached(
+        "UPDATE run SET lease_owner = ?2, lease_epoch = ?3, updated_ms = ?4 WHERE id = ?1",
+    )
+    .and_then(|mut sql| sql.execute(params![run.as_str(), owner.id(), epoch, now_ms]))
+    .map_err(failed)?;
+    Ok(Claim::Taken { epoch })
+}
+
+/// The words for an owner: its id ends with the number of its process.
+fn process(owner: &str) -> String {
+    match owner.rsplit_once('-') {
+        Some((_, number)) => format!("process {number}"),
+        None => owner.to_owned(),
+    }
+}
+
+pub(super) fn release(db: &Connection, run: &RunId, epoch: i64) -> Result<(), StoreError> {
+    db.prepare_cached("UPDATE run SET lease_owner = NULL WHERE id = ?1 AND lease_epoch = ?2")
+        .and_then(|mut sql| sql.execute(params![run.as_str(), epoch]))
+        .map_err(failed)?;
+    Ok(())
+}
+
+pub(super) fn request_cancel(
+    db: &Connection,
+    run: &RunId,
+    reason: &str,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    db.prepare_cached(
+        "UPDATE run SET cancel = ?2, updated_ms = ?3
+         WHERE id = ?1 AND cancel IS NULL AND status IN ('running', 'waiting')",
+    )
+    .and_then(|mut sql| sql.execute(params![run.as_str(), reason, now_ms]))
+    .map_err(failed)?;
+    Ok(())
+}
