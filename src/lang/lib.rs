@@ -6,6 +6,7 @@
 
 pub(crate) mod compiler;
 pub(crate) mod core;
+pub mod diagnostic;
 pub mod fiber;
 pub mod library;
 pub mod reader;

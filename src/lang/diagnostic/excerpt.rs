@@ -1,0 +1,136 @@
+//! A place as it is shown: one line of a text, and what to underline in it.
+
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use crate::value::{Source, Sources, Span};
+
+/// A longer line is shown in part.
+const MAX_WIDTH: usize = 120;
+/// How much of a long line stands before the place.
+const BEFORE: usize = 50;
+
+/// A part of one line of a text.
+#[derive(Debug, Clone)]
+pub struct Excerpt {
+    pub file: String,
+    /// Counted from 1, as is the column.
+    pub line: u32,
+    /// In characters.
+    pub column: u32,
+    /// The line itself, without its end.
+    pub text: String,
+    /// How many characters are meant; at least 1, which may be the line's end.
+    pub length: usize,
+}
+
+/// What is shown of an excerpt.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Window {
+    pub text: String,
+    /// What stands before the marks, on their line: as wide as what stands before the place.
+    pub indent: String,
+    /// How many marks there are.
+    pub marks: usize,
+}
+
+impl Excerpt {
+    /// Returns the excerpt of a span; `None` where it is in no text.
+    pub fn find(sources: &Sources, span: Span) -> Option<Excerpt> {
+        if !span.is_some() {
+            return None;
+        }
+        Some(Excerpt::of(sources.get(span.source)?, span))
+    }
+
+    /// Returns the excerpt of a span: where that goes over several lines, of the first of them.
+    fn of(source: &Source, span: Span) -> Excerpt {
+        let start = source.line_column(span.start);
+        let text = source.line(start.line).to_owned();
+        let before = (start.column - 1) as usize;
+        let rest = text.chars().count().saturating_sub(before);
+        let from = span.start as usize;
+        let to = (span.end as usize).clamp(from, source.text.len());
+        let length = source
+            .text
+            .get(from..to)
+            .map_or(0, |text| text.chars().count());
+        Excerpt {
+            file: source.name.to_string(),
+            line: start.line,
+            column: start.column,
+            text,
+            length: length.clamp(1, rest.max(1)),
+        }
+    }
+
+    /// Returns the excerpt of one character, by line and column counted from 1.
+    pub fn in_text(name: &str, text: &str, line: usize, column: usize) -> Excerpt {
+        let line = line.max(1);
+        Excerpt {
+            file: name.to_owned(),
+            line: u32::try_from(line).unwrap_or(u32::MAX),
+            column: u32::try_from(column.max(1)).unwrap_or(u32::MAX),
+            text: text.lines().nth(line - 1).unwrap_or("").to_owned(),
+            length: 1,
+        }
+    }
+
+    /// Returns what to show: of a long line the part around the place. Tabs stay tabs on both lines, so that they
+    /// are equally wide; wide characters get as many columns as a terminal gives them.
+    pub(super) fn window(&self) -> Window {
+        let chars: Vec<char> = self.text.chars().collect();
+        let start = (self.column as usize - 1).min(chars.len());
+        let (from, to) = visible(&chars, start);
+        let end = (start + self.length).min(to).max(start);
+        let mut text: String = chars[from..to].iter().collect();
+        let mut indent: String = chars[from..start].iter().map(|char| blank(*char)).collect();
+        if from > 0 {
+            text.insert(0, '…');
+            indent.insert(0, ' ');
+        }
+        if to < chars.len() {
+            text.push('…');
+        }
+        let marked: String = chars[start..end].iter().collect();
+        Window {
+            text,
+            indent,
+            marks: marked.width().max(1),
+        }
+    }
+}
+
+/// Returns the range of characters to show of a line.
+fn visible(chars: &[char], start: usize) -> (usize, usize) {
+    let width = |chars: &[char]| -> usize { chars.iter().map(|char| char_width(*char)).sum() };
+    if width(chars) <= MAX_WIDTH {
+        return (0, chars.len());
+    }
+    let mut from = start;
+    let mut before = 0;
+    while from > 0 && before < BEFORE {
+        from -= 1;
+        before += char_width(chars[from]);
+    }
+    let mut to = from;
+    let mut shown = 0;
+    while to < chars.len() && shown < MAX_WIDTH {
+        shown += char_width(chars[to]);
+        to += 1;
+    }
+    (from, to)
+}
+
+fn char_width(char: char) -> usize {
+    char.width().unwrap_or(1)
+}
+
+/// Returns blanks as wide as a character.
+fn blank(char: char) -> &'static str {
+    match char_width(char) {
+        _ if char == '\t' => "\t",
+        0 => "",
+        1 => " ",
+        _ => "  ",
+    }
+}
