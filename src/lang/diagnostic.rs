@@ -130,6 +130,19 @@ impl Diagnostic {
         self
     }
 
+    /// Says on which line it is, where only that line is known.
+    #[must_use]
+    pub fn on_line(mut self, file: &str, line: u32, column: u32, text: &str) -> Diagnostic {
+        self.place = Some(Excerpt {
+            file: file.to_owned(),
+            line,
+            column: column.max(1),
+            text: text.to_owned(),
+            length: 1,
+        });
+        self
+    }
+
     /// Says what to write under the place.
     #[must_use]
     pub fn label(mut self, label: impl Into<String>) -> Diagnostic {

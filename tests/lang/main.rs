@@ -1,6 +1,7 @@
 //! Tests of the language.
 
 mod calls;
+mod diagnostic;
 mod reader;
 mod strings;
 mod values;

@@ -92,7 +92,7 @@ impl std::error::Error for ReadError {}
 impl Reader<'_> {
     /// The text ends inside a form.
     pub(super) fn unfinished(&self, frame: &Frame) -> ReadError {
-        let end = self.text.len();
+        let end = self.text.trim_end().len();
         let at = self.span(end, end);
         let opened = self.span(frame.start, frame.start + frame.length);
         let token = self.shown(frame);
@@ -190,7 +190,7 @@ impl Reader<'_> {
 /// Strings, characters, numbers, names.
 impl Reader<'_> {
     pub(super) fn unclosed_string(&self, start: usize, what: &str) -> ReadError {
-        let end = self.text.len();
+        let end = self.text.trim_end().len();
         let length = if what == "regex" { 2 } else { 1 };
         let hint = if self.has_quote_after(start + length) {
             "a `\"` inside is written `\\\"`"

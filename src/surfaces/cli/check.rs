@@ -13,7 +13,7 @@ use super::App;
 use super::args::Check;
 use super::exit::Exit;
 use super::output;
-use super::report::{self, Report, unreadable};
+use super::report::{self, Report, Shown, unreadable};
 
 /// Endings of files that may be flows.
 const ENDINGS: &[&str] = &["clj", "edn"];
@@ -38,7 +38,7 @@ pub fn run(args: &Check, app: &dyn App) -> Exit {
         .filter(|report| report.severity == report::Severity::Error)
         .count();
     if args.json {
-        let findings: Vec<_> = reports.iter().map(Report::to_json).collect();
+        let findings: Vec<_> = reports.iter().map(Shown::to_json).collect();
         output::json(&json!({"ok": errors == 0, "files": files.len(), "findings": findings}));
     } else {
         for report in &reports {

@@ -11,7 +11,7 @@ use serde_json::{Map, json};
 use super::exit::Exit;
 use super::output;
 use super::pretty::pretty;
-use super::report::Report;
+use super::report::{Report, Shown};
 
 /// Tells what became of a run.
 pub fn tell(run: &RunId, outcome: &RunOutcome, as_json: bool) -> Exit {

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::args::Color;
-use super::report::Report;
+use super::report::{Report, Shown};
 
 /// What the operating system ends a process with that writes to a closed pipe.
 const BROKEN_PIPE: i32 = 141;

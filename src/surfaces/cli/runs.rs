@@ -11,7 +11,7 @@ use super::args::{Runs, RunsCancel, RunsCommand, RunsList, RunsResume};
 use super::exit::Exit;
 use super::home::Project;
 use super::outcome::{exit, in_json, instant, of_engine_error, stored_json, tell};
-use super::report::Report;
+use super::report::{Report, Shown};
 use super::run::{drive_options, observer};
 use super::runtime::Runtime;
 use super::table::{ago, table};

@@ -12,7 +12,7 @@ use super::outcome::{how_to_answer, instant, of_engine_error, of_failure, stored
 use super::output;
 use super::pretty::pretty;
 use super::progress::seconds;
-use super::report::Report;
+use super::report::{Report, Shown};
 use super::runs::{row_json, status_words};
 use super::runtime::Runtime;
 use super::table::table;
