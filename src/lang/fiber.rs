@@ -13,6 +13,7 @@ mod thread;
 use std::rc::Rc;
 
 use crate::session::Session;
+use crate::value::number::{MathContext, set_math_context};
 use crate::value::{Exception, Result, Signal, Stop, Value};
 use crate::vm::{Host, Vm, World};
 use host::FiberHost;
@@ -41,6 +42,8 @@ pub enum Exit {
 /// blocks of the language do not.
 pub struct Fiber {
     state: State,
+    /// How the body rounds decimals: a thread has one such setting, and several fibers.
+    math_context: Option<MathContext>,
 }
 
 enum State {
@@ -104,6 +107,7 @@ impl Fiber {
                 host,
                 body: Box::new(body),
             })),
+            math_context: None,
         }
     }
 
@@ -127,7 +131,10 @@ impl Fiber {
                 },
             },
         };
-        match stack.resume(answer) {
+        let outside = set_math_context(self.math_context);
+        let turn = stack.resume(answer);
+        self.math_context = set_math_context(outside);
+        match turn {
             Turn::Returned(result) => over(result),
             Turn::Left(why) => {
                 self.state = State::Running(stack);
@@ -158,6 +165,7 @@ impl Fiber {
         let stack = thread::Stack::start(start).expect("a thread can be started");
         Fiber {
             state: State::Running(Box::new(stack)),
+            math_context: None,
         }
     }
 }

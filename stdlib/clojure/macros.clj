@@ -273,6 +273,16 @@
       (f)
       (finally (set-all before)))))
 
+(defmacro with-precision
+  "Evaluates the body; decimals are rounded to so many digits meanwhile, as :rounding says (HALF_UP)."
+  {:examples '[[(with-precision 3 (/ 1M 3)) 0.333M]
+               [(with-precision 3 :rounding FLOOR (* 1.239M 1)) 1.23M]]}
+  [precision & exprs]
+  (let [[rounding body] (if (= (first exprs) :rounding)
+                          [(second exprs) (nnext exprs)]
+                          [nil exprs])]
+    `(-with-precision ~precision '~rounding (fn [] ~@body))))
+
 (defmacro with-redefs
   "Evaluates the body while vars have other root values."
   [bindings & body]

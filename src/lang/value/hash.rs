@@ -105,7 +105,8 @@ fn hash_int(input: u32) -> u32 {
     finish(mix_h1(0, mix_k1(input)), 4)
 }
 
-fn hash_long(input: i64) -> u32 {
+#[inline]
+pub(super) fn hash_long(input: i64) -> u32 {
     if input == 0 {
         return 0;
     }

@@ -151,9 +151,20 @@ impl PVec {
 
 impl FromIterator<Value> for PVec {
     fn from_iter<I: IntoIterator<Item = Value>>(items: I) -> Self {
-        let items = items.into_iter();
+        let mut items = items.into_iter();
         let mut all = PVec::new();
-        let (expected, _) = items.size_hint();
+        let (expected, most) = items.size_hint();
+        if most == Some(expected) && expected <= SMALL {
+            let mut len = 0;
+            let mut small = NO_ITEMS;
+            for (slot, item) in small.iter_mut().zip(items.by_ref()) {
+                *slot = item;
+                len += 1;
+            }
+            all.items = Items::Small { len, items: small };
+            all.extend(items);
+            return all;
+        }
         if expected > SMALL {
             all.items = Items::Trie(Trie::of_tail(Vec::with_capacity(expected.min(32))));
         }

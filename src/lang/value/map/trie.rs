@@ -7,7 +7,8 @@
 use std::iter::FusedIterator;
 use std::rc::Rc;
 
-use crate::value::{Unforced, Value, hash_value};
+use crate::value::hash::hash_long;
+use crate::value::{Unforced, Value, hash_text, hash_value};
 
 const BITS: u32 = 5;
 /// Here the hash has no bits left: a node at this shift holds keys of equal hashes, in a row.
@@ -44,6 +45,8 @@ fn place(bitmap: u32, hash: u32, shift: u32) -> (u32, usize) {
 fn hash_of(key: &Value) -> u32 {
     match key {
         Value::Keyword(keyword) => keyword.hash_code(),
+        Value::Int(int) => hash_long(*int),
+        Value::Text(text) => text.cached_hash(hash_text),
         // Keys are realised before they enter a map, so nothing is computed and nothing can fail.
         key => hash_value(&mut Unforced, key).unwrap_or(0),
     }
