@@ -2,6 +2,7 @@
 
 mod calls;
 mod diagnostic;
+mod core;
 mod reader;
 mod strings;
 mod values;

@@ -1,0 +1,71 @@
+//! Every example beside a function is run.
+
+use flowstone_lang::library;
+use flowstone_lang::value::{Example, Symbol, Value};
+
+use super::Runner;
+
+#[test]
+fn natives_do_what_their_examples_say() {
+    let mut runner = Runner::new();
+    let mut problems = Vec::new();
+    for (name, examples) in natives(&runner) {
+        for (expression, expected) in examples {
+            runner.in_user();
+            let got = runner.run(expression);
+            if got != *expected {
+                problems.push(format!("{name}: {expression}\n  says {expected}\n  gives {got}"));
+            }
+        }
+    }
+    assert!(problems.is_empty(), "{} wrong\n{}", problems.len(), problems.join("\n"));
+}
+
+#[test]
+fn the_library_does_what_its_examples_say() {
+    let mut runner = Runner::new();
+    let mut problems = Vec::new();
+    for source in library::SOURCES {
+        for definition in source.definitions {
+            let (namespace, name) = (source.namespace, definition.name);
+            runner.in_user();
+            let wrong = runner.run(&format!(
+                "(do (require '{namespace}) (in-ns '{namespace})
+                   (let [pairs (second (:examples (meta (var {namespace}/{name}))))
+                         pairs (or pairs (:examples (meta (var {namespace}/{name}))))]
+                     (vec (for [[form expected] pairs
+                                :when (vector? pairs)
+                                :let [got (try (eval form) (catch Throwable e e))]
+                                :when (not= got expected)]
+                            [form expected got]))))"
+            ));
+            if wrong != "[]" {
+                problems.push(format!("{namespace}/{name}: {wrong}"));
+            }
+        }
+    }
+    assert!(problems.is_empty(), "{} wrong\n{}", problems.len(), problems.join("\n"));
+}
+
+impl Runner {
+    fn in_user(&self) {
+        let world = self.session.world();
+        let user = world.namespace(Symbol::new("user"));
+        world.current.replace(user);
+    }
+}
+
+/// Returns all natives, by name.
+fn natives(runner: &Runner) -> Vec<(String, &'static [Example])> {
+    let namespaces = runner.session.world().namespaces.borrow();
+    let mut natives: Vec<_> = namespaces
+        .values()
+        .flat_map(|namespace| namespace.mappings())
+        .filter_map(|(_, var)| match var.root() {
+            Some(Value::Native(native)) => Some((var.qualified().to_string(), native.examples)),
+            _ => None,
+        })
+        .collect();
+    natives.sort_by(|left, right| left.0.cmp(&right.0));
+    natives
+}

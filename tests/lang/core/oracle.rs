@@ -1,0 +1,22 @@
+//! Expressions with what Clojure 1.11 prints for them: each in a line, then `=>` and the result.
+
+use super::Runner;
+
+fn check(cases: &str) {
+    let mut runner = Runner::new();
+    let mut problems = Vec::new();
+    let mut lines = cases.lines().filter(|line| !line.starts_with(';') && !line.is_empty());
+    while let (Some(expression), Some(expected)) = (lines.next(), lines.next()) {
+        let expected = expected.strip_prefix("=> ").expect("a result follows");
+        let got = runner.run(expression);
+        if got != expected {
+            problems.push(format!("{expression}\n  Clojure {expected}\n  gives   {got}"));
+        }
+    }
+    assert!(problems.is_empty(), "{} differ\n{}", problems.len(), problems.join("\n"));
+}
+
+#[test]
+fn collections_and_sequences_are_as_in_clojure() {
+    check(include_str!("sequences.txt"));
+}
