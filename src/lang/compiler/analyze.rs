@@ -381,7 +381,7 @@ impl Analyzer<'_> {
             return Ok(Meaning::Var(var));
         }
         let text = symbol.to_string();
-        if let Some(class) = class_named(&text) {
+        if let Some(class) = Class::named(&text) {
             return Ok(Meaning::Class(class));
         }
         Err(self.undefined(symbol, span).into())
@@ -582,6 +582,17 @@ fn at_macro(exception: &Rc<Exception>, symbol: Symbol, place: Span) -> Signal {
 /// `(.name x ...)`, `(Class. ...)`: sugar for functions of those names.
 fn sugar(symbol: Symbol, form: &Value, list: &List) -> Option<Value> {
     let name = symbol.name();
+    if let Some(field) = name.strip_prefix(".-")
+        && !field.is_empty()
+        && let Some(target) = list.iter().nth(1)
+    {
+        let call = List::of([
+            Value::symbol("clojure.core/field-of"),
+            target.clone(),
+            Value::keyword(field),
+        ]);
+        return Some(keep_place(call, form));
+    }
     if let Some(class) = name.strip_suffix('.')
         && !class.is_empty()
         && class != "."

@@ -2,20 +2,11 @@
 
 use std::rc::Rc;
 
-use crate::value::{Arity, Class, Exception, Native, Object, Result, Value};
-use crate::vm::{Args, Vm};
+use crate::value::{Arity, Class, Native, Object, Result, Value};
+use crate::vm::Args;
 
 /// The functions of this area.
-pub(super) const FNS: &[Native] = &[
-    BASES,
-    CAST,
-    CLASS,
-    IS_INSTANCE,
-    IS_SUBCLASS,
-    NEW_EXCEPTION,
-    SUPERS,
-    TYPE,
-];
+pub(super) const FNS: &[Native] = &[BASES, CAST, CLASS, IS_INSTANCE, IS_SUBCLASS, SUPERS, TYPE];
 
 const BASES: Native = Native {
     name: "bases",
@@ -88,15 +79,6 @@ const IS_SUBCLASS: Native = Native {
     },
 };
 
-const NEW_EXCEPTION: Native = Native {
-    name: "new-exception",
-    usage: "(new-exception class)\n(new-exception class message)\n(new-exception class message cause)",
-    doc: "Returns an exception of a class: what (Exception. message cause) stands for.",
-    examples: &[(r#"(ex-message (new-exception Exception "no"))"#, r#""no""#)],
-    arity: Arity::between(1, 4),
-    run: new_exception,
-};
-
 const SUPERS: Native = Native {
     name: "supers",
     usage: "(supers class)",
@@ -157,32 +139,4 @@ fn is_instance(args: &Args<'_>, value: &Value) -> Result<bool> {
         },
         _ => Err(args.expected(0, "a class")),
     }
-}
-
-fn new_exception(_vm: &mut Vm, mut args: Args<'_>) -> Result<Value> {
-    let class = match class(&args, 0)? {
-        Some(class) if class.is_a(Class::THROWABLE) => class,
-        _ => return Err(args.expected(0, "a class of exceptions")),
-    };
-    let mut exception = Exception::new(class, "", "");
-    exception.message = None;
-    for idx in 1..args.len() {
-        match args.take(idx) {
-            Value::Nil => {}
-            Value::Text(text) => exception.message = Some(text.as_str().into()),
-            cause @ Value::Exception(_) => {
-                if exception.message.is_none()
-                    && let Value::Exception(inner) = &cause
-                {
-                    exception.message = inner.message.clone();
-                }
-                exception.cause = cause;
-            }
-            data @ (Value::Map(_) | Value::Record(_)) => exception.data = data,
-            other => {
-                exception.message = Some(crate::value::brief(&other).into());
-            }
-        }
-    }
-    Ok(Value::from(exception))
 }

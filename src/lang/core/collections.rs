@@ -214,7 +214,12 @@ const INTO: Native = Native {
             }
             _ => {
                 let (xform, from) = (args.take(1), args.take(2));
-                transducers::each(vm, &xform, from, &mut |vm, item| add(vm, &mut to, item))?;
+                let Some(stages) = transducers::stages(&xform) else {
+                    let function = vm.invoke(&xform, &mut [Value::Native(&CONJ)])?;
+                    let result = walk::reduce(vm, &function, to, from)?;
+                    return vm.invoke(&function, &mut [result]);
+                };
+                walk::each_through(vm, stages, from, &mut |vm, item| add(vm, &mut to, item))?;
                 Ok(to)
             }
         }

@@ -14,6 +14,7 @@ pub(super) const FNS: &[Native] = &[
     HASH_ORDERED,
     HASH_UNORDERED,
     IDENTICAL,
+    MIX_COLLECTION,
     NOT_EQUAL,
 ];
 
@@ -112,6 +113,18 @@ const IDENTICAL: Native = Native {
     run: |_, args| Ok(Value::Bool(identical(args.get(0), args.get(1)))),
 };
 
+const MIX_COLLECTION: Native = Native {
+    name: "mix-collection-hash",
+    usage: "(mix-collection-hash basis count)",
+    doc: "Returns the hash of a collection from the combined hashes of its items and their number.",
+    examples: &[("(mix-collection-hash 1 2)", "1734656966")],
+    arity: Arity::exactly(2),
+    run: |_, args| {
+        let (basis, count) = (args.int(0)? as u32, args.int(1)? as u32);
+        Ok(int(mix(basis, count)))
+    },
+};
+
 const NOT_EQUAL: Native = Native {
     name: "not=",
     usage: "(not= x & more)",
@@ -128,6 +141,22 @@ fn all_equal(vm: &mut Vm, args: &Args<'_>) -> Result<bool> {
         }
     }
     Ok(true)
+}
+
+/// Murmur3's mixing of one word and its finish for a length.
+fn mix(word: u32, length: u32) -> u32 {
+    let word = word
+        .wrapping_mul(0xcc9e_2d51)
+        .rotate_left(15)
+        .wrapping_mul(0x1b87_3593);
+    let mut hash = word
+        .rotate_left(13)
+        .wrapping_mul(5)
+        .wrapping_add(0xe654_6b64);
+    hash ^= length;
+    hash = (hash ^ (hash >> 16)).wrapping_mul(0x85eb_ca6b);
+    hash = (hash ^ (hash >> 13)).wrapping_mul(0xc2b2_ae35);
+    hash ^ (hash >> 16)
 }
 
 fn int(hash: u32) -> Value {

@@ -152,7 +152,7 @@ const IN_NS: Native = Native {
     arity: Arity::exactly(1),
     run: |vm, args| {
         let namespace = vm.world().namespace(args.symbol(0)?);
-        vm.world().current.replace(namespace.clone());
+        vm.world().set_current(namespace.clone());
         Ok(namespace_value(namespace))
     },
 };
@@ -501,16 +501,8 @@ fn resolve_in(vm: &mut Vm, namespace: &Rc<Namespace>, symbol: Symbol) -> Result<
     {
         return Ok(Value::Var(var));
     }
-    Ok(class_named(symbol).map_or(Value::Nil, |class| Value::from(Object::Class(class))))
-}
-
-/// Returns the class with a short or full name.
-fn class_named(symbol: Symbol) -> Option<Class> {
-    let name = symbol.to_string();
-    Class::THROWABLES
-        .iter()
-        .copied()
-        .find(|class| class.0.name == name || class.0.full_name == name)
+    Ok(Class::named(&symbol.to_string())
+        .map_or(Value::Nil, |class| Value::from(Object::Class(class))))
 }
 
 /// Compiles everything that the library has for a namespace.

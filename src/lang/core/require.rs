@@ -288,7 +288,7 @@ pub(crate) fn load_library(vm: &mut Vm, name: Symbol, reload: bool) -> Result<()
     let before: Rc<Namespace> = current(vm);
     let loader = vm.world().loader();
     let result = loader.load_text(vm, &file, &text);
-    vm.world().current.replace(before);
+    vm.world().set_current(before);
     vm.world().end_loading(name);
     result?;
     vm.world().set_loaded(name);

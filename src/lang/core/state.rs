@@ -8,8 +8,8 @@ use std::rc::Rc;
 use super::functions::is_fn;
 use super::sequences::pipeline::take_from;
 use crate::value::{
-    Arity, Atom, Class, DelayState, Exception, LazyState, List, Native, Object, PMap, Result,
-    Signal, Thunk, Value,
+    Arity, Atom, Class, Delay, DelayState, Exception, LazyState, List, Native, Object, PMap,
+    Result, Signal, Thunk, Value,
 };
 use crate::vm::{Args, Vm, wrong_type};
 
@@ -19,6 +19,7 @@ pub(super) const FNS: &[Native] = &[
     ALTER_META,
     ATOM,
     COMPARE_AND_SET,
+    DELAY,
     DEREF,
     FORCE,
     GET_VALIDATOR,
@@ -113,6 +114,19 @@ const COMPARE_AND_SET: Native = Native {
         }
         set(vm, &atom, args.take(2))?;
         Ok(Value::Bool(true))
+    },
+};
+
+const DELAY: Native = Native {
+    name: "delay*",
+    usage: "(delay* thunk)",
+    doc: "Returns a delay of a function without arguments: what delay stands for.",
+    examples: &[("@(delay* (fn [] 1))", "1")],
+    arity: Arity::exactly(1),
+    run: |_, mut args| {
+        Ok(Value::from(Object::Delay(Delay {
+            state: RefCell::new(DelayState::Pending(Thunk::Call(args.take(0)))),
+        })))
     },
 };
 

@@ -12,7 +12,7 @@ use super::functions::{closure, composed};
 use super::sequences::pipeline::{map_all, take_from};
 use super::sequences::reducing::reduced;
 use super::sequences::stage::{Step, lazy};
-use super::sequences::walk::{self, Visit, unreduced};
+use super::sequences::walk::{self, unreduced};
 use super::vectors::next_of_all;
 use crate::value::{Arity, Emit, Lazy, List, Native, NativeClosure, Object, Result, Stage, Value};
 use crate::vm::{Args, Iter, Vm};
@@ -252,20 +252,6 @@ fn steps(xform: &Value) -> Option<Vec<Step>> {
         }
     }
     Some(steps)
-}
-
-/// Gives each item of `coll`, gone through a transducer, to `visit` until that breaks.
-///
-/// # Errors
-/// Whatever the transducer, `visit` or computing an item throws.
-pub(crate) fn each(vm: &mut Vm, xform: &Value, coll: Value, visit: &mut Visit<'_>) -> Result<()> {
-    match stages(xform) {
-        Some(stages) => walk::each_through(vm, stages, coll, visit),
-        None => {
-            let items = custom(vm, xform, vec![coll])?;
-            walk::each(vm, items, visit)
-        }
-    }
 }
 
 /// Returns the lazy sequence of what a transducer makes of the items of `colls`.

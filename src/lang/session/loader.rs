@@ -18,13 +18,17 @@ pub(super) struct SessionLoader {
     loaded: RefCell<HashSet<Symbol, FixedState>>,
 }
 
-/// Returns the forms of a `(do ...)`, which are compiled one after the other.
-fn do_forms(form: &Value) -> Option<Vec<Value>> {
-    match form {
-        Value::List(list) if list.first.as_symbol().is_some_and(|symbol| symbol.is("do")) => {
-            Some(list.iter().skip(1).cloned().collect())
+/// Returns the forms of a `(do ...)`, which are compiled one after the other. A macro may give it as any
+/// kind of sequence.
+fn do_forms(vm: &mut Vm, form: &Value) -> Result<Option<Vec<Value>>> {
+    if !matches!(form, Value::List(_) | Value::Seq(_) | Value::Lazy(_)) {
+        return Ok(None);
+    }
+    match vm.uncons(form.clone())? {
+        Some((first, rest)) if first.as_symbol().is_some_and(|symbol| symbol.is("do")) => {
+            vm.items(rest).map(Some)
         }
-        _ => None,
+        _ => Ok(None),
     }
 }
 
@@ -64,7 +68,7 @@ impl Loader for SessionLoader {
         let mut form = form.clone();
         // A macro at top level may give a `do`, whose later forms need what the earlier defined.
         loop {
-            if let Some(forms) = do_forms(&form) {
+            if let Some(forms) = do_forms(vm, &form)? {
                 let mut last = Value::Nil;
                 for form in forms {
                     last = self.eval(vm, &form)?;

@@ -146,6 +146,7 @@ classes! {
     TIMEOUT "java.util.concurrent" "TimeoutException" < under(Class::EXCEPTION);
     INTERRUPTED "java.lang" "InterruptedException" < under(Class::EXCEPTION);
     ASSERTION_ERROR "java.lang" "AssertionError" < under(Class::ERROR);
+    ILLEGAL_ACCESS "java.lang" "IllegalAccessError" < under(Class::ERROR);
     STACK_OVERFLOW "java.lang" "StackOverflowError" < under(Class::ERROR);
     OUT_OF_MEMORY "java.lang" "OutOfMemoryError" < under(Class::ERROR);
 }

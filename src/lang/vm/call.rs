@@ -220,7 +220,7 @@ pub(crate) fn out_of_bounds(idx: i64, count: usize) -> Exception {
 #[cold]
 pub(crate) fn transient_is_done() -> crate::value::Signal {
     Exception::new(
-        Class::ILLEGAL_STATE,
+        Class::ILLEGAL_ACCESS,
         "E0311",
         "this transient was used after persistent!",
     )

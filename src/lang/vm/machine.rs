@@ -7,8 +7,8 @@ use super::code::{Body, Instruction};
 use super::stack::Stack;
 use super::{Host, World};
 use crate::value::{
-    Class, Exception, Force, Lazy, LazyState, PrintOptions, Result, SeqView, Signal, Thunk, Value,
-    Var, compare, equal, hash_value, print_value,
+    Class, Exception, Force, Lazy, LazyState, Object, PrintOptions, Result, SeqView, Signal, Thunk,
+    Value, Var, compare, equal, hash_value, print_value,
 };
 
 /// How much native stack a machine takes for granted.
@@ -133,13 +133,32 @@ impl Vm {
 
     /// Binds a dynamic var until [`Vm::unbind`].
     pub fn bind(&mut self, var: Rc<Var>, value: Value) {
+        if Rc::ptr_eq(&var, &self.world.ns_var)
+            && let Value::Object(object) = &value
+            && let Object::Namespace(namespace) = &**object
+        {
+            // What is bound is what was current before: it comes back with the end of the binding.
+            let before = self.world.set_current(namespace.clone());
+            self.bindings
+                .push((var, Value::from(Object::Namespace(before))));
+            return;
+        }
         self.bindings.push((var, value));
     }
 
     /// Takes the last `count` bindings back.
     pub fn unbind(&mut self, count: usize) {
-        self.bindings
-            .truncate(self.bindings.len().saturating_sub(count));
+        for _ in 0..count {
+            let Some((var, value)) = self.bindings.pop() else {
+                return;
+            };
+            if Rc::ptr_eq(&var, &self.world.ns_var)
+                && let Value::Object(object) = &value
+                && let Object::Namespace(before) = &**object
+            {
+                self.world.set_current(before.clone());
+            }
+        }
     }
 
     /// Returns how many bindings there are.
@@ -149,6 +168,13 @@ impl Vm {
 
     /// Replaces the innermost binding of a var; false when it has none here.
     pub fn set_binding(&mut self, var: &Rc<Var>, value: Value) -> bool {
+        if Rc::ptr_eq(var, &self.world.ns_var)
+            && let Value::Object(object) = &value
+            && let Object::Namespace(namespace) = &**object
+        {
+            self.world.set_current(namespace.clone());
+            return true;
+        }
         let bound = self
             .bindings
             .iter_mut()

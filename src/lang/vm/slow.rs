@@ -169,6 +169,10 @@ impl Vm {
     /// # Errors
     /// When it is not bound.
     pub fn var_value(&mut self, var: &Rc<Var>) -> Result<Value> {
+        if Rc::ptr_eq(var, &self.world().ns_var) {
+            let current = self.world().current.borrow().clone();
+            return Ok(Value::from(Object::Namespace(current)));
+        }
         if var.is_dynamic.get()
             && let Some(bound) = self
                 .bindings

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::Vm;
-use crate::value::{FixedState, Namespace, Result, Sources, Symbol, Value, Var};
+use crate::value::{FixedState, Namespace, Object, Result, Sources, Symbol, Value, Var};
 
 /// What the layers above the VM lend it, so that it can evaluate forms and find library code.
 pub trait Loader {
@@ -30,6 +30,8 @@ pub struct World {
     pub namespaces: RefCell<HashMap<Symbol, Rc<Namespace>, FixedState>>,
     pub current: RefCell<Rc<Namespace>>,
     pub core: Rc<Namespace>,
+    /// `*ns*`, whose value is [`World::current`].
+    pub ns_var: Rc<Var>,
     pub sources: RefCell<Sources>,
     pub loader: RefCell<Option<Rc<dyn Loader>>>,
     pub gensym: Cell<u64>,
@@ -48,6 +50,7 @@ impl World {
         World {
             namespaces: RefCell::new(namespaces.into_iter().collect()),
             current: RefCell::new(user),
+            ns_var: ns_var(&core),
             core,
             sources: RefCell::default(),
             loader: RefCell::default(),
@@ -55,6 +58,11 @@ impl World {
             loaded: RefCell::default(),
             loading: RefCell::default(),
         }
+    }
+
+    /// Makes a namespace the current one, and returns the one that was.
+    pub fn set_current(&self, namespace: Rc<Namespace>) -> Rc<Namespace> {
+        self.current.replace(namespace)
     }
 
     /// Returns a namespace that exists.
@@ -145,6 +153,14 @@ impl World {
             .clone()
             .expect("a session sets the loader of its world")
     }
+}
+
+/// The root is there only so that the var is bound: what is read is the current namespace.
+fn ns_var(core: &Rc<Namespace>) -> Rc<Var> {
+    let var = core.intern(Symbol::new("*ns*"));
+    var.set_meta(Value::map([(Value::keyword("dynamic"), Value::Bool(true))]));
+    var.set_root(Value::from(Object::Namespace(core.clone())));
+    var
 }
 
 impl Default for World {

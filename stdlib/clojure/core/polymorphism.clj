@@ -18,8 +18,9 @@
         dispatch-fn (first options)
         {:keys [default hierarchy] :or {default :default}} (apply hash-map (next options))
         mm-name (vary-meta mm-name merge attributes (when docstring {:doc docstring}))]
-    `(when-not (multimethod? (some-> (resolve '~mm-name) root-of))
-       (def ~mm-name (new-multimethod '~mm-name ~dispatch-fn ~default ~hierarchy)))))
+    `(let [existing# (def ~mm-name)]
+       (when-not (and (bound? existing#) (multimethod? @existing#))
+         (def ~mm-name (new-multimethod '~mm-name ~dispatch-fn ~default ~hierarchy))))))
 
 (defn multimethod?
   "Tells whether x was made by defmulti."

@@ -5,15 +5,24 @@ use super::Runner;
 fn check(cases: &str) {
     let mut runner = Runner::new();
     let mut problems = Vec::new();
-    let mut lines = cases.lines().filter(|line| !line.starts_with(';') && !line.is_empty());
+    let mut lines = cases
+        .lines()
+        .filter(|line| !line.starts_with(';') && !line.is_empty());
     while let (Some(expression), Some(expected)) = (lines.next(), lines.next()) {
         let expected = expected.strip_prefix("=> ").expect("a result follows");
         let got = runner.run(expression);
         if got != expected {
-            problems.push(format!("{expression}\n  Clojure {expected}\n  gives   {got}"));
+            problems.push(format!(
+                "{expression}\n  Clojure {expected}\n  gives   {got}"
+            ));
         }
     }
-    assert!(problems.is_empty(), "{} differ\n{}", problems.len(), problems.join("\n"));
+    assert!(
+        problems.is_empty(),
+        "{} differ\n{}",
+        problems.len(),
+        problems.join("\n")
+    );
 }
 
 #[test]
