@@ -234,6 +234,10 @@ impl Auth {
         };
         match named {
             Some(name) => cx.secret(name).ok_or_else(|| missing_secret(name, owner)),
+            None if owner.is_empty() => Err(StepError::config(
+                "E0753",
+                "`:auth` does not say its `:secret-ref`",
+            )),
             None => {
                 let names = [
                     format!("{owner}-api-key"),
@@ -284,10 +288,14 @@ impl Auth {
 /// Says which secret is missing and the ways to set it.
 pub(crate) fn missing_secret(name: &str, owner: &str) -> StepError {
     let variable = variable(name);
+    let why = match owner {
+        "" => String::new(),
+        owner => format!(", which `:{owner}` needs,"),
+    };
     StepError::new(
         "E0752",
         "missing-secret",
-        format!("the secret `{name}`, which `{owner}` needs, is not set"),
+        format!("the secret `{name}`{why} is not set"),
     )
     .hint(format!(
         "set {variable} in the environment, or in `.env` beside the flows"

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use flowstone_engine::diagnostic::nearest;
+use flowstone_engine::duration;
 use flowstone_engine::flow::name_of;
 use flowstone_engine::step::StepError;
 use flowstone_lang::value::Value;
@@ -137,12 +138,7 @@ impl<'a> Fields<'a> {
         let Some(value) = self.get(key) else {
             return Ok(None);
         };
-        let found = match value {
-            Value::Int(seconds) => u64::try_from(*seconds).ok().map(Duration::from_secs),
-            Value::Float(seconds) => Duration::try_from_secs_f64(*seconds).ok(),
-            Value::Text(text) => parse_duration(text),
-            _ => None,
-        };
+        let found = duration::of_value(value);
         found
             .map(Some)
             .ok_or_else(|| self.wrong(key, "seconds or a duration such as \"30s\"", value))
@@ -189,22 +185,6 @@ impl<'a> Fields<'a> {
             at => format!("{at} :{key}"),
         }
     }
-}
-
-fn parse_duration(text: &str) -> Option<Duration> {
-    let text = text.trim();
-    let digits = text.find(|it: char| !it.is_ascii_digit() && it != '.')?;
-    let (amount, unit) = text.split_at(digits);
-    let amount: f64 = amount.parse().ok()?;
-    let seconds = match unit.trim() {
-        "ms" => 0.001,
-        "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3600.0,
-        "d" => 86_400.0,
-        _ => return None,
-    };
-    Duration::try_from_secs_f64(amount * seconds).ok()
 }
 
 /// Returns names as they are written in a config.

@@ -40,7 +40,7 @@ pub struct Scope {
     /// Where progress goes.
     pub progress: Rc<ProgressSink>,
     /// Secrets that were looked up: their text is taken out of whatever is recorded.
-    pub(crate) revealed: RefCell<Vec<Secret>>,
+    pub revealed: RefCell<Vec<Secret>>,
 }
 
 impl Scope {

@@ -102,6 +102,7 @@ impl FilesError {
             Self::GitTimeout { .. } => "check the network, or raise `:timeout` on the `:source`".into(),
             Self::NoGit { .. } => "install git and make sure that it is on the PATH".into(),
             Self::BadGitSource { .. } => "a git source looks like {:type :git :repo \"https://host/owner/repo\" :ref \"main\"}".into(),
+            Self::BadPattern { what: "glob", .. } => "a glob looks like `**/*.rs` or `src/*.{js,ts}`".into(),
             Self::BadPattern { .. } => "`:regex? true` takes the syntax of Clojure's #\"...\"; without it the query is plain text".into(),
             Self::PatternTooSlow { .. } => "simplify the pattern: nested repetition such as (a+)+ is slow".into(),
             Self::Cancelled => "start the step again".into(),

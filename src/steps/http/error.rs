@@ -31,7 +31,7 @@ pub enum HttpError {
         answer: Box<Answer>,
         status: u16,
     },
-    #[error("{host} closed the connection before its answer was complete{}", received(*status, *got))]
+    #[error("{host} {}", broke(*status, *got, cause))]
     CutOff {
         host: String,
         status: Option<u16>,
@@ -249,10 +249,13 @@ fn reason(status: u16) -> String {
     }
 }
 
-fn received(status: Option<u16>, got: u64) -> String {
+fn broke(status: Option<u16>, got: u64, cause: &str) -> String {
     match status {
-        Some(status) => format!(" (status {status}, {got} bytes received)"),
-        None => String::new(),
+        Some(status) => format!(
+            "closed the connection before its answer was complete (status {status}, {got} bytes received)"
+        ),
+        None if cause.contains("invalid") => format!("does not answer in HTTP ({cause})"),
+        None => "closed the connection without an answer".into(),
     }
 }
 

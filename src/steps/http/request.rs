@@ -40,10 +40,7 @@ pub(super) fn has_body(fields: Fields<'_>) -> bool {
 pub(super) async fn build(cx: &StepContext, fields: Fields<'_>) -> Result<Request, StepError> {
     let connection = match fields.name("connection")? {
         Some(name) => connections::find(cx, &name)?,
-        None => Connection {
-            id: "this request".into(),
-            ..Connection::default()
-        },
+        None => Connection::default(),
     };
     let mut url = address(fields, &connection)?;
     if let Some(query) = fields.map("query")? {

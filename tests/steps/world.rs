@@ -1,0 +1,308 @@
+//! A project in a scratch folder, in which a step can be performed: config text in, outcome text out.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::fs;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+
+use flowstone_engine::blob::{BlobHash, BlobOp};
+use flowstone_engine::codec;
+use flowstone_engine::flow::{Flow, Template, name_of};
+use flowstone_engine::ids::{RunId, StepPath};
+use flowstone_engine::ports::*;
+use flowstone_engine::step::{
+    Outcome, Progress, Retry, Scope, Services, Step, StepContext, StepError, StepRequest,
+};
+use flowstone_engine::table::TableQuery;
+use flowstone_lang::session::Session;
+use flowstone_lang::value::{Span, Value};
+use tempfile::TempDir;
+
+pub struct World {
+    pub folder: TempDir,
+    pub blobs: Arc<MemoryBlobs>,
+    secrets: HashMap<String, String>,
+    settings: Value,
+    flow: Flow,
+    /// Of each step, in milliseconds.
+    pub timeout: Option<i64>,
+    pub progress: Rc<RefCell<Vec<Progress>>>,
+}
+
+impl World {
+    pub fn new() -> World {
+        World {
+            folder: TempDir::new().unwrap(),
+            blobs: Arc::default(),
+            secrets: HashMap::new(),
+            settings: edn("{}"),
+            flow: Flow::bare("test", Value::Nil),
+            timeout: None,
+            progress: Rc::default(),
+        }
+    }
+
+    pub fn file(self, path: &str, content: impl AsRef<[u8]>) -> World {
+        self.write(path, content);
+        self
+    }
+
+    pub fn write(&self, path: &str, content: impl AsRef<[u8]>) {
+        let path = self.path().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, content).unwrap();
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn secret(mut self, name: &str, text: &str) -> World {
+        self.secrets.insert(name.into(), text.into());
+        self
+    }
+
+    pub fn settings(mut self, text: &str) -> World {
+        self.settings = edn(text);
+        self
+    }
+
+    pub fn requires(mut self, text: &str) -> World {
+        self.flow.requires = edn(text);
+        self
+    }
+
+    pub fn providers(mut self, text: &str) -> World {
+        self.flow.llm_providers = edn(text);
+        self
+    }
+
+    pub fn template(mut self, text: &str) -> World {
+        let body = edn(text);
+        let name = |key: &str| name_of(body.get(key).unwrap()).unwrap();
+        self.flow.templates.push(Template {
+            id: name("id"),
+            kind: name("type"),
+            body: body.clone(),
+            span: Span::NONE,
+        });
+        self
+    }
+
+    pub fn timeout(mut self, ms: i64) -> World {
+        self.timeout = Some(ms);
+        self
+    }
+
+    /// Performs a step; the answer as text.
+    pub async fn run(&self, step: &dyn Step, config: &str) -> String {
+        match self.perform(step, config).await {
+            Ok(outcome) => shown(outcome),
+            Err(error) => self.error(&error),
+        }
+    }
+
+    /// Performs a step; its value.
+    pub async fn value(&self, step: &dyn Step, config: &str) -> Value {
+        match self.perform(step, config).await {
+            Ok(Outcome::Value(value)) => value,
+            Ok(Outcome::Commit(StoreOp::Blob(BlobOp::Register { value, .. }))) => edn(&value),
+            Ok(other) => panic!("{other:?}"),
+            Err(error) => panic!("{}", self.error(&error)),
+        }
+    }
+
+    pub async fn perform(&self, step: &dyn Step, config: &str) -> Result<Outcome, StepError> {
+        let clock = SystemClock;
+        let deadline_ms = self.timeout.map(|ms| clock.now_ms() + ms);
+        let progress = Rc::clone(&self.progress);
+        let scope = Scope {
+            run: RunId::from_text("run1"),
+            flow: Rc::new(self.flow.clone()),
+            input: Value::Nil,
+            session: Rc::new(Session::new()),
+            services: Rc::new(Services {
+                stores: self.stores(),
+                clock: Arc::new(clock),
+                random: Arc::new(SystemRandom::default()),
+                secrets: Arc::new(Known(self.secrets.clone())),
+                project_root: self.path().to_path_buf(),
+                home: self.path().join(".flowstone"),
+                settings: self.settings.clone(),
+            }),
+            progress: Rc::new(move |_: &StepPath, it| progress.borrow_mut().push(it)),
+            revealed: RefCell::default(),
+        };
+        let request = StepRequest {
+            path: StepPath {
+                branch: String::new(),
+                step: "test".into(),
+                occurrence: 1,
+            },
+            kind: step.spec().kind,
+            attempt: 1,
+            idempotency_key: "run1/test".into(),
+            deadline_ms,
+        };
+        step.run(&StepContext::new(Rc::new(scope), request), edn(config))
+            .await
+    }
+
+    fn stores(&self) -> Stores {
+        Stores {
+            journal: Arc::new(Nothing),
+            runs: Arc::new(Nothing),
+            waits: Arc::new(Nothing),
+            kv: Arc::new(Nothing),
+            tables: Arc::new(Nothing),
+            blobs: Arc::clone(&self.blobs) as Arc<dyn Blobs>,
+        }
+    }
+
+    /// An error as text, without what differs from run to run.
+    fn error(&self, error: &StepError) -> String {
+        let mut text = format!("{} {}: {}", error.code, error.kind, error.message);
+        match error.retry {
+            Retry::Never => {}
+            Retry::Backoff => text.push_str("\n  retry: later"),
+            Retry::After(wait) => text.push_str(&format!("\n  retry: after {wait:?}")),
+        }
+        for hint in &error.hints {
+            text.push_str(&format!("\n  hint: {hint}"));
+        }
+        if !error.data.is_nil() {
+            text.push_str(&format!(
+                "\n  data: {}",
+                codec::encode(&error.data).unwrap()
+            ));
+        }
+        text.replace(&self.path().display().to_string(), "ROOT")
+    }
+}
+
+/// Waits for a future on a runtime of its own.
+pub fn wait<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap()
+        .block_on(future)
+}
+
+pub fn edn(text: &str) -> Value {
+    codec::decode(text).unwrap_or_else(|error| panic!("{text}: {error}"))
+}
+
+fn shown(outcome: Outcome) -> String {
+    match outcome {
+        Outcome::Value(value) => codec::encode(&value).unwrap(),
+        Outcome::Commit(StoreOp::Blob(BlobOp::Register { value, .. })) => {
+            format!("registers {value}")
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+struct Known(HashMap<String, String>);
+
+impl Secrets for Known {
+    fn find(&self, name: &str) -> Option<Secret> {
+        self.0.get(name).map(Secret::new)
+    }
+}
+
+#[derive(Default)]
+pub struct MemoryBlobs(Mutex<HashMap<String, Vec<u8>>>);
+
+impl Blobs for MemoryBlobs {
+    fn put(&self, bytes: Vec<u8>) -> PortFuture<'_, BlobHash> {
+        let hash = codec::digest_bytes(&bytes);
+        self.0.lock().unwrap().insert(hash.clone(), bytes);
+        Box::pin(async { Ok(BlobHash(hash)) })
+    }
+
+    fn get(&self, hash: &BlobHash) -> PortFuture<'_, Vec<u8>> {
+        let found = self.0.lock().unwrap().get(&hash.0).cloned();
+        Box::pin(async {
+            found.ok_or(StoreError::Rejected {
+                code: "E0601",
+                kind: "not-found",
+                message: "no such blob".into(),
+                hint: None,
+            })
+        })
+    }
+
+    fn find(&self, _uri: &str) -> PortFuture<'_, Option<BlobRow>> {
+        Box::pin(async { Ok(None) })
+    }
+}
+
+/// The stores that these steps have no business with.
+struct Nothing;
+
+fn unused<T>() -> PortFuture<'static, T> {
+    Box::pin(async { Err(StoreError::Internal("not part of this test".into())) })
+}
+
+impl Journal for Nothing {
+    fn commit(&self, _: Batch) -> PortFuture<'static, Receipt> {
+        unused()
+    }
+    fn post(&self, _: Batch) -> Result<(), StoreError> {
+        Err(StoreError::Internal("not part of this test".into()))
+    }
+    fn load(&self, _: &RunId) -> PortFuture<'_, Vec<Entry>> {
+        unused()
+    }
+}
+
+impl Runs for Nothing {
+    fn create(&self, _: NewRun) -> PortFuture<'_, RunId> {
+        unused()
+    }
+    fn find(&self, _: &RunId) -> PortFuture<'_, Option<RunRow>> {
+        unused()
+    }
+    fn list(&self, _: RunFilter) -> PortFuture<'_, Vec<RunRow>> {
+        unused()
+    }
+    fn program(&self, _: &str) -> PortFuture<'_, Option<Program>> {
+        unused()
+    }
+    fn claim(&self, _: &RunId, _: i64) -> PortFuture<'_, Claim> {
+        unused()
+    }
+    fn release(&self, _: &RunId, _: i64) -> PortFuture<'_, ()> {
+        unused()
+    }
+    fn request_cancel(&self, _: &RunId, _: &str, _: i64) -> PortFuture<'_, ()> {
+        unused()
+    }
+}
+
+impl Waits for Nothing {
+    fn list(&self, _: WaitFilter) -> PortFuture<'_, Vec<WaitRow>> {
+        unused()
+    }
+    fn complete(&self, _: Completion) -> PortFuture<'_, WaitsAnswer> {
+        unused()
+    }
+}
+
+impl Kv for Nothing {
+    fn get(&self, _: &str, _: i64) -> PortFuture<'_, Option<String>> {
+        unused()
+    }
+    fn list_keys(&self, _: &str, _: usize, _: i64) -> PortFuture<'_, Vec<String>> {
+        unused()
+    }
+}
+
+impl Tables for Nothing {
+    fn query(&self, _: TableQuery) -> PortFuture<'_, String> {
+        unused()
+    }
+}
