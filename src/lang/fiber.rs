@@ -81,7 +81,7 @@ trait Exiter {
 struct Start {
     world: Rc<World>,
     host: Box<dyn Host>,
-    body: Box<dyn FnOnce(&mut Vm) -> Result<Value>>,
+    body: crate::value::NativeThunk,
 }
 
 impl Start {

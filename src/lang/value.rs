@@ -47,7 +47,7 @@ pub use print::{
     CivilTime, PrintOptions, brief, civil_time, describe, millis_of, print_value, write_str,
 };
 pub use regex::{Groups, Regex, RegexError, STEP_LIMIT, TooManySteps, compile_regex};
-pub use seq::{Emit, Lazy, LazyState, List, SeqView, Stage, Thunk};
+pub use seq::{Emit, Lazy, LazyState, List, NativeThunk, SeqView, Stage, Thunk};
 pub use set::{PSet, Set};
 pub use span::{LineColumn, Place, Source, SourceId, Sources, Span};
 pub use text::Text;

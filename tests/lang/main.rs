@@ -1,5 +1,7 @@
 //! Tests of the language.
 
+#![allow(clippy::unwrap_used, reason = "a test that panics fails")]
+
 mod calls;
 mod diagnostic;
 mod core;

@@ -106,7 +106,7 @@ impl Analyzer<'_> {
             },
             Value::Vector(vector) => {
                 let items = self.items(form, vector.iter().cloned().collect())?;
-                let node = literal(items, Kind::Vector, |items| Value::vector(items), span);
+                let node = literal(items, Kind::Vector, Value::vector, span);
                 self.with_meta(form, node)
             }
             Value::Map(map) => {
@@ -128,7 +128,7 @@ impl Analyzer<'_> {
             }
             Value::Set(set) => {
                 let items = self.items(form, set.iter().cloned().collect())?;
-                let node = literal(items, Kind::Set, |items| Value::set(items), span);
+                let node = literal(items, Kind::Set, Value::set, span);
                 self.with_meta(form, node)
             }
             other => Ok(Node::constant(other.clone(), span)),
@@ -234,13 +234,13 @@ impl Analyzer<'_> {
         match &items[0] {
             Value::Keyword(key) if args.len() == 1 => {
                 let coll = args.into_iter().next().expect("there is one");
-                return Ok(Node::new(
+                Ok(Node::new(
                     Kind::Keyword {
                         key: *key,
                         coll: Box::new(coll),
                     },
                     span,
-                ));
+                ))
             }
             head => {
                 let head = self.not_tail(|cx| cx.item(head, form, 0))?;
@@ -559,10 +559,9 @@ fn keep_place(expanded: Value, form: &Value) -> Value {
 
 /// What a macro threw, with the place of its call where it had none in the user's text.
 fn at_macro(exception: &Rc<Exception>, symbol: Symbol, place: Span) -> Signal {
-    if exception.span().is_some() || !place.is_some() {
-        if exception.class == Class::COMPILER_EXCEPTION || exception.span().is_some() {
-            return Signal::Throw(exception.clone());
-        }
+    let is_located = exception.span().is_some();
+    if is_located || (!place.is_some() && exception.class == Class::COMPILER_EXCEPTION) {
+        return Signal::Throw(exception.clone());
     }
     if exception.class == Class::ARITY {
         return error(

@@ -114,7 +114,7 @@ fn is_name(name: &str) -> bool {
     }
     let mut previous = 0;
     for byte in bytes {
-        if *byte == b':' && previous == b':' || *byte == b'/' && previous == b':' {
+        if previous == b':' && matches!(*byte, b':' | b'/') {
             return false;
         }
         previous = *byte;

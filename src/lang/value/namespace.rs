@@ -140,7 +140,7 @@ impl Namespace {
             .iter()
             .map(|(name, var)| (*name, var.clone()))
             .collect();
-        all.sort_by(|left, right| left.0.name().cmp(&right.0.name()));
+        all.sort_by_key(|mapping| mapping.0.name());
         all
     }
 

@@ -155,6 +155,9 @@ pub enum LazyState {
     Failed(Rc<Exception>),
 }
 
+/// A step of a native, still to be taken.
+pub type NativeThunk = Box<dyn FnOnce(&mut Vm) -> Result<Value>>;
+
 /// What computes a lazy sequence: gives nil or anything seqable.
 pub enum Thunk {
     /// A function of no arguments.
@@ -163,7 +166,7 @@ pub enum Thunk {
     /// cells.
     Stage { stage: Box<dyn Stage>, coll: Value },
     /// A step of a native.
-    Native(Box<dyn FnOnce(&mut Vm) -> Result<Value>>),
+    Native(NativeThunk),
 }
 
 /// One step of a pipeline: `map`, `filter`, `take` and all that goes through a sequence item by item.
@@ -207,6 +210,10 @@ pub enum Emit {
 
 impl Lazy {
     /// Returns a sequence that `thunk` will compute.
+    #[expect(
+        clippy::new_ret_no_self,
+        reason = "a lazy sequence is only ever met as a value"
+    )]
     pub fn new(thunk: Thunk) -> Value {
         Value::Lazy(Rc::new(Lazy {
             state: RefCell::new(LazyState::Pending(thunk)),

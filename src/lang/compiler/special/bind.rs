@@ -25,7 +25,7 @@ fn pairs(cx: &Analyzer<'_>, items: &[Value]) -> Result<Vec<Value>> {
         .into());
     };
     if bindings.len() % 2 != 0 {
-        let last = bindings.iter().last().cloned().unwrap_or(Value::Nil);
+        let last = bindings.iter().next_back().cloned().unwrap_or(Value::Nil);
         let shown = last
             .as_symbol()
             .map_or_else(|| "the last name".to_owned(), |name| format!("`{name}`"));
