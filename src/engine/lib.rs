@@ -17,6 +17,7 @@ mod history;
 pub mod ids;
 mod interactive;
 mod interrupt;
+pub mod json;
 pub mod kv;
 pub mod natives;
 pub mod observer;
@@ -28,6 +29,7 @@ pub mod step;
 pub mod table;
 mod timeline;
 mod waits;
+pub mod words;
 
 pub use drive::{DriveOptions, Stay};
 pub use engine::{CancelOutcome, Engine, EngineConfig, Limits, StartOptions};

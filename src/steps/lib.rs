@@ -4,18 +4,16 @@ mod connections;
 mod fields;
 pub mod files;
 pub mod http;
-pub mod json;
 pub mod llm;
 mod rendered;
 pub mod sandbox;
-pub mod schema;
 pub mod secrets;
 pub mod settings;
 pub mod sse;
 pub mod template;
-pub mod words;
 
 use flowstone_engine::step::Step;
+pub use flowstone_engine::{json, schema, words};
 
 /// Returns the step types there are.
 pub fn all() -> Vec<Box<dyn Step>> {

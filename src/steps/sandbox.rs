@@ -10,9 +10,6 @@ mod time;
 use flowstone_lang::value::{Class, Exception, Native, Object, Result, Signal, Value};
 use flowstone_lang::vm::Args;
 
-pub use encoding::uuid_bits;
-pub use time::instant_millis;
-
 /// The namespaces and what is in them. `breyta.sandbox` is the same as `flow.util` for flows that were
 /// written elsewhere; `json` is the short way to write what many functions need.
 pub const NAMESPACES: &[(&str, &[&[Native]])] = &[

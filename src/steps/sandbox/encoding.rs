@@ -9,6 +9,8 @@ use flowstone_lang::vm::{Args, Vm};
 use md5::Md5;
 use sha2::{Digest, Sha256};
 
+use crate::json::uuid_bits;
+
 use super::{bad, byte_array, bytes, utf8};
 
 pub(super) const FNS: &[Native] = &[
@@ -154,17 +156,6 @@ const UUID_FROM_BYTES: Native = Native {
     arity: Arity::exactly(1),
     run: |_, args| Ok(Object::Uuid(name_uuid(&bytes(&args, 0)?)).into()),
 };
-
-/// Reads a uuid in its usual form: 8-4-4-4-12 hexadecimal digits.
-pub fn uuid_bits(text: &str) -> Option<u128> {
-    let groups: Vec<usize> = text.split('-').map(str::len).collect();
-    let digits: String = text.chars().filter(|char| *char != '-').collect();
-    let well_formed =
-        groups == [8, 4, 4, 4, 12] && digits.chars().all(|char| char.is_ascii_hexdigit());
-    well_formed
-        .then(|| u128::from_str_radix(&digits, 16).ok())
-        .flatten()
-}
 
 fn name_uuid(name: &[u8]) -> u128 {
     let hash: [u8; 16] = Md5::digest(name).into();

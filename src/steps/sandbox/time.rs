@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 
-use crate::json::name_text;
+use crate::json::{instant_millis, name_text};
 use crate::words::nearest;
 
 pub(super) const FNS: &[Native] = &[
@@ -160,20 +160,6 @@ const INSTANT_MINUS: Native = Native {
     arity: Arity::exactly(3),
     run: |_, args| shift(&args, -1),
 };
-
-/// Reads an instant: with `Z` or an offset, without either (UTC), or a date alone.
-pub fn instant_millis(text: &str) -> Option<i64> {
-    let text = text.trim();
-    if let Ok(timestamp) = text.parse::<Timestamp>() {
-        return Some(timestamp.as_millisecond());
-    }
-    let civil: DateTime = match text.parse::<jiff::civil::Date>() {
-        Ok(date) if text.len() == 10 => date.at(0, 0, 0, 0),
-        _ => text.parse().ok()?,
-    };
-    let zoned = civil.to_zoned(TimeZone::UTC).ok()?;
-    Some(zoned.timestamp().as_millisecond())
-}
 
 fn instant(millis: i64) -> Value {
     Object::Inst(millis).into()

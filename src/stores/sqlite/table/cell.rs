@@ -16,6 +16,7 @@ use std::cmp::Ordering;
 use std::str::FromStr as _;
 
 use flowstone_engine::codec::{decode, encode};
+use flowstone_engine::json::instant_millis;
 use flowstone_engine::table::{Cell, ColumnType};
 use flowstone_lang::value::{BigDecimal, Object, Value};
 use jiff::Timestamp;
@@ -114,7 +115,7 @@ pub(super) fn to_sql(type_: ColumnType, cell: &Cell) -> Option<Sql> {
         (ColumnType::Date, Cell::Text(text)) => Sql::Text(date_text(text)?),
         (ColumnType::Date, Cell::Instant(millis)) => Sql::Text(civil(*millis)?.date().to_string()),
         (ColumnType::Timestamp, Cell::Instant(millis)) => Sql::Integer(*millis),
-        (ColumnType::Timestamp, Cell::Text(text)) => Sql::Integer(instant(text)?),
+        (ColumnType::Timestamp, Cell::Text(text)) => Sql::Integer(instant_millis(text)?),
         _ => return None,
     })
 }
@@ -132,19 +133,6 @@ pub(super) fn date_text(text: &str) -> Option<String> {
     (text.len() == 10)
         .then(|| text.parse::<Date>().ok())?
         .map(|date| date.to_string())
-}
-
-/// Returns the milliseconds of an ISO-8601 instant; without an offset it is in UTC.
-pub(super) fn instant(text: &str) -> Option<i64> {
-    if let Ok(timestamp) = text.parse::<Timestamp>() {
-        return Some(timestamp.as_millisecond());
-    }
-    let civil = match text.parse::<Date>() {
-        Ok(date) if text.len() == 10 => date.at(0, 0, 0, 0),
-        _ => text.parse::<DateTime>().ok()?,
-    };
-    let zoned = civil.to_zoned(TimeZone::UTC).ok()?;
-    Some(zoned.timestamp().as_millisecond())
 }
 
 /// Returns year to second of an instant, in UTC.

@@ -1,6 +1,6 @@
 //! Words that errors are made of: values as they print, and the nearest of some names.
 
-pub use flowstone_engine::diagnostic::nearest;
+pub use crate::diagnostic::nearest;
 use flowstone_lang::value::{PrintOptions, Unforced, Value, print_value};
 
 const SHOWN: usize = 120;

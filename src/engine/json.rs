@@ -149,10 +149,7 @@ impl Writer<'_> {
 
     fn rare(&mut self, object: &Object, value: &Value) -> Result<Json, JsonError> {
         Ok(match object {
-            Object::Inst(millis) => match jiff::Timestamp::from_millisecond(*millis) {
-                Ok(timestamp) => Json::from(timestamp.to_string()),
-                Err(_) => return Err(self.refuse("an instant outside of the calendar")),
-            },
+            Object::Inst(millis) => Json::from(crate::codec::json::instant(*millis)),
             Object::Uuid(bits) => Json::from(uuid_text(*bits)),
             Object::Regex { source, .. } => Json::from(&**source),
             Object::Tagged { form, .. } => self.write(form)?,
@@ -319,6 +316,31 @@ pub fn uuid_text(bits: u128) -> String {
         &hex[16..20],
         &hex[20..]
     )
+}
+
+/// Reads a uuid in its usual form: 8-4-4-4-12 hexadecimal digits.
+pub fn uuid_bits(text: &str) -> Option<u128> {
+    let groups: Vec<usize> = text.split('-').map(str::len).collect();
+    let digits: String = text.chars().filter(|char| *char != '-').collect();
+    let well_formed =
+        groups == [8, 4, 4, 4, 12] && digits.chars().all(|char| char.is_ascii_hexdigit());
+    well_formed
+        .then(|| u128::from_str_radix(&digits, 16).ok())
+        .flatten()
+}
+
+/// Reads an instant as ISO-8601 writes it: with `Z` or an offset, without either (UTC), or a date alone.
+pub fn instant_millis(text: &str) -> Option<i64> {
+    let text = text.trim();
+    if let Ok(timestamp) = text.parse::<jiff::Timestamp>() {
+        return Some(timestamp.as_millisecond());
+    }
+    let civil: jiff::civil::DateTime = match text.parse::<jiff::civil::Date>() {
+        Ok(date) if text.len() == 10 => date.at(0, 0, 0, 0),
+        _ => text.parse().ok()?,
+    };
+    let zoned = civil.to_zoned(jiff::tz::TimeZone::UTC).ok()?;
+    Some(zoned.timestamp().as_millisecond())
 }
 
 /// A number where JSON has room for it, else its digits as a string.

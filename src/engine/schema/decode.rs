@@ -3,8 +3,7 @@
 use flowstone_lang::value::{Object, Value};
 
 use super::{Kind, ListForm, Schema, validate};
-use crate::json::{items, name_text};
-use crate::sandbox::{instant_millis, uuid_bits};
+use crate::json::{instant_millis, items, name_text, uuid_bits};
 
 const MAX_DEPTH: usize = 200;
 
