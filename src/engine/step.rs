@@ -85,6 +85,12 @@ pub enum OnTimeout {
 
 /// `:persist` of any step: turns its value into a change of our own stores.
 pub trait Persist {
+    /// Checks a config before the step runs, so that no work is done for a result that cannot be stored.
+    ///
+    /// # Errors
+    /// When the config is wrong for a step of this kind.
+    fn check(&self, kind: &str, config: &Value) -> Result<(), StepError>;
+
     /// The step's value becomes the result of the operation.
     fn persist<'a>(
         &'a self,

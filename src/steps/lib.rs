@@ -3,14 +3,22 @@
 mod connections;
 mod fields;
 pub mod files;
+pub mod function;
 pub mod http;
+pub mod kv;
 pub mod llm;
+mod operation;
+pub mod persist;
 mod rendered;
+pub mod resource;
 pub mod sandbox;
 pub mod secrets;
 pub mod settings;
+pub mod sleep;
 pub mod sse;
+pub mod table;
 pub mod template;
+pub mod wait;
 
 use flowstone_engine::step::Step;
 pub use flowstone_engine::{json, schema, words};
@@ -19,7 +27,12 @@ pub use flowstone_engine::{json, schema, words};
 pub fn all() -> Vec<Box<dyn Step>> {
     vec![
         Box::new(files::Files::default()),
+        Box::new(function::Function),
         Box::new(http::Http),
+        Box::new(kv::Kv),
         Box::new(llm::Llm),
+        Box::new(sleep::Sleep),
+        Box::new(table::Table),
+        Box::new(wait::Wait),
     ]
 }

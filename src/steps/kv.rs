@@ -1,0 +1,284 @@
+//! `:kv`: values under keys, shared by all runs of a project. Changes happen exactly once.
+
+use flowstone_engine::codec;
+use flowstone_engine::kv::{KvNumber, KvOp, KvSet, MAX_TTL, key_problem};
+use flowstone_engine::ports::StoreOp;
+use flowstone_engine::step::{
+    Effect, Field, FieldType, LocalFuture, Outcome, Step, StepContext, StepError, StepSpec,
+};
+use flowstone_lang::value::Value;
+
+use crate::fields::Fields;
+use crate::json::{items, name_text};
+use crate::operation::Operations;
+use crate::words::shown;
+
+/// The `:kv` step.
+pub struct Kv;
+
+const SPEC: StepSpec = StepSpec {
+    kind: "kv",
+    aliases: &[],
+    doc: "Keeps values under keys, for other runs and other flows.\n\n\
+        Keys have up to 256 letters, digits, `_`, `-` and `:`. Values come back as they were put in. A key with a \
+        `:ttl` is gone when its time is over. Each change commits with the run's journal: it happens exactly once.",
+    fields: FIELDS,
+    examples: &[
+        "(flow/step :kv :seen {:operation :get :key \"feed:seen\" :default #{}})",
+        "(flow/step :kv :remember {:operation :set :key \"feed:seen\" :value ids :ttl 86400})",
+        "(flow/step :kv :count {:operation :increment :key \"runs\" :delta 1})",
+    ],
+    effect: Effect::OwnStore,
+};
+
+const FIELDS: &[Field] = &[
+    Field::optional(
+        "default",
+        FieldType::Any,
+        "What `:get` gives for a missing key.",
+    ),
+    Field::optional(
+        "delta",
+        FieldType::Number,
+        "What `:increment` adds. Default 1.",
+    ),
+    Field::optional(
+        "if-not-exists",
+        FieldType::Bool,
+        "Whether `:set` leaves a value that is there.",
+    ),
+    Field::optional("item", FieldType::Any, "What `:append` adds."),
+    Field::optional("items", FieldType::Items, "What `:append` adds, several."),
+    Field::optional(
+        "key",
+        FieldType::Name,
+        "The key: letters, digits, `_`, `-`, `:`.",
+    ),
+    Field::optional(
+        "limit",
+        FieldType::Int,
+        "How many keys `:list-keys` gives, at most 1000. Default 100.",
+    ),
+    Field::optional(
+        "max-length",
+        FieldType::Int,
+        "How many items `:append` keeps, the newest. Default and most 1000.",
+    ),
+    Field::optional("metadata", FieldType::Map, "What is kept beside the value."),
+    Field::required(
+        "operation",
+        FieldType::Name,
+        "What to do: `:get :set :delete :exists :increment :append :list-keys`.",
+    ),
+    Field::optional(
+        "prefix",
+        FieldType::Text,
+        "What the keys of `:list-keys` start with.",
+    ),
+    Field::optional(
+        "ttl",
+        FieldType::Int,
+        "Seconds until the key is gone, up to a year.",
+    ),
+    Field::optional("value", FieldType::Any, "What `:set` puts there."),
+];
+
+const OPERATIONS: Operations = Operations {
+    kind: "kv",
+    key: "operation",
+    all: &[
+        (
+            "append",
+            &["key"],
+            &["item", "items", "max-length", "value"],
+        ),
+        ("delete", &["key"], &[]),
+        ("exists", &["key"], &[]),
+        ("get", &["key"], &["default"]),
+        ("increment", &["key"], &["delta"]),
+        ("list-keys", &[], &["limit", "prefix"]),
+        (
+            "set",
+            &["key"],
+            &["if-not-exists", "metadata", "ttl", "value"],
+        ),
+    ],
+    later: &[],
+    fields: FIELDS,
+    code: "E0765",
+};
+
+impl Step for Kv {
+    fn spec(&self) -> &'static StepSpec {
+        &SPEC
+    }
+
+    fn effect(&self, config: &Value) -> Effect {
+        match Fields::new(config)
+            .name("operation")
+            .ok()
+            .flatten()
+            .as_deref()
+        {
+            Some("exists" | "get" | "list-keys") => Effect::Read,
+            _ => Effect::OwnStore,
+        }
+    }
+
+    fn run<'a>(
+        &'a self,
+        cx: &'a StepContext,
+        config: Value,
+    ) -> LocalFuture<'a, Result<Outcome, StepError>> {
+        Box::pin(async move {
+            let fields = Fields::new(&config);
+            let operation = OPERATIONS.choose(fields)?;
+            if operation == "list-keys" {
+                return list_keys(cx, fields).await.map(Outcome::Value);
+            }
+            let key = fields.get("key").and_then(name_text).unwrap_or_default();
+            check_key("key", &key)?;
+            match operation {
+                "exists" | "get" => look_up(cx, operation, &key, &config)
+                    .await
+                    .map(Outcome::Value),
+                _ => change(operation, key, &config).map(|op| Outcome::Commit(StoreOp::Kv(op))),
+            }
+        })
+    }
+}
+
+/// Refuses a key that the store would.
+pub(crate) fn check_key(at: &str, key: &str) -> Result<(), StepError> {
+    match key_problem(key) {
+        None => Ok(()),
+        Some(problem) => Err(StepError::config(
+            "E0610",
+            format!("`:{at}` is not a key: {problem}"),
+        )
+        .hint("put `:` or `-` between the parts of a key, as in \"orders:2026-03\"")),
+    }
+}
+
+/// Reads `:ttl`.
+pub(crate) fn ttl(fields: Fields<'_>) -> Result<Option<i64>, StepError> {
+    fields.int("ttl", 1, MAX_TTL)
+}
+
+fn envelope(facts: impl IntoIterator<Item = (&'static str, Value)>) -> Value {
+    let success = [("success", Value::Bool(true))];
+    Value::map(
+        success
+            .into_iter()
+            .chain(facts)
+            .map(|(key, value)| (Value::keyword(key), value)),
+    )
+}
+
+async fn look_up(
+    cx: &StepContext,
+    operation: &str,
+    key: &str,
+    config: &Value,
+) -> Result<Value, StepError> {
+    let found = cx.stores().kv.get(key, cx.now_ms()).await?;
+    let exists = ("exists?", Value::Bool(found.is_some()));
+    if operation == "exists" {
+        return Ok(envelope([("key", Value::from(key)), exists]));
+    }
+    let value = match found {
+        Some(text) => codec::decode(&text)
+            .map_err(|error| StepError::new(error.code(), "store", error.to_string()))?,
+        None => config.get("default").cloned().unwrap_or(Value::Nil),
+    };
+    Ok(envelope([("value", value), exists]))
+}
+
+async fn list_keys(cx: &StepContext, fields: Fields<'_>) -> Result<Value, StepError> {
+    let prefix = fields.text("prefix")?.unwrap_or_default();
+    if !prefix.is_empty() {
+        check_key("prefix", prefix)?;
+    }
+    let limit = fields.count("limit", 1, 1000)?.unwrap_or(100);
+    let keys = cx.stores().kv.list_keys(prefix, limit, cx.now_ms()).await?;
+    let count = Value::from(keys.len());
+    Ok(envelope([
+        ("keys", Value::vector(keys.into_iter().map(Value::from))),
+        ("count", count),
+    ]))
+}
+
+fn change(operation: &str, key: String, config: &Value) -> Result<KvOp, StepError> {
+    let fields = Fields::new(config);
+    Ok(match operation {
+        "delete" => KvOp::Delete { key },
+        "increment" => KvOp::Increment {
+            key,
+            by: delta(fields)?,
+        },
+        "append" => KvOp::Append {
+            items: appended(fields)?
+                .iter()
+                .map(encoded)
+                .collect::<Result<_, _>>()?,
+            max_length: fields.count("max-length", 1, 1000)?.unwrap_or(1000),
+            key,
+        },
+        _ => {
+            let Some(value) = config.get("value") else {
+                return Err(
+                    StepError::config("E0765", "`:operation :set` needs `:value`")
+                        .hint("`:value nil` puts nil there"),
+                );
+            };
+            KvOp::Set(KvSet {
+                key,
+                value: encoded(value)?,
+                ttl_seconds: ttl(fields)?,
+                metadata: fields.get("metadata").map(encoded).transpose()?,
+                if_not_exists: fields.bool("if-not-exists")?.unwrap_or(false),
+                answer: None,
+            })
+        }
+    })
+}
+
+fn delta(fields: Fields<'_>) -> Result<KvNumber, StepError> {
+    match fields.get("delta") {
+        None => Ok(KvNumber::Int(1)),
+        Some(Value::Int(int)) => Ok(KvNumber::Int(*int)),
+        Some(Value::Float(float)) if float.is_finite() => Ok(KvNumber::Float(*float)),
+        Some(other) => Err(StepError::config(
+            "E0765",
+            format!("`:delta` is an integer or a double, not {}", shown(other)),
+        )),
+    }
+}
+
+fn appended(fields: Fields<'_>) -> Result<Vec<Value>, StepError> {
+    let single = fields.get("item").or_else(|| fields.get("value"));
+    match (single, fields.get("items")) {
+        (Some(item), None) => Ok(vec![item.clone()]),
+        (None, Some(several)) => Ok(items(several).unwrap_or_default()),
+        (Some(_), Some(_)) => Err(StepError::config(
+            "E0765",
+            "`:append` takes `:item` or `:items`, not both",
+        )),
+        (None, None) => Err(StepError::config(
+            "E0765",
+            "`:append` needs `:item` or `:items`",
+        )),
+    }
+}
+
+/// Returns a value as it is stored.
+pub(crate) fn encoded(value: &Value) -> Result<String, StepError> {
+    codec::encode(value).map_err(|error| {
+        StepError::new(
+            error.code(),
+            "invalid",
+            format!("the value cannot be stored: {error}"),
+        )
+        .hint("store data: numbers, strings, keywords, vectors, maps")
+    })
+}

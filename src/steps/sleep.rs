@@ -1,0 +1,94 @@
+//! `:sleep`: the run goes on later, and holds nothing until then.
+
+use std::time::Duration;
+
+use flowstone_engine::duration;
+use flowstone_engine::step::{
+    Effect, Field, FieldType, LocalFuture, Outcome, Step, StepContext, StepError, StepSpec,
+};
+use flowstone_lang::value::Value;
+
+use crate::fields::Fields;
+use crate::words::shown;
+
+/// The `:sleep` step.
+pub struct Sleep;
+
+const SPEC: StepSpec = StepSpec {
+    kind: "sleep",
+    aliases: &[],
+    doc: "Waits for a while, without holding memory or a process.\n\n\
+        Give one of `:seconds`, `:millis` and `:duration`; without any it is one second. The moment is kept in the \
+        journal: a run that was stopped meanwhile goes on at that moment, or at once when it is past. \
+        The value is `{:slept-seconds n}`.",
+    fields: &[
+        Field::optional(
+            "duration",
+            FieldType::Duration,
+            "Text such as `\"500ms\"`, `\"10s\"`, `\"5m\"`, `\"2h\"`, `\"1d\"`.",
+        ),
+        Field::optional("millis", FieldType::Number, "Milliseconds."),
+        Field::optional("seconds", FieldType::Number, "Seconds."),
+    ],
+    examples: &["(flow/step :sleep :pause {:duration \"5m\"})"],
+    effect: Effect::Pure,
+};
+
+const KEYS: [&str; 3] = ["duration", "millis", "seconds"];
+const LONGEST: Duration = Duration::from_secs(366 * 86_400);
+
+impl Step for Sleep {
+    fn spec(&self) -> &'static StepSpec {
+        &SPEC
+    }
+
+    fn run<'a>(
+        &'a self,
+        cx: &'a StepContext,
+        config: Value,
+    ) -> LocalFuture<'a, Result<Outcome, StepError>> {
+        Box::pin(async move {
+            let length = length(&config)?;
+            let seconds = length.as_secs_f64();
+            let slept = match length.subsec_nanos() {
+                0 => Value::Int(i64::try_from(length.as_secs()).unwrap_or(i64::MAX)),
+                _ => Value::Float(seconds),
+            };
+            let millis = i64::try_from(length.as_millis()).unwrap_or(i64::MAX);
+            Ok(Outcome::Sleep {
+                until_ms: cx.now_ms().saturating_add(millis),
+                value: Value::map([(Value::keyword("slept-seconds"), slept)]),
+            })
+        })
+    }
+}
+
+fn length(config: &Value) -> Result<Duration, StepError> {
+    let fields = Fields::new(config);
+    let given: Vec<&str> = KEYS.into_iter().filter(|key| fields.has(key)).collect();
+    let key = match given.as_slice() {
+        [] => return Ok(Duration::from_secs(1)),
+        [key] => *key,
+        [first, second, ..] => {
+            let message = format!("`:sleep` takes one of `:{first}` and `:{second}`, not both");
+            return Err(StepError::config("E0766", message));
+        }
+    };
+    let value = fields.get(key).unwrap_or(&Value::Nil);
+    let length = match key {
+        "millis" => duration::of_millis_value(value),
+        _ => duration::of_value(value),
+    };
+    match length {
+        Some(length) if length <= LONGEST => Ok(length),
+        Some(_) => Err(
+            StepError::config("E0766", format!("`:{key}` is longer than a year"))
+                .hint("a schedule starts runs far ahead"),
+        ),
+        None => Err(StepError::config(
+            "E0766",
+            format!("`:{key}` is not a length of time: {}", shown(value)),
+        )
+        .hint("give a number of 0 or more, or text such as \"10s\"")),
+    }
+}

@@ -1,0 +1,481 @@
+//! `:table`: real tables, written by flows and asked in their own terms. Changes happen exactly once.
+
+mod cells;
+mod question;
+
+use flowstone_engine::codec;
+use flowstone_engine::ports::StoreOp;
+use flowstone_engine::step::{
+    Effect, Field, FieldType, LocalFuture, Outcome, Step, StepContext, StepError, StepSpec,
+};
+use flowstone_engine::table::{
+    Aggregate, ColumnType, CreateTable, Filter, NewColumn, RowChoice, RowsQuery, TableName,
+    TableOp, TableQuery, WriteMode, WriteRows,
+};
+use flowstone_lang::value::Value;
+
+use crate::fields::Fields;
+use crate::json::{items, name_text};
+use crate::operation::Operations;
+use crate::resource;
+use crate::words::{nearest, shown};
+pub(crate) use cells::rows;
+
+/// The `:table` step.
+pub struct Table;
+
+const SPEC: StepSpec = StepSpec {
+    kind: "table",
+    aliases: &[],
+    doc: "Writes rows to a table, and asks it.\n\n\
+        `:table` is the name of a table, or the reference that `:persist {:type :table}` gave. Writing makes the table \
+        and its columns; the type of a column is taken from its first cells and enforced from then on. Conditions are \
+        vectors, `[\"amount\" \">\" 100]`, of which all must hold; `[\"or\" [...]]`, `[\"and\" [...]]` and `[\"not\" [...]]` nest. \
+        Names and operators may be strings or keywords.",
+    fields: FIELDS,
+    examples: &[
+        "(flow/step :table :save {:op :upsert :table \"orders\" :rows rows :key-fields [:order-id] :index-fields [:status]})",
+        "(flow/step :table :open {:op :query :table \"orders\" :where [[:status := \"open\"]] :sort [[:amount :desc]] :page {:limit 10}})",
+        "(flow/step :table :totals {:op :aggregate :table \"orders\" :group-by [:status] :metrics [{:op :sum :field :amount :as :total}]})",
+    ],
+    effect: Effect::OwnStore,
+};
+
+const FIELDS: &[Field] = &[
+    Field::optional("all", FieldType::Bool, "With `:op :delete`: every row."),
+    Field::optional(
+        "columns",
+        FieldType::Either(&[FieldType::Map, FieldType::Items]),
+        "The columns of a new table: `{:id :long :note :string}`, or `[{:name :id :type :long}]`. Types: string long double decimal \
+         boolean date timestamp json enum.",
+    ),
+    Field::optional(
+        "group-by",
+        FieldType::Items,
+        "Columns, or `{:field :amount :bucket {:op :numeric-bin :size 100} :as :bin}`.",
+    ),
+    Field::optional(
+        "having",
+        FieldType::Items,
+        "Conditions on groups, by the names of the result.",
+    ),
+    Field::optional(
+        "index-fields",
+        FieldType::Items,
+        "Columns that get an index.",
+    ),
+    Field::optional(
+        "key",
+        FieldType::Map,
+        "The row with these cells, as `{:order-id 7}`.",
+    ),
+    Field::optional(
+        "key-fields",
+        FieldType::Items,
+        "What makes a row the same row.",
+    ),
+    Field::optional("limit", FieldType::Int, "How many groups to return."),
+    Field::optional(
+        "metrics",
+        FieldType::Items,
+        "Figures: `{:op :sum :field :amount :as :total}`. Ops: count count-distinct sum avg min max median percentile (with `:p`) first last.",
+    ),
+    Field::required(
+        "op",
+        FieldType::Name,
+        "What to do: `:create :insert :upsert :delete :query :get-row :aggregate :schema :export`.",
+    ),
+    Field::optional(
+        "order-by",
+        FieldType::Items,
+        "How to sort groups, by the names of the result.",
+    ),
+    Field::optional(
+        "page",
+        FieldType::Map,
+        "`{:limit 25 :offset 0}` or `{:mode :cursor :limit 25 :cursor ...}`; with `:include-total-count true` the number of all rows.",
+    ),
+    Field::optional(
+        "query",
+        FieldType::Map,
+        "`:select :where :sort :page` of `:op :query`, in a map.",
+    ),
+    Field::optional("row-id", FieldType::Int, "The row of this number."),
+    Field::optional("rows", FieldType::Items, "Maps of column and cell."),
+    Field::optional("select", FieldType::Items, "Columns to return."),
+    Field::optional(
+        "sort",
+        FieldType::Items,
+        "Columns to sort by: `[[:amount :desc] :id]`.",
+    ),
+    Field::required(
+        "table",
+        FieldType::Any,
+        "A name, a `res://` name, or the reference that a step returned.",
+    ),
+    Field::optional(
+        "where",
+        FieldType::Either(&[FieldType::Items, FieldType::Map]),
+        "Conditions, all of which hold.",
+    ),
+];
+
+const OPERATIONS: Operations = Operations {
+    kind: "table",
+    key: "op",
+    all: &[
+        (
+            "aggregate",
+            &["table"],
+            &[
+                "group-by", "having", "limit", "metrics", "order-by", "where",
+            ],
+        ),
+        (
+            "create",
+            &["table", "columns"],
+            &["index-fields", "key-fields"],
+        ),
+        ("delete", &["table"], &["all", "key", "row-id", "where"]),
+        ("export", &["table"], &["select", "sort", "where"]),
+        ("get-row", &["table"], &["key", "row-id", "select"]),
+        (
+            "insert",
+            &["table", "rows"],
+            &["index-fields", "key-fields"],
+        ),
+        (
+            "query",
+            &["table"],
+            &["page", "query", "select", "sort", "where"],
+        ),
+        ("schema", &["table"], &[]),
+        (
+            "upsert",
+            &["table", "rows"],
+            &["index-fields", "key-fields"],
+        ),
+    ],
+    later: &[
+        "materialize-join",
+        "recompute",
+        "set-column",
+        "update-cell",
+        "update-cell-format",
+    ],
+    fields: FIELDS,
+    code: "E0764",
+};
+
+impl Step for Table {
+    fn spec(&self) -> &'static StepSpec {
+        &SPEC
+    }
+
+    fn effect(&self, config: &Value) -> Effect {
+        match Fields::new(config).name("op").ok().flatten().as_deref() {
+            Some("create" | "delete" | "insert" | "upsert") => Effect::OwnStore,
+            _ => Effect::Read,
+        }
+    }
+
+    fn run<'a>(
+        &'a self,
+        cx: &'a StepContext,
+        config: Value,
+    ) -> LocalFuture<'a, Result<Outcome, StepError>> {
+        Box::pin(async move {
+            let fields = Fields::new(&config);
+            let op = OPERATIONS.choose(fields)?;
+            let table = table_name(fields.get("table").unwrap_or(&Value::Nil))?;
+            match op {
+                "create" | "delete" | "insert" | "upsert" => {
+                    change(op, table, fields).map(|op| Outcome::Commit(StoreOp::Table(op)))
+                }
+                _ => {
+                    let text = cx.stores().tables.query(query(op, table, fields)?).await?;
+                    let value = codec::decode(&text);
+                    value
+                        .map(Outcome::Value)
+                        .map_err(|error| StepError::new(error.code(), "store", error.to_string()))
+                }
+            }
+        })
+    }
+}
+
+fn change(op: &str, table: TableName, fields: Fields<'_>) -> Result<TableOp, StepError> {
+    Ok(match op {
+        "create" => TableOp::Create(CreateTable {
+            name: match table {
+                TableName::Name(name) => name,
+                TableName::Id(_) => {
+                    return Err(StepError::config(
+                        "E0764",
+                        "a new table needs a name, not a reference",
+                    ));
+                }
+            },
+            columns: columns(fields)?,
+            key_fields: names(fields, "key-fields")?,
+            index_fields: names(fields, "index-fields")?,
+        }),
+        "delete" => {
+            let all = fields.bool("all")?.unwrap_or(false);
+            let choice = choice(fields, all)?;
+            TableOp::Delete {
+                table,
+                rows: choice,
+            }
+        }
+        op => TableOp::Write(WriteRows {
+            table,
+            rows: rows(fields.get("rows").unwrap_or(&Value::Nil), ":rows")?,
+            mode: match op {
+                "upsert" => WriteMode::Upsert,
+                _ => WriteMode::Insert,
+            },
+            key_fields: names(fields, "key-fields")?,
+            index_fields: names(fields, "index-fields")?,
+        }),
+    })
+}
+
+fn query(op: &str, table: TableName, fields: Fields<'_>) -> Result<TableQuery, StepError> {
+    Ok(match op {
+        "query" => {
+            let inner = match fields.get("query") {
+                Some(inner) => {
+                    let inner = Fields::inside(":query", inner)?;
+                    inner.only(&["page", "select", "sort", "where"])?;
+                    if let Some(twice) = ["page", "select", "sort", "where"]
+                        .iter()
+                        .find(|key| fields.has(key))
+                    {
+                        return Err(StepError::config(
+                            "E0764",
+                            format!("`:{twice}` stands beside `:query`"),
+                        )
+                        .hint(format!("put it inside: `:query {{:{twice} ...}}`")));
+                    }
+                    inner
+                }
+                None => fields,
+            };
+            TableQuery::Rows(RowsQuery {
+                table,
+                select: names(inner, "select")?,
+                filter: question::filter(inner, "where")?,
+                sort: question::sort(inner, "sort")?,
+                page: question::page(inner)?,
+            })
+        }
+        "get-row" => TableQuery::Row {
+            table,
+            row: choice(fields, false)?,
+            select: names(fields, "select")?,
+        },
+        "aggregate" => {
+            let metrics = question::metrics(fields)?;
+            let group_by = question::group_by(fields)?;
+            if metrics.is_empty() && group_by.is_empty() {
+                return Err(StepError::config(
+                    "E0764",
+                    "`:op :aggregate` needs `:metrics` or `:group-by`",
+                )
+                .hint("as in `:metrics [{:op :count :as :count}]`"));
+            }
+            TableQuery::Aggregate(Aggregate {
+                table,
+                filter: question::filter(fields, "where")?,
+                group_by,
+                metrics,
+                having: question::filter(fields, "having")?,
+                order_by: question::sort(fields, "order-by")?,
+                limit: fields.count("limit", 1, 100_000)?,
+            })
+        }
+        "export" => TableQuery::Export {
+            table,
+            select: names(fields, "select")?,
+            filter: question::filter(fields, "where")?,
+            sort: question::sort(fields, "sort")?,
+        },
+        _ => TableQuery::Schema { table },
+    })
+}
+
+/// Reads which rows are meant: one of `:row-id`, `:key`, `:where`, or all of them when that is said.
+fn choice(fields: Fields<'_>, all: bool) -> Result<RowChoice, StepError> {
+    const WAYS: [&str; 3] = ["key", "row-id", "where"];
+    let given: Vec<&str> = WAYS.into_iter().filter(|key| fields.has(key)).collect();
+    match (given.as_slice(), all) {
+        ([], true) => Ok(RowChoice::All),
+        (["key"], false) => Ok(RowChoice::Key(cells::row(
+            fields.get("key").unwrap_or(&Value::Nil),
+            ":key",
+        )?)),
+        (["row-id"], false) => Ok(RowChoice::Id(
+            fields.int("row-id", 0, i64::MAX)?.unwrap_or(0),
+        )),
+        (["where"], false) => match question::filter(fields, "where")? {
+            Filter::And(parts) if parts.is_empty() => Err(StepError::config(
+                "E0764",
+                "`:where` is empty, which would mean every row",
+            )
+            .hint("say `:all true` instead")),
+            filter => Ok(RowChoice::Where(filter)),
+        },
+        ([], false) => Err(
+            StepError::config("E0764", "nothing says which row is meant").hint(
+                "give `:key {...}` or `:row-id n`; to delete also `:where [...]` or `:all true`",
+            ),
+        ),
+        _ => Err(StepError::config("E0764", "the row is named in two ways")
+            .hint("give one of `:key`, `:row-id`, `:where` and `:all`")),
+    }
+}
+
+fn columns(fields: Fields<'_>) -> Result<Vec<NewColumn>, StepError> {
+    let given = fields.get("columns").unwrap_or(&Value::Nil);
+    if let Some(map) = given.as_map() {
+        return map
+            .iter()
+            .map(|(name, type_)| column(name, type_))
+            .collect();
+    }
+    let mut columns = Vec::new();
+    for entry in items(given).unwrap_or_default() {
+        let entry_fields = Fields::inside(":columns", &entry)?;
+        entry_fields.only(&["name", "type", "type-hint"])?;
+        let type_ = entry_fields
+            .get("type")
+            .or(entry_fields.get("type-hint"))
+            .unwrap_or(&Value::Nil);
+        columns.push(column(
+            entry_fields.get("name").unwrap_or(&Value::Nil),
+            type_,
+        )?);
+    }
+    Ok(columns)
+}
+
+fn column(name: &Value, type_: &Value) -> Result<NewColumn, StepError> {
+    let Some(name) = name_text(name) else {
+        return Err(StepError::config(
+            "E0764",
+            format!("a column needs a name, not {}", shown(name)),
+        ));
+    };
+    let word = match type_ {
+        Value::Map(_) => type_.get("type").and_then(name_text),
+        type_ => name_text(type_),
+    };
+    let word = word.unwrap_or_default();
+    let known = ColumnType::NAMES.iter().map(|(_, name)| *name);
+    let found = ColumnType::from_name(match word.as_str() {
+        "int" | "integer" => "long",
+        "float" | "number" => "double",
+        "text" => "string",
+        "bool" => "boolean",
+        "datetime" | "instant" => "timestamp",
+        other => other,
+    });
+    let Some(type_) = found else {
+        let error = StepError::config(
+            "E0764",
+            format!(
+                "column `{name}` has no type `{}`",
+                if word.is_empty() {
+                    shown(type_)
+                } else {
+                    word.clone()
+                }
+            ),
+        );
+        let error = match nearest(&word, known.clone()) {
+            Some(near) => error.hint(format!("did you mean `:{near}`?")),
+            None => error,
+        };
+        return Err(error.hint(format!(
+            "there are :{}",
+            known.collect::<Vec<_>>().join(" :")
+        )));
+    };
+    Ok(NewColumn { name, type_ })
+}
+
+/// Reads a list of names of columns.
+pub(crate) fn names(fields: Fields<'_>, key: &str) -> Result<Vec<String>, StepError> {
+    let Some(given) = fields.get(key) else {
+        return Ok(Vec::new());
+    };
+    let single = name_text(given).map(|_| vec![given.clone()]);
+    let given = single.or_else(|| items(given)).unwrap_or_default();
+    let mut names: Vec<String> = Vec::new();
+    for item in &given {
+        let Some(name) = name_text(item) else {
+            return Err(StepError::config(
+                "E0764",
+                format!(
+                    "`:{key}` is a vector of names of columns, and {} is none",
+                    shown(item)
+                ),
+            ));
+        };
+        if names.contains(&name) {
+            return Err(StepError::config(
+                "E0764",
+                format!("`:{key}` names `{name}` twice"),
+            ));
+        }
+        names.push(name);
+    }
+    Ok(names)
+}
+
+/// Reads what a flow gives for a table: a name, a `res://` name, or a map that holds one of them.
+pub(crate) fn table_name(given: &Value) -> Result<TableName, StepError> {
+    if given
+        .get("partitions")
+        .is_some_and(|partitions| !partitions.is_nil())
+    {
+        return Err(
+            StepError::config("E0764", "`:table` cannot use `:partitions` yet")
+                .hint("use one table a partition"),
+        );
+    }
+    if let Some(uri) = resource::uri(given) {
+        let id = uri
+            .split_once("/table/")
+            .map(|(_, id)| id)
+            .filter(|id| !id.is_empty());
+        return match id {
+            Some(id) => Ok(id
+                .parse()
+                .map_or_else(|_| TableName::Name(id.to_owned()), TableName::Id)),
+            None => Err(
+                StepError::config("E0764", format!("`{uri}` is not the name of a table"))
+                    .hint("it looks like `res://v1/ws/local/result/table/7`"),
+            ),
+        };
+    }
+    let name = match given {
+        Value::Map(_) => given
+            .get("ref")
+            .or_else(|| given.get("table"))
+            .or_else(|| given.get("name"))
+            .and_then(name_text),
+        given => name_text(given),
+    };
+    match name {
+        Some(name) => Ok(TableName::Name(name)),
+        None => Err(StepError::config(
+            "E0764",
+            format!("`:table` is a name or a reference, not {}", shown(given)),
+        )
+        .hint(
+            "as in `:table \"orders\"`, or the value of a step with `:persist {:type :table ...}`",
+        )),
+    }
+}

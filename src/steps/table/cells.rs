@@ -1,0 +1,98 @@
+//! Rows and cells of a table, from values.
+
+use flowstone_engine::codec;
+use flowstone_engine::step::StepError;
+use flowstone_engine::table::{Cell, Row};
+use flowstone_lang::value::{Object, Value};
+
+use crate::json::{items, name_text};
+use crate::words::shown;
+
+/// Returns rows, from a vector of maps. `at` says where they stand.
+pub(crate) fn rows(given: &Value, at: &str) -> Result<Vec<Row>, StepError> {
+    let rows = match given {
+        Value::Nil => None,
+        Value::Map(_) => Some(vec![given.clone()]),
+        given => items(given),
+    };
+    let Some(rows) = rows else {
+        return Err(StepError::new(
+            "E0764",
+            "invalid",
+            format!(
+                "the rows of {at} are {}, not a vector of maps",
+                given.kind()
+            ),
+        ));
+    };
+    let count = rows.len();
+    rows.iter()
+        .enumerate()
+        .map(|(idx, row)| self::row(row, &format!("row {} of {count}", idx + 1)))
+        .collect()
+}
+
+/// Returns the cells of one row, from a map.
+pub(crate) fn row(given: &Value, at: &str) -> Result<Row, StepError> {
+    let entries = match given {
+        Value::Map(map) => map.entries(),
+        Value::Record(record) => &record.fields,
+        other => {
+            return Err(StepError::new(
+                "E0764",
+                "invalid",
+                format!("{at} is {}, not a map: {}", other.kind(), shown(other)),
+            )
+            .hint("a row is a map of column and cell, as in `{:id 1 :name \"Ada\"}`"));
+        }
+    };
+    let mut row: Row = Vec::with_capacity(entries.len());
+    for (key, value) in entries.iter() {
+        let Some(name) = name_text(key) else {
+            return Err(StepError::new(
+                "E0764",
+                "invalid",
+                format!(
+                    "{at} has the key {}, and a column is named by a keyword or string",
+                    shown(key)
+                ),
+            ));
+        };
+        if row.iter().any(|(other, _)| *other == name) {
+            return Err(StepError::new(
+                "E0764",
+                "invalid",
+                format!("{at} has two cells for the column `{name}`"),
+            )
+            .hint("it has a keyword and a string of the same name"));
+        }
+        let cell = cell(value).map_err(|error| {
+            StepError::new(
+                "E0764",
+                "invalid",
+                format!("{at}, column `{name}`: {error}"),
+            )
+            .hint("a cell holds data, not functions")
+        })?;
+        row.push((name, cell));
+    }
+    Ok(row)
+}
+
+/// Returns a cell.
+///
+/// # Errors
+/// When the value is no data.
+pub(super) fn cell(value: &Value) -> Result<Cell, codec::CodecError> {
+    Ok(match value {
+        Value::Nil => Cell::Nil,
+        Value::Bool(bool) => Cell::Bool(*bool),
+        Value::Int(int) => Cell::Long(*int),
+        Value::Float(float) => Cell::Double(*float),
+        Value::Decimal(decimal) => Cell::Decimal(decimal.to_plain_string()),
+        Value::Text(text) => Cell::Text(text.as_str().to_owned()),
+        Value::Keyword(keyword) => Cell::Keyword(keyword.parts().to_string()),
+        Value::Object(object) if let Object::Inst(millis) = **object => Cell::Instant(millis),
+        value => Cell::Data(codec::encode(value)?),
+    })
+}
