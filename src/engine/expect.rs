@@ -30,15 +30,16 @@ pub fn check(cx: &StepContext, expectation: &Value, value: &Value) -> Result<(),
             "equals" => return Err(failed(format!("should be {}", shown(wanted)), value)),
             "matches" => matches(wanted, value)?,
             "schema" => {
-                let problems = schema::problems(wanted, value, &mut |function, value| {
-                    let held = cx.call(function, std::slice::from_ref(value));
+                let parsed = schema::parse_with_functions(wanted)
+                    .map_err(|error| StepError::config("E0715", error.to_string()))?;
+                let problems = schema::validate_with(&parsed, value, &mut |function, value| {
+                    let function = cx.function(function).map_err(|error| error.message)?;
+                    let held = cx.call(&function, std::slice::from_ref(value));
                     held.map(|held| held.is_truthy())
                         .map_err(|error| error.message)
                 });
-                let problems =
-                    problems.map_err(|error| StepError::config("E0715", error.to_string()))?;
                 if !problems.is_empty() {
-                    return Err(failed(problems.join("; "), value));
+                    return Err(failed(schema::explain(&problems), value));
                 }
             }
             "fn" => {

@@ -1,7 +1,7 @@
 //! Malli schemas: parsed from forms, checked in words, written as JSON Schema.
 //!
-//! Only data schemas: no function is called, so a check gives the same answer on replay. A schema comes
-//! from a flow file, so what it cannot say is an error when it is parsed, never ignored later.
+//! A schema comes from a flow file, so what it cannot say is an error when it is parsed, never ignored later.
+//! Functions are allowed only where the caller can call them.
 
 mod check;
 mod decode;
@@ -12,15 +12,15 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use flowstone_lang::value::Value;
+use flowstone_lang::value::{Regex, Value};
 
-pub use check::validate;
+pub use check::{Predicate, validate, validate_with};
 pub use decode::decode;
 pub use json_schema::{closed, to_json_schema};
-pub use parse::parse;
+pub use parse::{parse, parse_with_functions};
 
 /// A parsed schema.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Schema {
     pub kind: Kind,
     pub notes: Notes,
@@ -39,9 +39,11 @@ pub struct Notes {
 }
 
 /// The shape that a schema asks for.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub enum Kind {
     Any,
+    /// A function of the value, which only [`validate_with`] can ask.
+    Predicate(Value),
     Some,
     Nil,
     String {
@@ -63,7 +65,7 @@ pub enum Kind {
     Inst,
     Regex {
         source: Rc<str>,
-        regex: Rc<fancy_regex::Regex>,
+        regex: Rc<Regex>,
     },
     Map {
         entries: Vec<Entry>,
@@ -102,7 +104,7 @@ pub enum Kind {
 pub type Registry = Rc<RefCell<HashMap<String, Schema>>>;
 
 /// An entry of a `:map`.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Entry {
     pub key: Value,
     pub optional: bool,
@@ -181,6 +183,8 @@ pub enum SchemaError {
     },
     #[error("the schema refers to {name}, which its registry does not have")]
     UnknownReference { name: String },
+    #[error("a schema cannot have a function here: {form}")]
+    Function { form: String },
     #[error("the schema is nested deeper than {} levels", parse::MAX_DEPTH)]
     TooDeep,
 }

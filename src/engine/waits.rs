@@ -5,7 +5,6 @@ use flowstone_lang::value::Value;
 use crate::codec;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::flow::name_of;
 use crate::ids::RunId;
 use crate::ports::{Completion, WaitFilter, WaitRow, WaitState, WaitsAnswer};
 use crate::schema;
@@ -43,14 +42,15 @@ impl Engine {
             target: Some(target.to_owned()),
             ..WaitFilter::default()
         };
+        let mut payload = payload.clone();
         for wait in self.services.stores.waits.list(filter).await? {
             if wait.state == WaitState::Open {
-                validate(&wait, payload)?;
+                payload = validated(&wait, &payload)?;
             }
         }
         let completion = Completion {
             target: target.to_owned(),
-            payload: codec::encode(payload)?,
+            payload: codec::encode(&payload)?,
             dedup: None,
             keep,
             now_ms: self.services.clock.now_ms(),
@@ -70,36 +70,22 @@ impl Engine {
     }
 }
 
-/// Checks an answer against the `:validation` of its wait: `{:required [...]}` or a schema.
-fn validate(wait: &WaitRow, payload: &Value) -> Result<(), EngineError> {
+/// Checks an answer against the `:validation` of its wait, and returns it as the schema means it: what came as
+/// JSON has strings where a flow looks for keywords.
+fn validated(wait: &WaitRow, payload: &Value) -> Result<Value, EngineError> {
     let details = codec::decode(&wait.details)?;
     let Some(validation) = details.get("validation").filter(|value| !value.is_nil()) else {
-        return Ok(());
+        return Ok(payload.clone());
     };
-    let problems = match validation.get("required") {
-        Some(required) => {
-            let names: Vec<Value> = match required {
-                Value::Vector(items) => items.iter().cloned().collect(),
-                Value::List(items) => items.iter().cloned().collect(),
-                Value::Set(items) => items.iter().cloned().collect(),
-                one => vec![one.clone()],
-            };
-            names
-                .iter()
-                .filter_map(name_of)
-                .filter(|name| payload.get(name).is_none_or(Value::is_nil))
-                .map(|name| format!("`:{name}` is missing"))
-                .collect()
-        }
-        None => schema::problems(validation, payload, &mut |_, _| {
-            Err("a function cannot validate an answer from outside".to_owned())
-        })
-        .map_err(|error| EngineError::BadAnswer {
-            problems: vec![format!("its `:validation` is wrong: {error}")],
-        })?,
-    };
+    let schema = schema::parse(validation).map_err(|error| EngineError::BadAnswer {
+        problems: vec![format!("its `:validation` is wrong: {error}")],
+    })?;
+    let payload = schema::decode(&schema, payload.clone());
+    let problems = schema::validate(&schema, &payload);
     if problems.is_empty() {
-        return Ok(());
+        return Ok(payload);
     }
-    Err(EngineError::BadAnswer { problems })
+    Err(EngineError::BadAnswer {
+        problems: problems.iter().map(ToString::to_string).collect(),
+    })
 }

@@ -13,18 +13,55 @@ const MAX_PROBLEMS: usize = 100;
 
 /// Returns everything in which a value differs from a schema; nothing for a value that fits.
 pub fn validate(schema: &Schema, value: &Value) -> Vec<Problem> {
-    let mut check = Check::default();
+    validate_with(schema, value, &mut |_, _| {
+        Err("a function cannot be asked here".to_owned())
+    })
+}
+
+/// Asks a function of a schema whether a value fits; an error is in words.
+pub type Predicate<'a> = dyn FnMut(&Value, &Value) -> Result<bool, String> + 'a;
+
+/// As [`validate`], for schemas with functions.
+pub fn validate_with(
+    schema: &Schema,
+    value: &Value,
+    predicate: &mut Predicate<'_>,
+) -> Vec<Problem> {
+    let mut check = Check {
+        predicate,
+        path: Vec::new(),
+        problems: Vec::new(),
+    };
     check.value(schema, value);
     check.problems
 }
 
-#[derive(Default)]
-struct Check {
+struct Check<'a, 'f> {
+    predicate: &'a mut Predicate<'f>,
     path: Vec<String>,
     problems: Vec<Problem>,
 }
 
-impl Check {
+impl Check<'_, '_> {
+    /// Returns the problems of another schema with the same value, without reporting them.
+    fn aside(&mut self, work: impl FnOnce(&mut Check<'_, '_>)) -> Vec<Problem> {
+        let mut check = Check {
+            predicate: &mut *self.predicate,
+            path: self.path.clone(),
+            problems: Vec::new(),
+        };
+        work(&mut check);
+        check.problems
+    }
+
+    fn ask(&mut self, function: &Value, value: &Value) {
+        match (self.predicate)(function, value) {
+            Ok(true) => {}
+            Ok(false) => self.should_be("what the function asks for", value),
+            Err(why) => self.problem(format!("could not be checked: {why}")),
+        }
+    }
+
     fn value(&mut self, schema: &Schema, value: &Value) {
         if self.problems.len() >= MAX_PROBLEMS {
             return;
@@ -35,12 +72,8 @@ impl Check {
         let Some(message) = &schema.notes.message else {
             return self.kind(&schema.kind, value);
         };
-        let mut inner = Check {
-            path: self.path.clone(),
-            problems: Vec::new(),
-        };
-        inner.kind(&schema.kind, value);
-        if !inner.problems.is_empty() {
+        let problems = self.aside(|check| check.kind(&schema.kind, value));
+        if !problems.is_empty() {
             self.problem(message.clone());
         }
     }
@@ -48,6 +81,7 @@ impl Check {
     fn kind(&mut self, kind: &Kind, value: &Value) {
         match kind {
             Kind::Any => {}
+            Kind::Predicate(function) => self.ask(function, value),
             Kind::Some => self.require(!value.is_nil(), "a value", value),
             Kind::Nil => self.require(value.is_nil(), "nil", value),
             Kind::String { size } => match value.as_str() {
@@ -81,7 +115,7 @@ impl Check {
             ),
             Kind::Regex { source, regex } => match value.as_str() {
                 Some(text) => {
-                    let matches = regex.is_match(text).unwrap_or(false);
+                    let matches = matches!(regex.find_from(text, 0), Ok(Some(_)));
                     self.require(
                         matches,
                         &format!("a string that matches #\"{source}\""),
@@ -113,7 +147,7 @@ impl Check {
             Kind::And(schemas) => schemas.iter().for_each(|schema| self.value(schema, value)),
             Kind::Or(schemas) => self.or(schemas, value),
             Kind::Not(inner) => {
-                if validate(inner, value).is_empty() {
+                if self.aside(|check| check.value(inner, value)).is_empty() {
                     self.problem(format!("should not be {}", name(inner)));
                 }
             }
@@ -169,7 +203,7 @@ impl Check {
         };
         self.size(size, found.len(), "entry");
         for (found_key, found_value) in &found {
-            let problems = validate(key, found_key);
+            let problems = self.aside(|check| check.value(key, found_key));
             if let Some(problem) = problems.first() {
                 self.problem(format!("the key {} {}", shown(found_key), problem.message));
             }
@@ -219,19 +253,15 @@ impl Check {
         let mut deepest: Option<Vec<Problem>> = None;
         let mut deeper = 0;
         for schema in schemas {
-            let mut branch = Check {
-                path: self.path.clone(),
-                problems: Vec::new(),
-            };
-            branch.value(schema, value);
-            if branch.problems.is_empty() {
+            let problems = self.aside(|check| check.value(schema, value));
+            if problems.is_empty() {
                 return;
             }
-            if branch.problems.iter().all(|problem| {
+            if problems.iter().all(|problem| {
                 problem.path.len() > self.path.len() || problem.message.ends_with("is missing")
             }) {
                 deeper += 1;
-                deepest = Some(branch.problems);
+                deepest = Some(problems);
             }
         }
         match deepest {
@@ -367,7 +397,7 @@ fn list_name(form: ListForm) -> &'static str {
 /// What a schema asks for, in a word or two.
 fn name(schema: &Schema) -> String {
     match &schema.kind {
-        Kind::Any => "anything".to_owned(),
+        Kind::Any | Kind::Predicate(_) => "anything".to_owned(),
         Kind::Some => "a value".to_owned(),
         Kind::Nil => "nil".to_owned(),
         Kind::String { .. } | Kind::Regex { .. } => "a string".to_owned(),

@@ -29,7 +29,7 @@ impl Writer {
 
     fn kind(&mut self, kind: &Kind) -> Json {
         match kind {
-            Kind::Any => json!({}),
+            Kind::Any | Kind::Predicate(_) => json!({}),
             Kind::Some => json!({"not": {"type": "null"}}),
             Kind::Nil => json!({"type": "null"}),
             Kind::String { size } => {

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use flowstone_lang::value::{Map, Object, Value};
+use flowstone_lang::value::{Map, Object, Value, compile_regex};
 
 use super::{Entry, Kind, ListForm, Notes, Range, Registry, Schema, SchemaError, Size};
 use crate::json::{items, name_text, number_float};
@@ -17,16 +17,20 @@ pub(super) const MAX_DEPTH: usize = 64;
 /// # Errors
 /// When the form is no schema, or uses a part of Malli that needs functions.
 pub fn parse(form: &Value) -> Result<Schema, SchemaError> {
-    let parser = Parser {
-        registry: Rc::new(RefCell::new(HashMap::new())),
-    };
-    let schema = parser.schema(form, 0)?;
-    parser.check_references(&schema)?;
-    Ok(schema)
+    Parser::new(false).parse(form)
+}
+
+/// Reads a Malli schema in which `[:fn f]` and functions may stand, for [`super::validate_with`].
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_with_functions(form: &Value) -> Result<Schema, SchemaError> {
+    Parser::new(true).parse(form)
 }
 
 struct Parser {
     registry: Registry,
+    functions: bool,
 }
 
 /// A schema vector taken apart.
@@ -54,6 +58,7 @@ const TYPES: &[&str] = &[
     "double",
     "enum",
     "float",
+    "fn",
     "inst",
     "int",
     "keyword",
@@ -81,6 +86,19 @@ const TYPES: &[&str] = &[
 ];
 
 impl Parser {
+    fn new(functions: bool) -> Parser {
+        Parser {
+            registry: Rc::new(RefCell::new(HashMap::new())),
+            functions,
+        }
+    }
+
+    fn parse(&self, form: &Value) -> Result<Schema, SchemaError> {
+        let schema = self.schema(form, 0)?;
+        self.check_references(&schema)?;
+        Ok(schema)
+    }
+
     fn schema(&self, form: &Value, depth: usize) -> Result<Schema, SchemaError> {
         if depth > MAX_DEPTH {
             return Err(SchemaError::TooDeep);
@@ -88,10 +106,16 @@ impl Parser {
         match form {
             Value::Vector(_) => self.vector(form, depth),
             Value::Map(map) => self.required(form, map),
-            Value::Native(native) => plain_predicate(native.name),
+            Value::Native(native) => match predicate(native.name) {
+                Some(kind) => Ok(kind.into()),
+                None => self.function(form),
+            },
             Value::Fn(closure) => {
                 let name = closure.proto.name().to_string();
-                plain_predicate(name.rsplit('/').next().unwrap_or(&name))
+                match predicate(name.rsplit('/').next().unwrap_or(&name)) {
+                    Some(kind) => Ok(kind.into()),
+                    None => self.function(form),
+                }
             }
             Value::Object(object) if let Object::Regex { .. } = &**object => regex(form, form),
             form => match name_text(form) {
@@ -108,6 +132,13 @@ impl Parser {
                     "expected a keyword such as `:string`, or a vector such as `[:map ...]`",
                 )),
             },
+        }
+    }
+
+    fn function(&self, form: &Value) -> Result<Schema, SchemaError> {
+        match self.functions {
+            true => Ok(Kind::Predicate(form.clone()).into()),
+            false => Err(SchemaError::Function { form: shown(form) }),
         }
     }
 
@@ -228,6 +259,7 @@ impl Parser {
             "and" => Kind::And(self.some(parts)?),
             "orn" => Kind::Or(self.cases(parts)?.into_iter().map(|case| case.1).collect()),
             "multi" => self.multi(parts)?,
+            "fn" => self.function(only_child(parts, "one function")?)?.kind,
             "ref" => Kind::Reference {
                 name: name_text(only_child(parts, "one name")?).unwrap_or_default(),
                 registry: self.registry.clone(),
@@ -531,8 +563,7 @@ fn regex(form: &Value, pattern: &Value) -> Result<Schema, SchemaError> {
         Value::Text(text) => Rc::from(text.as_str()),
         _ => return Err(malformed(form, "`:re` takes a regex")),
     };
-    let regex =
-        fancy_regex::Regex::new(&source).map_err(|error| malformed(form, &error.to_string()))?;
+    let regex = compile_regex(&source).map_err(|error| malformed(form, &error.message))?;
     Ok(Kind::Regex {
         source,
         regex: Rc::new(regex),
