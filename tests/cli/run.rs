@@ -1,8 +1,13 @@
 //! `flowstone run`, `runs` and `waits`.
 
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use serde_json::json;
 
-use crate::program::Scratch;
+use crate::program::{Ran, Scratch};
+use crate::server::{Answer, Server};
 
 const HELLO: &str = "{:slug :hello :concurrency {:type :singleton :on-new-version :supersede}
  :invocations {:default {:inputs [{:name :who :type :string :required true}]}}
@@ -222,4 +227,46 @@ fn another_home_keeps_its_own_runs() {
         .run(&["runs", "list", "--json", "--home", "other"])
         .json();
     assert_eq!(other["runs"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn ctrl_c_suspends_and_the_same_command_goes_on() {
+    let scratch = Scratch::new();
+    let target = Arc::new(AtomicU32::new(0));
+    let process = Arc::clone(&target);
+    let server = Server::start(move |_, before| {
+        if before > 0 {
+            return Answer::Json("{\"a\": 1}".to_owned());
+        }
+        let id = process.load(Ordering::SeqCst).to_string();
+        let status = Command::new("kill").args(["-INT", &id]).status();
+        assert!(
+            status.is_ok_and(|status| status.success()),
+            "kill -INT {id}"
+        );
+        Answer::Hang
+    });
+    scratch.write(
+        "flow.edn",
+        format!(
+            "(let [n (:value (flow/step :kv :count {{:operation :increment :key \"n\"}}))]
+               [n (:body (flow/step :http :get {{:url \"{}\"}}))])",
+            server.url("/")
+        ),
+    );
+    let child = scratch
+        .command(&["run", "flow.edn"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    target.store(child.id(), Ordering::SeqCst);
+    let ran = Ran::of(child.wait_with_output().expect("it ends"));
+    assert_eq!((ran.code, &*ran.out), (Some(130), ""), "{ran:?}");
+    assert!(ran.err.contains("flowstone runs resume"), "{}", ran.err);
+    let ran = scratch.run(&["run", "flow.edn"]);
+    assert!(ran.err.contains("going on with run"), "{}", ran.err);
+    assert_eq!(ran.ok(), "[1 {:a 1}]\n");
+    assert_eq!(scratch.run(&["run", "flow.edn"]).ok(), "[2 {:a 1}]\n");
 }
