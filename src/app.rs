@@ -1,24 +1,44 @@
 //! The one place where concrete stores, steps and the prompt meet.
 
 use std::rc::Rc;
+use std::sync::Arc;
 
+use flowstone_engine::ports::{Durability, SystemClock, SystemRandom};
 use flowstone_engine::step::Step;
-use flowstone_engine::{Engine, Interactive};
+use flowstone_engine::{Engine, EngineConfig, Interactive, Limits};
 use flowstone_lang::session::Session;
 use flowstone_lang::value::{Result as Evaluated, Signal, Value};
 use flowstone_repl::{Body, Evaluator, Repl};
 use flowstone_steps::{secrets, settings};
-use flowstone_surfaces::cli::{App, Project, Prompt, Report, Runtime, lost_terminal};
+use flowstone_surfaces::cli::{
+    App, Open, Project, Prompt, Report, Runtime, lost_terminal, of_store_error,
+};
 
 /// Flowstone with everything plugged in.
 pub struct Flowstone;
 
 impl App for Flowstone {
-    fn open(&self, project: &Project) -> Result<Engine, Report> {
+    fn open(&self, project: &Project, open: Open) -> Result<Engine, Report> {
         let settings = settings::load(&project.root).map_err(|error| of_settings(&error))?;
         let secrets = secrets::ProjectSecrets::load(&project.root, &settings);
-        secrets.map_err(|error| of_settings(&error))?;
-        Err(Report::error("E0500", "this build has no store yet"))
+        let secrets = secrets.map_err(|error| of_settings(&error))?;
+        let options = flowstone_stores::Options {
+            must_exist: open == Open::Existing,
+        };
+        let stores = flowstone_stores::open(&project.home, &options);
+        Ok(Engine::open(EngineConfig {
+            home: project.home.clone(),
+            project_root: project.root.clone(),
+            stores: stores.map_err(|error| of_store_error(&error))?,
+            steps: self.steps(),
+            persist: None,
+            secrets: Arc::new(secrets),
+            settings,
+            clock: Arc::new(SystemClock),
+            random: Arc::new(SystemRandom),
+            limits: Limits::default(),
+            durability: Durability::Full,
+        }))
     }
 
     fn steps(&self) -> Vec<Box<dyn Step>> {
@@ -27,7 +47,7 @@ impl App for Flowstone {
 
     fn repl(&self, prompt: Prompt) -> Result<bool, Report> {
         let runtime = Runtime::start()?;
-        let engine = runtime.block_on(async { self.open(&prompt.project) })?;
+        let engine = runtime.block_on(async { self.open(&prompt.project, Open::OrMake) })?;
         let session = Rc::new(engine.session());
         let steps = engine.interactive(
             Rc::clone(&session),

@@ -44,7 +44,7 @@ pub trait App: Sync {
     ///
     /// # Errors
     /// When the stores or the project's settings cannot be used.
-    fn open(&self, project: &Project) -> Result<Engine, Report>;
+    fn open(&self, project: &Project, open: Open) -> Result<Engine, Report>;
 
     /// Returns the step types there are.
     fn steps(&self) -> Vec<Box<dyn Step>>;
@@ -54,6 +54,15 @@ pub trait App: Sync {
     /// # Errors
     /// When the project cannot be opened, or input or output fail.
     fn repl(&self, prompt: Prompt) -> Result<bool, Report>;
+}
+
+/// What to do where a project has no stores.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Open {
+    /// Say so.
+    Existing,
+    /// Make them.
+    OrMake,
 }
 
 /// Runs the command that the process was started with.

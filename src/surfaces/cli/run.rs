@@ -11,7 +11,6 @@ use flowstone_engine::ports::{RunFilter, RunStatus};
 use flowstone_engine::{DriveOptions, Engine, EngineError, StartOptions};
 use flowstone_lang::value::Value;
 
-use super::App;
 use super::args::{Run, Show};
 use super::check::of_findings;
 use super::exit::Exit;
@@ -21,6 +20,7 @@ use super::outcome::{of_engine_error, tell};
 use super::progress::Terminal;
 use super::report::{Report, Severity};
 use super::runtime::Runtime;
+use super::{App, Open};
 use super::{input, output};
 
 /// Runs the flow, and tells what became of it.
@@ -43,7 +43,7 @@ pub fn run(args: &Run, app: &dyn App) -> Exit {
 }
 
 async fn drive(args: &Run, app: &dyn App, input: Value) -> Result<Exit, Report> {
-    let engine = app.open(&Project::find(&args.home))?;
+    let engine = app.open(&Project::find(&args.home), Open::OrMake)?;
     let loaded = load(&engine, args)?;
     let (run, outcome) = start_and_drive(&engine, &loaded, input, args)
         .await

@@ -6,7 +6,6 @@ use flowstone_engine::ports::{Clock, RunFilter, RunRow, RunStatus, SystemClock};
 use flowstone_engine::{CancelOutcome, Engine, EngineError};
 use serde_json::json;
 
-use super::App;
 use super::args::{Runs, RunsCancel, RunsCommand, RunsList, RunsResume};
 use super::exit::Exit;
 use super::home::Project;
@@ -15,7 +14,7 @@ use super::report::{Report, Shown};
 use super::run::{drive_options, observer};
 use super::runtime::Runtime;
 use super::table::{ago, table};
-use super::{output, show_run};
+use super::{App, Open, output, show_run};
 
 /// Performs the command.
 pub fn run(args: &Runs, app: &dyn App) -> Exit {
@@ -39,7 +38,10 @@ fn list(args: &RunsList, app: &dyn App) -> Result<Exit, Report> {
         ..RunFilter::default()
     };
     let runs = Runtime::start()?.block_on(async {
-        let engine = app.open(&project)?;
+        if !project.home.is_dir() {
+            return Ok(Vec::new());
+        }
+        let engine = app.open(&project, Open::Existing)?;
         let runs = engine.list_runs(filter).await;
         runs.map_err(|error| of_engine_error(&error))
     })?;
@@ -96,7 +98,7 @@ pub fn row_json(run: &RunRow) -> serde_json::Value {
 fn resume(args: &RunsResume, app: &dyn App) -> Result<Exit, Report> {
     let project = Project::find(&args.home);
     Runtime::start()?.block_on(async {
-        let engine = app.open(&project)?;
+        let engine = app.open(&project, Open::Existing)?;
         let done = match &args.id {
             Some(id) => resume_one(&engine, id, args).await,
             None => resume_all(&engine, args).await,
@@ -159,7 +161,7 @@ fn cancel(args: &RunsCancel, app: &dyn App) -> Result<Exit, Report> {
         .as_deref()
         .unwrap_or("cancelled on the command line");
     let (run, outcome) = Runtime::start()?.block_on(async {
-        let engine = app.open(&project)?;
+        let engine = app.open(&project, Open::Existing)?;
         let done = cancel_one(&engine, &args.id, reason).await;
         done.map_err(|error| of_engine_error(&error))
     })?;

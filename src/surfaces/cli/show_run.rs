@@ -4,18 +4,17 @@ use flowstone_engine::codec::{self, json::to_json};
 use flowstone_engine::{LogLine, RunReport, StepReport};
 use serde_json::json;
 
-use super::App;
 use super::args::RunsShow;
 use super::exit::Exit;
 use super::home::Project;
 use super::outcome::{how_to_answer, instant, of_engine_error, of_failure, stored_json, wait_json};
-use super::output;
 use super::pretty::pretty;
 use super::progress::seconds;
 use super::report::{Report, Shown};
 use super::runs::{row_json, status_words};
 use super::runtime::Runtime;
 use super::table::table;
+use super::{App, Open, output};
 
 /// How much of a value a line shows.
 const BRIEF: usize = 60;
@@ -24,7 +23,7 @@ const BRIEF: usize = 60;
 pub fn run(args: &RunsShow, app: &dyn App) -> Result<Exit, Report> {
     let project = Project::find(&args.home);
     let shown = Runtime::start()?.block_on(async {
-        let engine = app.open(&project)?;
+        let engine = app.open(&project, Open::Existing)?;
         let report = async { engine.show_run(&engine.find_run(&args.id).await?.id).await };
         report.await.map_err(|error| of_engine_error(&error))
     })?;

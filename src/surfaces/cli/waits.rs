@@ -5,7 +5,6 @@ use flowstone_engine::ports::WaitFilter;
 use flowstone_engine::{Answered, Engine};
 use serde_json::json;
 
-use super::App;
 use super::args::{Waits, WaitsCommand, WaitsComplete, WaitsList};
 use super::exit::Exit;
 use super::home::Project;
@@ -14,7 +13,7 @@ use super::report::Report;
 use super::run::{drive_options, observer};
 use super::runtime::Runtime;
 use super::table::table;
-use super::{input, output};
+use super::{App, Open, input, output};
 
 /// Performs the command.
 pub fn run(args: &Waits, app: &dyn App) -> Exit {
@@ -31,7 +30,10 @@ pub fn run(args: &Waits, app: &dyn App) -> Exit {
 fn list(args: &WaitsList, app: &dyn App) -> Result<Exit, Report> {
     let project = Project::find(&args.home);
     let waits = Runtime::start()?.block_on(async {
-        let engine = app.open(&project)?;
+        if !project.home.is_dir() {
+            return Ok(Vec::new());
+        }
+        let engine = app.open(&project, Open::Existing)?;
         let waits = engine.list_waits(WaitFilter::default()).await;
         waits.map_err(|error| of_engine_error(&error))
     })?;
@@ -72,7 +74,7 @@ fn complete(args: &WaitsComplete, app: &dyn App) -> Result<Exit, Report> {
     };
     let project = Project::find(&args.home);
     Runtime::start()?.block_on(async {
-        let engine = app.open(&project)?;
+        let engine = app.open(&project, Open::Existing)?;
         let answered = engine
             .complete_wait(&args.id, &value, args.keep)
             .await
