@@ -32,6 +32,8 @@ pub struct EngineConfig {
     pub steps: Vec<Box<dyn Step>>,
     /// What `:persist` does; without it, `:persist` is an error.
     pub persist: Option<Rc<dyn Persist>>,
+    /// Adds to each session what function code may call beside the language's own.
+    pub library: fn(&Session),
     pub secrets: Arc<dyn Secrets>,
     /// The project's settings, a map or nil.
     pub settings: Value,
@@ -82,6 +84,7 @@ pub struct Engine {
     pub(crate) services: Rc<Services>,
     pub(crate) steps: Rc<[Box<dyn Step>]>,
     pub(crate) persist: Option<Rc<dyn Persist>>,
+    library: fn(&Session),
     pub(crate) limits: Limits,
     pub(crate) durability: Durability,
     /// The runs that this engine drives at the moment.
@@ -102,6 +105,7 @@ impl Engine {
             }),
             steps: config.steps.into(),
             persist: config.persist,
+            library: config.library,
             limits: config.limits,
             durability: config.durability,
             active: RefCell::default(),
@@ -121,6 +125,7 @@ impl Engine {
     pub fn session(&self) -> Session {
         let session = Session::new();
         natives::install(&session);
+        (self.library)(&session);
         session
     }
 

@@ -3,8 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "a test that panics fails")]
 
 mod calls;
-mod diagnostic;
 mod core;
+mod diagnostic;
 mod reader;
 mod strings;
 mod values;

@@ -97,6 +97,9 @@ impl Driver<'_> {
         self.emit(&RunEvent::StepStarted(call.note(attempt)));
         let cx = call.context(self, attempt);
         let performing = async {
+            if let Some((persist, config)) = self.persistence(call)? {
+                persist.check(cx.kind(), config)?;
+            }
             let outcome = call.step.run(&cx, call.config.clone()).await?;
             self.accept(call, &cx, outcome).await
         };
@@ -126,24 +129,39 @@ impl Driver<'_> {
         cx: &crate::step::StepContext,
         outcome: Outcome,
     ) -> Result<Outcome, StepError> {
-        let Outcome::Value(value) = outcome else {
-            return Ok(outcome);
+        let persist = self.persistence(call)?;
+        let value = match (outcome, &persist) {
+            (Outcome::Value(value), _) => value,
+            (outcome, None) => return Ok(outcome),
+            (Outcome::Commit(_) | Outcome::Park(_) | Outcome::Sleep { .. }, Some(_)) => {
+                let message = format!("the result of a `:{}` step cannot be persisted", cx.kind());
+                return Err(StepError::config("E0714", message)
+                    .hint("persist it with a `:function` step that follows"));
+            }
         };
         if let Some(expectation) = call.config.get("expect") {
             expect::check(cx, expectation, &value)?;
         }
-        let wants_persist = call
-            .config
-            .get("persist")
-            .is_some_and(|value| !value.is_nil());
-        if !wants_persist {
+        let Some((persist, config)) = persist else {
             return Ok(Outcome::Value(value));
-        }
-        let Some(persist) = &self.engine.persist else {
-            return Err(StepError::config("E0714", "`:persist` cannot be used here"));
         };
-        let op = persist.persist(cx, &call.config, value).await?;
+        let op = persist.persist(cx, config, value).await?;
         Ok(Outcome::Commit(op))
+    }
+
+    /// Returns what persists the result and its config, where the flow asks for that.
+    fn persistence<'c>(
+        &'c self,
+        call: &'c StepCall<'_>,
+    ) -> Result<Option<(&'c dyn crate::step::Persist, &'c Value)>, StepError> {
+        let config = call.config.get("persist");
+        let Some(config) = config.filter(|config| !config.is_nil()) else {
+            return Ok(None);
+        };
+        match &self.engine.persist {
+            Some(persist) => Ok(Some((&**persist, config))),
+            None => Err(StepError::config("E0714", "`:persist` cannot be used here")),
+        }
     }
 
     /// Journals what an attempt came to.
