@@ -1,7 +1,9 @@
 //! The library's natives, by area. Each area lists its functions in `FNS`; what needs no native is in
 //! `stdlib/`.
 
+mod absent;
 mod arithmetic;
+mod bindings;
 mod bits;
 mod classes;
 mod collections;
@@ -21,6 +23,7 @@ mod namespaces;
 mod number;
 mod predicates;
 mod print;
+mod promises;
 mod protocols;
 mod random;
 mod read;
@@ -41,7 +44,9 @@ use crate::value::{Symbol, Value};
 
 /// The areas: namespace and functions. Sorted by file.
 const AREAS: &[(&str, &[crate::value::Native])] = &[
+    ("clojure.core", absent::FNS),
     ("clojure.core", arithmetic::FNS),
+    ("clojure.core", bindings::FNS),
     ("clojure.core", bits::FNS),
     ("clojure.core", classes::FNS),
     ("clojure.core", collections::FNS),
@@ -61,6 +66,7 @@ const AREAS: &[(&str, &[crate::value::Native])] = &[
     ("clojure.core", number::FNS),
     ("clojure.core", predicates::FNS),
     ("clojure.core", print::FNS),
+    ("clojure.core", promises::FNS),
     ("clojure.core", protocols::FNS),
     ("clojure.edn", read::EDN_FNS),
     ("clojure.core", read::FNS),
@@ -114,7 +120,8 @@ pub(crate) fn install(session: &Session) {
         let namespace = session.world().namespace(Symbol::new(namespace));
         namespace.intern(Symbol::new(name)).set_root(value.clone());
     }
-    for (name, value) in print::vars().into_iter().chain(read::vars()) {
+    let vars = bindings::vars().into_iter();
+    for (name, value) in vars.chain(print::vars()).chain(read::vars()) {
         let var = session.world().core.intern(Symbol::new(name));
         var.set_meta(Value::map([(Value::keyword("dynamic"), true.into())]));
         var.set_root(value);

@@ -216,6 +216,11 @@ const VAR_SET: Native = Native {
         if vm.set_binding(&var, value.clone()) {
             return Ok(value);
         }
+        // As in a file that Clojure loads, settings of core such as *warn-on-reflection* can be set.
+        if var.is_dynamic.get() && var.namespace == vm.world().core.name {
+            var.set_root(value.clone());
+            return Ok(value);
+        }
         let message = format!(
             "Can't change/establish root binding of: {} with set",
             var.name

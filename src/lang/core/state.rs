@@ -138,6 +138,10 @@ const DEREF: Native = Native {
     arity: Arity::between(1, 3),
     run: |vm, mut args| {
         let cell = args.take(0);
+        let default = (args.len() == 3).then(|| args.take(2));
+        if let Some(result) = super::promises::deref(vm, &cell, default.as_ref()) {
+            return result;
+        }
         deref(vm, &cell)
     },
 };
@@ -415,6 +419,15 @@ pub(crate) fn deref(vm: &mut Vm, cell: &Value) -> Result<Value> {
             Object::Volatile(cell) => Ok(cell.borrow().clone()),
             Object::Reduced(value) => Ok(value.clone()),
             Object::Delay(_) => force(vm, object),
+            Object::Instance(instance) => {
+                match instance.methods.get(&Value::symbol("host/deref")) {
+                    Some(method) => {
+                        let method = method.clone();
+                        vm.call(&method, std::slice::from_ref(cell))
+                    }
+                    None => Err(wrong_type(cell, "something that deref reads", 0).into()),
+                }
+            }
             _ => Err(wrong_type(cell, "something that deref reads", 0).into()),
         },
         _ => Err(wrong_type(cell, "something that deref reads", 0)
@@ -464,6 +477,9 @@ fn force(vm: &mut Vm, object: &Rc<Object>) -> Result<Value> {
 }
 
 fn is_realized(args: &Args<'_>) -> Result<bool> {
+    if let Some(is_realized) = super::promises::is_realized(args.get(0)) {
+        return Ok(is_realized);
+    }
     match args.get(0) {
         Value::Lazy(lazy) => Ok(matches!(*lazy.state.borrow(), LazyState::Done(_))),
         Value::Seq(_) | Value::List(_) => Ok(true),

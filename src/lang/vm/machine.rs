@@ -161,6 +161,11 @@ impl Vm {
         }
     }
 
+    /// Returns the vars that are bound here.
+    pub fn bound_vars(&self) -> Vec<Rc<Var>> {
+        self.bindings.iter().map(|bound| bound.0.clone()).collect()
+    }
+
     /// Returns how many bindings there are.
     pub fn binding_depth(&self) -> usize {
         self.bindings.len()

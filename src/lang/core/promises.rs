@@ -1,0 +1,167 @@
+//! Promises and futures on one thread: a future runs when it is made, and nothing can deliver a promise
+//! while somebody waits for it.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use super::functions::is_fn;
+use crate::value::{Arity, Class, Exception, Native, Object, Result, Signal, Value};
+use crate::vm::{Args, Vm};
+
+/// The functions of this area.
+pub(super) const FNS: &[Native] = &[
+    DELIVER,
+    FUTURE_CALL,
+    FUTURE_CANCEL,
+    IS_CANCELLED,
+    IS_DONE,
+    IS_FUTURE,
+    PROMISE,
+];
+
+const DELIVER: Native = Native {
+    name: "deliver",
+    usage: "(deliver promise x)",
+    doc: "Gives a promise its value, and returns it; nil if it has one already.",
+    examples: &[("(let [p (promise)] (deliver p 1) @p)", "1")],
+    arity: Arity::exactly(2),
+    run: |_, mut args| {
+        let value = args.take(1);
+        {
+            let Some(cell) = cell_of(args.get(0)) else {
+                return Err(args.expected(0, "a promise"));
+            };
+            let mut state = cell.state.borrow_mut();
+            if !matches!(*state, State::Waiting) {
+                return Ok(Value::Nil);
+            }
+            *state = State::Done(value);
+        }
+        Ok(args.take(0))
+    },
+};
+
+const FUTURE_CALL: Native = Native {
+    name: "future-call",
+    usage: "(future-call f)",
+    doc: "Calls f without arguments, at once, and returns a future of its value or exception.",
+    examples: &[("@(future-call (fn [] 1))", "1")],
+    arity: Arity::exactly(1),
+    run: |vm, args| {
+        if !is_fn(args.get(0)) {
+            return Err(args.expected(0, "a function"));
+        }
+        let state = match vm.call(args.get(0), &[]) {
+            Ok(value) => State::Done(value),
+            Err(Signal::Throw(exception)) => State::Failed(exception),
+            Err(stop) => return Err(stop),
+        };
+        Ok(cell(Kind::Future, state))
+    },
+};
+
+const FUTURE_CANCEL: Native = Native {
+    name: "future-cancel",
+    usage: "(future-cancel future)",
+    doc: "Returns false: a future is done as soon as it is made.",
+    examples: &[("(future-cancel (future 1))", "false")],
+    arity: Arity::exactly(1),
+    run: |_, args| future(&args).map(|_| Value::Bool(false)),
+};
+
+const IS_CANCELLED: Native = Native {
+    name: "future-cancelled?",
+    usage: "(future-cancelled? future)",
+    doc: "Returns false: a future is done as soon as it is made.",
+    examples: &[("(future-cancelled? (future 1))", "false")],
+    arity: Arity::exactly(1),
+    run: |_, args| future(&args).map(|_| Value::Bool(false)),
+};
+
+const IS_DONE: Native = Native {
+    name: "future-done?",
+    usage: "(future-done? future)",
+    doc: "Tells whether a future has its value.",
+    examples: &[("(future-done? (future 1))", "true")],
+    arity: Arity::exactly(1),
+    run: |_, args| future(&args).map(|_| Value::Bool(true)),
+};
+
+const IS_FUTURE: Native = Native {
+    name: "future?",
+    usage: "(future? x)",
+    doc: "Tells whether x is a future.",
+    examples: &[("(future? (future 1))", "true"), ("(future? 1)", "false")],
+    arity: Arity::exactly(1),
+    run: |_, args| Ok(Value::Bool(future(&args).is_ok())),
+};
+
+const PROMISE: Native = Native {
+    name: "promise",
+    usage: "(promise)",
+    doc: "Returns a cell that deliver gives a value, once, and deref reads.",
+    examples: &[("(realized? (promise))", "false")],
+    arity: Arity::exactly(0),
+    run: |_, _| Ok(cell(Kind::Promise, State::Waiting)),
+};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Promise,
+    Future,
+}
+
+enum State {
+    Waiting,
+    Done(Value),
+    Failed(Rc<Exception>),
+}
+
+/// What a promise or future is.
+struct Cell {
+    kind: Kind,
+    state: RefCell<State>,
+}
+
+fn cell(kind: Kind, state: State) -> Value {
+    let state = RefCell::new(state);
+    Value::from(Object::State(Box::new(Cell { kind, state })))
+}
+
+fn cell_of(value: &Value) -> Option<&Cell> {
+    match value {
+        Value::Object(object) => match &**object {
+            Object::State(state) => state.downcast_ref::<Cell>(),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn future<'a>(args: &'a Args<'_>) -> Result<&'a Cell> {
+    cell_of(args.get(0))
+        .filter(|cell| cell.kind == Kind::Future)
+        .ok_or_else(|| args.expected(0, "a future"))
+}
+
+/// Tells whether a promise or future has its value; `None` for anything else.
+pub(super) fn is_realized(value: &Value) -> Option<bool> {
+    cell_of(value).map(|cell| !matches!(*cell.state.borrow(), State::Waiting))
+}
+
+/// Returns the value of a promise or future, and `default` for one without; `None` for anything else.
+pub(super) fn deref(_vm: &mut Vm, value: &Value, default: Option<&Value>) -> Option<Result<Value>> {
+    let cell = cell_of(value)?;
+    Some(match (&*cell.state.borrow(), default) {
+        (State::Done(value), _) => Ok(value.clone()),
+        (State::Failed(exception), _) => Err(Signal::Throw(exception.clone())),
+        (State::Waiting, Some(default)) => Ok(default.clone()),
+        (State::Waiting, None) => Err(Exception::new(
+            Class::ILLEGAL_STATE,
+            "E0351",
+            "nothing was delivered to this promise, and nothing can be while this waits",
+        )
+        .hint("deliver it first, or give deref a timeout and a value")
+        .into()),
+    })
+}
