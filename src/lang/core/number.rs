@@ -30,7 +30,7 @@ pub(super) const FNS: &[Native] = &[
     IS_INT,
     IS_INTEGER,
     IS_NAT_INT,
-    IS_NA_N,
+    IS_NAN,
     IS_NEG,
     IS_NEG_INT,
     IS_NUMBER,
@@ -225,7 +225,7 @@ const IS_ODD: Native = Native {
     run: |_, args| Ok(Value::Bool(is_odd(&args)?)),
 };
 
-const IS_NA_N: Native = Native {
+const IS_NAN: Native = Native {
     name: "NaN?",
     usage: "(NaN? num)",
     doc: "Tells whether num is the double that is no number.",

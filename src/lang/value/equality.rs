@@ -3,11 +3,12 @@
 //! Sequential values are walked in lock step, so that a finite one compares with an infinite one. What
 //! lies deeper than [`DEPTH`] levels waits on an explicit stack: nesting never overflows the native one.
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use super::number::same_number;
 use super::walk::Walk;
-use super::{Lazy, Object, PMap, Result, Value};
+use super::{Class, Exception, Lazy, Object, PMap, Result, Value};
 
 /// Computes lazy sequences for whoever must look into them.
 pub trait Force {
@@ -30,13 +31,42 @@ impl Force for Unforced {
 /// How deep equality and hashing recurse before they turn to an explicit stack.
 pub(super) const DEPTH: usize = 64;
 
+/// How deep keys of keys of keys are compared: here each level is a look-up in a map, which recurses.
+const MAX_KEYS: u32 = 100;
+
+thread_local! {
+    static KEYS: Cell<u32> = const { Cell::new(0) };
+    static TOO_DEEP: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Tells whether two keys are equal; nothing is computed for it. Keys that nest too deep are taken for
+/// different, which the [`equal`] around it turns into an exception.
+pub(super) fn equal_keys(left: &Value, right: &Value) -> bool {
+    if let Some(answer) = equal_at_once(left, right) {
+        return answer;
+    }
+    let depth = KEYS.get();
+    if depth >= MAX_KEYS {
+        TOO_DEEP.set(true);
+        return false;
+    }
+    KEYS.set(depth + 1);
+    let answer = equal(&mut Unforced, left, right);
+    KEYS.set(depth);
+    matches!(answer, Ok(true))
+}
+
 /// Tells whether two values are equal as by `=`.
 ///
 /// # Errors
-/// Whatever computing a lazy part throws.
+/// Whatever computing a lazy part throws; when sets or keys nest too deep.
 pub fn equal(force: &mut dyn Force, left: &Value, right: &Value) -> Result<bool> {
     if let Some(answer) = equal_at_once(left, right) {
         return Ok(answer);
+    }
+    let is_outermost = KEYS.get() == 0;
+    if is_outermost {
+        TOO_DEEP.set(false);
     }
     let mut comparison = Comparison {
         force,
@@ -45,6 +75,14 @@ pub fn equal(force: &mut dyn Force, left: &Value, right: &Value) -> Result<bool>
     let mut same = comparison.equal(left, right, 0)?;
     while same && let Some((left, right)) = comparison.deferred.pop() {
         same = comparison.equal(&left, &right, 0)?;
+    }
+    if is_outermost && TOO_DEEP.get() {
+        return Err(Exception::new(
+            Class::STACK_OVERFLOW,
+            "E0302",
+            format!("sets or keys nest more than {MAX_KEYS} levels deep"),
+        )
+        .into());
     }
     Ok(same)
 }

@@ -67,3 +67,12 @@ fn wide_and_deep_values_hash_in_reasonable_time() {
     let wide = Value::vector(std::iter::repeat_n(value, 2000));
     hash_value(&mut Unforced, &wide).unwrap();
 }
+
+#[test]
+fn sets_in_sets_end_in_an_exception() {
+    let nest = |depth| (0..depth).fold(Value::Nil, |inner, _| Value::set([inner]));
+    assert!(equal(&mut Unforced, &nest(50), &nest(50)).unwrap());
+    assert!(!equal(&mut Unforced, &nest(50), &nest(51)).unwrap());
+    assert!(equal(&mut Unforced, &nest(300), &nest(300)).is_err());
+    assert!(equal(&mut Unforced, &nest(50), &nest(50)).unwrap());
+}
