@@ -4,11 +4,10 @@
 //! out as names. An entry lives as long as its thread.
 
 use std::cell::RefCell;
-use std::collections::HashMap;
 use std::fmt;
 use std::rc::Rc;
 
-use super::hash::{FixedState, keyword_hash, symbol_hash};
+use super::hash::{keyword_hash, symbol_hash};
 
 /// A name in two parts, as keywords and symbols have it.
 #[derive(Debug, PartialEq, Eq)]
@@ -48,32 +47,126 @@ impl Names {
     }
 }
 
+/// The names by id, and a table of the ids by text: open addressing, at most half full.
 #[derive(Default)]
 struct Interner {
-    ids: HashMap<Rc<str>, u32, FixedState>,
-    names: Vec<Rc<Named>>,
+    names: Vec<Entry>,
+    table: Vec<Slot>,
 }
 
+struct Entry {
+    /// The whole, as it is written.
+    text: Rc<str>,
+    /// As in `named`, where it is looked up most.
+    hash: u32,
+    named: Rc<Named>,
+}
+
+#[derive(Clone, Copy)]
+struct Slot {
+    hash: u32,
+    id: u32,
+}
+
+const EMPTY: Slot = Slot {
+    hash: 0,
+    id: u32::MAX,
+};
+
 thread_local! {
-    static NAMES: RefCell<Interner> = RefCell::default();
+    static NAMES: RefCell<Interner> = const { RefCell::new(Interner::new()) };
 }
 
 fn intern(text: &str) -> u32 {
-    NAMES.with_borrow_mut(|interner| {
-        if let Some(id) = interner.ids.get(text) {
-            return *id;
+    NAMES.with_borrow_mut(|interner| interner.id(text))
+}
+
+impl Interner {
+    const fn new() -> Interner {
+        Interner {
+            names: Vec::new(),
+            table: Vec::new(),
         }
+    }
+
+    #[inline]
+    fn id(&mut self, text: &str) -> u32 {
+        let hash = table_hash(text.as_bytes());
+        if let Some(mask) = self.table.len().checked_sub(1) {
+            let mut at = hash as usize & mask;
+            loop {
+                let slot = self.table[at];
+                if slot.id == EMPTY.id {
+                    break;
+                }
+                if slot.hash == hash && *self.names[slot.id as usize].text == *text {
+                    return slot.id;
+                }
+                at = (at + 1) & mask;
+            }
+        }
+        self.add(text, hash)
+    }
+
+    #[cold]
+    fn add(&mut self, text: &str, hash: u32) -> u32 {
         let (namespace, name) = split(text);
-        let hash = symbol_hash(namespace, name);
-        let id = u32::try_from(interner.names.len()).expect("fewer than 2^32 names");
-        interner.names.push(Rc::new(Named {
+        let whole: Rc<str> = Rc::from(text);
+        let named = Named {
             namespace: namespace.map(Rc::from),
-            name: Rc::from(name),
-            hash,
-        }));
-        interner.ids.insert(Rc::from(text), id);
+            name: namespace.map_or_else(|| whole.clone(), |_| Rc::from(name)),
+            hash: symbol_hash(namespace, name),
+        };
+        let id = u32::try_from(self.names.len()).expect("fewer than 2^32 names");
+        self.names.push(Entry {
+            text: whole,
+            hash: named.hash,
+            named: Rc::new(named),
+        });
+        if self.names.len() * 2 > self.table.len() {
+            self.grow();
+        }
+        self.place(Slot { hash, id });
         id
-    })
+    }
+
+    /// Doubles the table; the new name is not in it yet.
+    fn grow(&mut self) {
+        let size = (self.table.len() * 2).max(1024);
+        let old = std::mem::replace(&mut self.table, vec![EMPTY; size]);
+        for slot in old {
+            if slot.id != EMPTY.id {
+                self.place(slot);
+            }
+        }
+    }
+
+    fn place(&mut self, slot: Slot) {
+        let mask = self.table.len() - 1;
+        let mut at = slot.hash as usize & mask;
+        while self.table[at].id != EMPTY.id {
+            at = (at + 1) & mask;
+        }
+        self.table[at] = slot;
+    }
+}
+
+/// A quick hash for the table alone: eight bytes at a time.
+#[inline]
+fn table_hash(bytes: &[u8]) -> u32 {
+    const FACTOR: u64 = 0x9e37_79b9_7f4a_7c15;
+    let mut hash = bytes.len() as u64;
+    let (words, rest) = bytes.as_chunks::<8>();
+    for word in words {
+        hash = (hash ^ u64::from_le_bytes(*word)).wrapping_mul(FACTOR);
+        hash ^= hash >> 29;
+    }
+    let mut last = 0;
+    for byte in rest {
+        last = last << 8 | u64::from(*byte);
+    }
+    hash = (hash ^ last).wrapping_mul(FACTOR);
+    (hash >> 32) as u32
 }
 
 /// Splits `a/b` at its first slash; `/` alone and a trailing slash stay whole.
@@ -85,7 +178,7 @@ fn split(text: &str) -> (Option<&str>, &str) {
 }
 
 fn named(id: u32) -> Rc<Named> {
-    NAMES.with_borrow(|interner| interner.names[id as usize].clone())
+    NAMES.with_borrow(|interner| interner.names[id as usize].named.clone())
 }
 
 macro_rules! interned {
@@ -153,12 +246,7 @@ interned!(
 /// Appends the whole name without taking a count of it.
 fn write_name(id: u32, out: &mut String) {
     NAMES.with_borrow(|interner| {
-        let named = &interner.names[id as usize];
-        if let Some(namespace) = &named.namespace {
-            out.push_str(namespace);
-            out.push('/');
-        }
-        out.push_str(&named.name);
+        out.push_str(&interner.names[id as usize].text);
     });
 }
 
