@@ -69,7 +69,24 @@ pub enum Open {
 pub fn main(app: &dyn App) -> ExitCode {
     let cli = Cli::parse();
     output::set_color(cli.color);
+    std::panic::set_hook(Box::new(|panic| output::note(&internal_error(panic))));
     stack::with_room(|| perform(&cli.command, app)).into()
+}
+
+/// A panic is a mistake of ours, and says so.
+fn internal_error(panic: &std::panic::PanicHookInfo<'_>) -> String {
+    let payload = panic.payload();
+    let words = payload
+        .downcast_ref::<&str>()
+        .copied()
+        .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
+        .unwrap_or("it does not say why");
+    let place = panic
+        .location()
+        .map_or_else(String::new, |place| format!(" ({place})"));
+    format!(
+        "internal error: {words}{place}\n  hint: this is a mistake in Flowstone, not in your flow; please report it"
+    )
 }
 
 fn perform(command: &Command, app: &dyn App) -> exit::Exit {
