@@ -3,6 +3,7 @@
 
 mod examples;
 mod oracle;
+mod traps;
 
 use flowstone_lang::session::Session;
 use flowstone_lang::value::{PrintOptions, Signal, Value};

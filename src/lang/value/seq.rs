@@ -376,6 +376,8 @@ impl SeqView {
     pub fn count(&self) -> Option<usize> {
         match self {
             SeqView::Slice { items, start } => Some(items.len() - start),
+            // A range without an end is written as one up to the greatest integer.
+            SeqView::Range { end: i64::MAX, .. } => None,
             SeqView::Range { start, end, step } => {
                 let span = i128::from(*end) - i128::from(*start);
                 let step = i128::from(*step);

@@ -336,6 +336,7 @@ impl Vm {
 
 impl Force for Vm {
     fn force(&mut self, lazy: &Rc<Lazy>) -> Result<Value> {
+        self.check_native_stack()?;
         let state = lazy.state.replace(LazyState::Running);
         let thunk = match state {
             LazyState::Pending(thunk) => thunk,

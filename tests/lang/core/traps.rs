@@ -1,0 +1,272 @@
+//! What brings interpreters down: depth, endless sequences, comparators that lie, functions that look at
+//! what is being changed.
+
+use flowstone_lang::session::Session;
+use flowstone_lang::value::{Result, Stop, Value};
+use flowstone_lang::vm::{Host, NoHost, Stream};
+
+use super::Runner;
+
+/// A host with so many refills of 20,000 instructions.
+struct Limited {
+    refills: u32,
+    inner: NoHost,
+}
+
+impl Host for Limited {
+    fn refill(&mut self) -> Result<u32, Stop> {
+        self.refills = self.refills.checked_sub(1).ok_or(Stop::OutOfFuel)?;
+        Ok(20_000)
+    }
+
+    fn write(&mut self, stream: Stream, text: &str) -> Result<(), String> {
+        self.inner.write(stream, text)
+    }
+
+    fn read_line(&mut self) -> Result<Option<String>, String> {
+        self.inner.read_line()
+    }
+
+    fn now_millis(&mut self) -> Result<i64> {
+        self.inner.now_millis()
+    }
+
+    fn now_nanos(&mut self) -> Result<i64> {
+        self.inner.now_nanos()
+    }
+
+    fn random(&mut self) -> Result<u64> {
+        self.inner.random()
+    }
+
+    fn read_file(&mut self, path: &str) -> Result<String, String> {
+        self.inner.read_file(path)
+    }
+
+    fn write_file(&mut self, path: &str, text: &str, append: bool) -> Result<(), String> {
+        self.inner.write_file(path, text, append)
+    }
+
+    fn find_source(&mut self, namespace: &str) -> Option<(String, String)> {
+        self.inner.find_source(namespace)
+    }
+
+    fn suspend(&mut self, request: Value) -> Result<Value> {
+        self.inner.suspend(request)
+    }
+
+    fn sleep(&mut self, millis: u64) -> Result<()> {
+        self.inner.sleep(millis)
+    }
+}
+
+fn limited(refills: u32) -> Runner {
+    let session = Session::new();
+    let host = Limited {
+        refills,
+        inner: NoHost::default(),
+    };
+    let vm = session.vm(Box::new(host));
+    Runner { session, vm }
+}
+
+fn check(expression: &str, expected: &str) {
+    assert_eq!(Runner::new().run(expression), expected, "{expression}");
+}
+
+/// What never ends must end with the fuel.
+fn check_stops(expression: &str) {
+    let got = limited(4).run(expression);
+    assert!(got.starts_with("stopped: "), "{expression} gives {got}");
+}
+
+#[test]
+fn compositions_do_not_nest() {
+    check("((reduce comp (repeat 100000 inc)) 0)", "100000");
+    check(
+        "(into [] (reduce comp (repeat 1000 (map inc))) [0])",
+        "[1000]",
+    );
+}
+
+#[test]
+fn pipelines_do_not_nest() {
+    check(
+        "(reduce + (nth (iterate (fn [xs] (map inc xs)) [1 2]) 5000))",
+        "10003",
+    );
+    check(
+        "(count (nth (iterate #(remove neg? %) (range 10)) 5000))",
+        "10",
+    );
+}
+
+#[test]
+fn deep_laziness_that_is_held_ends_in_an_exception_or_a_value() {
+    let got = Runner::new().run(
+        "(let [xs (nth (iterate #(remove odd? %) (range)) 100000)] [(try (first xs) (catch Throwable _ :deep))])",
+    );
+    assert!(got == "[0]" || got == "[:deep]", "{got}");
+    let got = Runner::new()
+        .run("(try (count (reduce concat (repeat 100000 [1]))) (catch Throwable _ :deep))");
+    assert!(got == "100000" || got == ":deep", "{got}");
+}
+
+#[test]
+fn long_sequences_are_dropped_in_a_loop() {
+    check(
+        "(do (def xs (doall (map inc (range 1000000)))) (def xs nil) xs)",
+        "nil",
+    );
+    check(
+        "(do (def ys ((fn f [n] (lazy-seq (when (pos? n) (cons n (f (dec n)))))) 300000)) (count ys))",
+        "300000",
+    );
+    check(
+        "(count (reduce (fn [l x] (cons x l)) nil (range 300000)))",
+        "300000",
+    );
+}
+
+#[test]
+fn endless_work_stops_with_the_fuel() {
+    check_stops("(count (range))");
+    check_stops("(vec (range 1000000000000))");
+    check_stops("(into [] (repeat 10000000000 :x))");
+    check_stops("(reduce + (iterate inc 0))");
+    check_stops("(last (cycle [1 2 3]))");
+    check_stops("(doall (repeatedly (constantly 1)))");
+    check_stops("(some neg? (range))");
+    check_stops("(apply + (range))");
+    check_stops("(first (filter neg? (range)))");
+    check_stops("(sort (range))");
+    check_stops("(into {} (map (fn [i] [i i])) (range))");
+    check_stops("(nth (iterate inc 0) 1000000000000)");
+    check_stops("(last (drop-last 1 (range)))");
+    check_stops("(try (count (range)) (catch Throwable _ :caught))");
+    check_stops("(frequencies (cycle [1]))");
+    check_stops("(reverse (range))");
+    check_stops("(transduce (map inc) + (range))");
+    check_stops("(first (flatten (repeat [])))");
+    check_stops("(second (dedupe (repeat 1)))");
+    check_stops("(first (mapcat (fn [_] nil) (range)))");
+}
+
+#[test]
+fn a_comparator_that_lies_gives_some_order() {
+    check("(count (sort (fn [a b] true) (range 100)))", "100");
+    check("(count (sort (fn [a b] false) (range 100)))", "100");
+    check("(count (sort (fn [a b] -1) (range 100)))", "100");
+    check(
+        "(count (sort (fn [a b] (if (odd? (+ a b)) 1 -1)) (range 1000)))",
+        "1000",
+    );
+    check(
+        "(try (sort (fn [a b] (throw (ex-info \"no\" {}))) [2 1]) (catch Exception e (ex-message e)))",
+        "\"no\"",
+    );
+}
+
+#[test]
+fn a_sort_keeps_equal_items_in_order() {
+    check(
+        "(= (sort-by first (map vector (cycle [2 1 3]) (range 300)))
+            (mapcat (fn [k] (filter #(= k (first %)) (map vector (cycle [2 1 3]) (range 300)))) [1 2 3]))",
+        "true",
+    );
+}
+
+#[test]
+fn functions_may_look_at_what_is_being_changed() {
+    check("(let [a (atom 1)] (swap! a (fn [x] (+ x @a))))", "2");
+    check(
+        "(let [a (atom 1)] (swap! a (fn [x] (reset! a 10) (inc x))) @a)",
+        "2",
+    );
+    check(
+        "(let [a (atom 0)] (add-watch a :k (fn [_ r _ n] (when (< n 3) (swap! r inc)))) (swap! a inc) @a)",
+        "3",
+    );
+    check(
+        "(let [v (volatile! 1)] (vswap! v (fn [x] (+ x @v))) @v)",
+        "2",
+    );
+    check(
+        "(do (def xs (lazy-seq (cons 1 (rest xs)))) (try (doall xs) (catch Exception e :needs-itself)))",
+        ":needs-itself",
+    );
+    check(
+        "(let [d (atom nil)] (reset! d (delay @@d)) (try @@d (catch Exception e :needs-itself)))",
+        ":needs-itself",
+    );
+}
+
+#[test]
+fn a_shared_collection_is_not_changed() {
+    check(
+        "(let [a [1 2] b (conj a 3) c (conj a 4)] [a b c])",
+        "[[1 2] [1 2 3] [1 2 4]]",
+    );
+    check(
+        "(let [a {:x 1} b (assoc a :x 2) c (update a :x dec)] [a b c])",
+        "[{:x 1} {:x 2} {:x 0}]",
+    );
+    check(
+        "(let [a {:x {:y 1}} b (update-in a [:x :y] inc) c (assoc-in a [:x :z] 0)] [a b c])",
+        "[{:x {:y 1}} {:x {:y 2}} {:x {:y 1, :z 0}}]",
+    );
+    check(
+        "(let [a #{1} b (conj a 2) c (disj a 1)] [a b c])",
+        "[#{1} #{1 2} #{}]",
+    );
+    check(
+        "(let [a [1 2 3] b (into a [4]) c (pop a)] [a b c])",
+        "[[1 2 3] [1 2 3 4] [1 2]]",
+    );
+    check(
+        "(let [a {:k [1]} f (fn [m] (update m :k conj 2))] [(f a) (f a) a])",
+        "[{:k [1 2]} {:k [1 2]} {:k [1]}]",
+    );
+    check(
+        "(let [a [1] t (transient a) _ (conj! t 2)] [a (persistent! t)])",
+        "[[1] [1 2]]",
+    );
+    check(
+        "(do (def shared {:n 1}) (let [f #(assoc shared :n 2)] [(f) shared]))",
+        "[{:n 2} {:n 1}]",
+    );
+    check(
+        "(let [m {:a 1}] [(try (update m :a (fn [_] (throw (ex-info \"x\" {})))) (catch Exception _ :x)) m])",
+        "[:x {:a 1}]",
+    );
+}
+
+#[test]
+fn a_pipeline_runs_its_functions_once_and_in_order() {
+    check(
+        "(let [log (atom []) note (fn [k x] (swap! log conj [k x]) x)
+               xs (filter #(note :f (odd? %)) (map #(note :m %) (list 1 2 3)))]
+           [(reduce + xs) (reduce + xs) @log])",
+        "[4 4 [[:m 1] [:f true] [:m 2] [:f false] [:m 3] [:f true]]]",
+    );
+    check(
+        "(let [n (atom 0)] (first (drop 2 (map #(do (swap! n inc) %) (iterate inc 0)))) @n)",
+        "3",
+    );
+    check(
+        "(let [n (atom 0)] (doall (take 2 (map #(do (swap! n inc) %) (range)))) @n)",
+        "2",
+    );
+    check(
+        "(let [n (atom 0) f #(do (swap! n inc) %)]
+           [(map f [1]) @n (filter f [1]) (mapcat list (map f [1]))
+            (take-while f (map f [1])) (partition 2 (map f [1])) (interleave (map f [1]) [2]) @n])",
+        "[(1) 0 (1) (1) (1) () (1 2) 0]",
+    );
+    check(
+        "(let [n (atom 0) xs (map #(if (= 2 (swap! n inc)) (throw (ex-info \"two\" {})) %) [:a :b :c])]
+           [(first xs) (try (second xs) (catch Exception e (ex-message e)))
+            (try (doall xs) (catch Exception e (ex-message e))) @n])",
+        "[:a \"two\" \"two\" 2]",
+    );
+}
