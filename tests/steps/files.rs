@@ -296,7 +296,7 @@ fn what_is_wrong_is_named() {
         "{:op :list :source {:type :dir :path \".\"} :glob \"[\"}",
         expect![[r#"
             E0718 bad-pattern: the glob `[` is not valid: unclosed character class; missing ']'
-              hint: `:regex? true` takes the syntax of Clojure's #"..."; without it the query is plain text"#]],
+              hint: a glob looks like `**/*.rs` or `src/*.{js,ts}`"#]],
     );
     check(
         &world,

@@ -625,7 +625,7 @@ fn redirects_are_followed_with_care() {
         to("http://169.254.169.254/latest/meta-data"),
         "{:url \"URL\"}",
         expect![[r#"
-            E0731 denied: 169.254.169.254 is 169.254.169.254, a link-local or metadata address, which is refused
+            E0731 denied: 169.254.169.254 is a link-local or metadata address, which is refused
               hint: if this is meant, set `:client-opts {:allow-link-local true}` on the step"#]],
     );
     check(

@@ -3,7 +3,9 @@
 mod files;
 mod http;
 mod json;
+mod llm;
 mod schema;
 mod server;
+mod settings;
 mod template;
 mod world;

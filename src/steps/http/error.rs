@@ -10,7 +10,7 @@ pub enum HttpError {
     BadUrl { url: String, why: String },
     #[error("{message}")]
     BadRequest { message: String },
-    #[error("{host} is {address}, a link-local or metadata address, which is refused")]
+    #[error("{host}{} is a link-local or metadata address, which is refused", at(host, *address))]
     Refused { host: String, address: IpAddr },
     #[error("{host} cannot be reached: {cause}")]
     Unreachable {
@@ -256,6 +256,13 @@ fn broke(status: Option<u16>, got: u64, cause: &str) -> String {
         ),
         None if cause.contains("invalid") => format!("does not answer in HTTP ({cause})"),
         None => "closed the connection without an answer".into(),
+    }
+}
+
+fn at(host: &str, address: IpAddr) -> String {
+    match host.trim_matches(['[', ']']) == address.to_string() {
+        true => String::new(),
+        false => format!(" ({address})"),
     }
 }
 

@@ -1,0 +1,81 @@
+//! The settings file, `.env` and where secrets are found.
+
+use expect_test::{Expect, expect};
+use flowstone_engine::codec;
+use flowstone_engine::ports::Secrets;
+use flowstone_steps::secrets::{ProjectSecrets, variable};
+use flowstone_steps::settings;
+
+use crate::world::World;
+
+#[track_caller]
+fn check(text: &str, expected: Expect) {
+    let world = World::new().file("flowstone.edn", text);
+    let loaded = settings::load(world.path());
+    let shown = match loaded.and_then(|it| ProjectSecrets::load(world.path(), &it).map(|_| it)) {
+        Ok(settings) => codec::encode(settings.get("connections").unwrap()).unwrap(),
+        Err(error) => format!("{} {error}\n  hint: {}", error.code(), error.hint()),
+    };
+    expected.assert_eq(&shown.replace(&world.path().display().to_string(), "ROOT"));
+}
+
+#[test]
+fn settings_are_one_map_with_known_keys() {
+    check("{:connections {:ai {:backend :openai}}}", expect!["{:ai {:backend :openai}}"]);
+    check("{:conections {}}", expect![[r#"
+        E0751 flowstone.edn: there is no key `:conections`; did you mean `:connections`?
+          hint: it takes `:connections`, `:secrets` and `:llm-providers`"#]]);
+    check("[1]", expect![[r#"
+        E0751 flowstone.edn: it takes a map, not a vector
+          hint: it takes `:connections`, `:secrets` and `:llm-providers`"#]]);
+    check("{:connections [1]}", expect![[r#"
+        E0751 flowstone.edn: `:connections` is a vector
+          hint: it takes `:connections`, `:secrets` and `:llm-providers`"#]]);
+    check("{:connections {}", expect![[r#"
+        E0751 ROOT/flowstone.edn cannot be read: stored text cannot be read: no end at byte 16
+          hint: the file holds one EDN map, such as {:connections {...}}"#]]);
+    check("{:secrets {:a \"s3cret\"}}", expect![[r#"
+        E0751 flowstone.edn: the secret `:a` is to be `{:env "VARIABLE"}` or `{:file "path"}`; a secret itself does not belong into the file
+          hint: it takes `:connections`, `:secrets` and `:llm-providers`"#]]);
+}
+
+#[test]
+fn secrets_are_found_where_the_settings_say_or_by_their_name() {
+    let world = World::new()
+        .file("flowstone.edn", "{:secrets {:crm {:env \"FLOWSTONE_TEST_CRM\"} :key {:file \"key.txt\"} :gone {:file \"gone.txt\"}}}")
+        .file("key.txt", "from-file\n")
+        .file(".env", "FLOWSTONE_TEST_CRM=one\nWEB_HOOK_SECRET='two words'\nexport EMPTY=\nPATH=not-this\nFLOWSTONE_TEST_MODEL=x\nOLLAMA_MODEL=small\n");
+    let settings = settings::load(world.path()).unwrap();
+    assert_eq!(
+        settings
+            .get("environment")
+            .unwrap()
+            .get("OLLAMA_MODEL")
+            .unwrap()
+            .as_str(),
+        Some("small")
+    );
+    let secrets = ProjectSecrets::load(world.path(), &settings).unwrap();
+    let find = |name: &str| secrets.find(name).map(|secret| secret.reveal().to_string());
+    assert_eq!(find("crm").as_deref(), Some("one"));
+    assert_eq!(find("key").as_deref(), Some("from-file"));
+    assert_eq!(find("web-hook-secret").as_deref(), Some("two words"));
+    assert_eq!(find("gone"), None);
+    assert_eq!(find("empty"), None);
+    // The environment wins.
+    assert_ne!(find("PATH").as_deref(), Some("not-this"));
+    assert_eq!(variable("web-hook.secret"), "WEB_HOOK_SECRET");
+}
+
+#[test]
+fn a_bad_line_of_dotenv_is_told_without_its_text() {
+    let world = World::new().file(".env", "OK=1\nKEY=\"s3cret\n");
+    let error = ProjectSecrets::load(world.path(), &codec::decode("{}").unwrap())
+        .err()
+        .unwrap();
+    assert!(!error.to_string().contains("s3cret"), "{error}");
+    assert!(
+        error.to_string().contains(".env is not well formed"),
+        "{error}"
+    );
+}
