@@ -12,12 +12,12 @@ mod request;
 
 pub(crate) use request::{joined, load, timeout};
 
-use flowstone_engine::codec;
 use flowstone_engine::flow::name_of;
 use flowstone_engine::step::{
     Effect, Field, FieldType, LocalFuture, Outcome, Progress, Retry, Step, StepContext, StepError,
     StepSpec,
 };
+use flowstone_lang::reader::read_data;
 use flowstone_lang::value::Value;
 
 use crate::fields::Fields;
@@ -256,11 +256,11 @@ async fn body(
                 ),
             ])
         })),
-        Decoded::Edn(text) => codec::decode(&text).map_err(|error| HttpError::Undecodable {
+        Decoded::Edn(text) => read_data(&text).map_err(|error| HttpError::Undecodable {
             host: host.to_string(),
             status: answer.status,
             wanted: "EDN",
-            cause: error.to_string(),
+            cause: error.message,
             preview: error::preview(&answer.body),
         })?,
         Decoded::Bytes => stored(cx, answer).await?,

@@ -4,10 +4,10 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use flowstone_engine::codec;
 use flowstone_engine::diagnostic::nearest;
 use flowstone_engine::flow::name_of;
-use flowstone_lang::value::Value;
+use flowstone_lang::reader::read_data;
+use flowstone_lang::value::{Sources, Value};
 
 use crate::{llm, secrets};
 
@@ -83,7 +83,17 @@ fn read(root: &Path) -> Result<Value, SettingsError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Value::map([])),
         Err(error) => return Err(unreadable(error.to_string())),
     };
-    let settings = codec::decode(&text).map_err(|error| unreadable(error.to_string()))?;
+    let settings = read_data(&text).map_err(|error| {
+        let mut sources = Sources::default();
+        let id = sources.add(FILE, &text);
+        let place = sources
+            .get(id)
+            .map(|source| source.line_column(error.span.start));
+        let place = place.map_or_else(String::new, |at| {
+            format!(" (line {}, column {})", at.line, at.column)
+        });
+        unreadable(format!("{}{place}", error.message))
+    })?;
     let Some(entries) = settings.as_map() else {
         return Err(SettingsError::Wrong {
             message: format!("it takes a map, not {}", settings.kind()),

@@ -95,7 +95,9 @@ fn a_server_that_does_not_stream_is_understood() {
             r#"{"model":"m-2","choices":[{"message":{"role":"assistant","content":"Hi","reasoning_content":"hm"},"finish_reason":"stop"}],"usage":{"prompt_tokens":1,"completion_tokens":2}}"#,
         )],
         "{:connection :ai :prompt \"Hi\"}",
-        expect![[r#"{:content "Hi" :usage {:prompt-tokens 1 :completion-tokens 2 :total-tokens 3} :tokens-used 3 :model "m-2" :provider :openai :finish-reason "stop" :iterations 1}"#]],
+        expect![[
+            r#"{:content "Hi" :usage {:prompt-tokens 1 :completion-tokens 2 :total-tokens 3} :tokens-used 3 :model "m-2" :provider :openai :finish-reason "stop" :iterations 1}"#
+        ]],
     );
 }
 
@@ -306,12 +308,16 @@ fn structured_answers_are_data_and_checked() {
     check(
         vec![says(r#"{"n": 1, "kind": "a"}"#)],
         config,
-        expect![[r#"{:content {:n 1 :kind :a} :usage {:prompt-tokens 1 :completion-tokens 1 :total-tokens 2} :tokens-used 2 :model "m-1" :provider :openai :finish-reason "stop" :iterations 1}"#]],
+        expect![[
+            r#"{:content {:n 1 :kind :a} :usage {:prompt-tokens 1 :completion-tokens 1 :total-tokens 2} :tokens-used 2 :model "m-1" :provider :openai :finish-reason "stop" :iterations 1}"#
+        ]],
     );
     check(
         vec![says("```json\n{\"n\": 1, \"kind\": \"b\"}\n```")],
         config,
-        expect![[r#"{:content {:n 1 :kind :b} :usage {:prompt-tokens 1 :completion-tokens 1 :total-tokens 2} :tokens-used 2 :model "m-1" :provider :openai :finish-reason "stop" :iterations 1}"#]],
+        expect![[
+            r#"{:content {:n 1 :kind :b} :usage {:prompt-tokens 1 :completion-tokens 1 :total-tokens 2} :tokens-used 2 :model "m-1" :provider :openai :finish-reason "stop" :iterations 1}"#
+        ]],
     );
     check(
         vec![says(r#"{"n": "one", "kind": "c"}"#)],
@@ -321,12 +327,22 @@ fn structured_answers_are_data_and_checked() {
               hint: `:repair 2` sends the problem back to the model up to twice
               data: {:content "{\"n\": \"one\", \"kind\": \"c\"}" :problem "[:n] should be an integer, is \"one\"; [:kind] should be one of :a, :b, is \"c\""}"#]],
     );
-    check(vec![says("I think it is 1")], config, expect![[r#"
+    check(
+        vec![says("I think it is 1")],
+        config,
+        expect![[r#"
         E0811 bad-output: the answer is not what `:output` asks for: it is not JSON (expected value at line 1 column 1)
           hint: `:repair 2` sends the problem back to the model up to twice
-          data: {:content "I think it is 1" :problem "it is not JSON (expected value at line 1 column 1)"}"#]]);
+          data: {:content "I think it is 1" :problem "it is not JSON (expected value at line 1 column 1)"}"#]],
+    );
     let by_json_schema = "{:connection :ai :prompt \"x\" :json-schema {:type \"object\" :required [\"n\"] :properties {:n {:type \"integer\"}}}}";
-    check(vec![says(r#"{"n": 1}"#)], by_json_schema, expect![[r#"{:content {:n 1} :usage {:prompt-tokens 1 :completion-tokens 1 :total-tokens 2} :tokens-used 2 :model "m-1" :provider :openai :finish-reason "stop" :iterations 1}"#]]);
+    check(
+        vec![says(r#"{"n": 1}"#)],
+        by_json_schema,
+        expect![[
+            r#"{:content {:n 1} :usage {:prompt-tokens 1 :completion-tokens 1 :total-tokens 2} :tokens-used 2 :model "m-1" :provider :openai :finish-reason "stop" :iterations 1}"#
+        ]],
+    );
     check(
         vec![says(r#"{"n": "1"}"#)],
         by_json_schema,
@@ -336,10 +352,14 @@ fn structured_answers_are_data_and_checked() {
               data: {:content "{\"n\": \"1\"}" :problem "/n: \"1\" is not of type \"integer\""}"#]],
     );
     let cut = r#"{"choices":[{"delta":{"content":"{\"n\": 1, \"ki"},"finish_reason":"length"}]}"#;
-    check(vec![events(&[cut, "[DONE]"])], config, expect![[r#"
+    check(
+        vec![events(&[cut, "[DONE]"])],
+        config,
+        expect![[r#"
         E0814 cut-short: the answer was cut at the limit on its tokens
           hint: raise `:max-tokens`
-          data: {:content "{\"n\": 1, \"ki"}"#]]);
+          data: {:content "{\"n\": 1, \"ki"}"#]],
+    );
 }
 
 #[test]
@@ -387,7 +407,9 @@ fn calls_of_tools_are_put_together() {
             "[DONE]",
         ])],
         "{:connection :ai :prompt \"x\" :tools {:definitions [{:name :add} {:name :sub}]}}",
-        expect![[r#"{:content "" :tool-calls [{:tool-call-id "c1" :name "add" :arguments {:a 1}} {:tool-call-id "c2" :name "sub" :arguments-text "{oops"}] :model "m" :provider :openai :finish-reason "tool_calls" :iterations 1}"#]],
+        expect![[
+            r#"{:content "" :tool-calls [{:tool-call-id "c1" :name "add" :arguments {:a 1}} {:tool-call-id "c2" :name "sub" :arguments-text "{oops"}] :model "m" :provider :openai :finish-reason "tool_calls" :iterations 1}"#
+        ]],
     );
 }
 
@@ -484,21 +506,30 @@ fn what_goes_wrong_there_has_one_name_whoever_it_is() {
                   hint: check that the connection's `:base-url` is that of a chat completions server
                   data: {:preview "<html>hello</html>"}"#]],
         ),
-        (vec![json("{\"hello\": 1}")], expect![[r#"
+        (
+            vec![json("{\"hello\": 1}")],
+            expect![[r#"
             E0808 bad-response: openai sent something that is not an answer: it has no `choices`
               retry: later
               hint: check that the connection's `:base-url` is that of a chat completions server
-              data: {:preview "{\"hello\": 1}"}"#]]),
-        (vec![events(&[HELLO[0], HELLO[1]])], expect![[r#"
-            E0807 cut-off: the answer of openai broke off after 3 characters
-              retry: later
-              hint: try again: nothing was charged twice by us
-              data: {:cause "the stream ended without a finish reason"}"#]]),
-        (vec![events(&[HELLO[1], "{broken"])], expect![[r#"
+              data: {:preview "{\"hello\": 1}"}"#]],
+        ),
+        (
+            vec![events(&[HELLO[0], HELLO[1]])],
+            expect![[r#"
+                E0807 cut-off: the answer of openai broke off after 3 characters
+                  retry: later
+                  hint: try again: a part of an answer is never used
+                  data: {:cause "the stream ended without a finish reason"}"#]],
+        ),
+        (
+            vec![events(&[HELLO[1], "{broken"])],
+            expect![[r#"
             E0808 bad-response: openai sent something that is not an answer: an event is not JSON (key must be a string at line 1 column 2)
               retry: later
               hint: check that the connection's `:base-url` is that of a chat completions server
-              data: {:preview "{broken"}"#]]),
+              data: {:preview "{broken"}"#]],
+        ),
         (
             vec![events(&[
                 HELLO[1],
@@ -538,18 +569,22 @@ fn a_stream_that_falls_silent_ends() {
         let world = world(&server).timeout(200);
         let shown = world.run(&Llm, "{:connection :ai :prompt \"x\"}").await;
         expect![[r#"
-            E0812 timeout: openai sent nothing for 0 s after 3 characters
+            E0812 timeout: openai sent nothing for 0.2 s after 3 characters
               retry: later
-              hint: try again, or raise `:timeout`"#]].assert_eq(&shown);
+              hint: try again, or raise `:timeout`"#]]
+        .assert_eq(&shown);
     });
 }
 
 #[test]
 fn what_cannot_be_done_fails_before_the_call() {
     for (config, expected) in [
-        ("{:connection :ai}", expect![[r#"
+        (
+            "{:connection :ai}",
+            expect![[r#"
             E0809 bad-config: there is nothing to ask
-              hint: give it a `:prompt` or `:messages`"#]]),
+              hint: give it a `:prompt` or `:messages`"#]],
+        ),
         (
             "{:connection :ai :prompt \"x\" :messages [{:role :user :content \"y\"}]}",
             expect!["E0809 bad-config: `:prompt` and `:messages` cannot both be given"],
@@ -578,17 +613,26 @@ fn what_cannot_be_done_fails_before_the_call() {
                 E0810 bad-config: the step asks for `:anthropic`, and its connection `:ai` is for `:openai`
                   hint: leave out `:provider`, or name a connection of that provider"#]],
         ),
-        ("{:connection :ia :prompt \"x\"}", expect![[r#"
+        (
+            "{:connection :ia :prompt \"x\"}",
+            expect![[r#"
             E0750 bad-config: there is no connection `:ia`
               hint: did you mean `:ai`?
-              hint: describe it in flowstone.edn beside the flows: {:connections {:ia {:base-url "https://..." :auth {:type :bearer :secret-ref :ia-token}}}}"#]]),
-        ("{:provider :anthropic :prompt \"x\"}", expect![[r#"
+              hint: describe it in flowstone.edn beside the flows: {:connections {:ia {:base-url "https://..." :auth {:type :bearer :secret-ref :ia-token}}}}"#]],
+        ),
+        (
+            "{:provider :anthropic :prompt \"x\"}",
+            expect![[r#"
             E0810 bad-config: the provider `:anthropic` cannot be used yet
-              hint: there are `:azure-openai` `:deepseek` `:fireworks` `:groq` `:mistral` `:ollama` `:openai` `:openai-compatible` `:openrouter` `:together`, and those of `:llm-providers`"#]]),
-        ("{:provider :opnai :prompt \"x\"}", expect![[r#"
+              hint: there are `:azure-openai` `:deepseek` `:fireworks` `:groq` `:mistral` `:ollama` `:openai` `:openai-compatible` `:openrouter` `:together`, and those of `:llm-providers`"#]],
+        ),
+        (
+            "{:provider :opnai :prompt \"x\"}",
+            expect![[r#"
             E0810 bad-config: there is no provider `:opnai`
               hint: did you mean `:openai`?
-              hint: there are `:azure-openai` `:deepseek` `:fireworks` `:groq` `:mistral` `:ollama` `:openai` `:openai-compatible` `:openrouter` `:together`, and those of `:llm-providers`"#]]),
+              hint: there are `:azure-openai` `:deepseek` `:fireworks` `:groq` `:mistral` `:ollama` `:openai` `:openai-compatible` `:openrouter` `:together`, and those of `:llm-providers`"#]],
+        ),
         (
             "{:provider :deepseek :prompt \"x\" :seed 1}",
             expect![[r#"
@@ -596,10 +640,13 @@ fn what_cannot_be_done_fails_before_the_call() {
                   hint: set DEEPSEEK_API_KEY in the environment, or in `.env` beside the flows
                   hint: or say where it is in flowstone.edn: {:secrets {:DEEPSEEK_API_KEY {:env "..."}}}"#]],
         ),
-        ("{:provider :groq :prompt \"x\"}", expect![[r#"
+        (
+            "{:provider :groq :prompt \"x\"}",
+            expect![[r#"
             E0752 missing-secret: the secret `GROQ_API_KEY`, which `:groq` needs, is not set
               hint: set GROQ_API_KEY in the environment, or in `.env` beside the flows
-              hint: or say where it is in flowstone.edn: {:secrets {:GROQ_API_KEY {:env "..."}}}"#]]),
+              hint: or say where it is in flowstone.edn: {:secrets {:GROQ_API_KEY {:env "..."}}}"#]],
+        ),
         (
             "{:connection :ai :messages [{:role :robot :content \"x\"}]}",
             expect![[r#"

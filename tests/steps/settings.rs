@@ -21,22 +21,40 @@ fn check(text: &str, expected: Expect) {
 
 #[test]
 fn settings_are_one_map_with_known_keys() {
-    check("{:connections {:ai {:backend :openai}}}", expect!["{:ai {:backend :openai}}"]);
-    check("{:conections {}}", expect![[r#"
+    check(
+        "{:connections {:ai {:backend :openai}}}",
+        expect!["{:ai {:backend :openai}}"],
+    );
+    check(
+        "{:conections {}}",
+        expect![[r#"
         E0751 flowstone.edn: there is no key `:conections`; did you mean `:connections`?
-          hint: it takes `:connections`, `:secrets` and `:llm-providers`"#]]);
-    check("[1]", expect![[r#"
+          hint: it takes `:connections`, `:secrets` and `:llm-providers`"#]],
+    );
+    check(
+        "[1]",
+        expect![[r#"
         E0751 flowstone.edn: it takes a map, not a vector
-          hint: it takes `:connections`, `:secrets` and `:llm-providers`"#]]);
-    check("{:connections [1]}", expect![[r#"
+          hint: it takes `:connections`, `:secrets` and `:llm-providers`"#]],
+    );
+    check(
+        "{:connections [1]}",
+        expect![[r#"
         E0751 flowstone.edn: `:connections` is a vector
-          hint: it takes `:connections`, `:secrets` and `:llm-providers`"#]]);
-    check("{:connections {}", expect![[r#"
-        E0751 ROOT/flowstone.edn cannot be read: stored text cannot be read: no end at byte 16
-          hint: the file holds one EDN map, such as {:connections {...}}"#]]);
-    check("{:secrets {:a \"s3cret\"}}", expect![[r#"
+          hint: it takes `:connections`, `:secrets` and `:llm-providers`"#]],
+    );
+    check(
+        "{:connections {}",
+        expect![[r#"
+            E0751 ROOT/flowstone.edn cannot be read: `{` is never closed (line 1, column 1)
+              hint: the file holds one EDN map, such as {:connections {...}}"#]],
+    );
+    check(
+        "{:secrets {:a \"s3cret\"}}",
+        expect![[r#"
         E0751 flowstone.edn: the secret `:a` is to be `{:env "VARIABLE"}` or `{:file "path"}`; a secret itself does not belong into the file
-          hint: it takes `:connections`, `:secrets` and `:llm-providers`"#]]);
+          hint: it takes `:connections`, `:secrets` and `:llm-providers`"#]],
+    );
 }
 
 #[test]

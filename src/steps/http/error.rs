@@ -266,7 +266,8 @@ fn at(host: &str, address: IpAddr) -> String {
     }
 }
 
-fn seconds(limit: Duration) -> String {
+/// Returns a time in words.
+pub fn seconds(limit: Duration) -> String {
     match limit.subsec_millis() {
         0 => format!("{} s", limit.as_secs()),
         _ => format!("{:.1} s", limit.as_secs_f64()),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::Value as Json;
 
-use crate::http::error::{Again, Answer, HttpError, preview, retry_after};
+use crate::http::error::{Again, Answer, HttpError, preview, retry_after, seconds};
 
 /// Why there is no usable answer.
 #[derive(Debug, thiserror::Error)]
@@ -40,7 +40,7 @@ pub enum LlmError {
         cause: String,
         chars: usize,
     },
-    #[error("{provider} sent nothing for {} s{}", idle.as_secs(), after_text(*chars))]
+    #[error("{provider} sent nothing for {}{}", seconds(*idle), after_text(*chars))]
     Stalled {
         provider: String,
         idle: Duration,
@@ -100,7 +100,7 @@ impl LlmError {
             Self::NoCredit { .. } => "add credit to the account, or use another `:provider`".into(),
             Self::Overloaded { .. } => "try again later, or use another `:provider`".into(),
             Self::Filtered { .. } | Self::Refused { .. } => "rephrase the request".into(),
-            Self::BrokeOff { .. } => "try again: nothing was charged twice by us".into(),
+            Self::BrokeOff { .. } => "try again: a part of an answer is never used".into(),
             Self::Stalled { .. } => "try again, or raise `:timeout`".into(),
             Self::Malformed { .. } => {
                 "check that the connection's `:base-url` is that of a chat completions server"
