@@ -309,7 +309,7 @@ pub(crate) fn missing_secret(name: &str, owner: &str) -> StepError {
 pub(crate) fn text_pairs(place: &str, map: &Value) -> Result<Vec<(String, String)>, StepError> {
     let Some(entries) = map.as_map() else {
         return Err(StepError::config(
-            "E0720",
+            "E0780",
             format!("`{place}` takes a map, not {}", map.kind()),
         ));
     };
@@ -317,7 +317,7 @@ pub(crate) fn text_pairs(place: &str, map: &Value) -> Result<Vec<(String, String
     for (key, value) in entries.iter() {
         let Some(name) = crate::json::name_text(key) else {
             return Err(StepError::config(
-                "E0720",
+                "E0780",
                 format!("`{place}` has {} as a key", key.kind()),
             ));
         };
@@ -331,7 +331,7 @@ pub(crate) fn text_pairs(place: &str, map: &Value) -> Result<Vec<(String, String
             if !value.is_nil() {
                 let text = scalar_text(&value).ok_or_else(|| {
                     StepError::config(
-                        "E0720",
+                        "E0780",
                         format!("`{place}` has {} under `{name}`", value.kind()),
                     )
                 })?;

@@ -210,9 +210,9 @@ fn operation(fields: Fields<'_>) -> Result<&'static str, StepError> {
     let names: Vec<&str> = OPS.iter().map(|(name, _)| *name).collect();
     let Some((op, keys)) = OPS.iter().find(|(name, _)| *name == &*asked) else {
         let error = if LATER.contains(&&*asked) {
-            StepError::config("E0721", format!("`:files` cannot do `:{asked}` yet"))
+            StepError::config("E0781", format!("`:files` cannot do `:{asked}` yet"))
         } else {
-            StepError::config("E0721", format!("`:files` has no operation `:{asked}`"))
+            StepError::config("E0781", format!("`:files` has no operation `:{asked}`"))
         };
         let error = error.hint(format!("there are {}", listed(&names)));
         return Err(match nearest(&asked, names) {
@@ -226,7 +226,7 @@ fn operation(fields: Fields<'_>) -> Result<&'static str, StepError> {
             && fields.has(field.name)
         {
             return Err(StepError::config(
-                "E0720",
+                "E0780",
                 format!("`:{}` means nothing to `:op :{op}`", field.name),
             )
             .hint(format!(
@@ -337,7 +337,7 @@ fn registered(cx: &StepContext, source: &Source, tree: &Tree) -> Result<Outcome,
     let kind = match source {
         Source::Tree { .. } => {
             return Err(
-                StepError::config("E0722", "this source is resolved already")
+                StepError::config("E0782", "this source is resolved already")
                     .hint("give it to `:list`, `:read` or `:search` as `:source`"),
             );
         }
@@ -415,21 +415,21 @@ async fn read(fields: Fields<'_>, tree: Tree) -> Result<Value, StepError> {
         (None, false) => {}
         (Some(_), false) => {
             return Err(StepError::config(
-                "E0720",
+                "E0780",
                 "`:read` takes `:path` or `:paths`, not both",
             ));
         }
         (None, true) if fields.has("paths") => {}
         (None, true) => {
             return Err(StepError::config(
-                "E0720",
+                "E0780",
                 "`:read` needs `:path` or `:paths`",
             ));
         }
     }
     if paths.len() > MAX_PATHS {
         return Err(StepError::config(
-            "E0720",
+            "E0780",
             format!(
                 "`:paths` holds {} paths, at most {MAX_PATHS} are read at once",
                 paths.len()
@@ -482,7 +482,7 @@ async fn search(fields: Fields<'_>, tree: Tree) -> Result<Value, StepError> {
         .text("query")?
         .filter(|query| !query.is_empty())
         .ok_or_else(|| {
-            StepError::config("E0720", "`:search` needs a `:query` that is not empty")
+            StepError::config("E0780", "`:search` needs a `:query` that is not empty")
         })?;
     let query = search::Query {
         text: text.to_string(),
@@ -533,7 +533,7 @@ async fn blocking<T: Send + 'static>(
     match tokio::task::spawn_blocking(move || work(cancelled)).await {
         Ok(result) => Ok(result?),
         Err(error) => Err(StepError::new(
-            "E0719",
+            "E0779",
             "cancelled",
             format!("the work on the files was stopped: {error}"),
         )),

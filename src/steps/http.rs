@@ -18,7 +18,7 @@ use flowstone_engine::step::{
     StepSpec,
 };
 use flowstone_lang::reader::read_data;
-use flowstone_lang::value::Value;
+use flowstone_lang::value::{Object, Value};
 
 use crate::fields::Fields;
 use crate::{json, rendered};
@@ -34,8 +34,8 @@ const SPEC: StepSpec = StepSpec {
     aliases: &[],
     doc: "Sends a request to a server and returns `{:status :headers :body}`.\n\n\
         A status of 400 or above is an error whose `:data` holds status and body. The body is read by its content \
-        type, or as `:response-as` says; JSON keys become keywords of the same spelling. Bodies that are not text are \
-        stored, and `:body` is a reference to them.",
+        type, or as `:response-as` says; JSON keys become keywords of the same spelling. A body that is not text is \
+        a byte array: keep it with `:persist {:type :blob}`.",
     fields: FIELDS,
     examples: &[
         "(flow/step :http :zen {:url \"https://api.github.com/zen\"})",
@@ -58,7 +58,7 @@ const FIELDS: &[Field] = &[
         "`{:type :bearer :secret-ref :name}`; also `:api-key` (with `:header` or `:query`) and `:basic` (with `:username`). \
          Replaces the connection's.",
     ),
-    Field::optional("body", FieldType::Any, "A raw body: text."),
+    Field::optional("body", FieldType::Any, "A raw body: text or bytes."),
     Field::optional(
         "body-from-ref",
         FieldType::Any,
@@ -188,7 +188,7 @@ impl Step for Http {
             }
             let body = match fields.get("parser-fn") {
                 Some(parser) => parse(cx, parser, &host, &answer)?,
-                None => body(cx, decode::decode(wanted, &host, &answer)?, &host, &answer).await?,
+                None => body(decode::decode(wanted, &host, &answer)?, &host, &answer)?,
             };
             let mut facts = vec![(
                 Value::keyword("status"),
@@ -208,7 +208,7 @@ fn response_as(fields: Fields<'_>) -> Result<ResponseAs, StepError> {
         return Ok(ResponseAs::Auto);
     };
     ResponseAs::from_name(&name).ok_or_else(|| {
-        StepError::config("E0740", format!("`:response-as :{name}` is not supported"))
+        StepError::config("E0728", format!("`:response-as :{name}` is not supported"))
             .hint(format!(
                 "there are {}",
                 crate::fields::listed(ResponseAs::NAMES)
@@ -230,12 +230,7 @@ fn parse(
     cx.call(&cx.function(parser)?, &[Value::from(text)])
 }
 
-async fn body(
-    cx: &StepContext,
-    decoded: Decoded,
-    host: &str,
-    answer: &Answer,
-) -> Result<Value, StepError> {
+fn body(decoded: Decoded, host: &str, answer: &Answer) -> Result<Value, StepError> {
     Ok(match decoded {
         Decoded::Empty => Value::Nil,
         Decoded::Json(json) => json::from_json(&json),
@@ -263,26 +258,8 @@ async fn body(
             cause: error.message,
             preview: error::preview(&answer.body),
         })?,
-        Decoded::Bytes => stored(cx, answer).await?,
+        Decoded::Bytes => Object::Bytes(answer.body.clone().into_boxed_slice()).into(),
     })
-}
-
-/// Stores a body that is not text and returns a reference to it.
-async fn stored(cx: &StepContext, answer: &Answer) -> Result<Value, StepError> {
-    let hash = cx.stores().blobs.put(answer.body.clone()).await?;
-    let content_type = match decode::media_type(answer) {
-        kind if kind.is_empty() => "application/octet-stream".to_string(),
-        kind => kind,
-    };
-    Ok(Value::map([
-        (Value::keyword("type"), Value::keyword("resource-ref")),
-        (
-            Value::keyword("uri"),
-            Value::from(format!("{}{}", request::BLOB_URI, hash.0)),
-        ),
-        (Value::keyword("content-type"), Value::from(content_type)),
-        (Value::keyword("size-bytes"), Value::from(answer.body.len())),
-    ]))
 }
 
 /// Returns the headers that the config wants to see; of several by one name, their values together.

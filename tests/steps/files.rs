@@ -221,28 +221,28 @@ fn what_is_wrong_is_named() {
         &world,
         "{:op :list :source {:type :dir :path \"nowhere\"}}",
         expect![[r#"
-            E0713 bad-source: the folder `ROOT/nowhere` cannot be read: it does not exist
+            E0773 bad-source: the folder `ROOT/nowhere` cannot be read: it does not exist
               hint: `:path` is relative to the project's folder; check that it exists and may be read"#]],
     );
     check(
         &world,
         "{:op :list :source {:type :dir :path \"README.md\"}}",
         expect![[r#"
-            E0713 bad-source: the folder `ROOT/README.md` cannot be read: it is not a folder
+            E0773 bad-source: the folder `ROOT/README.md` cannot be read: it is not a folder
               hint: `:path` is relative to the project's folder; check that it exists and may be read"#]],
     );
     check(
         &world,
         "{:op :list :source {:type :dir :pth \".\"}}",
         expect![[r#"
-            E0720 bad-config: `:source` has no key `:pth`
+            E0780 bad-config: `:source` has no key `:pth`
               hint: did you mean `:path`?"#]],
     );
     check(
         &world,
         "{:op :lst :source {:type :dir :path \".\"}}",
         expect![[r#"
-            E0721 bad-config: `:files` has no operation `:lst`
+            E0781 bad-config: `:files` has no operation `:lst`
               hint: there are `:list` `:read` `:resolve-source` `:search`
               hint: did you mean `:list`?"#]],
     );
@@ -250,21 +250,21 @@ fn what_is_wrong_is_named() {
         &world,
         "{:op :write-file :source {:type :dir :path \".\"}}",
         expect![[r#"
-            E0721 bad-config: `:files` cannot do `:write-file` yet
+            E0781 bad-config: `:files` cannot do `:write-file` yet
               hint: there are `:list` `:read` `:resolve-source` `:search`"#]],
     );
     check(
         &world,
         "{:op :read :source {:type :dir :path \".\"} :query \"x\" :path \"a\"}",
         expect![[r#"
-            E0720 bad-config: `:query` means nothing to `:op :read`
+            E0780 bad-config: `:query` means nothing to `:op :read`
               hint: besides `:source` it takes `:end-line` `:max-chars` `:path` `:paths` `:start-line`"#]],
     );
     check(
         &world,
         "{:op :read :source {:type :dir :path \".\"} :path \"src/man.rs\"}",
         expect![[r#"
-            E0711 not-found: there is no `src/man.rs` in the source
+            E0771 not-found: there is no `src/man.rs` in the source
               hint: did you mean `src/main.rs`?
               data: {:path "src/man.rs"}"#]],
     );
@@ -272,7 +272,7 @@ fn what_is_wrong_is_named() {
         &world,
         "{:op :read :source {:type :dir :path \".\"} :path \"main.rs\"}",
         expect![[r#"
-            E0711 not-found: there is no `main.rs` in the source
+            E0771 not-found: there is no `main.rs` in the source
               hint: did you mean `src/main.rs`?
               data: {:path "main.rs"}"#]],
     );
@@ -280,7 +280,7 @@ fn what_is_wrong_is_named() {
         &world,
         "{:op :read :source {:type :dir :path \".\"} :path \"src\"}",
         expect![[r#"
-            E0712 not-readable: `src` is a folder, which cannot be read
+            E0772 not-readable: `src` is a folder, which cannot be read
               hint: give the path of a file; `:op :list` with `:prefix` lists a folder
               data: {:path "src"}"#]],
     );
@@ -288,35 +288,35 @@ fn what_is_wrong_is_named() {
         &world,
         "{:op :search :source {:type :dir :path \".\"} :query \"(\" :regex? true}",
         expect![[r#"
-            E0718 bad-pattern: the pattern `(` is not valid: Parsing error at position 1: Opening parenthesis without closing parenthesis
+            E0778 bad-pattern: the pattern `(` is not valid: Parsing error at position 1: Opening parenthesis without closing parenthesis
               hint: `:regex? true` takes the syntax of Clojure's #"..."; without it the query is plain text"#]],
     );
     check(
         &world,
         "{:op :list :source {:type :dir :path \".\"} :glob \"[\"}",
         expect![[r#"
-            E0718 bad-pattern: the glob `[` is not valid: unclosed character class; missing ']'
+            E0778 bad-pattern: the glob `[` is not valid: unclosed character class; missing ']'
               hint: a glob looks like `**/*.rs` or `src/*.{js,ts}`"#]],
     );
     check(
         &world,
         "{:op :list :source \"res://v1/ws/local/result/table/x\"}",
         expect![[r#"
-            E0722 bad-config: `res://v1/ws/local/result/table/x` is not the URI of a source tree
+            E0782 bad-config: `res://v1/ws/local/result/table/x` is not the URI of a source tree
               hint: a source is `{:type :dir :path "."}`, `{:type :git :repo "https://..."}`, or what `:op :resolve-source` returned"#]],
     );
     check(
         &world,
         "{:op :list :source {:type :dir :path \".\" :max-files 2}}",
         expect![[r#"
-            E0714 too-large: the source has more than 2 files
+            E0774 too-large: the source has more than 2 files
               hint: name a smaller folder, or raise `:max-files` on the `:source`"#]],
     );
     check(
         &world,
         "{:op :list :source \"res://v1/ws/local/bundle/source-tree/dir/0000000000000000000000000000000000000000000000000000000000000000\"}",
         expect![[r#"
-            E0715 bad-source: there is no source tree `0000000000000000000000000000000000000000000000000000000000000000`
+            E0775 bad-source: there is no source tree `0000000000000000000000000000000000000000000000000000000000000000`
               hint: resolve the source again; the tree may have been made in another project folder"#]],
     );
 }
@@ -341,10 +341,10 @@ fn hostile_paths_are_refused() {
     ] {
         let config = format!("{{:op :read :source {{:type :dir :path \".\"}} :path \"{path}\"}}");
         let shown = wait(world.run(&Files::default(), &config));
-        assert!(shown.starts_with("E0710 bad-path: "), "{path}: {shown}");
+        assert!(shown.starts_with("E0770 bad-path: "), "{path}: {shown}");
         let config = format!("{{:op :list :source {{:type :dir :path \".\"}} :prefix \"{path}\"}}");
         let shown = wait(world.run(&Files::default(), &config));
-        assert!(shown.starts_with("E0710 bad-path: "), "{path}: {shown}");
+        assert!(shown.starts_with("E0770 bad-path: "), "{path}: {shown}");
     }
 }
 
@@ -380,7 +380,7 @@ fn links_are_followed_inside_only() {
         &world,
         &read("absolute"),
         expect![[r#"
-        E0710 bad-path: the link `absolute` points to `/etc/passwd`, which is outside the source
+        E0770 bad-path: the link `absolute` points to `/etc/passwd`, which is outside the source
           hint: only links to files of the same source are followed
           data: {:path "absolute"}"#]],
     );
@@ -388,7 +388,7 @@ fn links_are_followed_inside_only() {
         &world,
         &read("up"),
         expect![[r#"
-        E0710 bad-path: the link `up` points to `../outside`, which is outside the source
+        E0770 bad-path: the link `up` points to `../outside`, which is outside the source
           hint: only links to files of the same source are followed
           data: {:path "up"}"#]],
     );
@@ -396,7 +396,7 @@ fn links_are_followed_inside_only() {
         &world,
         &read("circle"),
         expect![[r#"
-        E0710 bad-path: the link `circle` leads in a circle
+        E0770 bad-path: the link `circle` leads in a circle
           hint: read the file that the links were meant to reach
           data: {:path "circle"}"#]],
     );
@@ -404,7 +404,7 @@ fn links_are_followed_inside_only() {
         &world,
         &read("git"),
         expect![[r#"
-        E0710 bad-path: the link `git` points to `.git/config`, which is outside the source
+        E0770 bad-path: the link `git` points to `.git/config`, which is outside the source
           hint: only links to files of the same source are followed
           data: {:path "git"}"#]],
     );
@@ -487,7 +487,7 @@ fn a_repository_on_this_machine_is_read_as_committed() {
         &world,
         "{:op :read :source {:type :git :repo \"repo\" :ref \"nope\"} :path \"a.txt\"}",
         expect![[r#"
-            E0717 git: git could not find `nope`: Needed a single revision
+            E0777 git: git could not find `nope`: Needed a single revision
               hint: `:ref` takes a branch, a tag, HEAD or a full commit hash"#]],
     );
 }
@@ -518,7 +518,7 @@ fn a_remote_is_fetched() {
         let config = format!("{{:op :list :source {{:type :git :repo {url:?} :ref \"absent\"}}}}");
         let shown = world.run(&files, &config).await.replace(&url, "URL");
         expect![[r#"
-            E0717 git: git could not fetch `absent` of file://localhostROOT/bare.git: couldn't find remote ref absent
+            E0777 git: git could not fetch `absent` of file://localhostROOT/bare.git: couldn't find remote ref absent
               hint: `:ref` takes a branch, a tag, HEAD or a full commit hash"#]].assert_eq(&shown);
     });
 }
@@ -540,7 +540,7 @@ fn what_looks_like_an_option_or_a_program_is_no_repository() {
             &Files::default(),
             &format!("{{:op :list :source {source}}}"),
         ));
-        assert!(shown.starts_with("E0717 git: "), "{source}: {shown}");
+        assert!(shown.starts_with("E0777 git: "), "{source}: {shown}");
     }
     assert!(!world.path().join("pwned").exists());
 }
@@ -561,7 +561,7 @@ fn damage_is_named_and_mends_itself() {
     let read = format!("{{:op :read :source {uri:?} :path \"a.txt\"}}");
     let shown = wait(world.run(&files, &read));
     assert!(
-        shown.starts_with("E0715 bad-source: the stored content of the source is damaged"),
+        shown.starts_with("E0775 bad-source: the stored content of the source is damaged"),
         "{shown}"
     );
     assert!(wait(world.run(&files, list)).contains("text"));

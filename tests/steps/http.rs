@@ -126,9 +126,7 @@ fn bytes_are_stored() {
             b"\x89PNG\xff",
         )],
         "{:url \"URL\" :include-headers false}",
-        expect![[
-            r#"{:status 200 :body {:type :resource-ref :uri "res://v1/ws/local/result/blob/88d68653bc6eba8184e26ce031ad2c828ea72973d7fd3863823a2704e6b41940" :content-type "image/png" :size-bytes 5}}"#
-        ]],
+        expect![[r#"{:status 200 :body #flowstone/bytes "89504e47ff"}"#]],
     );
 }
 
@@ -543,20 +541,20 @@ fn requests_that_cannot_be_are_named() {
         (
             "{:url \"http://127.0.0.1:1\" :body {:a 1}}",
             expect![[r#"
-                E0738 bad-config: `:body` takes text, not a map
+                E0738 bad-config: `:body` takes text or bytes, not a map
                   hint: `:json` sends data"#]],
         ),
         (
             "{:url \"http://127.0.0.1:1\" :response-as :xml}",
             expect![[r#"
-            E0740 bad-config: `:response-as :xml` is not supported
+            E0728 bad-config: `:response-as :xml` is not supported
               hint: there are `:auto` `:bytes` `:edn` `:json` `:jsonl` `:sse` `:text`
               hint: `:text` with a `:parser-fn` reads any other format"#]],
         ),
         (
             "{:url \"http://127.0.0.1:1\" :client-opts {:max-bytes 1}}",
             expect![[r#"
-                E0720 bad-config: `:client-opts` has no key `:max-bytes`
+                E0780 bad-config: `:client-opts` has no key `:max-bytes`
                   hint: it takes `:allow-link-local` `:max-redirects` `:max-response-bytes`"#]],
         ),
         (
@@ -567,7 +565,9 @@ fn requests_that_cannot_be_are_named() {
         ),
         (
             "{:url \"http://127.0.0.1:1\" :body-from-ref \"res://v1/ws/local/x\"}",
-            expect!["E0741 not-found: there is nothing stored as `res://v1/ws/local/x`"],
+            expect![[r#"
+                E0761 not-found: there is no blob `res://v1/ws/local/x`
+                  hint: it was deleted, belongs to another project, or is a table or key, which their own steps read"#]],
         ),
     ] {
         let shown = wait(world.run(&Http, config));

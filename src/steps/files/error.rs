@@ -58,18 +58,18 @@ impl FilesError {
     pub fn code(&self) -> (&'static str, &'static str) {
         match self {
             Self::BadPath { .. } | Self::LinkOutside { .. } | Self::LinkCircle { .. } => {
-                ("E0710", "bad-path")
+                ("E0770", "bad-path")
             }
-            Self::NotFound { .. } => ("E0711", "not-found"),
-            Self::NotReadable { .. } => ("E0712", "not-readable"),
-            Self::BadFolder { .. } => ("E0713", "bad-source"),
-            Self::TooLarge { .. } => ("E0714", "too-large"),
-            Self::UnknownTree { .. } | Self::Damaged { .. } => ("E0715", "bad-source"),
-            Self::Storage { .. } => ("E0716", "storage"),
-            Self::Git { .. } | Self::NoGit { .. } | Self::BadGitSource { .. } => ("E0717", "git"),
-            Self::GitTimeout { .. } => ("E0717", "timeout"),
-            Self::BadPattern { .. } | Self::PatternTooSlow { .. } => ("E0718", "bad-pattern"),
-            Self::Cancelled => ("E0719", "cancelled"),
+            Self::NotFound { .. } => ("E0771", "not-found"),
+            Self::NotReadable { .. } => ("E0772", "not-readable"),
+            Self::BadFolder { .. } => ("E0773", "bad-source"),
+            Self::TooLarge { .. } => ("E0774", "too-large"),
+            Self::UnknownTree { .. } | Self::Damaged { .. } => ("E0775", "bad-source"),
+            Self::Storage { .. } => ("E0776", "storage"),
+            Self::Git { .. } | Self::NoGit { .. } | Self::BadGitSource { .. } => ("E0777", "git"),
+            Self::GitTimeout { .. } => ("E0777", "timeout"),
+            Self::BadPattern { .. } | Self::PatternTooSlow { .. } => ("E0778", "bad-pattern"),
+            Self::Cancelled => ("E0779", "cancelled"),
         }
     }
 

@@ -64,7 +64,7 @@ pub(super) fn read(cx: &StepContext, fields: Fields<'_>) -> Result<Source, StepE
 }
 
 fn bad(message: impl Into<String>) -> StepError {
-    StepError::config("E0722", message).hint(
+    StepError::config("E0782", message).hint(
         "a source is `{:type :dir :path \".\"}`, `{:type :git :repo \"https://...\"}`, or what `:op :resolve-source` returned",
     )
 }

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use flowstone_engine::blob::BlobHash;
 use flowstone_engine::step::{StepContext, StepError};
-use flowstone_lang::value::Value;
+use flowstone_lang::value::{Object, Value};
 use reqwest::{Method, Url};
 
 use super::body::{Body, Part};
@@ -12,10 +11,10 @@ use super::client::{Limits, Request};
 use super::error::{HttpError, header};
 use crate::connections::{self, Auth, Connection, Proof, text_pairs};
 use crate::fields::Fields;
-use crate::json;
+use crate::{json, resource};
 
-/// What the URI of stored bytes starts with; their hash follows.
-pub(super) const BLOB_URI: &str = "res://v1/ws/local/result/blob/";
+/// What bytes are when nobody says.
+const OCTETS: &str = "application/octet-stream";
 
 /// What a template may say of a request.
 pub(super) const TEMPLATE_KEYS: &[&str] = &[
@@ -197,7 +196,7 @@ async fn body(cx: &StepContext, fields: Fields<'_>) -> Result<Option<Body>, Step
         ["body"] => raw(fields).map(Some),
         ["body-from-ref"] => {
             let (bytes, content_type) =
-                load(cx, ":body-from-ref", fields.get("body-from-ref")).await?;
+                load(cx, fields.get("body-from-ref").unwrap_or(&Value::Nil)).await?;
             Ok(Some(Body::new(bytes, content_type)))
         }
         ["form"] => {
@@ -218,10 +217,13 @@ async fn body(cx: &StepContext, fields: Fields<'_>) -> Result<Option<Body>, Step
 fn raw(fields: Fields<'_>) -> Result<Body, StepError> {
     match fields.get("body") {
         Some(Value::Text(text)) => Ok(Body::new(text.as_bytes(), "text/plain; charset=utf-8")),
+        Some(Value::Object(object)) if let Object::Bytes(bytes) = &**object => {
+            Ok(Body::new(bytes.to_vec(), OCTETS))
+        }
         other => {
             let kind = other.map_or("nothing", Value::kind);
             Err(
-                StepError::config("E0738", format!("`:body` takes text, not {kind}"))
+                StepError::config("E0738", format!("`:body` takes text or bytes, not {kind}"))
                     .hint("`:json` sends data"),
             )
         }
@@ -247,12 +249,15 @@ async fn multipart(cx: &StepContext, fields: Fields<'_>) -> Result<Body, StepErr
             .ok_or_else(|| StepError::config("E0738", "a part of `:multipart` needs a `:name`"))?;
         let (bytes, content_type) = match (fields.get("content"), fields.get("from-ref")) {
             (Some(Value::Text(text)), None) => (text.as_bytes().to_vec(), None),
+            (Some(Value::Object(object)), None) if let Object::Bytes(bytes) = &**object => {
+                (bytes.to_vec(), Some(OCTETS.to_string()))
+            }
             (Some(data), None) => (
                 as_json(":content", Some(data))?.to_string().into_bytes(),
                 Some("application/json".to_string()),
             ),
             (None, Some(reference)) => {
-                let (bytes, content_type) = load(cx, ":from-ref", Some(reference)).await?;
+                let (bytes, content_type) = load(cx, reference).await?;
                 (bytes, Some(content_type))
             }
             _ => {
@@ -275,46 +280,14 @@ async fn multipart(cx: &StepContext, fields: Fields<'_>) -> Result<Body, StepErr
     Ok(Body::multipart(&parts))
 }
 
-/// Loads stored bytes by a reference to them.
+/// Loads stored bytes by a reference to them, and what they are.
 pub(crate) async fn load(
     cx: &StepContext,
-    key: &str,
-    reference: Option<&Value>,
+    reference: &Value,
 ) -> Result<(Vec<u8>, String), StepError> {
-    let uri = reference.and_then(|reference| match reference {
-        Value::Text(text) => Some(text.to_string()),
-        map => ["uri", "resource-uri", "ref", "blob-ref"]
-            .iter()
-            .find_map(|key| map.get(key)?.as_str())
-            .map(str::to_string),
-    });
-    let uri = uri.ok_or_else(|| {
-        StepError::config("E0738", format!("`{key}` takes a reference or its URI"))
-    })?;
-    let blobs = &cx.stores().blobs;
-    let unknown = || {
-        StepError::new(
-            "E0741",
-            "not-found",
-            format!("there is nothing stored as `{uri}`"),
-        )
-    };
-    let said = reference
-        .and_then(|it| it.get("content-type")?.as_str())
-        .map(str::to_string);
-    let (hash, kind) = match blobs.find(&uri).await? {
-        Some(row) => (row.hash, row.content_type),
-        None => (
-            BlobHash(uri.strip_prefix(BLOB_URI).ok_or_else(unknown)?.to_string()),
-            None,
-        ),
-    };
-    let bytes = blobs.get(&hash).await?;
-    Ok((
-        bytes,
-        said.or(kind)
-            .unwrap_or_else(|| "application/octet-stream".into()),
-    ))
+    let (row, bytes) = resource::bytes(cx, reference).await?;
+    let content_type = row.content_type.unwrap_or_else(|| OCTETS.into());
+    Ok((bytes, content_type))
 }
 
 fn limits(

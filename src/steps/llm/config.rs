@@ -101,7 +101,7 @@ fn prompt_text(key: &str, value: &Value) -> Result<String, StepError> {
         | Value::Seq(_)
         | Value::Lazy(_) => Ok(as_json(key, value)?.to_string()),
         other => scalar_text(other).ok_or_else(|| {
-            StepError::config("E0720", format!("`{key}` takes text, not {}", other.kind()))
+            StepError::config("E0780", format!("`{key}` takes text, not {}", other.kind()))
         }),
     }
 }
@@ -225,7 +225,8 @@ async fn part(cx: &StepContext, entry: &Value) -> Result<Part, StepError> {
                 .hint("there is `:data-url`"));
             }
             let (bytes, content_type) =
-                crate::http::load(cx, ":resource", fields.get("resource")).await?;
+                crate::http::load(cx, fields.get("resource").ok_or_else(|| need("resource"))?)
+                    .await?;
             let encoded = base64::engine::general_purpose::STANDARD.encode(bytes);
             Ok(Part::Image {
                 url: format!("data:{content_type};base64,{encoded}"),
