@@ -244,9 +244,10 @@ fn nearest_to_user(sources: &Sources, thrown: Span, trace: &[Frame]) -> Span {
 /// Tells whether a place is in the library, or is no place, as in a native.
 fn is_library(sources: &Sources, span: Span) -> bool {
     let is_library_file = |source: &Source| {
-        library::SOURCES
-            .iter()
-            .any(|file| source.name.strip_prefix("stdlib/").unwrap_or(&source.name) == file.file)
+        // The library's texts have their path in brackets for a name.
+        let name = source.name.strip_prefix('<').unwrap_or_default();
+        let path = name.strip_suffix('>').unwrap_or_default();
+        library::SOURCES.iter().any(|file| file.file == path)
     };
     !span.is_some()
         || sources

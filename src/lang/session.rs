@@ -9,7 +9,7 @@ use crate::reader::{ReadOptions, Reader};
 use crate::value::{Namespace, Native, Result, Symbol, Value};
 use crate::vm::{Host, Vm, World};
 
-pub use read_context::WorldContext;
+pub use read_context::{WorldContext, read_next};
 
 /// A world with the core library, and the ways into it.
 pub struct Session {

@@ -179,7 +179,7 @@ fn an_exception_shows_its_data_its_cause_and_the_calls_of_the_user() {
     );
     let library = span(
         &mut sources,
-        "clojure/core.clj",
+        "<clojure/core.clj>",
         "(reduce f coll)",
         "(reduce f coll)",
     );
@@ -219,7 +219,7 @@ fn an_exception_shows_its_data_its_cause_and_the_calls_of_the_user() {
 #[test]
 fn an_error_inside_the_library_shows_at_the_call_that_led_there() {
     let mut sources = Sources::default();
-    let library = span(&mut sources, "clojure/core.clj", "(first x)", "(first x)");
+    let library = span(&mut sources, "<clojure/core.clj>", "(first x)", "(first x)");
     let outer = span(&mut sources, "b.clj", "(run (map f 1))", "(map f 1)");
     let exception = Exception::new(Class::CLASS_CAST, "E0301", "wrong").at(library);
     exception.origin.borrow_mut().trace =

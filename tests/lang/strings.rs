@@ -345,7 +345,34 @@ fn printing() {
         (r#"(print-str "a" [\b "c" nil])"#, r#""a [b c nil]""#),
         (r#"(prn-str "a")"#, r#""\"a\"\n""#),
         (r#"(println-str "a" 1)"#, r#""a 1\n""#),
-        ("(-captured newline)", r#""\n""#),
+        (
+            "(with-out-str (newline) (print 1 \\a) (prn \"s\"))",
+            r#""\n1 a\"s\"\n""#,
+        ),
+        (
+            "[(with-out-str (print (with-out-str (print 1)) 2)) 3]",
+            r#"["1 2" 3]"#,
+        ),
+        (
+            "(with-out-str (binding [*print-length* 2 *print-level* 1] (prn [1 [2] 3])))",
+            r#""[1 # ...]\n""#,
+        ),
+        (
+            "(binding [*print-namespace-maps* true] (pr-str {:a/b 1}))",
+            r##""#:a{:b 1}""##,
+        ),
+        (
+            "(binding [*print-readably* false] (pr-str \"a\"))",
+            r#""a""#,
+        ),
+        (
+            "(try (with-out-str (throw (ex-info \"x\" {}))) (catch Exception e (with-out-str (print 2))))",
+            r#""2""#,
+        ),
+        (
+            "(binding [*out* 1] (print 2))",
+            "E0385 `*out*` is bound to 1 (an integer), which is no stream",
+        ),
     ]);
 }
 

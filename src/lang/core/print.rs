@@ -1,6 +1,11 @@
 //! Printing: to the host's output, or into the string that `with-out-str` collects.
 
-use crate::value::{Arity, Native, Object, PrintOptions, Result, Symbol, Value};
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use crate::value::{
+    Arity, Class, Exception, Native, Object, PrintOptions, Result, Symbol, Value, describe,
+};
 use crate::vm::{Args, Stream, Vm};
 
 pub(super) const FNS: &[Native] = &[
@@ -31,12 +36,13 @@ pub(super) fn vars() -> Vec<(&'static str, Value)> {
     ]
 }
 
+const STREAM: &str = "a stream";
 const OUT_STREAM: u64 = 1;
 const ERROR_STREAM: u64 = 2;
 
 fn stream_value(id: u64) -> Value {
     Object::Host {
-        kind: "a stream",
+        kind: STREAM,
         id,
         data: Value::Nil,
     }
@@ -70,7 +76,7 @@ const PR: Native = Native {
     doc: "Prints each x so that it can be read back, with a space between them.",
     examples: &[(r#"(with-out-str (pr "a" :b))"#, r#""\"a\" :b""#)],
     arity: Arity::at_least(0),
-    run: |vm, args| write(vm, &args, DATA),
+    run: |vm, args| print(vm, &args, DATA),
 };
 
 const PRN: Native = Native {
@@ -79,7 +85,7 @@ const PRN: Native = Native {
     doc: "Prints like pr and ends the line.",
     examples: &[(r#"(with-out-str (prn "a"))"#, r#""\"a\"\n""#)],
     arity: Arity::at_least(0),
-    run: |vm, args| write(vm, &args, DATA_LINE),
+    run: |vm, args| print(vm, &args, DATA_LINE),
 };
 
 const PRINT: Native = Native {
@@ -88,7 +94,7 @@ const PRINT: Native = Native {
     doc: "Prints each x for people, strings without quotes, with a space between them.",
     examples: &[(r#"(with-out-str (print "a" :b))"#, r#""a :b""#)],
     arity: Arity::at_least(0),
-    run: |vm, args| write(vm, &args, WORDS),
+    run: |vm, args| print(vm, &args, WORDS),
 };
 
 const PRINTLN: Native = Native {
@@ -97,7 +103,7 @@ const PRINTLN: Native = Native {
     doc: "Prints like print and ends the line.",
     examples: &[(r#"(with-out-str (println "a" 1))"#, r#""a 1\n""#)],
     arity: Arity::at_least(0),
-    run: |vm, args| write(vm, &args, WORDS_LINE),
+    run: |vm, args| print(vm, &args, WORDS_LINE),
 };
 
 const PR_STR: Native = Native {
@@ -143,8 +149,7 @@ const NEWLINE: Native = Native {
     examples: &[(r"(with-out-str (newline))", r#""\n""#)],
     arity: Arity::exactly(0),
     run: |vm, _| {
-        let stream = stream(vm);
-        vm.write(stream, "\n")?;
+        write(vm, "\n")?;
         Ok(Value::Nil)
     },
 };
@@ -166,19 +171,65 @@ const CAPTURED: Native = Native {
     arity: Arity::exactly(1),
     run: |vm, mut args| {
         let function = args.take(0);
-        vm.begin_capture();
+        let writer = Rc::new(Object::State(Box::new(TextWriter::default())));
+        let depth = vm.binding_depth();
+        let out = vm.world().core.intern(Symbol::new("*out*"));
+        vm.bind(out, Value::Object(writer.clone()));
         let result = vm.call(&function, &[]);
-        let text = vm.end_capture();
+        vm.unbind(vm.binding_depth().saturating_sub(depth));
         result?;
-        Ok(Value::from(text))
+        let text = text_writer(&writer).map(|writer| writer.text.take());
+        Ok(Value::from(text.unwrap_or_default()))
     },
 };
 
-fn write(vm: &mut Vm, args: &Args<'_>, style: Style) -> Result<Value> {
+/// What `*out*` is while `with-out-str` collects.
+#[derive(Default)]
+struct TextWriter {
+    text: RefCell<String>,
+}
+
+fn text_writer(object: &Object) -> Option<&TextWriter> {
+    match object {
+        Object::State(state) => state.downcast_ref(),
+        _ => None,
+    }
+}
+
+fn print(vm: &mut Vm, args: &Args<'_>, style: Style) -> Result<Value> {
     let text = shown(vm, args, style)?;
-    let stream = stream(vm);
-    vm.write(stream, &text)?;
+    write(vm, &text)?;
     Ok(Value::Nil)
+}
+
+/// Writes text to what `*out*` is bound to.
+fn write(vm: &mut Vm, text: &str) -> Result<()> {
+    let out = core_var(vm, "*out*").unwrap_or(Value::Nil);
+    if let Value::Object(object) = &out {
+        if let Some(writer) = text_writer(object) {
+            writer.text.borrow_mut().push_str(text);
+            return Ok(());
+        }
+        match &**object {
+            Object::Host {
+                kind: STREAM,
+                id: OUT_STREAM,
+                ..
+            } => return vm.write(Stream::Out, text),
+            Object::Host {
+                kind: STREAM,
+                id: ERROR_STREAM,
+                ..
+            } => {
+                return vm.write(Stream::Error, text);
+            }
+            _ => {}
+        }
+    }
+    let message = format!("`*out*` is bound to {}, which is no stream", describe(&out));
+    Err(Exception::new(Class::CLASS_CAST, "E0385", message)
+        .hint("bind it to `*out*` or `*err*`, or use `with-out-str`")
+        .into())
 }
 
 /// Returns the arguments printed, with a space between them.
@@ -214,27 +265,8 @@ pub(super) fn options(vm: &mut Vm, readable: bool) -> PrintOptions {
     }
 }
 
-/// Returns where `*out*` goes: to the output, unless it is bound to `*err*`.
-fn stream(vm: &mut Vm) -> Stream {
-    match core_var(vm, "*out*") {
-        Some(Value::Object(object)) if is_error_stream(&object) => Stream::Error,
-        _ => Stream::Out,
-    }
-}
-
-fn is_error_stream(object: &Object) -> bool {
-    matches!(
-        object,
-        Object::Host {
-            kind: "a stream",
-            id: ERROR_STREAM,
-            ..
-        }
-    )
-}
-
 /// Returns the value that a var of `clojure.core` has now; `None` where there is no such var.
 fn core_var(vm: &mut Vm, name: &str) -> Option<Value> {
     let var = vm.world().core.lookup(Symbol::new(name))?;
-    var.root()
+    vm.var_value(&var).ok()
 }

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashSet;
 use std::rc::Rc;
 
-use super::WorldContext;
+use super::read_next;
 use crate::compiler;
 use crate::library;
 use crate::reader::{ReadOptions, Reader};
@@ -118,10 +118,7 @@ impl Loader for SessionLoader {
         let world = vm.world().clone();
         let source = world.sources.borrow_mut().add(name, text);
         let mut reader = Reader::new(text, ReadOptions::code(source));
-        let mut cx = WorldContext::new(&world);
-        reader
-            .next(&mut cx)
-            .map_err(|error| error.into_exception().into())
+        read_next(vm, &mut reader)
     }
 
     fn load_text(&self, vm: &mut Vm, name: &str, text: &str) -> Result<Value> {
@@ -130,11 +127,7 @@ impl Loader for SessionLoader {
         let mut reader = Reader::new(text, ReadOptions::code(source));
         let mut last = Value::Nil;
         loop {
-            let mut cx = WorldContext::new(&world);
-            let form = reader
-                .next(&mut cx)
-                .map_err(|error| error.into_exception())?;
-            match form {
+            match read_next(vm, &mut reader)? {
                 Some(form) => last = self.eval(vm, &form)?,
                 None => return Ok(last),
             }

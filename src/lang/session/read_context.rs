@@ -1,8 +1,8 @@
 //! What the reader asks, answered from a world: namespaces, aliases, data readers.
 
 use crate::library;
-use crate::reader::ReadContext;
-use crate::value::{Class, Signal, Symbol, Value};
+use crate::reader::{ReadContext, Reader};
+use crate::value::{Class, Result, Signal, Symbol, Value};
 use crate::vm::{Vm, World};
 
 const CORE: &str = "clojure.core";
@@ -37,11 +37,6 @@ impl<'a> WorldContext<'a> {
         }
     }
 
-    /// Returns what a data reader threw, if that is why reading failed: it is no error of the text.
-    pub fn take_failure(&mut self) -> Option<Signal> {
-        self.failed.take()
-    }
-
     fn plain_symbol(&self, symbol: Symbol) -> Symbol {
         let name = symbol.name();
         if SPECIAL_FORMS.contains(&&*name) {
@@ -67,8 +62,26 @@ impl<'a> WorldContext<'a> {
     }
 
     /// Returns the value of a var of `clojure.core`, if it is there.
-    fn core_value(&self, name: &str) -> Option<Value> {
-        self.world.core.lookup(Symbol::new(name))?.root()
+    fn core_value(&mut self, name: &str) -> Option<Value> {
+        let var = self.world.core.lookup(Symbol::new(name))?;
+        match &mut self.vm {
+            Some(vm) => vm.var_value(&var).ok(),
+            None => var.root(),
+        }
+    }
+}
+
+/// Reads the next form in the current namespace of the VM's world.
+///
+/// # Errors
+/// A reader exception with its place, or what a data reader threw.
+pub fn read_next(vm: &mut Vm, reader: &mut Reader<'_>) -> Result<Option<Value>> {
+    let world = vm.world().clone();
+    let mut cx = WorldContext::with_vm(&world, vm);
+    let read = reader.next(&mut cx);
+    match cx.failed.take() {
+        Some(signal) => Err(signal),
+        None => read.map_err(|error| error.into_exception().into()),
     }
 }
 

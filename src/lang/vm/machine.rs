@@ -38,8 +38,6 @@ pub(super) struct Frame {
 pub struct Vm {
     world: Rc<World>,
     host: Box<dyn Host>,
-    /// What `with-out-str` collects, innermost last.
-    pub(super) captures: Vec<String>,
     pub(super) fuel: u32,
     pub(super) frames: Vec<Frame>,
     pub(super) max_frames: usize,
@@ -65,7 +63,6 @@ impl Vm {
             world,
             host,
             fuel: 0,
-            captures: Vec::new(),
             frames: Vec::new(),
             max_frames: MAX_FRAMES,
             body: std::ptr::null(),
