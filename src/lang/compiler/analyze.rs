@@ -638,7 +638,13 @@ pub(super) fn class_named(name: &str) -> Option<Class> {
 /// Finds the var that a symbol means in the current namespace, loading it from the library if need be.
 pub(crate) fn resolve_var(vm: &mut Vm, symbol: Symbol) -> Result<Option<Rc<Var>>> {
     let world = vm.world().clone();
-    if let Some(var) = world.resolve(symbol) {
+    // A namespace of the library may define what core has as well, and have it still to be compiled.
+    let home = world.current.borrow().clone();
+    let is_own = symbol.namespace().is_none()
+        && home.name != world.core.name
+        && home.lookup(symbol).is_none()
+        && crate::library::defines(&home.name.to_string(), &symbol.name());
+    if !is_own && let Some(var) = world.resolve(symbol) {
         return Ok(Some(var));
     }
     let name = Symbol::new(&symbol.name());

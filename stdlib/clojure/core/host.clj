@@ -1,0 +1,303 @@
+(in-ns 'clojure.core)
+
+;; Methods of host classes that code in the wild calls: plain functions with the method's name.
+
+(defn .charAt
+  "Returns the character of a string at an index."
+  {:examples '[[(.charAt "abc" 1) \b]]}
+  [s idx]
+  (nth s idx))
+
+(defn .compareTo
+  "Compares two values: a negative number, 0 or a positive one."
+  {:examples '[[(.compareTo 1 2) -1]]}
+  [x y]
+  (compare x y))
+
+(defn .concat
+  "Returns both strings joined."
+  {:examples '[[(.concat "a" "b") "ab"]]}
+  [s more]
+  (str s more))
+
+(defn .contains
+  "Tells whether a string has a substring, or a collection an item."
+  {:examples '[[(.contains "abc" "bc") true]
+               [(.contains [1 2] 2) true]]}
+  [x item]
+  (cond
+    (string? x) (clojure.string/includes? x (str item))
+    (set? x) (contains? x item)
+    :else (boolean (some #(= item %) x))))
+
+(defn .containsKey
+  "Tells whether a map has a key."
+  {:examples '[[(.containsKey {:a 1} :a) true]]}
+  [m k]
+  (contains? m k))
+
+(defn .count
+  "Returns how many items a collection has."
+  {:examples '[[(.count [1 2]) 2]]}
+  [coll]
+  (count coll))
+
+(defn .deref
+  "Returns the value of an atom, delay or the like."
+  {:examples '[[(.deref (atom 1)) 1]]}
+  [x]
+  (deref x))
+
+(defn .doubleValue
+  "Returns a number as a double."
+  {:examples '[[(.doubleValue 1) 1.0]]}
+  [x]
+  (double x))
+
+(defn .endsWith
+  "Tells whether a string ends with another."
+  {:examples '[[(.endsWith "abc" "bc") true]]}
+  [s end]
+  (clojure.string/ends-with? s end))
+
+(defn .equals
+  "Tells whether two values are equal."
+  {:examples '[[(.equals "a" "a") true]]}
+  [x y]
+  (= x y))
+
+(defn .equalsIgnoreCase
+  "Tells whether two strings are equal but for case."
+  {:examples '[[(.equalsIgnoreCase "A" "a") true]]}
+  [s other]
+  (= (clojure.string/lower-case s) (clojure.string/lower-case other)))
+
+(defn .get
+  "Returns what a map has for a key, or a list at an index."
+  {:examples '[[(.get {:a 1} :a) 1]
+               [(.get [1 2] 0) 1]]}
+  ([coll k] (if (sequential? coll) (nth coll k) (get coll k)))
+  ([coll k default] (get coll k default)))
+
+(defn .getCause
+  "Returns the exception that an exception follows from, or nil."
+  {:examples '[[(.getCause (ex-info "a" {})) nil]]}
+  [ex]
+  (ex-cause ex))
+
+(defn .getClass
+  "Returns the class of a value."
+  {:examples '[[(.getName (.getClass 1)) "java.lang.Long"]]}
+  [x]
+  (class x))
+
+(defn .getData
+  "Returns the map that an exception carries."
+  {:examples '[[(.getData (ex-info "a" {:b 1})) {:b 1}]]}
+  [ex]
+  (ex-data ex))
+
+(defn .getKey
+  "Returns the key of a map entry."
+  {:examples '[[(.getKey (first {:a 1})) :a]]}
+  [entry]
+  (key entry))
+
+(defn .getLocalizedMessage
+  "Returns the message of an exception, or nil."
+  {:examples '[[(.getLocalizedMessage (ex-info "a" {})) "a"]]}
+  [ex]
+  (ex-message ex))
+
+(defn .getMessage
+  "Returns the message of an exception, or nil."
+  {:examples '[[(.getMessage (ex-info "a" {})) "a"]]}
+  [ex]
+  (ex-message ex))
+
+(defn .getName
+  "Returns the name of a class, namespace, keyword or symbol."
+  {:examples '[[(.getName String) "java.lang.String"]
+               [(.getName :a) "a"]]}
+  [x]
+  (if (ident? x) (name x) (str (if (class? x) (symbol (pr-str x)) (ns-name x)))))
+
+(defn .getNamespace
+  "Returns the namespace of a keyword or symbol, or nil."
+  {:examples '[[(.getNamespace :a/b) "a"]]}
+  [x]
+  (namespace x))
+
+(defn .getSimpleName
+  "Returns the name of a class without its package."
+  {:examples '[[(.getSimpleName String) "String"]]}
+  [x]
+  (last (clojure.string/split (pr-str x) #"[.$]")))
+
+(defn .getValue
+  "Returns the value of a map entry."
+  {:examples '[[(.getValue (first {:a 1})) 1]]}
+  [entry]
+  (val entry))
+
+(defn .indexOf
+  "Returns the index of a substring or character of a string, or of an item of a list; -1 for none."
+  {:examples '[[(.indexOf "abc" "c") 2]
+               [(.indexOf [1 2] 5) -1]]}
+  ([x item] (.indexOf x item 0))
+  ([x item from]
+   (if (string? x)
+     (or (clojure.string/index-of x (if (int? item) (char item) item) from) -1)
+     (or (first (keep-indexed (fn [idx other] (when (and (>= idx from) (= item other)) idx)) x)) -1))))
+
+(defn .intValue
+  "Returns a number as an integer, cut off."
+  {:examples '[[(.intValue 1.9) 1]]}
+  [x]
+  (int x))
+
+(defn .isEmpty
+  "Tells whether a string or collection has no items."
+  {:examples '[[(.isEmpty "") true]]}
+  [x]
+  (empty? x))
+
+(defn .isBlank
+  "Tells whether a string has nothing but whitespace."
+  {:examples '[[(.isBlank " ") true]]}
+  [s]
+  (clojure.string/blank? s))
+
+(defn .join
+  "Returns the items joined, with the string between them."
+  {:examples '[[(.join ", " ["a" "b"]) "a, b"]]}
+  [separator items]
+  (clojure.string/join separator items))
+
+(defn .keySet
+  "Returns the set of the keys of a map."
+  {:examples '[[(.keySet {:a 1}) #{:a}]]}
+  [m]
+  (set (keys m)))
+
+(defn .lastIndexOf
+  "Returns the last index of a substring or character of a string, or of an item of a list; -1 for none."
+  {:examples '[[(.lastIndexOf "abcb" "b") 3]]}
+  [x item]
+  (if (string? x)
+    (or (clojure.string/last-index-of x (if (int? item) (char item) item)) -1)
+    (or (last (keep-indexed (fn [idx other] (when (= item other) idx)) x)) -1)))
+
+(defn .length
+  "Returns the number of characters of a string."
+  {:examples '[[(.length "abc") 3]]}
+  [s]
+  (count s))
+
+(defn .longValue
+  "Returns a number as a long, cut off."
+  {:examples '[[(.longValue 1.9) 1]]}
+  [x]
+  (long x))
+
+(defn .matches
+  "Tells whether a regular expression, as a string, matches all of a string."
+  {:examples '[[(.matches "abc" "[a-c]+") true]]}
+  [s regex]
+  (some? (re-matches (re-pattern regex) s)))
+
+(defn .nth
+  "Returns the item of a collection at an index."
+  {:examples '[[(.nth [1 2] 1) 2]]}
+  ([coll idx] (nth coll idx))
+  ([coll idx default] (nth coll idx default)))
+
+(defn .replace
+  "Returns a string with each substring or character replaced."
+  {:examples '[[(.replace "a.b" "." "-") "a-b"]]}
+  [s old new]
+  (clojure.string/replace (str s) old new))
+
+(defn .replaceAll
+  "Returns a string with each match of a regular expression, as a string, replaced."
+  {:examples '[[(.replaceAll "a1b2" "[0-9]" "") "ab"]]}
+  [s regex new]
+  (clojure.string/replace s (re-pattern regex) new))
+
+(defn .replaceFirst
+  "Returns a string with the first match of a regular expression, as a string, replaced."
+  {:examples '[[(.replaceFirst "a1b2" "[0-9]" "") "ab2"]]}
+  [s regex new]
+  (clojure.string/replace-first s (re-pattern regex) new))
+
+(defn .size
+  "Returns how many items a collection has."
+  {:examples '[[(.size {:a 1}) 1]]}
+  [coll]
+  (count coll))
+
+(defn .split
+  "Returns the parts of a string between matches of a regular expression, as a string; a vector, not an array."
+  {:examples '[[(.split "a,b" ",") ["a" "b"]]]}
+  ([s regex] (clojure.string/split s (re-pattern regex)))
+  ([s regex limit] (clojure.string/split s (re-pattern regex) limit)))
+
+(defn .startsWith
+  "Tells whether a string starts with another."
+  {:examples '[[(.startsWith "abc" "ab") true]]}
+  [s start]
+  (clojure.string/starts-with? s start))
+
+(defn .strip
+  "Returns a string without the whitespace at its ends."
+  {:examples '[[(.strip " a ") "a"]]}
+  [s]
+  (clojure.string/trim s))
+
+(defn .substring
+  "Returns the part of a string from start up to end."
+  {:examples '[[(.substring "abcd" 1 3) "bc"]]}
+  ([s start] (subs s start))
+  ([s start end] (subs s start end)))
+
+(defn .toCharArray
+  "Returns the characters of a string; a vector, not an array."
+  {:examples '[[(.toCharArray "ab") [\a \b]]]}
+  [s]
+  (vec s))
+
+(defn .toLowerCase
+  "Returns a string in lower case."
+  {:examples '[[(.toLowerCase "AbC") "abc"]]}
+  [s]
+  (clojure.string/lower-case s))
+
+(defn .toString
+  "Returns a value as a string."
+  {:examples '[[(.toString 1) "1"]]}
+  [x]
+  (str x))
+
+(defn .toUpperCase
+  "Returns a string in upper case."
+  {:examples '[[(.toUpperCase "AbC") "ABC"]]}
+  [s]
+  (clojure.string/upper-case s))
+
+(defn .trim
+  "Returns a string without the whitespace at its ends."
+  {:examples '[[(.trim " a ") "a"]]}
+  [s]
+  (clojure.string/trim s))
+
+(defn .valAt
+  "Returns what a map has for a key."
+  {:examples '[[(.valAt {:a 1} :a) 1]]}
+  ([m k] (get m k))
+  ([m k default] (get m k default)))
+
+(defn .values
+  "Returns the values of a map."
+  {:examples '[[(.values {:a 1}) (1)]]}
+  [m]
+  (or (vals m) ()))
