@@ -3,12 +3,10 @@
 /// Returns at most two candidates that are close to `name`, closest first.
 pub fn did_you_mean<'a>(name: &str, candidates: impl Iterator<Item = &'a str>) -> Vec<&'a str> {
     let name: Vec<char> = name.chars().collect();
-    let limit = match name.len() {
-        0 => return Vec::new(),
-        1 | 2 => 1,
-        3..=5 => 2,
-        _ => 3,
-    };
+    if name.is_empty() {
+        return Vec::new();
+    }
+    let limit = (name.len() / 3).clamp(1, 3);
     let mut best: Vec<(usize, &str)> = Vec::new();
     for candidate in candidates {
         let length = candidate.chars().count();
