@@ -5,6 +5,7 @@ mod errors;
 mod forms;
 mod places;
 mod quoting;
+mod random;
 mod show;
 
 use flowstone_lang::reader::{NoContext, ReadContext, ReadError, ReadOptions, Reader};
