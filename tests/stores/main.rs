@@ -1,1 +1,6 @@
 //! Tests of the stores.
+
+mod bench;
+mod crash;
+mod damaged;
+mod runs;

@@ -1,0 +1,283 @@
+//! An engine over a database in a scratch folder, with steps whose effects can be counted.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+
+use flowstone_engine::flow::{LoadedFlow, load};
+use flowstone_engine::ids::RunId;
+use flowstone_engine::kv::KvOp;
+use flowstone_engine::observer::{NoObserver, Observer, RunEvent};
+use flowstone_engine::outcome::RunOutcome;
+use flowstone_engine::ports::{Durability, NoSecrets, SimulatedClock, StoreError, StoreOp, Stores};
+use flowstone_engine::step::{
+    Effect, Field, FieldType, LocalFuture, OnTimeout, Outcome, Retry, Step, StepContext, StepError,
+    StepSpec, WaitSpec,
+};
+use flowstone_engine::{
+    DriveOptions, Engine, EngineConfig, EngineError, Interrupt, Limits, StartOptions, codec,
+};
+use flowstone_lang::session::Session;
+use flowstone_lang::value::Value;
+use flowstone_stores::Options;
+
+/// What happened outside, by idempotency key: a counter that no step can see.
+pub type Effects = Rc<RefCell<BTreeMap<String, u32>>>;
+
+/// A scratch project. What is in it outlives engines, like a disk.
+pub struct Bench {
+    pub home: tempfile::TempDir,
+    pub effects: Effects,
+    pub clock: Arc<SimulatedClock>,
+    /// The clock's own seed differs for each engine, like a machine's.
+    seeds: RefCell<u64>,
+}
+
+impl Bench {
+    pub fn new() -> Bench {
+        Bench {
+            home: tempfile::tempdir().expect("a folder"),
+            effects: Effects::default(),
+            clock: Arc::new(SimulatedClock::starting_at(1_000_000)),
+            seeds: RefCell::new(1),
+        }
+    }
+
+    pub fn stores(&self) -> Stores {
+        self.try_stores().expect("the database opens")
+    }
+
+    pub fn try_stores(&self) -> Result<Stores, StoreError> {
+        flowstone_stores::open(&self.home.path().join("home"), &Options::default())
+    }
+
+    pub fn engine(&self) -> Engine {
+        self.engine_over(self.stores())
+    }
+
+    pub fn engine_over(&self, stores: Stores) -> Engine {
+        *self.seeds.borrow_mut() += 1;
+        Engine::open(EngineConfig {
+            home: self.home.path().join("home"),
+            project_root: self.home.path().to_owned(),
+            stores,
+            steps: steps(&self.effects),
+            persist: None,
+            library: |_| {},
+            secrets: Arc::new(NoSecrets),
+            settings: Value::Nil,
+            clock: self.clock.clone(),
+            random: Arc::new(Mutex::new(*self.seeds.borrow())),
+            limits: Limits::default(),
+            durability: Durability::Full,
+        })
+    }
+
+    pub fn flow(&self, text: &str) -> LoadedFlow {
+        let path = self.home.path().join("flow.clj");
+        std::fs::write(&path, text).expect("a file");
+        let checked = load(&Session::new(), Path::new(&path), "flow.clj");
+        assert!(!checked.has_errors(), "{:?}", checked.findings);
+        checked.loaded.expect("a flow")
+    }
+
+    /// Starts a run of a flow text.
+    pub fn start(&self, engine: &Engine, text: &str) -> RunId {
+        let flow = self.flow(text);
+        block_on(engine.start(&flow, StartOptions::with_input(Value::Nil))).expect("it starts")
+    }
+
+    pub fn effects(&self) -> String {
+        let effects = self.effects.borrow();
+        let lines: Vec<String> = effects
+            .iter()
+            .map(|(key, count)| {
+                let path = key.split_once('/').map_or(&**key, |(_, path)| path);
+                format!("{path}={count}")
+            })
+            .collect();
+        lines.join(" ")
+    }
+}
+
+/// Runs a future to its end on a runtime of one thread.
+pub fn block_on<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .expect("a runtime");
+    runtime.block_on(future)
+}
+
+pub fn drive(engine: &Engine, run: &RunId) -> Result<RunOutcome, EngineError> {
+    block_on(engine.drive(run, Rc::new(NoObserver), DriveOptions::default()))
+}
+
+/// Drives a run, and says in words what came of it.
+pub fn outcome(engine: &Engine, run: &RunId) -> String {
+    words(&drive(engine, run))
+}
+
+pub fn words(outcome: &Result<RunOutcome, EngineError>) -> String {
+    match outcome {
+        Ok(RunOutcome::Completed(value)) => codec::encode(value).expect("data"),
+        Ok(RunOutcome::Failed(failure)) => {
+            let exception = &failure.exception;
+            format!("failed {} {}", exception.code, exception.text())
+        }
+        Ok(RunOutcome::Waiting { reason, .. }) => format!("waiting: {reason}"),
+        Ok(RunOutcome::Cancelled { reason }) => format!("cancelled: {reason}"),
+        Ok(RunOutcome::Interrupted) => "interrupted".to_owned(),
+        Err(error) => format!("error {} {error}", error.code()),
+    }
+}
+
+/// Keeps the events of a run as words.
+#[derive(Default)]
+pub struct Recorder(pub RefCell<Vec<String>>);
+
+impl Observer for Recorder {
+    fn event(&self, _run: &RunId, event: &RunEvent) {
+        let words = match event {
+            RunEvent::Started { replayed, .. } => format!("started {replayed}"),
+            RunEvent::StepStarted(step) => format!("start {}", step.path),
+            RunEvent::StepFinished { step, preview, .. } => format!("done {} {preview}", step.path),
+            RunEvent::StepFailed { step, code, .. } => format!("failed {} {code}", step.path),
+            RunEvent::StepRetrying { step, due_ms, .. } => format!("retry {} {due_ms}", step.path),
+            RunEvent::StepSleeping { step, until_ms } => format!("sleep {} {until_ms}", step.path),
+            RunEvent::StepWaiting { step, .. } => format!("wait {}", step.path),
+            RunEvent::StepProgress { path, .. } => format!("progress {path}"),
+            RunEvent::Log { level, message, .. } => format!("log {level} {message}"),
+            RunEvent::Emitted { name, .. } => format!("emit {name}"),
+            RunEvent::Printed { text } => format!("print {}", text.trim_end()),
+        };
+        self.0.borrow_mut().push(words);
+    }
+}
+
+/// Interrupts a run that does the effect of this path.
+pub struct Trip {
+    pub at: String,
+    pub interrupt: Interrupt,
+}
+
+impl Observer for Trip {
+    fn event(&self, _run: &RunId, event: &RunEvent) {
+        if let RunEvent::StepFinished { step, .. } = event
+            && step.path.to_string() == self.at
+        {
+            self.interrupt.trigger();
+        }
+    }
+}
+
+type Perform = fn(&StepContext, &Value, &Effects) -> Result<Outcome, StepError>;
+
+struct Fake {
+    spec: &'static StepSpec,
+    effects: Effects,
+    perform: Perform,
+}
+
+impl Step for Fake {
+    fn spec(&self) -> &'static StepSpec {
+        self.spec
+    }
+
+    fn run<'a>(
+        &'a self,
+        cx: &'a StepContext,
+        config: Value,
+    ) -> LocalFuture<'a, Result<Outcome, StepError>> {
+        Box::pin(async move {
+            if config.get("hang").is_some() {
+                std::future::pending::<()>().await;
+            }
+            (self.perform)(cx, &config, &self.effects)
+        })
+    }
+}
+
+const VALUE: Field = Field::optional("value", FieldType::Any, "What it gives.");
+const TIMES: Field = Field::optional("times", FieldType::Int, "How often it fails.");
+const HANG: Field = Field::optional("hang", FieldType::Bool, "Never ends.");
+
+const fn spec(kind: &'static str, fields: &'static [Field], effect: Effect) -> StepSpec {
+    StepSpec {
+        kind,
+        aliases: &[],
+        doc: "A step of the tests.",
+        fields,
+        examples: &[],
+        effect,
+    }
+}
+
+static PURE: StepSpec = spec("pure", &[VALUE], Effect::Pure);
+static LOOK: StepSpec = spec("look", &[VALUE, TIMES, HANG], Effect::Read);
+static WRITE: StepSpec = spec("write", &[VALUE, TIMES, HANG], Effect::External);
+static PUT: StepSpec = spec("put", &[VALUE], Effect::OwnStore);
+static PAUSE: StepSpec = spec("pause", &[TIMES], Effect::Pure);
+static HOLD: StepSpec = spec("hold", &[VALUE, TIMES], Effect::Pure);
+
+fn steps(effects: &Effects) -> Vec<Box<dyn Step>> {
+    let step = |spec, perform: Perform| -> Box<dyn Step> {
+        Box::new(Fake {
+            spec,
+            effects: effects.clone(),
+            perform,
+        })
+    };
+    vec![
+        step(&HOLD, hold),
+        step(&LOOK, effect),
+        step(&PAUSE, |cx, config, _| {
+            let millis = config.get("times").and_then(Value::as_int).unwrap_or(0);
+            Ok(Outcome::Sleep {
+                until_ms: cx.now_ms() + millis,
+                value: Value::keyword("slept"),
+            })
+        }),
+        step(&PURE, |_, config, _| Ok(Outcome::Value(value(config)))),
+        step(&PUT, |_, config, _| {
+            Ok(Outcome::Commit(StoreOp::Kv(KvOp::Append {
+                key: "all".to_owned(),
+                items: vec![codec::encode(&value(config)).expect("data")],
+                max_length: 1000,
+            })))
+        }),
+        step(&WRITE, effect),
+    ]
+}
+
+fn value(config: &Value) -> Value {
+    config.get("value").cloned().unwrap_or(Value::Nil)
+}
+
+fn effect(cx: &StepContext, config: &Value, effects: &Effects) -> Result<Outcome, StepError> {
+    let mut effects = effects.borrow_mut();
+    let count = effects.entry(cx.idempotency_key().to_owned()).or_default();
+    *count += 1;
+    let fails = config.get("times").and_then(Value::as_int).unwrap_or(0);
+    if i64::from(*count) <= fails {
+        return Err(StepError::new("E0799", "unavailable", "not now").retry(Retry::Backoff));
+    }
+    Ok(Outcome::Value(value(config)))
+}
+
+fn hold(cx: &StepContext, config: &Value, _: &Effects) -> Result<Outcome, StepError> {
+    let timeout = config.get("times").and_then(Value::as_int);
+    Ok(Outcome::Park(Box::new(WaitSpec {
+        key: Some("door".to_owned()),
+        deadline_ms: timeout.map(|timeout| cx.now_ms() + timeout),
+        on_timeout: match config.get("value") {
+            Some(value) => OnTimeout::Continue(value.clone()),
+            None => OnTimeout::Fail,
+        },
+        validation: codec::decode("{:required [:action]}").expect("EDN"),
+        details: Value::Nil,
+    })))
+}

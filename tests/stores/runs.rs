@@ -1,0 +1,481 @@
+//! Runs over the database: replay, retries, waits, cancels, errors.
+
+use std::rc::Rc;
+
+use expect_test::expect;
+use flowstone_engine::observer::NoObserver;
+use flowstone_engine::ports::{Change, Entry, EntryKind, RunFilter, RunStatus, WaitFilter};
+use flowstone_engine::{
+    Answered, CancelOutcome, DriveOptions, Interrupt, StartOptions, Stay, StepStatus, codec,
+};
+use flowstone_lang::value::Value;
+
+use crate::bench::{Bench, Recorder, Trip, block_on, drive, outcome, words};
+
+const FIVE: &str = "(let [a (flow/step :write :first {:value 1})
+      b (flow/step :look :second {:value 2})
+      c (flow/step :pure :third {:value (+ a b)})
+      d (flow/step :put :fourth {:value c})
+      e (mapv (fn [n] (flow/step :write :each {:value n})) [c 5])]
+  {:sum (reduce + e) :count (count (:value d)) :now (flow/now-ms) :dice [(flow/rand) (rand-int 1000) (flow/uuid)]})";
+
+#[test]
+fn a_run_completes_and_tells_the_same_again() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let run = bench.start(&engine, FIVE);
+    let first = outcome(&engine, &run);
+    assert!(first.starts_with("{:sum 8 "), "{first}");
+    assert_eq!(outcome(&engine, &run), first);
+    assert_eq!(bench.effects(), "each=1 each#2=1 first=1 second=1");
+    drop(engine);
+    assert_eq!(outcome(&bench.engine(), &run), first);
+}
+
+#[test]
+fn an_interrupted_run_goes_on_without_repeating_a_step() {
+    let undisturbed = {
+        let bench = Bench::new();
+        let engine = bench.engine();
+        let run = bench.start(&engine, FIVE);
+        outcome(&engine, &run)
+    };
+    for at in ["first", "second", "third", "fourth", "each", "each#2"] {
+        let bench = Bench::new();
+        let engine = bench.engine();
+        let run = bench.start(&engine, FIVE);
+        let interrupt = Interrupt::new();
+        let trip = Rc::new(Trip {
+            at: at.to_owned(),
+            interrupt: interrupt.clone(),
+        });
+        let options = DriveOptions {
+            interrupt,
+            ..DriveOptions::default()
+        };
+        let first = block_on(engine.drive(&run, trip, options));
+        drop(engine);
+        let engine = bench.engine();
+        let second = outcome(&engine, &run);
+        assert_eq!(
+            second.split(":now").next(),
+            undisturbed.split(":now").next()
+        );
+        assert_eq!(
+            bench.effects(),
+            "each=1 each#2=1 first=1 second=1",
+            "{at}: {}",
+            words(&first)
+        );
+    }
+}
+
+#[test]
+fn chance_and_time_are_the_same_on_replay() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let run = bench.start(
+        &engine,
+        "(let [before [(flow/now-ms) (flow/rand) (rand) (str (flow/uuid))]
+               _ (flow/step :hold :door {})]
+           {:before before :after (flow/rand)})",
+    );
+    expect!["waiting: `door` waits for an answer"].assert_eq(&outcome(&engine, &run));
+    bench.clock.advance(5_000);
+    let answer = codec::decode("{:action :approve}").expect("EDN");
+    block_on(engine.complete_wait("door", &answer, false)).expect("answered");
+    let first = outcome(&engine, &run);
+    assert!(first.contains("[1000000 "), "{first}");
+}
+
+#[test]
+fn a_failed_step_is_tried_again_by_its_policy() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let run = bench.start(
+        &engine,
+        "[(flow/step :look :read {:times 2 :value :ok})
+          (flow/step :write :asked {:times 1 :value :ok :retry {:max-attempts 2 :backoff-ms 100 :jitter 0}})
+          (try (flow/step :write :once {:times 1}) (catch Exception e [(ex-message e) (:kind (ex-data e)) (:step (ex-data e))]))
+          (flow/step :write :skipped {:times 1 :on-error :skip})]",
+    );
+    expect![[r#"[:ok :ok ["not now" :unavailable "once"] nil]"#]]
+        .assert_eq(&outcome(&engine, &run));
+    expect!["asked=2 once=1 read=3 skipped=1"].assert_eq(&bench.effects());
+}
+
+#[test]
+fn a_step_has_a_timeout() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let run = bench.start(
+        &engine,
+        "(try (flow/step :look :slow {:hang true :timeout 0.02 :retry {:max-attempts 1}}) (catch Exception e (:kind (ex-data e))))",
+    );
+    expect![":timeout"].assert_eq(&outcome(&engine, &run));
+}
+
+#[test]
+fn expectations_are_checked() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let run = bench.start(
+        &engine,
+        "(letfn [(told [f] (try (f) (catch Exception e (ex-message e))))]
+           [(told #(flow/step :pure :a {:value {:x 1} :expect {:contains [:x]}}))
+            (told #(flow/step :pure :b {:value {:x 1} :expect {:contains [:y]}}))
+            (told #(flow/step :pure :c {:value \"abc\" :expect {:matches #\"b.\"}}))
+            (told #(flow/step :pure :d {:value {:n -1} :expect {:schema [:map [:n [:int {:min 0}]]]}}))
+            (told #(flow/step :pure :e {:value 4 :expect {:fn '(fn [n] (odd? n))}}))])",
+    );
+    expect![[r#"[{:x 1} "the result is not what `:expect` says: should contain :y" "abc" "the result is not what `:expect` says: [:n] should be at least 0, is -1" "the result is not what `:expect` says: should satisfy the function"]"#]]
+        .assert_eq(&outcome(&engine, &run));
+}
+
+#[test]
+fn configs_are_checked_when_they_are_computed() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    for (text, expected) in [
+        (
+            "(flow/step :wirte :a {})",
+            "failed E0431 unknown step type `:wirte`",
+        ),
+        (
+            "(flow/step :write :a (assoc {} (keyword \"valeu\") 1))",
+            "failed E0710 a `:write` step has no option `:valeu`",
+        ),
+        (
+            "(flow/step :write :a {:times (str 1)})",
+            "failed E0712 `:times` of a `:write` step must be an integer, not \"1\" (a string)",
+        ),
+        (
+            "(flow/step :write :a {:retry {:max-atempts 1}})",
+            "failed E0713 `:retry` has no option `:max-atempts`",
+        ),
+        (
+            "(flow/step :write :a {:value inc})",
+            "failed E0510 the result of the step cannot be stored: a function cannot be stored",
+        ),
+        (
+            "inc",
+            "failed E0510 the result of the flow cannot be stored: a function cannot be stored",
+        ),
+        ("(slurp \"x\")", "failed"),
+    ] {
+        let run = bench.start(&engine, text);
+        let found = outcome(&engine, &run);
+        assert!(found.starts_with(expected), "{text}: {found}");
+    }
+}
+
+#[test]
+fn a_wait_is_answered_once_and_checked() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let run = bench.start(&engine, "(:action (flow/step :hold :door {}))");
+    expect!["waiting: `door` waits for an answer"].assert_eq(&outcome(&engine, &run));
+    let rows = block_on(engine.list_runs(RunFilter::default())).expect("runs");
+    assert_eq!(rows[0].status, RunStatus::Waiting);
+    let waits = block_on(engine.list_waits(WaitFilter::default())).expect("waits");
+    assert_eq!((waits.len(), &*waits[0].key), (1, "door"));
+    let refused = block_on(engine.complete_wait("door", &Value::map([]), false));
+    expect!["the answer does not fit the wait: :action is missing"]
+        .assert_eq(&refused.expect_err("refused").to_string());
+    let answer = codec::decode("{:action :approve}").expect("EDN");
+    let answered = block_on(engine.complete_wait(&waits[0].token, &answer, false));
+    assert_eq!(
+        answered.expect("answered"),
+        Answered::Runs(vec![run.clone()])
+    );
+    let again = block_on(engine.complete_wait("door", &answer, false));
+    assert_eq!(again.expect_err("decided").code(), "E0515");
+    let resumable = block_on(engine.resumable()).expect("runs");
+    assert_eq!(resumable.len(), 1);
+    expect![":approve"].assert_eq(&outcome(&engine, &run));
+    let missing = block_on(engine.complete_wait("window", &answer, false));
+    assert_eq!(missing.expect_err("none").code(), "E0514");
+}
+
+#[test]
+fn an_answer_may_come_before_its_wait() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let answer = codec::decode("{:action :early}").expect("EDN");
+    let kept = block_on(engine.complete_wait("door", &answer, true)).expect("kept");
+    assert_eq!(kept, Answered::Kept);
+    let run = bench.start(&engine, "[(:action (flow/step :hold :door {}))]");
+    expect!["[:early]"].assert_eq(&outcome(&engine, &run));
+}
+
+#[test]
+fn a_wait_times_out_as_it_says() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let fails = bench.start(&engine, "(flow/step :hold :door {:times 1000})");
+    let goes_on = bench.start(
+        &engine,
+        "(flow/step :hold :door {:times 1000 :value {:action :none}})",
+    );
+    assert!(outcome(&engine, &fails).starts_with("waiting"));
+    assert!(outcome(&engine, &goes_on).starts_with("waiting"));
+    assert!(block_on(engine.resumable()).expect("runs").is_empty());
+    bench.clock.advance(1000);
+    assert_eq!(block_on(engine.resumable()).expect("runs").len(), 2);
+    expect!["failed E0523 nobody answered the wait `door` in time"]
+        .assert_eq(&outcome(&engine, &fails));
+    expect!["{:action :none}"].assert_eq(&outcome(&engine, &goes_on));
+}
+
+#[test]
+fn sleeping_needs_no_process() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let run = bench.start(
+        &engine,
+        "[(flow/step :pause :nap {:times 60000}) (flow/now-ms)]",
+    );
+    let options = DriveOptions {
+        stay: Stay::No,
+        ..DriveOptions::default()
+    };
+    let first = block_on(engine.drive(&run, Rc::new(NoObserver), options));
+    expect!["waiting: `nap` until 1970-01-01T00:17:40.000Z"].assert_eq(&words(&first));
+    drop(engine);
+    let engine = bench.engine();
+    // Staying, the simulated clock jumps.
+    expect!["[:slept 1060000]"].assert_eq(&outcome(&engine, &run));
+}
+
+#[test]
+fn a_checkpoint_asks_what_to_do() {
+    for (answer, expected, count) in [
+        (":retry", "[:ok]", 2),
+        (":skip", "[nil]", 1),
+        ("{:action :use :value 7}", "[7]", 1),
+        (":abort", "failed E0799 not now", 1),
+    ] {
+        let bench = Bench::new();
+        let engine = bench.engine();
+        let run = bench.start(
+            &engine,
+            "[(flow/step :write :risky {:times 1 :value :ok :on-error :checkpoint})]",
+        );
+        assert!(outcome(&engine, &run).starts_with("waiting: `risky`"));
+        let waits = block_on(engine.list_waits(WaitFilter::default())).expect("waits");
+        assert_eq!(waits[0].path, "risky?1");
+        drop(engine);
+        let engine = bench.engine();
+        let payload = codec::decode(answer).expect("EDN");
+        block_on(engine.complete_wait(&waits[0].id, &payload, false)).expect("answered");
+        assert_eq!(outcome(&engine, &run), expected, "{answer}");
+        assert_eq!(bench.effects(), format!("risky={count}"), "{answer}");
+    }
+}
+
+#[test]
+fn a_cancelled_run_cleans_up() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let run = bench.start(
+        &engine,
+        "(try (flow/step :hold :door {}) (catch Exception e :no) (finally (flow/step :write :cleanup {})))",
+    );
+    assert!(outcome(&engine, &run).starts_with("waiting"));
+    let cancelled = block_on(engine.cancel(&run, "changed my mind", Rc::new(NoObserver)));
+    assert_eq!(cancelled.expect("cancelled"), CancelOutcome::Cancelled);
+    expect!["cancelled: changed my mind"].assert_eq(&outcome(&engine, &run));
+    expect!["cleanup=1"].assert_eq(&bench.effects());
+    assert!(
+        block_on(engine.list_waits(WaitFilter::default()))
+            .expect("waits")
+            .is_empty()
+    );
+    let again = block_on(engine.cancel(&run, "again", Rc::new(NoObserver)));
+    assert_eq!(again.expect_err("over").code(), "E0505");
+}
+
+#[test]
+fn what_was_told_is_not_told_again() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let run = bench.start(
+        &engine,
+        "(do (println \"one\") (flow/log :info \"two\") (flow/emit :three {:n 3})
+             (flow/step :write :w {}) (flow/step :hold :door {}) (println \"four\") (flow/log \"warn\" \"five\"))",
+    );
+    let first = Rc::new(Recorder::default());
+    let outcome = block_on(engine.drive(&run, first.clone(), DriveOptions::default()));
+    assert!(words(&outcome).starts_with("waiting"));
+    expect![[r#"started 0 | print one | log info two | emit three | start w | done w nil | start door | wait door"#]]
+        .assert_eq(&first.0.borrow().join(" | "));
+    let answer = codec::decode("{:action 1}").expect("EDN");
+    block_on(engine.complete_wait("door", &answer, false)).expect("answered");
+    let second = Rc::new(Recorder::default());
+    let outcome = block_on(engine.drive(&run, second.clone(), DriveOptions::default()));
+    assert_eq!(words(&outcome), "nil");
+    expect![[r#"started 1 | done door {:action 1} | print four | log warn five"#]]
+        .assert_eq(&second.0.borrow().join(" | "));
+    let report = block_on(engine.show_run(&run)).expect("a run");
+    assert_eq!(report.lines.len(), 3);
+    let steps: Vec<String> = report
+        .steps
+        .iter()
+        .map(|step| format!("{} {} {}", step.path, step.kind, step.status.name()))
+        .collect();
+    assert_eq!(steps, ["w write done", "door hold done"]);
+}
+
+#[test]
+fn a_journal_that_says_something_else_stops_the_run() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let run = bench.start(
+        &engine,
+        "[(flow/step :write :a {:value 1}) (flow/step :hold :door {})]",
+    );
+    assert!(outcome(&engine, &run).starts_with("waiting"));
+    drop(engine);
+    let db = rusqlite::Connection::open(bench.home.path().join("home/flowstone.db"))
+        .expect("a database");
+    db.execute("UPDATE journal SET digest = 'other' WHERE path = 'a'", [])
+        .expect("changed");
+    drop(db);
+    let engine = bench.engine();
+    let found = outcome(&engine, &run).replace(run.as_str(), "RUN");
+    expect![[r#"
+        error E0501 the run RUN asks for something else than before at step `a`
+          journal: :write {:value 1}
+          now:     :write {:value 1}"#]]
+    .assert_eq(&found);
+    // It is as it was, for a build that understands it.
+    let row = block_on(engine.find_run(run.as_str())).expect("a run");
+    assert_eq!(row.status, RunStatus::Waiting);
+}
+
+#[test]
+fn an_effect_in_doubt_is_asked_about() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let run = bench.start(&engine, "[(flow/step :write :charge {:value :done})]");
+    // A crash between the intent and the result: the intent is all there is.
+    let entry = Entry {
+        kind: EntryKind::Intent,
+        path: "charge".to_owned(),
+        what: "write".to_owned(),
+        digest: digest(":write {:value :done}"),
+        request: Some("{:value :done}".to_owned()),
+        payload: "{:attempt 1}".to_owned(),
+        at_ms: 0,
+    };
+    append(&bench, &engine, &run, entry);
+    assert!(outcome(&engine, &run).starts_with("waiting: `charge` waits"));
+    let report = block_on(engine.show_run(&run)).expect("a run");
+    assert_eq!(report.steps[0].status, StepStatus::Waiting);
+    assert!(
+        report.waits[0].details.contains(":in-doubt"),
+        "{}",
+        report.waits[0].details
+    );
+    block_on(engine.complete_wait(&report.waits[0].id, &Value::keyword("retry"), false))
+        .expect("answered");
+    expect!["[:done]"].assert_eq(&outcome(&engine, &run));
+    expect!["charge=1"].assert_eq(&bench.effects());
+}
+
+fn digest(text: &str) -> String {
+    codec::digest_bytes(text.trim_start_matches(':').as_bytes())[..32].to_owned()
+}
+
+fn append(
+    _bench: &Bench,
+    engine: &flowstone_engine::Engine,
+    run: &flowstone_engine::ids::RunId,
+    entry: Entry,
+) {
+    use flowstone_engine::ports::{Batch, Claim, Durability};
+    let stores = engine.stores();
+    let Claim::Taken { epoch } = block_on(stores.runs.claim(run, 0)).expect("claimed") else {
+        panic!("nobody else drives it");
+    };
+    block_on(stores.journal.commit(Batch {
+        run: run.clone(),
+        epoch,
+        durability: Durability::Full,
+        now_ms: 0,
+        changes: vec![Change::Append(entry)],
+    }))
+    .expect("committed");
+    block_on(stores.runs.release(run, epoch)).expect("released");
+}
+
+#[test]
+fn a_run_is_driven_by_one_process() {
+    let bench = Bench::new();
+    let (one, other) = (bench.engine(), bench.engine());
+    let run = bench.start(&one, "(flow/step :hold :door {})");
+    let claim = block_on(one.stores().runs.claim(&run, 0)).expect("claimed");
+    assert!(matches!(
+        claim,
+        flowstone_engine::ports::Claim::Taken { .. }
+    ));
+    let found = drive(&other, &run).expect_err("refused");
+    assert_eq!(found.code(), "E0504");
+    // The holder goes away without giving it back, as in a crash.
+    drop(one);
+    assert!(outcome(&other, &run).starts_with("waiting"));
+}
+
+#[test]
+fn the_same_external_id_is_the_same_run() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let flow = bench.flow("1");
+    let options = || StartOptions {
+        external_id: Some("order-7".to_owned()),
+        ..StartOptions::with_input(Value::Nil)
+    };
+    let first = block_on(engine.start(&flow, options())).expect("a run");
+    let second = block_on(engine.start(&flow, options())).expect("a run");
+    assert_eq!(first, second);
+}
+
+#[test]
+fn large_values_are_kept_out_of_line() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let run = bench.start(
+        &engine,
+        "(let [text (apply str (repeat 5000 \"abc\"))
+               x (flow/step :write :big {:value text})
+               y (flow/step :write :again {:value text})
+               _ (flow/step :hold :door {})]
+           [(count x) (= x y)])",
+    );
+    assert!(outcome(&engine, &run).starts_with("waiting"));
+    let answer = codec::decode("{:action 1}").expect("EDN");
+    block_on(engine.complete_wait("door", &answer, false)).expect("answered");
+    expect!["[15000 true]"].assert_eq(&outcome(&engine, &run));
+    drop(engine);
+    let db = rusqlite::Connection::open(bench.home.path().join("home/flowstone.db"))
+        .expect("a database");
+    let count: i64 = db
+        .query_row("SELECT count(*) FROM payload", [], |row| row.get(0))
+        .expect("a count");
+    assert_eq!(count, 1);
+}
+
+#[test]
+fn a_loop_without_end_is_stopped_by_an_interrupt() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let run = bench.start(&engine, "(loop [] (recur))");
+    let interrupt = Interrupt::new();
+    let options = DriveOptions {
+        interrupt: interrupt.clone(),
+        ..DriveOptions::default()
+    };
+    interrupt.trigger();
+    let found = block_on(engine.drive(&run, Rc::new(NoObserver), options));
+    assert_eq!(words(&found), "interrupted");
+}
