@@ -178,7 +178,11 @@ fn collect(db: &Connection, table: &Table, query: &Aggregate) -> Result<Vec<Grou
             let cell: Sql = row.get(idx).map_err(failed)?;
             key.push(bucketed(&query.group_by[idx], operand, cell));
         }
-        let text = key.iter().map(Figure::edn).collect::<Vec<_>>().join(" ");
+        let text = key
+            .iter()
+            .map(Figure::identity)
+            .collect::<Vec<_>>()
+            .join(" ");
         let at = match places.get(&text) {
             Some(at) => *at,
             None if by.is_empty() => 0,
@@ -245,7 +249,7 @@ fn bucketed(group: &GroupBy, operand: &Operand, cell: Sql) -> Figure {
     let type_ = operand.type_.unwrap_or(ColumnType::Json);
     match (&group.bucket, &cell) {
         (None, _) | (_, Sql::Null) => Figure { cell, type_ },
-        (Some(Bucket::NumericBin { size }), cell) => bin(*size, cell),
+        (Some(Bucket::NumericBin { size }), cell) => bin(*size, type_, cell),
         (Some(Bucket::DateTrunc { unit }), cell) => Figure {
             cell: truncated(*unit, cell).unwrap_or(Sql::Null),
             type_,
@@ -253,8 +257,9 @@ fn bucketed(group: &GroupBy, operand: &Operand, cell: Sql) -> Figure {
     }
 }
 
-fn bin(size: f64, cell: &Sql) -> Figure {
-    if let (Sql::Integer(long), true) = (cell, size.fract() == 0.0 && size < 9e15) {
+fn bin(size: f64, type_: ColumnType, cell: &Sql) -> Figure {
+    let whole = type_ == ColumnType::Long && size.fract() == 0.0 && size < 9e15;
+    if let (Sql::Integer(long), true) = (cell, whole) {
         let size = size as i64;
         return Figure::long(long.div_euclid(size).saturating_mul(size));
     }

@@ -24,6 +24,11 @@ impl Figure {
         to_edn(self.type_, &self.cell)
     }
 
+    /// Returns text that is the same for figures that are equal.
+    pub fn identity(&self) -> String {
+        identity(self.type_, &self.cell)
+    }
+
     pub fn long(long: i64) -> Figure {
         Figure {
             cell: Sql::Integer(long),
@@ -43,6 +48,14 @@ impl Figure {
             cell: Sql::Null,
             type_,
         }
+    }
+}
+
+fn identity(type_: ColumnType, cell: &Sql) -> String {
+    match (type_, cell) {
+        (ColumnType::Double, Sql::Integer(long)) => to_edn(type_, &Sql::Real(*long as f64)),
+        (ColumnType::Decimal, Sql::Text(digits)) => decimal(digits).normalized().to_plain_string(),
+        (type_, cell) => to_edn(type_, cell),
     }
 }
 
@@ -130,7 +143,7 @@ impl Tally {
         match &mut self.seen {
             Seen::Count(count) => *count += 1,
             Seen::Distinct(seen) => {
-                seen.insert(to_edn(self.type_, cell));
+                seen.insert(identity(self.type_, cell));
             }
             Seen::Whole(sum) => {
                 let Sql::Integer(long) = cell else {

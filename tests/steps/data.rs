@@ -1,0 +1,113 @@
+//! What function code may call: `flow.util`, `breyta.sandbox`, `json`.
+
+use crate::project::Project;
+
+#[test]
+fn functions_of_function_code() {
+    let project = Project::new();
+    for (code, expected) in [
+        (
+            r#"(json/parse "{\"a b\": [1, 2.5, null, true]}")"#,
+            r#"{#flowstone/keyword "a b" [1 2.5 nil true]}"#,
+        ),
+        (r#"(json/parse "{\"a\": 1}" {:keys :string})"#, r#"{"a" 1}"#),
+        (
+            r#"(json/parse "{\"a\": }")"#,
+            "E0740 this is not JSON: expected value (line 1, column 7)",
+        ),
+        (
+            r#"(json/parse "")"#,
+            "E0740 this is not JSON: EOF while parsing a value (line 1, column 0) | the text is empty",
+        ),
+        (
+            r#"(json/write-str {:a [1 :b nil] "c" (map inc [1])})"#,
+            r#""{\"a\":[1,\"b\",null],\"c\":[2]}""#,
+        ),
+        (
+            r#"(json/write-str inc)"#,
+            "E0740 a function cannot be written as JSON",
+        ),
+        (
+            r#"(flow.util/parse-csv "id,name\n1,Ada\n2,\"Bo, B\"\n")"#,
+            r#"[{:id "1" :name "Ada"} {:id "2" :name "Bo, B"}]"#,
+        ),
+        (
+            r#"(flow.util/parse-csv "1;2" {:header false :separator ";"})"#,
+            r#"[["1" "2"]]"#,
+        ),
+        (
+            r#"(flow.util/parse-csv "id,name\n1,Ada\n2\n")"#,
+            "E0741 row 3 (line 3) has 1 field, and the first row has 2: 2 | a separator or a quote is missing there, or there is one too many",
+        ),
+        (
+            r#"(flow.util/parse-csv "id,name\n1,\"Ada\n2,Bo\n")"#,
+            "E0741 the quote that is opened on line 2 is never closed | close it, or write a quote inside a quoted field twice: \"\"",
+        ),
+        (
+            r#"(flow.util/parse-csv "id,id\n1,2")"#,
+            "E0741 the header row has the name `id` twice | rename one, or use `:header false`",
+        ),
+        (
+            r#"(flow.util/parse-csv "a" {:seperator ";"})"#,
+            "E0741 there is no option :seperator; there are :header :keys :separator :trim | did you mean `:separator`?",
+        ),
+        (
+            r#"(flow.util/write-csv [{:id 1 :n "a,b"} {:id 2 :x :k}])"#,
+            r#""id,n,x\n1,\"a,b\",\n2,,k\n""#,
+        ),
+        (r#"(breyta.sandbox/base64-encode "hi")"#, r#""aGk=""#),
+        (r#"(flow.util/base64-decode "aGk")"#, r#""hi""#),
+        (
+            r#"(flow.util/base64-decode "a*")"#,
+            "E0742 this is not Base64: Invalid symbol 42, offset 1.",
+        ),
+        (
+            r#"(flow.util/hex-decode (flow.util/hex-encode "h\u00e9"))"#,
+            "\"h\u{e9}\"",
+        ),
+        (
+            r#"(flow.util/hmac-sha256-hex "key" "The quick brown fox jumps over the lazy dog")"#,
+            r#""f7bc83f430538424b13298e6aa6fb143ef4d59a14946175997479dbc2d1a3cd8""#,
+        ),
+        (
+            r#"(flow.util/sha256-hex "")"#,
+            r#""e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855""#,
+        ),
+        (
+            r#"(flow.util/url-decode (flow.util/url-encode "a b&c/\u00e9"))"#,
+            "\"a b&c/\u{e9}\"",
+        ),
+        (
+            r#"(str (flow.util/uuid-from "hello"))"#,
+            r#""5d41402a-bc4b-3a76-b971-9d911017c592""#,
+        ),
+        (
+            r#"(flow.util/instant->epoch-ms (flow.util/parse-instant "1970-01-01T01:00:00+01:00"))"#,
+            "0",
+        ),
+        (
+            r#"(flow.util/parse-instant "yesterday")"#,
+            "E0743 `yesterday` is not an instant | write it as in `2026-01-31T09:30:00Z`",
+        ),
+        (
+            r#"(flow.util/format-instant-pattern 0 "EEEE, d MMM yyyy 'at' h:mm a")"#,
+            r#""Thursday, 1 Jan 1970 at 12:00 AM""#,
+        ),
+        (
+            r#"(flow.util/format-instant (flow.util/instant-plus (flow.util/epoch-ms->instant 1500) 2 :days))"#,
+            r#""1970-01-03T00:00:01.500Z""#,
+        ),
+        (
+            r#"(flow.util/format-instant (flow.util/truncate-instant "2026-01-31T09:30:12Z" :hours))"#,
+            r#""2026-01-31T09:00:00Z""#,
+        ),
+        (r#"(flow.util/duration-between 0 7200000 :hours)"#, "2"),
+        (
+            r#"(flow.util/truncate-instant 0 :hour)"#,
+            "#inst \"1970-01-01T00:00:00.000Z\"",
+        ),
+    ] {
+        let body = format!("(let [r (flow/step :function :it {{:code '(fn [_] {code})}})] r)");
+        assert_eq!(project.eval(&body), expected, "{code}");
+    }
+}

@@ -1,0 +1,167 @@
+use crate::project::Project;
+
+fn function(value: &str, persist: &str) -> String {
+    format!(
+        "(let [r (flow/step :function :make {{:code '(fn [_] {value}) :persist {persist}}})] r)"
+    )
+}
+
+#[test]
+fn a_blob_takes_the_place_of_a_result() {
+    let project = Project::new();
+    let stored = project.eval(&format!(
+        "(let [r {}
+               back (flow/step :function :back {{:input {{:doc r :uri (:uri r)}} :load [:doc] :code '(fn [i] (:doc i))}})]
+           [(:type r) (:content-type r) (:size-bytes r) (:filename r) (= (:uri r) (:resource-uri r) (:uri (:ref r)) (:uri (:blob-ref r))) back])",
+        "(flow/step :function :make {:code '(fn [_] {:a [1 :k \"x\"]}) :persist {:type :blob}})"
+    ));
+    assert_eq!(
+        stored,
+        "[:resource-ref \"application/edn\" 15 \"make.edn\" true {:a [1 :k \"x\"]}]"
+    );
+    let uri = project.eval(
+        &function("\"plain\"", "{:type :blob :filename \"a.txt\"}").replace("] r)", "] (:uri r))"),
+    );
+    let (kind, bytes) = project.blob(uri.trim_matches('"')).expect("a blob");
+    assert_eq!(
+        (kind.as_str(), bytes.as_slice()),
+        ("text/plain; charset=utf-8", b"plain".as_slice())
+    );
+    let json = function(
+        "{:a [1 :k]}",
+        "{:type :blob :content-type \"application/json\"}",
+    )
+    .replace("] r)", "] (:uri r))");
+    let (kind, bytes) = project
+        .blob(project.eval(&json).trim_matches('"'))
+        .expect("a blob");
+    assert_eq!(
+        (kind.as_str(), bytes.as_slice()),
+        ("application/json", br#"{"a":[1,"k"]}"#.as_slice())
+    );
+}
+
+#[test]
+fn a_key_takes_the_place_of_a_result() {
+    let project = Project::new();
+    let found = project.eval(
+        "(let [r (flow/step :function :make {:code '(fn [_] {:n 1}) :persist {:type :kv :key \"report:1\" :ttl 60}})
+               back (flow/step :kv :read {:operation :get :key \"report:1\"})]
+           [(:key r) (:uri r) (:value back)])",
+    );
+    assert_eq!(
+        found,
+        "[\"report:1\" \"res://v1/ws/local/result/kv/report:1\" {:n 1}]"
+    );
+}
+
+#[test]
+fn a_table_takes_the_place_of_a_result() {
+    let project = Project::new();
+    let found = project.eval(
+        "(let [r (flow/step :function :make {:code '(fn [_] {:body {:items [{:id 1 :s \"a\"} {:id 2 :s \"b\"}]}})
+                                             :persist {:type :table :table \"items\" :rows-path [:body :items] :write-mode :upsert
+                                                       :key-fields [:id] :index-fields [:s]}})
+               q (flow/step :table :q {:op :query :table r :where [[:s := \"b\"]]})]
+           [(:type r) (:count r) (:rows-inserted r) (:row-count r) (:preview r) (:rows q)])",
+    );
+    assert_eq!(
+        found,
+        "[:resource-ref 2 2 2 [{:id 1 :s \"a\"} {:id 2 :s \"b\"}] [{:id 2 :s \"b\"}]]"
+    );
+    let again = project.eval(
+        "(let [r (flow/step :function :make {:code '(fn [_] [{:id 2 :s \"c\"} {:id 3 :s \"d\"}]) :persist {:type :table :name :items :key-fields [:id]}})]
+           [(:rows-inserted r) (:rows-updated r)])",
+    );
+    assert_eq!(again, "[1 1]");
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    let project = Project::new();
+    for (value, persist, expected) in [
+        (
+            "1",
+            "{}",
+            "E0763 `:persist` needs `:type` | there are `:blob`, `:kv` and `:table`",
+        ),
+        (
+            "1",
+            "{:type :blobb}",
+            "E0763 `:persist` has no type `:blobb` | did you mean `:blob`?",
+        ),
+        (
+            "1",
+            "{:type :blob :file-name \"x\"}",
+            "E0720 `:persist` has no key `:file-name` | did you mean `:filename`?",
+        ),
+        (
+            "1",
+            "{:type :blob :signed-url true}",
+            "E0763 `:persist` cannot use `:signed-url` yet | leave it out",
+        ),
+        (
+            "1",
+            "{:type :blob :tier :ephemeral}",
+            "E0763 `:tier :ephemeral` is for steps that stream, and `:function` does not | use `:tier :retained`",
+        ),
+        (
+            "1",
+            "{:type :blob :filename \"../x\"}",
+            "E0763 `:filename` is a plain name without folders, not \"../x\"",
+        ),
+        (
+            "1",
+            "{:type :kv}",
+            "E0763 `:persist {:type :kv}` needs `:key` | as in `:key \"report:latest\"`",
+        ),
+        (
+            "1",
+            "{:type :kv :key \"a b\"}",
+            "E0610 `:persist :key` is not a key: a key is made of letters, digits, `_`, `-` and `:`, and this one has ' ' | put `:` or `-` between the parts of a key, as in \"orders:2026-03\"",
+        ),
+        (
+            "1",
+            "{:type :table}",
+            "E0763 `:persist {:type :table}` needs `:table` | as in `:table \"orders\"`",
+        ),
+        (
+            "1",
+            "{:type :table :table \"t\"}",
+            "E0764 the rows of the result are an integer, not a vector of maps",
+        ),
+        (
+            "{:a 1 :b 2}",
+            "{:type :table :table \"t\"}",
+            "E0763 the result is a map, and nothing says where its rows are | add `:rows-path [...]`; the result has :a :b",
+        ),
+        (
+            "{:a {:c []}}",
+            "{:type :table :table \"t\" :rows-path [:a :b]}",
+            "E0763 `:rows-path` leads nowhere: the result has no :b at step 2 | there it has :c",
+        ),
+        (
+            "[{:a 1}]",
+            "{:type :table :table \"t\" :write-mode :replace}",
+            "E0763 `:write-mode` is `:append` or `:upsert`, not `:replace`",
+        ),
+    ] {
+        assert_eq!(
+            project.eval(&function(value, persist)),
+            expected,
+            "{persist}"
+        );
+    }
+}
+
+#[test]
+fn nothing_is_done_for_a_result_that_cannot_be_stored() {
+    let project = Project::new();
+    let found = project.eval("(let [r (flow/step :function :make {:code '(fn [_] (throw (ex-info \"ran\" {}))) :persist {:type :blobb}})] r)");
+    assert!(found.starts_with("E0763"), "{found}");
+    let found = project.eval("(let [r (flow/step :kv :k {:operation :set :key \"k\" :value 1 :persist {:type :blob}})] r)");
+    assert_eq!(
+        found,
+        "E0714 the result of a `:kv` step cannot be persisted | persist it with a `:function` step that follows"
+    );
+}

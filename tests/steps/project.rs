@@ -1,0 +1,181 @@
+//! A project in a scratch folder: flows run in it as they do for a user, on a simulated clock.
+
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+
+use flowstone_engine::codec::encode;
+use flowstone_engine::observer::NoObserver;
+use flowstone_engine::outcome::RunOutcome;
+use flowstone_engine::ports::{Clock as _, Durability, NoSecrets, SimulatedClock};
+use flowstone_engine::{DriveOptions, Engine, EngineConfig, EngineError, Limits, StartOptions};
+use flowstone_lang::value::Value;
+
+/// 2026-03-01T00:00:00Z.
+pub const START: i64 = 1_772_323_200_000;
+
+pub struct Project {
+    folder: tempfile::TempDir,
+    pub engine: Engine,
+    pub clock: Arc<SimulatedClock>,
+    runtime: tokio::runtime::Runtime,
+}
+
+impl Project {
+    pub fn new() -> Project {
+        let folder = tempfile::tempdir().expect("a scratch folder");
+        Project::at(folder)
+    }
+
+    fn at(folder: tempfile::TempDir) -> Project {
+        let clock = Arc::new(SimulatedClock::starting_at(START));
+        let home = folder.path().join(".flowstone");
+        let stores = flowstone_stores::open(&home, &flowstone_stores::Options::default());
+        let engine = Engine::open(EngineConfig {
+            home,
+            project_root: folder.path().to_owned(),
+            stores: stores.expect("a database"),
+            steps: flowstone_steps::all(),
+            persist: Some(Rc::new(flowstone_steps::persist::PersistResult)),
+            library: flowstone_steps::sandbox::register,
+            secrets: Arc::new(NoSecrets),
+            settings: Value::Nil,
+            clock: clock.clone(),
+            random: Arc::new(Mutex::new(7)),
+            limits: Limits::default(),
+            durability: Durability::Relaxed,
+        });
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        Project {
+            folder,
+            engine,
+            clock,
+            runtime,
+        }
+    }
+
+    /// Closes the project and opens it again, as the next process does.
+    pub fn reopen(self) -> Project {
+        let Project {
+            folder,
+            engine,
+            clock,
+            runtime,
+        } = self;
+        drop(engine);
+        drop(runtime);
+        let project = Project::at(folder);
+        project.clock.advance(clock.now_ms() - START);
+        project
+    }
+
+    /// Runs a flow body and returns what it came to.
+    pub fn run(&self, body: &str) -> Result<RunOutcome, EngineError> {
+        self.runtime.block_on(async {
+            let path = self.folder.path().join("flow.edn");
+            std::fs::write(&path, body).expect("the scratch folder can be written");
+            let session = self.engine.session();
+            let checked = self.engine.check(&session, &path, "flow.edn");
+            let problems: Vec<&str> = checked
+                .findings
+                .iter()
+                .map(|finding| finding.message.as_str())
+                .collect();
+            let loaded = checked
+                .loaded
+                .unwrap_or_else(|| panic!("{body}: {problems:?}"));
+            let start = StartOptions::with_input(Value::map([]));
+            let run = self.engine.start(&loaded, start).await?;
+            self.engine
+                .drive(&run, Rc::new(NoObserver), DriveOptions::default())
+                .await
+        })
+    }
+
+    /// Answers a wait and goes on with the runs that it frees.
+    pub fn answer(&self, target: &str, payload: &Value) -> String {
+        self.runtime.block_on(async {
+            if let Err(error) = self.engine.complete_wait(target, payload, true).await {
+                return format!("refused: {error}");
+            }
+            match self.resume().await {
+                outcomes if outcomes.is_empty() => "kept".to_owned(),
+                outcomes => outcomes.join("\n"),
+            }
+        })
+    }
+
+    /// Goes on with every run that can.
+    pub fn resume_all(&self) -> Vec<String> {
+        self.runtime.block_on(self.resume())
+    }
+
+    async fn resume(&self) -> Vec<String> {
+        let outcomes = self
+            .engine
+            .resume_all(Rc::new(NoObserver), DriveOptions::default())
+            .await;
+        let outcomes = outcomes.expect("the runs can be listed");
+        outcomes
+            .into_iter()
+            .map(|(_, outcome)| shown(outcome))
+            .collect()
+    }
+
+    /// Runs a flow body and returns its result as text, or its error.
+    pub fn eval(&self, body: &str) -> String {
+        shown(self.run(body))
+    }
+
+    /// Reads a blob of the project.
+    pub fn blob(&self, uri: &str) -> Option<(String, Vec<u8>)> {
+        self.runtime.block_on(async {
+            let blobs = &self.engine.stores().blobs;
+            let row = blobs.find(uri).await.expect("the database can be read")?;
+            let bytes = blobs.get(&row.hash).await.expect("the blob is there");
+            Some((row.content_type.unwrap_or_default(), bytes))
+        })
+    }
+}
+
+/// What a run came to, in a line.
+pub fn shown(outcome: Result<RunOutcome, EngineError>) -> String {
+    match outcome {
+        Ok(RunOutcome::Completed(value)) => {
+            encode(&value).unwrap_or_else(|error| format!("unwritable: {error}"))
+        }
+        Ok(RunOutcome::Failed(failure)) => {
+            let exception = &failure.exception;
+            let hints: String = exception
+                .hints
+                .iter()
+                .map(|hint| format!(" | {hint}"))
+                .collect();
+            format!("{} {}{hints}", exception.code, exception.text())
+        }
+        Ok(RunOutcome::Waiting { reason, waits, .. }) => {
+            format!("waiting: {reason} {}", waits.len())
+        }
+        Ok(other) => format!("{other:?}"),
+        Err(error) => format!("engine: {error}"),
+    }
+}
+
+/// Runs each step config in one project, in order, and compares what it comes to.
+pub fn check_steps(kind: &str, cases: &[(&str, &str)]) {
+    let project = Project::new();
+    let mut failures = Vec::new();
+    for (config, expected) in cases {
+        let found = project.eval(&format!(
+            "(let [result (flow/step :{kind} :it {config})] result)"
+        ));
+        if found != *expected {
+            failures.push(format!(
+                "{config}\n  expected {expected}\n  found    {found}"
+            ));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
