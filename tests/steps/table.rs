@@ -160,7 +160,7 @@ fn pages_and_order() {
             ),
             (
                 "{:op :query :table \"orders\" :page {:limit 1001}}",
-                "E0720 `:page :limit` must be from 1 to 1000, and is 1001",
+                "E0780 `:page :limit` must be from 1 to 1000, and is 1001",
             ),
         ],
     );
@@ -513,7 +513,7 @@ fn what_is_wrong_is_said() {
             ),
             (
                 "{:op :query :table \"orders\" :page {:limt 1}}",
-                "E0720 `:page` has no key `:limt` | did you mean `:limit`?",
+                "E0780 `:page` has no key `:limt` | did you mean `:limit`?",
             ),
             (
                 "{:op :query :table \"orders\" :metrics [:count]}",

@@ -1,8 +1,8 @@
 //! What came from JSON, as the schema means it: names as keywords, lists as sets, numbers by their kind.
 
-use flowstone_lang::value::{Object, Value};
+use flowstone_lang::value::{Map, Object, Value};
 
-use super::{Kind, ListForm, Schema, validate};
+use super::{Entry, Kind, ListForm, Schema, validate};
 use crate::json::{instant_millis, items, name_text, uuid_bits};
 
 const MAX_DEPTH: usize = 200;
@@ -19,78 +19,22 @@ fn decode_at(schema: &Schema, value: Value, depth: usize) -> Value {
     }
     let depth = depth + 1;
     match (&schema.kind, &value) {
-        (Kind::Keyword, Value::Text(text)) => Value::keyword(text.trim_start_matches(':')),
-        (Kind::Symbol, Value::Text(text)) => Value::symbol(text),
-        (Kind::Uuid, Value::Text(text)) => {
-            uuid_bits(text).map_or(value.clone(), |bits| Object::Uuid(bits).into())
-        }
-        (Kind::Inst, Value::Text(text)) => {
-            instant_millis(text).map_or(value.clone(), |millis| Object::Inst(millis).into())
-        }
-        (Kind::Double { .. }, Value::Int(int)) => Value::Float(*int as f64),
-        (Kind::Int { .. }, Value::Float(float)) if float.fract() == 0.0 && float.abs() < 9e15 => {
-            Value::Int(*float as i64)
-        }
-        (Kind::Enum(values), value) => same_name(values, value).unwrap_or_else(|| value.clone()),
-        (Kind::Equals(expected), value) => {
-            same_name(std::slice::from_ref(expected), value).unwrap_or_else(|| value.clone())
-        }
-        (Kind::Map { entries, .. }, Value::Map(map)) => {
-            let mut decoded = map.entries().clone();
-            for entry in entries {
-                let found = decoded.get(&entry.key).cloned();
-                match (
-                    found,
-                    entry
-                        .notes
-                        .default
-                        .as_ref()
-                        .or(entry.schema.notes.default.as_ref()),
-                ) {
-                    (Some(inner), _) => {
-                        decoded.insert(entry.key.clone(), decode_at(&entry.schema, inner, depth))
-                    }
-                    (None, Some(default)) => decoded.insert(entry.key.clone(), default.clone()),
-                    (None, None) => {}
-                }
-            }
-            Value::map(
-                decoded
-                    .iter()
-                    .map(|(key, value)| (key.clone(), value.clone())),
-            )
-        }
+        (Kind::Map { entries, .. }, Value::Map(map)) => decode_map(entries, map, depth),
         (
             Kind::MapOf {
                 key, value: inner, ..
             },
             Value::Map(map),
         ) => Value::map(map.iter().map(|(found_key, found)| {
-            (
-                decode_key(key, found_key, depth),
-                decode_at(inner, found.clone(), depth),
-            )
+            let found = decode_at(inner, found.clone(), depth);
+            (decode_key(key, found_key, depth), found)
         })),
-        (
-            Kind::List { item, form, .. },
-            Value::Vector(_) | Value::List(_) | Value::Seq(_) | Value::Set(_),
-        ) => {
-            let decoded = items(&value)
-                .unwrap_or_default()
-                .into_iter()
-                .map(|inner| decode_at(item, inner, depth));
-            match form {
-                ListForm::Set => Value::set(decoded),
-                ListForm::Vector | ListForm::Sequential => Value::vector(decoded),
-            }
+        (Kind::List { item, form, .. }, value) if !value.is_nil() => {
+            decode_list(item, *form, value, depth)
         }
         (Kind::Tuple(schemas), Value::Vector(vector)) if vector.len() == schemas.len() => {
-            Value::vector(
-                schemas
-                    .iter()
-                    .zip(vector.iter())
-                    .map(|(schema, inner)| decode_at(schema, inner.clone(), depth)),
-            )
+            let items = schemas.iter().zip(vector.iter());
+            Value::vector(items.map(|(schema, inner)| decode_at(schema, inner.clone(), depth)))
         }
         (Kind::Maybe(inner), value) if !value.is_nil() => decode_at(inner, value.clone(), depth),
         (Kind::And(schemas), _) => schemas
@@ -102,30 +46,78 @@ fn decode_at(schema: &Schema, value: Value, depth: usize) -> Value {
             .find(|(schema, decoded)| validate(schema, decoded).is_empty())
             .map_or_else(|| value.clone(), |found| found.1),
         (Kind::Multi { dispatch, cases }, Value::Map(map)) => {
-            let chosen = map.get(dispatch).cloned().unwrap_or(Value::Nil);
-            let case = cases.iter().find(|(case, _)| {
-                *case == chosen || same_name(std::slice::from_ref(case), &chosen).is_some()
-            });
-            match case {
-                Some((case, schema)) => {
-                    let mut entries = map.entries().clone();
-                    entries.insert(dispatch.clone(), case.clone());
-                    let value = Value::map(
-                        entries
-                            .iter()
-                            .map(|(key, value)| (key.clone(), value.clone())),
-                    );
-                    decode_at(schema, value, depth)
-                }
-                None => value,
-            }
+            decode_case(dispatch, cases, map, depth)
         }
         (Kind::Reference { name, registry }, _) => {
             let target = registry.borrow().get(name).cloned();
             target.map_or(value.clone(), |target| decode_at(&target, value, depth))
         }
-        _ => value,
+        (kind, value) => scalar(kind, value).unwrap_or_else(|| value.clone()),
     }
+}
+
+/// Converts what has no parts; `None` where there is nothing to convert.
+fn scalar(kind: &Kind, value: &Value) -> Option<Value> {
+    Some(match (kind, value) {
+        (Kind::Keyword, Value::Text(text)) => Value::keyword(text.trim_start_matches(':')),
+        (Kind::Symbol, Value::Text(text)) => Value::symbol(text),
+        (Kind::Uuid, Value::Text(text)) => Object::Uuid(uuid_bits(text)?).into(),
+        (Kind::Inst, Value::Text(text)) => Object::Inst(instant_millis(text)?).into(),
+        (Kind::Double { .. }, Value::Int(int)) => Value::Float(*int as f64),
+        (Kind::Int { .. }, Value::Float(float)) if float.fract() == 0.0 && float.abs() < 9e15 => {
+            Value::Int(*float as i64)
+        }
+        (Kind::Enum(values), value) => same_name(values, value)?,
+        (Kind::Equals(expected), value) => same_name(std::slice::from_ref(expected), value)?,
+        _ => return None,
+    })
+}
+
+fn decode_map(entries: &[Entry], map: &Map, depth: usize) -> Value {
+    let mut decoded = map.entries().clone();
+    for entry in entries {
+        let own = entry.notes.default.as_ref();
+        let default = own.or(entry.schema.notes.default.as_ref());
+        let inner = match (decoded.get(&entry.key).cloned(), default) {
+            (Some(inner), _) => decode_at(&entry.schema, inner, depth),
+            (None, Some(default)) => default.clone(),
+            (None, None) => continue,
+        };
+        decoded.insert(entry.key.clone(), inner);
+    }
+    owned(&decoded)
+}
+
+fn decode_list(item: &Schema, form: ListForm, value: &Value, depth: usize) -> Value {
+    let Some(found) = items(value) else {
+        return value.clone();
+    };
+    let decoded = found.into_iter().map(|inner| decode_at(item, inner, depth));
+    match form {
+        ListForm::Set => Value::set(decoded),
+        ListForm::Vector | ListForm::Sequential => Value::vector(decoded),
+    }
+}
+
+fn decode_case(dispatch: &Value, cases: &[(Value, Schema)], map: &Map, depth: usize) -> Value {
+    let chosen = map.get(dispatch).cloned().unwrap_or(Value::Nil);
+    let is_chosen = |case: &Value| same_name(std::slice::from_ref(case), &chosen).is_some();
+    let mut entries = map.entries().clone();
+    match cases.iter().find(|(case, _)| is_chosen(case)) {
+        Some((case, schema)) => {
+            entries.insert(dispatch.clone(), case.clone());
+            decode_at(schema, owned(&entries), depth)
+        }
+        None => owned(&entries),
+    }
+}
+
+fn owned(entries: &flowstone_lang::value::PMap) -> Value {
+    Value::map(
+        entries
+            .iter()
+            .map(|(key, value)| (key.clone(), value.clone())),
+    )
 }
 
 /// Keys came as keywords; a schema may want strings or something else that is written so.

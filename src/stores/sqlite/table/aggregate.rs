@@ -103,30 +103,67 @@ fn compare_groups(order: &[(usize, bool)], left: &Group, right: &Group) -> Order
 }
 
 fn collect(db: &Connection, table: &Table, query: &Aggregate) -> Result<Vec<Group>, StoreError> {
-    let by = query
-        .group_by
-        .iter()
-        .map(|group| Operand::of(table, &group.column))
-        .collect::<Result<Vec<_>, _>>()?;
-    let of = query
-        .metrics
-        .iter()
-        .map(|metric| {
-            metric
-                .column
-                .as_deref()
-                .map(|column| Operand::of(table, column))
-                .transpose()
-        })
-        .collect::<Result<Vec<_>, _>>()?;
-    for (group, operand) in query.group_by.iter().zip(&by) {
-        check_bucket(group, operand)?;
+    let mut groups = Groups::new(table, query)?;
+    let mut condition = Condition::default();
+    filter(table, &query.filter, &mut condition)?;
+    let sql = format!(
+        "SELECT {} FROM {} WHERE {} ORDER BY row_id",
+        groups.columns().join(", "),
+        table.sql(),
+        condition.sql
+    );
+    let mut sql = db.prepare(&sql).map_err(failed)?;
+    let mut rows = sql
+        .query(params_from_iter(&condition.cells))
+        .map_err(failed)?;
+    while let Some(row) = rows.next().map_err(failed)? {
+        groups.add(row)?;
     }
-    let new_tallies = || {
-        query
-            .metrics
+    Ok(groups.finish())
+}
+
+/// Groups while their rows are read.
+struct Groups<'a> {
+    query: &'a Aggregate,
+    by: Vec<Operand>,
+    /// The column of each metric; `None` counts rows.
+    of: Vec<Option<Operand>>,
+    tallies: Vec<(Group, Vec<Tally>)>,
+    /// Where the tallies of a group are, by what identifies it.
+    places: HashMap<String, usize>,
+}
+
+impl<'a> Groups<'a> {
+    fn new(table: &Table, query: &'a Aggregate) -> Result<Groups<'a>, StoreError> {
+        let by = query
+            .group_by
             .iter()
-            .zip(&of)
+            .map(|group| Operand::of(table, &group.column))
+            .collect::<Result<Vec<_>, _>>()?;
+        for (group, operand) in query.group_by.iter().zip(&by) {
+            check_bucket(group, operand)?;
+        }
+        let of = query.metrics.iter().map(|metric| {
+            let column = metric.column.as_deref();
+            column.map(|column| Operand::of(table, column)).transpose()
+        });
+        let mut groups = Groups {
+            of: of.collect::<Result<Vec<_>, _>>()?,
+            query,
+            by,
+            tallies: Vec::new(),
+            places: HashMap::new(),
+        };
+        let first = groups.new_tallies()?;
+        if groups.by.is_empty() {
+            groups.tallies.push((Vec::new(), first));
+        }
+        Ok(groups)
+    }
+
+    fn new_tallies(&self) -> Result<Vec<Tally>, StoreError> {
+        let metrics = self.query.metrics.iter().zip(&self.of);
+        metrics
             .map(|(metric, operand)| {
                 let type_ = operand.as_ref().and_then(|operand| operand.type_);
                 let fallback = match metric.kind {
@@ -136,78 +173,66 @@ fn collect(db: &Connection, table: &Table, query: &Aggregate) -> Result<Vec<Grou
                     | MetricKind::Last => ColumnType::Json,
                     _ => ColumnType::Long,
                 };
-                Tally::new(
-                    metric.kind,
-                    type_.unwrap_or(fallback),
-                    metric.column.as_deref().unwrap_or("*"),
-                )
+                let column = metric.column.as_deref().unwrap_or("*");
+                Tally::new(metric.kind, type_.unwrap_or(fallback), column)
             })
-            .collect::<Result<Vec<_>, _>>()
-    };
-    let mut tallies: Vec<(Group, Vec<Tally>)> = Vec::new();
-    let mut places: HashMap<String, usize> = HashMap::new();
-    if by.is_empty() {
-        tallies.push((Vec::new(), new_tallies()?));
+            .collect()
     }
-    let mut condition = Condition::default();
-    filter(table, &query.filter, &mut condition)?;
-    // A metric without a column counts rows: it sees a 1 for each.
-    let columns: Vec<String> = by
-        .iter()
-        .map(|operand| operand.sql.clone())
-        .chain(of.iter().map(|operand| {
-            operand
-                .as_ref()
-                .map_or("1".to_owned(), |operand| operand.sql.clone())
-        }))
-        .chain(["row_id".to_owned()])
-        .collect();
-    let sql = format!(
-        "SELECT {} FROM {} WHERE {} ORDER BY row_id",
-        columns.join(", "),
-        table.sql(),
-        condition.sql
-    );
-    let mut sql = db.prepare(&sql).map_err(failed)?;
-    let mut rows = sql
-        .query(params_from_iter(&condition.cells))
-        .map_err(failed)?;
-    while let Some(row) = rows.next().map_err(failed)? {
-        let mut key = Vec::with_capacity(by.len());
-        for (idx, operand) in by.iter().enumerate() {
-            let cell: Sql = row.get(idx).map_err(failed)?;
-            key.push(bucketed(&query.group_by[idx], operand, cell));
-        }
-        let text = key
-            .iter()
-            .map(Figure::identity)
-            .collect::<Vec<_>>()
-            .join(" ");
-        let at = match places.get(&text) {
-            Some(at) => *at,
-            None if by.is_empty() => 0,
-            None => {
-                if tallies.len() >= MAX_GROUPS {
-                    let message = format!("there are more than {MAX_GROUPS} groups");
-                    return Err(with_hint(
-                        rejected("E0628", "too-large", message),
-                        "group by fewer columns, use a bucket, or narrow `:where`",
-                    ));
-                }
-                tallies.push((key, new_tallies()?));
-                places.insert(text, tallies.len() - 1);
-                tallies.len() - 1
-            }
+
+    /// What to read of each row. A metric without a column sees a 1.
+    fn columns(&self) -> Vec<String> {
+        let by = self.by.iter().map(|operand| operand.sql.clone());
+        let of = self.of.iter().map(|operand| match operand {
+            Some(operand) => operand.sql.clone(),
+            None => "1".to_owned(),
+        });
+        by.chain(of).chain(["row_id".to_owned()]).collect()
+    }
+
+    fn add(&mut self, row: &rusqlite::Row<'_>) -> Result<(), StoreError> {
+        let at = match self.by.is_empty() {
+            true => 0,
+            false => self.place(row)?,
         };
-        for (idx, tally) in tallies[at].1.iter_mut().enumerate() {
-            tally.add(&row.get::<_, Sql>(by.len() + idx).map_err(failed)?)?;
+        for (idx, tally) in self.tallies[at].1.iter_mut().enumerate() {
+            let cell: Sql = row.get(self.by.len() + idx).map_err(failed)?;
+            tally.add(&cell)?;
         }
+        Ok(())
     }
-    let finished = tallies.into_iter().map(|(key, tallies)| {
-        let figures = tallies.into_iter().map(Tally::finish);
-        key.into_iter().chain(figures).collect()
-    });
-    Ok(finished.collect())
+
+    /// Finds the group of a row, making it if need be.
+    fn place(&mut self, row: &rusqlite::Row<'_>) -> Result<usize, StoreError> {
+        let mut key = Vec::with_capacity(self.by.len());
+        for (idx, operand) in self.by.iter().enumerate() {
+            let cell: Sql = row.get(idx).map_err(failed)?;
+            key.push(bucketed(&self.query.group_by[idx], operand, cell));
+        }
+        let identity: Vec<String> = key.iter().map(Figure::identity).collect();
+        let identity = identity.join(" ");
+        if let Some(at) = self.places.get(&identity) {
+            return Ok(*at);
+        }
+        if self.tallies.len() >= MAX_GROUPS {
+            let message = format!("there are more than {MAX_GROUPS} groups");
+            return Err(with_hint(
+                rejected("E0628", "too-large", message),
+                "group by fewer columns, use a bucket, or narrow `:where`",
+            ));
+        }
+        let at = self.tallies.len();
+        self.tallies.push((key, self.new_tallies()?));
+        self.places.insert(identity, at);
+        Ok(at)
+    }
+
+    fn finish(self) -> Vec<Group> {
+        let finished = self.tallies.into_iter().map(|(key, tallies)| {
+            let figures = tallies.into_iter().map(Tally::finish);
+            key.into_iter().chain(figures).collect()
+        });
+        finished.collect()
+    }
 }
 
 fn check_bucket(group: &GroupBy, operand: &Operand) -> Result<(), StoreError> {
