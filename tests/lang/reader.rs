@@ -27,8 +27,11 @@ impl ReadContext for Fixture {
     fn resolve_symbol(&self, symbol: Symbol) -> Symbol {
         let name = symbol.to_string();
         match name.as_str() {
-            "if" | "do" | "let*" | "fn*" | "&" => symbol,
-            "inc" | "map" | "let" => Symbol::with_namespace(Some("clojure.core"), &name),
+            "if" | "do" | "let*" | "fn*" | "&" | "quote" | "var" => symbol,
+            _ if name.find('.').is_some_and(|at| at > 0) => symbol,
+            "inc" | "map" | "let" | "+" | "-" | "/" => {
+                Symbol::with_namespace(Some("clojure.core"), &name)
+            }
             _ if symbol.namespace().is_some() => symbol,
             _ => Symbol::with_namespace(Some("user"), &name),
         }

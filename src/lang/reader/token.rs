@@ -19,9 +19,7 @@ impl Reader<'_> {
                 Some(b':') => self.auto_keyword(&token[2..], span, cx)?,
                 _ => self.keyword(&token[1..], span)?,
             },
-            [b'0'..=b'9', ..] | [b'+' | b'-', b'0'..=b'9', ..] => {
-                number(token).map_err(|wrong| self.bad_number(token, span, &wrong))?
-            }
+            [b'0'..=b'9', ..] | [b'+' | b'-', b'0'..=b'9', ..] => return self.number(token),
             b"nil" => Value::Nil,
             b"true" => Value::Bool(true),
             b"false" => Value::Bool(false),
@@ -33,6 +31,27 @@ impl Reader<'_> {
         };
         self.at = end;
         Ok((value, span))
+    }
+
+    fn number(&mut self, token: &str) -> Result<(Value, Span), ReadError> {
+        let start = self.at;
+        let (read, length) = match number(token) {
+            Ok(value) => (Ok(value), token.len()),
+            // A number ends where a name would go on: `1#_x` is `1` and something left out.
+            Err(wrong) => match token
+                .find(['#', '\'', '%'])
+                .map(|end| (number(&token[..end]), end))
+            {
+                Some((Ok(value), end)) => (Ok(value), end),
+                _ => (Err(wrong), token.len()),
+            },
+        };
+        let span = self.span(start, start + length);
+        self.at = start + length;
+        match read {
+            Ok(value) => Ok((value, span)),
+            Err(wrong) => Err(self.bad_number(token, span, &wrong)),
+        }
     }
 
     #[inline]
@@ -57,7 +76,7 @@ impl Reader<'_> {
                 "`::` (the current namespace)",
             ));
         }
-        if !is_name(name) {
+        if !is_name(name) || name.starts_with(':') {
             return Err(self.bad_keyword(name, span));
         }
         let (namespace, name) = match name.split_once('/') {
@@ -125,7 +144,7 @@ fn is_name(name: &str) -> bool {
 /// Tells whether a symbol such as `a/1x` has a name part that starts like a number. `String/1`, the
 /// class of an array, is a symbol.
 fn after_slash_is_number(token: &str) -> bool {
-    match token.split_once('/') {
+    match token.rsplit_once('/') {
         Some((_, name)) => match name.as_bytes() {
             [b'1'..=b'9'] => false,
             [first, ..] => first.is_ascii_digit(),

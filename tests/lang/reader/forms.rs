@@ -35,6 +35,7 @@ fn numbers() {
         "1.5 -1.5 1e3 1.5E-3 0.0 1.",
         "1.5f -1.5f 1000.0f 0.0015f 0.0f 1.0f",
     );
+    check("1#_2 [1'a]", "1 [1 (quote a)]");
     check("##Inf ##-Inf", "inff -inff");
     check("##NaN", "NaNf");
     check("12N 0x1F -0xff 017 2r101 36rZ", "12N 31 -255 15 5 35");
@@ -189,4 +190,23 @@ fn tags() {
 #[test]
 fn regexes() {
     check(r##"#"a+\d\"[\]]" #"" "##, r##"#"a+\d\"[\]]" #"""##);
+}
+
+/// Texts put together at random, with what Clojure made of them.
+#[test]
+fn reads_what_clojure_reads() {
+    use flowstone_lang::reader::{ReadOptions, Reader, read_all_data};
+    use flowstone_lang::value::{PrintOptions, Unforced, print_value};
+    let cases = read_all_data(include_str!("clojure.edn")).unwrap();
+    for case in cases.chunks(2) {
+        let (text, expected) = (case[0].as_str().unwrap(), case[1].as_str().unwrap());
+        let mut reader = Reader::new(text, ReadOptions::code(super::SOURCE));
+        let form = reader
+            .next(&mut super::Fixture::default())
+            .unwrap()
+            .unwrap();
+        let mut shown = String::new();
+        print_value(&mut shown, &mut Unforced, &form, PrintOptions::READABLE).unwrap();
+        assert_eq!(shown, expected, "{text}");
+    }
 }
