@@ -9,6 +9,7 @@ mod exit;
 mod home;
 mod input;
 mod interrupt;
+mod log;
 mod outcome;
 mod output;
 mod pretty;
@@ -70,6 +71,7 @@ pub fn main(app: &dyn App) -> ExitCode {
     let cli = Cli::parse();
     output::set_color(cli.color);
     std::panic::set_hook(Box::new(|panic| output::note(&internal_error(panic))));
+    log::start();
     stack::with_room(|| perform(&cli.command, app)).into()
 }
 

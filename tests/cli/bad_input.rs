@@ -48,7 +48,7 @@ fn cases(server: &Server) -> Vec<Case> {
         case(
             "a map with a key alone",
             "(let [m {:a}]\n m)",
-            &["flow.edn:1:9", "hint"],
+            &["flow.edn:1:10", "hint"],
         ),
         case(
             "an unknown step type",
