@@ -3,6 +3,7 @@
 
 mod examples;
 mod oracle;
+mod testing;
 mod traps;
 
 use flowstone_lang::session::Session;

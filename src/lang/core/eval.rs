@@ -6,6 +6,7 @@ use crate::value::{Arity, Native, Value};
 /// The functions of this area.
 pub(super) const FNS: &[Native] = &[
     EVAL,
+    FORM_PLACE,
     GENSYM,
     LOAD_FILE,
     LOAD_STRING,
@@ -22,6 +23,27 @@ const EVAL: Native = Native {
     run: |vm, args| {
         let loader = vm.world().loader();
         loader.eval(vm, args.get(0))
+    },
+};
+
+const FORM_PLACE: Native = Native {
+    name: "form-place",
+    usage: "(form-place form)",
+    doc: "Returns a map of :file, :line and :column of where a form was read, or nil.",
+    examples: &[("(form-place 1)", "nil")],
+    arity: Arity::exactly(1),
+    run: |vm, args| {
+        let span = args.get(0).span();
+        let sources = vm.world().sources.borrow();
+        let Some(source) = span.is_some().then(|| sources.get(span.source)).flatten() else {
+            return Ok(Value::Nil);
+        };
+        let at = source.line_column(span.start);
+        Ok(Value::map([
+            (Value::keyword("file"), Value::text(&*source.name)),
+            (Value::keyword("line"), Value::Int(i64::from(at.line))),
+            (Value::keyword("column"), Value::Int(i64::from(at.column))),
+        ]))
     },
 };
 

@@ -8,8 +8,8 @@ use std::rc::Rc;
 use super::functions::is_fn;
 use super::sequences::pipeline::take_from;
 use crate::value::{
-    Arity, Atom, Class, Delay, DelayState, Exception, LazyState, List, Native, Object, PMap,
-    Result, Signal, Thunk, Value,
+    Arity, Atom, Class, Delay, DelayState, Exception, LazyState, List, Map, Native, Object, PMap,
+    Result, Signal, Symbol, Thunk, Value, Var,
 };
 use crate::vm::{Args, Vm, wrong_type};
 
@@ -192,7 +192,10 @@ const META: Native = Native {
         ("(meta 1)", "nil"),
     ],
     arity: Arity::exactly(1),
-    run: |_, args| Ok(args.get(0).meta()),
+    run: |vm, args| match args.get(0) {
+        Value::Var(var) => var_meta(vm, var),
+        value => Ok(value.meta()),
+    },
 };
 
 const IS_REALIZED: Native = Native {
@@ -355,6 +358,53 @@ fn atom<'a>(args: &'a Args<'_>) -> Result<&'a Rc<Atom>> {
         Value::Atom(atom) => Ok(atom),
         _ => Err(args.expected(0, "an atom")),
     }
+}
+
+/// The metadata of a var, and what it need not hold itself: name, namespace, flags, and of a native its
+/// description.
+fn var_meta(vm: &mut Vm, var: &Var) -> Result<Value> {
+    let meta = var.meta();
+    let mut entries = match &meta {
+        Value::Map(map) => map.entries().clone(),
+        _ => PMap::new(),
+    };
+    let namespace = vm.world().find_namespace(var.namespace);
+    if let Some(namespace) = namespace {
+        entries.insert(Value::keyword("name"), Value::Symbol(var.name));
+        entries.insert(
+            Value::keyword("ns"),
+            super::namespaces::namespace_value(namespace),
+        );
+    }
+    if var.is_macro.get() {
+        entries.insert(Value::keyword("macro"), Value::Bool(true));
+    }
+    if let Some(Value::Native(native)) = var.root()
+        && !entries.contains(&Value::keyword("doc"))
+    {
+        entries.insert(Value::keyword("doc"), Value::from(native.doc));
+        let arglists = arglists(vm, native)?;
+        entries.insert(Value::keyword("arglists"), arglists);
+    }
+    Ok(Value::Map(Rc::new(Map::new(entries))))
+}
+
+/// Reads the argument vectors of a native from its usage.
+fn arglists(vm: &mut Vm, native: &Native) -> Result<Value> {
+    let core = vm.world().core.clone();
+    let read = core
+        .lookup(Symbol::new("read-string"))
+        .and_then(|var| var.root());
+    let Some(read) = read else {
+        return Ok(Value::Nil);
+    };
+    let mut all = Vec::new();
+    for line in native.usage.lines() {
+        let inner = line.trim_start_matches('(').trim_end_matches(')');
+        let args = inner.split_once(' ').map_or("", |(_, args)| args);
+        all.push(vm.invoke(&read, &mut [Value::from(format!("[{args}]"))])?);
+    }
+    Ok(Value::list(all))
 }
 
 fn validate(vm: &mut Vm, validator: &Value, value: &Value) -> Result<()> {
