@@ -220,6 +220,16 @@ impl Diagnostic {
 }
 
 impl Call {
+    /// Tells whether the call is where an excerpt is.
+    fn is_at(&self, place: Option<&Excerpt>) -> bool {
+        match (&self.place, place) {
+            (Some(own), Some(other)) => {
+                (&own.file, own.line, own.column) == (&other.file, other.line, other.column)
+            }
+            (own, other) => own.is_none() && other.is_none(),
+        }
+    }
+
     fn of(sources: &Sources, frame: &Frame) -> Call {
         Call {
             function: frame.function.to_string(),

@@ -242,3 +242,13 @@ fn what_a_program_throws_has_no_code() {
     let drawn = Diagnostic::of_exception(&Sources::default(), &exception).render();
     assert_eq!(drawn, "error: ExceptionInfo: no such order\n");
 }
+
+#[test]
+fn a_single_call_at_top_level_says_nothing_new() {
+    let mut sources = Sources::default();
+    let place = span(&mut sources, "a.clj", "(f 1)", "(f 1)");
+    let exception = Exception::new(Class::EXCEPTION, "", "x").at(place);
+    exception.origin.borrow_mut().trace = vec![frame("top level", place)];
+    let drawn = Diagnostic::of_exception(&sources, &exception).render();
+    assert!(!drawn.contains("top level"), "{drawn}");
+}

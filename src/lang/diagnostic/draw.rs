@@ -26,6 +26,8 @@ pub struct Piece {
     pub text: String,
 }
 
+/// What the code outside of functions is called in a trace.
+const TOP_LEVEL: &str = "top level";
 /// Calls that are shown; the innermost say most.
 const MAX_CALLS: usize = 8;
 
@@ -56,7 +58,11 @@ impl Diagnostic {
             page.put(Role::Text, format!(": {hint}"));
             page.end_line();
         }
-        page.trace(&self.trace);
+        // A single call in the place that is shown already says nothing new.
+        match self.trace.as_slice() {
+            [call] if call.function == TOP_LEVEL && call.is_at(self.place.as_ref()) => {}
+            trace => page.trace(trace),
+        }
         page.pieces
     }
 }
