@@ -29,3 +29,8 @@ fn check(cases: &str) {
 fn collections_and_sequences_are_as_in_clojure() {
     check(include_str!("sequences.txt"));
 }
+
+#[test]
+fn pretty_printing_is_as_in_clojure() {
+    check(include_str!("pprint.txt"));
+}
