@@ -274,7 +274,7 @@ const PEEK: Native = Native {
     run: |_, args| match args.get(0) {
         Value::Nil => Ok(Value::Nil),
         Value::Vector(vector) => Ok(vector.items().last().cloned().unwrap_or(Value::Nil)),
-        Value::List(list) => Ok(list.first.clone()),
+        Value::List(list) if list.count.is_some() => Ok(list.first.clone()),
         Value::Object(object) => match &**object {
             Object::Queue { items, taken, .. } => {
                 Ok(items.get(*taken).cloned().unwrap_or(Value::Nil))
@@ -403,7 +403,9 @@ fn conj_entry(vm: &mut Vm, coll: Value, item: Value) -> Result<Value> {
             }
             Ok(coll)
         }
-        _ => Err(wrong_type(&item, "a map entry or a map", 1).into()),
+        _ => Err(wrong_type(&item, "a map entry or a map", 1)
+            .of_class(Class::ILLEGAL_ARGUMENT)
+            .into()),
     }
 }
 
@@ -425,7 +427,9 @@ pub(crate) fn assoc(vm: &mut Vm, mut coll: Value, key: Value, value: Value) -> R
         Value::Vector(vector) => {
             let count = vector.len();
             let Value::Int(int) = key else {
-                return Err(wrong_type(&key, "an index of the vector", 1).into());
+                return Err(wrong_type(&key, "an index of the vector", 1)
+                    .of_class(Class::ILLEGAL_ARGUMENT)
+                    .into());
             };
             match usize::try_from(int) {
                 Ok(idx) if idx < count => Vector::make_mut(vector).items_mut().set(idx, value),
@@ -630,7 +634,7 @@ fn pop(args: &mut Args<'_>) -> Result<Value> {
             Vector::make_mut(vector).items_mut().pop();
             return Ok(coll);
         }
-        Value::List(list) if !list.is_empty() => {
+        Value::List(list) if list.count.is_some_and(|count| count > 0) => {
             return Ok(match &list.rest {
                 Value::Nil => List::empty(),
                 rest => rest.clone(),
@@ -652,7 +656,7 @@ fn pop(args: &mut Args<'_>) -> Result<Value> {
         _ => {}
     }
     match &coll {
-        Value::Vector(_) | Value::List(_) => Err(Exception::new(
+        Value::Vector(_) | Value::List(_) if known_count(&coll).is_some() => Err(Exception::new(
             Class::ILLEGAL_STATE,
             "E0336",
             format!("cannot pop {} without items", coll.kind()),

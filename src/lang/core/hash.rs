@@ -41,7 +41,12 @@ const COMPARE: Native = Native {
         (r#"(compare "a" "a")"#, "0"),
     ],
     arity: Arity::exactly(2),
-    run: |vm, args| Ok(Value::Int(vm.compare(args.get(0), args.get(1))? as i64)),
+    run: |vm, args| {
+        if identical(args.get(0), args.get(1)) {
+            return Ok(Value::Int(0));
+        }
+        Ok(Value::Int(vm.compare(args.get(0), args.get(1))? as i64))
+    },
 };
 
 const HASH: Native = Native {

@@ -110,12 +110,12 @@ const FIND: Native = Native {
         ("(find [:x] 0)", "[0 :x]"),
     ],
     arity: Arity::exactly(2),
-    run: |vm, args| match args.get(0) {
-        Value::Nil | Value::Map(_) | Value::Record(_) | Value::Vector(_) | Value::Object(_) => {
-            Ok(find(vm, args.get(0), args.get(1))?
-                .map_or(Value::Nil, |(key, value)| Value::entry(key, value)))
+    run: |vm, args| {
+        if !is_associative(args.get(0)) {
+            return Err(no_keys(args.get(0)));
         }
-        _ => Err(args.expected(0, "a map or a vector")),
+        Ok(find(vm, args.get(0), args.get(1))?
+            .map_or(Value::Nil, |(key, value)| Value::entry(key, value)))
     },
 };
 
@@ -240,6 +240,7 @@ const REDUCE_KV: Native = Native {
                 }
             }
             coll @ (Value::Record(_)
+            | Value::Set(_)
             | Value::Seq(_)
             | Value::List(_)
             | Value::Lazy(_)
@@ -262,6 +263,9 @@ const SELECT_KEYS: Native = Native {
     examples: &[("(select-keys {:a 1 :b 2 :c 3} [:a :c :d])", "{:a 1, :c 3}")],
     arity: Arity::exactly(2),
     run: |vm, mut args| {
+        if !is_associative(args.get(0)) {
+            return Err(no_keys(args.get(0)));
+        }
         let map = args.take(0);
         let mut selected = PMap::new();
         let mut keys = vm.iter(args.take(1))?;
@@ -417,6 +421,20 @@ fn map_of(vm: &mut Vm, args: &mut Args<'_>, mut entries: PMap) -> Result<Value> 
         entries.insert(key, value);
     }
     Ok(Value::Map(Rc::new(Map::new(entries))))
+}
+
+fn is_associative(value: &Value) -> bool {
+    matches!(
+        value,
+        Value::Nil | Value::Map(_) | Value::Record(_) | Value::Vector(_) | Value::Object(_)
+    )
+}
+
+#[cold]
+fn no_keys(value: &Value) -> crate::value::Signal {
+    wrong_type(value, "a map or a vector", 0)
+        .of_class(Class::ILLEGAL_ARGUMENT)
+        .into()
 }
 
 /// Looks up an entry: the key as it is stored, and the value.

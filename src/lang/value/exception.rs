@@ -210,6 +210,13 @@ impl Exception {
         self
     }
 
+    /// Makes it an instance of another class.
+    #[must_use]
+    pub fn of_class(mut self, class: Class) -> Exception {
+        self.class = class;
+        self
+    }
+
     /// Says which argument of the failing call was at fault, counted from 0.
     #[must_use]
     pub fn argument(mut self, idx: usize) -> Exception {

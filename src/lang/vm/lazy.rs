@@ -42,7 +42,11 @@ impl Vm {
 /// Returns the items of `first` and then those of `second`, both seqable and not looked at yet.
 pub(crate) fn join(first: Value, second: Value) -> Value {
     if first.is_nil() {
-        return second;
+        return match second {
+            Value::Nil | Value::List(_) | Value::Seq(_) | Value::Lazy(_) => second,
+            // A cell's rest is a sequence, not merely something seqable.
+            other => Lazy::native(move |_| Ok(other)),
+        };
     }
     Lazy::native(move |vm| {
         Ok(match vm.uncons(first)? {

@@ -288,7 +288,11 @@ impl Vm {
                 text: text.clone(),
                 start: 0,
             })),
-            _ => return Err(super::args::wrong_type(value, "something seqable", 0).into()),
+            _ => {
+                return Err(super::args::wrong_type(value, "something seqable", 0)
+                    .of_class(Class::ILLEGAL_ARGUMENT)
+                    .into());
+            }
         })
     }
 

@@ -34,3 +34,8 @@ fn collections_and_sequences_are_as_in_clojure() {
 fn pretty_printing_is_as_in_clojure() {
     check(include_str!("pprint.txt"));
 }
+
+#[test]
+fn generated_expressions_give_what_they_give_in_clojure() {
+    check(include_str!("generated.txt"));
+}
