@@ -2,12 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use flowstone_lang::value::{Namespace, Symbol};
-use flowstone_lang::vm::World;
+use flowstone_lang::library;
+use flowstone_lang::session::Session;
+use flowstone_lang::value::Symbol;
+
+use crate::help::public;
 
 /// Returns where the word before the cursor begins, and what it may become.
 pub fn complete(
-    world: &World,
+    session: &Session,
     keywords: &BTreeSet<String>,
     line: &str,
     cursor: usize,
@@ -24,7 +27,7 @@ pub fn complete(
     }
     let found = match word.strip_prefix(':') {
         Some(_) => keywords.iter().cloned().collect(),
-        None => names(world, word),
+        None => names(session, word),
     };
     let mut matching: Vec<String> = found
         .into_iter()
@@ -45,29 +48,27 @@ pub fn note_keywords(text: &str, keywords: &mut BTreeSet<String>) {
     }
 }
 
-fn names(world: &World, word: &str) -> Vec<String> {
+fn names(session: &Session, word: &str) -> Vec<String> {
+    let world = session.world();
     let current = world.current.borrow().clone();
     if let Some((prefix, _)) = word.split_once('/') {
         let symbol = Symbol::new(prefix);
         let target = current.alias(symbol).unwrap_or(symbol);
-        return match world.find_namespace(target) {
-            Some(namespace) => public(&namespace)
-                .map(|name| format!("{prefix}/{name}"))
-                .collect(),
-            None => Vec::new(),
-        };
+        let names = public(session, target).into_iter();
+        return names.map(|name| format!("{prefix}/{name}")).collect();
     }
-    let mut names: Vec<String> = current
-        .mappings()
-        .iter()
-        .map(|(name, _)| name.to_string())
-        .collect();
-    names.extend(public(&world.core));
+    let mut names: Vec<String> = public(session, world.core.name).into_iter().collect();
+    names.extend(current.mappings().iter().map(|(name, _)| name.to_string()));
     names.extend(SPECIAL_FORMS.iter().map(|name| (*name).to_owned()));
     let aliases = current.aliases();
     names.extend(aliases.iter().map(|(alias, _)| format!("{alias}/")));
     let namespaces = world.namespaces.borrow();
     names.extend(namespaces.keys().map(|name| format!("{name}/")));
+    names.extend(
+        library::SOURCES
+            .iter()
+            .map(|source| format!("{}/", source.namespace)),
+    );
     names
 }
 
@@ -76,41 +77,34 @@ const SPECIAL_FORMS: &[&str] = &[
     "quote", "recur", "set!", "throw", "try", "var",
 ];
 
-fn public(namespace: &Namespace) -> impl Iterator<Item = String> {
-    namespace
-        .mappings()
-        .into_iter()
-        .filter(|(_, var)| !var.is_private.get())
-        .map(|(name, _)| name.to_string())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use flowstone_lang::value::Value;
 
     fn check(line: &str, expected: &[&str]) {
-        let world = World::new();
+        let session = Session::new();
+        let world = session.world();
         let names = ["alpha", "alphabet", "beta"];
         for name in names {
             let namespace = world.namespace(Symbol::new("some.lib"));
             namespace.intern(Symbol::new(name)).set_root(Value::Nil);
             let current = world.current.borrow().clone();
             current.intern(Symbol::new(name)).set_root(Value::Nil);
-            current.add_alias(Symbol::new("lib"), Symbol::new("some.lib"));
+            current.add_alias(Symbol::new("mylib"), Symbol::new("some.lib"));
         }
         let keywords = BTreeSet::from([":alpha".to_owned(), ":beta/x".to_owned()]);
-        let (_, found) = complete(&world, &keywords, line, line.len());
+        let (_, found) = complete(&session, &keywords, line, line.len());
         assert_eq!(found, expected, "{line}");
     }
 
     #[test]
     fn the_word_before_the_cursor_is_completed() {
         check("(alp", &["alpha", "alphabet"]);
-        check("(lib/b", &["lib/beta"]);
+        check("(mylib/b", &["mylib/beta"]);
         check("(some.lib/b", &["some.lib/beta"]);
         check("{:al", &[":alpha"]);
-        check("(li", &["lib/"]);
+        check("(myl", &["mylib/"]);
         check("é(bet", &["beta"]);
         check("(", &[]);
     }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use flowstone_lang::vm::World;
+use flowstone_lang::session::Session;
 use rustyline::completion::Completer;
 use rustyline::error::ReadlineError;
 use rustyline::highlight::{CmdKind, Highlighter};
@@ -39,7 +39,7 @@ impl Lines {
     /// # Errors
     /// When the terminal cannot be used.
     pub fn open(
-        world: Rc<World>,
+        session: Rc<Session>,
         history: Option<&Path>,
         colored: bool,
     ) -> Result<Lines, ReadlineError> {
@@ -50,7 +50,7 @@ impl Lines {
             .build();
         let mut editor = Editor::with_config(config)?;
         editor.set_helper(Some(Assistant {
-            world,
+            session,
             keywords: RefCell::default(),
             colored,
         }));
@@ -97,7 +97,7 @@ impl Lines {
 
 #[derive(Helper, Hinter)]
 struct Assistant {
-    world: Rc<World>,
+    session: Rc<Session>,
     keywords: RefCell<BTreeSet<String>>,
     colored: bool,
 }
@@ -111,7 +111,12 @@ impl Completer for Assistant {
         cursor: usize,
         _: &Context<'_>,
     ) -> rustyline::Result<(usize, Vec<String>)> {
-        Ok(complete(&self.world, &self.keywords.borrow(), line, cursor))
+        Ok(complete(
+            &self.session,
+            &self.keywords.borrow(),
+            line,
+            cursor,
+        ))
     }
 }
 

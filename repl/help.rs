@@ -1,36 +1,69 @@
 //! What the prompt knows about names: `doc`, `source`, `apropos`, `dir`, `find-doc`.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::rc::Rc;
 
+use flowstone_lang::library;
 use flowstone_lang::session::Session;
 use flowstone_lang::value::{
-    Namespace, PrintOptions, SourceId, Symbol, Unforced, Value, Var, print_value,
+    PrintOptions, Result, SourceId, Symbol, Unforced, Value, Var, print_value,
 };
+use flowstone_lang::vm::Vm;
 
 use crate::forms::first;
 
-/// Answers a form that asks for help; `None` for any other.
-pub fn answer(session: &Session, form: &Value) -> Option<String> {
-    let Value::List(list) = form else {
-        return None;
-    };
-    let question = list.first.as_symbol()?;
-    if session.world().resolve(question).is_some() {
-        // The program has a function of that name, or the library answers itself.
-        return None;
+/// A form that asks for help.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Question {
+    Apropos(String),
+    Dir(Symbol),
+    Doc(Symbol),
+    FindDoc(String),
+    Source(Symbol),
+}
+
+impl Question {
+    /// Returns what a form asks; `None` for one that asks nothing, or where the program has a function of that name.
+    pub fn of(session: &Session, form: &Value) -> Option<Question> {
+        let Value::List(list) = form else {
+            return None;
+        };
+        let question = list.first.as_symbol()?;
+        if session.world().resolve(question).is_some() {
+            return None;
+        }
+        let items: Vec<&Value> = list.iter().collect();
+        let [_, about] = items.as_slice() else {
+            return None;
+        };
+        Some(match &*question.name() {
+            "apropos" => Question::Apropos(words(about)?),
+            "dir" => Question::Dir(about.as_symbol()?),
+            "doc" => Question::Doc(about.as_symbol()?),
+            "find-doc" => Question::FindDoc(words(about)?),
+            "source" => Question::Source(about.as_symbol()?),
+            _ => return None,
+        })
     }
-    let items: Vec<&Value> = list.iter().collect();
-    let [_, about] = items.as_slice() else {
-        return None;
-    };
-    match &*question.name() {
-        "doc" => Some(doc(session, about.as_symbol()?)),
-        "source" => Some(source(session, about.as_symbol()?)),
-        "dir" => Some(dir(session, about.as_symbol()?)),
-        "apropos" => Some(apropos(session, &words(about)?)),
-        "find-doc" => Some(find_doc(session, &words(about)?)),
-        _ => None,
+
+    /// Answers it.
+    ///
+    /// # Errors
+    /// What defining a function of the library throws, or Ctrl-C.
+    pub fn answer(&self, session: &Session, vm: &mut Vm) -> Result<String> {
+        match self {
+            Question::Apropos(part) => Ok(apropos(session, part)),
+            Question::Dir(name) => Ok(dir(session, *name)),
+            Question::Doc(name) => Ok(match find(session, vm, *name)? {
+                Some(var) => describe(&var),
+                None => {
+                    format!("`{name}` is not defined; (apropos \"{name}\") finds similar names\n")
+                }
+            }),
+            Question::FindDoc(part) => find_doc(session, vm, part),
+            Question::Source(name) => source(session, vm, *name),
+        }
     }
 }
 
@@ -41,11 +74,26 @@ fn words(value: &Value) -> Option<String> {
     }
 }
 
-fn doc(session: &Session, name: Symbol) -> String {
-    match session.world().resolve(name) {
-        Some(var) => describe(&var),
-        None => format!("`{name}` is not defined; (apropos \"{name}\") finds similar names\n"),
+/// Returns the var of a name, after defining it where it comes from the library and was not used before.
+fn find(session: &Session, vm: &mut Vm, name: Symbol) -> Result<Option<Rc<Var>>> {
+    let world = session.world();
+    if let Some(var) = world.resolve(name) {
+        return Ok(Some(var));
     }
+    let namespace = match name.namespace() {
+        None => world.core.name,
+        Some(prefix) => {
+            let prefix = Symbol::new(&prefix);
+            world.current.borrow().alias(prefix).unwrap_or(prefix)
+        }
+    };
+    let plain = Symbol::new(&name.name());
+    if !world.loader().load_definition(vm, namespace, plain)? {
+        return Ok(None);
+    }
+    Ok(world
+        .find_namespace(namespace)
+        .and_then(|namespace| namespace.lookup(plain)))
 }
 
 fn describe(var: &Var) -> String {
@@ -72,20 +120,26 @@ fn describe(var: &Var) -> String {
     out
 }
 
-fn source(session: &Session, name: Symbol) -> String {
-    let Some(var) = session.world().resolve(name) else {
-        return format!("`{name}` is not defined\n");
+fn source(session: &Session, vm: &mut Vm, name: Symbol) -> Result<String> {
+    let Some(var) = find(session, vm, name)? else {
+        return Ok(format!("`{name}` is not defined\n"));
     };
     if let Some(Value::Native(native)) = var.root() {
-        return format!(
+        return Ok(format!(
             "{} is written in Rust; (doc {name}) describes it\n",
             native.name
-        );
+        ));
     }
-    match definition(session, &var) {
+    let of_library: String = library::forms_of(&var.namespace.to_string(), &var.name.name())
+        .map(|form| format!("{}\n", form.text))
+        .collect();
+    if !of_library.is_empty() {
+        return Ok(of_library);
+    }
+    Ok(match definition(session, &var) {
         Some(text) => format!("{text}\n"),
         None => format!("the source of `{name}` is not kept\n"),
-    }
+    })
 }
 
 /// Finds the text that defined a var: the form that begins at its `:line` and `:column`. What the prompt reads has one
@@ -121,53 +175,76 @@ fn at(text: &str, line: usize, column: usize) -> Option<&str> {
 fn dir(session: &Session, name: Symbol) -> String {
     let world = session.world();
     let target = world.current.borrow().alias(name).unwrap_or(name);
-    match world.find_namespace(target) {
-        Some(namespace) => lines(public(&namespace).map(|(name, _)| name.to_string())),
-        None => format!("there is no namespace `{name}`; `require` it first\n"),
+    let names = public(session, target);
+    match names.is_empty() {
+        true => format!("there is no namespace `{name}`\n"),
+        false => names.into_iter().map(|name| format!("{name}\n")).collect(),
     }
 }
 
 fn apropos(session: &Session, part: &str) -> String {
-    let all = everything(session);
-    let found = all
-        .iter()
-        .map(|var| var.qualified().to_string())
-        .filter(|name| {
-            name.rsplit('/')
-                .next()
-                .is_some_and(|name| name.contains(part))
-        });
-    lines(found)
+    let mut out = String::new();
+    for namespace in namespaces(session) {
+        for name in public(session, namespace) {
+            if name.contains(part) {
+                let _ = writeln!(out, "{namespace}/{name}");
+            }
+        }
+    }
+    out
 }
 
-fn find_doc(session: &Session, part: &str) -> String {
-    let all = everything(session);
-    let descriptions = all.iter().map(|var| describe(var));
-    let found: Vec<String> = descriptions.filter(|text| text.contains(part)).collect();
-    found.join("----\n")
+fn find_doc(session: &Session, vm: &mut Vm, part: &str) -> Result<String> {
+    let mut found = Vec::new();
+    for namespace in namespaces(session) {
+        for name in public(session, namespace) {
+            let symbol = Symbol::with_namespace(Some(&namespace.to_string()), &name);
+            let text = find(session, vm, symbol)?.map(|var| describe(&var));
+            found.extend(text.filter(|text| text.contains(part)));
+        }
+    }
+    Ok(found.join("----\n"))
 }
 
-fn everything(session: &Session) -> Vec<Rc<Var>> {
-    let namespaces = session.world().namespaces.borrow();
-    let mut all: Vec<Rc<Var>> = namespaces
-        .values()
-        .flat_map(|namespace| public(namespace).map(|(_, var)| var).collect::<Vec<_>>())
+/// Returns all namespaces, also those of the library that nothing asked for yet, by name.
+fn namespaces(session: &Session) -> Vec<Symbol> {
+    let mut all: Vec<Symbol> = session
+        .world()
+        .namespaces
+        .borrow()
+        .keys()
+        .copied()
         .collect();
-    all.sort_by_key(|var| var.qualified().to_string());
+    all.extend(
+        library::SOURCES
+            .iter()
+            .map(|source| Symbol::new(source.namespace)),
+    );
+    all.sort_by_key(|name| name.to_string());
+    all.dedup();
     all
 }
 
-/// Returns the public vars that a namespace defines itself.
-fn public(namespace: &Namespace) -> impl Iterator<Item = (Symbol, Rc<Var>)> {
-    let own = namespace.name;
-    namespace
-        .mappings()
-        .into_iter()
-        .filter(move |(_, var)| var.namespace == own && !var.is_private.get())
-}
-
-fn lines(names: impl Iterator<Item = String>) -> String {
-    names.map(|name| format!("{name}\n")).collect()
+/// Returns the public names that a namespace defines itself, sorted.
+pub fn public(session: &Session, namespace: Symbol) -> BTreeSet<String> {
+    let of_library = namespace.to_string();
+    let mut names: BTreeSet<String> = library::names(&of_library)
+        .filter(|name| library::forms_of(&of_library, name).all(|form| !form.is_private()))
+        .map(str::to_owned)
+        .collect();
+    if let Some(namespace) = session.world().find_namespace(namespace) {
+        for (name, var) in namespace.mappings() {
+            if var.namespace != namespace.name {
+                continue;
+            }
+            if var.is_private.get() {
+                names.remove(&*name.name());
+            } else {
+                names.insert(name.name().to_string());
+            }
+        }
+    }
+    names
 }
 
 fn print(value: &Value) -> String {

@@ -20,6 +20,7 @@ use rustyline::error::ReadlineError;
 
 use editor::{Entry, Lines};
 use forms::split;
+use help::Question;
 
 /// Something to evaluate.
 pub type Body = Box<dyn FnOnce(&mut Vm) -> Result<Value>>;
@@ -71,8 +72,8 @@ impl Repl<'_> {
     }
 
     fn talk(&mut self, results: &Results) -> io::Result<bool> {
-        let world = self.session.world().clone();
-        let lines = Lines::open(world, self.history.as_deref(), self.colored);
+        let session = Rc::clone(&self.session);
+        let lines = Lines::open(session, self.history.as_deref(), self.colored);
         let mut lines = lines.map_err(io_error)?;
         print(&format!("{GREETING}\n"))?;
         loop {
@@ -112,13 +113,25 @@ impl Repl<'_> {
             return self.evaluate(text, results);
         };
         for typed in forms {
-            if let Some(answer) = help::answer(&self.session, &typed.form) {
-                print(&answer)?;
+            if let Some(question) = Question::of(&self.session, &typed.form) {
+                self.help(question)?;
             } else if !self.evaluate(typed.text, results)? {
                 return Ok(false);
             }
         }
         Ok(true)
+    }
+
+    fn help(&mut self, question: Question) -> io::Result<()> {
+        let session = Rc::clone(&self.session);
+        let body: Body = Box::new(move |vm| question.answer(&session, vm).map(Value::from));
+        match self.evaluator.evaluate(body) {
+            Ok(answer) => print(answer.as_str().unwrap_or("")),
+            Err(signal) => {
+                self.evaluator.complain(&signal);
+                Ok(())
+            }
+        }
     }
 
     fn evaluate(&mut self, text: &str, results: &Results) -> io::Result<bool> {

@@ -72,6 +72,14 @@ pub fn defines(namespace: &str, name: &str) -> bool {
     forms_of(namespace, name).next().is_some()
 }
 
+impl LibraryForm {
+    /// Tells whether what it defines is for its own namespace only.
+    pub fn is_private(&self) -> bool {
+        let head = self.text.split('"').next().unwrap_or("");
+        head.starts_with("(defn- ") || head.contains("^:private ")
+    }
+}
+
 impl LibrarySource {
     /// Returns the text of the `ns` form.
     pub fn header_text(&self) -> &'static str {
