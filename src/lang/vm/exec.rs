@@ -102,7 +102,7 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
                 continue;
             }
             let value = attempt!($slow(&*left, &*right));
-            *r!($i.a) = value;
+            slots::put_value(r!($i.a), value);
         }};
     }
     macro_rules! relation {
@@ -174,13 +174,13 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
                 Op::Myself => slots::copy(r!(i.a), base.sub(1)),
                 Op::Global => {
                     let value = attempt!(vm.global(&*k!(i.wide())));
-                    *r!(i.a) = value;
+                    slots::put_value(r!(i.a), value);
                 }
                 Op::Define => {
                     let value = std::mem::replace(&mut *r!(i.a), Value::Nil);
                     let var = (*k!(i.wide())).clone();
                     vm.define(&var, value);
-                    *r!(i.a) = var;
+                    slots::put_value(r!(i.a), var);
                 }
                 Op::CallNative => {
                     let window = r!(i.a).add(1);
@@ -192,11 +192,11 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
                     for idx in 0..count {
                         slots::release(window.add(idx));
                     }
-                    *r!(i.b) = value;
+                    slots::put_value(r!(i.b), value);
                 }
                 Op::CallMyself => {
                     let window = r!(i.a);
-                    slots::copy(window, base.sub(1));
+                    slots::copy_closure(window, base.sub(1));
                     enter!(window, usize::from(i.x), i.b, 0);
                 }
                 Op::CallGlobal => {
@@ -209,7 +209,7 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
                         enter!(window, usize::from(i.x), i.b, 0);
                     } else {
                         let value = attempt!(vm.call_window(window, usize::from(i.x)));
-                        *r!(i.b) = value;
+                        slots::put_value(r!(i.b), value);
                     }
                 }
                 Op::Call => {
@@ -218,24 +218,29 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
                         enter!(window, usize::from(i.x), i.b, 0);
                     } else {
                         let value = attempt!(vm.call_window(window, usize::from(i.x)));
-                        *r!(i.b) = value;
+                        slots::put_value(r!(i.b), value);
                     }
                 }
                 Op::Return => {
-                    let value = std::mem::replace(&mut *r!(i.a), Value::Nil);
                     let body = &*vm.body;
+                    let frame = vm.frames.pop().expect("a running function has a frame");
+                    if frame.flags & ENTRY != 0 {
+                        let value = std::mem::replace(&mut *r!(i.a), Value::Nil);
+                        for idx in 0..body.registers {
+                            slots::release(r!(idx));
+                        }
+                        slots::release(base.sub(1));
+                        vm.leave(&frame);
+                        return Ok(value);
+                    }
+                    slots::take(frame.base.add(usize::from(frame.dst)), r!(i.a));
                     for idx in 0..body.registers {
                         slots::release(r!(idx));
                     }
-                    slots::release(base.sub(1));
-                    let frame = vm.frames.pop().expect("a running function has a frame");
+                    slots::release_closure(base.sub(1));
                     vm.leave(&frame);
                     base = frame.base;
                     pc = frame.pc;
-                    if frame.flags & ENTRY != 0 {
-                        return Ok(value);
-                    }
-                    *r!(frame.dst) = value;
                 }
                 Op::Jump => jump!(i.wide() as i32),
                 Op::JumpBack => {
@@ -321,7 +326,7 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
                         }
                     }
                     let value = attempt!(Vm::add_int(&*left, right, i.x));
-                    *r!(i.a) = value;
+                    slots::put_value(r!(i.a), value);
                 }
                 Op::Less => {
                     let holds = relation!(i, r!(i.b), r!(i.c), <, less, greater);
@@ -348,27 +353,27 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
                     if !Vm::keyword_hit(r!(i.a), r!(i.b), k!(i.c), i.x) {
                         let (value, at) = attempt!(vm.keyword_miss(&*r!(i.b), &*k!(i.c)));
                         (*pc.sub(1)).x = at;
-                        *r!(i.a) = value;
+                        slots::put_value(r!(i.a), value);
                     }
                 }
                 Op::Vector => {
                     let value = Vm::make_vector(r!(i.c), usize::from(i.b));
-                    *r!(i.a) = value;
+                    slots::put_value(r!(i.a), value);
                 }
                 Op::Map => {
                     vm.top = r!((*vm.body).registers);
                     let value = attempt!(vm.make_map(r!(i.c), usize::from(i.b)));
-                    *r!(i.a) = value;
+                    slots::put_value(r!(i.a), value);
                 }
                 Op::Set => {
                     vm.top = r!((*vm.body).registers);
                     let value = attempt!(vm.make_set(r!(i.c), usize::from(i.b)));
-                    *r!(i.a) = value;
+                    slots::put_value(r!(i.a), value);
                 }
                 Op::Closure => {
                     let (value, captures) = Vm::make_closure(base, pc, &*k!(i.wide()));
                     pc = pc.add(captures);
-                    *r!(i.a) = value;
+                    slots::put_value(r!(i.a), value);
                 }
                 Op::Patch => Vm::patch(r!(i.a), i.c, (*r!(i.b)).clone()),
                 Op::Throw => {
@@ -390,7 +395,7 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
                         continue;
                     }
                     if let Some(value) = (*r!(i.a)).with_meta(meta) {
-                        *r!(i.a) = value;
+                        slots::put_value(r!(i.a), value);
                     }
                 }
             }

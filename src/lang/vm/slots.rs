@@ -3,6 +3,8 @@
 //! `Value` is `repr(C, u8)`: the tag is byte 0, the payload starts at byte 8. Writing both as plain
 //! words keeps the machine's loop free of the drop glue that an assignment would bring.
 
+use std::mem::MaybeUninit;
+
 use crate::value::{Closure, Value, Var};
 
 pub(super) const BOOL: u8 = 1;
@@ -128,13 +130,72 @@ pub(super) unsafe fn put_nil(slot: *mut Value) {
     unsafe { put(slot, 0, 0) }
 }
 
+/// Copies both words of a value, each by itself: a register that was just written word by word would
+/// make a load of 16 bytes wait for the stores.
+#[inline(always)]
+unsafe fn copy_words(to: *mut Value, from: *const Value) {
+    // SAFETY: both are slots; a word may be partly uninitialised, which `MaybeUninit` allows.
+    unsafe {
+        let from = from.cast::<MaybeUninit<u64>>();
+        let to = to.cast::<MaybeUninit<u64>>();
+        let tag = from.read_volatile();
+        let payload = from.add(1).read_volatile();
+        to.write(tag);
+        to.add(1).write(payload);
+    }
+}
+
+/// Puts a value into a slot.
+#[inline(always)]
+pub(super) unsafe fn put_value(slot: *mut Value, value: Value) {
+    // SAFETY: the caller's slot is a register; what it held is dropped first.
+    unsafe {
+        release(slot);
+        slot.write(value);
+    }
+}
+
+/// Makes a slot free of the closure that it most likely holds.
+#[inline(always)]
+pub(super) unsafe fn release_closure(slot: *mut Value) {
+    // SAFETY: as in `release`; a closure is moved out before nil is written.
+    unsafe {
+        if tag(slot) == FN {
+            let held = slot.read();
+            slot.cast::<u64>().write(0);
+            match held {
+                Value::Fn(closure) => drop(closure),
+                _ => std::hint::unreachable_unchecked(),
+            }
+        } else {
+            release(slot);
+        }
+    }
+}
+
+/// Copies a value that most likely is a closure.
+#[inline(always)]
+pub(super) unsafe fn copy_closure(to: *mut Value, from: *const Value) {
+    // SAFETY: as in `copy`.
+    unsafe {
+        match &*from {
+            Value::Fn(closure) => {
+                let closure = closure.clone();
+                release(to);
+                to.write(Value::Fn(closure));
+            }
+            _ => copy(to, from),
+        }
+    }
+}
+
 /// Moves the value of one slot to another; the first becomes nil.
 #[inline(always)]
 pub(super) unsafe fn take(to: *mut Value, from: *mut Value) {
     // SAFETY: both are registers; the words are copied and the source is made nil, so that there is one owner.
     unsafe {
         release(to);
-        std::ptr::copy_nonoverlapping(from, to, 1);
+        copy_words(to, from);
         *from.cast::<u64>() = 0;
     }
 }
@@ -148,7 +209,7 @@ pub(super) unsafe fn copy(to: *mut Value, from: *const Value) {
         if tag(from) >= OWNED {
             to.write((*from).clone());
         } else {
-            std::ptr::copy_nonoverlapping(from, to, 1);
+            copy_words(to, from);
         }
     }
 }

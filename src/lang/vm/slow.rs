@@ -148,7 +148,7 @@ impl Vm {
             }
             var.with_root(|root| match root {
                 Some(root) => {
-                    slots::copy(window, root);
+                    slots::copy_closure(window, root);
                     true
                 }
                 None => false,
