@@ -170,13 +170,17 @@ fn check(spec: &'static StepSpec, config: &Value, literal: bool) -> Vec<Problem>
 }
 
 fn is_constant(value: &Value) -> bool {
-    match value {
-        Value::Bool(_) | Value::Int(_) | Value::Float(_) | Value::Keyword(_) | Value::Text(_) => {
-            true
-        }
-        Value::Vector(_) | Value::Map(_) | Value::Set(_) => true,
-        _ => false,
-    }
+    matches!(
+        value,
+        Value::Bool(_)
+            | Value::Int(_)
+            | Value::Float(_)
+            | Value::Keyword(_)
+            | Value::Text(_)
+            | Value::Vector(_)
+            | Value::Map(_)
+            | Value::Set(_)
+    )
 }
 
 fn shown(value: &Value) -> String {

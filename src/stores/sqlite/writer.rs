@@ -1,7 +1,9 @@
 //! The thread that writes: drains its queue into one transaction, and answers when that is durable.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
+use std::fs::OpenOptions;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
@@ -16,6 +18,10 @@ use super::journal;
 
 /// At most so many jobs share a transaction.
 const GROUP_MAX: usize = 4096;
+/// After so many transactions it is worth while to make room for the log.
+const ROOM_AFTER: u32 = 24;
+/// How long the log is made, once: writing over blocks that are there syncs faster than making the file longer.
+const ROOM_BYTES: u64 = 16 << 20;
 
 /// Tells who waits how the transaction ended.
 type Tell = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
@@ -160,6 +166,20 @@ fn lock(failures: &Failures) -> std::sync::MutexGuard<'_, HashMap<RunId, StoreEr
     failures.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Writes zeros behind the end of the log. To SQLite they are what is left of an earlier log: no valid frame.
+fn make_room(log: &Path) -> std::io::Result<()> {
+    let mut file = OpenOptions::new().append(true).open(log)?;
+    let length = file.metadata()?.len();
+    let zeros = vec![0; 1 << 20];
+    let mut left = ROOM_BYTES.saturating_sub(length);
+    while left > 0 {
+        let part = usize::try_from(left).unwrap_or(usize::MAX).min(zeros.len());
+        file.write_all(&zeros[..part])?;
+        left -= part as u64;
+    }
+    file.sync_all()
+}
+
 struct Loop {
     db: Connection,
     path: PathBuf,
@@ -169,6 +189,7 @@ struct Loop {
 impl Loop {
     fn run(self) {
         let mut synchronous = Durability::Full;
+        let mut transactions = 0;
         while let Ok(first) = self.queue.recv() {
             let mut jobs = vec![first];
             while jobs.len() < GROUP_MAX
@@ -184,6 +205,14 @@ impl Loop {
                 synchronous = wanted;
             }
             self.transact(jobs);
+            transactions += 1;
+            if transactions == ROOM_AFTER {
+                // Only slower where it cannot be had.
+                let made = make_room(&self.path.with_extension("db-wal"));
+                if let Err(error) = made {
+                    tracing::debug!(%error, "the log cannot be made longer");
+                }
+            }
         }
     }
 
