@@ -3,4 +3,5 @@
 mod bench;
 mod crash;
 mod damaged;
+mod prompt;
 mod runs;

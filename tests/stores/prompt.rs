@@ -1,0 +1,90 @@
+//! Steps at a prompt.
+
+use std::rc::Rc;
+
+use expect_test::expect;
+use flowstone_engine::observer::NoObserver;
+use flowstone_engine::ports::{RunFilter, RunStatus};
+use flowstone_engine::{Engine, Interactive, Interrupt, codec};
+use flowstone_lang::session::Session;
+use flowstone_lang::value::Signal;
+use flowstone_lang::vm::NoHost;
+
+use crate::bench::{Bench, block_on, drive};
+
+fn prompt<'a>(engine: &'a Engine, session: &Rc<Session>) -> Interactive<'a> {
+    engine.interactive(session.clone(), Rc::new(NoObserver), Interrupt::new())
+}
+
+fn typed(prompt: &Interactive<'_>, session: &Rc<Session>, text: &'static str) -> String {
+    let inner = session.clone();
+    let value = block_on(prompt.eval(Box::new(NoHost::default()), move |vm| {
+        inner.eval_text(vm, "<prompt>", text)
+    }));
+    match value {
+        Ok(value) => codec::encode(&value).expect("data"),
+        Err(Signal::Throw(exception)) => format!("{} {}", exception.code, exception.text()),
+        Err(Signal::Stop(stop)) => stop.to_string(),
+    }
+}
+
+#[test]
+fn steps_work_and_leave_a_run() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let session = Rc::new(engine.session());
+    let prompt = prompt(&engine, &session);
+    expect!["3"].assert_eq(&typed(&prompt, &session, "(+ 1 2)"));
+    assert!(
+        block_on(engine.list_runs(RunFilter::default()))
+            .expect("runs")
+            .is_empty()
+    );
+    expect!["7"].assert_eq(&typed(
+        &prompt,
+        &session,
+        "(def x (flow/step :write :a {:value 7})) x",
+    ));
+    expect!["[8 8]"].assert_eq(&typed(
+        &prompt,
+        &session,
+        "(mapv (fn [n] (step :write :a {:value n})) [(inc x) (inc x)])",
+    ));
+    expect!["E0799 not now"].assert_eq(&typed(
+        &prompt,
+        &session,
+        "(flow/step :write :b {:times 1})",
+    ));
+    expect!["E0431 unknown step type `:wrte`"].assert_eq(&typed(
+        &prompt,
+        &session,
+        "(flow/step :wrte :b {})",
+    ));
+    expect!["a=1 a#2=1 a#3=1 b=1"].assert_eq(&bench.effects());
+    let row = block_on(engine.find_run(prompt.run_id().as_str())).expect("a run");
+    assert_eq!((row.status, row.driven), (RunStatus::Running, true));
+    block_on(prompt.finish()).expect("finished");
+    let report = block_on(engine.show_run(prompt.run_id())).expect("a run");
+    assert_eq!(
+        (report.row.status, report.steps.len()),
+        (RunStatus::Completed, 4)
+    );
+}
+
+#[test]
+fn a_prompt_that_was_killed_leaves_nothing_to_resume() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let session = Rc::new(engine.session());
+    let prompt = prompt(&engine, &session);
+    assert_eq!(
+        typed(&prompt, &session, "(flow/step :write :a {:value 7})"),
+        "7"
+    );
+    let run = prompt.run_id().clone();
+    drop(prompt);
+    drop(engine);
+    let engine = bench.engine();
+    assert!(block_on(engine.resumable()).expect("runs").is_empty());
+    assert_eq!(drive(&engine, &run).expect_err("refused").code(), "E0509");
+}
