@@ -561,7 +561,7 @@ fn requests_that_cannot_be_are_named() {
             "{:url \"http://127.0.0.1:1\" :headers {\"a b\" 1}}",
             expect![[r#"
                 E0738 bad-request: the name of the header `a b` is not valid
-                  hint: see `flowstone help http` for what a request may hold"#]],
+                  hint: the reference page on `:http` lists what a request may hold"#]],
         ),
         (
             "{:url \"http://127.0.0.1:1\" :body-from-ref \"res://v1/ws/local/x\"}",

@@ -1,5 +1,8 @@
 //! Tests of the step types.
 
+#![allow(clippy::unwrap_used, reason = "a test that panics fails")]
+#![allow(clippy::too_many_lines, reason = "tables of cases")]
+
 mod data;
 mod files;
 mod function;

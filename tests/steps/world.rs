@@ -126,7 +126,7 @@ impl World {
             services: Rc::new(Services {
                 stores: self.stores(),
                 clock: Arc::new(clock),
-                random: Arc::new(SystemRandom::default()),
+                random: Arc::new(SystemRandom),
                 secrets: Arc::new(Known(self.secrets.clone())),
                 project_root: self.path().to_path_buf(),
                 home: self.path().join(".flowstone"),

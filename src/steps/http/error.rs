@@ -112,7 +112,7 @@ impl HttpError {
     pub fn hint(&self) -> String {
         match self {
             Self::BadUrl { .. } => "an address looks like https://host/path".into(),
-            Self::BadRequest { .. } => "see `flowstone help http` for what a request may hold".into(),
+            Self::BadRequest { .. } => "the reference page on `:http` lists what a request may hold".into(),
             Self::Refused { .. } => "if this is meant, set `:client-opts {:allow-link-local true}` on the step".into(),
             Self::Unreachable { cause, .. } if cause.contains("certificate") => {
                 "check the server's certificate and this machine's clock".into()

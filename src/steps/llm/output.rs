@@ -2,6 +2,7 @@
 //!
 //! The answer is always checked here, whatever the provider promises.
 
+use flowstone_engine::flow::name_of;
 use flowstone_engine::step::StepError;
 use flowstone_lang::value::Value;
 use serde_json::Value as Json;
@@ -35,7 +36,7 @@ impl Wanted {
         // A keyword alone is the format.
         let short = fields
             .get("output")
-            .and_then(flowstone_engine::flow::name_of)
+            .and_then(name_of)
             .map(|format| Value::map([(Value::keyword("format"), Value::from(&*format))]));
         let output = short.as_ref().or(fields.get("output")).unwrap_or(&nothing);
         let output = Fields::inside(":output", output)?;
@@ -52,68 +53,57 @@ impl Wanted {
                     .hint("there is `:deterministic`"),
             );
         }
-        let (schema, format) = (output.get("schema"), output.name("format")?);
-        let mut wanted = match (format.as_deref(), schema) {
-            (Some("text") | None, None) => Wanted::plain(Output::Text, Check::Text),
-            (Some("json"), None) => Wanted::plain(Output::Json, Check::Json),
-            (Some("json") | None, Some(schema)) => Wanted::by_schema(schema, output)?,
-            (Some("text"), Some(_)) => {
-                return Err(StepError::config(
-                    "E0809",
-                    "`:output` has a `:schema` and the `:format :text`",
-                )
-                .hint("with a schema the format is `:json`"));
-            }
-            (Some(other), _) => {
-                return Err(StepError::config(
-                    "E0809",
-                    format!("`:output` has no `:format :{other}`"),
-                )
-                .hint("there are `:json` and `:text`"));
-            }
-        };
+        let mut wanted = Wanted::of_output(output)?;
         // As the reference has it, these win.
         if let Some(schema) = fields.map("json-schema")? {
             wanted = Wanted::by_schema(schema, output)?;
         }
-        match fields.get("response-format") {
-            None => {}
-            Some(format @ Value::Map(_)) => {
-                let raw = json::to_json(format).map_err(|error| {
-                    StepError::config("E0809", format!("`:response-format`: {error}"))
-                })?;
-                let is_text = raw.get("type").and_then(Json::as_str) == Some("text");
-                let check = match raw.pointer("/json_schema/schema") {
-                    Some(schema) => Check::JsonSchema(Box::new(validator(schema)?)),
-                    None if is_text => Check::Text,
-                    None => Check::Json,
-                };
-                wanted = Wanted::plain(Output::Raw(raw), check);
-            }
-            Some(format) => match flowstone_engine::flow::name_of(format).as_deref() {
-                Some("json" | "json-object" | "json_object")
-                    if matches!(wanted.check, Check::Text) =>
-                {
-                    wanted = Wanted::plain(Output::Json, Check::Json);
-                }
-                Some("json" | "json-object" | "json_object") => {}
-                Some("text") => wanted = Wanted::plain(Output::Text, Check::Text),
-                _ => {
-                    return Err(StepError::config(
-                        "E0809",
-                        "`:response-format` takes `:json`, `:text` or the provider's own map",
-                    ));
-                }
-            },
+        if let Some(format) = fields.get("response-format") {
+            wanted = wanted.with_response_format(format)?;
         }
         wanted.repairs = repairs;
         if repairs > 0 && matches!(wanted.check, Check::Text) {
-            return Err(StepError::config(
-                "E0809",
-                "`:repair` is for an `:output` with `:format :json`",
-            ));
+            return Err(unfit("`:repair` is for an `:output` with `:format :json`"));
         }
         Ok(wanted)
+    }
+
+    fn of_output(output: Fields<'_>) -> Result<Wanted, StepError> {
+        let format = output.name("format")?;
+        match (format.as_deref(), output.get("schema")) {
+            (Some("text") | None, None) => Ok(Wanted::plain(Output::Text, Check::Text)),
+            (Some("json"), None) => Ok(Wanted::plain(Output::Json, Check::Json)),
+            (Some("json") | None, Some(schema)) => Wanted::by_schema(schema, output),
+            (Some("text"), Some(_)) => {
+                Err(unfit("`:output` has a `:schema` and the `:format :text`")
+                    .hint("with a schema the format is `:json`"))
+            }
+            (Some(other), _) => Err(unfit(format!("`:output` has no `:format :{other}`"))
+                .hint("there are `:json` and `:text`")),
+        }
+    }
+
+    fn with_response_format(self, format: &Value) -> Result<Wanted, StepError> {
+        if let Value::Map(_) = format {
+            let raw = json::to_json(format)
+                .map_err(|error| unfit(format!("`:response-format`: {error}")))?;
+            let check = match raw.pointer("/json_schema/schema") {
+                Some(schema) => Check::JsonSchema(Box::new(validator(schema)?)),
+                None if raw.get("type").and_then(Json::as_str) == Some("text") => Check::Text,
+                None => Check::Json,
+            };
+            return Ok(Wanted::plain(Output::Raw(raw), check));
+        }
+        match name_of(format).as_deref() {
+            Some("json" | "json-object" | "json_object") if self.is_data() => Ok(self),
+            Some("json" | "json-object" | "json_object") => {
+                Ok(Wanted::plain(Output::Json, Check::Json))
+            }
+            Some("text") => Ok(Wanted::plain(Output::Text, Check::Text)),
+            _ => Err(unfit(
+                "`:response-format` takes `:json`, `:text` or the provider's own map",
+            )),
+        }
     }
 
     fn plain(output: Output, check: Check) -> Wanted {
@@ -196,6 +186,10 @@ impl Wanted {
             }
         }
     }
+}
+
+fn unfit(message: impl Into<String>) -> StepError {
+    StepError::config("E0809", message)
 }
 
 fn bad_schema(error: &dyn std::fmt::Display) -> StepError {
