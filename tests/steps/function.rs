@@ -1,4 +1,6 @@
-use crate::project::check_steps;
+use flowstone_engine::outcome::RunOutcome;
+
+use crate::project::{Project, check_steps};
 
 #[test]
 fn functions_compute() {
@@ -46,5 +48,39 @@ fn what_is_wrong_is_said() {
                 "E0761 there is no blob `res://v1/ws/local/result/blob/x` | it was deleted, belongs to another project, or is a table or key, which their own steps read",
             ),
         ],
+    );
+}
+
+/// Runs a flow that fails and returns the text that its error points at.
+fn pointed_at(flow: &str) -> String {
+    let project = Project::new();
+    let Ok(RunOutcome::Failed(failure)) = project.run(flow) else {
+        panic!("the flow should fail: {flow}");
+    };
+    let session = failure.session.expect("it failed just now");
+    let sources = session.world().sources.borrow();
+    let span = failure.exception.span();
+    let source = sources.get(span.source).expect("a source");
+    format!(
+        "{}: {}",
+        source.name,
+        &source.text[span.start as usize..span.end as usize]
+    )
+}
+
+#[test]
+fn an_error_points_into_the_code() {
+    let quoted = "(let [r (flow/step :function :f {:code '(fn [x] (let [y 1] (+ y :k)))})] r)";
+    assert_eq!(pointed_at(quoted), "flow.edn: :k");
+    let by_reference = "{:slug :b :name \"b\" :concurrency {:type :singleton :on-new-version :coexist} :invocations {}
+        :functions [{:id :f :language :clojure :code '(fn [x] (inc \"s\"))} {:id :g :language :clojure :code \"(fn [x] (inc nil))\"}]
+        :flow '(let [r (flow/step :function :f {:ref :ID})] r)}";
+    assert_eq!(
+        pointed_at(&by_reference.replace(":ID", ":f")),
+        "flow.edn: \"s\""
+    );
+    assert_eq!(
+        pointed_at(&by_reference.replace(":ID", ":g")),
+        "<function :g>: nil"
     );
 }

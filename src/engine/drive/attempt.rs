@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use flowstone_lang::value::{Result as Evaluated, Value};
+use flowstone_lang::value::{Result as Evaluated, Signal, Value};
 
 use super::call::{OnDoubt, OnError, StepCall, preview};
 use super::{Answer, Driver, Halt};
@@ -287,7 +287,12 @@ impl Driver<'_> {
         let text = self.error_text(call, error);
         let entry = call.entry(self, EntryKind::Error, text.clone());
         self.shared.ledger.append(entry);
-        self.raised(call, &text)
+        let answer = self.raised(call, &text);
+        if let (Ok(Err(Signal::Throw(exception))), Some(place)) = (&answer, error.place) {
+            // The journal keeps no places: they mean something while this session lives.
+            exception.origin.borrow_mut().span = Some(place);
+        }
+        answer
     }
 
     pub(super) fn error_text(&self, call: &StepCall<'_>, error: &StepError) -> String {

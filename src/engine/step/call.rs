@@ -23,6 +23,11 @@ pub(super) fn call(scope: &Scope, function: &Value, args: &[Value]) -> Result<Va
 }
 
 pub(super) fn function(scope: &Scope, code: &Value) -> Result<Value, StepError> {
+    named_function(scope, code, "<code>")
+}
+
+/// `name` is what errors call code that is given as text.
+fn named_function(scope: &Scope, code: &Value, name: &str) -> Result<Value, StepError> {
     let mut vm = scope.session.vm(Box::new(PureHost::new()));
     let value = match code {
         Value::Fn(_) | Value::Native(_) => return Ok(code.clone()),
@@ -38,9 +43,9 @@ pub(super) fn function(scope: &Scope, code: &Value) -> Result<Value, StepError> 
                     None => error,
                 });
             };
-            return function(scope, &found.code.clone());
+            return named_function(scope, &found.code, &format!("<function {id}>"));
         }
-        Value::Text(text) => scope.session.eval_text(&mut vm, "<code>", text)?,
+        Value::Text(text) => scope.session.eval_text(&mut vm, name, text)?,
         Value::List(_) => scope.session.eval(&mut vm, code)?,
         other => {
             return Err(

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use flowstone_lang::value::{Exception, Map, Signal, Value};
+use flowstone_lang::value::{Exception, Map, Signal, Span, Value};
 
 use crate::ports::StoreError;
 
@@ -19,6 +19,8 @@ pub struct StepError {
     /// A map of facts for the flow, or nil.
     pub data: Value,
     pub retry: Retry,
+    /// Where in the flow's code it was, when that is not the step itself.
+    pub place: Option<Span>,
 }
 
 /// Whether trying again may help.
@@ -40,6 +42,7 @@ impl StepError {
             hints: Vec::new(),
             data: Value::Nil,
             retry: Retry::Never,
+            place: None,
         }
     }
 
@@ -101,6 +104,7 @@ impl From<&Exception> for StepError {
         StepError {
             hints: exception.hints.clone(),
             data: exception.data.clone(),
+            place: Some(exception.span()).filter(|span| span.is_some()),
             ..StepError::new(code, "threw", exception.text())
         }
     }
