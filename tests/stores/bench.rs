@@ -203,6 +203,7 @@ impl Step for Fake {
 
 const VALUE: Field = Field::optional("value", FieldType::Any, "What it gives.");
 const TIMES: Field = Field::optional("times", FieldType::Int, "How often it fails.");
+const MILLIS: Field = Field::optional("millis", FieldType::Int, "How long it sleeps.");
 const HANG: Field = Field::optional("hang", FieldType::Bool, "Never ends.");
 
 const fn spec(kind: &'static str, fields: &'static [Field], effect: Effect) -> StepSpec {
@@ -221,6 +222,7 @@ static LOOK: StepSpec = spec("look", &[VALUE, TIMES, HANG], Effect::Read);
 static WRITE: StepSpec = spec("write", &[VALUE, TIMES, HANG], Effect::External);
 static PUT: StepSpec = spec("put", &[VALUE], Effect::OwnStore);
 static PAUSE: StepSpec = spec("pause", &[TIMES], Effect::Pure);
+static SLEEP: StepSpec = spec("sleep", &[MILLIS], Effect::Pure);
 static HOLD: StepSpec = spec("hold", &[VALUE, TIMES], Effect::Pure);
 
 fn steps(effects: &Effects) -> Vec<Box<dyn Step>> {
@@ -248,6 +250,13 @@ fn steps(effects: &Effects) -> Vec<Box<dyn Step>> {
                 items: vec![codec::encode(&value(config)).expect("data")],
                 max_length: 1000,
             })))
+        }),
+        step(&SLEEP, |cx, config, _| {
+            let millis = config.get("millis").and_then(Value::as_int).unwrap_or(0);
+            Ok(Outcome::Sleep {
+                until_ms: cx.now_ms() + millis,
+                value: Value::Nil,
+            })
         }),
         step(&WRITE, effect),
     ]

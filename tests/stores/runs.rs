@@ -479,3 +479,46 @@ fn a_loop_without_end_is_stopped_by_an_interrupt() {
     let found = block_on(engine.drive(&run, Rc::new(NoObserver), options));
     assert_eq!(words(&found), "interrupted");
 }
+
+#[test]
+fn polling_repeats_a_step_until_it_holds() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let polled = |opts: &str| {
+        let run = bench.start(
+            &engine,
+            &format!(
+                "(try (flow/poll {opts} (flow/step :pure :job {{:value {{:status 200 :at (flow/now-ms)}}}}))
+                      (catch Exception e [(ex-message e) (:kind (ex-data e)) (:attempts (ex-data e))]))"
+            ),
+        );
+        outcome(&engine, &run)
+    };
+    let start = i64::from(1_000_000);
+    let later = format!(
+        "{{:interval \"10s\" :timeout \"5m\" :return-on (fn [r] (<= {} (:at r)))}}",
+        start + 25_000
+    );
+    expect!["{:status 200 :at 1030000}"].assert_eq(&polled(&later));
+    expect![[r#"["polling came to its end without the wanted result" :timeout 3]"#]].assert_eq(
+        &polled("{:interval 100 :max-attempts 3 :return-on (fn [r] false)}"),
+    );
+    expect![[r#"["polling was aborted by status 200" :aborted 1]"#]].assert_eq(&polled(
+        "{:interval 100 :max-attempts 3 :return-on (fn [r] false) :abort-on {:status #{200}}}",
+    ));
+    expect![[r#"["flow/poll has no option :intervall" :bad-config nil]"#]].assert_eq(&polled(
+        "{:intervall 100 :max-attempts 3 :return-on (fn [r] false)}",
+    ));
+}
+
+#[test]
+fn examples_of_the_natives_hold() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    for native in flowstone_engine::natives::FNS {
+        for (text, expected) in native.examples {
+            let run = bench.start(&engine, text);
+            assert_eq!(outcome(&engine, &run), *expected, "{text}");
+        }
+    }
+}

@@ -274,7 +274,7 @@ impl Driver<'_> {
             step: call.note(recorded.attempts),
             millis: 0,
             code: error.code,
-            message: error.message.clone(),
+            message: self.scope.redact(error.message.clone()),
         });
         if call.on_error == OnError::Checkpoint {
             return self.ask(call, recorded, &error).await;
@@ -331,7 +331,7 @@ impl Driver<'_> {
         self.emit(&RunEvent::StepRetrying {
             step: call.note(attempt),
             due_ms,
-            message: error.message.clone(),
+            message: self.scope.redact(error.message.clone()),
         });
         self.pause(call, due_ms).await
     }
