@@ -279,6 +279,7 @@ impl Auth {
                     None => secret.reveal().to_string(),
                 };
                 let encoded = base64::engine::general_purpose::STANDARD.encode(pair);
+                cx.hide(&Secret::new(encoded.as_str()));
                 header("authorization", format!("Basic {encoded}"))
             }
         })

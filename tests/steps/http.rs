@@ -299,6 +299,23 @@ fn secrets_are_added_and_never_written_down() {
 }
 
 #[test]
+fn secrets_are_hidden_in_each_form_they_take() {
+    let world = World::new().secret("t", "p&ss wörd");
+    for auth in [
+        "{:type :basic :username \"me\" :secret-ref :t}",
+        "{:type :api-key :query \"k\" :secret-ref :t}",
+    ] {
+        let config = format!("{{:url \"http://127.0.0.1:1/\" :auth {auth}}}");
+        wait(world.run(&Http, &config));
+    }
+    expect![[r#"
+        p&ss wörd
+        bWU6cCZzcyB3w7ZyZA==
+        p&ss wörd
+        p%26ss+w%C3%B6rd"#]].assert_eq(&world.hidden.borrow().join("\n"));
+}
+
+#[test]
 fn a_connection_is_the_settings_over_the_flow() {
     wait(async {
         let server = Server::start(vec![json("{}")]).await;

@@ -29,6 +29,8 @@ pub struct World {
     /// Of each step, in milliseconds.
     pub timeout: Option<i64>,
     pub progress: Rc<RefCell<Vec<Progress>>>,
+    /// What the engine takes out of everything that is recorded.
+    pub hidden: RefCell<Vec<String>>,
 }
 
 impl World {
@@ -41,6 +43,7 @@ impl World {
             flow: Flow::bare("test", Value::Nil),
             timeout: None,
             progress: Rc::default(),
+            hidden: RefCell::default(),
         }
     }
 
@@ -146,8 +149,13 @@ impl World {
             idempotency_key: "run1/test".into(),
             deadline_ms,
         };
-        step.run(&StepContext::new(Rc::new(scope), request), edn(config))
-            .await
+        let scope = Rc::new(scope);
+        let cx = StepContext::new(Rc::clone(&scope), request);
+        let outcome = step.run(&cx, edn(config)).await;
+        let hidden = scope.revealed.borrow();
+        let texts = hidden.iter().map(|secret| secret.reveal().to_string());
+        self.hidden.borrow_mut().extend(texts);
+        outcome
     }
 
     fn stores(&self) -> Stores {

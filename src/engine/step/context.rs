@@ -195,11 +195,17 @@ impl StepContext {
     /// Looks a secret up. Its text is taken out of all that the step hands back.
     pub fn secret(&self, name: &str) -> Option<Secret> {
         let secret = self.scope.services.secrets.find(name)?;
+        self.hide(&secret);
+        Some(secret)
+    }
+
+    /// Says that a text gives a secret away, such as its encoded form: it is taken out of all that the step
+    /// hands back.
+    pub fn hide(&self, secret: &Secret) {
         let mut revealed = self.scope.revealed.borrow_mut();
-        if !revealed.contains(&secret) {
+        if !revealed.contains(secret) {
             revealed.push(secret.clone());
         }
-        Some(secret)
     }
 
     pub fn session(&self) -> &Session {

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use base64::Engine as _;
+use flowstone_engine::ports::Secret;
 use flowstone_engine::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
 
@@ -166,9 +167,8 @@ fn authorization(
     let connection = connections::find(cx, &name)?;
     let secret = connection.auth.secret(cx, &connection.id)?;
     let pair = format!("x-access-token:{}", secret.reveal());
-    let value = format!(
-        "Authorization: Basic {}",
-        base64::engine::general_purpose::STANDARD.encode(pair)
-    );
+    let encoded = base64::engine::general_purpose::STANDARD.encode(pair);
+    cx.hide(&Secret::new(encoded.as_str()));
+    let value = format!("Authorization: Basic {encoded}");
     Ok((format!("http.{server}/.extraHeader"), value))
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use flowstone_engine::ports::Secret;
 use flowstone_engine::step::{StepContext, StepError};
 use flowstone_lang::value::{Object, Value};
 use reqwest::{Method, Url};
@@ -58,7 +59,12 @@ pub(super) async fn build(cx: &StepContext, fields: Fields<'_>) -> Result<Reques
     match auth.proof(cx, &connection.id)? {
         Proof::None => {}
         Proof::Header(name, value) => secret_headers.push((name, value)),
-        Proof::Query(name, value) => drop(url.query_pairs_mut().append_pair(&name, &value)),
+        Proof::Query(name, value) => {
+            let encoded = Body::form(&[(String::new(), value.clone())]).bytes;
+            let encoded = String::from_utf8_lossy(&encoded[1..]).into_owned();
+            cx.hide(&Secret::new(encoded));
+            url.query_pairs_mut().append_pair(&name, &value);
+        }
     }
     let body = body(cx, fields).await?;
     let method = match fields.name("method")? {
