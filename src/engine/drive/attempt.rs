@@ -288,9 +288,10 @@ impl Driver<'_> {
         let entry = call.entry(self, EntryKind::Error, text.clone());
         self.shared.ledger.append(entry);
         let answer = self.raised(call, &text);
-        if let (Ok(Err(Signal::Throw(exception))), Some(place)) = (&answer, error.place) {
+        if let (Ok(Err(Signal::Throw(exception))), Some(place)) = (&answer, error.place.as_deref())
+        {
             // The journal keeps no places: they mean something while this session lives.
-            exception.origin.borrow_mut().span = Some(place);
+            exception.origin.borrow_mut().span = Some(*place);
         }
         answer
     }

@@ -19,8 +19,8 @@ pub struct StepError {
     /// A map of facts for the flow, or nil.
     pub data: Value,
     pub retry: Retry,
-    /// Where in the flow's code it was, when that is not the step itself.
-    pub place: Option<Span>,
+    /// Where in the flow's code it was, when that is not the step itself. Boxed, to keep errors small.
+    pub place: Option<Box<Span>>,
 }
 
 /// Whether trying again may help.
@@ -104,7 +104,9 @@ impl From<&Exception> for StepError {
         StepError {
             hints: exception.hints.clone(),
             data: exception.data.clone(),
-            place: Some(exception.span()).filter(|span| span.is_some()),
+            place: Some(exception.span())
+                .filter(|span| span.is_some())
+                .map(Box::new),
             ..StepError::new(code, "threw", exception.text())
         }
     }
