@@ -5,10 +5,11 @@
 
 mod decode;
 mod encode;
-pub mod json;
+mod text;
 
 pub use decode::{decode, decode_all};
 pub use encode::{canonical, digest, digest_bytes, encode};
+pub use text::instant;
 
 /// The version of the text format. Raised when an earlier build could not read what this one writes.
 pub const VERSION: i64 = 1;

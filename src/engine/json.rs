@@ -149,7 +149,7 @@ impl Writer<'_> {
 
     fn rare(&mut self, object: &Object, value: &Value) -> Result<Json, JsonError> {
         Ok(match object {
-            Object::Inst(millis) => Json::from(crate::codec::json::instant(*millis)),
+            Object::Inst(millis) => Json::from(crate::codec::instant(*millis)),
             Object::Uuid(bits) => Json::from(uuid_text(*bits)),
             Object::Regex { source, .. } => Json::from(&**source),
             Object::Tagged { form, .. } => self.write(form)?,

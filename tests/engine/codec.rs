@@ -3,7 +3,8 @@
 use std::rc::Rc;
 
 use expect_test::expect;
-use flowstone_engine::codec::{self, CodecError, json};
+use flowstone_engine::codec::{self, CodecError};
+use flowstone_engine::json;
 use flowstone_lang::value::{Atom, Class, Exception, Object, Symbol, Value};
 
 fn sample() -> Value {
@@ -144,7 +145,7 @@ fn cut_off_text_is_an_error() {
 fn json_keeps_spelling_and_numbers() {
     let text = r#"{"htmlUrl":"x","n":[1,2.5,18446744073709551615,null,true]}"#;
     let parsed: serde_json::Value = serde_json::from_str(text).expect("JSON");
-    let value = json::from_json(&parsed, json::Keys::Keywords);
+    let value = json::from_json(&parsed);
     assert_eq!(value.get("htmlUrl"), Some(&Value::from("x")));
     assert_eq!(json::to_json(&value).expect("data").to_string(), text);
 }

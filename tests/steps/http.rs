@@ -312,7 +312,8 @@ fn secrets_are_hidden_in_each_form_they_take() {
         p&ss wörd
         bWU6cCZzcyB3w7ZyZA==
         p&ss wörd
-        p%26ss+w%C3%B6rd"#]].assert_eq(&world.hidden.borrow().join("\n"));
+        p%26ss+w%C3%B6rd"#]]
+    .assert_eq(&world.hidden.borrow().join("\n"));
 }
 
 #[test]

@@ -7,7 +7,7 @@ use flowstone_lang::value::{
 };
 
 use super::encode::DEPTH_LIMIT;
-use super::{CodecError, json};
+use super::{CodecError, text};
 
 /// Reads one value.
 ///
@@ -256,8 +256,8 @@ fn number(token: &str) -> Option<Value> {
 fn tagged(tag: &str, form: Value) -> Option<Value> {
     let text = || form.as_str();
     Some(match tag {
-        "inst" => Object::Inst(json::parse_instant(text()?)?).into(),
-        "uuid" => Object::Uuid(json::parse_uuid(text()?)?).into(),
+        "inst" => Object::Inst(text::parse_instant(text()?)?).into(),
+        "uuid" => Object::Uuid(text::parse_uuid(text()?)?).into(),
         "flowstone/keyword" => Value::keyword(text()?),
         "flowstone/symbol" => Value::symbol(text()?),
         "flowstone/bytes" => Object::Bytes(unhex(text()?)?.into()).into(),

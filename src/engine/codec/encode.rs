@@ -5,7 +5,7 @@ use std::fmt::Write;
 use flowstone_lang::value::{BigDecimal, Exception, Lazy, Object, SeqView, Value};
 use sha2::{Digest, Sha256};
 
-use super::{CodecError, json};
+use super::{CodecError, text};
 
 /// Deeper values are refused: reading them back recurses.
 pub(super) const DEPTH_LIMIT: usize = 400;
@@ -332,10 +332,10 @@ impl Writer {
                 self.text(source);
             }
             Object::Inst(millis) => {
-                let _ = write!(self.out, "#inst \"{}\"", json::instant(*millis));
+                let _ = write!(self.out, "#inst \"{}\"", text::instant(*millis));
             }
             Object::Uuid(bits) => {
-                let _ = write!(self.out, "#uuid \"{}\"", json::uuid(*bits));
+                let _ = write!(self.out, "#uuid \"{}\"", text::uuid(*bits));
             }
             Object::Tagged { tag, form } => {
                 self.push(format_args!("#{tag} "));

@@ -4,7 +4,7 @@ use flowstone_lang::value::Value;
 
 use super::call::StepCall;
 use super::{Answer, Driver, Halt, Stay};
-use crate::codec::{self, json};
+use crate::codec;
 use crate::error::EngineError;
 use crate::history::Recorded;
 use crate::observer::RunEvent;
@@ -86,7 +86,7 @@ impl Driver<'_> {
             self.awake();
             return Ok(());
         }
-        let reason = format!("`{}` until {}", call.title, json::instant(due_ms));
+        let reason = format!("`{}` until {}", call.title, codec::instant(due_ms));
         let stays = self.options.stay != Stay::No;
         if stays && left <= SHORT_MS {
             self.shared.ledger.post()?;

@@ -160,9 +160,7 @@ fn coerce_one(input: &Input, value: Value) -> Result<Value, InputError> {
         }),
         "json" => match text {
             Some(text) => serde_json::from_str(text)
-                .map(|json| {
-                    crate::codec::json::from_json(&json, crate::codec::json::Keys::Keywords)
-                })
+                .map(|json| crate::json::from_json(&json))
                 .map_err(|_| wrong("JSON")),
             None => Ok(value),
         },

@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::Read;
 
-use flowstone_engine::codec::json::{Keys, from_json};
+use flowstone_engine::json::from_json;
 use flowstone_lang::reader::{NoContext, ReadOptions, Reader};
 use flowstone_lang::value::{Sources, Value};
 
@@ -47,7 +47,7 @@ fn parse(name: &str, text: &str, syntax: Syntax) -> Result<Value, Report> {
         Syntax::Json | Syntax::Either => Some(serde_json::from_str::<serde_json::Value>(text)),
     };
     match json {
-        Some(Ok(json)) => Ok(from_json(&json, Keys::Keywords)),
+        Some(Ok(json)) => Ok(from_json(&json)),
         Some(Err(error)) if syntax == Syntax::Json || looks_like_json(text) => {
             Err(json_report(name, text, &error))
         }

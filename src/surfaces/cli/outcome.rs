@@ -1,8 +1,8 @@
 //! How the end of a drive is told: a result on standard output, words on standard error, and an exit code.
 
 use flowstone_engine::EngineError;
-use flowstone_engine::codec::json::to_json;
 use flowstone_engine::ids::RunId;
+use flowstone_engine::json::to_json;
 use flowstone_engine::outcome::{Failure, RunOutcome};
 use flowstone_engine::ports::{StoreError, WaitRow};
 use flowstone_lang::value::{Object, Sources, Value};
@@ -96,8 +96,9 @@ pub fn wait_json(wait: &WaitRow) -> serde_json::Value {
 /// Returns stored EDN text as JSON; as it is where that fails.
 pub fn stored_json(text: &str) -> serde_json::Value {
     flowstone_engine::codec::decode(text)
-        .and_then(|value| to_json(&value))
-        .unwrap_or_else(|_| json!(text))
+        .ok()
+        .and_then(|value| to_json(&value).ok())
+        .unwrap_or_else(|| json!(text))
 }
 
 /// Returns milliseconds since 1970 as JSON, in the words of ISO 8601.

@@ -1,6 +1,7 @@
 //! `flowstone runs show`: one run with its timeline.
 
-use flowstone_engine::codec::{self, json::to_json};
+use flowstone_engine::codec;
+use flowstone_engine::json::to_json;
 use flowstone_engine::{LogLine, RunReport, StepReport};
 use serde_json::json;
 

@@ -195,7 +195,7 @@ pub(super) fn to_plain(type_: ColumnType, kept: &Sql) -> String {
             Err(_) => millis.to_string(),
         },
         (ColumnType::Json, Sql::Text(text)) => {
-            match decode(text).map(|value| flowstone_engine::codec::json::to_json(&value)) {
+            match decode(text).map(|value| flowstone_engine::json::to_json(&value)) {
                 Ok(Ok(serde_json::Value::String(text))) => text,
                 Ok(Ok(json)) => json.to_string(),
                 _ => text.clone(),
