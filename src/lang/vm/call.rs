@@ -157,13 +157,9 @@ impl Vm {
     #[inline]
     pub fn realise_key(&mut self, key: &Value) -> Result<()> {
         match key {
-            Value::Lazy(_)
-            | Value::List(_)
-            | Value::Seq(_)
-            | Value::Vector(_)
-            | Value::Map(_)
-            | Value::Set(_)
-            | Value::Record(_) => self.realise(key),
+            // Keys made of a few scalars are common, and looking is cheaper than hashing.
+            Value::Vector(vector) if vector.len() <= 8 && !vector.iter().any(may_be_lazy) => Ok(()),
+            key if may_be_lazy(key) => self.realise(key),
             _ => Ok(()),
         }
     }
@@ -184,6 +180,20 @@ impl Vm {
         };
         exception.into()
     }
+}
+
+/// Tells whether there may be something left to compute in a value.
+fn may_be_lazy(value: &Value) -> bool {
+    matches!(
+        value,
+        Value::Lazy(_)
+            | Value::List(_)
+            | Value::Seq(_)
+            | Value::Vector(_)
+            | Value::Map(_)
+            | Value::Set(_)
+            | Value::Record(_)
+    )
 }
 
 /// The exception for a native that got another number of arguments than it takes.
