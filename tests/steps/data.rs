@@ -111,3 +111,20 @@ fn functions_of_function_code() {
         assert_eq!(project.eval(&body), expected, "{code}");
     }
 }
+
+#[test]
+fn examples_hold() {
+    let project = Project::new();
+    let session = project.engine.session();
+    let mut vm = session.vm(Box::new(flowstone_lang::vm::NoHost::default()));
+    for (namespace, tables) in flowstone_steps::sandbox::NAMESPACES {
+        for native in tables.iter().copied().flatten() {
+            for (call, expected) in native.examples {
+                let test = format!("(= {call} {expected})");
+                let holds = session.eval_text(&mut vm, "example", &test);
+                let holds = holds.unwrap_or_else(|signal| panic!("{test}: {signal:?}"));
+                assert!(holds.is_truthy(), "{namespace}: {test}");
+            }
+        }
+    }
+}

@@ -1,6 +1,7 @@
 //! Tests of the stores.
 
 mod bench;
+mod blob;
 mod crash;
 mod damaged;
 mod prompt;

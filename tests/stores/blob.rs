@@ -1,0 +1,67 @@
+use std::fs;
+
+use flowstone_engine::blob::{BlobHash, BlobOp};
+use flowstone_engine::ports::StoreError;
+use flowstone_stores::sqlite::blob::{SCHEMA, apply, find, get, put};
+
+fn file_of(folder: &std::path::Path, hash: &BlobHash) -> std::path::PathBuf {
+    folder.join(&hash.0[..2]).join(&hash.0)
+}
+
+#[test]
+fn bytes_come_back_under_the_name_of_their_hash() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for bytes in [b"".as_slice(), b"hello", &[0, 255, 10]] {
+        let hash = put(folder.path(), bytes).expect("written");
+        assert_eq!(put(folder.path(), bytes).expect("written again"), hash);
+        assert_eq!(get(folder.path(), &hash).expect("read"), bytes);
+        let beside = fs::read_dir(folder.path().join(&hash.0[..2])).expect("a folder");
+        assert_eq!(beside.count(), 1, "nothing unfinished is left");
+    }
+}
+
+#[test]
+fn a_changed_blob_is_noticed_and_mended() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let hash = put(folder.path(), b"hello").expect("written");
+    fs::write(file_of(folder.path(), &hash), b"hell").expect("cut off");
+    assert!(matches!(
+        get(folder.path(), &hash),
+        Err(StoreError::Damaged { .. })
+    ));
+    put(folder.path(), b"hello").expect("written again");
+    assert_eq!(get(folder.path(), &hash).expect("read"), b"hello");
+}
+
+#[test]
+fn names_that_are_no_hash_reach_no_file() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let long = "0".repeat(64);
+    for name in ["", "..", "../../etc/passwd", "zz", &long] {
+        let error = get(folder.path(), &BlobHash(name.to_owned())).expect_err("refused");
+        assert_eq!(error.code(), "E0607", "{name}");
+    }
+}
+
+#[test]
+fn a_name_stands_for_its_last_contents() {
+    let db = rusqlite::Connection::open_in_memory().expect("a database");
+    db.execute_batch(SCHEMA).expect("tables");
+    for (hash, now) in [("a", 1), ("b", 2)] {
+        let op = BlobOp::Register {
+            hash: BlobHash(hash.to_owned()),
+            size: 5,
+            uri: "res://x".to_owned(),
+            filename: Some("f.txt".to_owned()),
+            content_type: None,
+            value: ":value".to_owned(),
+        };
+        assert_eq!(apply(&db, &op, now).expect("registered"), ":value");
+    }
+    let row = find(&db, "res://x").expect("read").expect("found");
+    assert_eq!(
+        (row.hash.0.as_str(), row.size, row.filename.as_deref()),
+        ("b", 5, Some("f.txt"))
+    );
+    assert!(find(&db, "res://x' OR '1'='1").expect("read").is_none());
+}
