@@ -9,6 +9,7 @@ mod host;
 mod journal;
 mod park;
 mod question;
+mod verify;
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -18,7 +19,7 @@ use flowstone_lang::fiber::{Exit, Fiber};
 use flowstone_lang::session::Session;
 use flowstone_lang::value::{Class, Exception, Result as Evaluated, Stop, Value};
 
-use crate::codec;
+use crate::codec::{self, CodecError};
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::flow::{self, name_of};
@@ -33,6 +34,7 @@ use crate::step::Scope;
 
 use host::{FlowHost, Shared};
 pub(crate) use journal::Ledger;
+pub(crate) use verify::verify;
 
 /// How to drive.
 #[derive(Debug, Clone, Default)]
@@ -72,6 +74,15 @@ impl<E: Into<EngineError>> From<E> for Halt {
     fn from(error: E) -> Self {
         Halt::Engine(error.into())
     }
+}
+
+/// How the evaluation of a flow came to a stop.
+enum Ended {
+    Value(Value),
+    Threw(Rc<Exception>),
+    Stopped(Stop),
+    Interrupted,
+    Parked { reason: String, due_ms: Option<i64> },
 }
 
 /// What a flow is answered, or why it is not.
@@ -209,6 +220,8 @@ pub(crate) struct Driver<'a> {
     cancelling: RefCell<Option<String>>,
     /// The run's row says that it waits.
     is_waiting: Cell<bool>,
+    /// The run is over: whatever the journal does not answer is an error.
+    replay_only: bool,
 }
 
 impl<'a> Driver<'a> {
@@ -244,6 +257,7 @@ impl<'a> Driver<'a> {
             cancel: RefCell::new(place.cancel),
             cancelling: RefCell::default(),
             is_waiting: Cell::new(place.is_waiting),
+            replay_only: false,
         }
     }
 
@@ -252,6 +266,20 @@ impl<'a> Driver<'a> {
             flow: self.scope.flow.slug.to_string(),
             replayed: self.shared.history.borrow().finished(),
         });
+        match self.evaluate(self.fiber()).await? {
+            Ended::Value(value) => self.complete(value).await,
+            Ended::Threw(exception) => self.fail(exception).await,
+            Ended::Stopped(stop) => self.stopped(stop).await,
+            Ended::Interrupted => {
+                self.settle_now().await?;
+                Ok(RunOutcome::Interrupted)
+            }
+            Ended::Parked { reason, due_ms } => self.parked(reason, due_ms).await,
+        }
+    }
+
+    /// Prepares the flow's body, with nothing evaluated yet.
+    fn fiber(&self) -> Fiber {
         let host = FlowHost::new(
             self.shared.clone(),
             self.scope.run.clone(),
@@ -260,15 +288,15 @@ impl<'a> Driver<'a> {
         );
         let session = self.scope.session.clone();
         let body = self.scope.flow.body.clone();
-        let fiber = Fiber::new(&self.scope.session, Box::new(host), move |vm| {
+        Fiber::new(&self.scope.session, Box::new(host), move |vm| {
             let value = session.eval(vm, &body)?;
             vm.realise(&value)?;
             Ok(value)
-        });
-        self.evaluate(fiber).await
+        })
     }
 
-    async fn evaluate(&self, mut fiber: Fiber) -> Result<RunOutcome, EngineError> {
+    /// Runs the flow for as long as what it asks for can be answered.
+    async fn evaluate(&self, mut fiber: Fiber) -> Result<Ended, EngineError> {
         let mut answer = Ok(Value::Nil);
         loop {
             let exit = match catch_unwind(AssertUnwindSafe(|| fiber.resume(answer))) {
@@ -276,26 +304,22 @@ impl<'a> Driver<'a> {
                 Err(panic) => return Err(EngineError::Internal(panic_words(&*panic))),
             };
             let next = match exit {
-                Exit::Done(value) => return self.complete(value).await,
-                Exit::Threw(exception) => return self.fail(exception).await,
-                Exit::Stopped(stop) => return self.stopped(stop).await,
+                Exit::Done(value) => return Ok(Ended::Value(value)),
+                Exit::Threw(exception) => return Ok(Ended::Threw(exception)),
+                Exit::Stopped(stop) => return Ok(Ended::Stopped(stop)),
                 Exit::OutOfFuel => self.breathe().await,
                 Exit::Step(request) => self.answer(request).await,
             };
+            // Leaving drops the fiber: its stack is unwound, and no `finally` runs.
             answer = match next {
                 Ok(answer) => answer,
                 Err(Halt::Cancelled { reason }) => {
                     self.cancelling.replace(Some(reason));
                     Err(Stop::Cancelled.into())
                 }
-                Err(Halt::Interrupted) => {
-                    drop(fiber);
-                    self.shared.ledger.commit(Vec::new()).await?;
-                    return Ok(RunOutcome::Interrupted);
-                }
+                Err(Halt::Interrupted) => return Ok(Ended::Interrupted),
                 Err(Halt::Parked { reason, due_ms }) => {
-                    drop(fiber);
-                    return self.parked(reason, due_ms).await;
+                    return Ok(Ended::Parked { reason, due_ms });
                 }
                 Err(Halt::Engine(error)) => return Err(error),
             };
@@ -447,8 +471,8 @@ impl<'a> Driver<'a> {
         let text = match codec::encode(&value) {
             Ok(text) => self.scope.redact(text),
             Err(error) => {
-                let message = format!("the result of the flow cannot be stored: {error}");
-                let exception = Exception::new(Class::ILLEGAL_ARGUMENT, error.code(), message)
+                let words = unstorable(&error);
+                let exception = Exception::new(Class::ILLEGAL_ARGUMENT, error.code(), words)
                     .hint("return data: maps, vectors, strings, numbers ...");
                 return self.fail(Rc::new(exception)).await;
             }
@@ -530,6 +554,10 @@ impl<'a> Driver<'a> {
             waits,
         })
     }
+}
+
+fn unstorable(error: &CodecError) -> String {
+    format!("the result of the flow cannot be stored: {error}")
 }
 
 pub(crate) fn panic_words(panic: &(dyn std::any::Any + Send)) -> String {

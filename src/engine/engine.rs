@@ -172,6 +172,14 @@ impl Engine {
         drive::drive(self, run, observer, options).await
     }
 
+    /// Replays a run that is over, with every answer from its journal, and compares the end.
+    ///
+    /// # Errors
+    /// When it asks for something else than it did, or comes to another end.
+    pub async fn verify(&self, run: &RunId) -> Result<(), EngineError> {
+        drive::verify(self, run).await
+    }
+
     /// Drives every run that can go on: interrupted ones, and waiting ones whose timer is due or whose wait
     /// was answered.
     ///

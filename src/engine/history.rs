@@ -69,6 +69,14 @@ impl History {
         self.paths.is_empty()
     }
 
+    /// Returns a path that was journaled and not asked for again.
+    pub(crate) fn left(&self) -> Option<(&str, &Recorded)> {
+        let mut paths: Vec<&String> = self.paths.keys().collect();
+        paths.sort_unstable();
+        let first = paths.first()?;
+        Some((first, &self.paths[*first]))
+    }
+
     /// Returns how many steps have ended.
     pub(crate) fn finished(&self) -> usize {
         self.finished

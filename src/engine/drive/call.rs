@@ -105,6 +105,10 @@ impl Driver<'_> {
         let recorded = self.shared.history.borrow_mut().take(&call.at);
         let Some(recorded) = recorded else {
             self.check_cancel()?;
+            if self.replay_only {
+                let error = self.unknown_to_journal(&call.at, call.spec.kind, &call.request);
+                return Err(Halt::Engine(error));
+            }
             return self.attempts(&call, Recorded::default()).await;
         };
         self.compare(&call, &recorded)?;
@@ -220,6 +224,16 @@ impl Driver<'_> {
             recorded: format!(":{} {shown}", recorded.what),
             requested: format!(":{} {}", call.spec.kind, call.request),
         }))
+    }
+
+    /// A run that is over asked for something that it did not ask for when it was driven.
+    pub(super) fn unknown_to_journal(&self, at: &str, kind: &str, request: &str) -> EngineError {
+        EngineError::Diverged {
+            run: self.scope.run.to_string(),
+            path: at.to_owned(),
+            recorded: "nothing".to_owned(),
+            requested: format!(":{kind} {request}"),
+        }
     }
 
     fn replayed(&self, call: &StepCall<'_>, end: &End) -> Answer {

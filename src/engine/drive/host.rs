@@ -78,6 +78,11 @@ impl Shared {
         Some(value)
     }
 
+    /// Tells whether something was added to the journal that is not committed.
+    pub(super) fn has_pending(&self) -> bool {
+        self.ledger.has_pending()
+    }
+
     /// Notes a line of the log; tells whether it is new.
     pub(super) fn record_line(&self, what: &str, line: &Value) -> Evaluated<bool> {
         let path = self.next_path(what).to_string();

@@ -55,6 +55,10 @@ impl Ledger {
         self.pending.borrow_mut().push(change);
     }
 
+    pub(super) fn has_pending(&self) -> bool {
+        !self.pending.borrow().is_empty()
+    }
+
     /// Hands over what is pending without waiting for it.
     pub(super) fn post(&self) -> Result<(), StoreError> {
         if self.pending.borrow().is_empty() {

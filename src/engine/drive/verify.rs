@@ -1,0 +1,67 @@
+//! Replaying a run that is over: the same requests, the same end, and nothing performed.
+
+use std::rc::Rc;
+
+use super::{DriveOptions, Driver, Ended, open, unstorable};
+use crate::codec;
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::ids::RunId;
+use crate::observer::NoObserver;
+use crate::outcome::decode_failure;
+use crate::ports::{RunRow, RunStatus};
+
+pub(crate) async fn verify(engine: &Engine, run: &RunId) -> Result<(), EngineError> {
+    let row = engine.run_row(run).await?;
+    if !matches!(row.status, RunStatus::Completed | RunStatus::Failed) {
+        return Ok(());
+    }
+    let options = DriveOptions::default();
+    let mut driver = open(engine, &row, 0, Rc::new(NoObserver), options).await?;
+    driver.replay_only = true;
+    driver.is_waiting.set(false);
+    let end = match driver.evaluate(driver.fiber()).await? {
+        Ended::Value(value) => match codec::encode(&value) {
+            Ok(text) => driver.scope.redact(text),
+            Err(error) => unstorable(&error),
+        },
+        Ended::Threw(exception) => exception.text().to_owned(),
+        Ended::Stopped(stop) => format!("the run was stopped: {stop}"),
+        Ended::Interrupted | Ended::Parked { .. } => "unfinished".to_owned(),
+    };
+    driver.compare_end(&row, end)
+}
+
+impl Driver<'_> {
+    fn compare_end(&self, row: &RunRow, end: String) -> Result<(), EngineError> {
+        let recorded = match row.status {
+            RunStatus::Completed => row.result.clone(),
+            _ => row
+                .error
+                .as_deref()
+                .and_then(decode_failure)
+                .map(|failure| failure.exception.text().to_owned()),
+        };
+        let recorded = recorded.unwrap_or_default();
+        if recorded != end {
+            return Err(EngineError::Diverged {
+                run: row.id.to_string(),
+                path: "the end".to_owned(),
+                recorded,
+                requested: end,
+            });
+        }
+        if let Some((path, left)) = self.shared.history.borrow().left() {
+            return Err(EngineError::Diverged {
+                run: row.id.to_string(),
+                path: path.to_owned(),
+                recorded: format!(":{}", left.what),
+                requested: "nothing".to_owned(),
+            });
+        }
+        if self.shared.has_pending() {
+            return Err(self.unknown_to_journal("a note", "note", ""));
+        }
+        Ok(())
+    }
+}
