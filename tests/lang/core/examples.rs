@@ -32,7 +32,11 @@ fn natives_do_what_their_examples_say() {
 fn the_library_does_what_its_examples_say() {
     let mut runner = Runner::new();
     let mut problems = Vec::new();
-    for source in library::SOURCES {
+    // What `flow` has needs a run around it: the tests of the engine run that.
+    let alone = library::SOURCES
+        .iter()
+        .filter(|source| source.namespace != "flow");
+    for source in alone {
         for definition in source.definitions {
             let (namespace, name) = (source.namespace, definition.name);
             runner.in_user();
