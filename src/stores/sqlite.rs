@@ -86,6 +86,22 @@ impl Sqlite {
     }
 }
 
+impl Sqlite {
+    /// Answers from the reading connection, after what was said to have happened has reached the file.
+    fn read_settled<'a, T: Send + 'a>(
+        &'a self,
+        question: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'a,
+    ) -> PortFuture<'a, T> {
+        if !self.writer.is_unsettled() {
+            return self.read(question);
+        }
+        Box::pin(async move {
+            self.writer.submit(|_| Ok(())).await?;
+            self.read(question).await
+        })
+    }
+}
+
 impl Journal for Sqlite {
     fn commit(&self, batch: Batch) -> PortFuture<'static, Receipt> {
         self.writer.commit(batch)
@@ -149,17 +165,19 @@ impl Waits for Sqlite {
 
 impl Kv for Sqlite {
     fn get(&self, key: &str, now_ms: i64) -> PortFuture<'_, Option<String>> {
-        self.read(|db| kv::get(db, key, now_ms))
+        let key = key.to_owned();
+        self.read_settled(move |db| kv::get(db, &key, now_ms))
     }
 
     fn list_keys(&self, prefix: &str, limit: usize, now_ms: i64) -> PortFuture<'_, Vec<String>> {
-        self.read(|db| kv::list_keys(db, prefix, limit, now_ms))
+        let prefix = prefix.to_owned();
+        self.read_settled(move |db| kv::list_keys(db, &prefix, limit, now_ms))
     }
 }
 
 impl Tables for Sqlite {
     fn query(&self, query: TableQuery) -> PortFuture<'_, String> {
-        self.read(|db| table::query(db, &query))
+        self.read_settled(move |db| table::query(db, &query))
     }
 }
 
@@ -174,6 +192,7 @@ impl Blobs for Sqlite {
     }
 
     fn find(&self, uri: &str) -> PortFuture<'_, Option<BlobRow>> {
-        self.read(|db| blob::find(db, uri))
+        let uri = uri.to_owned();
+        self.read_settled(move |db| blob::find(db, &uri))
     }
 }

@@ -393,7 +393,7 @@ fn append(
     run: &flowstone_engine::ids::RunId,
     entry: Entry,
 ) {
-    use flowstone_engine::ports::{Batch, Claim, Durability};
+    use flowstone_engine::ports::{Ack, Batch, Claim, Durability};
     let stores = engine.stores();
     let Claim::Taken { epoch } = block_on(stores.runs.claim(run, 0)).expect("claimed") else {
         panic!("nobody else drives it");
@@ -402,6 +402,7 @@ fn append(
         run: run.clone(),
         epoch,
         durability: Durability::Full,
+        ack: Ack::Durable,
         now_ms: 0,
         changes: vec![Change::Append(entry)],
     }))

@@ -198,7 +198,7 @@ impl Driver<'_> {
         };
         // Alone: what is wrong with the operation must not undo what was finished before it.
         self.shared.ledger.post()?;
-        let mut receipt = self.shared.ledger.commit(vec![change]).await?;
+        let mut receipt = self.shared.ledger.apply(vec![change]).await?;
         receipt
             .results
             .pop()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::engine::Engine;
 use crate::ids::RunId;
 use crate::ports::{
-    Batch, Change, Clock, Durability, Entry, EntryKind, Journal, Receipt, StoreError,
+    Ack, Batch, Change, Clock, Durability, Entry, EntryKind, Journal, Receipt, StoreError,
 };
 
 /// More than this is handed over although nobody waits for it.
@@ -64,7 +64,7 @@ impl Ledger {
         if self.pending.borrow().is_empty() {
             return Ok(());
         }
-        let batch = self.batch(Vec::new());
+        let batch = self.batch(Vec::new(), Ack::Applied);
         self.journal.post(batch)
     }
 
@@ -78,17 +78,24 @@ impl Ledger {
 
     /// Commits what is pending and these changes, and waits until they are durable.
     pub(crate) async fn commit(&self, changes: Vec<Change>) -> Result<Receipt, StoreError> {
-        let batch = self.batch(changes);
+        let batch = self.batch(changes, Ack::Durable);
         self.journal.commit(batch).await
     }
 
-    fn batch(&self, changes: Vec<Change>) -> Batch {
+    /// Has something done that only our own stores know of: it is durable before anything outside starts.
+    pub(super) async fn apply(&self, changes: Vec<Change>) -> Result<Receipt, StoreError> {
+        let batch = self.batch(changes, Ack::Applied);
+        self.journal.commit(batch).await
+    }
+
+    fn batch(&self, changes: Vec<Change>, ack: Ack) -> Batch {
         let mut all = self.pending.take();
         all.extend(changes);
         Batch {
             run: self.run.clone(),
             epoch: self.epoch.get(),
             durability: self.durability,
+            ack,
             now_ms: self.clock.now_ms(),
             changes: all,
         }

@@ -5,8 +5,9 @@ use crate::ids::RunId;
 
 /// The journals of all runs.
 pub trait Journal: Send + Sync {
-    /// Makes a batch of changes, all or none, together with whatever other runs hand over at the time.
-    /// Returns when it is as durable as the run asks for. Batches take effect in the order of the calls.
+    /// Makes a batch of changes, all or none, together with whatever other runs hand over at the time. Returns
+    /// when it is as far as [`Batch::ack`] asks for. Batches take effect in the order of the calls, so that when
+    /// one is durable, all before it are.
     fn commit(&self, batch: Batch) -> PortFuture<'static, Receipt>;
 
     /// Hands over a batch without waiting. If it fails, so does the next [`Journal::commit`] of that run.
@@ -29,6 +30,17 @@ pub enum Durability {
     Relaxed,
 }
 
+/// When a commit returns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Ack {
+    /// When it is durable.
+    #[default]
+    Durable,
+    /// When it has happened: it will be durable soon, and before whatever is handed over later. Should that fail,
+    /// the next commit of the run fails.
+    Applied,
+}
+
 /// Changes for one run that happen together.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Batch {
@@ -36,6 +48,7 @@ pub struct Batch {
     /// The epoch of the lease that the sender holds; the batch is refused when it is not the current one.
     pub epoch: i64,
     pub durability: Durability,
+    pub ack: Ack,
     pub now_ms: i64,
     pub changes: Vec<Change>,
 }

@@ -1,15 +1,20 @@
-//! The thread that writes: drains its queue into one transaction, and answers when that is durable.
+//! The thread that writes: takes what is handed over into one transaction, and answers when that is durable.
+//!
+//! Who only needs to know that a change has happened is answered at once. Such changes wait a moment for company,
+//! until somebody needs them durable or the moment is over; all that is handed over later comes after them.
 
 use std::collections::HashMap;
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 use flowstone_engine::ids::RunId;
-use flowstone_engine::ports::{Batch, Durability, PortFuture, Receipt, StoreError};
+use flowstone_engine::ports::{Ack, Batch, Durability, PortFuture, Receipt, StoreError};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
@@ -18,18 +23,24 @@ use super::journal;
 
 /// At most so many jobs share a transaction.
 const GROUP_MAX: usize = 4096;
+/// How long changes that nobody needs durable wait for company.
+const MOMENT: Duration = Duration::from_millis(10);
 /// After so many transactions it is worth while to make room for the log.
 const ROOM_AFTER: u32 = 24;
 /// How long the log is made, once: writing over blocks that are there syncs faster than making the file longer.
 const ROOM_BYTES: u64 = 16 << 20;
 
-/// Tells who waits how the transaction ended.
+/// Tells somebody how it went.
 type Tell = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
-/// What a job did: whether it is to be kept, and who is told.
+/// What a job did.
 struct Applied {
+    /// Whether it is to be kept.
     keep: bool,
-    tell: Tell,
+    /// Who is told when it has happened.
+    now: Option<Tell>,
+    /// Who is told when it is durable, or is not.
+    end: Option<Tell>,
 }
 
 /// Does a job, or has it refused with what went wrong before it.
@@ -37,16 +48,21 @@ type Apply = Box<dyn FnOnce(Result<&Connection, StoreError>) -> Applied + Send>;
 
 struct Job {
     durability: Durability,
+    ack: Ack,
+    /// It may change what others read: not only a run's own journal.
+    is_public: bool,
     apply: Apply,
 }
 
-/// Runs whose posted batch failed: what comes after it must fail too.
+/// Runs of which something failed after it was said to have happened: what comes after it must fail too.
 type Failures = Arc<Mutex<HashMap<RunId, StoreError>>>;
 
 /// The way to the thread. Dropping it lets the thread finish what was handed over.
 pub(super) struct Writer {
     jobs: Option<Sender<Job>>,
     failures: Failures,
+    /// How many changes were said to have happened and are not in the file yet.
+    unsettled: Arc<AtomicUsize>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -54,9 +70,18 @@ impl Writer {
     pub(super) fn start(db: Connection, path: PathBuf) -> Result<Writer, StoreError> {
         let (jobs, queue) = channel();
         let unreachable = path.display().to_string();
+        let unsettled = Arc::new(AtomicUsize::new(0));
+        let writing = Loop {
+            db,
+            path,
+            queue,
+            unsettled: unsettled.clone(),
+            mode: Durability::Full,
+            transactions: 0,
+        };
         let thread = std::thread::Builder::new()
             .name("writer".to_owned())
-            .spawn(move || Loop { db, path, queue }.run())
+            .spawn(move || writing.run())
             .map_err(|error| StoreError::Unreachable {
                 path: unreachable,
                 detail: error.to_string(),
@@ -64,6 +89,7 @@ impl Writer {
         Ok(Writer {
             jobs: Some(jobs),
             failures: Failures::default(),
+            unsettled,
             thread: Some(thread),
         })
     }
@@ -73,16 +99,60 @@ impl Writer {
         &self,
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> PortFuture<'static, T> {
-        self.enqueue(Durability::Full, work)
+        let (answer, answered) = oneshot::channel();
+        let sent = self.send(Job {
+            durability: Durability::Full,
+            ack: Ack::Durable,
+            is_public: true,
+            apply: Box::new(move |db| {
+                let result = db.and_then(work);
+                Applied {
+                    keep: result.is_ok(),
+                    now: None,
+                    end: Some(Box::new(move |committed| {
+                        // Who asked may have gone; the change stays.
+                        let _ = answer.send(committed.and(result));
+                    })),
+                }
+            }),
+        });
+        Box::pin(async move {
+            sent?;
+            answered.await.unwrap_or_else(|_| Err(gone()))
+        })
     }
 
     pub(super) fn commit(&self, batch: Batch) -> PortFuture<'static, Receipt> {
+        let (answer, answered) = oneshot::channel();
         let failures = self.failures.clone();
-        self.enqueue(batch.durability, move |db| {
-            if let Some(error) = lock(&failures).get(&batch.run) {
-                return Err(error.clone());
-            }
-            journal::apply(db, &batch)
+        let (durability, ack) = (batch.durability, batch.ack);
+        let sent = self.send(Job {
+            durability,
+            ack,
+            is_public: true,
+            apply: Box::new(move |db| {
+                let result = apply(db, &batch, &failures);
+                let keep = result.is_ok();
+                let tell: Tell = Box::new(move |happened| {
+                    let _ = answer.send(happened.and(result));
+                });
+                match ack {
+                    Ack::Durable => Applied {
+                        keep,
+                        now: None,
+                        end: Some(tell),
+                    },
+                    Ack::Applied => Applied {
+                        keep,
+                        now: Some(tell),
+                        end: Some(remember(failures, batch.run)),
+                    },
+                }
+            }),
+        });
+        Box::pin(async move {
+            sent?;
+            answered.await.unwrap_or_else(|_| Err(gone()))
         })
     }
 
@@ -91,23 +161,19 @@ impl Writer {
             return Err(error.clone());
         }
         let failures = self.failures.clone();
-        let run = batch.run.clone();
         self.send(Job {
-            // Whoever needs it durable commits after it.
-            durability: Durability::Relaxed,
+            durability: batch.durability,
+            ack: Ack::Applied,
+            is_public: false,
             apply: Box::new(move |db| {
-                let earlier = lock(&failures).get(&batch.run).cloned();
-                let result = match earlier {
-                    Some(error) => Err(error),
-                    None => db.and_then(|db| journal::apply(db, &batch)).map(|_| ()),
-                };
+                let result = apply(db, &batch, &failures);
+                let remember = remember(failures, batch.run);
                 Applied {
                     keep: result.is_ok(),
-                    tell: Box::new(move |committed| {
-                        if let Err(error) = result.and(committed) {
-                            lock(&failures).entry(run).or_insert(error);
-                        }
-                    }),
+                    now: None,
+                    end: Some(Box::new(move |committed| {
+                        remember(committed.and(result.map(|_| ())));
+                    })),
                 }
             }),
         })
@@ -118,35 +184,38 @@ impl Writer {
         lock(&self.failures).remove(run);
     }
 
-    fn enqueue<T: Send + 'static>(
-        &self,
-        durability: Durability,
-        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
-    ) -> PortFuture<'static, T> {
-        let (answer, answered) = oneshot::channel();
-        let sent = self.send(Job {
-            durability,
-            apply: Box::new(move |db| {
-                let result = db.and_then(work);
-                Applied {
-                    keep: result.is_ok(),
-                    tell: Box::new(move |committed| {
-                        // Who asked may have gone; the change stays.
-                        let _ = answer.send(committed.and(result));
-                    }),
-                }
-            }),
-        });
-        Box::pin(async move {
-            sent?;
-            answered.await.unwrap_or_else(|_| Err(gone()))
-        })
+    /// Tells whether changes were said to have happened that a reader does not see yet.
+    pub(super) fn is_unsettled(&self) -> bool {
+        self.unsettled.load(Ordering::SeqCst) > 0
     }
 
     fn send(&self, job: Job) -> Result<(), StoreError> {
         let jobs = self.jobs.as_ref().ok_or_else(gone)?;
+        if job.ack == Ack::Applied && job.is_public {
+            self.unsettled.fetch_add(1, Ordering::SeqCst);
+        }
         jobs.send(job).map_err(|_| gone())
     }
+}
+
+fn apply(
+    db: Result<&Connection, StoreError>,
+    batch: &Batch,
+    failures: &Failures,
+) -> Result<Receipt, StoreError> {
+    if let Some(error) = lock(failures).get(&batch.run) {
+        return Err(error.clone());
+    }
+    journal::apply(db?, batch)
+}
+
+/// Notes for a run that something did not become durable.
+fn remember(failures: Failures, run: RunId) -> Tell {
+    Box::new(move |committed| {
+        if let Err(error) = committed {
+            lock(&failures).entry(run).or_insert(error);
+        }
+    })
 }
 
 impl Drop for Writer {
@@ -184,67 +253,126 @@ struct Loop {
     db: Connection,
     path: PathBuf,
     queue: Receiver<Job>,
+    unsettled: Arc<AtomicUsize>,
+    /// What a commit is worth at the moment.
+    mode: Durability,
+    transactions: u32,
+}
+
+/// A transaction under way.
+struct Open {
+    begun: Instant,
+    state: Result<(), StoreError>,
+    jobs: usize,
+    /// Somebody waits for the end.
+    is_awaited: bool,
+    /// How many of the jobs were said to have happened.
+    unsettled: usize,
+    ends: Vec<Tell>,
 }
 
 impl Loop {
-    fn run(self) {
-        let mut synchronous = Durability::Full;
-        let mut transactions = 0;
-        while let Ok(first) = self.queue.recv() {
-            let mut jobs = vec![first];
-            while jobs.len() < GROUP_MAX
-                && let Ok(job) = self.queue.try_recv()
-            {
-                jobs.push(job);
-            }
-            let wanted = match jobs.iter().any(|job| job.durability == Durability::Full) {
-                true => Durability::Full,
-                false => Durability::Relaxed,
+    fn run(mut self) {
+        let mut next = None;
+        loop {
+            let first = match next.take() {
+                Some(job) => job,
+                None => match self.queue.recv() {
+                    Ok(job) => job,
+                    Err(_) => return,
+                },
             };
-            if wanted != synchronous && self.set_synchronous(wanted).is_ok() {
-                synchronous = wanted;
-            }
-            self.transact(jobs);
-            transactions += 1;
-            if transactions == ROOM_AFTER {
+            next = self.transact(first);
+            self.transactions += 1;
+            if self.transactions == ROOM_AFTER {
                 // Where it cannot be had, commits are only slower.
                 let _ = make_room(&self.path.with_extension("db-wal"));
             }
         }
     }
 
-    fn set_synchronous(&self, durability: Durability) -> rusqlite::Result<()> {
-        let level = match durability {
-            Durability::Full => "FULL",
-            Durability::Relaxed => "NORMAL",
+    /// Does a job and what comes with it in one transaction; a job that fails is undone alone. When the
+    /// transaction itself fails, everybody is told. Returns a job that has to go into the next.
+    fn transact(&mut self, first: Job) -> Option<Job> {
+        self.set_mode(first.durability);
+        let mut open = Open {
+            begun: Instant::now(),
+            state: self.execute("BEGIN IMMEDIATE"),
+            jobs: 0,
+            is_awaited: false,
+            unsettled: 0,
+            ends: Vec::new(),
         };
-        self.db.pragma_update(None, "synchronous", level)
-    }
-
-    /// Does all jobs in one transaction; one that fails is undone alone. When the transaction itself fails,
-    /// everybody is told.
-    fn transact(&self, jobs: Vec<Job>) {
-        let mut tells = Vec::with_capacity(jobs.len());
-        let mut state = self.execute("BEGIN IMMEDIATE");
-        for job in jobs {
-            let begun = state.clone().and_then(|()| self.execute("SAVEPOINT job"));
-            let applied = (job.apply)(begun.clone().map(|()| &self.db));
-            tells.push(applied.tell);
-            state = match (begun, applied.keep) {
-                (Err(error), _) => Err(error),
-                (Ok(()), true) => self.execute("RELEASE job"),
-                (Ok(()), false) => self
-                    .execute("ROLLBACK TO job")
-                    .and_then(|()| self.execute("RELEASE job")),
-            };
+        self.perform(&mut open, first);
+        let mut left = None;
+        while let Some(job) = self.company(&open) {
+            // What a commit is worth cannot be changed in a transaction.
+            if job.durability == Durability::Full && self.mode == Durability::Relaxed {
+                left = Some(job);
+                break;
+            }
+            self.perform(&mut open, job);
         }
-        let outcome = state.and_then(|()| self.execute("COMMIT"));
+        let outcome = open.state.and_then(|()| self.execute("COMMIT"));
         if outcome.is_err() {
             // Fails where nothing was begun, which is as well.
             let _ = self.execute("ROLLBACK");
         }
-        for tell in tells {
+        self.unsettled.fetch_sub(open.unsettled, Ordering::SeqCst);
+        for tell in open.ends {
             tell(outcome.clone());
+        }
+        left
+    }
+
+    /// Returns another job for a transaction, if it is worth waiting for one.
+    fn company(&self, open: &Open) -> Option<Job> {
+        if open.jobs >= GROUP_MAX || open.state.is_err() {
+            return None;
+        }
+        if open.is_awaited {
+            return self.queue.try_recv().ok();
+        }
+        let left = MOMENT.saturating_sub(open.begun.elapsed());
+        self.queue.recv_timeout(left).ok()
+    }
+
+    fn perform(&self, open: &mut Open, job: Job) {
+        open.jobs += 1;
+        match job.ack {
+            Ack::Durable => open.is_awaited = true,
+            Ack::Applied => open.unsettled += usize::from(job.is_public),
+        }
+        let begun = open
+            .state
+            .clone()
+            .and_then(|()| self.execute("SAVEPOINT job"));
+        let applied = (job.apply)(begun.clone().map(|()| &self.db));
+        open.state = match (begun, applied.keep) {
+            (Err(error), _) => Err(error),
+            (Ok(()), true) => self.execute("RELEASE job"),
+            (Ok(()), false) => self
+                .execute("ROLLBACK TO job")
+                .and_then(|()| self.execute("RELEASE job")),
+        };
+        if let Some(tell) = applied.now {
+            tell(open.state.clone());
+        }
+        open.ends.extend(applied.end);
+    }
+
+    fn set_mode(&mut self, durability: Durability) {
+        if self.mode == durability {
+            return;
+        }
+        let level = match durability {
+            Durability::Full => "FULL",
+            Durability::Relaxed => "NORMAL",
+        };
+        let set = self.db.pragma_update(None, "synchronous", level);
+        // More than was asked for does no harm.
+        if set.is_ok() {
+            self.mode = durability;
         }
     }
 
