@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use flowstone_engine::ports::{Durability, SystemClock, SystemRandom};
+use flowstone_engine::ports::{SystemClock, SystemRandom};
 use flowstone_engine::step::Step;
 use flowstone_engine::{Engine, EngineConfig, Interactive, Limits};
 use flowstone_lang::session::Session;
@@ -34,11 +34,11 @@ impl App for Flowstone {
             persist: Some(Rc::new(flowstone_steps::persist::PersistResult)),
             library: flowstone_steps::sandbox::register,
             secrets: Arc::new(secrets),
+            durability: settings::of_durability(&settings),
             settings,
             clock: Arc::new(SystemClock),
             random: Arc::new(SystemRandom),
             limits: Limits::default(),
-            durability: Durability::Full,
         }))
     }
 

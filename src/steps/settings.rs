@@ -6,6 +6,7 @@ use std::path::Path;
 
 use flowstone_engine::diagnostic::nearest;
 use flowstone_engine::flow::name_of;
+use flowstone_engine::ports::Durability;
 use flowstone_lang::reader::read_data;
 use flowstone_lang::value::{Sources, Value};
 
@@ -14,7 +15,7 @@ use crate::{llm, secrets};
 /// The name of the file.
 pub const FILE: &str = "flowstone.edn";
 
-const KEYS: [&str; 3] = ["connections", "llm-providers", "secrets"];
+const KEYS: [&str; 4] = ["connections", "durability", "llm-providers", "secrets"];
 
 /// What is wrong with a project's settings.
 #[derive(Debug, thiserror::Error)]
@@ -110,14 +111,33 @@ fn read(root: &Path) -> Result<Value, SettingsError> {
             });
         }
         let fits = match &*name {
+            "durability" => durability(value).is_some(),
             "llm-providers" => value.as_vector().is_some(),
             _ => value.as_map().is_some(),
         };
         if !fits {
-            return Err(SettingsError::Wrong {
-                message: format!("`:{name}` is {}", value.kind()),
-            });
+            let message = match &*name {
+                "durability" => "`:durability` is `:full` or `:relaxed`".to_owned(),
+                _ => format!("`:{name}` is {}", value.kind()),
+            };
+            return Err(SettingsError::Wrong { message });
         }
     }
     Ok(settings)
+}
+
+/// Returns what a commit of a run survives in this project.
+pub fn of_durability(settings: &Value) -> Durability {
+    settings
+        .get("durability")
+        .and_then(durability)
+        .unwrap_or_default()
+}
+
+fn durability(value: &Value) -> Option<Durability> {
+    match &*name_of(value)? {
+        "full" => Some(Durability::Full),
+        "relaxed" => Some(Durability::Relaxed),
+        _ => None,
+    }
 }
