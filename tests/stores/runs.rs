@@ -150,6 +150,10 @@ fn configs_are_checked_when_they_are_computed() {
             "failed E0712 `:times` of a `:write` step must be an integer, not \"1\" (a string)",
         ),
         (
+            "(flow/step :write :a {:type :look})",
+            "failed E0712 `:type` of a `:write` step must be `:write`, as the step type says, not :look",
+        ),
+        (
             "(flow/step :write :a {:retry {:max-atempts 1}})",
             "failed E0713 `:retry` has no option `:max-atempts`",
         ),
@@ -522,4 +526,39 @@ fn examples_of_the_natives_hold() {
             assert_eq!(outcome(&engine, &run), *expected, "{text}");
         }
     }
+}
+
+#[test]
+fn many_runs_go_on_together() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let runs: Vec<_> = (0..20)
+        .map(|n| bench.start(&engine, &format!("(reduce + (for [i (range 10)] (:value (flow/step :look :a {{:value {{:value (* i {n})}}}}))))")))
+        .collect();
+    let outcomes = block_on(async {
+        let drives = runs
+            .iter()
+            .map(|run| engine.drive(run, Rc::new(NoObserver), DriveOptions::default()));
+        let mut drives: Vec<_> = drives.map(Box::pin).collect();
+        let mut outcomes = Vec::new();
+        // Each in turn until all are over: they take turns at every await.
+        std::future::poll_fn(|cx| {
+            drives.retain_mut(|drive| match drive.as_mut().poll(cx) {
+                std::task::Poll::Ready(outcome) => {
+                    outcomes.push(words(&outcome));
+                    false
+                }
+                std::task::Poll::Pending => true,
+            });
+            match drives.is_empty() {
+                true => std::task::Poll::Ready(()),
+                false => std::task::Poll::Pending,
+            }
+        })
+        .await;
+        outcomes.sort_by_key(|outcome| outcome.parse::<i64>().ok());
+        outcomes
+    });
+    let expected: Vec<String> = (0..20).map(|n| (45 * n).to_string()).collect();
+    assert_eq!(outcomes, expected);
 }

@@ -145,6 +145,14 @@ fn check(spec: &'static StepSpec, config: &Value, literal: bool) -> Vec<Problem>
             });
             continue;
         };
+        if name == "type" && !names_kind(spec, value) {
+            problems.push(Problem::WrongType {
+                key: "type",
+                expected: format!("`:{}`, as the step type says", spec.kind),
+                found: shown(value),
+            });
+            continue;
+        }
         let is_known = !literal || is_constant(value);
         if is_known && !value.is_nil() && !fits(field.type_, value) {
             problems.push(Problem::WrongType {
@@ -167,6 +175,17 @@ fn check(spec: &'static StepSpec, config: &Value, literal: bool) -> Vec<Problem>
             .map(|field| Problem::Missing { key: field.name }),
     );
     problems
+}
+
+/// Tells whether a config's `:type` repeats the step type; one that is computed is looked at later.
+fn names_kind(spec: &StepSpec, value: &Value) -> bool {
+    match value {
+        Value::Keyword(_) | Value::Text(_) => {
+            let name = name_of(value).unwrap_or_default();
+            spec.kind == &*name || spec.aliases.contains(&&*name)
+        }
+        _ => true,
+    }
 }
 
 fn is_constant(value: &Value) -> bool {

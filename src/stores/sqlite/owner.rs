@@ -5,9 +5,13 @@
 
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{Clock as _, Random as _, StoreError, SystemClock, SystemRandom};
+
+/// No process takes longer from making its file to locking it.
+const YOUNG: Duration = Duration::from_secs(60);
 
 /// This process, as an owner of runs.
 pub(super) struct Owner {
@@ -32,11 +36,30 @@ impl Owner {
             TryLockError::Error(error) => failed(error),
             TryLockError::WouldBlock => failed(std::io::ErrorKind::WouldBlock.into()),
         })?;
-        Ok(Owner {
+        let owner = Owner {
             id,
             folder: folder.to_owned(),
             _lock: lock,
-        })
+        };
+        owner.sweep();
+        Ok(owner)
+    }
+
+    /// Removes what processes left that did not end in good order. A young file may not be locked yet.
+    fn sweep(&self) {
+        let Ok(entries) = fs::read_dir(&self.folder) else {
+            return;
+        };
+        for entry in entries.flatten() {
+            let age = entry
+                .metadata()
+                .and_then(|about| about.modified())
+                .ok()
+                .and_then(|made| made.elapsed().ok());
+            if age.is_some_and(|age| age > YOUNG) {
+                self.is_alive(&entry.file_name().to_string_lossy());
+            }
+        }
     }
 
     pub(super) fn id(&self) -> &str {
