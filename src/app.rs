@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use flowstone_engine::ports::{SystemClock, SystemRandom};
 use flowstone_engine::step::Step;
-use flowstone_engine::{Engine, EngineConfig, Interactive, Limits};
+use flowstone_engine::{Engine, EngineConfig, Interactive, Limits, natives};
 use flowstone_lang::session::Session;
 use flowstone_lang::value::{Result as Evaluated, Signal, Value};
 use flowstone_repl::{Body, Evaluator, Repl};
-use flowstone_steps::{secrets, settings};
+use flowstone_steps::{sandbox, secrets, settings};
 use flowstone_surfaces::cli::{
     App, Open, Project, Prompt, Report, Runtime, lost_terminal, of_store_error,
 };
@@ -32,7 +32,7 @@ impl App for Flowstone {
             stores: stores.map_err(|error| of_store_error(&error))?,
             steps: self.steps(),
             persist: Some(Rc::new(flowstone_steps::persist::PersistResult)),
-            library: flowstone_steps::sandbox::register,
+            library: sandbox::register,
             secrets: Arc::new(secrets),
             durability: settings::of_durability(&settings),
             settings,
@@ -40,6 +40,13 @@ impl App for Flowstone {
             random: Arc::new(SystemRandom),
             limits: Limits::default(),
         }))
+    }
+
+    fn session(&self) -> Session {
+        let session = Session::new();
+        natives::install(&session);
+        sandbox::register(&session);
+        session
     }
 
     fn steps(&self) -> Vec<Box<dyn Step>> {

@@ -8,7 +8,6 @@ use std::thread;
 /// What came in.
 #[derive(Debug, Clone)]
 pub struct Request {
-    pub method: String,
     pub path: String,
     pub body: String,
 }
@@ -81,7 +80,7 @@ fn read(stream: &TcpStream) -> Option<Request> {
     let mut line = String::new();
     reader.read_line(&mut line).ok()?;
     let mut words = line.split(' ');
-    let (method, path) = (words.next()?.to_owned(), words.next()?.to_owned());
+    let path = words.nth(1)?.to_owned();
     let mut length = 0;
     loop {
         let mut header = String::new();
@@ -97,7 +96,6 @@ fn read(stream: &TcpStream) -> Option<Request> {
     let mut body = vec![0; length];
     reader.read_exact(&mut body).ok()?;
     Some(Request {
-        method,
         path,
         body: String::from_utf8_lossy(&body).into_owned(),
     })

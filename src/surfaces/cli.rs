@@ -31,6 +31,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use flowstone_engine::Engine;
 use flowstone_engine::step::Step;
+use flowstone_lang::session::Session;
 
 use args::{Cli, Command};
 pub use home::Project;
@@ -46,6 +47,9 @@ pub trait App: Sync {
     /// # Errors
     /// When the stores or the project's settings cannot be used.
     fn open(&self, project: &Project, open: Open) -> Result<Engine, Report>;
+
+    /// Returns a session that knows all that flows may use.
+    fn session(&self) -> Session;
 
     /// Returns the step types there are.
     fn steps(&self) -> Vec<Box<dyn Step>>;

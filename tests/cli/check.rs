@@ -47,3 +47,42 @@ fn the_flows_of_this_repository_are_right() {
     let ran = Scratch::new().run(&["check", flows]);
     assert_eq!(ran.code, Some(0), "{}", ran.err);
 }
+
+#[test]
+fn code_is_compiled_and_not_run() {
+    let scratch = Scratch::new();
+    scratch.write(
+        "bad.edn",
+        "{:slug :bad :concurrency {:type :singleton :on-new-version :supersede}
+ :functions [{:id :f :language :clojure :code \"(fn [{:keys [x]}] (inc y))\"}]
+ :flow '(let [a 1] (loop [] (recur)) (+ a totl))}",
+    );
+    let ran = scratch.run(&["check", "bad.edn"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(
+        ran.err.contains("bad.edn:3:43") && ran.err.contains("`totl`"),
+        "{}",
+        ran.err
+    );
+    assert!(
+        ran.err.contains("<function f>:1:24") && ran.err.contains("`y`"),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
+fn definitions_in_a_flow_are_known_to_what_follows() {
+    let scratch = Scratch::new();
+    scratch.write(
+        "good.edn",
+        "(do (defn twice [x] (* 2 x))
+    (defmacro once [x] x)
+    (def base (twice 4))
+    (once (+ base (twice (count (flow/step :files :list {:op :list :source {:type :dir :path \".\"}}))))))",
+    );
+    assert_eq!(
+        scratch.run(&["check", "good.edn"]).transcript(),
+        "--- stderr\n1 file checked, nothing found\n"
+    );
+}

@@ -59,6 +59,7 @@ fn checked(files: &[(&str, &str)]) -> (Session, Checked) {
         std::fs::write(path, text).expect("a file");
     }
     let session = Session::new();
+    flowstone_engine::natives::install(&session);
     let steps: Vec<Box<dyn Step>> = vec![Box::new(Fake(&FUNCTION)), Box::new(Fake(&HTTP))];
     let path: PathBuf = folder.path().join(files[0].0);
     let checked = flow::check(&session, &path, files[0].0, &steps);

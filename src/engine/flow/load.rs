@@ -7,10 +7,10 @@ use std::rc::Rc;
 
 use flowstone_lang::reader::{ReadContext, ReadError, ReadOptions, Reader};
 use flowstone_lang::session::{Session, WorldContext};
-use flowstone_lang::value::{Symbol, Value};
+use flowstone_lang::value::{Span, Symbol, Value};
 
 use super::files::{DiskFiles, FlowFiles, StoredFiles, join};
-use super::{Flow, definition, forms, lint};
+use super::{Flow, compile, definition, forms, lint};
 use crate::codec;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::ports::Program;
@@ -102,19 +102,25 @@ pub fn reload(session: &Session, program: &Program) -> Checked {
     read(session, &StoredFiles(files), &main)
 }
 
-/// Does all that can be done without running: definition, functions, the shape of each step call.
+/// Does all that can be done without running: definition, the shape of each step call, compiling. The session must
+/// know what flows may use: [`crate::natives::install`].
 pub fn check(session: &Session, path: &Path, name: &str, steps: &[Box<dyn Step>]) -> Checked {
     let mut checked = load(session, path, name);
     if let Some(loaded) = &checked.loaded {
-        let sources = session.world().sources.borrow();
-        checked
-            .findings
-            .extend(lint::check_steps(&sources, &loaded.flow, steps));
+        let calls = lint::check_steps(&session.world().sources.borrow(), &loaded.flow, steps);
+        let mut code = compile::check_code(session, &loaded.flow);
+        // What was said about a call in the words of flows is not said again in those of the compiler.
+        code.retain(|finding| calls.iter().all(|call| !overlap(call.span, finding.span)));
+        checked.findings.extend(calls.into_iter().chain(code));
     }
     checked
         .findings
         .sort_by_key(|finding| (finding.span.source.0, finding.span.start));
     checked
+}
+
+fn overlap(one: Span, other: Span) -> bool {
+    one.source == other.source && one.start <= other.end && other.start <= one.end
 }
 
 /// The text that everything starts from.

@@ -31,7 +31,7 @@ pub fn run(args: &Check, app: &dyn App) -> Exit {
     }
     let steps = app.steps();
     for file in &files {
-        reports.extend(check(file, &steps));
+        reports.extend(check(file, &app.session(), &steps));
     }
     let errors = reports
         .iter()
@@ -54,11 +54,10 @@ pub fn run(args: &Check, app: &dyn App) -> Exit {
 }
 
 /// Checks one file.
-fn check(file: &Path, steps: &[Box<dyn Step>]) -> Vec<Report> {
-    let session = Session::new();
+fn check(file: &Path, session: &Session, steps: &[Box<dyn Step>]) -> Vec<Report> {
     let name = file.display().to_string();
-    let checked = flow::check(&session, file, &name, steps);
-    of_findings(&session, &checked.findings)
+    let checked = flow::check(session, file, &name, steps);
+    of_findings(session, &checked.findings)
 }
 
 /// Turns findings about a flow into reports, with their places.

@@ -1,0 +1,73 @@
+//! Compiles a flow's code without running it: names that nothing defines, calls with a wrong number of arguments,
+//! `recur` in a wrong place are known before a run starts.
+
+use flowstone_lang::session::Session;
+use flowstone_lang::value::{Signal, Value};
+use flowstone_lang::vm::{NoHost, Vm};
+
+use super::Flow;
+use crate::diagnostic::Diagnostic;
+
+/// Compiles the body and the functions; the session must know what flows may use.
+pub(super) fn check_code(session: &Session, flow: &Flow) -> Vec<Diagnostic> {
+    let mut vm = session.vm(Box::new(NoHost::default()));
+    let mut findings = Vec::new();
+    for form in statements(&flow.body) {
+        findings.extend(compile(session, &mut vm, &form));
+    }
+    for function in &flow.functions {
+        let forms = match &function.code {
+            Value::Text(text) => match session.read(&format!("<function {}>", function.id), text) {
+                Ok(forms) => forms,
+                // The definition's own check has said so.
+                Err(_) => continue,
+            },
+            form => vec![form.clone()],
+        };
+        for form in forms {
+            findings.extend(compile(session, &mut vm, &form));
+        }
+    }
+    findings
+}
+
+/// Returns what is compiled one by one when the body is run: the parts of an outer `do`.
+fn statements(body: &Value) -> Vec<Value> {
+    match body {
+        Value::List(list) if is_call_of(body, &["do"]) => list.iter().skip(1).cloned().collect(),
+        _ => vec![body.clone()],
+    }
+}
+
+/// Compiles a form. Definitions are made, because what follows may need them; all else is only wrapped into a
+/// function that nobody calls.
+fn compile(session: &Session, vm: &mut Vm, form: &Value) -> Option<Diagnostic> {
+    let code = if is_call_of(form, &["defmacro", "defn", "defn-"]) {
+        form.clone()
+    } else {
+        Value::list([Value::symbol("fn*"), Value::vector([]), form.clone()])
+    };
+    match session.eval(vm, &code) {
+        Ok(_) | Err(Signal::Stop(_)) => None,
+        // What a program's own macro throws has no code, and would be thrown in the run as well.
+        Err(Signal::Throw(exception)) => {
+            let code = if exception.code.is_empty() {
+                "E0444"
+            } else {
+                exception.code
+            };
+            let mut finding =
+                Diagnostic::error(code, exception.text()).at(exception.span().or(form.span()));
+            finding.hints.clone_from(&exception.hints);
+            Some(finding)
+        }
+    }
+}
+
+fn is_call_of(form: &Value, names: &[&str]) -> bool {
+    let Value::List(list) = form else {
+        return false;
+    };
+    let head = list.first.as_symbol();
+    head.is_some_and(|head| head.namespace().is_none() && names.contains(&&*head.name()))
+}
