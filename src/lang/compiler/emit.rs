@@ -42,14 +42,21 @@ pub(super) fn emit(node: &Node, shape: &Shape<'_>) -> Result<Emitted> {
         loops: Vec::new(),
         may_step: false,
         span: node.span,
+        owning: Vec::new(),
+        numeric: None,
     };
     for local in shape.params.iter().copied().chain(shape.rest) {
         let register = emitter.temporary()?;
         emitter.registers[local as usize] = register;
+        emitter.owns(register);
     }
     emitter.loops.push(0);
     emitter.tail(node)?;
+    let owning = (0..emitter.most)
+        .filter(|register| emitter.owning.get(usize::from(*register)) == Some(&true))
+        .collect();
     let parts = BodyParts {
+        owning,
         constants: emitter.constants,
         registers: emitter.most.max(1),
         params: shape.params.len() as u16,
@@ -77,10 +84,47 @@ struct Emitter {
     loops: Vec<usize>,
     may_step: bool,
     span: Span,
+    /// Whether a register may own something when the function returns.
+    owning: Vec<bool>,
+    /// The register whose value is an operand of arithmetic: a number, or there is an exception.
+    numeric: Option<u16>,
 }
 
 impl Emitter {
+    fn owns(&mut self, register: u16) {
+        let at = usize::from(register);
+        if self.owning.len() <= at {
+            self.owning.resize(at + 1, false);
+        }
+        self.owning[at] = true;
+    }
+
+    /// Notes that an instruction leaves something in a register that has to be dropped.
+    fn note(&mut self, op: Op, a: u16, b: u16) {
+        let to = match op {
+            Op::Call | Op::CallGlobal | Op::CallNative | Op::CallMyself => b,
+            Op::Move
+            | Op::Take
+            | Op::Const
+            | Op::Captured
+            | Op::Myself
+            | Op::Global
+            | Op::Define
+            | Op::Keyword
+            | Op::Vector
+            | Op::Map
+            | Op::Set
+            | Op::Closure
+            | Op::WithMeta => a,
+            _ => return,
+        };
+        if self.numeric != Some(to) {
+            self.owns(to);
+        }
+    }
+
     fn push(&mut self, op: Op, x: u8, a: u16, b: u16, c: u16) -> usize {
+        self.note(op, a, b);
         self.code.push(Instruction { op, x, a, b, c });
         self.code.len() - 1
     }
@@ -244,6 +288,30 @@ impl Emitter {
         let register = self.temporary()?;
         self.value(node, register)?;
         Ok(register)
+    }
+
+    fn operand_of(&mut self, node: &Node, is_numeric: bool) -> Result<u16> {
+        if is_numeric {
+            self.number(node)
+        } else {
+            self.operand(node)
+        }
+    }
+
+    /// As [`Emitter::operand`], for what only arithmetic looks at.
+    fn number(&mut self, node: &Node) -> Result<u16> {
+        if let Kind::Ref(Use {
+            place: Ref::Local(id),
+            ..
+        }) = &node.kind
+        {
+            return Ok(self.local(*id));
+        }
+        let register = self.temporary()?;
+        let outer = self.numeric.replace(register);
+        let result = self.value(node, register);
+        self.numeric = outer;
+        result.map(|()| register)
     }
 
     /// Emits an expression into a register, which is below all temporaries that this needs.

@@ -40,7 +40,9 @@ impl Var {
     /// Looks at the root value without counting a reference to it. `look` must run no other code.
     #[inline(always)]
     pub(crate) fn with_root<T>(&self, look: impl FnOnce(Option<&Value>) -> T) -> T {
-        look(self.root.borrow().as_ref())
+        // SAFETY: nothing borrows the cell for writing here: `set_root` replaces at once, and `look` runs
+        // no other code.
+        look(unsafe { (*self.root.as_ptr()).as_ref() })
     }
 
     pub fn is_bound(&self) -> bool {

@@ -154,6 +154,8 @@ pub(crate) struct Body {
     code: UnsafeCell<Box<[Instruction]>>,
     pub constants: Box<[Value]>,
     pub registers: u16,
+    /// The registers that may own something when the function returns; the others hold numbers.
+    pub owning: Box<[u16]>,
     /// Fixed parameters; with `is_variadic` one more register holds the rest.
     pub params: u16,
     pub is_variadic: bool,
@@ -169,6 +171,7 @@ impl Body {
             code: UnsafeCell::new(code.into_boxed_slice()),
             constants: parts.constants.into(),
             registers: parts.registers,
+            owning: parts.owning.into(),
             params: parts.params,
             is_variadic: parts.is_variadic,
             sites: parts.sites.into(),
@@ -214,6 +217,7 @@ impl std::fmt::Debug for Body {
 pub(crate) struct BodyParts {
     pub constants: Vec<Value>,
     pub registers: u16,
+    pub owning: Vec<u16>,
     pub params: u16,
     pub is_variadic: bool,
     pub sites: Vec<Site>,

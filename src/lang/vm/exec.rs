@@ -9,7 +9,7 @@ use super::machine::Frame;
 use super::slots::{self, FLOAT, FN, INT, KEYWORD};
 use super::{Args, Vm};
 use crate::value::number::{add, greater, greater_or_equal, less, less_or_equal, mul, sub};
-use crate::value::{Native, Result, Value};
+use crate::value::{Native, Result, Signal, Value};
 
 /// Whether a frame returns to Rust.
 pub(super) const ENTRY: u8 = 1;
@@ -40,18 +40,11 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
             vm.constants.add($idx as usize)
         };
     }
+    // All failures leave the inner loop at one place: the code of the common cases stays small.
     macro_rules! fail {
-        ($signal:expr) => {{
-            let signal = $signal;
-            match vm.unwind(signal, pc, base) {
-                Ok((to, frame)) => {
-                    pc = to;
-                    base = frame;
-                    continue;
-                }
-                Err(signal) => return Err(signal),
-            }
-        }};
+        ($signal:expr) => {
+            break $signal
+        };
     }
     macro_rules! attempt {
         ($result:expr) => {
@@ -158,246 +151,257 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
             }
         }
         loop {
-            let i = *pc;
-            pc = pc.add(1);
-            match i.op {
-                Op::Move => slots::copy(r!(i.a), r!(i.b)),
-                Op::Take => slots::take(r!(i.a), r!(i.b)),
-                Op::Nil => slots::put_nil(r!(i.a)),
-                Op::Bool => slots::put_bool(r!(i.a), i.x != 0),
-                Op::Int => slots::put_int(r!(i.a), i64::from(i.wide() as i32)),
-                Op::Const => slots::copy(r!(i.a), k!(i.wide())),
-                Op::Captured => {
-                    let closure = slots::closure(base.sub(1));
-                    slots::copy(r!(i.a), closure.captured.as_ptr().add(usize::from(i.b)));
-                }
-                Op::Myself => slots::copy(r!(i.a), base.sub(1)),
-                Op::Global => {
-                    let value = attempt!(vm.global(&*k!(i.wide())));
-                    slots::put_value(r!(i.a), value);
-                }
-                Op::Define => {
-                    let value = std::mem::replace(&mut *r!(i.a), Value::Nil);
-                    let var = (*k!(i.wide())).clone();
-                    vm.define(&var, value);
-                    slots::put_value(r!(i.a), var);
-                }
-                Op::CallNative => {
-                    let window = r!(i.a).add(1);
-                    let native = slots::payload(k!(i.c)) as *const Native;
-                    let count = usize::from(i.x);
-                    vm.top = window.add(count);
-                    let args = Args::new(std::slice::from_raw_parts_mut(window, count));
-                    let value = attempt!(((*native).run)(vm, args));
-                    for idx in 0..count {
-                        slots::release(window.add(idx));
+            let signal: Signal = loop {
+                let i = *pc;
+                pc = pc.add(1);
+                match i.op {
+                    Op::Move => slots::copy(r!(i.a), r!(i.b)),
+                    Op::Take => slots::take(r!(i.a), r!(i.b)),
+                    Op::Nil => slots::put_nil(r!(i.a)),
+                    Op::Bool => slots::put_bool(r!(i.a), i.x != 0),
+                    Op::Int => slots::put_int(r!(i.a), i64::from(i.wide() as i32)),
+                    Op::Const => slots::copy(r!(i.a), k!(i.wide())),
+                    Op::Captured => {
+                        let closure = slots::closure(base.sub(1));
+                        slots::copy(r!(i.a), closure.captured.as_ptr().add(usize::from(i.b)));
                     }
-                    slots::put_value(r!(i.b), value);
-                }
-                Op::CallMyself => {
-                    let window = r!(i.a);
-                    slots::copy_closure(window, base.sub(1));
-                    enter!(window, usize::from(i.x), i.b, 0);
-                }
-                Op::CallGlobal => {
-                    let window = r!(i.a);
-                    if !vm.load_function(window, k!(i.c)) {
-                        let value = attempt!(vm.global(&*k!(i.c)));
-                        *window = value;
+                    Op::Myself => slots::copy(r!(i.a), base.sub(1)),
+                    Op::Global => {
+                        let value = attempt!(vm.global(&*k!(i.wide())));
+                        slots::put_value(r!(i.a), value);
                     }
-                    if slots::tag(window) == FN {
-                        enter!(window, usize::from(i.x), i.b, 0);
-                    } else {
-                        let value = attempt!(vm.call_window(window, usize::from(i.x)));
-                        slots::put_value(r!(i.b), value);
-                    }
-                }
-                Op::Call => {
-                    let window = r!(i.a);
-                    if slots::tag(window) == FN {
-                        enter!(window, usize::from(i.x), i.b, 0);
-                    } else {
-                        let value = attempt!(vm.call_window(window, usize::from(i.x)));
-                        slots::put_value(r!(i.b), value);
-                    }
-                }
-                Op::Return => {
-                    let body = &*vm.body;
-                    let frame = vm.frames.pop().expect("a running function has a frame");
-                    if frame.flags & ENTRY != 0 {
+                    Op::Define => {
                         let value = std::mem::replace(&mut *r!(i.a), Value::Nil);
-                        for idx in 0..body.registers {
-                            slots::release(r!(idx));
+                        let var = (*k!(i.wide())).clone();
+                        vm.define(&var, value);
+                        slots::put_value(r!(i.a), var);
+                    }
+                    Op::CallNative => {
+                        let window = r!(i.a).add(1);
+                        let native = slots::payload(k!(i.c)) as *const Native;
+                        let count = usize::from(i.x);
+                        vm.top = window.add(count);
+                        let args = Args::new(std::slice::from_raw_parts_mut(window, count));
+                        let value = attempt!(((*native).run)(vm, args));
+                        for idx in 0..count {
+                            slots::release(window.add(idx));
                         }
-                        slots::release(base.sub(1));
+                        slots::put_value(r!(i.b), value);
+                    }
+                    Op::CallMyself => {
+                        let window = r!(i.a);
+                        slots::copy_closure(window, base.sub(1));
+                        enter!(window, usize::from(i.x), i.b, 0);
+                    }
+                    Op::CallGlobal => {
+                        let window = r!(i.a);
+                        if !vm.load_function(window, k!(i.c)) {
+                            let value = attempt!(vm.global(&*k!(i.c)));
+                            *window = value;
+                        }
+                        if slots::tag(window) == FN {
+                            enter!(window, usize::from(i.x), i.b, 0);
+                        } else {
+                            let value = attempt!(vm.call_window(window, usize::from(i.x)));
+                            slots::put_value(r!(i.b), value);
+                        }
+                    }
+                    Op::Call => {
+                        let window = r!(i.a);
+                        if slots::tag(window) == FN {
+                            enter!(window, usize::from(i.x), i.b, 0);
+                        } else {
+                            let value = attempt!(vm.call_window(window, usize::from(i.x)));
+                            slots::put_value(r!(i.b), value);
+                        }
+                    }
+                    Op::Return => {
+                        let body = &*vm.body;
+                        let frame = vm.frames.pop().expect("a running function has a frame");
+                        if frame.flags & ENTRY != 0 {
+                            let value = std::mem::replace(&mut *r!(i.a), Value::Nil);
+                            for idx in 0..body.registers {
+                                slots::release(r!(idx));
+                            }
+                            slots::release(base.sub(1));
+                            vm.leave(&frame);
+                            return Ok(value);
+                        }
+                        slots::take(frame.base.add(usize::from(frame.dst)), r!(i.a));
+                        for idx in &*body.owning {
+                            slots::release(r!(*idx));
+                        }
+                        slots::release_closure(base.sub(1));
                         vm.leave(&frame);
-                        return Ok(value);
+                        base = frame.base;
+                        pc = frame.pc;
                     }
-                    slots::take(frame.base.add(usize::from(frame.dst)), r!(i.a));
-                    for idx in 0..body.registers {
-                        slots::release(r!(idx));
-                    }
-                    slots::release_closure(base.sub(1));
-                    vm.leave(&frame);
-                    base = frame.base;
-                    pc = frame.pc;
-                }
-                Op::Jump => jump!(i.wide() as i32),
-                Op::JumpBack => {
-                    if vm.fuel == 0 {
-                        vm.top = r!((*vm.body).registers);
-                        attempt!(vm.refill());
-                    }
-                    vm.fuel -= 1;
-                    jump!(i.wide() as i32);
-                }
-                Op::JumpIf => {
-                    if slots::is_truthy(r!(i.a)) == (i.x != 0) {
-                        jump!(i.wide() as i32);
-                    }
-                }
-                Op::JumpIfNil => {
-                    if (slots::tag(r!(i.a)) == 0) == (i.x != 0) {
-                        jump!(i.wide() as i32);
-                    }
-                }
-                Op::JumpLess => {
-                    let holds = relation!(i, r!(i.a), r!(i.b), <, less, greater);
-                    if holds == (i.x & 1 != 0) {
-                        jump!(i.c as i16);
-                    }
-                }
-                Op::JumpLessEqual => {
-                    let holds = relation!(i, r!(i.a), r!(i.b), <=, less_or_equal, greater_or_equal);
-                    if holds == (i.x & 1 != 0) {
-                        jump!(i.c as i16);
-                    }
-                }
-                Op::JumpEqual => {
-                    let (left, right) = (r!(i.a), r!(i.b));
-                    let holds = match slots::tag(left) {
-                        INT if slots::tag(right) == INT => {
-                            slots::payload(left) == slots::payload(right)
-                        }
-                        KEYWORD => {
-                            slots::tag(right) == KEYWORD && slots::id(left) == slots::id(right)
-                        }
-                        _ => {
+                    Op::Jump => jump!(i.wide() as i32),
+                    Op::JumpBack => {
+                        if vm.fuel == 0 {
                             vm.top = r!((*vm.body).registers);
-                            attempt!(vm.equal(&*left, &*right))
+                            attempt!(vm.refill());
                         }
-                    };
-                    if holds == (i.x != 0) {
-                        jump!(i.c as i16);
+                        vm.fuel -= 1;
+                        jump!(i.wide() as i32);
                     }
-                }
-                Op::JumpLessInt => relation_int!(i, <, less),
-                Op::JumpLessEqualInt => relation_int!(i, <=, less_or_equal),
-                Op::JumpGreaterInt => relation_int!(i, >, greater),
-                Op::JumpGreaterEqualInt => relation_int!(i, >=, greater_or_equal),
-                Op::JumpEqualInt => {
-                    let left = r!(i.a);
-                    let right = i64::from(i.b as i16);
-                    let holds = match slots::tag(left) {
-                        INT => slots::payload(left) as i64 == right,
-                        0 | KEYWORD => false,
-                        _ => attempt!(vm.equal(&*left, &Value::Int(right))),
-                    };
-                    if holds == (i.x != 0) {
-                        jump!(i.c as i16);
+                    Op::JumpIf => {
+                        if slots::is_truthy(r!(i.a)) == (i.x != 0) {
+                            jump!(i.wide() as i32);
+                        }
                     }
-                }
-                Op::Case => {
-                    let entry = attempt!(vm.case_entry(&*r!(i.a), &*k!(i.wide())));
-                    jump!(entry);
-                }
-                Op::Add => arithmetic!(i, overflowing_add, +, add),
-                Op::Sub => arithmetic!(i, overflowing_sub, -, sub),
-                Op::Mul => arithmetic!(i, overflowing_mul, *, mul),
-                Op::AddInt => {
-                    let left = r!(i.b);
-                    let right = i64::from(i.c as i16);
-                    if slots::tag(left) == INT {
-                        let (value, overflow) =
-                            (slots::payload(left) as i64).overflowing_add(right);
-                        if !overflow {
-                            slots::put_int(r!(i.a), value);
+                    Op::JumpIfNil => {
+                        if (slots::tag(r!(i.a)) == 0) == (i.x != 0) {
+                            jump!(i.wide() as i32);
+                        }
+                    }
+                    Op::JumpLess => {
+                        let holds = relation!(i, r!(i.a), r!(i.b), <, less, greater);
+                        if holds == (i.x & 1 != 0) {
+                            jump!(i.c as i16);
+                        }
+                    }
+                    Op::JumpLessEqual => {
+                        let holds =
+                            relation!(i, r!(i.a), r!(i.b), <=, less_or_equal, greater_or_equal);
+                        if holds == (i.x & 1 != 0) {
+                            jump!(i.c as i16);
+                        }
+                    }
+                    Op::JumpEqual => {
+                        let (left, right) = (r!(i.a), r!(i.b));
+                        let holds = match slots::tag(left) {
+                            INT if slots::tag(right) == INT => {
+                                slots::payload(left) == slots::payload(right)
+                            }
+                            KEYWORD => {
+                                slots::tag(right) == KEYWORD && slots::id(left) == slots::id(right)
+                            }
+                            _ => {
+                                vm.top = r!((*vm.body).registers);
+                                attempt!(vm.equal(&*left, &*right))
+                            }
+                        };
+                        if holds == (i.x != 0) {
+                            jump!(i.c as i16);
+                        }
+                    }
+                    Op::JumpLessInt => relation_int!(i, <, less),
+                    Op::JumpLessEqualInt => relation_int!(i, <=, less_or_equal),
+                    Op::JumpGreaterInt => relation_int!(i, >, greater),
+                    Op::JumpGreaterEqualInt => relation_int!(i, >=, greater_or_equal),
+                    Op::JumpEqualInt => {
+                        let left = r!(i.a);
+                        let right = i64::from(i.b as i16);
+                        let holds = match slots::tag(left) {
+                            INT => slots::payload(left) as i64 == right,
+                            0 | KEYWORD => false,
+                            _ => attempt!(vm.equal(&*left, &Value::Int(right))),
+                        };
+                        if holds == (i.x != 0) {
+                            jump!(i.c as i16);
+                        }
+                    }
+                    Op::Case => {
+                        let entry = attempt!(vm.case_entry(&*r!(i.a), &*k!(i.wide())));
+                        jump!(entry);
+                    }
+                    Op::Add => arithmetic!(i, overflowing_add, +, add),
+                    Op::Sub => arithmetic!(i, overflowing_sub, -, sub),
+                    Op::Mul => arithmetic!(i, overflowing_mul, *, mul),
+                    Op::AddInt => {
+                        let left = r!(i.b);
+                        let right = i64::from(i.c as i16);
+                        if slots::tag(left) == INT {
+                            let (value, overflow) =
+                                (slots::payload(left) as i64).overflowing_add(right);
+                            if !overflow {
+                                slots::put_int(r!(i.a), value);
+                                continue;
+                            }
+                        }
+                        let value = attempt!(Vm::add_int(&*left, right, i.x));
+                        slots::put_value(r!(i.a), value);
+                    }
+                    Op::Less => {
+                        let holds = relation!(i, r!(i.b), r!(i.c), <, less, greater);
+                        slots::put_bool(r!(i.a), holds);
+                    }
+                    Op::LessEqual => {
+                        let holds =
+                            relation!(i, r!(i.b), r!(i.c), <=, less_or_equal, greater_or_equal);
+                        slots::put_bool(r!(i.a), holds);
+                    }
+                    Op::Equal => {
+                        vm.top = r!((*vm.body).registers);
+                        let holds = attempt!(vm.equal(&*r!(i.b), &*r!(i.c)));
+                        slots::put_bool(r!(i.a), holds);
+                    }
+                    Op::Not => {
+                        let holds = !slots::is_truthy(r!(i.b));
+                        slots::put_bool(r!(i.a), holds);
+                    }
+                    Op::IsNil => {
+                        let holds = slots::tag(r!(i.b)) == 0;
+                        slots::put_bool(r!(i.a), holds);
+                    }
+                    Op::Keyword => {
+                        if !Vm::keyword_hit(r!(i.a), r!(i.b), k!(i.c), i.x) {
+                            let (value, at) = attempt!(vm.keyword_miss(&*r!(i.b), &*k!(i.c)));
+                            (*pc.sub(1)).x = at;
+                            slots::put_value(r!(i.a), value);
+                        }
+                    }
+                    Op::Vector => {
+                        let value = Vm::make_vector(r!(i.c), usize::from(i.b));
+                        slots::put_value(r!(i.a), value);
+                    }
+                    Op::Map => {
+                        vm.top = r!((*vm.body).registers);
+                        let value = attempt!(vm.make_map(r!(i.c), usize::from(i.b)));
+                        slots::put_value(r!(i.a), value);
+                    }
+                    Op::Set => {
+                        vm.top = r!((*vm.body).registers);
+                        let value = attempt!(vm.make_set(r!(i.c), usize::from(i.b)));
+                        slots::put_value(r!(i.a), value);
+                    }
+                    Op::Closure => {
+                        let (value, captures) = Vm::make_closure(base, pc, &*k!(i.wide()));
+                        pc = pc.add(captures);
+                        slots::put_value(r!(i.a), value);
+                    }
+                    Op::Patch => Vm::patch(r!(i.a), i.c, (*r!(i.b)).clone()),
+                    Op::Throw => {
+                        let thrown = (*r!(i.a)).clone();
+                        fail!(Vm::thrown(thrown))
+                    }
+                    Op::Rethrow => {
+                        let pending = std::mem::replace(&mut *r!(i.a), Value::Nil);
+                        fail!(Vm::rethrown(pending))
+                    }
+                    Op::IsClass => {
+                        let holds = Vm::is_class(&*r!(i.b), &*k!(i.c));
+                        slots::put_bool(r!(i.a), holds);
+                    }
+                    Op::WithMeta => {
+                        let meta = std::mem::replace(&mut *r!(i.b), Value::Nil);
+                        if let Value::Var(var) = &*r!(i.a) {
+                            var.set_meta(meta);
                             continue;
                         }
-                    }
-                    let value = attempt!(Vm::add_int(&*left, right, i.x));
-                    slots::put_value(r!(i.a), value);
-                }
-                Op::Less => {
-                    let holds = relation!(i, r!(i.b), r!(i.c), <, less, greater);
-                    slots::put_bool(r!(i.a), holds);
-                }
-                Op::LessEqual => {
-                    let holds = relation!(i, r!(i.b), r!(i.c), <=, less_or_equal, greater_or_equal);
-                    slots::put_bool(r!(i.a), holds);
-                }
-                Op::Equal => {
-                    vm.top = r!((*vm.body).registers);
-                    let holds = attempt!(vm.equal(&*r!(i.b), &*r!(i.c)));
-                    slots::put_bool(r!(i.a), holds);
-                }
-                Op::Not => {
-                    let holds = !slots::is_truthy(r!(i.b));
-                    slots::put_bool(r!(i.a), holds);
-                }
-                Op::IsNil => {
-                    let holds = slots::tag(r!(i.b)) == 0;
-                    slots::put_bool(r!(i.a), holds);
-                }
-                Op::Keyword => {
-                    if !Vm::keyword_hit(r!(i.a), r!(i.b), k!(i.c), i.x) {
-                        let (value, at) = attempt!(vm.keyword_miss(&*r!(i.b), &*k!(i.c)));
-                        (*pc.sub(1)).x = at;
-                        slots::put_value(r!(i.a), value);
+                        if let Some(value) = (*r!(i.a)).with_meta(meta) {
+                            slots::put_value(r!(i.a), value);
+                        }
                     }
                 }
-                Op::Vector => {
-                    let value = Vm::make_vector(r!(i.c), usize::from(i.b));
-                    slots::put_value(r!(i.a), value);
+            };
+            match vm.unwind(signal, pc, base) {
+                Ok((to, frame)) => {
+                    pc = to;
+                    base = frame;
                 }
-                Op::Map => {
-                    vm.top = r!((*vm.body).registers);
-                    let value = attempt!(vm.make_map(r!(i.c), usize::from(i.b)));
-                    slots::put_value(r!(i.a), value);
-                }
-                Op::Set => {
-                    vm.top = r!((*vm.body).registers);
-                    let value = attempt!(vm.make_set(r!(i.c), usize::from(i.b)));
-                    slots::put_value(r!(i.a), value);
-                }
-                Op::Closure => {
-                    let (value, captures) = Vm::make_closure(base, pc, &*k!(i.wide()));
-                    pc = pc.add(captures);
-                    slots::put_value(r!(i.a), value);
-                }
-                Op::Patch => Vm::patch(r!(i.a), i.c, (*r!(i.b)).clone()),
-                Op::Throw => {
-                    let thrown = (*r!(i.a)).clone();
-                    fail!(Vm::thrown(thrown))
-                }
-                Op::Rethrow => {
-                    let pending = std::mem::replace(&mut *r!(i.a), Value::Nil);
-                    fail!(Vm::rethrown(pending))
-                }
-                Op::IsClass => {
-                    let holds = Vm::is_class(&*r!(i.b), &*k!(i.c));
-                    slots::put_bool(r!(i.a), holds);
-                }
-                Op::WithMeta => {
-                    let meta = std::mem::replace(&mut *r!(i.b), Value::Nil);
-                    if let Value::Var(var) = &*r!(i.a) {
-                        var.set_meta(meta);
-                        continue;
-                    }
-                    if let Some(value) = (*r!(i.a)).with_meta(meta) {
-                        slots::put_value(r!(i.a), value);
-                    }
-                }
+                Err(signal) => return Err(signal),
             }
         }
     }

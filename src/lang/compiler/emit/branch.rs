@@ -70,6 +70,7 @@ impl Emitter {
         when: bool,
     ) -> Result<usize> {
         let expected = u8::from(when);
+        let is_numeric = operation != Inline::Equal;
         let spans = || args.iter().map(|arg| arg.span);
         if let Kind::Const(Value::Int(int)) = &args[1].kind
             && let Ok(int) = i16::try_from(*int)
@@ -81,12 +82,12 @@ impl Emitter {
                 Inline::GreaterEqual => Op::JumpGreaterEqualInt,
                 _ => Op::JumpEqualInt,
             };
-            let left = self.operand(&args[0])?;
+            let left = self.operand_of(&args[0], is_numeric)?;
             self.site(test.span, spans());
             return Ok(self.push(op, expected, left, int as u16, 0));
         }
-        let left = self.operand(&args[0])?;
-        let right = self.operand(&args[1])?;
+        let left = self.operand_of(&args[0], is_numeric)?;
+        let right = self.operand_of(&args[1], is_numeric)?;
         self.site(test.span, spans());
         Ok(match operation {
             Inline::Less => self.push(Op::JumpLess, expected, left, right, 0),

@@ -89,7 +89,11 @@ impl Emitter {
             Inline::Sub => small(&args[1]).map(|int| (-int, 1)),
             _ => None,
         };
-        let left = self.operand(&args[0])?;
+        let is_numeric = !matches!(
+            operation,
+            Inline::Not | Inline::IsNil | Inline::IsSome | Inline::Equal
+        );
+        let left = self.operand_of(&args[0], is_numeric)?;
         if let Some((by, kind)) = by {
             self.site(span, spans());
             self.push(Op::AddInt, kind, to, left, by as u16);
@@ -112,7 +116,7 @@ impl Emitter {
             }
             return Ok(());
         };
-        let right = self.operand(right)?;
+        let right = self.operand_of(right, is_numeric)?;
         self.site(span, spans());
         match operation {
             Inline::Greater | Inline::GreaterEqual => self.push(op, 2, to, right, left),

@@ -44,6 +44,7 @@ impl Emitter {
         }
         let target = self.code.len() as u32;
         let (start, end) = (range.0 as u32, range.1 as u32);
+        self.owns(register);
         self.handlers.push(Handler {
             start,
             end,
