@@ -117,7 +117,7 @@ impl Vm {
     #[inline]
     pub fn check_native_stack(&self) -> Result<()> {
         if address() < self.native_limit {
-            return Err(super::slow::stack_overflow(self.frames.len()));
+            return Err(super::slow::native_stack_overflow());
         }
         Ok(())
     }

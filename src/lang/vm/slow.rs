@@ -426,6 +426,18 @@ pub(super) fn stack_overflow(depth: usize) -> Signal {
     .into()
 }
 
+/// What library functions that call one another too deep give.
+#[cold]
+pub(super) fn native_stack_overflow() -> Signal {
+    Exception::new(
+        Class::STACK_OVERFLOW,
+        "E0302",
+        "the native stack is used up: functions of the library call one another too deep",
+    )
+    .hint("sequences made of thousands of lazy steps are like this: use loop and recur, or doall in between")
+    .into()
+}
+
 /// What a call with another number of arguments than the function takes gives.
 #[cold]
 pub(super) fn wrong_arity(proto: &super::Proto, got: usize) -> Exception {
