@@ -70,7 +70,7 @@ fn server(counter: PathBuf, target: Target) -> Server {
         // Not evenly, so that other places are hit as well; by this many calls twenty are over.
         if call % step == (call / step) % step && call / step < KILLS {
             kill(&target);
-            if call % 2 == 0 {
+            if call.is_multiple_of(2) {
                 return Answer::HalfBody;
             }
         }
