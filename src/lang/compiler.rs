@@ -21,6 +21,7 @@ use crate::vm::Vm;
 use crate::vm::code::Proto;
 
 pub(crate) use analyze::expand_once;
+pub(crate) use destructure::bindings as destructure;
 
 /// Compiles a form of the current namespace to a function of no arguments.
 ///

@@ -34,6 +34,7 @@ mod sets;
 mod sorted;
 mod state;
 mod string;
+mod tagged;
 mod text;
 mod transducers;
 mod transients;
@@ -84,6 +85,7 @@ const AREAS: &[(&str, &[crate::value::Native])] = &[
     ("clojure.string", string::FNS),
     ("clojure.string", string::REPLACE_FNS),
     ("clojure.string", string::SPLIT_FNS),
+    ("clojure.core", tagged::FNS),
     ("clojure.core", text::FNS),
     ("clojure.core", transducers::FNS),
     ("clojure.core", transients::FNS),

@@ -128,3 +128,36 @@
   {:examples '[[(clojure-version) "1.12.0"]]}
   []
   "1.12.0")
+
+(def char-escape-string
+  "The escape that a string literal has for a character, by character."
+  {\newline "\\n"
+   \tab "\\t"
+   \return "\\r"
+   \" "\\\""
+   \\ "\\\\"
+   \formfeed "\\f"
+   \backspace "\\b"})
+
+(def char-name-string
+  "The name that a character literal has for a character, by character."
+  {\newline "newline"
+   \tab "tab"
+   \space "space"
+   \backspace "backspace"
+   \formfeed "formfeed"
+   \return "return"})
+
+(defn printf
+  "Prints fmt with its directives replaced by the arguments, as format does."
+  {:examples '[[(with-out-str (printf "%d-%s" 1 "a")) "1-a"]]}
+  [fmt & args]
+  (print (apply format fmt args)))
+
+(defn test
+  "Calls the function under :test in the metadata of a var. Gives :ok, or :no-test where there is none."
+  {:examples '[[(test (var inc)) :no-test]]}
+  [v]
+  (if-let [f (:test (meta v))]
+    (do (f) :ok)
+    :no-test))

@@ -22,7 +22,7 @@ pub(super) fn fresh(vm: &mut Vm, prefix: &str) -> Value {
 ///
 /// # Errors
 /// When something is no pattern.
-pub(super) fn bindings(vm: &mut Vm, vector: &Value) -> Result<Value> {
+pub(crate) fn bindings(vm: &mut Vm, vector: &Value) -> Result<Value> {
     let Value::Vector(pairs) = vector else {
         return Ok(vector.clone());
     };

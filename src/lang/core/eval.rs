@@ -1,10 +1,12 @@
 //! Evaluation and expansion of forms at run time.
 
 use super::namespaces::argument_text;
+use crate::compiler;
 use crate::value::{Arity, Native, Value};
 
 /// The functions of this area.
 pub(super) const FNS: &[Native] = &[
+    DESTRUCTURE,
     EVAL,
     FORM_PLACE,
     GENSYM,
@@ -13,6 +15,18 @@ pub(super) const FNS: &[Native] = &[
     MACROEXPAND,
     MACROEXPAND_1,
 ];
+
+const DESTRUCTURE: Native = Native {
+    name: "destructure",
+    usage: "(destructure bindings)",
+    doc: "Returns a vector of bindings, as of a let, with the patterns in it taken apart: only plain names are bound.",
+    examples: &[("(destructure '[a 1])", "[a 1]")],
+    arity: Arity::exactly(1),
+    run: |vm, args| {
+        args.vector(0)?;
+        compiler::destructure(vm, args.get(0))
+    },
+};
 
 const EVAL: Native = Native {
     name: "eval",

@@ -19,8 +19,10 @@ pub(super) const FNS: &[Native] = &[
     IS_STRING,
     IS_SYMBOL,
     KEYWORD,
+    MUNGE,
     NAME,
     NAMESPACE,
+    NAMESPACE_MUNGE,
     STR,
     SUBS,
     SYMBOL,
@@ -94,6 +96,63 @@ fn out_of_text(args: &Args<'_>, idx: usize) -> Signal {
         .into()
 }
 
+const MUNGE: Native = Native {
+    name: "munge",
+    usage: "(munge s)",
+    doc: "Returns a name that Java could have: each sign in the string or symbol is replaced by a word, a hyphen by an underscore.",
+    examples: &[
+        (r#"(munge "ready?")"#, r#""ready_QMARK_""#),
+        ("(munge 'a-b)", "a_b"),
+    ],
+    arity: Arity::exactly(1),
+    run: |vm, args| {
+        let mut name = String::new();
+        write_str(&mut name, vm, args.get(0))?;
+        let mut out = String::with_capacity(name.len());
+        for char in name.chars() {
+            match word_of_sign(char) {
+                Some(word) => out.push_str(word),
+                None => out.push(char),
+            }
+        }
+        Ok(match args.get(0).as_symbol() {
+            Some(_) => Value::symbol(&out),
+            None => Value::from(out),
+        })
+    },
+};
+
+/// What stands for a sign in the names that Clojure gives Java.
+fn word_of_sign(sign: char) -> Option<&'static str> {
+    Some(match sign {
+        '-' => "_",
+        ':' => "_COLON_",
+        '+' => "_PLUS_",
+        '>' => "_GT_",
+        '<' => "_LT_",
+        '=' => "_EQ_",
+        '~' => "_TILDE_",
+        '!' => "_BANG_",
+        '@' => "_CIRCA_",
+        '#' => "_SHARP_",
+        '\'' => "_SINGLEQUOTE_",
+        '"' => "_DOUBLEQUOTE_",
+        '%' => "_PERCENT_",
+        '^' => "_CARET_",
+        '&' => "_AMPERSAND_",
+        '*' => "_STAR_",
+        '|' => "_BAR_",
+        '{' => "_LBRACE_",
+        '}' => "_RBRACE_",
+        '[' => "_LBRACK_",
+        ']' => "_RBRACK_",
+        '/' => "_SLASH_",
+        '\\' => "_BSLASH_",
+        '?' => "_QMARK_",
+        _ => return None,
+    })
+}
+
 const NAME: Native = Native {
     name: "name",
     usage: "(name x)",
@@ -119,6 +178,19 @@ const NAMESPACE: Native = Native {
         let (namespace, _) =
             parts(args.get(0)).ok_or_else(|| args.expected(0, "a keyword or symbol"))?;
         Ok(namespace.map_or(Value::Nil, |namespace| Value::from(&*namespace)))
+    },
+};
+
+const NAMESPACE_MUNGE: Native = Native {
+    name: "namespace-munge",
+    usage: "(namespace-munge ns)",
+    doc: "Returns the name of a namespace, given as a symbol or string, with underscores for hyphens.",
+    examples: &[("(namespace-munge 'my-app.main)", r#""my_app.main""#)],
+    arity: Arity::exactly(1),
+    run: |vm, args| {
+        let mut name = String::new();
+        write_str(&mut name, vm, args.get(0))?;
+        Ok(Value::from(name.replace('-', "_")))
     },
 };
 

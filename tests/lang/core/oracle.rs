@@ -39,3 +39,8 @@ fn pretty_printing_is_as_in_clojure() {
 fn generated_expressions_give_what_they_give_in_clojure() {
     check(include_str!("generated.txt"));
 }
+
+#[test]
+fn names_of_the_host_and_small_functions_are_as_in_clojure() {
+    check(include_str!("names.txt"));
+}

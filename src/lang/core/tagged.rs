@@ -1,0 +1,59 @@
+//! Instants and UUIDs: what `#inst` and `#uuid` read. Random UUIDs take their bits from the host, which
+//! journals them in a flow.
+
+use crate::reader::parse_uuid;
+use crate::value::{Arity, Native, Object, Result, Value};
+use crate::vm::Vm;
+
+/// The functions of this area.
+pub(super) const FNS: &[Native] = &[INST_MS, PARSE_UUID, RANDOM_UUID];
+
+const INST_MS: Native = Native {
+    name: "inst-ms",
+    usage: "(inst-ms inst)",
+    doc: "Returns the milliseconds from 1970 to an instant.",
+    examples: &[(r#"(inst-ms #inst "1970-01-01T00:00:01Z")"#, "1000")],
+    arity: Arity::exactly(1),
+    run: |_, args| match args.get(0) {
+        Value::Object(object) if let Object::Inst(millis) = &**object => Ok(Value::Int(*millis)),
+        _ => Err(args.expected(0, "an instant")),
+    },
+};
+
+const PARSE_UUID: Native = Native {
+    name: "parse-uuid",
+    usage: "(parse-uuid s)",
+    doc: "Returns the UUID that the string is, or nil.",
+    examples: &[
+        (
+            r#"(parse-uuid "b6883c0a-0342-4007-9966-bc2dfa6b109e")"#,
+            r#"#uuid "b6883c0a-0342-4007-9966-bc2dfa6b109e""#,
+        ),
+        (r#"(parse-uuid "b6883c0a")"#, "nil"),
+    ],
+    arity: Arity::exactly(1),
+    run: |_, args| {
+        let bits = parse_uuid(args.text(0)?.as_str());
+        Ok(bits.map_or(Value::Nil, |bits| Object::Uuid(bits).into()))
+    },
+};
+
+const RANDOM_UUID: Native = Native {
+    name: "random-uuid",
+    usage: "(random-uuid)",
+    doc: "Returns a random UUID, of version 4. In a flow it is journaled: a replay gets the same one.",
+    examples: &[
+        ("(uuid? (random-uuid))", "true"),
+        ("(nth (str (random-uuid)) 14)", r"\4"),
+    ],
+    arity: Arity::exactly(0),
+    run: |vm, _| random(vm),
+};
+
+/// Returns a UUID of random bits but for those that say its version and variant.
+fn random(vm: &mut Vm) -> Result<Value> {
+    const FREE: u128 = 0xffff_ffff_ffff_0fff_3fff_ffff_ffff_ffff;
+    const VERSION_4: u128 = 0x0000_0000_0000_4000_8000_0000_0000_0000;
+    let bits = u128::from(vm.host().random()?) << 64 | u128::from(vm.host().random()?);
+    Ok(Object::Uuid(bits & FREE | VERSION_4).into())
+}
