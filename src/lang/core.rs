@@ -14,7 +14,9 @@ mod format;
 mod functions;
 mod hash;
 mod host_math;
+mod host_numbers;
 mod host_system;
+mod host_text;
 mod machine;
 mod maps;
 mod math;
@@ -58,7 +60,14 @@ const AREAS: &[(&str, &[crate::value::Native])] = &[
     ("clojure.core", functions::FNS),
     ("clojure.core", hash::FNS),
     ("Math", host_math::FNS),
+    ("Boolean", host_numbers::BOOLEAN_FNS),
+    ("Double", host_numbers::DOUBLE_FNS),
+    ("Integer", host_numbers::INTEGER_FNS),
+    ("Long", host_numbers::LONG_FNS),
     ("System", host_system::FNS),
+    ("Thread", host_system::THREAD_FNS),
+    ("Character", host_text::CHARACTER_FNS),
+    ("String", host_text::STRING_FNS),
     ("clojure.core", machine::FNS),
     ("clojure.core", maps::FNS),
     ("clojure.math", math::FNS),
@@ -86,6 +95,8 @@ const AREAS: &[(&str, &[crate::value::Native])] = &[
     ("clojure.string", string::REPLACE_FNS),
     ("clojure.string", string::SPLIT_FNS),
     ("clojure.core", tagged::FNS),
+    ("UUID", tagged::UUID_FNS),
+    ("java.util.UUID", tagged::UUID_FNS),
     ("clojure.core", text::FNS),
     ("clojure.core", transducers::FNS),
     ("clojure.core", transients::FNS),

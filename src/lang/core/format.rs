@@ -12,7 +12,7 @@ use directive::{Directive, Flags, Piece, pieces};
 
 pub(super) const FNS: &[Native] = &[FORMAT];
 
-const FORMAT: Native = Native {
+pub(super) const FORMAT: Native = Native {
     name: "format",
     usage: "(format fmt & args)",
     doc: "Returns fmt with each directive replaced by an argument: %s any text, %d an integer, %x hexadecimal, %f and %.2f a double, %e with exponent, %b true or false, %c a character, %n a line end, %% a percent sign. Width and flags stand in front: %5d %-5s %05d %,d %+d.",

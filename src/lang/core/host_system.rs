@@ -1,9 +1,12 @@
-//! `System/...`: the clock of the host.
+//! `System/...` and `Thread/...`: the clock of the host.
 
-use crate::value::{Arity, Native, Value};
+use crate::value::{Arity, Class, Native, Value};
+use crate::vm::wrong_type;
 
 /// The functions of this area.
 pub(super) const FNS: &[Native] = &[CURRENT_TIME_MILLIS, NANO_TIME];
+
+pub(super) const THREAD_FNS: &[Native] = &[SLEEP];
 
 const CURRENT_TIME_MILLIS: Native = Native {
     name: "currentTimeMillis",
@@ -21,4 +24,19 @@ const NANO_TIME: Native = Native {
     examples: &[("(int? (System/nanoTime))", "true")],
     arity: Arity::exactly(0),
     run: |vm, _| vm.host().now_nanos().map(Value::Int),
+};
+
+const SLEEP: Native = Native {
+    name: "sleep",
+    usage: "(Thread/sleep millis)",
+    doc: "Waits so many milliseconds. A flow cannot: it has the step :sleep.",
+    examples: &[("(Thread/sleep 1)", "nil")],
+    arity: Arity::exactly(1),
+    run: |vm, args| {
+        let millis = u64::try_from(args.int(0)?).map_err(|_| {
+            wrong_type(args.get(0), "an integer of 0 or more", 0).of_class(Class::ILLEGAL_ARGUMENT)
+        })?;
+        vm.host().sleep(millis)?;
+        Ok(Value::Nil)
+    },
 };

@@ -309,7 +309,7 @@ const LONG: Native = Native {
     run: |_, args| number::to_int(args.get(0), "long").map(Value::Int),
 };
 
-const INT: Native = Native {
+pub(super) const INT: Native = Native {
     name: "int",
     usage: "(int x)",
     doc: "Returns a number, truncated, or the code of a character; throws when it does not fit into 32 bits.",
@@ -402,7 +402,7 @@ const UNCHECKED_CHAR: Native = Native {
     run: |_, args| to_char(&args, "unchecked-char"),
 };
 
-const DOUBLE: Native = Native {
+pub(super) const DOUBLE: Native = Native {
     name: "double",
     usage: "(double x)",
     doc: "Returns a number as a double.",

@@ -146,7 +146,7 @@ fn cut(mut args: Args<'_>, part: fn(&str) -> &str) -> Result<Value> {
 }
 
 /// Tells whether Java counts a character as whitespace: no space that forbids a line break.
-fn is_whitespace(char: char) -> bool {
+pub(super) fn is_whitespace(char: char) -> bool {
     match char {
         '\u{a0}' | '\u{2007}' | '\u{202f}' | '\u{85}' => false,
         '\u{1c}'..='\u{1f}' => true,

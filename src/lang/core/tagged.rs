@@ -2,11 +2,42 @@
 //! journals them in a flow.
 
 use crate::reader::parse_uuid;
-use crate::value::{Arity, Native, Object, Result, Value};
+use crate::value::{Arity, Class, Exception, Native, Object, Result, Value};
 use crate::vm::Vm;
 
 /// The functions of this area.
 pub(super) const FNS: &[Native] = &[INST_MS, PARSE_UUID, RANDOM_UUID];
+
+/// `UUID/...`: the same under the names that Java gives it.
+pub(super) const UUID_FNS: &[Native] = &[FROM_STRING, HOST_RANDOM_UUID];
+
+const FROM_STRING: Native = Native {
+    name: "fromString",
+    usage: "(UUID/fromString s)",
+    doc: "Returns the UUID that the string is; throws when it is none.",
+    examples: &[(
+        r#"(str (UUID/fromString "b6883c0a-0342-4007-9966-bc2dfa6b109e"))"#,
+        r#""b6883c0a-0342-4007-9966-bc2dfa6b109e""#,
+    )],
+    arity: Arity::exactly(1),
+    run: |_, args| {
+        let text = args.text(0)?.as_str();
+        let bits = parse_uuid(text).ok_or_else(|| {
+            let message = format!("Invalid UUID string: {text}");
+            Exception::new(Class::ILLEGAL_ARGUMENT, "E0323", message)
+                .argument(0)
+                .hint("`parse-uuid` gives nil for a text that is no UUID")
+        })?;
+        Ok(Object::Uuid(bits).into())
+    },
+};
+
+const HOST_RANDOM_UUID: Native = Native {
+    name: "randomUUID",
+    usage: "(UUID/randomUUID)",
+    examples: &[("(uuid? (java.util.UUID/randomUUID))", "true")],
+    ..RANDOM_UUID
+};
 
 const INST_MS: Native = Native {
     name: "inst-ms",
