@@ -27,7 +27,10 @@ pub type Body = Box<dyn FnOnce(&mut Vm) -> Result<Value>>;
 
 /// What evaluates for the prompt.
 pub trait Evaluator {
-    /// Runs a body to its value. Ctrl-C is meant for it while it runs.
+    /// Is told before input is read: Ctrl-C from then on is meant for what is read.
+    fn begin(&mut self);
+
+    /// Runs a body to its value, or until Ctrl-C.
     ///
     /// # Errors
     /// What it throws, or why it was stopped.
@@ -77,6 +80,7 @@ impl Repl<'_> {
         let mut lines = lines.map_err(io_error)?;
         print(&format!("{GREETING}\n"))?;
         loop {
+            self.evaluator.begin();
             let namespace = self.session.world().current.borrow().name;
             match lines.next(&format!("{namespace}=> ")).map_err(io_error)? {
                 Entry::Text(text) => {
@@ -93,6 +97,7 @@ impl Repl<'_> {
         let mut text = String::new();
         let mut all_well = true;
         loop {
+            self.evaluator.begin();
             let count = io::stdin().lock().read_line(&mut text)?;
             let is_open = matches!(split(&text), Err(error) if error.at_end);
             if is_open && count > 0 {

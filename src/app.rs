@@ -91,6 +91,10 @@ struct WithSteps<'a> {
 }
 
 impl Evaluator for WithSteps<'_> {
+    fn begin(&mut self) {
+        self.prompt.begin();
+    }
+
     fn evaluate(&mut self, body: Body) -> Evaluated<Value> {
         let host = self.prompt.host();
         self.runtime.block_on(self.steps.eval(host, body))

@@ -33,9 +33,13 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    /// Returns the world of the next evaluation, without steps. Ctrl-C is meant for it from now on.
-    pub fn host(&self) -> Box<dyn Host> {
+    /// Forgets an earlier Ctrl-C: the next is meant for what is read from now on.
+    pub fn begin(&self) {
         self.interrupt.clear();
+    }
+
+    /// Returns the world of the next evaluation, without steps.
+    pub fn host(&self) -> Box<dyn Host> {
         let (grants, interrupt) = (self.grants.clone(), self.interrupt.clone());
         Box::new(ProgramHost::interactive(grants, interrupt))
     }
