@@ -37,12 +37,8 @@ pub(crate) fn compile(vm: &mut Vm, form: &Value) -> Result<Value> {
             locals: top.locals,
         },
     )?;
-    let proto = Proto {
-        name: Rc::from("top level"),
-        fixed: Box::new([Some(Rc::new(body.body))]),
-        variadic: None,
-        may_step: true,
-    };
+    let fixed = Box::new([Some(Rc::new(body.body))]);
+    let proto = Proto::new(Rc::from("top level"), fixed, None, true);
     Ok(Value::Fn(Rc::new(Closure {
         proto: Rc::new(proto),
         captured: Box::default(),

@@ -232,9 +232,41 @@ pub struct Proto {
     pub(crate) variadic: Option<Rc<Body>>,
     /// Whether calling it may reach a step: false only where that is certain.
     pub(crate) may_step: bool,
+    /// The fixed arity that comes first, for a call that need not search: its parameters and its code,
+    /// which `fixed` holds.
+    first: (usize, *const Body),
 }
 
 impl Proto {
+    pub(crate) fn new(
+        name: Rc<str>,
+        fixed: Box<[Option<Rc<Body>>]>,
+        variadic: Option<Rc<Body>>,
+        may_step: bool,
+    ) -> Proto {
+        let first = fixed
+            .iter()
+            .enumerate()
+            .find_map(|(params, body)| Some((params, Rc::as_ptr(body.as_ref()?))))
+            .unwrap_or((usize::MAX, std::ptr::null()));
+        Proto {
+            name,
+            fixed,
+            variadic,
+            may_step,
+            first,
+        }
+    }
+
+    /// Returns the code of a fixed arity.
+    #[inline(always)]
+    pub(crate) fn fixed_body(&self, count: usize) -> Option<*const Body> {
+        if self.first.0 == count {
+            return Some(self.first.1);
+        }
+        Some(Rc::as_ptr(self.fixed.get(count)?.as_ref()?))
+    }
+
     /// Returns the function's name for messages.
     pub fn name(&self) -> &str {
         &self.name

@@ -5,7 +5,6 @@
 //! numbers in debug builds, `Vm::enter` that the segment has room).
 
 use super::code::{Instruction, Op};
-use super::machine::Frame;
 use super::slots::{self, FLOAT, FN, INT, KEYWORD};
 use super::{Args, Vm};
 use crate::value::number::{add, greater, greater_or_equal, less, less_or_equal, mul, sub};
@@ -56,17 +55,7 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
     }
     macro_rules! enter {
         ($window:expr, $count:expr, $dst:expr, $flags:expr) => {
-            match vm.enter(
-                $window,
-                $count,
-                Frame {
-                    base,
-                    pc,
-                    body: vm.body,
-                    dst: $dst,
-                    flags: $flags,
-                },
-            ) {
+            match vm.enter($window, $count, (pc, base), $dst, $flags) {
                 Ok((to, frame)) => {
                     pc = to;
                     base = frame;
@@ -128,17 +117,7 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
     // their tables, as the compiler emits and `verify` checks; every slot holds a valid value; a closure
     // that runs is held by the slot before its registers.
     unsafe {
-        match vm.enter(
-            window,
-            count,
-            Frame {
-                base,
-                pc,
-                body: vm.body,
-                dst: 0,
-                flags: ENTRY,
-            },
-        ) {
+        match vm.enter(window, count, (pc, base), 0, ENTRY) {
             Ok((to, frame)) => {
                 pc = to;
                 base = frame;
@@ -217,24 +196,30 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
                     }
                     Op::Return => {
                         let body = &*vm.body;
-                        let frame = vm.frames.pop().expect("a running function has a frame");
-                        if frame.flags & ENTRY != 0 {
+                        // A running function has a frame.
+                        let depth = vm.frames.len() - 1;
+                        vm.frames.set_len(depth);
+                        let frame = vm.frames.as_ptr().add(depth);
+                        let (body_of_caller, flags) = ((*frame).body, (*frame).flags);
+                        if flags & ENTRY != 0 {
                             let value = std::mem::replace(&mut *r!(i.a), Value::Nil);
                             for idx in 0..body.registers {
                                 slots::release(r!(idx));
                             }
                             slots::release(base.sub(1));
-                            vm.leave(&frame);
+                            vm.leave(body_of_caller, flags);
                             return Ok(value);
                         }
-                        slots::take(frame.base.add(usize::from(frame.dst)), r!(i.a));
+                        let caller = (*frame).base;
+                        let to = (*frame).pc;
+                        slots::take(caller.add(usize::from((*frame).dst)), r!(i.a));
                         for idx in &*body.owning {
                             slots::release(r!(*idx));
                         }
                         slots::release_closure(base.sub(1));
-                        vm.leave(&frame);
-                        base = frame.base;
-                        pc = frame.pc;
+                        vm.leave(body_of_caller, flags);
+                        base = caller;
+                        pc = to;
                     }
                     Op::Jump => jump!(i.wide() as i32),
                     Op::JumpBack => {

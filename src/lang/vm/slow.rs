@@ -11,6 +11,9 @@ use crate::value::{
     Class, Closure, Exception, List, Object, PMap, PVec, Result, Signal, Value, Var, Vector, number,
 };
 
+/// Where a function goes on: its next instruction and its registers.
+pub(super) type Place = (*mut Instruction, *mut Value);
+
 impl Vm {
     /// Begins a call of the closure in `window[0]`: checks arity, room and budget, saves the caller.
     ///
@@ -21,28 +24,38 @@ impl Vm {
         &mut self,
         window: *mut Value,
         count: usize,
-        caller: Frame,
-    ) -> Result<(*mut Instruction, *mut Value)> {
+        caller: Place,
+        dst: u16,
+        flags: u8,
+    ) -> Result<Place> {
         // SAFETY: the window holds a closure, and stays in place while it runs.
         unsafe {
             let closure = slots::closure(window);
-            if let Some(Some(body)) = closure.proto.fixed.get(count)
+            if let Some(body) = closure.proto.fixed_body(count)
                 && self.fuel > 0
-                && self.frames.len() < self.max_frames
+                && self.frames.len() < self.frames.capacity()
             {
-                let body: *const Body = &raw const **body;
                 let base = window.add(1);
                 if (self.stack_end as usize) - (base as usize)
                     >= usize::from((*body).registers) * size_of::<Value>()
                 {
                     self.fuel -= 1;
-                    self.frames.push(caller);
+                    // There is room, as was just seen.
+                    let depth = self.frames.len();
+                    let frame = self.frames.as_mut_ptr().add(depth);
+                    // Field by field: a frame built aside would be read back in larger pieces, and wait.
+                    (&raw mut (*frame).pc).write(caller.0);
+                    (&raw mut (*frame).base).write(caller.1);
+                    (&raw mut (*frame).body).write(self.body);
+                    (&raw mut (*frame).dst).write(dst);
+                    (&raw mut (*frame).flags).write(flags);
+                    self.frames.set_len(depth + 1);
                     self.body = body;
                     self.constants = (*body).constants.as_ptr();
                     return Ok(((*body).start(), base));
                 }
             }
-            self.enter_slow(window, count, caller)
+            self.enter_slow(window, count, caller, dst, flags)
         }
     }
 
@@ -52,8 +65,10 @@ impl Vm {
         &mut self,
         mut window: *mut Value,
         count: usize,
-        mut caller: Frame,
-    ) -> Result<(*mut Instruction, *mut Value)> {
+        caller: Place,
+        dst: u16,
+        mut flags: u8,
+    ) -> Result<Place> {
         // SAFETY: as in `enter`; a move to another segment moves function and arguments one by one.
         unsafe {
             self.top = window.add(1 + count);
@@ -63,6 +78,15 @@ impl Vm {
             self.fuel -= 1;
             if self.frames.len() >= self.max_frames {
                 return Err(stack_overflow(self.max_frames));
+            }
+            if self.frames.len() == self.frames.capacity() {
+                // Never more than the limit: the fast way looks at the capacity alone.
+                let more = self
+                    .frames
+                    .len()
+                    .max(32)
+                    .min(self.max_frames - self.frames.len());
+                self.frames.reserve_exact(more);
             }
             let proto = match &*window {
                 Value::Fn(closure) => closure.proto.clone(),
@@ -80,7 +104,7 @@ impl Vm {
                     slots::take(start.add(idx), window.add(idx));
                 }
                 window = start;
-                caller.flags |= SWITCHED;
+                flags |= SWITCHED;
             }
             let base = window.add(1);
             if body.is_variadic {
@@ -94,7 +118,14 @@ impl Vm {
                     List::of(rest)
                 };
             }
-            self.frames.push(caller);
+            let (pc, base_of_caller) = caller;
+            self.frames.push(Frame {
+                base: base_of_caller,
+                pc,
+                body: self.body,
+                dst,
+                flags,
+            });
             self.body = &raw const **body;
             self.constants = body.constants.as_ptr();
             Ok((body.start(), base))
@@ -103,13 +134,13 @@ impl Vm {
 
     /// Makes the caller's body and segment current again.
     #[inline(always)]
-    pub(super) fn leave(&mut self, frame: &Frame) {
-        self.body = frame.body;
-        if !frame.body.is_null() {
+    pub(super) fn leave(&mut self, body: *const Body, flags: u8) {
+        self.body = body;
+        if !body.is_null() {
             // SAFETY: the body of a frame is held by the closure that runs in it.
-            self.constants = unsafe { (*frame.body).constants.as_ptr() };
+            self.constants = unsafe { (*body).constants.as_ptr() };
         }
-        if frame.flags & SWITCHED != 0 {
+        if flags & SWITCHED != 0 {
             self.stack.retreat();
             self.stack_end = self.stack.end();
         }

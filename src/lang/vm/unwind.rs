@@ -54,7 +54,7 @@ impl Vm {
                 let Some(frame) = self.frames.pop() else {
                     return Err(signal);
                 };
-                self.leave(&frame);
+                self.leave(frame.body, frame.flags);
                 if frame.flags & ENTRY != 0 {
                     return Err(signal);
                 }

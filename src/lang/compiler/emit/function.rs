@@ -30,12 +30,7 @@ fn template(function: &FnNode) -> Result<Value> {
         }
         fixed[arm.params.len()] = Some(body);
     }
-    let proto = Proto {
-        name: function.name.clone(),
-        fixed: fixed.into(),
-        variadic,
-        may_step,
-    };
+    let proto = Proto::new(function.name.clone(), fixed.into(), variadic, may_step);
     let captured = function.captures.iter().map(|_| Value::Nil).collect();
     Ok(Value::Fn(Rc::new(Closure {
         proto: Rc::new(proto),
