@@ -131,7 +131,8 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
         }
         loop {
             let signal: Signal = loop {
-                let i = *pc;
+                // By reference: each arm loads the operands that it needs, from beside `pc`.
+                let i = &*pc;
                 pc = pc.add(1);
                 match i.op {
                     Op::Move => slots::copy(r!(i.a), r!(i.b)),
@@ -333,8 +334,9 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
                     Op::Keyword => {
                         if !Vm::keyword_hit(r!(i.a), r!(i.b), k!(i.c), i.x) {
                             let (value, at) = attempt!(vm.keyword_miss(&*r!(i.b), &*k!(i.c)));
-                            (*pc.sub(1)).x = at;
                             slots::put_value(r!(i.a), value);
+                            // Last: `i` may not be read once the instruction has changed.
+                            (*pc.sub(1)).x = at;
                         }
                     }
                     Op::Vector => {
