@@ -1,7 +1,7 @@
 //! The language: text in, values out.
 //!
 //! Pure: this crate knows no time, files, sockets, threads, tokio or runs. Whatever a program wants from
-//! the world it asks of a [`vm::Host`], and a step leaves the VM as [`session::Exit::Step`].
+//! the world it asks of a [`vm::Host`], and a step leaves the VM as [`fiber::Exit::Step`].
 //! Inside, imports go one way: session → compiler, core → vm → value, and compiler → reader → value.
 
 pub(crate) mod compiler;
