@@ -1,0 +1,1 @@
+(println (reduce + (map inc (filter even? (range 1000000)))))

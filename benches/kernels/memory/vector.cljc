@@ -1,0 +1,1 @@
+(println (count (vec (range 1000000))))
