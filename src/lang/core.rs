@@ -43,7 +43,7 @@ mod transients;
 mod vectors;
 
 use crate::session::Session;
-use crate::value::{Symbol, Value};
+use crate::value::{Object, PVec, Symbol, Value};
 
 /// The areas: namespace and functions. Sorted by file.
 const AREAS: &[(&str, &[crate::value::Native])] = &[
@@ -132,6 +132,15 @@ pub(crate) fn install(session: &Session) {
     for (namespace, name, value) in CONSTANTS {
         let namespace = session.world().namespace(Symbol::new(namespace));
         namespace.intern(Symbol::new(name)).set_root(value.clone());
+    }
+    for namespace in ["PersistentQueue", "clojure.lang.PersistentQueue"] {
+        let namespace = session.world().namespace(Symbol::new(namespace));
+        let empty = Value::from(Object::Queue {
+            items: PVec::default(),
+            taken: 0,
+            meta: Value::Nil,
+        });
+        namespace.intern(Symbol::new("EMPTY")).set_root(empty);
     }
     let vars = bindings::vars().into_iter();
     for (name, value) in vars.chain(print::vars()).chain(read::vars()) {

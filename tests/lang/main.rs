@@ -2,9 +2,11 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that panics fails")]
 
+mod budget;
 mod calls;
 mod core;
 mod diagnostic;
+mod expectations;
 mod reader;
 mod strings;
 mod values;

@@ -12,7 +12,7 @@ use crate::value::{
     Arity, Class, Exception, List, Map, Native, Object, PVec, Record, Result, SeqView, Set, Value,
     Vector,
 };
-use crate::vm::{Args, Vm, wrong_type};
+use crate::vm::{Args, Vm, transient_is_done, wrong_type};
 
 /// The functions of this area.
 pub(super) const FNS: &[Native] = &[
@@ -114,7 +114,9 @@ const COUNT: Native = Native {
             return Ok(Value::from(count));
         }
         if !is_countable(&coll) {
-            return Err(wrong_type(&coll, "a collection", 0).into());
+            return Err(wrong_type(&coll, "a collection", 0)
+                .of_class(Class::UNSUPPORTED_OPERATION)
+                .into());
         }
         let mut count = 0_i64;
         walk::each(vm, coll, &mut |_, _| {
@@ -253,6 +255,7 @@ const NTH: Native = Native {
     run: |vm, mut args| {
         let idx = match args.get(1) {
             Value::Float(float) => *float as i64,
+            Value::BigInt(int) => i64::try_from(&**int).unwrap_or(i64::MAX),
             _ => args.int(1)?,
         };
         let default = (args.len() == 3).then(|| args.take(2));
@@ -592,6 +595,10 @@ fn nth(vm: &mut Vm, coll: Value, idx: i64, default: Option<Value>) -> Result<Val
             )
             .argument(0)
             .into());
+        }
+        Value::Object(object) if let Object::Transient(inner) = &**object => {
+            let inner = inner.borrow().clone().ok_or_else(transient_is_done)?;
+            return nth(vm, inner, idx, default);
         }
         Value::List(_) | Value::Seq(_) | Value::Lazy(_) | Value::Object(_) => {
             return nth_of_seq(vm, coll, idx, default);

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::value::{Arity, Native, Result, Value};
+use crate::value::{Arity, Native, Result, Value, compare_exact};
 use crate::vm::{Args, Vm};
 
 /// The functions of this area.
@@ -45,7 +45,7 @@ const COMPARE: Native = Native {
         if identical(args.get(0), args.get(1)) {
             return Ok(Value::Int(0));
         }
-        Ok(Value::Int(vm.compare(args.get(0), args.get(1))? as i64))
+        compare_exact(vm, args.get(0), args.get(1)).map(Value::Int)
     },
 };
 

@@ -34,10 +34,10 @@ pub(super) const FNS: &[Native] = &[
 const ARRAY_MAP: Native = Native {
     name: "array-map",
     usage: "(array-map & keyvals)",
-    doc: "Returns a map of keys and values; of equal keys the last wins.",
+    doc: "Returns a map that keeps the order of its keys and values; of equal keys the last wins.",
     examples: &[("(array-map :a 1 :b 2)", "{:a 1, :b 2}")],
     arity: Arity::at_least(0),
-    run: |vm, mut args| map_of(vm, &mut args, PMap::new()),
+    run: |vm, mut args| map_of(vm, &mut args, PMap::new(), PMap::insert_in_order),
 };
 
 const ASSOC: Native = Native {
@@ -125,7 +125,10 @@ const HASH_MAP: Native = Native {
     doc: "Returns a map of keys and values; of equal keys the last wins.",
     examples: &[("(hash-map :a 1)", "{:a 1}"), ("(hash-map)", "{}")],
     arity: Arity::at_least(0),
-    run: |vm, mut args| map_of(vm, &mut args, PMap::hashed()),
+    run: |vm, mut args| match args.is_empty() {
+        true => Ok(Value::map([])),
+        false => map_of(vm, &mut args, PMap::hashed(), PMap::insert),
+    },
 };
 
 const KEY: Native = Native {
@@ -411,14 +414,19 @@ pub(crate) fn odd_keyvals(name: &str, last: &Value) -> crate::value::Signal {
     .into()
 }
 
-fn map_of(vm: &mut Vm, args: &mut Args<'_>, mut entries: PMap) -> Result<Value> {
+fn map_of(
+    vm: &mut Vm,
+    args: &mut Args<'_>,
+    mut entries: PMap,
+    insert: fn(&mut PMap, Value, Value),
+) -> Result<Value> {
     if !args.len().is_multiple_of(2) {
         return Err(odd_keyvals("a map", args.get(args.len() - 1)));
     }
     for idx in (0..args.len()).step_by(2) {
         let (key, value) = (args.take(idx), args.take(idx + 1));
         vm.realise_key(&key)?;
-        entries.insert(key, value);
+        insert(&mut entries, key, value);
     }
     Ok(Value::Map(Rc::new(Map::new(entries))))
 }

@@ -9,7 +9,7 @@ use crate::value::number::{MathContext, RoundingMode};
 use crate::value::{
     Arity, BigInt, BigRational, Class, Exception, Native, Result, Symbol, Value, describe, number,
 };
-use crate::vm::{Args, Vm};
+use crate::vm::{Args, Vm, wrong_type};
 
 /// What this file adds.
 pub(super) const FNS: &[Native] = &[
@@ -542,7 +542,9 @@ fn is_odd(args: &Args<'_>) -> Result<bool> {
     match args.get(0) {
         Value::Int(int) => Ok(int & 1 == 1),
         Value::BigInt(int) => Ok(int.bit(0)),
-        _ => Err(args.expected(0, "an integer")),
+        _ => Err(wrong_type(args.get(0), "an integer", 0)
+            .of_class(Class::ILLEGAL_ARGUMENT)
+            .into()),
     }
 }
 

@@ -126,7 +126,11 @@ predicates! {
     RECORD "record?" "Tells whether x is a record." [("(record? {})", "false")]
         |x| matches!(x, Value::Record(_));
     REVERSIBLE "reversible?" "Tells whether rseq works on x." [("(reversible? [])", "true")]
-        |x| matches!(x, Value::Vector(_));
+        |x| match x {
+            Value::Map(map) => map.entries().sorted().is_some(),
+            Value::Set(set) => set.items().sorted().is_some(),
+            _ => matches!(x, Value::Vector(_)),
+        };
     SEQ "seq?" "Tells whether x is a sequence." [("(seq? '(1))", "true"), ("(seq? [1])", "false")]
         |x| matches!(x, Value::List(_) | Value::Seq(_) | Value::Lazy(_));
     SEQABLE "seqable?" "Tells whether seq works on x." [("(seqable? nil)", "true"), ("(seqable? 1)", "false")]

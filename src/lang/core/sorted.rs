@@ -38,6 +38,9 @@ const RSUBSEQ: Native = Native {
     run: |vm, args| {
         let mut items = part(vm, &args)?;
         items.reverse();
+        if items.is_empty() {
+            return nothing(vm, &args, ["<", "<="]);
+        }
         Ok(SeqView::chunk(items, Value::Nil))
     },
 };
@@ -93,7 +96,13 @@ const SUBSEQ: Native = Native {
         ("(subseq (sorted-map 1 :a 2 :b 3 :c) >= 2 < 3)", "([2 :b])"),
     ],
     arity: Arity::between(3, 5),
-    run: |vm, args| Ok(SeqView::chunk(part(vm, &args)?, Value::Nil)),
+    run: |vm, args| {
+        let items = part(vm, &args)?;
+        if items.is_empty() {
+            return nothing(vm, &args, [">", ">="]);
+        }
+        Ok(SeqView::chunk(items, Value::Nil))
+    },
 };
 
 /// Nil for `compare`, which needs no call.
@@ -170,6 +179,45 @@ fn part(vm: &mut Vm, args: &Args<'_>) -> Result<Vec<Value>> {
     }
     vm.charge(u32::try_from(end.saturating_sub(start)).unwrap_or(u32::MAX))?;
     Ok(range(coll, sorted, start, end))
+}
+
+/// What a walk that finds nothing gives: nil where no entry passes the test that it starts with, else the
+/// empty sequence, as in Clojure. `starts` are the tests by which a walk in this direction is started.
+fn nothing(vm: &mut Vm, args: &Args<'_>, starts: [&str; 2]) -> Result<Value> {
+    let Some(sorted) = sorted(args.get(0)) else {
+        return Ok(Value::Nil);
+    };
+    let is_start =
+        |idx: usize| matches!(args.get(idx), Value::Native(test) if starts.contains(&test.name));
+    let Some(idx) = (1..args.len()).step_by(2).find(|idx| is_start(*idx)) else {
+        return Ok(Value::list([]));
+    };
+    if args.len() == 3 {
+        return Ok(Value::Nil);
+    }
+    // With two tests the walk starts at the key, whether the test takes it or not.
+    let key = args.get(idx + 1);
+    let forwards = starts[0] == ">";
+    let before = vm.with_order(sorted.order(), |by| {
+        sorted.count_while(&mut |other| {
+            let order = by(other, key)?;
+            Ok(if forwards {
+                order.is_lt()
+            } else {
+                order.is_le()
+            })
+        })
+    })?;
+    let is_past_end = if forwards {
+        before == sorted.len()
+    } else {
+        before == 0
+    };
+    Ok(if is_past_end {
+        Value::Nil
+    } else {
+        Value::list([])
+    })
 }
 
 /// Where the part that a test leaves begins or ends, and which of the two.

@@ -3,6 +3,8 @@
 mod replace;
 mod split;
 
+use std::borrow::Cow;
+
 use crate::value::{Arity, Native, Result, Text, Value, write_str};
 use crate::vm::{Args, Vm};
 
@@ -68,7 +70,7 @@ const UPPER_CASE: Native = Native {
     doc: "Returns s in upper case.",
     examples: &[(r#"(clojure.string/upper-case "aé")"#, r#""AÉ""#)],
     arity: Arity::exactly(1),
-    run: |_, args| Ok(Value::from(args.text(0)?.to_uppercase())),
+    run: |vm, args| Ok(Value::from(subject(vm, &args)?.to_uppercase())),
 };
 
 const LOWER_CASE: Native = Native {
@@ -77,7 +79,7 @@ const LOWER_CASE: Native = Native {
     doc: "Returns s in lower case.",
     examples: &[(r#"(clojure.string/lower-case "AÉ")"#, r#""aé""#)],
     arity: Arity::exactly(1),
-    run: |_, args| Ok(Value::from(args.text(0)?.to_lowercase())),
+    run: |vm, args| Ok(Value::from(subject(vm, &args)?.to_lowercase())),
 };
 
 const CAPITALIZE: Native = Native {
@@ -86,8 +88,8 @@ const CAPITALIZE: Native = Native {
     doc: "Returns s with its first character in upper case and the others in lower case.",
     examples: &[(r#"(clojure.string/capitalize "hELLO")"#, r#""Hello""#)],
     arity: Arity::exactly(1),
-    run: |_, args| {
-        let text = args.text(0)?;
+    run: |vm, args| {
+        let text = subject(vm, &args)?;
         let mut chars = text.chars();
         let mut out: String = chars
             .next()
@@ -98,6 +100,15 @@ const CAPITALIZE: Native = Native {
         Ok(Value::from(out))
     },
 };
+
+/// The text to work on: a string, or the text of anything else that is not nil.
+fn subject<'a>(vm: &mut Vm, args: &'a Args<'_>) -> Result<Cow<'a, str>> {
+    match args.get(0) {
+        Value::Text(text) => Ok(Cow::Borrowed(text.as_str())),
+        Value::Nil => Err(args.expected(0, "a string")),
+        other => super::text::text_of(vm, other).map(Cow::Owned),
+    }
+}
 
 const TRIM: Native = Native {
     name: "trim",
@@ -178,10 +189,9 @@ const STARTS_WITH: Native = Native {
     doc: "Tells whether s starts with substr.",
     examples: &[(r#"(clojure.string/starts-with? "abc" "ab")"#, "true")],
     arity: Arity::exactly(2),
-    run: |_, args| {
-        Ok(Value::Bool(
-            args.text(0)?.starts_with(args.text(1)?.as_str()),
-        ))
+    run: |vm, args| {
+        let text = subject(vm, &args)?;
+        Ok(Value::Bool(text.starts_with(args.text(1)?.as_str())))
     },
 };
 
@@ -191,7 +201,10 @@ const ENDS_WITH: Native = Native {
     doc: "Tells whether s ends with substr.",
     examples: &[(r#"(clojure.string/ends-with? "abc" "bc")"#, "true")],
     arity: Arity::exactly(2),
-    run: |_, args| Ok(Value::Bool(args.text(0)?.ends_with(args.text(1)?.as_str()))),
+    run: |vm, args| {
+        let text = subject(vm, &args)?;
+        Ok(Value::Bool(text.ends_with(args.text(1)?.as_str())))
+    },
 };
 
 const INCLUDES: Native = Native {
@@ -200,7 +213,10 @@ const INCLUDES: Native = Native {
     doc: "Tells whether substr occurs in s.",
     examples: &[(r#"(clojure.string/includes? "abc" "b")"#, "true")],
     arity: Arity::exactly(2),
-    run: |_, args| Ok(Value::Bool(args.text(0)?.contains(args.text(1)?.as_str()))),
+    run: |vm, args| {
+        let text = subject(vm, &args)?;
+        Ok(Value::Bool(text.contains(args.text(1)?.as_str())))
+    },
 };
 
 const INDEX_OF: Native = Native {

@@ -3,7 +3,7 @@
 use crate::value::{
     Arity, Class, Exception, Keyword, Native, Result, Signal, Symbol, Value, write_str,
 };
-use crate::vm::{Args, Vm};
+use crate::vm::{Args, Vm, wrong_type};
 
 pub(super) const FNS: &[Native] = &[
     FIND_KEYWORD,
@@ -276,7 +276,11 @@ const SYMBOL: Native = Native {
             Value::Text(text) => Ok(Value::symbol(text)),
             Value::Keyword(keyword) => Ok(Value::Symbol((*keyword).into())),
             Value::Var(var) => Ok(Value::Symbol(var.qualified())),
-            _ => Err(args.expected(0, "a string, symbol, keyword or var")),
+            _ => Err(
+                wrong_type(args.get(0), "a string, symbol, keyword or var", 0)
+                    .of_class(Class::ILLEGAL_ARGUMENT)
+                    .into(),
+            ),
         }
     },
 };

@@ -126,8 +126,10 @@ const TRANSIENT: Native = Native {
     examples: &[("(persistent! (conj! (transient #{}) 1))", "#{1}")],
     arity: Arity::exactly(1),
     run: |_, mut args| match args.get(0) {
-        Value::Vector(_) | Value::Map(_) | Value::Set(_) => Ok(transient(args.take(0))),
-        _ => Err(args.expected(0, "a vector, map or set")),
+        Value::Map(map) if map.entries().sorted().is_none() => Ok(transient(args.take(0))),
+        Value::Set(set) if set.items().sorted().is_none() => Ok(transient(args.take(0))),
+        Value::Vector(_) => Ok(transient(args.take(0))),
+        _ => Err(args.expected(0, "a vector, map or set that is not sorted")),
     },
 };
 

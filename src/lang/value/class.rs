@@ -57,6 +57,14 @@ fn is_map(value: &Value) -> bool {
     matches!(value, Value::Map(_) | Value::Record(_))
 }
 
+fn is_sorted(value: &Value) -> bool {
+    match value {
+        Value::Map(map) => map.entries().sorted().is_some(),
+        Value::Set(set) => set.items().sorted().is_some(),
+        _ => false,
+    }
+}
+
 fn is_coll(value: &Value) -> bool {
     is_map(value)
         || is_seq(value)
@@ -81,8 +89,12 @@ const KINDS: &[Row] = rows! {
         |x| matches!(x, Value::Vector(vector) if vector.is_entry);
     "clojure.lang" "PersistentVector" ["IPersistentVector", "Associative", "Indexed", "Sequential", "IPersistentCollection", "Seqable", "Counted", "IObj", "IMeta", "IFn", "List", "Collection", "Iterable", "Object"],
         |x| matches!(x, Value::Vector(_));
+    "clojure.lang" "PersistentTreeMap" ["APersistentMap", "IPersistentMap", "Associative", "Sorted", "Reversible", "IPersistentCollection", "Seqable", "Counted", "IObj", "IMeta", "IFn", "Map", "Iterable", "Object"],
+        |x| is_sorted(x) && matches!(x, Value::Map(_));
+    "clojure.lang" "PersistentTreeSet" ["APersistentSet", "IPersistentSet", "Sorted", "Reversible", "IPersistentCollection", "Seqable", "Counted", "IObj", "IMeta", "IFn", "Set", "Collection", "Iterable", "Object"],
+        is_sorted;
     "clojure.lang" "PersistentArrayMap" ["APersistentMap", "IPersistentMap", "Associative", "IPersistentCollection", "Seqable", "Counted", "IObj", "IMeta", "IFn", "Map", "Iterable", "Object"],
-        |x| matches!(x, Value::Map(map) if map.len() <= 8);
+        |x| matches!(x, Value::Map(map) if map.entries().is_in_order());
     "clojure.lang" "PersistentHashMap" ["APersistentMap", "IPersistentMap", "Associative", "IPersistentCollection", "Seqable", "Counted", "IObj", "IMeta", "IFn", "Map", "Iterable", "Object"],
         |x| matches!(x, Value::Map(_));
     "clojure.lang" "PersistentHashSet" ["APersistentSet", "IPersistentSet", "IPersistentCollection", "Seqable", "Counted", "IObj", "IMeta", "IFn", "Set", "Collection", "Iterable", "Object"],
@@ -160,8 +172,9 @@ const INTERFACES: &[Row] = rows! {
     "clojure.lang" "ISeq" [], is_seq;
     "clojure.lang" "Indexed" [], |x| matches!(x, Value::Vector(_));
     "clojure.lang" "Named" [], |x| matches!(x, Value::Keyword(_)) || x.as_symbol().is_some();
-    "clojure.lang" "Reversible" [], |x| matches!(x, Value::Vector(_));
+    "clojure.lang" "Reversible" [], |x| is_sorted(x) || matches!(x, Value::Vector(_));
     "clojure.lang" "Seqable" [], is_coll;
+    "clojure.lang" "Sorted" [], is_sorted;
     "clojure.lang" "Sequential" [], |x| is_seq(x) || matches!(x, Value::Vector(_)) || is_queue(x);
 };
 

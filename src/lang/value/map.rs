@@ -203,6 +203,23 @@ impl PMap {
         }
     }
 
+    /// Puts an entry and keeps the order of insertion, however many there are: what `array-map` does. Finding
+    /// one is slow where there are many, and the next other key that is put makes it a hash map.
+    pub fn insert_in_order(&mut self, key: Value, value: Value) {
+        match &mut self.entries {
+            Entries::Array(entries) => match position(entries, &key) {
+                Some(idx) => entries[idx].1 = value,
+                None => entries.push((key, value)),
+            },
+            Entries::Hash(_) | Entries::Sorted(_) => self.insert(key, value),
+        }
+    }
+
+    /// Tells whether entries are kept in order of insertion.
+    pub fn is_in_order(&self) -> bool {
+        matches!(self.entries, Entries::Array(_))
+    }
+
     /// Removes an entry.
     pub fn remove(&mut self, key: &Value) -> Option<Value> {
         match &mut self.entries {

@@ -83,7 +83,9 @@ impl Vm {
                 let idx = match &args[0] {
                     Value::Int(idx) => *idx,
                     other => {
-                        return Err(super::wrong_type(other, "an index", 0).into());
+                        return Err(super::wrong_type(other, "an index", 0)
+                            .of_class(Class::ILLEGAL_ARGUMENT)
+                            .into());
                     }
                 };
                 usize::try_from(idx)
@@ -107,6 +109,10 @@ impl Vm {
                         return Err(arity_error(closure.name, closure.arity, args.len()).into());
                     }
                     (closure.run)(self, closure, Args::new(args))
+                }
+                Object::Transient(inner) => {
+                    let inner = inner.borrow().clone().ok_or_else(transient_is_done)?;
+                    self.invoke(&inner, args)
                 }
                 _ => Err(self.not_callable(function)),
             },

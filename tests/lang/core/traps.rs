@@ -1,72 +1,13 @@
 //! What brings interpreters down: depth, endless sequences, comparators that lie, functions that look at
 //! what is being changed.
 
-use flowstone_lang::session::Session;
-use flowstone_lang::value::{Result, Stop, Value};
-use flowstone_lang::vm::{Host, NoHost, Stream};
-
 use super::Runner;
-
-/// A host with so many refills of 20,000 instructions.
-struct Limited {
-    refills: u32,
-    inner: NoHost,
-}
-
-impl Host for Limited {
-    fn refill(&mut self) -> Result<u32, Stop> {
-        self.refills = self.refills.checked_sub(1).ok_or(Stop::OutOfFuel)?;
-        Ok(20_000)
-    }
-
-    fn write(&mut self, stream: Stream, text: &str) -> Result<(), String> {
-        self.inner.write(stream, text)
-    }
-
-    fn read_line(&mut self) -> Result<Option<String>, String> {
-        self.inner.read_line()
-    }
-
-    fn now_millis(&mut self) -> Result<i64> {
-        self.inner.now_millis()
-    }
-
-    fn now_nanos(&mut self) -> Result<i64> {
-        self.inner.now_nanos()
-    }
-
-    fn random(&mut self) -> Result<u64> {
-        self.inner.random()
-    }
-
-    fn read_file(&mut self, path: &str) -> Result<String, String> {
-        self.inner.read_file(path)
-    }
-
-    fn write_file(&mut self, path: &str, text: &str, append: bool) -> Result<(), String> {
-        self.inner.write_file(path, text, append)
-    }
-
-    fn find_source(&mut self, namespace: &str) -> Option<(String, String)> {
-        self.inner.find_source(namespace)
-    }
-
-    fn suspend(&mut self, request: Value) -> Result<Value> {
-        self.inner.suspend(request)
-    }
-
-    fn sleep(&mut self, millis: u64) -> Result<()> {
-        self.inner.sleep(millis)
-    }
-}
+use crate::budget::Budget;
+use flowstone_lang::session::Session;
 
 fn limited(refills: u32) -> Runner {
     let session = Session::new();
-    let host = Limited {
-        refills,
-        inner: NoHost::default(),
-    };
-    let vm = session.vm(Box::new(host));
+    let vm = session.vm(Box::new(Budget::new(refills)));
     Runner { session, vm }
 }
 

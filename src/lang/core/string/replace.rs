@@ -3,7 +3,7 @@
 use crate::value::{
     Arity, Class, Exception, Groups, Native, Regex, Result, Signal, Value, describe,
 };
-use crate::vm::{Args, Vm};
+use crate::vm::{Args, Vm, wrong_type};
 
 use super::super::regex::{after, as_regex, find, shown};
 use super::super::text::text_of;
@@ -88,7 +88,9 @@ fn mixed(args: &Args<'_>) -> Signal {
     match args.get(1) {
         Value::Text(_) => args.expected(2, "a string, because the match is a string"),
         Value::Char(_) => args.expected(2, "a character, because the match is a character"),
-        _ => args.expected(1, "a string, character or regex"),
+        other => wrong_type(other, "a string, character or regex", 1)
+            .of_class(Class::ILLEGAL_ARGUMENT)
+            .into(),
     }
 }
 

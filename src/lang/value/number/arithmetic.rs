@@ -145,7 +145,11 @@ fn quot_floats(left: f64, right: f64) -> Result<f64> {
     if !quotient.is_finite() {
         return Err(Exception::new(Class::NUMBER_FORMAT, "E0323", "Infinite or NaN").into());
     }
-    Ok(quotient.trunc())
+    // What fits into a long goes through one, which has no negative zero.
+    Ok(match quotient.trunc() {
+        0.0 => 0.0,
+        whole => whole,
+    })
 }
 
 pub(super) fn rem(left: &Value, right: &Value, operation: &str) -> Result<Value> {

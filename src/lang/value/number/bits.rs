@@ -16,8 +16,13 @@ pub fn long_bits(operation: &str, value: &Value, argument: usize) -> Result<i64>
 
 #[cold]
 fn no_bits(operation: &str, value: &Value, argument: usize) -> Signal {
+    let class = if value.is_nil() {
+        Class::NULL_POINTER
+    } else {
+        Class::ILLEGAL_ARGUMENT
+    };
     Exception::new(
-        Class::ILLEGAL_ARGUMENT,
+        class,
         "E0325",
         format!(
             "{operation} got {} as argument {}: bit operations take 64-bit integers",

@@ -1,0 +1,2 @@
+(ns random)
+(def kinds {})
