@@ -283,6 +283,15 @@ impl Vm {
                 Value::Nil,
             ),
             Value::Set(set) => SeqView::chunk(set.iter().cloned().collect(), Value::Nil),
+            Value::Object(object) if let Object::Queue { items, taken, .. } = &**object => {
+                if *taken == items.len() {
+                    return Ok(Value::Nil);
+                }
+                Value::Seq(Rc::new(SeqView::Slice {
+                    items: items.clone(),
+                    start: *taken,
+                }))
+            }
             Value::Text(text) if text.is_empty() => Value::Nil,
             Value::Text(text) => Value::Seq(Rc::new(SeqView::Chars {
                 text: text.clone(),
