@@ -16,7 +16,9 @@ use crate::value::{Class, Exception, Frame, Signal, Source, Sources, Span, Value
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Severity {
+    /// The program cannot go on.
     Error,
+    /// The program goes on, but probably not as meant.
     Warning,
 }
 
@@ -34,11 +36,15 @@ pub enum Phase {
 /// One thing that is wrong.
 #[derive(Debug, Clone)]
 pub struct Diagnostic {
+    /// How bad it is.
     pub severity: Severity,
     /// A stable code with a page in `docs/errors`; empty for what a program threw itself.
     pub code: String,
+    /// When it happened, where that is known.
     pub phase: Option<Phase>,
+    /// What is wrong, in one sentence.
     pub message: String,
+    /// Where it is, where that is known.
     pub place: Option<Excerpt>,
     /// What is written under the place.
     pub label: String,
@@ -46,6 +52,7 @@ pub struct Diagnostic {
     pub related: Option<(Excerpt, String)>,
     /// Facts below the message: the data of an exception, what caused it.
     pub notes: Vec<String>,
+    /// What to try.
     pub hints: Vec<String>,
     /// The calls that led there, innermost first.
     pub trace: Vec<Call>,
@@ -56,12 +63,14 @@ pub struct Diagnostic {
 pub struct Call {
     /// The function, with its namespace where it has one.
     pub function: String,
+    /// Where it is, where that is known.
     pub place: Option<Excerpt>,
     /// Whether the call stands in the library, not in what the user wrote.
     pub in_library: bool,
 }
 
 impl Severity {
+    /// Returns the name that JSON and the text have for it.
     pub fn name(self) -> &'static str {
         match self {
             Severity::Error => "error",
@@ -71,6 +80,7 @@ impl Severity {
 }
 
 impl Phase {
+    /// Returns the name that JSON and the text have for it.
     pub fn name(self) -> &'static str {
         match self {
             Phase::Read => "read",

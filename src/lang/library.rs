@@ -4,9 +4,11 @@
 /// One file of the library. A namespace may have several.
 #[derive(Debug)]
 pub struct LibrarySource {
+    /// The name that needs it.
     pub namespace: &'static str,
     /// The path below `stdlib/`.
     pub file: &'static str,
+    /// The text itself.
     pub text: &'static str,
     /// Where the `ns` form stands: what its definitions are compiled after.
     pub header: (u32, u32),
@@ -17,17 +19,22 @@ pub struct LibrarySource {
 /// A top-level form and the name that needs it.
 #[derive(Debug)]
 pub struct Definition {
+    /// The name that needs it.
     pub name: &'static str,
+    /// Where it starts in the text.
     pub start: u32,
+    /// Where it ends.
     pub end: u32,
 }
 
 /// A form of a definition.
 #[derive(Debug, Clone, Copy)]
 pub struct LibraryForm {
+    /// The file that it stands in.
     pub source: &'static LibrarySource,
     /// Where it starts in the text of its source.
     pub start: u32,
+    /// The text itself.
     pub text: &'static str,
 }
 

@@ -42,11 +42,13 @@ pub enum Mode {
 /// How to read.
 #[derive(Debug, Clone, Copy)]
 pub struct ReadOptions<'a> {
+    /// What kind of text it is.
     pub mode: Mode,
     /// The features that `#?` chooses, without colon; `:default` is chosen in any case.
     pub features: &'a [&'a str],
     /// The text that spans refer to.
     pub source: SourceId,
+    /// The deepest nesting that is read.
     pub max_depth: usize,
 }
 
@@ -148,6 +150,7 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
+    /// Returns a reader at the beginning of a text, after a byte order mark.
     pub fn new(text: &'a str, options: ReadOptions<'a>) -> Reader<'a> {
         let at = if text.starts_with('\u{feff}') { 3 } else { 0 };
         Reader {

@@ -5,13 +5,40 @@ mod read_context;
 
 use std::rc::Rc;
 
+use serde::de::DeserializeOwned;
+
+use crate::data::from_value;
+use crate::embed::{Failure, Function, Sandbox};
 use crate::reader::{ReadOptions, Reader};
-use crate::value::{Namespace, Native, Result, Symbol, Value};
+use crate::value::{
+    Class, Exception, Namespace, Native, PrintOptions, Result, Signal, Symbol, Value, Var,
+};
 use crate::vm::{Host, Vm, World};
 
 pub use read_context::{WorldContext, read_next};
 
 /// A world with the core library, and the ways into it.
+///
+/// Sessions share nothing: what one defines, another does not see. Making one takes well under a millisecond,
+/// because the library is compiled as it is used. A session stays on its thread.
+///
+/// ```
+/// use flowstone_lang::{Output, Sandbox, Session};
+///
+/// let session = Session::new();
+/// session.evaluate("(defn square [x] (* x x))")?;
+/// let squares: Vec<i64> = session.evaluate_as("(map square [1 2 3])")?;
+/// assert_eq!(squares, [1, 4, 9]);
+///
+/// let output = Output::new();
+/// let host = Sandbox::new().fuel(1_000_000).output(&output);
+/// session.evaluate_in(host, "job.clj", r#"(println "squares:" (square 4))"#)?;
+/// assert_eq!(output.take(), "squares: 16\n");
+///
+/// let failure = session.evaluate("(square :four)").expect_err("a keyword is no number");
+/// assert_eq!(failure.code(), "E0301");
+/// # Ok::<(), flowstone_lang::Failure>(())
+/// ```
 pub struct Session {
     world: Rc<World>,
 }
@@ -32,8 +59,119 @@ impl Session {
         session
     }
 
+    /// Returns the namespaces and texts of this session.
     pub fn world(&self) -> &Rc<World> {
         &self.world
+    }
+
+    /// Evaluates every form of a text and returns the last value. Code can compute, and do nothing else; there are no
+    /// limits. Lazy sequences in the value are computed when they are looked at with a machine: see
+    /// [`Session::show`] and [`Session::evaluate_as`].
+    ///
+    /// # Errors
+    /// What was thrown, or what is wrong with the text.
+    pub fn evaluate(&self, text: &str) -> Result<Value, Failure> {
+        self.evaluate_in(Sandbox::new(), "<text>", text)
+    }
+
+    /// Evaluates every form of a text against `host` and returns the last value. `name` stands in errors for the
+    /// text. The current namespace stays what the text made it.
+    ///
+    /// # Errors
+    /// What was thrown, what is wrong with the text, or the host's stop.
+    pub fn evaluate_in(
+        &self,
+        host: impl Host + 'static,
+        name: &str,
+        text: &str,
+    ) -> Result<Value, Failure> {
+        let mut vm = self.vm(Box::new(host));
+        self.eval_text(&mut vm, name, text)
+            .map_err(|signal| self.explain(signal))
+    }
+
+    /// Evaluates a text as [`Session::evaluate`] does, and turns the value into anything that serde can read.
+    ///
+    /// # Errors
+    /// What was thrown, or how the value does not fit.
+    pub fn evaluate_as<T: DeserializeOwned>(&self, text: &str) -> Result<T, Failure> {
+        let mut vm = self.vm(Box::new(Sandbox::new()));
+        self.eval_text(&mut vm, "<text>", text)
+            .and_then(|value| {
+                vm.realise(&value)?;
+                from_value(&value).map_err(|error| {
+                    Exception::new(Class::ILLEGAL_ARGUMENT, "E0371", error.to_string()).into()
+                })
+            })
+            .map_err(|signal| self.explain(signal))
+    }
+
+    /// Calls the function that `name` means: a qualified name, or one of the current namespace.
+    ///
+    /// # Errors
+    /// What it throws, or that there is no such name.
+    pub fn call(
+        &self,
+        host: impl Host + 'static,
+        name: &str,
+        args: &[Value],
+    ) -> Result<Value, Failure> {
+        let mut vm = self.vm(Box::new(host));
+        self.find(&mut vm, name)
+            .and_then(|var| vm.var_value(&var))
+            .and_then(|function| vm.call(&function, args))
+            .map_err(|signal| self.explain(signal))
+    }
+
+    /// Returns the var that a name means in the current namespace, of the library too.
+    fn find(&self, vm: &mut Vm, name: &str) -> Result<Rc<Var>> {
+        let symbol = Symbol::new(name);
+        if let Some(var) = self.world.resolve(symbol) {
+            return Ok(var);
+        }
+        let home = symbol.namespace();
+        let home = Symbol::new(home.as_deref().unwrap_or("clojure.core"));
+        let plain = Symbol::new(&symbol.name());
+        if self.world.loader().load_definition(vm, home, plain)?
+            && let Some(var) = self.world.namespace(home).lookup(plain)
+        {
+            return Ok(var);
+        }
+        Err(Exception::new(
+            Class::ILLEGAL_ARGUMENT,
+            "E0372",
+            format!("there is no `{name}` to call"),
+        )
+        .into())
+    }
+
+    /// Returns a value as `pr-str` prints it, computing lazy sequences in it. Where that throws, the exception is shown
+    /// in place of the value.
+    pub fn show(&self, value: &Value) -> String {
+        let mut vm = self.vm(Box::new(Sandbox::new()));
+        vm.print(value, PrintOptions::READABLE)
+            .unwrap_or_else(|signal| self.explain(signal).to_string())
+    }
+
+    /// Describes what stopped an evaluation, with the places of this session's texts.
+    pub fn explain(&self, signal: Signal) -> Failure {
+        Failure::new(&self.world.sources.borrow(), signal)
+    }
+
+    /// Adds a function written in Rust, under its own name.
+    pub fn add(&self, function: Function) -> Rc<Var> {
+        let symbol = Symbol::new(function.name());
+        let home = symbol.namespace();
+        let home = Symbol::new(home.as_deref().unwrap_or("user"));
+        let var = self
+            .world
+            .namespace(home)
+            .intern(Symbol::new(&symbol.name()));
+        // What `require` finds here needs no source.
+        self.world.set_loaded(home);
+        var.set_meta(function.meta());
+        var.set_root(function.into_value());
+        var
     }
 
     /// Adds natives to a namespace, making it if need be.
@@ -71,11 +209,17 @@ impl Session {
     }
 
     /// Compiles and runs a form in the current namespace.
+    ///
+    /// # Errors
+    /// What it throws, or what is wrong with the form.
     pub fn eval(&self, vm: &mut Vm, form: &Value) -> Result<Value> {
         self.world.loader().eval(vm, form)
     }
 
     /// Reads and runs every form of a text, each before the next is read; returns the last value.
+    ///
+    /// # Errors
+    /// What it throws, or what is wrong with the text.
     pub fn eval_text(&self, vm: &mut Vm, name: &str, text: &str) -> Result<Value> {
         self.world.loader().load_text(vm, name, text)
     }

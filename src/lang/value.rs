@@ -60,33 +60,54 @@ pub use vector::{PVec, VecIter, Vector};
 #[derive(Clone, Debug)]
 #[repr(C, u8)]
 pub enum Value {
+    /// `nil`.
     Nil,
+    /// `true` or `false`.
     Bool(bool),
+    /// An integer of 64 bits.
     Int(i64),
+    /// A double.
     Float(f64),
+    /// A character: a Unicode code point.
     Char(char),
+    /// A keyword.
     Keyword(Keyword),
+    /// A symbol without metadata.
     Symbol(Symbol),
+    /// A function written in Rust, listed in a table.
     Native(&'static Native),
     // From here on the payload is owned.
+    /// A string.
     Text(Rc<Text>),
     /// A symbol that carries metadata or a place; equal to the plain symbol.
     Name(Rc<Name>),
+    /// A function written in the language.
     Fn(Rc<Closure>),
+    /// A vector, or the entry of a map.
     Vector(Rc<Vector>),
+    /// A map.
     Map(Rc<Map>),
+    /// A set.
     Set(Rc<Set>),
     /// A list, a `cons` cell or the empty list.
     List(Rc<List>),
     /// A sequence over something: a vector from an index on, a range, the characters of a string ...
     Seq(Rc<SeqView>),
+    /// A sequence that is computed when it is first looked at.
     Lazy(Rc<Lazy>),
+    /// A var.
     Var(Rc<Var>),
+    /// An atom.
     Atom(Rc<Atom>),
+    /// An integer of any size.
     BigInt(Rc<BigInt>),
+    /// A ratio.
     Ratio(Rc<BigRational>),
+    /// A decimal.
     Decimal(Rc<BigDecimal>),
+    /// An exception.
     Exception(Rc<Exception>),
+    /// A record.
     Record(Rc<Record>),
     /// Everything rarer.
     Object(Rc<Object>),
@@ -103,13 +124,16 @@ pub type Extra = Option<Rc<Extras>>;
 pub struct Extras {
     /// A map, or nil.
     pub meta: Value,
+    /// Where it was read, in code.
     pub place: Option<Place>,
 }
 
 /// A symbol with metadata or a place.
 #[derive(Debug)]
 pub struct Name {
+    /// The symbol itself.
     pub symbol: Symbol,
+    /// Its metadata and place.
     pub extra: Extra,
 }
 
@@ -175,6 +199,7 @@ impl Value {
         }
     }
 
+    /// Returns the keyword, if this is one.
     pub fn as_keyword(&self) -> Option<Keyword> {
         match self {
             Value::Keyword(keyword) => Some(*keyword),
@@ -182,6 +207,7 @@ impl Value {
         }
     }
 
+    /// Returns the text, if this is a string.
     pub fn as_str(&self) -> Option<&str> {
         match self {
             Value::Text(text) => Some(text),
@@ -189,6 +215,7 @@ impl Value {
         }
     }
 
+    /// Returns the integer, if this is one of 64 bits.
     pub fn as_int(&self) -> Option<i64> {
         match self {
             Value::Int(int) => Some(*int),
@@ -196,6 +223,7 @@ impl Value {
         }
     }
 
+    /// Returns the map, if this is one; a record is none.
     pub fn as_map(&self) -> Option<&Rc<Map>> {
         match self {
             Value::Map(map) => Some(map),
@@ -203,6 +231,7 @@ impl Value {
         }
     }
 
+    /// Returns the vector, if this is one.
     pub fn as_vector(&self) -> Option<&Rc<Vector>> {
         match self {
             Value::Vector(vector) => Some(vector),
@@ -315,6 +344,16 @@ impl Value {
             Value::Record(_) => "a record",
             Value::Object(object) => object.kind(),
         }
+    }
+}
+
+/// As `pr-str` prints it; a lazy sequence that is not computed yet is shown as such.
+impl std::fmt::Display for Value {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = String::new();
+        // Nothing is computed for it, so it can only fail for being circular; then what there is will do.
+        let _ = print_value(&mut shown, &mut Unforced, self, PrintOptions::READABLE);
+        out.write_str(&shown)
     }
 }
 

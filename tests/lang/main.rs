@@ -7,6 +7,7 @@ mod calls;
 mod core;
 mod diagnostic;
 mod expectations;
+mod embed;
 mod reader;
 mod strings;
 mod values;

@@ -268,7 +268,7 @@ pub(crate) fn closure(
     run: fn(&mut Vm, &NativeClosure, Args<'_>) -> Result<Value>,
 ) -> Value {
     Value::from(Object::Function(NativeClosure {
-        name,
+        name: name.into(),
         arity,
         captured: captured.into(),
         run,

@@ -322,7 +322,7 @@ fn reducing_call(vm: &mut Vm, own: &NativeClosure, mut args: Args<'_>) -> Result
                 let item = vm.invoke(&of_items, &mut args.as_mut_slice()[1..])?;
                 vm.invoke(function, &mut [args.take(0), item])
             }
-            _ => Err(crate::vm::arity_error(own.name, Arity::between(0, 2), args.len()).into()),
+            _ => Err(crate::vm::arity_error(&own.name, Arity::between(0, 2), args.len()).into()),
         },
     }
 }

@@ -22,7 +22,9 @@ pub enum Role {
 /// Text of one role.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Piece {
+    /// What the text is there for.
     pub role: Role,
+    /// The text itself.
     pub text: String,
 }
 

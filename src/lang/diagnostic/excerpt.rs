@@ -12,6 +12,7 @@ const BEFORE: usize = 50;
 /// A part of one line of a text.
 #[derive(Debug, Clone)]
 pub struct Excerpt {
+    /// The name of the text.
     pub file: String,
     /// Counted from 1, as is the column.
     pub line: u32,

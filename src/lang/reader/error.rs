@@ -11,8 +11,11 @@ use super::frame::{Frame, Kind};
 pub struct ReadError {
     /// A stable code; `docs/errors` has its page.
     pub code: &'static str,
+    /// What is wrong, in one sentence.
     pub message: String,
+    /// Where it is.
     pub span: Span,
+    /// What to try.
     pub hints: Vec<String>,
     /// Another place that matters, such as where a delimiter was opened, and what is there.
     pub related: Option<(Span, String)>,

@@ -21,6 +21,7 @@ pub struct WorldContext<'a> {
 }
 
 impl<'a> WorldContext<'a> {
+    /// Reads without running any function: tags have only their built-in meaning.
     pub fn new(world: &'a World) -> WorldContext<'a> {
         WorldContext {
             world,
@@ -29,6 +30,7 @@ impl<'a> WorldContext<'a> {
         }
     }
 
+    /// Reads with a machine that runs data readers.
     pub fn with_vm(world: &'a World, vm: &'a mut Vm) -> WorldContext<'a> {
         WorldContext {
             world,

@@ -67,6 +67,7 @@ pub struct ClassInfo {
     pub name: &'static str,
     /// The full name, such as `java.lang.ArithmeticException`.
     pub full_name: &'static str,
+    /// The class that it is a case of.
     pub parent: Option<&'static ClassInfo>,
 }
 
@@ -166,17 +167,21 @@ pub type Hint = String;
 /// An exception: kind, words, data, cause, and where it came from. The VM fills place and trace.
 #[derive(Debug)]
 pub struct Exception {
+    /// What `catch` and `instance?` look at.
     pub class: Class,
     /// A stable code such as `E0301`; empty for what a program threw itself.
     pub code: &'static str,
+    /// The words, if there are any.
     pub message: Option<Box<str>>,
     /// The map given to `ex-info`, or nil.
     pub data: Value,
     /// Another exception, or nil.
     pub cause: Value,
+    /// What to try.
     pub hints: Vec<Hint>,
     /// Which argument of the failing call was at fault, counted from 0.
     pub argument: Option<u32>,
+    /// Where it was thrown; filled by the machine.
     pub origin: RefCell<Origin>,
 }
 

@@ -1,5 +1,6 @@
 //! Functions: natives as rows of data, closures over bytecode.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::rc::Rc;
 
@@ -10,12 +11,14 @@ use crate::vm::{Args, Proto, Vm};
 /// How many arguments a function takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arity {
+    /// How few arguments it takes.
     pub min: u8,
     /// `None`: any number from `min` on.
     pub max: Option<u8>,
 }
 
 impl Arity {
+    /// Takes `count` arguments.
     pub const fn exactly(count: u8) -> Arity {
         Arity {
             min: count,
@@ -23,6 +26,7 @@ impl Arity {
         }
     }
 
+    /// Takes `count` arguments or more.
     pub const fn at_least(count: u8) -> Arity {
         Arity {
             min: count,
@@ -30,6 +34,7 @@ impl Arity {
         }
     }
 
+    /// Takes from `min` to `max` arguments.
     pub const fn between(min: u8, max: u8) -> Arity {
         Arity {
             min,
@@ -64,9 +69,13 @@ pub struct Native {
     pub name: &'static str,
     /// Each arity, as `(name arg ...)`, one a line.
     pub usage: &'static str,
+    /// What it does; the first sentence stands alone.
     pub doc: &'static str,
+    /// Calls and what they give; run by a test.
     pub examples: &'static [Example],
+    /// How many arguments it takes.
     pub arity: Arity,
+    /// The function itself.
     pub run: fn(&mut Vm, Args<'_>) -> Result<Value>,
 }
 
@@ -78,7 +87,9 @@ impl fmt::Debug for Native {
 
 /// A function written in the language, with what it closed over.
 pub struct Closure {
+    /// Its code.
     pub proto: Rc<Proto>,
+    /// What it closed over.
     pub captured: Box<[Value]>,
     /// A map, or nil.
     pub meta: Value,
@@ -108,8 +119,11 @@ impl fmt::Debug for Closure {
 
 /// A function that a native makes, such as what `(partial f 1)` gives: code and what it closed over.
 pub struct NativeClosure {
-    pub name: &'static str,
+    /// The name that errors and `pr` show.
+    pub name: Cow<'static, str>,
+    /// How many arguments it takes.
     pub arity: Arity,
+    /// What it closed over.
     pub captured: Box<[Value]>,
     /// Gets the closure itself, for what it closed over, and the arguments of the call.
     pub run: fn(&mut Vm, &NativeClosure, Args<'_>) -> Result<Value>,
@@ -120,7 +134,7 @@ pub struct NativeClosure {
 impl NativeClosure {
     pub(crate) fn with_meta(&self, meta: Value) -> NativeClosure {
         NativeClosure {
-            name: self.name,
+            name: self.name.clone(),
             arity: self.arity,
             captured: self.captured.clone(),
             run: self.run,

@@ -225,7 +225,7 @@ fn hash_at_once(value: &Value) -> Option<u32> {
             Object::RecordType(record_type) => record_type.name.hash_code(),
             Object::Namespace(namespace) => namespace.name.hash_code(),
             Object::Regex { source, .. } => hash_text(source),
-            Object::Function(function) => hash_text(function.name),
+            Object::Function(function) => hash_text(&function.name),
             Object::Volatile(_)
             | Object::Delay(_)
             | Object::Reduced(_)

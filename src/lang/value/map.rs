@@ -52,6 +52,7 @@ impl Clone for Entries {
 }
 
 impl PMap {
+    /// Returns an empty map.
     pub fn new() -> PMap {
         PMap::default()
     }
@@ -96,6 +97,7 @@ impl PMap {
         }
     }
 
+    /// Returns how many entries there are.
     pub fn len(&self) -> usize {
         match &self.entries {
             Entries::Array(entries) => entries.len(),
@@ -104,10 +106,12 @@ impl PMap {
         }
     }
 
+    /// Tells whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
+    /// Returns the value under a key.
     #[inline]
     pub fn get(&self, key: &Value) -> Option<&Value> {
         if let Value::Keyword(keyword) = key {
@@ -142,6 +146,7 @@ impl PMap {
         }
     }
 
+    /// Tells whether there is such a key.
     pub fn contains(&self, key: &Value) -> bool {
         self.get(key).is_some()
     }
@@ -232,6 +237,7 @@ impl PMap {
         }
     }
 
+    /// Returns the entries, in their order.
     pub fn iter(&self) -> MapIter<'_> {
         match &self.entries {
             Entries::Array(entries) => MapIter::Array(entries.iter()),
@@ -283,8 +289,11 @@ fn position(entries: &[(Value, Value)], key: &Value) -> Option<usize> {
 /// The entries of a map, in order.
 #[derive(Clone)]
 pub enum MapIter<'a> {
+    /// Over the entries of a small map.
     Array(std::slice::Iter<'a, (Value, Value)>),
+    /// Over a trie.
     Hash(TrieIter<'a>),
+    /// Over a sorted map.
     Sorted(SortedIter<'a>),
 }
 
@@ -351,10 +360,12 @@ impl Drop for PMap {
 #[derive(Clone, Debug)]
 pub struct Map {
     entries: PMap,
+    /// Metadata and place.
     pub extra: Extra,
 }
 
 impl Map {
+    /// Returns a map without metadata.
     pub fn new(entries: PMap) -> Map {
         Map {
             entries,
@@ -362,26 +373,32 @@ impl Map {
         }
     }
 
+    /// Returns what the map holds, without its metadata.
     pub fn entries(&self) -> &PMap {
         &self.entries
     }
 
+    /// Returns what the map holds, to be changed in place.
     pub fn entries_mut(&mut self) -> &mut PMap {
         &mut self.entries
     }
 
+    /// Returns how many entries there are.
     pub fn len(&self) -> usize {
         self.entries.len()
     }
 
+    /// Tells whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
+    /// Returns the value under a key.
     pub fn get(&self, key: &Value) -> Option<&Value> {
         self.entries.get(key)
     }
 
+    /// Returns the entries, in their order.
     pub fn iter(&self) -> MapIter<'_> {
         self.entries.iter()
     }

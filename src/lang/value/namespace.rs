@@ -9,17 +9,23 @@ use super::{FixedState, Keyword, Symbol, Value};
 
 /// A named, replaceable root value. Every global reference goes through one.
 pub struct Var {
+    /// The name itself.
     pub namespace: Symbol,
+    /// The name itself.
     pub name: Symbol,
     /// `None` while unbound.
     root: RefCell<Option<Value>>,
     meta: RefCell<Value>,
+    /// Whether `binding` may bind it.
     pub is_dynamic: Cell<bool>,
+    /// Whether its value is a macro.
     pub is_macro: Cell<bool>,
+    /// Whether other namespaces must not use it.
     pub is_private: Cell<bool>,
 }
 
 impl Var {
+    /// Returns a var without a value.
     pub fn new(namespace: Symbol, name: Symbol) -> Var {
         Var {
             namespace,
@@ -45,15 +51,18 @@ impl Var {
         look(unsafe { (*self.root.as_ptr()).as_ref() })
     }
 
+    /// Tells whether there is a root value.
     pub fn is_bound(&self) -> bool {
         self.root.borrow().is_some()
     }
 
+    /// Replaces the root value.
     pub fn set_root(&self, value: Value) {
         let old = self.root.replace(Some(value));
         drop(old);
     }
 
+    /// Returns the metadata map, or nil.
     pub fn meta(&self) -> Value {
         self.meta.borrow().clone()
     }
@@ -89,6 +98,7 @@ impl fmt::Debug for Var {
 
 /// A table of names.
 pub struct Namespace {
+    /// The name itself.
     pub name: Symbol,
     /// What a plain symbol means here: own vars and referred ones.
     mappings: RefCell<HashMap<Symbol, Rc<Var>, FixedState>>,
@@ -97,6 +107,7 @@ pub struct Namespace {
 }
 
 impl Namespace {
+    /// Returns an empty namespace.
     pub fn new(name: Symbol) -> Namespace {
         Namespace {
             name,
@@ -146,14 +157,17 @@ impl Namespace {
         all
     }
 
+    /// Makes an alias mean a namespace here.
     pub fn add_alias(&self, alias: Symbol, namespace: Symbol) {
         self.aliases.borrow_mut().insert(alias, namespace);
     }
 
+    /// Returns the namespace that an alias means here.
     pub fn alias(&self, alias: Symbol) -> Option<Symbol> {
         self.aliases.borrow().get(&alias).copied()
     }
 
+    /// Makes an alias mean nothing.
     pub fn remove_alias(&self, alias: Symbol) {
         self.aliases.borrow_mut().remove(&alias);
     }
@@ -170,10 +184,12 @@ impl Namespace {
         all
     }
 
+    /// Returns the metadata map, or nil.
     pub fn meta(&self) -> Value {
         self.meta.borrow().clone()
     }
 
+    /// Replaces the metadata.
     pub fn set_meta(&self, meta: Value) {
         self.meta.replace(meta);
     }

@@ -32,10 +32,15 @@ pub use parse::{parse_double, parse_long, parse_number};
 /// A borrowed view of any number.
 #[derive(Debug, Clone, Copy)]
 pub enum Number<'a> {
+    /// An integer of 64 bits.
     Int(i64),
+    /// An integer of any size.
     BigInt(&'a BigInt),
+    /// A ratio.
     Ratio(&'a BigRational),
+    /// A decimal.
     Decimal(&'a BigDecimal),
+    /// A double.
     Float(f64),
 }
 
@@ -53,6 +58,7 @@ impl Value {
         })
     }
 
+    /// Tells whether this is a number of any kind.
     pub fn is_number(&self) -> bool {
         self.as_number().is_some()
     }

@@ -10,6 +10,7 @@ use super::{Class, Keyword, Namespace, NativeClosure, PMap, Symbol, Thunk, Value
 /// A mutable cell with watches and a validator. No borrow of it may be alive while user code runs.
 #[derive(Debug)]
 pub struct Atom {
+    /// What it holds now.
     pub value: RefCell<Value>,
     /// A map, or nil.
     pub meta: RefCell<Value>,
@@ -20,6 +21,7 @@ pub struct Atom {
 }
 
 impl Atom {
+    /// Returns an atom without watches.
     pub fn new(value: Value) -> Atom {
         Atom {
             value: RefCell::new(value),
@@ -38,14 +40,19 @@ impl Drop for Atom {
 
 /// A computation that runs at most once.
 pub struct Delay {
+    /// How far it is.
     pub state: RefCell<DelayState>,
 }
 
 /// How far a [`Delay`] is.
 pub enum DelayState {
+    /// Not begun.
     Pending(Thunk),
+    /// Under way.
     Running,
+    /// Computed.
     Done(Value),
+    /// Threw.
     Failed(Rc<super::Exception>),
 }
 
@@ -54,12 +61,14 @@ pub enum DelayState {
 pub struct RecordType {
     /// With its namespace: `my.ns/Point`.
     pub name: Symbol,
+    /// The declared fields, in their order.
     pub fields: Box<[Keyword]>,
 }
 
 /// A map of a named type.
 #[derive(Debug)]
 pub struct Record {
+    /// What it is a record of.
     pub record_type: Rc<RecordType>,
     /// The declared fields first, then any others.
     pub fields: PMap,
@@ -68,6 +77,7 @@ pub struct Record {
 }
 
 impl Record {
+    /// Returns the value of a field.
     pub fn get(&self, key: &Value) -> Option<&Value> {
         self.fields.get(key)
     }
@@ -84,6 +94,7 @@ impl Record {
 /// An object with fields and methods that is no map.
 #[derive(Debug, Clone)]
 pub struct Instance {
+    /// What it is an instance of.
     pub instance_type: Rc<RecordType>,
     /// By keyword.
     pub fields: PMap,
@@ -96,6 +107,7 @@ pub struct Instance {
 }
 
 /// Values that are met seldom. Equal by contents for regexes' absence: see `equality`.
+#[expect(missing_docs, reason = "each variant says what its fields are")]
 pub enum Object {
     /// A compiled pattern and its source.
     Regex {
@@ -104,19 +116,25 @@ pub enum Object {
     },
     /// Milliseconds since 1970-01-01T00:00Z.
     Inst(i64),
+    /// A UUID, as a number.
     Uuid(u128),
-    Tagged {
-        tag: Symbol,
-        form: Value,
-    },
+    /// A form with a tag that nothing knows.
+    Tagged { tag: Symbol, form: Value },
+    /// What `volatile!` makes.
     Volatile(RefCell<Value>),
+    /// What `delay` makes.
     Delay(Delay),
+    /// A namespace.
     Namespace(Rc<Namespace>),
+    /// What `reduced` makes.
     Reduced(Value),
     /// A collection under construction; `None` once it is persistent again.
     Transient(RefCell<Option<Value>>),
+    /// Bytes.
     Bytes(Box<[u8]>),
+    /// The name of a class.
     Class(Class),
+    /// What `defrecord` and `deftype` define.
     RecordType(Rc<RecordType>),
     /// A stop on its way through a `finally`; no program sees it.
     Stop(super::Stop),
@@ -143,6 +161,7 @@ pub enum Object {
 }
 
 impl Object {
+    /// Returns what it is, in words.
     pub fn kind(&self) -> &'static str {
         match self {
             Object::Regex { .. } => "a regex",

@@ -26,6 +26,7 @@ pub struct TooManySteps;
 /// Why a regex cannot be compiled.
 #[derive(Debug, Clone)]
 pub struct RegexError {
+    /// What is wrong with the pattern.
     pub message: String,
     /// The byte in the source, where that is known.
     pub at: Option<usize>,

@@ -11,12 +11,14 @@ use crate::vm::Vm;
 /// A list cell. The empty list is a cell too, of kind `Empty`.
 #[derive(Debug)]
 pub struct List {
+    /// The first item; nil in the empty list.
     pub first: Value,
     /// Nil, or any sequence: for a `List` of more than one, another `List`.
     pub rest: Value,
     /// The number of items from here on, for what `list?` and `counted?` accept; 0 for the empty list;
     /// `None` for a `cons` onto a sequence that may be lazy.
     pub count: Option<u32>,
+    /// Metadata and place.
     pub extra: Extra,
 }
 
@@ -140,6 +142,7 @@ fn drop_chain(mut at: Value) {
 
 /// A sequence that is computed when it is first looked at.
 pub struct Lazy {
+    /// How far it is.
     pub state: RefCell<LazyState>,
     /// A map, or nil.
     pub meta: Value,
@@ -147,11 +150,13 @@ pub struct Lazy {
 
 /// How far a [`Lazy`] is.
 pub enum LazyState {
+    /// Not begun.
     Pending(Thunk),
     /// Being computed: to be met again only by a sequence that needs itself.
     Running,
     /// Nil, or a sequence that is not lazy itself.
     Done(Value),
+    /// Threw this, and throws it again each time.
     Failed(Rc<Exception>),
 }
 
@@ -159,6 +164,7 @@ pub enum LazyState {
 pub type NativeThunk = Box<dyn FnOnce(&mut Vm) -> Result<Value>>;
 
 /// What computes a lazy sequence: gives nil or anything seqable.
+#[expect(missing_docs, reason = "each variant says what its fields are")]
 pub enum Thunk {
     /// A function of no arguments.
     Call(Value),
@@ -197,8 +203,11 @@ pub trait Stage {
 /// What a [`Stage`] gives for an item.
 #[derive(Debug)]
 pub enum Emit {
+    /// No item.
     Nothing,
+    /// One item.
     One(Value),
+    /// Two items.
     Two(Value, Value),
     /// Each item of a seqable value.
     Each(Value),
@@ -271,6 +280,7 @@ impl Drop for Lazy {
 }
 
 /// A non-empty sequence over something that is already there.
+#[expect(missing_docs, reason = "each variant says what its fields are")]
 #[derive(Debug)]
 pub enum SeqView {
     /// The items of a vector from `start` on.

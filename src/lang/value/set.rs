@@ -19,6 +19,7 @@ impl Default for PSet {
 }
 
 impl PSet {
+    /// Returns an empty set.
     pub fn new() -> PSet {
         PSet::default()
     }
@@ -48,10 +49,12 @@ impl PSet {
         }
     }
 
+    /// Returns how many items there are.
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
+    /// Tells whether there are no items.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
@@ -61,6 +64,7 @@ impl PSet {
         self.items.entry(item).map(|entry| entry.0)
     }
 
+    /// Tells whether the set holds an item.
     pub fn contains(&self, item: &Value) -> bool {
         self.items.contains(item)
     }
@@ -75,6 +79,7 @@ impl PSet {
         self.items.remove(item).is_some()
     }
 
+    /// Returns the items, in their order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Value> + Clone {
         self.items.iter().map(|entry| entry.0)
     }
@@ -94,34 +99,42 @@ impl FromIterator<Value> for PSet {
 #[derive(Clone, Debug)]
 pub struct Set {
     items: PSet,
+    /// Metadata and place.
     pub extra: Extra,
 }
 
 impl Set {
+    /// Returns a set without metadata.
     pub fn new(items: PSet) -> Set {
         Set { items, extra: None }
     }
 
+    /// Returns what the set holds, without its metadata.
     pub fn items(&self) -> &PSet {
         &self.items
     }
 
+    /// Returns what the set holds, to be changed in place.
     pub fn items_mut(&mut self) -> &mut PSet {
         &mut self.items
     }
 
+    /// Returns how many items there are.
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
+    /// Tells whether there are no items.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
+    /// Tells whether the set holds an item.
     pub fn contains(&self, item: &Value) -> bool {
         self.items.contains(item)
     }
 
+    /// Returns the items, in their order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Value> + Clone {
         self.items.iter()
     }

@@ -9,8 +9,11 @@ pub struct SourceId(pub u32);
 /// A byte range of one source text.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
 pub struct Span {
+    /// The text.
     pub source: SourceId,
+    /// The first byte.
     pub start: u32,
+    /// The byte after the last.
     pub end: u32,
 }
 
@@ -37,6 +40,7 @@ impl Span {
 /// hold no place of their own.
 #[derive(Debug, Clone)]
 pub struct Place {
+    /// The place of the whole.
     pub span: Span,
     /// A span for each item, keys and values of maps alternating; may be empty.
     pub items: Box<[Span]>,
@@ -47,6 +51,7 @@ pub struct Place {
 pub struct Source {
     /// The file name as the user gave it, or `<eval>`.
     pub name: Rc<str>,
+    /// The text itself.
     pub text: Rc<str>,
 }
 
@@ -59,7 +64,9 @@ pub struct Sources {
 /// A line and column, both counted from 1, columns in characters.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct LineColumn {
+    /// The line.
     pub line: u32,
+    /// The column.
     pub column: u32,
 }
 

@@ -12,6 +12,7 @@ pub struct Text {
 }
 
 impl Text {
+    /// Returns a string.
     pub fn new(text: impl Into<Box<str>>) -> Self {
         let text = text.into();
         let ascii = text.is_ascii();
@@ -22,6 +23,7 @@ impl Text {
         }
     }
 
+    /// Returns the text.
     pub fn as_str(&self) -> &str {
         &self.text
     }

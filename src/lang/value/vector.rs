@@ -41,10 +41,12 @@ impl Default for Items {
 }
 
 impl PVec {
+    /// Returns an empty vector.
     pub fn new() -> PVec {
         PVec::default()
     }
 
+    /// Returns how many items there are.
     #[inline]
     pub fn len(&self) -> usize {
         match &self.items {
@@ -53,10 +55,12 @@ impl PVec {
         }
     }
 
+    /// Tells whether there are no items.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
+    /// Returns the item at an index.
     #[inline]
     pub fn get(&self, idx: usize) -> Option<&Value> {
         match &self.items {
@@ -66,6 +70,7 @@ impl PVec {
         }
     }
 
+    /// Returns the last item.
     pub fn last(&self) -> Option<&Value> {
         self.get(self.len().checked_sub(1)?)
     }
@@ -128,6 +133,7 @@ impl PVec {
         }
     }
 
+    /// Returns the items.
     pub fn iter(&self) -> VecIter<'_> {
         VecIter::new(self)
     }
@@ -225,10 +231,12 @@ pub struct Vector {
     items: PVec,
     /// Whether this is an entry of a map.
     pub is_entry: bool,
+    /// Metadata and place.
     pub extra: Extra,
 }
 
 impl Vector {
+    /// Returns a vector without metadata.
     pub fn new(items: PVec) -> Vector {
         Vector {
             items,
@@ -237,6 +245,7 @@ impl Vector {
         }
     }
 
+    /// Returns a map entry.
     pub fn entry(key: Value, value: Value) -> Vector {
         Vector {
             items: PVec {
@@ -250,6 +259,7 @@ impl Vector {
         }
     }
 
+    /// Returns what the vector holds, without its metadata.
     pub fn items(&self) -> &PVec {
         &self.items
     }
@@ -260,19 +270,23 @@ impl Vector {
         &mut self.items
     }
 
+    /// Returns how many items there are.
     pub fn len(&self) -> usize {
         self.items.len()
     }
 
+    /// Tells whether there are no items.
     pub fn is_empty(&self) -> bool {
         self.items.is_empty()
     }
 
+    /// Returns the item at an index.
     #[inline]
     pub fn get(&self, idx: usize) -> Option<&Value> {
         self.items.get(idx)
     }
 
+    /// Returns the items.
     pub fn iter(&self) -> VecIter<'_> {
         self.items.iter()
     }

@@ -12,14 +12,17 @@ use crate::value::{
 pub struct Args<'a>(&'a mut [Value]);
 
 impl<'a> Args<'a> {
+    /// Takes the registers of a call.
     pub fn new(slots: &'a mut [Value]) -> Args<'a> {
         Args(slots)
     }
 
+    /// Returns how many arguments there are.
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
+    /// Tells whether there are no arguments.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -43,10 +46,12 @@ impl<'a> Args<'a> {
         self.0.get(idx..).unwrap_or(&[])
     }
 
+    /// Returns all arguments.
     pub fn as_slice(&self) -> &[Value] {
         self.0
     }
 
+    /// Returns all arguments, to be taken from.
     pub fn as_mut_slice(&mut self) -> &mut [Value] {
         self.0
     }
@@ -72,6 +77,7 @@ impl<'a> Args<'a> {
         }
     }
 
+    /// Returns a map argument.
     pub fn map(&self, idx: usize) -> Result<&Rc<Map>> {
         match self.get(idx) {
             Value::Map(map) => Ok(map),
@@ -79,6 +85,7 @@ impl<'a> Args<'a> {
         }
     }
 
+    /// Returns a vector argument.
     pub fn vector(&self, idx: usize) -> Result<&Rc<Vector>> {
         match self.get(idx) {
             Value::Vector(vector) => Ok(vector),
@@ -86,12 +93,14 @@ impl<'a> Args<'a> {
         }
     }
 
+    /// Returns a symbol argument.
     pub fn symbol(&self, idx: usize) -> Result<Symbol> {
         self.get(idx)
             .as_symbol()
             .ok_or_else(|| self.expected(idx, "a symbol"))
     }
 
+    /// Returns a keyword argument.
     pub fn keyword(&self, idx: usize) -> Result<Keyword> {
         self.get(idx)
             .as_keyword()

@@ -106,7 +106,7 @@ impl Vm {
             Value::Object(object) => match &**object {
                 Object::Function(closure) => {
                     if !closure.arity.takes(args.len()) {
-                        return Err(arity_error(closure.name, closure.arity, args.len()).into());
+                        return Err(arity_error(&closure.name, closure.arity, args.len()).into());
                     }
                     (closure.run)(self, closure, Args::new(args))
                 }

@@ -55,6 +55,7 @@ pub struct Vm {
 }
 
 impl Vm {
+    /// Returns a machine for a world, which asks `host` for everything outside.
     pub fn new(world: Rc<World>, host: Box<dyn Host>) -> Vm {
         let mut stack = Stack::default();
         let top = stack.start();
@@ -85,6 +86,7 @@ impl Vm {
         &self.world
     }
 
+    /// Returns the host.
     pub fn host(&mut self) -> &mut dyn Host {
         &mut *self.host
     }

@@ -27,13 +27,19 @@ pub trait Loader {
 
 /// The globals of a session. Several VMs of one thread may share it.
 pub struct World {
+    /// All namespaces by name.
     pub namespaces: RefCell<HashMap<Symbol, Rc<Namespace>, FixedState>>,
+    /// What `*ns*` is now.
     pub current: RefCell<Rc<Namespace>>,
+    /// `clojure.core`.
     pub core: Rc<Namespace>,
     /// `*ns*`, whose value is [`World::current`].
     pub ns_var: Rc<Var>,
+    /// The texts that errors refer to.
     pub sources: RefCell<Sources>,
+    /// What reads and compiles; set by the session.
     pub loader: RefCell<Option<Rc<dyn Loader>>>,
+    /// The last number that `gensym` used.
     pub gensym: Cell<u64>,
     /// Namespaces whose source was run, in that order.
     loaded: RefCell<Vec<Symbol>>,

@@ -52,10 +52,12 @@ impl Sorted {
         &self.order
     }
 
+    /// Returns how many entries there are.
     pub fn len(&self) -> usize {
         size(&self.root)
     }
 
+    /// Tells whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.root.is_none()
     }
@@ -120,6 +122,7 @@ impl Sorted {
         Ok(count)
     }
 
+    /// Returns the entries, in their order.
     pub fn iter(&self) -> SortedIter<'_> {
         self.iter_from(0)
     }

@@ -18,6 +18,7 @@ pub use bigdecimal::RoundingMode;
 pub struct MathContext {
     /// Significant digits, at least 1.
     pub precision: u32,
+    /// Which way to round.
     pub rounding: RoundingMode,
 }
 

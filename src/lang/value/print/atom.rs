@@ -95,7 +95,7 @@ fn write_object(out: &mut String, object: &Object) -> bool {
             out.push_str(&id.to_string());
             out.push(']');
         }
-        Object::Function(function) => write_function(out, function.name),
+        Object::Function(function) => write_function(out, &function.name),
         Object::Instance(instance) => {
             out.push_str("#object[");
             write_class_name(out, instance.instance_type.name);

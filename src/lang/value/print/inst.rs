@@ -5,14 +5,19 @@ const DAY: i64 = 86_400_000;
 /// A moment taken apart, in UTC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CivilTime {
+    /// The year; 0 is the year before 1.
     pub year: i64,
     /// From 1.
     pub month: u32,
     /// From 1.
     pub day: u32,
+    /// From 0 to 23.
     pub hour: u32,
+    /// From 0 to 59.
     pub minute: u32,
+    /// From 0 to 59.
     pub second: u32,
+    /// From 0 to 999.
     pub millisecond: u32,
     /// 0 is Sunday.
     pub weekday: u32,

@@ -1,0 +1,60 @@
+//! What an evaluation came to when it gave no value.
+
+use std::fmt;
+
+use crate::diagnostic::Diagnostic;
+use crate::value::{Exception, Signal, Sources, Stop};
+
+/// Why an evaluation gave no value: for programs as a [`Signal`], for people as a [`Diagnostic`]. Displayed, it
+/// is the whole message with place, hint and calls.
+#[derive(Debug)]
+pub struct Failure {
+    signal: Signal,
+    diagnostic: Box<Diagnostic>,
+}
+
+impl Failure {
+    pub(crate) fn new(sources: &Sources, signal: Signal) -> Failure {
+        let diagnostic = Box::new(Diagnostic::of_signal(sources, &signal));
+        Failure { signal, diagnostic }
+    }
+
+    /// Returns what unwound the evaluation.
+    pub fn signal(&self) -> &Signal {
+        &self.signal
+    }
+
+    /// Returns the exception that nothing caught; `None` where the evaluation was stopped from outside.
+    pub fn exception(&self) -> Option<&Exception> {
+        match &self.signal {
+            Signal::Throw(exception) => Some(exception),
+            Signal::Stop(_) => None,
+        }
+    }
+
+    /// Returns why the evaluation was stopped from outside: fuel, memory, an interrupt.
+    pub fn stop(&self) -> Option<&Stop> {
+        match &self.signal {
+            Signal::Throw(_) => None,
+            Signal::Stop(stop) => Some(stop),
+        }
+    }
+
+    /// Returns the stable code, such as `E0301`; empty for what a program threw itself, and for a stop.
+    pub fn code(&self) -> &str {
+        &self.diagnostic.code
+    }
+
+    /// Returns place, words and hints as data.
+    pub fn diagnostic(&self) -> &Diagnostic {
+        &self.diagnostic
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(self.diagnostic.render().trim_end())
+    }
+}
+
+impl std::error::Error for Failure {}

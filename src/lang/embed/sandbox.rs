@@ -1,0 +1,214 @@
+//! A host with limits and nothing else: what runs in it can compute and print, no more.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::value::{Result, Stop, Value};
+use crate::vm::{Host, Stream};
+
+/// Instructions between two looks at the limits.
+const QUANTUM: u32 = 20_000;
+
+/// A flag that stops an evaluation from another thread, or from a signal handler. Clones are the same flag.
+#[derive(Debug, Clone, Default)]
+pub struct Interrupt(Arc<AtomicBool>);
+
+impl Interrupt {
+    /// Returns a flag that is not set.
+    pub fn new() -> Interrupt {
+        Interrupt::default()
+    }
+
+    /// Asks whatever runs under this flag to stop.
+    pub fn trigger(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+
+    /// Takes the request back, so that the flag can be used again.
+    pub fn clear(&self) {
+        self.0.store(false, Ordering::SeqCst);
+    }
+
+    /// Tells whether it was asked for.
+    pub fn is_set(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// Where a [`Sandbox`] puts what is printed. Clones share the text.
+#[derive(Debug, Clone, Default)]
+pub struct Output {
+    out: Rc<RefCell<String>>,
+    error: Rc<RefCell<String>>,
+}
+
+impl Output {
+    /// Returns an empty output.
+    pub fn new() -> Output {
+        Output::default()
+    }
+
+    /// Takes away what was printed so far.
+    pub fn take(&self) -> String {
+        self.out.take()
+    }
+
+    /// Takes away what was printed to `*err*` so far.
+    pub fn take_errors(&self) -> String {
+        self.error.take()
+    }
+}
+
+type Probe = Box<dyn Fn() -> usize>;
+type Steps = Box<dyn FnMut(Value) -> Result<Value>>;
+
+/// A host that gives what it was told to give: fuel, an interrupt, a limit of memory, captured output, sources
+/// for `require`, answers to steps. Without any of these it lets code compute, and drops what is printed.
+///
+/// ```
+/// use flowstone_lang::{Sandbox, Session, value::Stop};
+///
+/// let session = Session::new();
+/// let host = Sandbox::new().fuel(100_000);
+/// let failure = session.evaluate_in(host, "job", "(loop [] (recur))").expect_err("no end");
+/// assert_eq!(failure.stop(), Some(&Stop::OutOfFuel));
+/// ```
+#[derive(Default)]
+pub struct Sandbox {
+    fuel: Option<u64>,
+    interrupt: Option<Interrupt>,
+    memory: Option<(usize, Probe)>,
+    output: Option<Output>,
+    sources: BTreeMap<String, String>,
+    steps: Option<Steps>,
+    random: u64,
+}
+
+impl Sandbox {
+    /// Returns a host without limits.
+    pub fn new() -> Sandbox {
+        Sandbox::default()
+    }
+
+    /// Allows this many instructions, about one for each call and each turn of a loop.
+    #[must_use]
+    pub fn fuel(mut self, instructions: u64) -> Sandbox {
+        self.fuel = Some(instructions);
+        self
+    }
+
+    /// Stops when the flag is set.
+    #[must_use]
+    pub fn interrupt(mut self, interrupt: &Interrupt) -> Sandbox {
+        self.interrupt = Some(interrupt.clone());
+        self
+    }
+
+    /// Stops when more than `limit` bytes are in use, as `used` says: the figure of a counting allocator, for
+    /// example. It is looked at every few thousand instructions.
+    #[must_use]
+    pub fn memory(mut self, limit: usize, used: impl Fn() -> usize + 'static) -> Sandbox {
+        self.memory = Some((limit, Box::new(used)));
+        self
+    }
+
+    /// Keeps what is printed.
+    #[must_use]
+    pub fn output(mut self, output: &Output) -> Sandbox {
+        self.output = Some(output.clone());
+        self
+    }
+
+    /// Gives the source of a namespace to `require`.
+    #[must_use]
+    pub fn source(mut self, namespace: &str, text: &str) -> Sandbox {
+        self.sources.insert(namespace.to_owned(), text.to_owned());
+        self
+    }
+
+    /// Answers requests that functions make with [`Vm::suspend`](crate::vm::Vm::suspend).
+    #[must_use]
+    pub fn steps(mut self, answer: impl FnMut(Value) -> Result<Value> + 'static) -> Sandbox {
+        self.steps = Some(Box::new(answer));
+        self
+    }
+
+    /// Sets where the sequence of random numbers begins; it is the same for the same seed.
+    #[must_use]
+    pub fn seed(mut self, seed: u64) -> Sandbox {
+        self.random = seed;
+        self
+    }
+
+    fn check(&self) -> Result<(), Stop> {
+        if self.interrupt.as_ref().is_some_and(Interrupt::is_set) {
+            return Err(Stop::Interrupted("interrupted".to_owned()));
+        }
+        match &self.memory {
+            Some((limit, used)) if used() > *limit => Err(Stop::OutOfMemory(format!(
+                "more than {limit} bytes are in use"
+            ))),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Host for Sandbox {
+    fn refill(&mut self) -> Result<u32, Stop> {
+        self.check()?;
+        let Some(left) = &mut self.fuel else {
+            return Ok(QUANTUM);
+        };
+        if *left == 0 {
+            return Err(Stop::OutOfFuel);
+        }
+        let quantum = u32::try_from(*left).map_or(QUANTUM, |left| left.min(QUANTUM));
+        *left -= u64::from(quantum);
+        Ok(quantum)
+    }
+
+    fn write(&mut self, stream: Stream, text: &str) -> Result<(), String> {
+        if let Some(output) = &self.output {
+            let to = match stream {
+                Stream::Out => &output.out,
+                Stream::Error => &output.error,
+            };
+            to.borrow_mut().push_str(text);
+        }
+        Ok(())
+    }
+
+    fn random(&mut self) -> Result<u64> {
+        // SplitMix64, from the seed.
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.random;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        Ok(bits ^ (bits >> 31))
+    }
+
+    fn find_source(&mut self, namespace: &str) -> Option<(String, String)> {
+        let text = self.sources.get(namespace)?;
+        Some((format!("{namespace}.clj"), text.clone()))
+    }
+
+    fn suspend(&mut self, request: Value) -> Result<Value> {
+        match &mut self.steps {
+            Some(answer) => answer(request),
+            None => Err(Stop::Interrupted("a step cannot run here".to_owned()).into()),
+        }
+    }
+}
+
+impl fmt::Debug for Sandbox {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Sandbox")
+            .field("fuel", &self.fuel)
+            .field("interrupt", &self.interrupt)
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,23 @@
+//! The language inside another program: functions in Rust, data, limits, sessions side by side.
+
+mod data;
+#[cfg(feature = "edn-rs")]
+mod edn_rs;
+mod functions;
+mod limits;
+mod sessions;
+
+use flowstone_lang::{Failure, Session, Value};
+
+/// Returns a value as it prints, or code and message of a failure.
+fn shown(session: &Session, result: Result<Value, Failure>) -> String {
+    match result {
+        Ok(value) => session.show(&value),
+        Err(failure) => {
+            let diagnostic = failure.diagnostic();
+            format!("{} {}", diagnostic.code, diagnostic.message)
+                .trim()
+                .to_owned()
+        }
+    }
+}
