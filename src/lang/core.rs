@@ -13,6 +13,12 @@ mod files;
 mod format;
 mod functions;
 mod hash;
+mod host_base64;
+mod host_big;
+mod host_builder;
+mod host_characters;
+mod host_floats;
+mod host_integers;
 mod host_math;
 mod host_numbers;
 mod host_system;
@@ -43,7 +49,7 @@ mod transients;
 mod vectors;
 
 use crate::session::Session;
-use crate::value::{Object, PVec, Symbol, Value};
+use crate::value::{Symbol, Value};
 
 /// The areas: namespace and functions. Sorted by file.
 const AREAS: &[(&str, &[crate::value::Native])] = &[
@@ -59,9 +65,24 @@ const AREAS: &[(&str, &[crate::value::Native])] = &[
     ("clojure.core", format::FNS),
     ("clojure.core", functions::FNS),
     ("clojure.core", hash::FNS),
+    ("Base64", host_base64::FNS),
+    ("clojure.core", host_base64::METHODS),
+    ("String", host_base64::STRING_FNS),
+    ("BigDecimal", host_big::DECIMAL_FNS),
+    ("BigInteger", host_big::INTEGER_FNS),
+    ("clojure.core", host_big::METHODS),
+    ("StringBuilder", host_builder::FNS),
+    ("clojure.core", host_builder::METHODS),
+    ("Character", host_characters::FNS),
+    ("Double", host_floats::BIT_FNS),
+    ("Double", host_floats::DOUBLE_FNS),
+    ("Float", host_floats::FLOAT_FNS),
+    ("Integer", host_integers::INTEGER_FNS),
+    ("Long", host_integers::LONG_FNS),
     ("Math", host_math::FNS),
     ("Boolean", host_numbers::BOOLEAN_FNS),
     ("Double", host_numbers::DOUBLE_FNS),
+    ("Float", host_numbers::FLOAT_FNS),
     ("Integer", host_numbers::INTEGER_FNS),
     ("Long", host_numbers::LONG_FNS),
     ("System", host_system::FNS),
@@ -96,7 +117,6 @@ const AREAS: &[(&str, &[crate::value::Native])] = &[
     ("clojure.string", string::SPLIT_FNS),
     ("clojure.core", tagged::FNS),
     ("UUID", tagged::UUID_FNS),
-    ("java.util.UUID", tagged::UUID_FNS),
     ("clojure.core", text::FNS),
     ("clojure.core", transducers::FNS),
     ("clojure.core", transients::FNS),
@@ -114,12 +134,37 @@ const CONSTANTS: &[(&str, &str, Value)] = &[
     ),
     ("Double", "NaN", Value::Float(f64::NAN)),
     ("Double", "POSITIVE_INFINITY", Value::Float(f64::INFINITY)),
+    ("BigDecimal", "ROUND_CEILING", Value::Int(2)),
+    ("BigDecimal", "ROUND_DOWN", Value::Int(1)),
+    ("BigDecimal", "ROUND_FLOOR", Value::Int(3)),
+    ("BigDecimal", "ROUND_HALF_DOWN", Value::Int(5)),
+    ("BigDecimal", "ROUND_HALF_EVEN", Value::Int(6)),
+    ("BigDecimal", "ROUND_HALF_UP", Value::Int(4)),
+    ("BigDecimal", "ROUND_UNNECESSARY", Value::Int(7)),
+    ("BigDecimal", "ROUND_UP", Value::Int(0)),
+    ("Boolean", "FALSE", Value::Bool(false)),
+    ("Boolean", "TRUE", Value::Bool(true)),
+    ("Byte", "MAX_VALUE", Value::Int(i8::MAX as i64)),
+    ("Byte", "MIN_VALUE", Value::Int(i8::MIN as i64)),
+    ("Character", "MAX_VALUE", Value::Char('\u{ffff}')),
+    ("Character", "MIN_VALUE", Value::Char('\0')),
+    ("Float", "MAX_VALUE", Value::Float(f32::MAX as f64)),
+    ("Float", "MIN_VALUE", Value::Float(1.401298464324817e-45)),
+    (
+        "Float",
+        "NEGATIVE_INFINITY",
+        Value::Float(f64::NEG_INFINITY),
+    ),
+    ("Float", "NaN", Value::Float(f64::NAN)),
+    ("Float", "POSITIVE_INFINITY", Value::Float(f64::INFINITY)),
     ("Integer", "MAX_VALUE", Value::Int(i32::MAX as i64)),
     ("Integer", "MIN_VALUE", Value::Int(i32::MIN as i64)),
     ("Long", "MAX_VALUE", Value::Int(i64::MAX)),
     ("Long", "MIN_VALUE", Value::Int(i64::MIN)),
     ("Math", "E", Value::Float(std::f64::consts::E)),
     ("Math", "PI", Value::Float(std::f64::consts::PI)),
+    ("Short", "MAX_VALUE", Value::Int(i16::MAX as i64)),
+    ("Short", "MIN_VALUE", Value::Int(i16::MIN as i64)),
     ("clojure.math", "E", Value::Float(std::f64::consts::E)),
     ("clojure.math", "PI", Value::Float(std::f64::consts::PI)),
 ];
@@ -133,14 +178,18 @@ pub(crate) fn install(session: &Session) {
         let namespace = session.world().namespace(Symbol::new(namespace));
         namespace.intern(Symbol::new(name)).set_root(value.clone());
     }
-    for namespace in ["PersistentQueue", "clojure.lang.PersistentQueue"] {
-        let namespace = session.world().namespace(Symbol::new(namespace));
-        let empty = Value::from(Object::Queue {
-            items: PVec::default(),
-            taken: 0,
-            meta: Value::Nil,
-        });
-        namespace.intern(Symbol::new("EMPTY")).set_root(empty);
+    let empty = [
+        ("PersistentArrayMap", Value::map([])),
+        ("PersistentHashMap", Value::map([])),
+        ("PersistentHashSet", Value::set([])),
+        ("PersistentList", Value::list([])),
+        ("PersistentQueue", collections::empty_queue()),
+        ("PersistentVector", Value::vector([])),
+    ];
+    let empty = empty.map(|(class, value)| (class, "EMPTY", value));
+    for (class, name, value) in host_big::constants().chain(empty) {
+        let namespace = session.world().namespace(Symbol::new(class));
+        namespace.intern(Symbol::new(name)).set_root(value);
     }
     let vars = bindings::vars().into_iter();
     for (name, value) in vars.chain(print::vars()).chain(read::vars()) {

@@ -9,6 +9,7 @@ mod equality;
 mod exception;
 mod function;
 mod hash;
+mod host_object;
 mod intern;
 mod map;
 mod namespace;
@@ -35,6 +36,7 @@ pub use equality::{Force, Unforced, equal};
 pub use exception::{Class, ClassInfo, Exception, Frame, Hint, Result, Signal, Stop};
 pub use function::{Arity, Closure, Example, Native, NativeClosure};
 pub use hash::{FixedState, hash_text, hash_value, mix_collection_hash};
+pub use host_object::{HostConstant, HostObject};
 #[cfg(any(test, all(windows, target_arch = "aarch64")))]
 pub(crate) use intern::Names;
 pub use intern::{Keyword, Named, Symbol};

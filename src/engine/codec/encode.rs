@@ -358,6 +358,7 @@ impl Writer {
             | Object::Host { .. }
             | Object::Function(_)
             | Object::Instance(_)
+            | Object::HostObject(_)
             | Object::State(_)
             | Object::Unbound(_) => self.not_data(object.kind())?,
         }

@@ -244,6 +244,9 @@ impl Analyzer<'_> {
             }
             head => {
                 let head = self.not_tail(|cx| cx.item(head, form, 0))?;
+                if args.is_empty() && is_host_constant(&head) {
+                    return Ok(head);
+                }
                 self.applied(head, args, span)
             }
         }
@@ -652,11 +655,19 @@ pub(crate) fn resolve_var(vm: &mut Vm, symbol: Symbol) -> Result<Option<Rc<Var>>
     let targets = match symbol.namespace() {
         None => [Some(current.name), Some(world.core.name)],
         Some(prefix) => {
+            let host = host_class(&prefix).map(Symbol::new);
             let prefix = Symbol::new(&prefix);
-            [Some(current.alias(prefix).unwrap_or(prefix)), None]
+            [Some(current.alias(prefix).unwrap_or(prefix)), host]
         }
     };
     for target in targets.into_iter().flatten() {
+        if symbol.namespace().is_some()
+            && let Some(var) = world
+                .find_namespace(target)
+                .and_then(|home| home.lookup(name))
+        {
+            return Ok(Some(var));
+        }
         if world.loader().load_definition(vm, target, name)? {
             return Ok(world
                 .find_namespace(target)
@@ -666,12 +677,40 @@ pub(crate) fn resolve_var(vm: &mut Vm, symbol: Symbol) -> Result<Option<Rc<Var>>
     Ok(None)
 }
 
+/// Returns the short name of a host class that is written with its package: its functions live there.
+fn host_class(name: &str) -> Option<&str> {
+    const PACKAGES: &[&str] = &[
+        "clojure.lang",
+        "java.lang",
+        "java.math",
+        "java.time",
+        "java.time.format",
+        "java.time.temporal",
+        "java.util",
+        "java.util.concurrent",
+        "java.util.regex",
+    ];
+    let (package, class) = name.rsplit_once('.')?;
+    PACKAGES.contains(&package).then_some(class)
+}
+
 /// Returns the native that `clojure.core` has under a name.
 fn core_native(vm: &Vm, name: &str) -> Option<&'static crate::value::Native> {
     match vm.world().core.lookup(Symbol::new(name))?.root()? {
         Value::Native(native) => Some(native),
         _ => None,
     }
+}
+
+/// Tells whether this is a constant of a host class, such as `Math/PI`: `(Math/PI)` means it as well.
+fn is_host_constant(head: &Node) -> bool {
+    let Kind::Global(var) = &head.kind else {
+        return false;
+    };
+    let is_class = var.namespace.name().starts_with(char::is_uppercase);
+    is_class
+        && !var.is_dynamic.get()
+        && !matches!(var.root(), None | Some(Value::Native(_) | Value::Fn(_)))
 }
 
 /// A collection of constants is a constant.

@@ -673,3 +673,12 @@ fn pop(args: &mut Args<'_>) -> Result<Value> {
         _ => Err(wrong_type(&coll, "a vector, list or queue", 0).into()),
     }
 }
+
+/// A queue without items: `clojure.lang.PersistentQueue/EMPTY`.
+pub(super) fn empty_queue() -> Value {
+    Value::from(Object::Queue {
+        items: PVec::new(),
+        taken: 0,
+        meta: Value::Nil,
+    })
+}

@@ -8,6 +8,14 @@ use crate::vm::Args;
 
 pub(super) const BOOLEAN_FNS: &[Native] = &[
     Native {
+        name: "new",
+        usage: "(Boolean. x)",
+        doc: "Returns x if it is true or false; else tells whether the string x is \"true\", in upper or lower case.",
+        examples: &[("(Boolean. true)", "true")],
+        arity: Arity::exactly(1),
+        run: |vm, args| (BOOLEAN_FNS[2].run)(vm, args),
+    },
+    Native {
         name: "parseBoolean",
         usage: "(Boolean/parseBoolean s)",
         doc: r#"Tells whether the string is "true", in upper or lower case."#,
@@ -32,6 +40,14 @@ pub(super) const BOOLEAN_FNS: &[Native] = &[
 ];
 
 pub(super) const DOUBLE_FNS: &[Native] = &[
+    Native {
+        name: "new",
+        usage: "(Double. x)",
+        doc: "Returns a number as a double, or the double that a string is; throws when it is none.",
+        examples: &[(r#"(Double. "1.5")"#, "1.5")],
+        arity: Arity::exactly(1),
+        run: |vm, args| (DOUBLE_FNS[2].run)(vm, args),
+    },
     Native {
         name: "parseDouble",
         usage: "(Double/parseDouble s)",
@@ -182,6 +198,42 @@ pub(super) const LONG_FNS: &[Native] = &[
         },
     },
 ];
+
+/// The `valueOf` of a class of integers.
+pub(super) fn value_of(class: &str) -> &'static Native {
+    let fns = if class == "Integer" {
+        INTEGER_FNS
+    } else {
+        LONG_FNS
+    };
+    &fns[1]
+}
+
+pub(super) const FLOAT_FNS: &[Native] = &[
+    Native {
+        name: "parseFloat",
+        usage: "(Float/parseFloat s)",
+        doc: "Returns the number that the string is, rounded to the precision of a float; throws when it is none.",
+        examples: &[(r#"(Float/parseFloat "1.5")"#, "1.5")],
+        arity: Arity::exactly(1),
+        run: |_, args| double(&args).map(to_single),
+    },
+    Native {
+        name: "valueOf",
+        usage: "(Float/valueOf x)",
+        doc: "Returns a number, or the one that a string is, rounded to the precision of a float.",
+        examples: &[(r#"(Float/valueOf "2")"#, "2.0")],
+        arity: Arity::exactly(1),
+        run: |vm, args| (DOUBLE_FNS[2].run)(vm, args).map(to_single),
+    },
+];
+
+fn to_single(value: Value) -> Value {
+    match value {
+        Value::Float(float) => Value::Float(f64::from(float as f32)),
+        other => other,
+    }
+}
 
 type Range = std::ops::RangeInclusive<i64>;
 

@@ -180,7 +180,7 @@ fn change(args: &Args<'_>, change: fn(char) -> char) -> Result<Value> {
     })
 }
 
-fn character(args: &Args<'_>) -> Result<char> {
+pub(super) fn character(args: &Args<'_>) -> Result<char> {
     let char = match args.get(0) {
         Value::Char(char) => Some(*char),
         Value::Int(code) => u32::try_from(*code).ok().and_then(char::from_u32),

@@ -115,6 +115,8 @@ const KINDS: &[Row] = rows! {
     "clojure.lang" "Namespace" ["Object"], |x| object(x, |object| matches!(object, Object::Namespace(_)));
     "clojure.lang" "TaggedLiteral" ["ILookup", "Object"], |x| object(x, |object| matches!(object, Object::Tagged { .. }));
     "java.util.regex" "Pattern" ["Object"], |x| object(x, |object| matches!(object, Object::Regex { .. }));
+    "java.lang" "StringBuilder" ["CharSequence", "Object"], |x| x.is_host("java.lang.StringBuilder");
+    "java.math" "RoundingMode" ["Comparable", "Object"], |x| x.is_host("java.math.RoundingMode");
     "java.util" "UUID" ["Comparable", "Object"], |x| object(x, |object| matches!(object, Object::Uuid(_)));
     "java.util" "Date" ["Comparable", "Object"], |x| object(x, |object| matches!(object, Object::Inst(_)));
     "java.lang" "Class" ["Object"], |x| object(x, |object| matches!(object, Object::Class(_) | Object::RecordType(_)));

@@ -127,6 +127,7 @@ fn equal_objects(left: &Object, right: &Object) -> bool {
     match (left, right) {
         (Object::Inst(left), Object::Inst(right)) => left == right,
         (Object::Uuid(left), Object::Uuid(right)) => left == right,
+        (Object::HostObject(left), Object::HostObject(right)) => left.equals(&**right),
         (Object::Class(left), Object::Class(right)) => left == right,
         (Object::RecordType(left), Object::RecordType(right)) => Rc::ptr_eq(left, right),
         (Object::Namespace(left), Object::Namespace(right)) => Rc::ptr_eq(left, right),

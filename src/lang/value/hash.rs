@@ -225,6 +225,7 @@ fn hash_at_once(value: &Value) -> Option<u32> {
             Object::RecordType(record_type) => record_type.name.hash_code(),
             Object::Namespace(namespace) => namespace.name.hash_code(),
             Object::Regex { source, .. } => hash_text(source),
+            Object::HostObject(object) => hash_text(object.class_name()) ^ object.hash(),
             Object::Function(function) => hash_text(&function.name),
             Object::Volatile(_)
             | Object::Delay(_)

@@ -132,6 +132,8 @@ pub enum Object {
     Transient(RefCell<Option<Value>>),
     /// Bytes.
     Bytes(Box<[u8]>),
+    /// A value of a host class.
+    HostObject(Box<dyn super::HostObject>),
     /// The name of a class.
     Class(Class),
     /// What `defrecord` and `deftype` define.
@@ -174,6 +176,7 @@ impl Object {
             Object::Reduced(_) => "a reduced value",
             Object::Transient(_) => "a transient",
             Object::Bytes(_) => "a byte array",
+            Object::HostObject(object) => object.class_name(),
             Object::Class(_) => "a class",
             Object::RecordType(_) => "a record type",
             Object::Stop(_) => "a stop",
@@ -236,6 +239,7 @@ impl Drop for Object {
             | Object::Uuid(_)
             | Object::Namespace(_)
             | Object::Bytes(_)
+            | Object::HostObject(_)
             | Object::Class(_)
             | Object::RecordType(_)
             | Object::Stop(_)

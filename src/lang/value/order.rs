@@ -91,6 +91,10 @@ fn compare_one(left: &Value, right: &Value) -> Result<Step> {
                 let halves = |bits: &u128| ((bits >> 64) as i64, *bits as i64);
                 sign(halves(left).cmp(&halves(right)))
             }
+            (Object::HostObject(one), Object::HostObject(other)) => match one.compare(&**other) {
+                Some(order) => sign(order),
+                None => return Err(no_order(left, right)),
+            },
             _ => return Err(no_order(left, right)),
         },
         _ => match (left.as_symbol(), right.as_symbol()) {

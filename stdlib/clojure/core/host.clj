@@ -6,7 +6,7 @@
   "Returns the character of a string at an index."
   {:examples '[[(.charAt "abc" 1) \b]]}
   [s idx]
-  (nth s idx))
+  (nth (str s) idx))
 
 (defn .compareTo
   "Compares two values: a negative number, 0 or a positive one."
@@ -192,7 +192,7 @@
   "Returns the number of characters of a string."
   {:examples '[[(.length "abc") 3]]}
   [s]
-  (count s))
+  (count (str s)))
 
 (defn .longValue
   "Returns a number as a long, cut off."

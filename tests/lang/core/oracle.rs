@@ -44,3 +44,8 @@ fn generated_expressions_give_what_they_give_in_clojure() {
 fn names_of_the_host_and_small_functions_are_as_in_clojure() {
     check(include_str!("names.txt"));
 }
+
+#[test]
+fn host_classes_do_what_those_of_the_host_do() {
+    check(include_str!("host.txt"));
+}

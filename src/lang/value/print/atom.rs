@@ -87,6 +87,13 @@ fn write_object(out: &mut String, object: &Object) -> bool {
             push_int(out, bytes.len() as i64);
             out.push(']');
         }
+        Object::HostObject(object) => {
+            out.push_str("#object[");
+            out.push_str(object.class_name());
+            out.push(' ');
+            write_quoted(out, &object.text());
+            out.push(']');
+        }
         Object::Host { kind, id, .. } => {
             out.push_str("#object[");
             let kind = kind.strip_prefix("a ").or_else(|| kind.strip_prefix("an "));
@@ -233,6 +240,7 @@ pub fn write_str(out: &mut String, force: &mut dyn Force, value: &Value) -> Resu
             Object::Uuid(bits) => write_uuid(out, *bits),
             Object::Inst(millis) => inst::write_java_date(out, *millis),
             Object::Namespace(namespace) => namespace.name.write_to(out),
+            Object::HostObject(object) => out.push_str(&object.text()),
             Object::Class(class) => {
                 out.push_str("class ");
                 out.push_str(class.0.full_name);

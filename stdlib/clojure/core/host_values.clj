@@ -1,0 +1,287 @@
+(in-ns 'clojure.core)
+
+;; More methods of host classes: of collections, functions, names, numbers and patterns.
+
+(defn .abs
+  "Returns a number without its sign."
+  {:examples '[[(.abs -1.5M) 1.5M]]}
+  [x]
+  (abs x))
+
+(defn .add
+  "Returns two big numbers together."
+  {:examples '[[(.add 1N 2N) 3N]]}
+  [x y]
+  (+' x y))
+
+(defn .applyTo
+  "Calls a function with the items of a sequence."
+  {:examples '[[(.applyTo + '(1 2)) 3]]}
+  [f args]
+  (apply f args))
+
+(defn .assoc
+  "Returns a map or vector with a value at a key."
+  {:examples '[[(.assoc {} :a 1) {:a 1}]]}
+  [coll k v]
+  (assoc coll k v))
+
+(defn .cast
+  "Returns x if it is an instance of a class, else throws."
+  {:examples '[[(.cast Number 1) 1]]}
+  [c x]
+  (cast c x))
+
+(defn .codePointAt
+  "Returns the code of the character of a string at an index."
+  {:examples '[[(.codePointAt "a" 0) 97]]}
+  [s idx]
+  (int (nth s idx)))
+
+(defn .cons
+  "Returns a collection with an item, where conj puts it."
+  {:examples '[[(.cons [1] 2) [1 2]]]}
+  [coll item]
+  (conj coll item))
+
+(defn .divide
+  "Returns a big integer or decimal divided by another: the whole part of integers; a decimal with the places
+  of x or with so many, rounded by a mode of java.math.RoundingMode, or exactly."
+  {:examples '[[(.divide 7N 2N) 3N]
+               [(.divide 1M 3M 2 java.math.RoundingMode/HALF_UP) 0.33M]]}
+  ([x y] (-divide x y))
+  ([x y rounding] (-divide x y rounding))
+  ([x y places rounding] (-divide x y places rounding)))
+
+(defn .empty
+  "Returns an empty collection of the same kind."
+  {:examples '[[(.empty [1]) []]]}
+  [coll]
+  (empty coll))
+
+(defn .entrySet
+  "Returns the set of the entries of a map."
+  {:examples '[[(.entrySet {:a 1}) #{[:a 1]}]]}
+  [m]
+  (set (seq m)))
+
+(defn .equiv
+  "Tells whether two values are equal."
+  {:examples '[[(.equiv [1] [1]) true]]}
+  [x y]
+  (= x y))
+
+(defn .first
+  "Returns the first item of a sequence."
+  {:examples '[[(.first '(1 2)) 1]]}
+  [coll]
+  (first coll))
+
+(defn .getLeastSignificantBits
+  "Returns the lower 64 bits of a UUID as an integer."
+  {:examples '[[(.getLeastSignificantBits #uuid "00000000-0000-0000-0000-000000000001") 1]]}
+  [id]
+  (unchecked-long (bigint (BigInteger. (subs (clojure.string/replace (str id) "-" "") 16) 16))))
+
+(defn .getMostSignificantBits
+  "Returns the upper 64 bits of a UUID as an integer."
+  {:examples '[[(.getMostSignificantBits #uuid "00000000-0000-0001-0000-000000000001") 1]]}
+  [id]
+  (unchecked-long (bigint (BigInteger. (subs (clojure.string/replace (str id) "-" "") 0 16) 16))))
+
+(defn .getOrDefault
+  "Returns what a map has for a key, or a default."
+  {:examples '[[(.getOrDefault {:a 1} :b 2) 2]]}
+  [m k default]
+  (get m k default))
+
+(defn .getStackTrace
+  "Returns an empty vector: an exception here has its place in the source and no host's frames."
+  {:examples '[[(.getStackTrace (ex-info "a" {})) []]]}
+  [_]
+  [])
+
+(defn .hashCode
+  "Returns the hash of a value as a host integer: of a string Java's, of anything else Clojure's."
+  {:examples '[[(.hashCode "abc") 96354]]}
+  [x]
+  (if (string? x)
+    (unchecked-int (reduce (fn [h c] (unchecked-add-int (unchecked-multiply-int 31 h) (int c))) 0 x))
+    (hash x)))
+
+(defn .hasheq
+  "Returns the hash of a value."
+  {:examples '[[(= (.hasheq [1]) (hash [1])) true]]}
+  [x]
+  (hash x))
+
+(defn .intern
+  "Returns the string."
+  {:examples '[[(.intern "a") "a"]]}
+  [s]
+  s)
+
+(defn .invoke
+  "Calls a function."
+  {:examples '[[(.invoke + 1 2) 3]]}
+  [f & args]
+  (apply f args))
+
+(defn .isInstance
+  "Tells whether x is an instance of a class."
+  {:examples '[[(.isInstance String "a") true]]}
+  [c x]
+  (instance? c x))
+
+(defn .iterator
+  "Returns the items of a collection as a sequence."
+  {:examples '[[(.iterator [1 2]) (1 2)]]}
+  [coll]
+  (sequence coll))
+
+(defn .lines
+  "Returns the lines of a string."
+  {:examples '[[(.lines "a\nb") ["a" "b"]]]}
+  [s]
+  (clojure.string/split-lines s))
+
+(defn .max
+  "Returns the greater of two numbers."
+  {:examples '[[(.max 1M 2M) 2M]]}
+  [x y]
+  (max x y))
+
+(defn .meta
+  "Returns the metadata of a value."
+  {:examples '[[(.meta (with-meta [] {:a 1})) {:a 1}]]}
+  [x]
+  (meta x))
+
+(defn .min
+  "Returns the lesser of two numbers."
+  {:examples '[[(.min 1M 2M) 1M]]}
+  [x y]
+  (min x y))
+
+(defn .more
+  "Returns the sequence after the first item, perhaps empty."
+  {:examples '[[(.more '(1 2)) (2)]]}
+  [coll]
+  (rest coll))
+
+(defn .multiply
+  "Returns two big numbers multiplied."
+  {:examples '[[(.multiply 2N 3N) 6N]]}
+  [x y]
+  (*' x y))
+
+(defn .negate
+  "Returns a big number with the other sign."
+  {:examples '[[(.negate 1.5M) -1.5M]]}
+  [x]
+  (-' x))
+
+(defn .next
+  "Returns the sequence after the first item, or nil."
+  {:examples '[[(.next '(1)) nil]]}
+  [coll]
+  (next coll))
+
+(defn .ns
+  "Returns the namespace of a var."
+  {:examples '[[(ns-name (.ns #'map)) clojure.core]]}
+  [v]
+  (the-ns (symbol (namespace (symbol v)))))
+
+(defn .ordinal
+  "Returns the place of a constant among those of its class, from 0."
+  {:examples '[[(.ordinal java.math.RoundingMode/DOWN) 1]]}
+  [constant]
+  (-ordinal constant))
+
+(defn .pattern
+  "Returns the text of a regular expression."
+  {:examples '[[(.pattern #"a+") "a+"]]}
+  [re]
+  (str re))
+
+(defn .remainder
+  "Returns what is left of a big number divided by another."
+  {:examples '[[(.remainder 7N 2N) 1N]]}
+  [x y]
+  (rem x y))
+
+(defn .repeat
+  "Returns a string so many times."
+  {:examples '[[(.repeat "ab" 2) "abab"]]}
+  [s n]
+  (when (neg? n)
+    (throw (IllegalArgumentException. (str "count is negative: " n))))
+  (apply str (repeat n s)))
+
+(defn .reset
+  "Sets an atom to a value."
+  {:examples '[[(.reset (atom 1) 2) 2]]}
+  [a x]
+  (reset! a x))
+
+(defn .seq
+  "Returns a collection as a sequence, or nil."
+  {:examples '[[(.seq [1]) (1)]]}
+  [coll]
+  (seq coll))
+
+(defn .signum
+  "Returns -1, 0 or 1, as a number is negative, 0 or positive."
+  {:examples '[[(.signum -1.5M) -1]]}
+  [x]
+  (cond (neg? x) -1 (pos? x) 1 :else 0))
+
+(defn .splitAsStream
+  "Returns the parts of a string between matches of a regular expression."
+  {:examples '[[(.splitAsStream #"," "a,b") ["a" "b"]]]}
+  [re s]
+  (clojure.string/split s re))
+
+(defn .stripLeading
+  "Returns a string without the whitespace at its start."
+  {:examples '[[(.stripLeading " a ") "a "]]}
+  [s]
+  (clojure.string/triml s))
+
+(defn .stripTrailing
+  "Returns a string without the whitespace at its end."
+  {:examples '[[(.stripTrailing " a ") " a"]]}
+  [s]
+  (clojure.string/trimr s))
+
+(defn .subtract
+  "Returns a big number less another."
+  {:examples '[[(.subtract 3N 2N) 1N]]}
+  [x y]
+  (-' x y))
+
+(defn .swap
+  "Sets an atom to what a function makes of its value and the arguments."
+  {:examples '[[(.swap (atom 1) + 2) 3]]}
+  [a f & args]
+  (apply swap! a f args))
+
+(defn .sym
+  "Returns the symbol of a keyword, or the name of a var."
+  {:examples '[[(.sym :a/b) a/b]
+               [(.sym #'map) map]]}
+  [x]
+  (if (var? x) (symbol (name (symbol x))) (symbol x)))
+
+(defn .without
+  "Returns a map without a key."
+  {:examples '[[(.without {:a 1} :a) {}]]}
+  [m k]
+  (dissoc m k))
+
+(defn .withMeta
+  "Returns a value with metadata."
+  {:examples '[[(meta (.withMeta [] {:a 1})) {:a 1}]]}
+  [x m]
+  (with-meta x m))

@@ -1,0 +1,8 @@
+(ns Keyword
+  "`clojure.lang.Keyword/...`: keywords from text.")
+
+(defn intern
+  "Returns the keyword of a name, with a namespace where one is given."
+  {:examples '[[(clojure.lang.Keyword/intern "a") :a]]}
+  ([x] (keyword x))
+  ([ns-name x] (keyword ns-name x)))
