@@ -28,13 +28,18 @@
   ())
 
 (def ^:dynamic *test-out*
-  "Kept for code that binds it; reports go to standard output."
-  nil)
+  "Where reports are printed."
+  *out*)
 
 (defmacro with-test-out
-  "Evaluates the body, whose output is part of the report."
+  "Evaluates the body, whose output is part of the report: it goes to *test-out*."
   [& body]
-  `(do ~@body))
+  `(binding [*out* *test-out*]
+     ~@body))
+
+(def ^:dynamic *assertion-place*
+  "The :file and :line of the assertion under way, for reports that do not say."
+  nil)
 
 ;; What reports are made of
 
@@ -51,6 +56,13 @@
   []
   (string/join " " (reverse *testing-contexts*)))
 
+(defn file-position
+  "Returns the file and the line of the test under way. Reports know their own place: this is for code that asks."
+  {:examples '[[(file-position 1) [nil nil]]]}
+  [_n]
+  (let [{:keys [file line]} (meta (first *testing-vars*))]
+    [file line]))
+
 (defn inc-report-counter
   "Adds 1 to a count of the run."
   [k]
@@ -62,46 +74,58 @@
   :type)
 
 (defmethod report :default [m]
-  (prn m))
+  (with-test-out (prn m)))
 
 (defmethod report :pass [_]
-  (inc-report-counter :pass))
+  (with-test-out (inc-report-counter :pass)))
 
-(defn- print-context
-  [m]
+(defn- print-head
+  "Prints what failed, in which test and where."
+  [what m]
+  (println (str "\n" what " in") (testing-vars-str m))
   (when (seq *testing-contexts*) (println (testing-contexts-str)))
-  (when-let [message (:message m)] (println message)))
+  (when-let [message (:message m)] (println message))
+  (println "expected:" (pr-str (:expected m)))
+  (print "  actual: "))
 
 (defmethod report :fail [m]
-  (inc-report-counter :fail)
-  (println "\nFAIL in" (testing-vars-str m))
-  (print-context m)
-  (println "expected:" (pr-str (:expected m)))
-  (println "  actual:" (pr-str (:actual m))))
+  (with-test-out
+    (inc-report-counter :fail)
+    (print-head "FAIL" m)
+    (prn (:actual m))))
 
-(defn- exception-text
-  "Returns class, message and data of an exception and of what it follows from."
+(defn- print-exception
+  "Prints class, message and data of an exception, the functions that it came through, and what it follows from."
   [ex]
-  (let [one (fn [e]
-              (str (pr-str (class e)) ": " (ex-message e)
-                   (when-let [data (ex-data e)] (str "\n" (pr-str data)))))]
-    (string/join "\nCaused by: " (map one (take-while some? (iterate ex-cause ex))))))
+  (println (str (pr-str (class ex)) ": " (ex-message ex)))
+  (when-let [data (ex-data ex)] (prn data))
+  (let [frames (map first (:trace (Throwable->map ex)))
+        own? #(string/starts-with? (str %) "clojure.test/")
+        shown (take-while (complement own?) frames)]
+    (doseq [[idx frame] (map-indexed vector (if *stack-trace-depth* (take *stack-trace-depth* shown) shown))]
+      (println (if (zero? idx) " at" "   ") (str frame))))
+  (when-let [cause (ex-cause ex)]
+    (print "Caused by: ")
+    (print-exception cause)))
 
 (defmethod report :error [m]
-  (inc-report-counter :error)
-  (println "\nERROR in" (testing-vars-str m))
-  (print-context m)
-  (println "expected:" (pr-str (:expected m)))
-  (let [actual (:actual m)]
-    (println "  actual:" (if (instance? Throwable actual) (exception-text actual) (pr-str actual)))))
+  (with-test-out
+    (inc-report-counter :error)
+    (print-head "ERROR" m)
+    (let [actual (:actual m)]
+      (if (instance? Throwable actual)
+        (print-exception actual)
+        (prn actual)))))
 
 (defmethod report :summary [m]
-  (println "\nRan" (:test m) "tests containing"
-           (+ (:pass m) (:fail m) (:error m)) "assertions.")
-  (println (str (:fail m) " failures, " (:error m) " errors.")))
+  (with-test-out
+    (println "\nRan" (:test m) "tests containing"
+             (+ (:pass m) (:fail m) (:error m)) "assertions.")
+    (println (:fail m) "failures," (:error m) "errors.")))
 
 (defmethod report :begin-test-ns [m]
-  (println "\nTesting" (ns-name (:ns m))))
+  (with-test-out
+    (println "\nTesting" (ns-name (:ns m)))))
 
 (defmethod report :end-test-ns [_])
 
@@ -118,7 +142,7 @@
   [m]
   (report
     (if (#{:fail :error} (:type m))
-      (merge (select-keys (meta (first *testing-vars*)) [:file :line]) m)
+      (merge (or *assertion-place* (select-keys (meta (first *testing-vars*)) [:file :line])) m)
       m)))
 
 ;; Assertions
@@ -150,7 +174,7 @@
        (if result#
          (do-report {:type :pass :message ~msg :expected '~form
                      :actual (cons '~pred values#)})
-         (do-report (merge ~(form-place form)
+         (do-report (merge '~(place-of form)
                            {:type :fail :message ~msg :expected '~form
                             :actual (list '~'not (cons '~pred values#))})))
        result#)))
@@ -161,7 +185,7 @@
   `(let [value# ~form]
      (if value#
        (do-report {:type :pass :message ~msg :expected '~form :actual value#})
-       (do-report (merge ~(form-place form)
+       (do-report (merge '~(place-of form)
                          {:type :fail :message ~msg :expected '~form :actual value#})))
      value#))
 
@@ -188,7 +212,7 @@
            result# (instance? class# object#)]
        (if result#
          (do-report {:type :pass :message ~msg :expected '~form :actual (class object#)})
-         (do-report (merge ~(form-place form)
+         (do-report (merge '~(place-of form)
                            {:type :fail :message ~msg :expected '~form :actual (class object#)})))
        result#)))
 
@@ -196,7 +220,7 @@
   (let [[_ c & body] form]
     `(try
        ~@body
-       (do-report (merge ~(form-place form)
+       (do-report (merge '~(place-of form)
                          {:type :fail :message ~msg :expected '~form :actual nil}))
        nil
        (catch ~c e#
@@ -207,25 +231,52 @@
   (let [[_ c re & body] form]
     `(try
        ~@body
-       (do-report (merge ~(form-place form)
+       (do-report (merge '~(place-of form)
                          {:type :fail :message ~msg :expected '~form :actual nil}))
        nil
        (catch ~c e#
          (if (re-find ~re (str (ex-message e#)))
            (do-report {:type :pass :message ~msg :expected '~form :actual e#})
-           (do-report (merge ~(form-place form)
+           (do-report (merge '~(place-of form)
                              {:type :fail :message ~msg :expected '~form :actual e#})))
          e#))))
+
+(def ^:private places-itself
+  "The kinds of assertion whose code says where it stands."
+  #{:default 'instance? 'thrown? 'thrown-with-msg?})
+
+(defn- assertion-code
+  "Returns the code of an assertion; methods that do not know the place of theirs are told at run time."
+  [msg form place]
+  (let [code (assert-expr msg form)
+        head (when (seq? form) (first form))
+        known? (and (some? form)
+                    (or (contains? places-itself head)
+                        (not (contains? (methods assert-expr) head))))]
+    (if (and place (not known?))
+      `(binding [*assertion-place* '~place] ~code)
+      code)))
+
+(def ^:dynamic ^:private *outer-place*
+  "While an assertion is expanded: the place of the form around it."
+  nil)
+
+(defn- place-of
+  "Returns the file and line of a form, else those of the form around it."
+  [form]
+  (select-keys (or (form-place form) *outer-place*) [:file :line]))
 
 (defmacro try-expr
   "Evaluates an assertion; an exception in it is reported as an error."
   [msg form]
-  `(try
-     ~(assert-expr msg form)
-     (catch Throwable t#
-       (do-report (merge ~(form-place form)
-                         {:type :error :message ~msg :expected '~form :actual t#}))
-       nil)))
+  (binding [*outer-place* (form-place &form)]
+    (let [place (place-of form)]
+      `(try
+         ~(assertion-code msg form place)
+         (catch Throwable t#
+           (do-report (merge '~place
+                             {:type :error :message ~msg :expected '~form :actual t#}))
+           nil)))))
 
 (defmacro is
   "Asserts that form is true, and reports it if not. (thrown? Class body), (thrown-with-msg? Class regex body) and
@@ -375,7 +426,10 @@
   "Runs the test of one var, with its fixtures, reports it, and returns the counts."
   [v]
   (binding [*report-counters* (atom *initial-report-counters*)]
-    (test-vars [v])
+    (let [namespace (:ns (meta v))]
+      (do-report {:type :begin-test-ns :ns namespace})
+      (test-vars [v])
+      (do-report {:type :end-test-ns :ns namespace}))
     (let [summary (assoc @*report-counters* :type :summary)]
       (do-report summary)
       summary)))
@@ -383,7 +437,13 @@
 (defmacro run-test
   "Runs one test, by its name, with its fixtures."
   [test-symbol]
-  `(run-test-var (var ~test-symbol)))
+  (let [v (resolve test-symbol)
+        problem (cond
+                  (nil? v) (str "Unable to resolve " test-symbol " to a test function.")
+                  (not (:test (meta v))) (str test-symbol " is not a test."))]
+    (if problem
+      `(binding [*out* *err*] (println ~problem))
+      `(run-test-var ~v))))
 
 (defn successful?
   "Tells whether the counts of a run have no failures and no errors."

@@ -500,13 +500,23 @@ impl Analyzer<'_> {
             .into_iter()
             .map(|name| (Value::Symbol(name), Value::Bool(true)));
         let env = Value::map(locals);
-        let mut args = vec![form.clone(), env];
+        let mut args = vec![self.placed(form), env];
         args.extend(items_of(self.vm, form)?.into_iter().skip(1));
         let place = form.span().or(self.place);
         match self.vm.invoke(&function, &mut args) {
             Ok(expanded) => Ok(Some(keep_place(expanded, form))),
             Err(Signal::Throw(exception)) => Err(at_macro(&exception, symbol, place)),
             Err(stop) => Err(stop),
+        }
+    }
+
+    /// A form that a macro made has the place of what it stands in: `&form` tells where the user wrote it.
+    fn placed(&self, form: &Value) -> Value {
+        match form {
+            Value::List(list) if form.span() == Span::NONE && self.place.is_some() => {
+                with_place(list, self.place)
+            }
+            form => form.clone(),
         }
     }
 
@@ -542,22 +552,26 @@ impl Analyzer<'_> {
 fn keep_place(expanded: Value, form: &Value) -> Value {
     match (&expanded, form.place()) {
         (Value::List(list), Some(place)) if expanded.span() == Span::NONE && !list.is_empty() => {
-            let meta = list
-                .extra
-                .as_ref()
-                .map_or(Value::Nil, |extra| extra.meta.clone());
-            let place = crate::value::Place {
-                span: place.span,
-                items: Box::default(),
-            };
-            let extra = Some(Rc::new(crate::value::Extras {
-                meta,
-                place: Some(place),
-            }));
-            Value::List(Rc::new(list.with_extra(extra)))
+            with_place(list, place.span)
         }
         _ => expanded,
     }
+}
+
+fn with_place(list: &crate::value::List, span: Span) -> Value {
+    let meta = list
+        .extra
+        .as_ref()
+        .map_or(Value::Nil, |extra| extra.meta.clone());
+    let place = crate::value::Place {
+        span,
+        items: Box::default(),
+    };
+    let extra = Some(Rc::new(crate::value::Extras {
+        meta,
+        place: Some(place),
+    }));
+    Value::List(Rc::new(list.with_extra(extra)))
 }
 
 /// What a macro threw, with the place of its call where it had none in the user's text.

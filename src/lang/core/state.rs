@@ -194,9 +194,32 @@ const META: Native = Native {
     arity: Arity::exactly(1),
     run: |vm, args| match args.get(0) {
         Value::Var(var) => var_meta(vm, var),
+        list @ Value::List(_) => Ok(list_meta(vm, list)),
         value => Ok(value.meta()),
     },
 };
+
+/// The metadata of a list, and the line and column where it was read as code.
+fn list_meta(vm: &Vm, list: &Value) -> Value {
+    let (meta, span) = (list.meta(), list.span());
+    let sources = vm.world().sources.borrow();
+    let Some(source) = span.is_some().then(|| sources.get(span.source)).flatten() else {
+        return meta;
+    };
+    let at = source.line_column(span.start);
+    let place = [("line", at.line), ("column", at.column)];
+    let mut entries = match &meta {
+        Value::Map(map) => map.entries().clone(),
+        _ => PMap::new(),
+    };
+    for (name, number) in place {
+        let key = Value::keyword(name);
+        if entries.get(&key).is_none() {
+            entries.insert(key, Value::Int(i64::from(number)));
+        }
+    }
+    Value::Map(Rc::new(crate::value::Map::new(entries)))
+}
 
 const IS_REALIZED: Native = Native {
     name: "realized?",

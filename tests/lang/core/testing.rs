@@ -17,7 +17,7 @@ fn check(program: &str, expected: Expect) {
         .intern(Symbol::new("program"))
         .set_root(program);
     let printed = runner
-        .eval("(with-out-str (load-string program))")
+        .eval("(with-out-str (binding [*test-out* *out*] (load-string program)))")
         .unwrap_or_else(|signal| Value::from(format!("{signal:?}")));
     expected.assert_eq(printed.as_str().unwrap_or_default());
 }
@@ -43,6 +43,7 @@ fn a_run_reports_passes_failures_and_errors() {
             ERROR in (adding) (<string>:4)
             expected: (zero? (/ 1 0))
               actual: java.lang.ArithmeticException: Divide by zero
+             at user/fn
 
             Ran 1 tests containing 3 assertions.
             1 failures, 1 errors.
@@ -76,7 +77,7 @@ fn thrown_and_are_and_fixtures_work() {
             expected: (instance? String 1)
               actual: java.lang.Long
 
-            FAIL in (many) (<string>:8)
+            FAIL in (many) (<string>:9)
             expected: (= 3 (inc 3))
               actual: (not (= 3 4))
 
@@ -103,12 +104,108 @@ fn reports_and_assertions_are_open() {
             :fail
             :end-test-var
 
+            Testing user
+
             FAIL in (near) (<string>:4)
             expected: (roughly? 1.0 2.0)
               actual: 2.0
 
             Ran 1 tests containing 2 assertions.
             1 failures, 0 errors.
+        "#]],
+    );
+}
+
+#[test]
+fn a_report_has_the_place_of_the_assertion_however_it_was_written() {
+    check(
+        "(defmethod assert-expr 'small? [msg form]
+               `(do-report {:type :fail :message ~msg :expected '~form}))
+             (defmacro checks [& xs] `(do ~@(map (fn [x] `(is (odd? ~x))) xs)))
+             (deftest places
+               (is false)
+               (is nil \"empty\")
+               (are [x] (odd? x)
+                 2)
+               (checks
+                 1 4)
+               (is (small? 5)))
+             (run-test places)",
+        expect![[r#"
+
+            Testing user
+
+            FAIL in (places) (<string>:5)
+            expected: false
+              actual: false
+
+            FAIL in (places) (<string>:6)
+            empty
+            expected: nil
+              actual: nil
+
+            FAIL in (places) (<string>:7)
+            expected: (odd? 2)
+              actual: (not (odd? 2))
+
+            FAIL in (places) (<string>:9)
+            expected: (clojure.core/odd? 4)
+              actual: (not (clojure.core/odd? 4))
+
+            FAIL in (places) (<string>:11)
+            expected: (small? 5)
+              actual: nil
+
+            Ran 1 tests containing 6 assertions.
+            5 failures, 0 errors.
+        "#]],
+    );
+}
+
+#[test]
+fn reports_go_to_test_out_and_show_what_an_error_follows_from() {
+    check(
+        "(defn inner [] (throw (ex-info \"inner\" {:a 1})))
+             (defn outer [] (try (inner) (catch Exception e (throw (ex-info \"outer\" {} e)))))
+             (deftest failing (outer))
+             (println (pr-str (with-out-str (run-test failing))))
+             (binding [*stack-trace-depth* 1 *test-out* *out*] (run-test failing))
+             (run-test not-a-test)",
+        expect![[r#"
+
+            Testing user
+
+            ERROR in (failing) (<string>:3)
+            Uncaught exception, not in assertion.
+            expected: nil
+              actual: clojure.lang.ExceptionInfo: outer
+            {}
+             at user/outer
+                user/fn
+            Caused by: clojure.lang.ExceptionInfo: inner
+            {:a 1}
+             at user/inner
+                user/outer
+                user/fn
+
+            Ran 1 tests containing 1 assertions.
+            0 failures, 1 errors.
+            ""
+
+            Testing user
+
+            ERROR in (failing) (<string>:3)
+            Uncaught exception, not in assertion.
+            expected: nil
+              actual: clojure.lang.ExceptionInfo: outer
+            {}
+             at user/outer
+            Caused by: clojure.lang.ExceptionInfo: inner
+            {:a 1}
+             at user/inner
+
+            Ran 1 tests containing 1 assertions.
+            0 failures, 1 errors.
         "#]],
     );
 }
