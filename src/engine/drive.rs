@@ -511,7 +511,7 @@ impl<'a> Driver<'a> {
                 "E0531",
                 "work on one item at a time instead of keeping them all",
             ),
-            Stop::Interrupted(_) => ("E0532", "start the flow again"),
+            Stop::Interrupted(_) | Stop::Exit(_) => ("E0532", "start the flow again"),
         };
         let exception =
             Exception::new(Class::ERROR, code, format!("the run was stopped: {stop}")).hint(hint);

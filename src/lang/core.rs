@@ -41,12 +41,15 @@ mod sequences;
 mod sets;
 mod sorted;
 mod state;
+mod streams;
 mod string;
 mod tagged;
 mod text;
 mod transducers;
 mod transients;
 mod vectors;
+
+pub(crate) use multimethods::printed;
 
 use crate::session::Session;
 use crate::value::{Symbol, Value};
@@ -112,6 +115,15 @@ const AREAS: &[(&str, &[crate::value::Native])] = &[
     ("clojure.core", sets::FNS),
     ("clojure.core", sorted::FNS),
     ("clojure.core", state::FNS),
+    ("clojure.core", streams::FNS),
+    ("clojure.edn", streams::EDN_FNS),
+    ("BufferedReader", streams::READER_FNS),
+    ("LineNumberingPushbackReader", streams::READER_FNS),
+    ("PushbackReader", streams::READER_FNS),
+    ("StringReader", streams::READER_FNS),
+    ("StringBuffer", streams::WRITER_FNS),
+    ("StringBuilder", streams::WRITER_FNS),
+    ("StringWriter", streams::WRITER_FNS),
     ("clojure.string", string::FNS),
     ("clojure.string", string::REPLACE_FNS),
     ("clojure.string", string::SPLIT_FNS),

@@ -19,7 +19,7 @@ mod string;
 mod syntax_quote;
 mod token;
 
-use crate::value::{SourceId, Span, Symbol, Value};
+use crate::value::{Conditionals, SourceId, Span, Symbol, Value};
 
 use frame::{Frame, Kind};
 use function::FunctionArgs;
@@ -50,6 +50,7 @@ pub struct ReadOptions<'a> {
     pub source: SourceId,
     /// The deepest nesting that is read.
     pub max_depth: usize,
+    pub conditionals: Conditionals,
 }
 
 impl ReadOptions<'_> {
@@ -60,6 +61,7 @@ impl ReadOptions<'_> {
             features: &["flowstone"],
             source,
             max_depth: MAX_DEPTH,
+            conditionals: Conditionals::Choose,
         }
     }
 
@@ -78,6 +80,7 @@ impl ReadOptions<'_> {
             features: &[],
             source,
             max_depth: MAX_DEPTH,
+            conditionals: Conditionals::Choose,
         }
     }
 }

@@ -21,6 +21,7 @@ mod regex;
 mod seq;
 mod set;
 mod span;
+mod stream;
 mod text;
 mod trash;
 mod vector;
@@ -46,12 +47,14 @@ pub use number::{Number, format_float};
 pub use object::{Atom, Delay, DelayState, Instance, Object, Record, RecordType};
 pub use order::{compare, compare_exact};
 pub use print::{
-    CivilTime, PrintOptions, brief, civil_time, describe, millis_of, print_value, write_str,
+    CivilTime, PrintOptions, brief, civil_time, describe, millis_of, print_default, print_value,
+    write_str,
 };
 pub use regex::{Groups, Regex, RegexError, STEP_LIMIT, TooManySteps, compile_regex};
 pub use seq::{Emit, Lazy, LazyState, List, NativeThunk, SeqView, Stage, Thunk};
 pub use set::{PSet, Set};
 pub use span::{LineColumn, Place, Source, SourceId, Sources, Span};
+pub use stream::{Conditionals, TextReader, TextWriter};
 pub use text::Text;
 pub use vector::{PVec, VecIter, Vector};
 

@@ -29,4 +29,4 @@ pub use host::{Host, NoHost, Stream};
 pub use iter::Iter;
 pub(crate) use lazy::join;
 pub use machine::Vm;
-pub use world::{Loader, World};
+pub use world::{Loader, ReadHow, World};

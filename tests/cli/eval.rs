@@ -23,6 +23,35 @@ fn the_value_of_an_expression_is_printed() {
 }
 
 #[test]
+fn a_program_may_end_with_a_status_of_its_own() {
+    let text =
+        "(print \"out\") (try (System/exit 3) (catch Throwable _ 1) (finally (print \"no\")))";
+    let ran = Scratch::new().run(&["eval", text]);
+    assert_eq!((ran.code, &*ran.out, &*ran.err), (Some(3), "out", ""));
+    assert_eq!(
+        Scratch::new().run(&["eval", "(System/exit 0)"]).code,
+        Some(0)
+    );
+}
+
+#[test]
+fn files_are_listed_and_loaded_where_that_is_allowed() {
+    let scratch = Scratch::new();
+    scratch.write("lib/my/parts/one.clj", "(def one 1)");
+    scratch.write(
+        "lib/my/parts.clj",
+        "(ns my.parts) (load \"parts/one\") (def two (inc one))",
+    );
+    let text = "(require 'my.parts) [my.parts/two (file-seq \"lib\")]";
+    let ran = scratch.run(&["eval", "--path", "lib", "--allow-files", text]);
+    let expected =
+        "[2 (\"lib\" \"lib/my\" \"lib/my/parts\" \"lib/my/parts/one.clj\" \"lib/my/parts.clj\")]\n";
+    assert_eq!((ran.code, &*ran.out), (Some(0), expected), "{}", ran.err);
+    let ran = scratch.run(&["eval", "(file-seq \"lib\")"]);
+    assert!(ran.err.contains("E0388"), "{}", ran.err);
+}
+
+#[test]
 fn nil_is_not_printed() {
     check(&["(println \"hello\")"], expect![["hello\n"]]);
 }

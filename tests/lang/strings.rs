@@ -371,7 +371,7 @@ fn printing() {
         ),
         (
             "(binding [*out* 1] (print 2))",
-            "E0385 `*out*` is bound to 1 (an integer), which is no stream",
+            "E0385 cannot write to 1 (an integer), which is no stream",
         ),
     ]);
 }

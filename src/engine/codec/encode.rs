@@ -347,7 +347,8 @@ impl Writer {
             Object::Queue { items, taken, .. } => {
                 self.items('(', ')', items.iter().skip(*taken))?;
             }
-            Object::Volatile(_)
+            Object::Conditional { .. }
+            | Object::Volatile(_)
             | Object::Delay(_)
             | Object::Namespace(_)
             | Object::Reduced(_)

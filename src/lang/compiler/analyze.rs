@@ -688,7 +688,18 @@ pub(crate) fn resolve_var(vm: &mut Vm, symbol: Symbol) -> Result<Option<Rc<Var>>
                 .and_then(|namespace| namespace.lookup(name)));
         }
     }
-    Ok(None)
+    match symbol.namespace().as_deref().and_then(class_of_package) {
+        Some(class) => resolve_var(vm, Symbol::with_namespace(Some(class), &symbol.name())),
+        None => Ok(None),
+    }
+}
+
+/// Returns the short name of a host class that is written with its package.
+fn class_of_package(name: &str) -> Option<&str> {
+    let is_host = ["java.", "clojure.lang."]
+        .iter()
+        .any(|package| name.starts_with(package));
+    is_host.then(|| name.rsplit_once('.'))?.map(|parts| parts.1)
 }
 
 /// Returns the short name of a host class that is written with its package: its functions live there.

@@ -3,6 +3,7 @@
 //! A macro is a function of the form, the environment (a map with the names of the locals), and the
 //! forms in the call.
 
+mod absent;
 mod binding;
 mod control;
 mod definition;
@@ -12,7 +13,13 @@ use crate::value::{List, Native, Result, Symbol, Value};
 use crate::vm::World;
 
 /// The files of macros. Sorted.
-const AREAS: &[&[Native]] = &[binding::FNS, control::FNS, definition::FNS, namespace::FNS];
+const AREAS: &[&[Native]] = &[
+    absent::FNS,
+    binding::FNS,
+    control::FNS,
+    definition::FNS,
+    namespace::FNS,
+];
 
 /// Defines every native macro in `clojure.core`.
 pub(crate) fn install(world: &World) {

@@ -1,17 +1,37 @@
 //! Text files, where the host allows them: in programs that were started so, never in flows.
 
-use crate::value::{Arity, Class, Exception, Keyword, Native, PrintOptions, Result, Value};
+use crate::value::{
+    Arity, Class, Exception, Keyword, Native, PrintOptions, Result, TextReader, Value,
+};
 use crate::vm::{Args, Vm};
 
-pub(super) const FNS: &[Native] = &[SLURP, SPIT];
+pub(super) const FNS: &[Native] = &[FILES_BELOW, SLURP, SPIT];
 
-const SLURP: Native = Native {
-    name: "slurp",
-    usage: "(slurp path)",
-    doc: "Returns the text of a file. Programs may read files when they are started with --allow-files; in a flow, use a :files step.",
+const FILES_BELOW: Native = Native {
+    name: "-files-in",
+    usage: "(-files-in path)",
+    doc: "Returns the paths of the files and folders in a folder, sorted; nil for what is no folder. What file-seq walks.",
     examples: &[],
     arity: Arity::exactly(1),
     run: |vm, args| {
+        let path = args.text(0)?.as_str().to_owned();
+        let paths = vm.host().list_folder(&path).map_err(refused)?;
+        Ok(paths.map_or(Value::Nil, |paths| {
+            Value::list(paths.into_iter().map(Value::from))
+        }))
+    },
+};
+
+const SLURP: Native = Native {
+    name: "slurp",
+    usage: "(slurp path)\n(slurp reader)",
+    doc: "Returns the text of a file, or what is left of a reader. Programs may read files when they are started with --allow-files; in a flow, use a :files step.",
+    examples: &[],
+    arity: Arity::exactly(1),
+    run: |vm, args| {
+        if let Some(reader) = TextReader::of(args.get(0)) {
+            return super::streams::read_all(vm, reader);
+        }
         let path = args.text(0)?.as_str().to_owned();
         let text = vm.host().read_file(&path);
         text.map(Value::from).map_err(|why| refused(why).into())

@@ -4,7 +4,7 @@ use crate::value::{Arity, Class, Native, Value};
 use crate::vm::wrong_type;
 
 /// The functions of this area.
-pub(super) const FNS: &[Native] = &[CURRENT_TIME_MILLIS, NANO_TIME];
+pub(super) const FNS: &[Native] = &[CURRENT_TIME_MILLIS, EXIT, NANO_TIME];
 
 pub(super) const THREAD_FNS: &[Native] = &[SLEEP];
 
@@ -15,6 +15,20 @@ const CURRENT_TIME_MILLIS: Native = Native {
     examples: &[("(int? (System/currentTimeMillis))", "true")],
     arity: Arity::exactly(0),
     run: |vm, _| vm.host().now_millis().map(Value::Int),
+};
+
+const EXIT: Native = Native {
+    name: "exit",
+    usage: "(System/exit status)",
+    doc: "Ends the program at once, with a status for whoever started it: 0 is success. A flow cannot.",
+    examples: &[],
+    arity: Arity::exactly(1),
+    run: |vm, args| {
+        let status = i32::try_from(args.int(0)?).map_err(|_| {
+            wrong_type(args.get(0), "a status of 32 bits", 0).of_class(Class::ILLEGAL_ARGUMENT)
+        })?;
+        Err(vm.host().exit(status))
+    },
 };
 
 const NANO_TIME: Native = Native {

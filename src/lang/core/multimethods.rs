@@ -4,8 +4,10 @@ use std::cell::RefCell;
 
 use super::functions::closure;
 use super::namespaces::lookup;
+use super::print::core_var;
 use crate::value::{
-    Arity, Class, Exception, Native, NativeClosure, Object, PMap, Result, Symbol, Value, brief,
+    Arity, Class, Exception, Native, NativeClosure, Object, PMap, PrintOptions, Result, Symbol,
+    TextWriter, Value, brief,
 };
 use crate::vm::{Args, Vm};
 
@@ -31,6 +33,10 @@ const ADD_METHOD: Native = Native {
     run: |vm, mut args| {
         vm.realise_key(args.get(1))?;
         let (key, method) = (args.take(1), args.take(2));
+        let multi = Multi::of(&args, 0)?;
+        if multi.prints() && key != *multi.default {
+            vm.world().print_extended.set(true);
+        }
         with_table(&args, |table| table.methods.insert(key, method))?;
         Ok(args.take(0))
     },
@@ -234,6 +240,12 @@ impl<'a> Multi<'a> {
         })
     }
 
+    /// Tells whether this may be what printing asks for the program's own methods.
+    fn prints(&self) -> bool {
+        let name = self.name.as_symbol();
+        name.is_some_and(|name| name.is(PRINT_METHOD) || name.is(PRINT_DUP))
+    }
+
     fn hierarchy(&self, vm: &mut Vm) -> Result<Value> {
         match self.hierarchy {
             Value::Nil => global_hierarchy(vm),
@@ -357,6 +369,50 @@ impl<'a> Multi<'a> {
         ))
         .into()
     }
+}
+
+const PRINT_METHOD: &str = "print-method";
+const PRINT_DUP: &str = "print-dup";
+
+/// Returns what a method of `print-method`, or of `print-dup`, prints for a value; `None` where only the
+/// default one fits.
+///
+/// # Errors
+/// Whatever the method throws.
+pub(crate) fn printed(vm: &mut Vm, value: &Value, options: PrintOptions) -> Result<Option<String>> {
+    let is_dup = core_var(vm, "*print-dup*").is_some_and(|dup| dup.is_truthy());
+    let name = if is_dup { PRINT_DUP } else { PRINT_METHOD };
+    let Some(Value::Object(function)) = core_var(vm, name) else {
+        return Ok(None);
+    };
+    let Object::Function(closure) = &*function else {
+        return Ok(None);
+    };
+    let Some(multi) = Multi::from_closure(closure) else {
+        return Ok(None);
+    };
+    let named = value.meta().get("type").cloned();
+    let key = match named {
+        Some(name @ Value::Keyword(_)) if !is_dup => name,
+        _ => Class::of(value),
+    };
+    let Some(method) = multi.find(vm, &key)? else {
+        return Ok(None);
+    };
+    let default = multi.table.borrow().methods.get(multi.default).cloned();
+    if default.is_some_and(|default| super::hash::identical(&default, &method)) {
+        return Ok(None);
+    }
+    let writer = TextWriter::new_value("");
+    let depth = vm.binding_depth();
+    if !options.readable {
+        let readably = vm.world().core.intern(Symbol::new("*print-readably*"));
+        vm.bind(readably, Value::Nil);
+    }
+    let result = vm.call(&method, &[value.clone(), writer.clone()]);
+    vm.unbind(vm.binding_depth().saturating_sub(depth));
+    result?;
+    Ok(TextWriter::of(&writer).map(|writer| writer.text.take()))
 }
 
 fn call(vm: &mut Vm, own: &NativeClosure, mut args: Args<'_>) -> Result<Value> {

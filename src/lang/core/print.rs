@@ -1,10 +1,8 @@
 //! Printing: to the host's output, or into the string that `with-out-str` collects.
 
-use std::cell::RefCell;
-use std::rc::Rc;
-
 use crate::value::{
-    Arity, Class, Exception, Native, Object, PrintOptions, Result, Symbol, Value, describe,
+    Arity, Class, Exception, Native, Object, PrintOptions, Result, Symbol, TextWriter, Value,
+    describe, print_default,
 };
 use crate::vm::{Args, Stream, Vm};
 
@@ -15,6 +13,7 @@ pub(super) const FNS: &[Native] = &[
     PR,
     PR_STR,
     PRINT,
+    PRINT_DEFAULT,
     PRINT_STR,
     PRINTLN,
     PRINTLN_STR,
@@ -28,6 +27,7 @@ pub(super) fn vars() -> Vec<(&'static str, Value)> {
         ("*err*", stream_value(ERROR_STREAM)),
         ("*flush-on-newline*", Value::Bool(true)),
         ("*out*", stream_value(OUT_STREAM)),
+        ("*print-dup*", Value::Bool(false)),
         ("*print-length*", Value::Nil),
         ("*print-level*", Value::Nil),
         ("*print-meta*", Value::Bool(false)),
@@ -163,6 +163,22 @@ const FLUSH: Native = Native {
     run: |_, _| Ok(Value::Nil),
 };
 
+const PRINT_DEFAULT: Native = Native {
+    name: "-print-default",
+    usage: "(-print-default x writer)",
+    doc: "Prints x to a writer as if the program had no method of its own for it.",
+    examples: &[("(with-out-str (-print-default [1] *out*))", r#""[1]""#)],
+    arity: Arity::exactly(2),
+    run: |vm, args| {
+        let options = options(vm, true);
+        let mut out = String::new();
+        let value = args.get(0).clone();
+        print_default(&mut out, vm, &value, options)?;
+        write_to(vm, args.get(1), &out)?;
+        Ok(Value::Nil)
+    },
+};
+
 const CAPTURED: Native = Native {
     name: "-captured",
     usage: "(-captured f)",
@@ -171,30 +187,17 @@ const CAPTURED: Native = Native {
     arity: Arity::exactly(1),
     run: |vm, mut args| {
         let function = args.take(0);
-        let writer = Rc::new(Object::State(Box::new(TextWriter::default())));
+        let writer = TextWriter::new_value("");
         let depth = vm.binding_depth();
         let out = vm.world().core.intern(Symbol::new("*out*"));
-        vm.bind(out, Value::Object(writer.clone()));
+        vm.bind(out, writer.clone());
         let result = vm.call(&function, &[]);
         vm.unbind(vm.binding_depth().saturating_sub(depth));
         result?;
-        let text = text_writer(&writer).map(|writer| writer.text.take());
+        let text = TextWriter::of(&writer).map(|writer| writer.text.take());
         Ok(Value::from(text.unwrap_or_default()))
     },
 };
-
-/// What `*out*` is while `with-out-str` collects.
-#[derive(Default)]
-struct TextWriter {
-    text: RefCell<String>,
-}
-
-fn text_writer(object: &Object) -> Option<&TextWriter> {
-    match object {
-        Object::State(state) => state.downcast_ref(),
-        _ => None,
-    }
-}
 
 fn print(vm: &mut Vm, args: &Args<'_>, style: Style) -> Result<Value> {
     let text = shown(vm, args, style)?;
@@ -205,11 +208,16 @@ fn print(vm: &mut Vm, args: &Args<'_>, style: Style) -> Result<Value> {
 /// Writes text to what `*out*` is bound to.
 fn write(vm: &mut Vm, text: &str) -> Result<()> {
     let out = core_var(vm, "*out*").unwrap_or(Value::Nil);
-    if let Value::Object(object) = &out {
-        if let Some(writer) = text_writer(object) {
-            writer.text.borrow_mut().push_str(text);
-            return Ok(());
-        }
+    write_to(vm, &out, text)
+}
+
+/// Writes text to a writer or stream.
+pub(super) fn write_to(vm: &mut Vm, out: &Value, text: &str) -> Result<()> {
+    if let Some(writer) = TextWriter::of(out) {
+        writer.text.borrow_mut().push_str(text);
+        return Ok(());
+    }
+    if let Value::Object(object) = out {
         match &**object {
             Object::Host {
                 kind: STREAM,
@@ -226,9 +234,9 @@ fn write(vm: &mut Vm, text: &str) -> Result<()> {
             _ => {}
         }
     }
-    let message = format!("`*out*` is bound to {}, which is no stream", describe(&out));
+    let message = format!("cannot write to {}, which is no stream", describe(out));
     Err(Exception::new(Class::CLASS_CAST, "E0385", message)
-        .hint("bind it to `*out*` or `*err*`, or use `with-out-str`")
+        .hint("bind `*out*` to `*out*` or `*err*`, or use `with-out-str`")
         .into())
 }
 
@@ -256,17 +264,19 @@ pub(super) fn options(vm: &mut Vm, readable: bool) -> PrintOptions {
     };
     let is_set = |value: Option<Value>| value.is_some_and(|value| value.is_truthy());
     let readably = core_var(vm, "*print-readably*").is_none_or(|value| value.is_truthy());
+    let is_dup = is_set(core_var(vm, "*print-dup*"));
     PrintOptions {
-        readable: readable && readably,
+        readable: is_dup || (readable && readably),
         length: limit(core_var(vm, "*print-length*")),
         level: limit(core_var(vm, "*print-level*")),
-        meta: is_set(core_var(vm, "*print-meta*")),
+        meta: is_dup || is_set(core_var(vm, "*print-meta*")),
         namespace_maps: is_set(core_var(vm, "*print-namespace-maps*")),
+        extended: vm.world().print_extended.get(),
     }
 }
 
 /// Returns the value that a var of `clojure.core` has now; `None` where there is no such var.
-fn core_var(vm: &mut Vm, name: &str) -> Option<Value> {
+pub(super) fn core_var(vm: &mut Vm, name: &str) -> Option<Value> {
     let var = vm.world().core.lookup(Symbol::new(name))?;
     vm.var_value(&var).ok()
 }

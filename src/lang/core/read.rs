@@ -1,12 +1,19 @@
-//! Reading: forms from text, lines from the host's input.
+//! Reading: forms from text.
 
 use crate::reader::{ReadContext, ReadOptions, Reader};
 use crate::value::{
-    Arity, Class, Exception, Map, Native, Object, Result, Signal, Span, Symbol, Value, brief,
+    Arity, Class, Conditionals, Exception, Map, Native, Object, Result, Signal, Span, Symbol,
+    TextReader, Value, brief,
 };
-use crate::vm::{Args, Vm};
+use crate::vm::{Args, ReadHow, Vm};
 
-pub(super) const FNS: &[Native] = &[IS_TAGGED, READ_LINE, READ_STRING, TAGGED_LITERAL];
+pub(super) const FNS: &[Native] = &[
+    CONDITIONAL,
+    IS_CONDITIONAL,
+    IS_TAGGED,
+    READ_STRING,
+    TAGGED_LITERAL,
+];
 
 pub(super) const EDN_FNS: &[Native] = &[EDN_READ_STRING];
 
@@ -15,30 +22,64 @@ pub(super) fn vars() -> Vec<(&'static str, Value)> {
     vec![
         ("*data-readers*", Value::map([])),
         ("*default-data-reader-fn*", Value::Nil),
+        ("*in*", TextReader::input_value()),
+        ("*read-eval*", Value::Bool(false)),
+        ("*reader-resolver*", Value::Nil),
+        ("*suppress-read*", Value::Bool(false)),
     ]
 }
 
 const READ_STRING: Native = Native {
     name: "read-string",
     usage: "(read-string s)\n(read-string opts s)",
-    doc: "Returns the first form of the text s, read as code. opts may hold :eof, which is returned where there is no form. For data use clojure.edn/read-string.",
-    examples: &[(r#"(read-string "(+ 1 2) 3")"#, "(+ 1 2)")],
+    doc: "Returns the first form of the text s, read as code. opts may hold :eof, which is returned where there is no form; :read-cond, :allow to choose a branch of reader conditionals or :preserve to keep them; and :features, a set of keywords for them. For data use clojure.edn/read-string.",
+    examples: &[
+        (r#"(read-string "(+ 1 2) 3")"#, "(+ 1 2)"),
+        (
+            r##"(read-string {:read-cond :allow :features #{:x}} "#?(:x 1 :default 2)")"##,
+            "1",
+        ),
+    ],
     arity: Arity::between(1, 2),
     run: |vm, args| {
         let text = args.text(args.len() - 1)?.clone();
-        let options = options(&args, &["eof", "read-cond"])?;
-        if let Some(cond) = option(&options, "read-cond")
-            && cond.as_keyword().is_none_or(|cond| !cond.is("allow"))
-        {
-            return Err(bad_option("read-cond", cond, "`:allow` is the only value"));
-        }
+        let options = options(&args, &["eof", "features", "read-cond"])?;
+        let how = match args.len() {
+            1 => how(vm, &Value::Nil)?,
+            _ => how(vm, args.get(0))?,
+        };
         let loader = vm.world().loader();
-        match loader.read(vm, "<read-string>", &text)? {
-            Some(form) => Ok(form),
+        match loader.read(vm, "<read-string>", &text, &how)? {
+            Some((form, _)) => Ok(form),
             None => at_end(&options, None),
         }
     },
 };
+
+/// Returns how to read code, by the map of options that `read` takes.
+pub(super) fn how(vm: &mut Vm, options: &Value) -> Result<ReadHow> {
+    let conditionals = match options.get("read-cond") {
+        None | Some(Value::Nil) => Conditionals::Refuse,
+        Some(Value::Keyword(key)) if key.is("allow") => Conditionals::Choose,
+        Some(Value::Keyword(key)) if key.is("preserve") => Conditionals::Keep,
+        Some(other) => {
+            return Err(bad_option(
+                "read-cond",
+                other,
+                "it is `:allow` or `:preserve`",
+            ));
+        }
+    };
+    let features = match options.get("features") {
+        Some(features) => vm.items(features.clone())?,
+        None => Vec::new(),
+    };
+    let features = features.iter().filter_map(Value::as_keyword);
+    Ok(ReadHow {
+        conditionals,
+        features: features.map(|feature| feature.name().to_string()).collect(),
+    })
+}
 
 const EDN_READ_STRING: Native = Native {
     name: "read-string",
@@ -53,34 +94,56 @@ const EDN_READ_STRING: Native = Native {
     ],
     arity: Arity::between(1, 2),
     run: |vm, args| {
-        let options = options(&args, &["eof", "readers", "default"])?;
+        let options = edn_options(&args)?;
         if args.get(args.len() - 1).is_nil() {
             return Ok(Value::Nil);
         }
         let text = args.text(args.len() - 1)?.clone();
-        let mut cx = DataReaders {
-            vm,
-            readers: option(&options, "readers").cloned().unwrap_or(Value::Nil),
-            default: option(&options, "default").cloned().unwrap_or(Value::Nil),
-            failed: None,
-        };
-        let mut reader = Reader::new(&text, ReadOptions::data(Span::NONE.source));
-        let read = reader.next(&mut cx);
-        match (read, cx.failed) {
-            (_, Some(signal)) => Err(signal),
-            (Ok(Some(form)), None) => Ok(form),
-            (Ok(None), None) => at_end(&options, Some(Value::Nil)),
-            (Err(error), None) => {
-                // Only a text that errors have to show is kept.
-                let source = vm.world().sources.borrow_mut().add("<edn>", &text);
-                Err(error.in_source(source).into_exception().into())
-            }
+        match edn_form(vm, &text, &options)? {
+            Some((form, _)) => Ok(form),
+            None => at_end(&options, Some(Value::Nil)),
         }
     },
 };
 
+/// Returns the options of `clojure.edn`'s functions.
+pub(super) fn edn_options(args: &Args<'_>) -> Result<Options> {
+    if args.is_empty() {
+        return Ok(None);
+    }
+    options(args, &["eof", "readers", "default"])
+}
+
+/// Reads the first form of a text as data, and how many bytes that took.
+pub(super) fn edn_form(
+    vm: &mut Vm,
+    text: &str,
+    options: &Options,
+) -> Result<Option<(Value, usize)>> {
+    let mut cx = DataReaders {
+        vm,
+        readers: option(options, "readers").cloned().unwrap_or(Value::Nil),
+        default: option(options, "default").cloned().unwrap_or(Value::Nil),
+        failed: None,
+    };
+    let mut reader = Reader::new(text, ReadOptions::data(Span::NONE.source));
+    let read = reader.next(&mut cx);
+    match (read, cx.failed) {
+        (_, Some(signal)) => Err(signal),
+        (Ok(form), None) => Ok(form.map(|form| (form, reader.position() as usize))),
+        (Err(error), None) => {
+            // Only a text that errors have to show is kept.
+            let source = vm.world().sources.borrow_mut().add("<edn>", text);
+            Err(error.in_source(source).into_exception().into())
+        }
+    }
+}
+
+/// A map of options, where one was given.
+pub(super) type Options = Option<std::rc::Rc<Map>>;
+
 /// Returns the map of options that comes before the text, if there is one.
-fn options(args: &Args<'_>, known: &[&str]) -> Result<Option<std::rc::Rc<Map>>> {
+fn options(args: &Args<'_>, known: &[&str]) -> Result<Options> {
     if args.len() == 1 || args.get(0).is_nil() {
         return Ok(None);
     }
@@ -109,12 +172,12 @@ fn bad_option(name: &str, value: &Value, why: &str) -> Signal {
     .into()
 }
 
-fn option<'a>(options: &'a Option<std::rc::Rc<Map>>, name: &str) -> Option<&'a Value> {
+fn option<'a>(options: &'a Options, name: &str) -> Option<&'a Value> {
     options.as_ref()?.get(&Value::keyword(name))
 }
 
 /// Returns what `:eof` says, or the default, or fails.
-fn at_end(options: &Option<std::rc::Rc<Map>>, default: Option<Value>) -> Result<Value> {
+pub(super) fn at_end(options: &Options, default: Option<Value>) -> Result<Value> {
     if let Some(value) = option(options, "eof").cloned().or(default) {
         return Ok(value);
     }
@@ -171,20 +234,33 @@ impl ReadContext for DataReaders<'_> {
     }
 }
 
-const READ_LINE: Native = Native {
-    name: "read-line",
-    usage: "(read-line)",
-    doc: "Returns the next line of standard input, or nil at its end.",
-    examples: &[],
-    arity: Arity::exactly(0),
-    run: |vm, _| match vm.host().read_line() {
-        Ok(line) => Ok(line.map_or(Value::Nil, Value::from)),
-        Err(why) => Err(Exception::new(
-            Class::IO_EXCEPTION,
-            "E0385",
-            format!("cannot read a line: {why}"),
-        )
-        .into()),
+const CONDITIONAL: Native = Native {
+    name: "reader-conditional",
+    usage: "(reader-conditional form splicing?)",
+    doc: "Returns a reader conditional as a value, as :read-cond :preserve reads it. (:form x) and (:splicing? x) take it apart.",
+    examples: &[(
+        "(pr-str (reader-conditional '(:a 1) false))",
+        r##""#?(:a 1)""##,
+    )],
+    arity: Arity::exactly(2),
+    run: |_, mut args| {
+        let splicing = args.get(1).is_truthy();
+        let form = args.take(0);
+        Ok(Object::Conditional { form, splicing }.into())
+    },
+};
+
+const IS_CONDITIONAL: Native = Native {
+    name: "reader-conditional?",
+    usage: "(reader-conditional? x)",
+    doc: "Tells whether x is a reader conditional that was kept.",
+    examples: &[("(reader-conditional? '(:a 1))", "false")],
+    arity: Arity::exactly(1),
+    run: |_, args| {
+        Ok(Value::Bool(match args.get(0) {
+            Value::Object(object) => matches!(&**object, Object::Conditional { .. }),
+            _ => false,
+        }))
     },
 };
 

@@ -8,7 +8,42 @@ use crate::value::{Arity, Class, Exception, Namespace, Native, Result, Symbol, V
 use crate::vm::{Args, Vm, wrong_type};
 
 /// The functions of this area.
-pub(super) const FNS: &[Native] = &[LOADED_LIBS, REFER, REQUIRE, USE];
+pub(super) const FNS: &[Native] = &[LOAD, LOADED_LIBS, REFER, REQUIRE, USE];
+
+const LOAD: Native = Native {
+    name: "load",
+    usage: "(load & paths)",
+    doc: "Runs files of the folders that --path names, always anew: paths without ending, from the folder of the current namespace or, with a / before them, from the top.",
+    examples: &[],
+    arity: Arity::at_least(0),
+    run: |vm, args| {
+        for idx in 0..args.len() {
+            let path = args.text(idx)?.as_str().to_owned();
+            let name = match path.strip_prefix('/') {
+                Some(path) => path.to_owned(),
+                None => {
+                    let current = current(vm).name.to_string();
+                    let folder = current.rsplit_once('.').map_or("", |parts| parts.0);
+                    format!("{folder}/{path}")
+                        .trim_start_matches('/')
+                        .to_owned()
+                }
+            };
+            let Some((file, text)) = vm.host().find_source(&name.replace('/', ".")) else {
+                let message = format!("cannot find {name}.clj or {name}.cljc to load");
+                return Err(Exception::new(Class::FILE_NOT_FOUND, "E0344", message)
+                    .hint("name the folder that holds it with --path")
+                    .into());
+            };
+            let home = current(vm);
+            let loader = vm.world().loader();
+            let loaded = loader.load_text(vm, &file, &text);
+            vm.world().set_current(home);
+            loaded?;
+        }
+        Ok(Value::Nil)
+    },
+};
 
 const LOADED_LIBS: Native = Native {
     name: "loaded-libs",

@@ -74,4 +74,12 @@ impl Host for FiberHost {
     fn sleep(&mut self, millis: u64) -> Result<()> {
         self.inner.sleep(millis)
     }
+
+    fn exit(&mut self, status: i32) -> Signal {
+        self.inner.exit(status)
+    }
+
+    fn list_folder(&mut self, path: &str) -> Result<Option<Vec<String>>, String> {
+        self.inner.list_folder(path)
+    }
 }

@@ -44,7 +44,11 @@ impl Reader<'_> {
                         self.quiet -= 1;
                         return Ok(None);
                     }
-                    Kind::Wrap(_) | Kind::SyntaxQuote | Kind::Meta | Kind::Tag(_) => {}
+                    Kind::KeptConditional { .. }
+                    | Kind::Wrap(_)
+                    | Kind::SyntaxQuote
+                    | Kind::Meta
+                    | Kind::Tag(_) => {}
                 },
             }
             let Some(frame) = self.frames.pop() else {
@@ -81,6 +85,14 @@ impl Reader<'_> {
             Kind::SyntaxQuote => syntax_quote(value, span, cx)
                 .map_err(|splice| self.splice_not_in_list(splice.or(span)))?,
             Kind::Tag(tag) => self.tagged(tag, value, span, cx)?,
+            Kind::KeptConditional { splice } => {
+                self.quiet -= 1;
+                Object::Conditional {
+                    form: value,
+                    splicing: splice,
+                }
+                .into()
+            }
             Kind::Meta => {
                 let meta = self.values.pop().unwrap_or(Value::Nil);
                 let place = if self.tracked {

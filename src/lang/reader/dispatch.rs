@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::value::{Object, Span, Symbol, Value, compile_regex};
+use crate::value::{Conditionals, Object, Span, Symbol, Value, compile_regex};
 
 use super::frame::{Clause, Kind};
 use super::function::FunctionArgs;
@@ -96,7 +96,11 @@ impl Reader<'_> {
             return Err(self.code_in_data(start, 2, "`#?` (reader conditional)"));
         }
         let splice = self.byte(2) == Some(b'@');
+        if self.options.conditionals == Conditionals::Refuse {
+            return Err(self.conditional_not_allowed(start));
+        }
         if splice
+            && self.options.conditionals == Conditionals::Choose
             && !self
                 .frames
                 .iter()
@@ -108,6 +112,12 @@ impl Reader<'_> {
         self.skip_blank();
         if self.byte(0) != Some(b'(') {
             return Err(self.conditional_without_list(start));
+        }
+        if self.options.conditionals == Conditionals::Keep {
+            let length = self.at - start;
+            self.at = start;
+            self.quiet += 1;
+            return self.open(Kind::KeptConditional { splice }, length);
         }
         let length = self.at + 1 - start;
         self.at = start;

@@ -470,6 +470,15 @@ impl Reader<'_> {
         ))
     }
 
+    pub(super) fn conditional_not_allowed(&self, start: usize) -> ReadError {
+        ReadError::new(
+            "E0118",
+            self.span(start, (start + 2).min(self.text.len())),
+            "Conditional read not allowed",
+        )
+        .hint("give `{:read-cond :allow}` to choose a branch, or `{:read-cond :preserve}` to keep all")
+    }
+
     pub(super) fn conditional_without_list(&self, start: usize) -> ReadError {
         ReadError::new(
             "E0118",

@@ -35,6 +35,10 @@ pub(super) enum Kind {
         clause: Clause,
         chosen: bool,
     },
+    /// `#?` or `#?@` before a list that is kept as it is.
+    KeptConditional {
+        splice: bool,
+    },
     /// A prefix that puts a symbol of this name before the next form.
     Wrap(&'static str),
     SyntaxQuote,
@@ -61,7 +65,12 @@ impl Kind {
             Kind::List | Kind::Function | Kind::Conditional { .. } => Some(b')'),
             Kind::Vector => Some(b']'),
             Kind::Map | Kind::Set | Kind::NamespacedMap(_) => Some(b'}'),
-            Kind::Wrap(_) | Kind::SyntaxQuote | Kind::Discard | Kind::Meta | Kind::Tag(_) => None,
+            Kind::KeptConditional { .. }
+            | Kind::Wrap(_)
+            | Kind::SyntaxQuote
+            | Kind::Discard
+            | Kind::Meta
+            | Kind::Tag(_) => None,
         }
     }
 }
@@ -138,7 +147,12 @@ impl Reader<'_> {
                 self.end_clauses(clause, span)?;
                 return self.choose(splice, chosen, span, cx);
             }
-            Kind::Wrap(_) | Kind::SyntaxQuote | Kind::Discard | Kind::Meta | Kind::Tag(_) => {
+            Kind::KeptConditional { .. }
+            | Kind::Wrap(_)
+            | Kind::SyntaxQuote
+            | Kind::Discard
+            | Kind::Meta
+            | Kind::Tag(_) => {
                 return Ok(None);
             }
         };

@@ -8,8 +8,8 @@ use super::read_next;
 use crate::compiler;
 use crate::library;
 use crate::reader::{ReadOptions, Reader};
-use crate::value::{FixedState, Namespace, Result, Symbol, Value};
-use crate::vm::{Loader, Vm};
+use crate::value::{FixedState, Namespace, PrintOptions, Result, Symbol, Value};
+use crate::vm::{Loader, ReadHow, Vm};
 
 /// The loader of a session.
 #[derive(Default)]
@@ -114,11 +114,30 @@ impl Loader for SessionLoader {
         compiler::expand_once(vm, form)
     }
 
-    fn read(&self, vm: &mut Vm, name: &str, text: &str) -> Result<Option<Value>> {
+    fn read(
+        &self,
+        vm: &mut Vm,
+        name: &str,
+        text: &str,
+        how: &ReadHow,
+    ) -> Result<Option<(Value, usize)>> {
         let world = vm.world().clone();
         let source = world.sources.borrow_mut().add(name, text);
-        let mut reader = Reader::new(text, ReadOptions::code(source));
-        read_next(vm, &mut reader)
+        let code = ReadOptions::code(source);
+        let own = how.features.iter().map(String::as_str);
+        let features: Vec<&str> = code.features.iter().copied().chain(own).collect();
+        let options = ReadOptions {
+            features: &features,
+            conditionals: how.conditionals,
+            ..code
+        };
+        let mut reader = Reader::new(text, options);
+        let form = read_next(vm, &mut reader)?;
+        Ok(form.map(|form| (form, reader.position() as usize)))
+    }
+
+    fn printed(&self, vm: &mut Vm, value: &Value, options: PrintOptions) -> Result<Option<String>> {
+        crate::core::printed(vm, value, options)
     }
 
     fn load_text(&self, vm: &mut Vm, name: &str, text: &str) -> Result<Value> {

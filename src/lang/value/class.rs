@@ -2,7 +2,7 @@
 //!
 //! They are names with a test and nothing more: no methods, no reflection.
 
-use super::{Class, ClassInfo, Object, Value};
+use super::{Class, ClassInfo, Object, TextReader, TextWriter, Value};
 
 /// What a class token stands for.
 struct Row {
@@ -114,6 +114,9 @@ const KINDS: &[Row] = rows! {
     "clojure.lang" "Reduced" ["IDeref", "Object"], |x| object(x, |object| matches!(object, Object::Reduced(_)));
     "clojure.lang" "Namespace" ["Object"], |x| object(x, |object| matches!(object, Object::Namespace(_)));
     "clojure.lang" "TaggedLiteral" ["ILookup", "Object"], |x| object(x, |object| matches!(object, Object::Tagged { .. }));
+    "clojure.lang" "ReaderConditional" ["ILookup", "Object"], |x| object(x, |object| matches!(object, Object::Conditional { .. }));
+    "java.io" "StringWriter" ["Writer", "Object"], |x| TextWriter::of(x).is_some();
+    "java.io" "PushbackReader" ["Reader", "Object"], |x| TextReader::of(x).is_some();
     "java.util.regex" "Pattern" ["Object"], |x| object(x, |object| matches!(object, Object::Regex { .. }));
     "java.lang" "StringBuilder" ["CharSequence", "Object"], |x| x.is_host("java.lang.StringBuilder");
     "java.math" "RoundingMode" ["Comparable", "Object"], |x| x.is_host("java.math.RoundingMode");
@@ -137,6 +140,8 @@ const INTERFACES: &[Row] = rows! {
     "java.lang" "Iterable" [], is_coll;
     "java.lang" "Runnable" [], is_function;
     "java.util.concurrent" "Callable" [], is_function;
+    "java.io" "Writer" [], |x| TextWriter::of(x).is_some();
+    "java.io" "Reader" [], |x| TextReader::of(x).is_some();
     "java.util" "Collection" [], |x| is_coll(x) && !is_map(x);
     "java.util" "List" [], |x| is_seq(x) || matches!(x, Value::Vector(_));
     "java.util" "Map" [], is_map;
@@ -214,6 +219,9 @@ impl Class {
             Value::Nil => Value::Nil,
             Value::Exception(exception) => Value::from(Object::Class(exception.class)),
             Value::Record(record) => Value::from(Object::RecordType(record.record_type.clone())),
+            Value::Object(object) if let Object::Instance(instance) = &**object => {
+                Value::from(Object::RecordType(instance.instance_type.clone()))
+            }
             value => {
                 let kind = KINDS.iter().find(|row| (row.holds)(value));
                 Class::named("Object")

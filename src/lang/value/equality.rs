@@ -17,6 +17,19 @@ pub trait Force {
     /// # Errors
     /// Whatever the computation throws.
     fn force(&mut self, lazy: &Rc<Lazy>) -> Result<Value>;
+
+    /// Tells whether the program has methods of its own for printing.
+    fn is_print_extended(&self) -> bool {
+        false
+    }
+
+    /// Returns what a method of the program prints for a value; `None` where it has none.
+    ///
+    /// # Errors
+    /// Whatever the method throws.
+    fn printed(&mut self, _value: &Value, _options: super::PrintOptions) -> Result<Option<String>> {
+        Ok(None)
+    }
 }
 
 /// Looks at what is computed already and takes the rest for empty.
@@ -182,6 +195,13 @@ impl Comparison<'_> {
                         form: right_form,
                     },
                 ) => Ok(tag == right_tag && self.equal(form, right_form, depth + 1)?),
+                (
+                    Object::Conditional { form, splicing },
+                    Object::Conditional {
+                        form: right_form,
+                        splicing: right_splicing,
+                    },
+                ) => Ok(splicing == right_splicing && self.equal(form, right_form, depth + 1)?),
                 (
                     Object::Host { kind, id, data },
                     Object::Host {

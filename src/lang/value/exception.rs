@@ -34,6 +34,8 @@ pub enum Stop {
     Evicted,
     /// Interrupted by the keyboard, or the host gave up; the text says why.
     Interrupted(String),
+    /// The program ends the process, with this status: no `finally` runs.
+    Exit(i32),
 }
 
 impl Stop {
@@ -52,6 +54,7 @@ impl fmt::Display for Stop {
             Stop::Cancelled => out.write_str("cancelled"),
             Stop::Evicted => out.write_str("evicted"),
             Stop::Interrupted(why) => out.write_str(why),
+            Stop::Exit(status) => write!(out, "the program ends with status {status}"),
         }
     }
 }

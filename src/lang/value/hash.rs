@@ -218,7 +218,10 @@ fn hash_at_once(value: &Value) -> Option<u32> {
         Value::Atom(_) => hash_text("atom"),
         Value::Exception(exception) => hash_text(exception.text()),
         Value::Object(object) => match &**object {
-            Object::Queue { .. } | Object::Tagged { .. } | Object::Host { .. } => return None,
+            Object::Queue { .. }
+            | Object::Tagged { .. }
+            | Object::Conditional { .. }
+            | Object::Host { .. } => return None,
             Object::Inst(millis) => fold_64(*millis as u64),
             Object::Uuid(bits) => fold_64((bits >> 64) as u64 ^ *bits as u64),
             Object::Class(class) => hash_text(class.0.full_name),
@@ -323,6 +326,10 @@ impl Hashing<'_> {
                 Object::Tagged { tag, form } => {
                     let form = self.hash(form, depth + 1)?;
                     Ok(31u32.wrapping_mul(tag.hash_code()).wrapping_add(form))
+                }
+                Object::Conditional { form, splicing } => {
+                    let form = self.hash(form, depth + 1)?;
+                    Ok(31u32.wrapping_mul(form).wrapping_add(u32::from(*splicing)))
                 }
                 Object::Host { kind, id, data } => {
                     let data = self.hash(data, depth + 1)?;

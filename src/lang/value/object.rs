@@ -120,6 +120,8 @@ pub enum Object {
     Uuid(u128),
     /// A form with a tag that nothing knows.
     Tagged { tag: Symbol, form: Value },
+    /// A reader conditional that was kept: `#?(...)`, or `#?@(...)`.
+    Conditional { form: Value, splicing: bool },
     /// What `volatile!` makes.
     Volatile(RefCell<Value>),
     /// What `delay` makes.
@@ -170,6 +172,7 @@ impl Object {
             Object::Inst(_) => "an instant",
             Object::Uuid(_) => "a uuid",
             Object::Tagged { .. } => "a tagged literal",
+            Object::Conditional { .. } => "a reader conditional",
             Object::Volatile(_) => "a volatile",
             Object::Delay(_) => "a delay",
             Object::Namespace(_) => "a namespace",
@@ -220,6 +223,7 @@ impl Drop for Object {
     fn drop(&mut self) {
         match self {
             Object::Tagged { form: value, .. }
+            | Object::Conditional { form: value, .. }
             | Object::Reduced(value)
             | Object::Host { data: value, .. } => discard_value(value),
             Object::Volatile(cell) => discard_value(cell.get_mut()),

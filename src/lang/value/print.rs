@@ -26,6 +26,8 @@ pub struct PrintOptions {
     pub meta: bool,
     /// `*print-namespace-maps*`.
     pub namespace_maps: bool,
+    /// Whether the program has methods of its own for printing, which are asked first.
+    pub extended: bool,
 }
 
 impl PrintOptions {
@@ -36,6 +38,7 @@ impl PrintOptions {
         level: None,
         meta: false,
         namespace_maps: false,
+        extended: false,
     };
     /// `print-str` without limits.
     pub const PLAIN: PrintOptions = PrintOptions {
@@ -68,15 +71,27 @@ pub fn print_value(
         options,
         open: Vec::new(),
     };
-    printer.start(value)?;
-    while let Some(mut frame) = printer.open.pop() {
-        // The frame is off the stack while it works, and goes back below what it opens.
-        if let Some(child) = frame.advance(&mut printer, force)? {
-            printer.open.push(frame);
-            printer.start(&child)?;
-        }
-    }
-    Ok(())
+    printer.start(value, force)?;
+    printer.finish(force)
+}
+
+/// Prints a value as if the program had no method for it; it may have some for its parts.
+///
+/// # Errors
+/// As [`print_value`].
+pub fn print_default(
+    out: &mut String,
+    force: &mut dyn Force,
+    value: &Value,
+    options: PrintOptions,
+) -> Result<()> {
+    let mut printer = Printer {
+        out,
+        options,
+        open: Vec::new(),
+    };
+    printer.start_default(value)?;
+    printer.finish(force)
 }
 
 /// Returns a value as an error message shows it: short, in one line.
@@ -109,8 +124,30 @@ struct Printer<'a> {
 }
 
 impl Printer<'_> {
+    fn finish(mut self, force: &mut dyn Force) -> Result<()> {
+        while let Some(mut frame) = self.open.pop() {
+            // The frame is off the stack while it works, and goes back below what it opens.
+            if let Some(child) = frame.advance(&mut self, force)? {
+                self.open.push(frame);
+                self.start(&child, force)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what the program's own method prints, if it has one for this value.
+    fn start(&mut self, value: &Value, force: &mut dyn Force) -> Result<()> {
+        if self.options.extended
+            && let Some(text) = force.printed(value, self.options)?
+        {
+            self.out.push_str(&text);
+            return Ok(());
+        }
+        self.start_default(value)
+    }
+
     /// Writes a value whole where it holds no others, else its opening, and leaves the rest on the stack.
-    fn start(&mut self, value: &Value) -> Result<()> {
+    fn start_default(&mut self, value: &Value) -> Result<()> {
         if atom::write(self.out, value, self.options) {
             return Ok(());
         }

@@ -125,7 +125,10 @@ impl Value {
             Value::Object(object) => {
                 matches!(
                     **object,
-                    Object::Queue { .. } | Object::Tagged { .. } | Object::Host { .. }
+                    Object::Queue { .. }
+                        | Object::Tagged { .. }
+                        | Object::Conditional { .. }
+                        | Object::Host { .. }
                 )
             }
             _ => self.is_sequential(),

@@ -150,6 +150,16 @@ impl Vm {
                         None => return Err(transient_is_done()),
                     }
                 }
+                Object::Tagged { tag, form } => match key.as_keyword() {
+                    Some(key) if key.is("tag") => Some(Value::Symbol(*tag)),
+                    Some(key) if key.is("form") => Some(form.clone()),
+                    _ => None,
+                },
+                Object::Conditional { form, splicing } => match key.as_keyword() {
+                    Some(key) if key.is("form") => Some(form.clone()),
+                    Some(key) if key.is("splicing?") => Some(Value::Bool(*splicing)),
+                    _ => None,
+                },
                 _ => None,
             },
             _ => None,

@@ -1,6 +1,6 @@
 //! What the VM asks of the world around it.
 
-use crate::value::{Result, Stop, Value};
+use crate::value::{Class, Exception, Result, Signal, Stop, Value};
 
 /// What a host says of what it does not have.
 const NOT_HERE: &str = "not available here";
@@ -90,6 +90,22 @@ pub trait Host {
     /// Sleeps, for `Thread/sleep` in programs.
     fn sleep(&mut self, _millis: u64) -> Result<()> {
         Ok(())
+    }
+
+    /// Returns what ends the process with a status, or says that nothing here may end it.
+    fn exit(&mut self, _status: i32) -> Signal {
+        let message = "only a program can end its process";
+        Exception::new(Class::UNSUPPORTED_OPERATION, "E0353", message)
+            .hint("throw an exception to end a flow")
+            .into()
+    }
+
+    /// Returns the paths of the files and folders in a folder; `None` for what is no folder.
+    ///
+    /// # Errors
+    /// Words, when files are not allowed here or this folder cannot be read.
+    fn list_folder(&mut self, _path: &str) -> Result<Option<Vec<String>>, String> {
+        Err("files cannot be listed here".to_owned())
     }
 }
 

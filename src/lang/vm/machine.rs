@@ -251,6 +251,10 @@ impl Vm {
     /// Prints a value.
     pub fn print(&mut self, value: &Value, options: PrintOptions) -> Result<String> {
         let mut out = String::new();
+        let options = PrintOptions {
+            extended: self.world.print_extended.get(),
+            ..options
+        };
         print_value(&mut out, self, value, options)?;
         Ok(out)
     }
@@ -347,6 +351,16 @@ impl Vm {
 }
 
 impl Force for Vm {
+    fn is_print_extended(&self) -> bool {
+        self.world.print_extended.get()
+    }
+
+    fn printed(&mut self, value: &Value, options: PrintOptions) -> Result<Option<String>> {
+        self.check_native_stack()?;
+        let loader = self.world.loader();
+        loader.printed(self, value, options)
+    }
+
     fn force(&mut self, lazy: &Rc<Lazy>) -> Result<Value> {
         self.check_native_stack()?;
         let state = lazy.state.replace(LazyState::Running);

@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::Vm;
-use crate::value::{FixedState, Namespace, Object, Result, Sources, Symbol, Value, Var};
+use crate::value::{
+    Conditionals, FixedState, Namespace, Object, PrintOptions, Result, Sources, Symbol, Value, Var,
+};
 
 /// What the layers above the VM lend it, so that it can evaluate forms and find library code.
 pub trait Loader {
@@ -18,11 +20,28 @@ pub trait Loader {
     /// Expands a macro call once; returns the form itself where it is none.
     fn macroexpand_1(&self, vm: &mut Vm, form: &Value) -> Result<Value>;
 
-    /// Reads the first form of a text; `None` where there is none.
-    fn read(&self, vm: &mut Vm, name: &str, text: &str) -> Result<Option<Value>>;
+    /// Reads the first form of a text, and how many bytes of it were read; `None` where there is none.
+    fn read(
+        &self,
+        vm: &mut Vm,
+        name: &str,
+        text: &str,
+        how: &ReadHow,
+    ) -> Result<Option<(Value, usize)>>;
+
+    /// Returns what a method of the program prints for a value; `None` where it has none.
+    fn printed(&self, vm: &mut Vm, value: &Value, options: PrintOptions) -> Result<Option<String>>;
 
     /// Reads and runs every form of a text; returns the value of the last.
     fn load_text(&self, vm: &mut Vm, name: &str, text: &str) -> Result<Value>;
+}
+
+/// How `read` reads.
+#[derive(Debug, Default)]
+pub struct ReadHow {
+    pub conditionals: Conditionals,
+    /// Features beside those of every program.
+    pub features: Vec<String>,
 }
 
 /// The globals of a session. Several VMs of one thread may share it.
@@ -41,6 +60,8 @@ pub struct World {
     pub loader: RefCell<Option<Rc<dyn Loader>>>,
     /// The last number that `gensym` used.
     pub gensym: Cell<u64>,
+    /// Whether the program has methods of its own for printing.
+    pub print_extended: Cell<bool>,
     /// Namespaces whose source was run, in that order.
     loaded: RefCell<Vec<Symbol>>,
     /// Namespaces whose source is being run.
@@ -61,6 +82,7 @@ impl World {
             sources: RefCell::default(),
             loader: RefCell::default(),
             gensym: Cell::new(0),
+            print_extended: Cell::new(false),
             loaded: RefCell::default(),
             loading: RefCell::default(),
         }

@@ -56,11 +56,20 @@ pub fn run(args: &Eval) -> Exit {
             Exit::Completed
         }
         Ok(None) => Exit::Completed,
+        Err(Signal::Stop(stop)) if let Some(exit) = asked_for(&stop) => exit,
         Err(signal) => {
             let (report, exit) = describe(&session, &signal);
             output::failure(&report, args.json);
             exit
         }
+    }
+}
+
+/// Returns the exit that `System/exit` asked for. As with any process, its lowest byte is what is seen.
+fn asked_for(stop: &Stop) -> Option<Exit> {
+    match stop {
+        Stop::Exit(status) => Some(Exit::Status(status.to_le_bytes()[0])),
+        _ => None,
     }
 }
 
@@ -95,6 +104,8 @@ pub fn describe(session: &Session, signal: &Signal) -> (Report, Exit) {
                 Stop::Cancelled | Stop::Evicted | Stop::Interrupted(_) => {
                     Report::error("E0904", format!("stopped: {stop}"))
                 }
+                Stop::Exit(_) => Report::error("E0904", format!("stopped: {stop}"))
+                    .hint("press Ctrl-D to leave the prompt"),
             };
             let exit = match &**stop {
                 Stop::Interrupted(_) if Interrupt::listen().is_set() => Exit::Interrupted,

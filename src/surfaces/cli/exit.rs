@@ -17,6 +17,8 @@ pub enum Exit {
     Cancelled,
     /// Ctrl-C.
     Interrupted,
+    /// What the program asked for.
+    Status(u8),
 }
 
 impl Exit {
@@ -24,7 +26,7 @@ impl Exit {
     #[must_use]
     pub fn worse(self, other: Exit) -> Exit {
         match self {
-            Exit::Completed => other,
+            Exit::Completed | Exit::Status(0) => other,
             _ => self,
         }
     }
@@ -38,6 +40,7 @@ impl Exit {
             Exit::Waiting => 3,
             Exit::Cancelled => 4,
             Exit::Interrupted => 130,
+            Exit::Status(status) => status,
         }
     }
 }

@@ -7,7 +7,7 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use flowstone_lang::value::{Result, Stop, Value};
+use flowstone_lang::value::{Result, Signal, Stop, Value};
 use flowstone_lang::vm::{Host, Stream};
 
 use super::interrupt::Interrupt;
@@ -175,6 +175,24 @@ impl Host for ProgramHost {
     fn suspend(&mut self, _request: Value) -> Result<Value> {
         let why = "a program has no steps: use `flowstone run` for a flow, or `flowstone repl`";
         Err(Stop::Interrupted(why.to_owned()).into())
+    }
+
+    fn exit(&mut self, status: i32) -> Signal {
+        Stop::Exit(status).into()
+    }
+
+    fn list_folder(&mut self, path: &str) -> Result<Option<Vec<String>>, String> {
+        self.allow_files()?;
+        let shown = |error: io::Error| format!("cannot read {path}: {error}");
+        if !fs::metadata(path).map_err(shown)?.is_dir() {
+            return Ok(None);
+        }
+        let mut paths = Vec::new();
+        for entry in fs::read_dir(path).map_err(shown)? {
+            paths.push(entry.map_err(shown)?.path().display().to_string());
+        }
+        paths.sort();
+        Ok(Some(paths))
     }
 
     fn sleep(&mut self, millis: u64) -> Result<()> {

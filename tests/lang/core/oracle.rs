@@ -41,6 +41,11 @@ fn generated_expressions_give_what_they_give_in_clojure() {
 }
 
 #[test]
+fn streams_and_printing_by_the_program_are_as_in_clojure() {
+    check(include_str!("streams.txt"));
+}
+
+#[test]
 fn names_of_the_host_and_small_functions_are_as_in_clojure() {
     check(include_str!("names.txt"));
 }

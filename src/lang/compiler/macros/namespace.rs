@@ -1,11 +1,33 @@
 //! `ns`.
 
+use std::rc::Rc;
+
 use super::{Expansion, form, symbol, with_rest};
 use crate::compiler::error;
-use crate::value::{Arity, Native, Value};
+use crate::value::{Arity, Map, Native, PMap, Value};
 
 /// What this file adds to `clojure.core`. Sorted by name.
 pub(super) const FNS: &[Native] = &[NS];
+
+/// Returns what a namespace says of itself: the metadata of its name, a text, a map.
+fn description(name: &Value, clauses: &[Value]) -> PMap {
+    let mut meta = match name.meta() {
+        Value::Map(map) => map.entries().clone(),
+        _ => PMap::new(),
+    };
+    for clause in clauses.iter().take(2) {
+        match clause {
+            Value::Text(_) => meta.insert(Value::keyword("doc"), clause.clone()),
+            Value::Map(map) => {
+                for (key, value) in map.iter() {
+                    meta.insert(key.clone(), value.clone());
+                }
+            }
+            _ => break,
+        }
+    }
+    meta
+}
 
 const NS: Native = Native {
     name: "ns",
@@ -20,6 +42,15 @@ const NS: Native = Native {
         }
         let quoted = |value: &Value| form([symbol("quote"), value.clone()]);
         let mut forms = vec![form([symbol("clojure.core/in-ns"), quoted(name)])];
+        let described = description(name, args.from(3));
+        if !described.is_empty() {
+            let meta = Value::Map(Rc::new(Map::new(described)));
+            forms.push(form([
+                symbol("clojure.core/reset-meta!"),
+                symbol("clojure.core/*ns*"),
+                quoted(&meta),
+            ]));
+        }
         for clause in args.from(3) {
             let parts = match clause {
                 Value::Text(_) | Value::Map(_) => continue,
@@ -34,7 +65,8 @@ const NS: Native = Native {
                 Some(name) if &*name == "use" => "clojure.core/use",
                 Some(name) if &*name == "refer" => "clojure.core/refer",
                 Some(name) if &*name == "refer-clojure" => "clojure.core/refer-clojure",
-                Some(name) if &*name == "import" => continue,
+                Some(name) if &*name == "import" => "clojure.core/import",
+                Some(name) if &*name == "load" => "clojure.core/load",
                 Some(name) if &*name == "gen-class" => continue,
                 _ => {
                     return Err(

@@ -2,7 +2,7 @@
 
 use super::{PrintOptions, inst, print_value};
 use crate::value::number::{java_float, push_int, write_decimal, write_float};
-use crate::value::{Force, Object, Result, Symbol, Value};
+use crate::value::{Force, Object, Result, Symbol, TextReader, TextWriter, Value};
 
 /// Writes a value that holds no others; tells whether it was one.
 #[inline]
@@ -108,7 +108,15 @@ fn write_object(out: &mut String, object: &Object) -> bool {
             write_class_name(out, instance.instance_type.name);
             out.push(']');
         }
-        Object::State(_) => out.push_str("#object[state]"),
+        Object::State(state) => match state.downcast_ref::<TextWriter>() {
+            Some(writer) => {
+                out.push_str("#object[java.io.StringWriter ");
+                write_quoted(out, &writer.text.borrow());
+                out.push(']');
+            }
+            None if state.is::<TextReader>() => out.push_str("#object[java.io.PushbackReader]"),
+            None => out.push_str("#object[state]"),
+        },
         Object::Transient(_) => out.push_str("#object[transient]"),
         Object::Stop(_) => out.push_str("#object[stop]"),
         Object::Unbound(name) => {
@@ -120,6 +128,7 @@ fn write_object(out: &mut String, object: &Object) -> bool {
             out.push_str("\"]");
         }
         Object::Tagged { .. }
+        | Object::Conditional { .. }
         | Object::Volatile(_)
         | Object::Delay(_)
         | Object::Reduced(_)
@@ -217,6 +226,10 @@ fn write_uuid(out: &mut String, bits: u128) {
 /// # Errors
 /// As [`print_value`].
 pub fn write_str(out: &mut String, force: &mut dyn Force, value: &Value) -> Result<()> {
+    let options = PrintOptions {
+        extended: force.is_print_extended(),
+        ..PrintOptions::READABLE
+    };
     match value {
         Value::Nil => {}
         Value::Text(text) => out.push_str(text),
@@ -237,6 +250,9 @@ pub fn write_str(out: &mut String, force: &mut dyn Force, value: &Value) -> Resu
         }
         Value::Object(object) => match &**object {
             Object::Regex { source, .. } => out.push_str(source),
+            Object::State(state) if let Some(writer) = state.downcast_ref::<TextWriter>() => {
+                out.push_str(&writer.text.borrow());
+            }
             Object::Uuid(bits) => write_uuid(out, *bits),
             Object::Inst(millis) => inst::write_java_date(out, *millis),
             Object::Namespace(namespace) => namespace.name.write_to(out),
@@ -245,9 +261,9 @@ pub fn write_str(out: &mut String, force: &mut dyn Force, value: &Value) -> Resu
                 out.push_str("class ");
                 out.push_str(class.0.full_name);
             }
-            _ => print_value(out, force, value, PrintOptions::READABLE)?,
+            _ => print_value(out, force, value, options)?,
         },
-        _ => print_value(out, force, value, PrintOptions::READABLE)?,
+        _ => print_value(out, force, value, options)?,
     }
     Ok(())
 }

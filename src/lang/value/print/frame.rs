@@ -98,7 +98,9 @@ impl Frame {
                     printer.out.push(' ');
                 }
                 *written += 1;
-                if !super::atom::write(printer.out, &item, printer.options) {
+                if printer.options.extended
+                    || !super::atom::write(printer.out, &item, printer.options)
+                {
                     return Ok(Some(item));
                 }
             },
@@ -138,7 +140,9 @@ impl Frame {
         loop {
             if let Some(value) = pending.take() {
                 printer.out.push(' ');
-                if super::atom::write(printer.out, &value, printer.options) {
+                if !printer.options.extended
+                    && super::atom::write(printer.out, &value, printer.options)
+                {
                     continue;
                 }
                 return Some(value);
@@ -158,7 +162,9 @@ impl Frame {
             *pending = Some(value);
             if *lifted {
                 write_without_namespace(printer.out, &key);
-            } else if !super::atom::write(printer.out, &key, printer.options) {
+            } else if printer.options.extended
+                || !super::atom::write(printer.out, &key, printer.options)
+            {
                 return Some(key);
             }
         }
@@ -309,6 +315,10 @@ fn open_object(printer: &mut Printer<'_>, value: &Value, object: &Object) -> Fra
         }
         Object::Tagged { tag, form } => parts(vec![
             Part::Text(format!("#{tag} ")),
+            Part::Value(form.clone()),
+        ]),
+        Object::Conditional { form, splicing } => parts(vec![
+            Part::Text(if *splicing { "#?@" } else { "#?" }.to_owned()),
             Part::Value(form.clone()),
         ]),
         Object::Volatile(cell) => {

@@ -1,0 +1,88 @@
+(in-ns 'clojure.core)
+
+;; What older programs use. Structs are plain maps here.
+
+(defn create-struct
+  "Returns what struct and struct-map make maps by: the keys that each of them has."
+  {:examples '[[(struct (create-struct :a :b) 1 2) {:a 1 :b 2}]]}
+  [& keys]
+  (assert (seq keys) "a struct needs keys")
+  (vec keys))
+
+(defmacro defstruct
+  "Defines name as (create-struct keys...)."
+  [name & keys]
+  `(def ~name (create-struct ~@keys)))
+
+(defn struct
+  "Returns a map with the keys of a struct and the values, nil for those that are not given."
+  {:examples '[[(struct (create-struct :a :b) 1) {:a 1 :b nil}]]}
+  [basis & values]
+  (when (> (count values) (count basis))
+    (throw (new-exception IllegalArgumentException "Too many arguments to struct constructor")))
+  (into {} (map vector basis (concat values (repeat nil)))))
+
+(defn struct-map
+  "Returns a map with the keys of a struct and values by key, nil for those that are not given; other keys may follow."
+  {:examples '[[(struct-map (create-struct :a :b) :b 1 :c 2) {:a nil :b 1 :c 2}]]}
+  [basis & entries]
+  (apply assoc (struct basis) entries))
+
+(defn accessor
+  "Returns a function that looks up a key of a struct in a map."
+  {:examples '[[((accessor (create-struct :a) :a) {:a 1}) 1]]}
+  [basis key]
+  (when-not (some #{key} basis)
+    (throw (new-exception IllegalArgumentException "Not a key of struct")))
+  (fn [m] (get m key)))
+
+(defmacro definline
+  "Defines a function whose body is a template of its parameters."
+  [name & decl]
+  (let [[before [args expr]] (split-with (complement vector?) decl)]
+    `(defn ~name ~@before ~args
+       ~(apply (eval (list `fn args expr)) args))))
+
+(defn ->Eduction
+  "Returns the application of a transducer to the items of coll, computed anew each time."
+  {:examples '[[(reduce + (->Eduction (map inc) [1 2])) 5]]}
+  [xform coll]
+  (eduction xform coll))
+
+(defn iterator-seq
+  "Returns a sequence of what an iterator gives; collections are their own iterators here."
+  {:examples '[[(iterator-seq [1 2]) (1 2)]]}
+  [iterator]
+  (seq iterator))
+
+(defn enumeration-seq
+  "Returns a sequence of what an enumeration gives; collections are their own enumerations here."
+  {:examples '[[(enumeration-seq [1 2]) (1 2)]]}
+  [enumeration]
+  (seq enumeration))
+
+(defn inst-ms*
+  "Returns the milliseconds since 1970 of an instant."
+  {:examples '[[(inst-ms* #inst "1970-01-01T00:00:01Z") 1000]]}
+  [inst]
+  (inst-ms inst))
+
+(defn seq-to-map-for-destructuring
+  "Returns the map that keyword arguments come to: pairs, or a map alone, or pairs with a map at the end."
+  {:examples '[[(seq-to-map-for-destructuring '(:a 1 {:b 2})) {:a 1 :b 2}]]}
+  [args]
+  (if (next args)
+    (let [pairs (if (odd? (count args)) (butlast args) args)]
+      (into (apply array-map pairs) (when (odd? (count args)) (last args))))
+    (or (first args) {})))
+
+(defn file-seq
+  "Returns the paths of a folder and of all that is below it, each folder before what it holds. Programs may look when
+  they are started with --allow-files."
+  [path]
+  (tree-seq -files-in -files-in path))
+
+(defn bean
+  "Throws: there are no host objects here whose properties could be read."
+  [_object]
+  (throw (new-exception UnsupportedOperationException "there are no host objects here: use a map or a record")))
