@@ -50,6 +50,7 @@ pub struct ReadOptions<'a> {
     pub source: SourceId,
     /// The deepest nesting that is read.
     pub max_depth: usize,
+    /// What becomes of reader conditionals.
     pub conditionals: Conditionals,
 }
 

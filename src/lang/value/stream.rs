@@ -23,6 +23,7 @@ pub enum Conditionals {
 /// What was written so far: `*out*` in `with-out-str`, a string writer, a string builder.
 #[derive(Debug, Default)]
 pub struct TextWriter {
+    /// All of it.
     pub text: RefCell<String>,
 }
 

@@ -39,6 +39,7 @@ pub trait Loader {
 /// How `read` reads.
 #[derive(Debug, Default)]
 pub struct ReadHow {
+    /// What becomes of reader conditionals.
     pub conditionals: Conditionals,
     /// Features beside those of every program.
     pub features: Vec<String>,
