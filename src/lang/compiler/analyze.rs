@@ -23,6 +23,7 @@ pub(super) fn analyze_top(vm: &mut Vm, form: &Value) -> Result<Top> {
         vm,
         scopes: Scopes::default(),
         place: form.span(),
+        guards: 0,
     };
     cx.scopes.enter_function(None);
     let body = cx.node(form)?;
@@ -38,6 +39,7 @@ pub(crate) fn expand_once(vm: &mut Vm, form: &Value) -> Result<Value> {
         vm,
         scopes: Scopes::default(),
         place: form.span(),
+        guards: 0,
     };
     cx.scopes.enter_function(None);
     Ok(cx.expand(form)?.unwrap_or_else(|| form.clone()))
@@ -49,6 +51,8 @@ pub(super) struct Analyzer<'a> {
     pub scopes: Scopes,
     /// The nearest place around: what a macro made has none of its own.
     pub place: Span,
+    /// How many `try` with a `catch` stand around: there a wrong number of arguments is left to be caught.
+    pub guards: u32,
 }
 
 /// What a symbol means.
@@ -275,6 +279,9 @@ impl Analyzer<'_> {
                 return Ok(Node::new(Kind::Inline { operation, args }, span));
             }
             if !native.arity.takes(args.len()) {
+                if self.guards > 0 {
+                    return Ok(call(head, args, span));
+                }
                 let usage = native.usage.lines().collect::<Vec<_>>().join(" or ");
                 return Err(error(
                     "E0206",
@@ -294,18 +301,12 @@ impl Analyzer<'_> {
         if let Kind::Global(var) = &head.kind {
             self.check_arity(var, args.len(), span)?;
         }
-        Ok(Node::new(
-            Kind::Call {
-                function: Box::new(head),
-                args,
-            },
-            span,
-        ))
+        Ok(call(head, args, span))
     }
 
     /// Refuses a call of a known function with a number of arguments that it never takes.
     fn check_arity(&self, var: &Rc<Var>, count: usize, span: Span) -> Result<()> {
-        if var.is_dynamic.get() {
+        if var.is_dynamic.get() || self.guards > 0 {
             return Ok(());
         }
         let Some(Value::Fn(closure)) = var.root() else {
@@ -621,6 +622,12 @@ fn sugar(symbol: Symbol, form: &Value, list: &List) -> Option<Value> {
         return Some(keep_place(call, form));
     }
     None
+}
+
+/// A call of a function that is known only when the program runs.
+fn call(function: Node, args: Vec<Node>, span: Span) -> Node {
+    let function = Box::new(function);
+    Node::new(Kind::Call { function, args }, span)
 }
 
 /// Returns the items of a form, each sequence among them as a list: macros may give any kind.

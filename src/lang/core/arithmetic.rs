@@ -81,7 +81,7 @@ const MUL_PROMOTING: Native = Native {
 
 const SUB: Native = Native {
     name: "-",
-    usage: "(- x)\\n(- x y & more)",
+    usage: "(- x)\n(- x y & more)",
     doc: "Subtracts the further numbers from the first; negates a single one.",
     examples: &[("(- 10 1 2)", "7"), ("(- 3)", "-3")],
     arity: Arity::at_least(1),
@@ -93,7 +93,7 @@ const SUB: Native = Native {
 
 const SUB_PROMOTING: Native = Native {
     name: "-'",
-    usage: "(-' x)\\n(-' x y & more)",
+    usage: "(-' x)\n(-' x y & more)",
     doc: "Subtracts as - does, but changes to big integers where 64 bits do not suffice.",
     examples: &[("(-' -9223372036854775808 1)", "-9223372036854775809N")],
     arity: Arity::at_least(1),
@@ -105,7 +105,7 @@ const SUB_PROMOTING: Native = Native {
 
 const DIV: Native = Native {
     name: "/",
-    usage: "(/ x)\\n(/ x y & more)",
+    usage: "(/ x)\n(/ x y & more)",
     doc: "Divides the first number by the others; a single one divides 1. Integers that do not divide give a ratio.",
     examples: &[("(/ 6 3)", "2"), ("(/ 1 3)", "1/3"), ("(/ 1.0 4)", "0.25")],
     arity: Arity::at_least(1),

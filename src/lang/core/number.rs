@@ -494,7 +494,7 @@ const PARSE_BOOLEAN: Native = Native {
 
 const RAND: Native = Native {
     name: "rand",
-    usage: "(rand)\\n(rand n)",
+    usage: "(rand)\n(rand n)",
     doc: "Returns a random double from 0 up to, but not with, n (1 by default).",
     examples: &[("(< -1 (rand) 1)", "true")],
     arity: Arity::between(0, 1),

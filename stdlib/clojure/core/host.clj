@@ -134,6 +134,12 @@
   [x]
   (last (clojure.string/split (pr-str x) #"[.$]")))
 
+(defn .getTime
+  "Returns an instant as milliseconds since 1970."
+  {:examples '[[(.getTime #inst "1970-01-01T00:00:01Z") 1000]]}
+  [instant]
+  (inst-ms instant))
+
 (defn .getValue
   "Returns the value of a map entry."
   {:examples '[[(.getValue (first {:a 1})) 1]]}

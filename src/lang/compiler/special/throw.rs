@@ -33,7 +33,11 @@ pub(super) fn try_(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Resu
         .position(|item| is_clause(item, "catch") || is_clause(item, "finally"))
         .unwrap_or(items.len());
     let why = "recur cannot leave a `try`: put the loop outside";
-    let body = cx.barrier(why, |cx| cx.body(form, &items[..end], 1))?;
+    let guarded = items[end..].iter().any(|item| is_clause(item, "catch"));
+    cx.guards += u32::from(guarded);
+    let body = cx.barrier(why, |cx| cx.body(form, &items[..end], 1));
+    cx.guards -= u32::from(guarded);
+    let body = body?;
     let mut catches = Vec::new();
     let mut finally = None;
     for item in &items[end..] {
