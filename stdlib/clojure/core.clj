@@ -79,7 +79,7 @@
    nil)
   ([h tag parent]
    (let [direct (:parents h)
-         left (disj (get direct tag #{}) parent)
+         left (disj (or (direct tag) #{}) parent)
          changed (if (seq left) (assoc direct tag left) (dissoc direct tag))]
      (if (contains? (get direct tag) parent)
        (reduce (fn [result [child above]]

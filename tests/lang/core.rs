@@ -3,6 +3,7 @@
 
 mod examples;
 mod oracle;
+mod suites;
 mod testing;
 mod traps;
 

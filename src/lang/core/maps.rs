@@ -266,13 +266,13 @@ const SELECT_KEYS: Native = Native {
     examples: &[("(select-keys {:a 1 :b 2 :c 3} [:a :c :d])", "{:a 1, :c 3}")],
     arity: Arity::exactly(2),
     run: |vm, mut args| {
-        if !is_associative(args.get(0)) {
-            return Err(no_keys(args.get(0)));
-        }
         let map = args.take(0);
         let mut selected = PMap::new();
         let mut keys = vm.iter(args.take(1))?;
         while let Some(key) = keys.next(vm)? {
+            if !is_associative(&map) {
+                return Err(no_keys(&map));
+            }
             if let Some((key, value)) = find(vm, &map, &key)? {
                 selected.insert(key, value);
             }

@@ -627,13 +627,14 @@ fn with_precision(vm: &mut Vm, args: Args<'_>) -> Result<Value> {
     result
 }
 
-fn rounding(args: &Args<'_>) -> Result<RoundingMode> {
+fn rounding(args: &Args<'_>) -> Result<Option<RoundingMode>> {
     let value = args.get(1);
     if value.is_nil() {
-        return Ok(RoundingMode::HalfUp);
+        return Ok(Some(RoundingMode::HalfUp));
     }
     let name = value.as_symbol().map(Symbol::name);
-    Ok(match name.as_deref() {
+    Ok(Some(match name.as_deref() {
+        Some("UNNECESSARY") => return Ok(None),
         Some("CEILING") => RoundingMode::Ceiling,
         Some("FLOOR") => RoundingMode::Floor,
         Some("HALF_UP") => RoundingMode::HalfUp,
@@ -644,8 +645,8 @@ fn rounding(args: &Args<'_>) -> Result<RoundingMode> {
         _ => {
             return Err(args.expected(
                 1,
-                "one of CEILING FLOOR HALF_UP HALF_DOWN HALF_EVEN UP DOWN",
+                "one of CEILING FLOOR HALF_UP HALF_DOWN HALF_EVEN UP DOWN UNNECESSARY",
             ));
         }
-    })
+    }))
 }

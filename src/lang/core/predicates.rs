@@ -233,8 +233,8 @@ fn namespace_of(value: &Value) -> Option<bool> {
 
 fn is_special(symbol: Symbol) -> bool {
     const SPECIAL: &[&str] = &[
-        "&", ".", "case*", "catch", "def", "do", "finally", "fn*", "if", "let*", "letfn*", "loop*",
-        "new", "quote", "recur", "set!", "throw", "try", "var",
+        "&", ".", "case*", "catch", "def", "deftype*", "do", "finally", "fn*", "if", "let*",
+        "letfn*", "loop*", "new", "quote", "recur", "set!", "throw", "try", "var",
     ];
     SPECIAL.iter().any(|name| symbol.is(name))
 }

@@ -226,8 +226,11 @@ const NTHNEXT: Native = Native {
     examples: &[("(nthnext [1 2 3] 1)", "(2 3)"), ("(nthnext [1] 3)", "nil")],
     arity: Arity::exactly(2),
     run: |vm, mut args| {
-        let count = args.int(1)?;
-        let rest = skip(vm, args.take(0), count)?;
+        let coll = vm.seq(&args.take(0))?;
+        if coll.is_nil() {
+            return Ok(Value::Nil);
+        }
+        let rest = skip(vm, coll, args.int(1)?)?;
         vm.seq(&rest)
     },
 };

@@ -555,7 +555,7 @@ fn is_realized(args: &Args<'_>) -> Result<bool> {
     }
     match args.get(0) {
         Value::Lazy(lazy) => Ok(matches!(*lazy.state.borrow(), LazyState::Done(_))),
-        Value::Seq(_) | Value::List(_) => Ok(true),
+        Value::Seq(_) => Ok(true),
         Value::Object(object) => match &**object {
             Object::Delay(delay) => Ok(matches!(
                 *delay.state.borrow(),

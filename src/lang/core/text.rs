@@ -267,9 +267,11 @@ const SYMBOL: Native = Native {
     arity: Arity::between(1, 2),
     run: |_, mut args| {
         if args.len() == 2 {
-            return two_parts(&args, |namespace, name| {
-                Symbol::with_namespace(namespace, name).into()
-            });
+            let namespace = match args.get(0) {
+                Value::Nil => None,
+                _ => Some(args.text(0)?.as_str()),
+            };
+            return Ok(Symbol::with_namespace(namespace, args.text(1)?).into());
         }
         match args.get(0) {
             Value::Symbol(_) | Value::Name(_) => Ok(args.take(0)),

@@ -130,11 +130,22 @@ fn vector(items: PVec) -> Value {
     Value::Vector(std::rc::Rc::new(Vector::new(items)))
 }
 
+/// A position that may be any number: what is after the point is cut off, and NaN is 0.
+fn position(args: &Args<'_>, idx: usize) -> Result<i64> {
+    match args.get(idx) {
+        Value::Float(float) if float.is_nan() => Ok(0),
+        value if value.is_number() => {
+            crate::value::number::to_int_in(value, i32::MIN.into()..=i32::MAX.into(), "int")
+        }
+        _ => args.int(idx),
+    }
+}
+
 fn subvec(args: &Args<'_>) -> Result<Value> {
     let items = args.vector(0)?;
-    let start = args.int(1)?;
+    let start = position(args, 1)?;
     let end = if args.len() == 3 {
-        args.int(2)?
+        position(args, 2)?
     } else {
         items.len() as i64
     };

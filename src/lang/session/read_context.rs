@@ -9,8 +9,8 @@ const CORE: &str = "clojure.core";
 
 /// Names that mean the same in every namespace.
 const SPECIAL_FORMS: &[&str] = &[
-    "&", ".", "case*", "catch", "def", "do", "finally", "fn*", "if", "let*", "letfn*", "loop*",
-    "new", "quote", "recur", "set!", "throw", "try", "var",
+    "&", ".", "case*", "catch", "def", "deftype*", "do", "finally", "fn*", "if", "let*", "letfn*",
+    "loop*", "new", "quote", "recur", "set!", "throw", "try", "var",
 ];
 
 /// Reads in the current namespace of a world. With a VM it also runs the functions of `*data-readers*`.

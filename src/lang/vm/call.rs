@@ -111,12 +111,27 @@ impl Vm {
                     (closure.run)(self, closure, Args::new(args))
                 }
                 Object::Transient(inner) => {
-                    let inner = inner.borrow().clone().ok_or_else(transient_is_done)?;
-                    self.invoke(&inner, args)
+                    // The borrow ends before anything else runs.
+                    let inner = inner.borrow().clone();
+                    match inner {
+                        Some(coll) => self.call_transient(&coll, args),
+                        None => Err(transient_is_done()),
+                    }
                 }
                 _ => Err(self.not_callable(function)),
             },
             _ => Err(self.not_callable(function)),
+        }
+    }
+
+    /// A transient is called as its collection is, but that it has no answer for what it does not hold.
+    fn call_transient(&mut self, coll: &Value, args: &mut [Value]) -> Result<Value> {
+        match coll {
+            Value::Set(_) if args.len() == 2 => {
+                let found = self.lookup(coll, &args[0])?;
+                Ok(found.unwrap_or_else(|| args[1].clone()))
+            }
+            _ => self.call_other(coll, args),
         }
     }
 

@@ -345,7 +345,10 @@ fn numbers(at: Value, end: Value, step: Value, sign: std::cmp::Ordering) -> Valu
 }
 
 fn repeat(args: &mut Args<'_>) -> Result<Value> {
-    let count = super::count_argument(args, 0)?;
+    let count = match args.get(0) {
+        Value::Float(float) => *float as u64,
+        _ => super::count_argument(args, 0)?,
+    };
     if count == 0 {
         return Ok(List::empty());
     }

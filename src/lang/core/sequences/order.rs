@@ -37,6 +37,12 @@ const SHUFFLE: Native = Native {
     examples: &[("(count (shuffle [1 2 3]))", "3")],
     arity: Arity::exactly(1),
     run: |vm, mut args| {
+        if matches!(
+            args.get(0),
+            Value::Nil | Value::Text(_) | Value::Map(_) | Value::Record(_)
+        ) {
+            return Err(args.expected(0, "a vector, set or sequence"));
+        }
         let mut items = vm.items(args.take(0))?;
         for idx in (1..items.len()).rev() {
             let other = random::below(vm, idx + 1)?;

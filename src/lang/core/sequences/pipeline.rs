@@ -187,15 +187,31 @@ const MAPCAT: Native = Native {
     doc: "Returns the items of what f gives for each item of coll, joined.",
     examples: &[("(mapcat reverse [[1 2] [3 4]])", "(2 1 4 3)")],
     arity: Arity::at_least(1),
-    run: |_, mut args| {
+    run: |vm, mut args| {
         let function = args.take(0);
+        if args.len() > 1 && !super::super::predicates::is_callable(&function) {
+            return Err(vm.not_callable(&function));
+        }
         if args.len() > 2 {
             let colls = take_from(&mut args, 1);
             return Ok(lazy(Step::Cat, map_all(function, colls)));
         }
+        if args.len() == 2 && is_scalar(args.get(1)) {
+            return Err(args.expected(1, "something seqable"));
+        }
         Ok(either(&mut args, 1, Step::Mapcat(function)))
     },
 };
+
+/// Tells whether a value is surely no collection.
+fn is_scalar(value: &Value) -> bool {
+    value.is_number()
+        || super::super::functions::is_fn(value)
+        || matches!(
+            value,
+            Value::Bool(_) | Value::Char(_) | Value::Keyword(_) | Value::Symbol(_) | Value::Name(_)
+        )
+}
 
 const PARTITION_ALL: Native = Native {
     name: "partition-all",

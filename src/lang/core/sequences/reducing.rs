@@ -224,7 +224,14 @@ fn by_key(vm: &mut Vm, args: &mut Args<'_>, wanted: Ordering) -> Result<Value> {
     for idx in 2..args.len() {
         let item = args.take(idx);
         let key = vm.call(&function, std::slice::from_ref(&item))?;
-        if vm.compare(&best_key, &key)? != wanted {
+        // The last of equal ones, and with NaN, which is in no order, what Clojure gives: it asks the second
+        // argument for `<`, and the further ones for `<=`.
+        let order = crate::value::number::order(&best_key, &key, "compare")?;
+        let stays = match order {
+            Some(order) => order == wanted,
+            None => idx > 2,
+        };
+        if !stays {
             (best, best_key) = (item, key);
         }
     }

@@ -66,7 +66,7 @@ const RE_QUOTE_REPLACEMENT: Native = Native {
 
 /// Replaces at most `count` matches.
 fn replace(vm: &mut Vm, args: &Args<'_>, count: usize) -> Result<Value> {
-    let text = args.text(0)?;
+    let text = &*super::subject(vm, args)?;
     match (args.get(1), args.get(2)) {
         (Value::Char(from), Value::Char(to)) => Ok(Value::from(text.replacen(
             *from,

@@ -78,7 +78,7 @@ pub(super) fn add(left: &Value, right: &Value) -> Result<Value> {
         Pair::Ints(left, right) => Value::Int(left.checked_add(right).ok_or_else(overflow)?),
         Pair::Bigs(left, right) => Value::from(&*left + &*right),
         Pair::Ratios(left, right) => Value::from(&*left + &*right),
-        Pair::Decimals(left, right) => Value::from(decimal::add(&left, &right)),
+        Pair::Decimals(left, right) => Value::from(decimal::add(&left, &right)?),
         Pair::Floats(left, right) => Value::Float(left + right),
     })
 }
@@ -88,7 +88,7 @@ pub(super) fn sub(left: &Value, right: &Value) -> Result<Value> {
         Pair::Ints(left, right) => Value::Int(left.checked_sub(right).ok_or_else(overflow)?),
         Pair::Bigs(left, right) => Value::from(&*left - &*right),
         Pair::Ratios(left, right) => Value::from(&*left - &*right),
-        Pair::Decimals(left, right) => Value::from(decimal::add(&left, &decimal::negate(&right))),
+        Pair::Decimals(left, right) => Value::from(decimal::add(&left, &decimal::negate(&right))?),
         Pair::Floats(left, right) => Value::Float(left - right),
     })
 }
@@ -98,7 +98,7 @@ pub(super) fn mul(left: &Value, right: &Value) -> Result<Value> {
         Pair::Ints(left, right) => Value::Int(left.checked_mul(right).ok_or_else(overflow)?),
         Pair::Bigs(left, right) => Value::from(&*left * &*right),
         Pair::Ratios(left, right) => Value::from(&*left * &*right),
-        Pair::Decimals(left, right) => Value::from(decimal::mul(&left, &right)),
+        Pair::Decimals(left, right) => Value::from(decimal::mul(&left, &right)?),
         Pair::Floats(left, right) => Value::Float(left * right),
     })
 }
@@ -165,8 +165,8 @@ pub(super) fn rem(left: &Value, right: &Value, operation: &str) -> Result<Value>
         }
         Pair::Decimals(left, right) => {
             let quotient = decimal::quot(&left, &right)?;
-            let taken = decimal::mul(&quotient, &right);
-            Value::from(decimal::add(&left, &decimal::negate(&taken)))
+            let taken = decimal::mul(&quotient, &right)?;
+            Value::from(decimal::add(&left, &decimal::negate(&taken))?)
         }
         Pair::Floats(left, right) => {
             let quotient = quot_floats(left, right)?;

@@ -18,8 +18,8 @@ pub use bigdecimal::RoundingMode;
 pub struct MathContext {
     /// Significant digits, at least 1.
     pub precision: u32,
-    /// Which way to round.
-    pub rounding: RoundingMode,
+    /// Which way to round; `None` refuses to: Java's UNNECESSARY.
+    pub rounding: Option<RoundingMode>,
 }
 
 thread_local! {
@@ -36,7 +36,7 @@ pub fn set_math_context(context: Option<MathContext>) -> Option<MathContext> {
     CONTEXT.replace(context)
 }
 
-pub(super) fn add(left: &BigDecimal, right: &BigDecimal) -> BigDecimal {
+pub(super) fn add(left: &BigDecimal, right: &BigDecimal) -> Result<BigDecimal> {
     let (left, left_scale) = left.as_bigint_and_scale();
     let (right, right_scale) = right.as_bigint_and_scale();
     let scale = left_scale.max(right_scale);
@@ -48,7 +48,7 @@ pub(super) fn add(left: &BigDecimal, right: &BigDecimal) -> BigDecimal {
     rounded(BigDecimal::new(sum, scale))
 }
 
-pub(super) fn mul(left: &BigDecimal, right: &BigDecimal) -> BigDecimal {
+pub(super) fn mul(left: &BigDecimal, right: &BigDecimal) -> Result<BigDecimal> {
     let (left, left_scale) = left.as_bigint_and_scale();
     let (right, right_scale) = right.as_bigint_and_scale();
     rounded(BigDecimal::new(&*left * &*right, left_scale + right_scale))
@@ -77,7 +77,7 @@ pub(super) fn div(left: &BigDecimal, right: &BigDecimal) -> Result<BigDecimal> {
     }
     if let Some(shift) = digits_to_divide(&bottom) {
         let quotient = top * ten_to(shift) / bottom;
-        return Ok(rounded(BigDecimal::new(quotient, preferred + shift)));
+        return rounded(BigDecimal::new(quotient, preferred + shift));
     }
     let Some(context) = math_context() else {
         return Err(Exception::new(
@@ -97,7 +97,7 @@ pub(super) fn div(left: &BigDecimal, right: &BigDecimal) -> Result<BigDecimal> {
     };
     let (quotient, rest) = top.div_rem(&bottom);
     let sticky = BigInt::from(if rest.is_negative() { -1 } else { 1 });
-    Ok(rounded(BigDecimal::new(quotient * 10 + sticky, scale + 1)))
+    rounded(BigDecimal::new(quotient * 10 + sticky, scale + 1))
 }
 
 /// The whole part of the quotient, at Java's preferred scale.
@@ -158,11 +158,22 @@ pub(super) fn round_to(decimal: &BigDecimal, precision: u32, mode: RoundingMode)
 }
 
 /// Rounds by the math context of this thread.
-fn rounded(decimal: BigDecimal) -> BigDecimal {
-    match math_context() {
-        None => decimal,
-        Some(context) => round_to(&decimal, context.precision, context.rounding),
+fn rounded(decimal: BigDecimal) -> Result<BigDecimal> {
+    let Some(context) = math_context() else {
+        return Ok(decimal);
+    };
+    if let Some(mode) = context.rounding {
+        return Ok(round_to(&decimal, context.precision, mode));
     }
+    let shorter = round_to(&decimal, context.precision, RoundingMode::Down);
+    if shorter == decimal {
+        return Ok(shorter);
+    }
+    Err(
+        Exception::new(Class::ARITHMETIC, "E0324", "Rounding necessary")
+            .hint("give with-precision more digits, or another :rounding than UNNECESSARY")
+            .into(),
+    )
 }
 
 fn digit_count(int: &BigInt) -> i64 {
