@@ -7,6 +7,7 @@
 mod analyze;
 mod destructure;
 mod emit;
+mod expansion;
 mod inline;
 mod liveness;
 pub(crate) mod macros;
@@ -29,16 +30,18 @@ pub(crate) use destructure::bindings as destructure;
 /// A located exception of class `CompilerException`, or whatever a macro throws.
 pub(crate) fn compile(vm: &mut Vm, form: &Value) -> Result<Value> {
     let top = analyze::analyze_top(vm, form)?;
+    let name: Rc<str> = Rc::from("top level");
     let body = emit::emit(
         &top.body,
         &emit::Shape {
+            name: &name,
             params: &[],
             rest: None,
             locals: top.locals,
         },
     )?;
     let fixed = Box::new([Some(Rc::new(body.body))]);
-    let proto = Proto::new(Rc::from("top level"), fixed, None, true);
+    let proto = Proto::new(name, fixed, None, true);
     Ok(Value::Fn(Rc::new(Closure {
         proto: Rc::new(proto),
         captured: Box::default(),

@@ -4,14 +4,16 @@
 //! plain text; a surface that wants colours takes [`Diagnostic::pieces`], whose text is the same.
 
 mod draw;
+mod exception;
 mod excerpt;
 
 pub use draw::{Piece, Role};
 pub use excerpt::Excerpt;
 
-use crate::library;
 use crate::reader::ReadError;
-use crate::value::{Class, Exception, Frame, Signal, Source, Sources, Span, Value, brief};
+use crate::value::{Exception, Signal, Sources, Span};
+
+pub use crate::value::Phase;
 
 /// How bad it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,17 +22,6 @@ pub enum Severity {
     Error,
     /// The program goes on, but probably not as meant.
     Warning,
-}
-
-/// When it happened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Phase {
-    /// The text is not made of forms.
-    Read,
-    /// The forms are no program.
-    Compile,
-    /// The program ran.
-    Execution,
 }
 
 /// One thing that is wrong.
@@ -48,14 +39,63 @@ pub struct Diagnostic {
     pub place: Option<Excerpt>,
     /// What is written under the place.
     pub label: String,
-    /// Another place that matters, and what is there.
-    pub related: Option<(Excerpt, String)>,
+    /// Other places that matter, and what is there.
+    pub related: Vec<(Excerpt, String)>,
+    /// The class of the exception, such as `ArithmeticException`; empty for what is none.
+    pub class: String,
+    /// What was at fault.
+    pub culprit: Option<Culprit>,
+    /// The data of an exception, printed shortly.
+    pub data: Option<String>,
+    /// What the exception follows from, nearest first.
+    pub causes: Vec<Cause>,
+    /// The macro calls that the code came through, innermost first.
+    pub expansion: Vec<Expanded>,
     /// Facts below the message: the data of an exception, what caused it.
     pub notes: Vec<String>,
     /// What to try.
     pub hints: Vec<String>,
     /// The calls that led there, innermost first.
     pub trace: Vec<Call>,
+}
+
+/// The value that a call could not work with.
+#[derive(Debug, Clone)]
+pub struct Culprit {
+    /// Counted from 1; `None` for the value in function position.
+    pub argument: Option<u32>,
+    /// The function that was called, if it is known.
+    pub function: Option<String>,
+    /// Printed shortly.
+    pub value: String,
+    /// In words, such as `a keyword`.
+    pub kind: &'static str,
+}
+
+/// A macro call that code came through.
+#[derive(Debug, Clone)]
+pub struct Expanded {
+    /// The macro, as it was called.
+    pub macro_name: String,
+    /// Where the call is.
+    pub place: Option<Excerpt>,
+    /// What the macro made of it; `None` where it did not come to that.
+    pub form: Option<String>,
+}
+
+/// An exception from which another follows.
+#[derive(Debug, Clone)]
+pub struct Cause {
+    /// The class of the exception.
+    pub class: String,
+    /// Empty for what a program threw itself.
+    pub code: String,
+    /// What was wrong.
+    pub message: String,
+    /// Its data, printed shortly.
+    pub data: Option<String>,
+    /// Where it was thrown.
+    pub place: Option<Excerpt>,
 }
 
 /// One call on the way to an error.
@@ -79,28 +119,6 @@ impl Severity {
     }
 }
 
-impl Phase {
-    /// Returns the name that JSON and the text have for it.
-    pub fn name(self) -> &'static str {
-        match self {
-            Phase::Read => "read",
-            Phase::Compile => "compile",
-            Phase::Execution => "execution",
-        }
-    }
-
-    /// Returns the phase that an exception of the language belongs to.
-    fn of(exception: &Exception) -> Phase {
-        match exception.code.get(..3) {
-            Some("E01") => Phase::Read,
-            Some("E02") => Phase::Compile,
-            _ if exception.class.is_a(Class::READER_EXCEPTION) => Phase::Read,
-            _ if exception.class.is_a(Class::COMPILER_EXCEPTION) => Phase::Compile,
-            _ => Phase::Execution,
-        }
-    }
-}
-
 impl Diagnostic {
     /// Returns an error without a place.
     pub fn error(code: &str, message: impl Into<String>) -> Diagnostic {
@@ -111,7 +129,12 @@ impl Diagnostic {
             message: message.into(),
             place: None,
             label: String::new(),
-            related: None,
+            related: Vec::new(),
+            class: String::new(),
+            culprit: None,
+            data: None,
+            causes: Vec::new(),
+            expansion: Vec::new(),
             notes: Vec::new(),
             hints: Vec::new(),
             trace: Vec::new(),
@@ -149,6 +172,8 @@ impl Diagnostic {
             column: column.max(1),
             text: text.to_owned(),
             length: 1,
+            end_line: line,
+            end_column: column.max(1) + 1,
         });
         self
     }
@@ -180,7 +205,8 @@ impl Diagnostic {
         diagnostic.phase = Some(Phase::Read);
         diagnostic.hints.clone_from(&error.hints);
         if let Some((span, what)) = &error.related {
-            diagnostic.related = Excerpt::find(sources, *span).map(|place| (place, what.clone()));
+            let related = Excerpt::find(sources, *span).map(|place| (place, what.clone()));
+            diagnostic.related.extend(related);
         }
         diagnostic
     }
@@ -195,95 +221,19 @@ impl Diagnostic {
 
     /// Describes an exception that nothing caught.
     pub fn of_exception(sources: &Sources, exception: &Exception) -> Diagnostic {
-        let message = if exception.code.is_empty() {
-            format!("{}: {}", exception.class.0.name, exception.text())
-        } else {
-            exception.text().to_owned()
-        };
-        let mut diagnostic = Diagnostic::error(exception.code, message);
-        diagnostic.phase = Some(Phase::of(exception));
-        diagnostic.hints.clone_from(&exception.hints);
-        let origin = exception.origin.borrow();
-        let thrown = origin.span.unwrap_or(Span::NONE);
-        if exception.class.is_a(Class::READER_EXCEPTION) {
-            diagnostic.related = related(sources, thrown, &exception.data);
-        } else if exception.data.as_map().is_some_and(|data| !data.is_empty()) {
-            diagnostic = diagnostic.note(format!("data: {}", brief(&exception.data)));
-        }
-        let mut cause = &exception.cause;
-        while let Value::Exception(inner) = cause {
-            diagnostic = diagnostic.note(format!("caused by: {}", inner.text()));
-            cause = &inner.cause;
-        }
-        diagnostic.trace = origin
-            .trace
-            .iter()
-            .map(|frame| Call::of(sources, frame))
-            .collect();
-        diagnostic.at(sources, nearest_to_user(sources, thrown, &origin.trace))
+        exception::describe(sources, exception)
+    }
+
+    /// Says where a program was when it was stopped.
+    #[must_use]
+    pub fn stopped_at(mut self, sources: &Sources, origin: &crate::value::Origin) -> Diagnostic {
+        exception::put_origin(&mut self, sources, origin);
+        self.phase = Some(Phase::Execution);
+        self
     }
 
     /// Returns plain text of several lines, each with its end.
     pub fn render(&self) -> String {
         self.pieces().iter().map(|piece| &*piece.text).collect()
     }
-}
-
-impl Call {
-    /// Tells whether the call is where an excerpt is.
-    fn is_at(&self, place: Option<&Excerpt>) -> bool {
-        match (&self.place, place) {
-            (Some(own), Some(other)) => {
-                (&own.file, own.line, own.column) == (&other.file, other.line, other.column)
-            }
-            (own, other) => own.is_none() && other.is_none(),
-        }
-    }
-
-    fn of(sources: &Sources, frame: &Frame) -> Call {
-        Call {
-            function: frame.function.to_string(),
-            place: Excerpt::find(sources, frame.span),
-            in_library: is_library(sources, frame.span),
-        }
-    }
-}
-
-/// Returns where an error shows: where it was thrown, or, if that is inside the library, the call that led there.
-fn nearest_to_user(sources: &Sources, thrown: Span, trace: &[Frame]) -> Span {
-    if thrown.is_some() && !is_library(sources, thrown) {
-        return thrown;
-    }
-    trace
-        .iter()
-        .map(|frame| frame.span)
-        .find(|span| span.is_some() && !is_library(sources, *span))
-        .unwrap_or(thrown)
-}
-
-/// Tells whether a place is in the library, or is no place, as in a native.
-fn is_library(sources: &Sources, span: Span) -> bool {
-    let is_library_file = |source: &Source| {
-        // The library's texts have their path in brackets for a name.
-        let name = source.name.strip_prefix('<').unwrap_or_default();
-        let path = name.strip_suffix('>').unwrap_or_default();
-        library::SOURCES.iter().any(|file| file.file == path)
-    };
-    !span.is_some()
-        || sources
-            .get(span.source)
-            .is_none_or(|source| is_library_file(source))
-}
-
-/// Returns the other place of a reader's exception: in its data, as offsets into the same text.
-fn related(sources: &Sources, span: Span, data: &Value) -> Option<(Excerpt, String)> {
-    let related = data.get("related")?;
-    let offset = |key: &str| u32::try_from(related.get(key)?.as_int()?).ok();
-    let other = Span {
-        source: span.source,
-        start: offset("start")?,
-        end: offset("end")?,
-    };
-    let what = related.get("message")?.as_str()?.to_owned();
-    Some((Excerpt::find(sources, other)?, what))
 }

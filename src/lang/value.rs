@@ -34,7 +34,10 @@ pub use num_bigint::BigInt;
 pub use num_rational::BigRational;
 
 pub use equality::{Force, Unforced, equal};
-pub use exception::{Class, ClassInfo, Exception, Frame, Hint, Result, Signal, Stop};
+pub use exception::{
+    Class, ClassInfo, Culprit, Exception, Fault, Frame, Hint, NUMBER, Origin, Phase, Result,
+    Signal, Stop,
+};
 pub use function::{Arity, Closure, Example, Native, NativeClosure};
 pub use hash::{FixedState, hash_text, hash_value, mix_collection_hash};
 pub use host_object::{HostConstant, HostObject};
@@ -53,7 +56,7 @@ pub use print::{
 pub use regex::{Groups, Regex, RegexError, STEP_LIMIT, TooManySteps, compile_regex};
 pub use seq::{Emit, Lazy, LazyState, List, NativeThunk, SeqView, Stage, Thunk};
 pub use set::{PSet, Set};
-pub use span::{LineColumn, Place, Source, SourceId, Sources, Span};
+pub use span::{Expansion, LineColumn, Place, Source, SourceId, Sources, Span};
 pub use stream::{Conditionals, TextReader, TextWriter};
 pub use text::Text;
 pub use vector::{PVec, VecIter, Vector};
@@ -274,6 +277,12 @@ impl Value {
         self.place().map_or(Span::NONE, |place| place.span)
     }
 
+    /// Returns the span where the reader found the item at `idx` of this form, or [`Span::NONE`].
+    pub fn item_span(&self, idx: usize) -> Span {
+        let known = self.place().and_then(|place| place.items.get(idx));
+        known.copied().unwrap_or(Span::NONE)
+    }
+
     /// Returns the metadata map, or nil.
     pub fn meta(&self) -> Value {
         match self {
@@ -324,6 +333,30 @@ impl Value {
         })
     }
 
+    /// Returns a form with another place; the value itself where its kind carries none.
+    pub(crate) fn with_place(&self, place: Place) -> Value {
+        let meta = self.extra().and_then(Option::as_ref);
+        let extra = Some(Rc::new(Extras {
+            meta: meta.map_or(Value::Nil, |extra| extra.meta.clone()),
+            place: Some(place),
+        }));
+        match self {
+            Value::Symbol(symbol) => Value::Name(Rc::new(Name {
+                symbol: *symbol,
+                extra,
+            })),
+            Value::Name(name) => Value::Name(Rc::new(Name {
+                symbol: name.symbol,
+                extra,
+            })),
+            Value::Vector(vector) => Value::Vector(Rc::new(vector.with_extra(extra))),
+            Value::Map(map) => Value::Map(Rc::new(map.with_extra(extra))),
+            Value::Set(set) => Value::Set(Rc::new(set.with_extra(extra))),
+            Value::List(list) if !list.is_empty() => Value::List(Rc::new(list.with_extra(extra))),
+            other => other.clone(),
+        }
+    }
+
     /// Returns what this is, in words: `a keyword`, `a map` ...
     pub fn kind(&self) -> &'static str {
         match self {
@@ -342,7 +375,8 @@ impl Value {
             Value::Map(_) => "a map",
             Value::Set(_) => "a set",
             Value::List(_) => "a list",
-            Value::Seq(_) | Value::Lazy(_) => "a sequence",
+            Value::Seq(_) => "a sequence",
+            Value::Lazy(_) => "a lazy sequence",
             Value::Var(_) => "a var",
             Value::Atom(_) => "an atom",
             Value::Exception(_) => "an exception",

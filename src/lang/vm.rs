@@ -27,6 +27,6 @@ pub(crate) use call::{arity_error, out_of_bounds, transient_is_done};
 pub use code::Proto;
 pub use host::{Host, NoHost, Stream};
 pub use iter::Iter;
-pub(crate) use lazy::join;
+pub(crate) use lazy::{join, made_at};
 pub use machine::Vm;
 pub use world::{Loader, ReadHow, World};

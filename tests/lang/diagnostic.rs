@@ -207,7 +207,7 @@ fn an_exception_shows_its_data_its_cause_and_the_calls_of_the_user() {
         2 |   (+ x :a))
           |   ^^^^^^^^
           data: {:id 7}
-          caused by: the disk is full
+          caused by Exception: the disk is full
           hint: give a number
           in my.app/f (a.clj:2:3)
           ... through the library (2 calls)
@@ -229,7 +229,7 @@ fn an_error_inside_the_library_shows_at_the_call_that_led_there() {
           --> b.clj:1:6
           |
         1 | (run (map f 1))
-          |      ^^^^^^^^^
+          |      ^^^^^^^^^ inside of `map`
           ... through the library
           in user/run (b.clj:1:6)
     "#]]

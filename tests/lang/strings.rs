@@ -36,11 +36,11 @@ fn str_and_subs() {
         ),
         (
             "(subs nil 1)",
-            "E0301 expected a string, got nil as argument 1",
+            "E0301 subs needs a string, got nil as argument 1",
         ),
         (
             r#"(subs "a" :b)"#,
-            "E0301 expected an integer, got :b (a keyword) as argument 2",
+            "E0301 subs needs an integer, got :b (a keyword) as argument 2",
         ),
     ]);
 }
@@ -53,7 +53,7 @@ fn names() {
         (r#"(name "x")"#, r#""x""#),
         (
             "(name 1)",
-            "E0301 expected a keyword, symbol or string, got 1 (an integer) as argument 1",
+            "E0301 name needs a keyword, symbol or string, got 1 (an integer) as argument 1",
         ),
         ("(namespace :a.b/c)", r#""a.b""#),
         ("(namespace 'c)", "nil"),
@@ -143,7 +143,7 @@ fn formats() {
         ),
         (
             r#"(format :a)"#,
-            "E0301 expected a string, got :a (a keyword) as argument 1",
+            "E0301 format needs a string, got :a (a keyword) as argument 1",
         ),
     ]);
 }
@@ -184,11 +184,11 @@ fn regexes() {
         (r##"(re-find #"\/\-\ \#" "/- #")"##, r#""/- #""#),
         (
             r#"(re-find "a" "a")"#,
-            r#"E0301 expected a regex, got "a" (a string) as argument 1"#,
+            r#"E0301 re-find needs a regex, got "a" (a string) as argument 1"#,
         ),
         (
             r##"(re-find #"a" nil)"##,
-            "E0301 expected a string, got nil as argument 2",
+            "E0301 re-find needs a string, got nil as argument 2",
         ),
         (r#"(re-find (re-pattern "b+") "abb")"#, r#""bb""#),
         (
@@ -237,7 +237,7 @@ fn splitting_and_joining() {
         ),
         (
             r#"(clojure.string/split "a,b" ",")"#,
-            r#"E0301 expected a regex, got "," (a string) as argument 2"#,
+            r#"E0301 split needs a regex, got "," (a string) as argument 2"#,
         ),
         (
             r#"(clojure.string/split-lines "a\r\nb\n\nc\n\n")"#,
@@ -283,7 +283,7 @@ fn replacing() {
         ),
         (
             r#"(clojure.string/replace "a" "a" \b)"#,
-            r"E0301 expected a string, because the match is a string, got \b (a character) as argument 3",
+            r"E0301 replace needs a string, because the match is a string, got \b (a character) as argument 3",
         ),
         (
             r#"(clojure.string/replace-first "a-b-c" "-" "+")"#,
@@ -333,7 +333,7 @@ fn cases_trimming_and_searching() {
         (r#"(clojure.string/includes? "abc" "x")"#, "false"),
         (
             r#"(clojure.string/upper-case nil)"#,
-            "E0301 expected a string, got nil as argument 1",
+            "E0301 upper-case needs a string, got nil as argument 1",
         ),
     ]);
 }

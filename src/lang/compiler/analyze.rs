@@ -6,9 +6,11 @@ use super::inline;
 use super::node::{Arm, FnNode, Kind, Node, Use};
 use super::scope::{Loop, Scopes};
 use super::special;
-use super::{error, fail, liveness};
+use super::{error, expansion, liveness};
 use crate::suggest::did_you_mean;
-use crate::value::{Class, Exception, List, Object, Result, Signal, Span, Symbol, Value, Var};
+use crate::value::{
+    Class, Exception, List, Object, Phase, Result, Signal, Span, Symbol, Value, Var,
+};
 use crate::vm::Vm;
 
 /// What an expression at top level came to.
@@ -24,6 +26,7 @@ pub(super) fn analyze_top(vm: &mut Vm, form: &Value) -> Result<Top> {
         scopes: Scopes::default(),
         place: form.span(),
         guards: 0,
+        within: Vec::new(),
     };
     cx.scopes.enter_function(None);
     let body = cx.node(form)?;
@@ -40,6 +43,7 @@ pub(crate) fn expand_once(vm: &mut Vm, form: &Value) -> Result<Value> {
         scopes: Scopes::default(),
         place: form.span(),
         guards: 0,
+        within: Vec::new(),
     };
     cx.scopes.enter_function(None);
     Ok(cx.expand(form)?.unwrap_or_else(|| form.clone()))
@@ -53,6 +57,8 @@ pub(super) struct Analyzer<'a> {
     pub place: Span,
     /// How many `try` with a `catch` stand around: there a wrong number of arguments is left to be caught.
     pub guards: u32,
+    /// The names of the functions around, as traces show them, innermost last.
+    pub within: Vec<Rc<str>>,
 }
 
 /// What a symbol means.
@@ -67,7 +73,7 @@ impl Analyzer<'_> {
     pub fn node(&mut self, form: &Value) -> Result<Node> {
         self.vm.check_native_stack().map_err(|_| self.too_deep())?;
         let outer = self.place;
-        self.place = form.span().or(outer);
+        self.place = self.place_of(form.span());
         let node = self.node_here(form);
         self.place = outer;
         node
@@ -81,10 +87,23 @@ impl Analyzer<'_> {
             .and_then(|place| place.items.get(idx))
             .copied()
             .unwrap_or(Span::NONE);
-        self.place = form.span().or(known).or(outer);
+        self.place = self.place_of(form.span().or(known));
         let node = self.node(form);
         self.place = outer;
         node
+    }
+
+    /// Returns a place, or the nearest around where it is none, or one in the text of a macro of the library.
+    fn place_of(&self, span: Span) -> Span {
+        if !span.is_some() || span.source == self.place.source {
+            return span.or(self.place);
+        }
+        let world = self.vm.world();
+        let sources = world.sources.borrow();
+        let is_foreign = self.place.is_some()
+            && sources.is_library(span.source)
+            && !sources.is_library(self.place.source);
+        if is_foreign { self.place } else { span }
     }
 
     fn too_deep(&self) -> Signal {
@@ -315,7 +334,7 @@ impl Analyzer<'_> {
         if closure.proto.body(count).is_some() {
             return Ok(());
         }
-        fail(
+        let mut refused = error(
             "E0206",
             span,
             format!(
@@ -323,7 +342,9 @@ impl Analyzer<'_> {
                 var.name,
                 closure.proto.arity_text()
             ),
-        )
+        );
+        refused.hints.extend(usage(var));
+        Err(refused.into())
     }
 
     fn symbol(&mut self, symbol: Symbol, span: Span) -> Result<Node> {
@@ -504,9 +525,22 @@ impl Analyzer<'_> {
         let mut args = vec![self.placed(form), env];
         args.extend(items_of(self.vm, form)?.into_iter().skip(1));
         let place = form.span().or(self.place);
+        let takes = match &function {
+            Value::Native(native) => native.arity.takes(args.len()),
+            Value::Fn(closure) => closure.proto.body(args.len()).is_some(),
+            _ => true,
+        };
+        if !takes {
+            return Err(refused_call(&var, &function, args.len() - 2, place).into());
+        }
         match self.vm.invoke(&function, &mut args) {
-            Ok(expanded) => Ok(Some(keep_place(expanded, form))),
-            Err(Signal::Throw(exception)) => Err(at_macro(&exception, symbol, place)),
+            Ok(expanded) => {
+                if matches!(function, Value::Native(_)) || is_of_library(&var) {
+                    return Ok(Some(keep_place(expanded, form)));
+                }
+                expansion::mark(self.vm, &expanded, place, symbol).map(Some)
+            }
+            Err(Signal::Throw(exception)) => Err(at_macro(exception, symbol, place)),
             Err(stop) => Err(stop),
         }
     }
@@ -576,24 +610,64 @@ fn with_place(list: &crate::value::List, span: Span) -> Value {
 }
 
 /// What a macro threw, with the place of its call where it had none in the user's text.
-fn at_macro(exception: &Rc<Exception>, symbol: Symbol, place: Span) -> Signal {
-    let is_located = exception.span().is_some();
-    if is_located || (!place.is_some() && exception.class == Class::COMPILER_EXCEPTION) {
-        return Signal::Throw(exception.clone());
+fn at_macro(exception: Rc<Exception>, symbol: Symbol, place: Span) -> Signal {
+    let is_refusal = exception.class == Class::COMPILER_EXCEPTION;
+    {
+        let mut origin = exception.origin.borrow_mut();
+        origin.phase.get_or_insert(Phase::MacroSyntax);
+        if is_refusal || !place.is_some() {
+            if place.is_some() {
+                origin.span.get_or_insert(place);
+            }
+            return Signal::Throw(exception.clone());
+        }
+        origin.expanding.push((symbol.to_string().into(), place));
     }
-    if exception.class == Class::ARITY {
-        return error(
-            "E0206",
-            place,
-            format!("wrong number of forms in a call of the macro `{symbol}`"),
-        )
-        .caused_by(Value::Exception(exception.clone()))
-        .into();
-    }
-    let mut origin = exception.origin.borrow_mut();
-    origin.span.get_or_insert(place);
-    drop(origin);
-    Signal::Throw(exception.clone())
+    Signal::Throw(exception)
+}
+
+/// A call of a macro with another number of forms than it takes.
+fn refused_call(var: &Var, function: &Value, count: usize, place: Span) -> Exception {
+    let forms = if count == 1 { "form" } else { "forms" };
+    let mut refused = error(
+        "E0206",
+        place,
+        format!("the macro `{}` does not take {count} {forms}", var.name),
+    );
+    let native = match function {
+        Value::Native(native) => Some(native.usage),
+        _ => None,
+    };
+    let usage = native
+        .filter(|usage| !usage.is_empty())
+        .map(|usage| {
+            format!(
+                "it is called as {}",
+                usage.lines().collect::<Vec<_>>().join(" or ")
+            )
+        })
+        .or_else(|| usage(var));
+    refused.hints.extend(usage);
+    refused.origin.get_mut().phase = Some(Phase::MacroSyntax);
+    refused
+}
+
+/// Returns how a function or macro is called, by the parameters that its var remembers.
+fn usage(var: &Var) -> Option<String> {
+    let meta = var.meta();
+    let Value::List(lists) = meta.get("arglists")? else {
+        return None;
+    };
+    let calls: Vec<String> = lists
+        .iter()
+        .map(|list| {
+            let params = crate::value::brief(list);
+            let params = params.trim_start_matches('[').trim_end_matches(']');
+            let space = if params.is_empty() { "" } else { " " };
+            format!("({}{space}{params})", var.name)
+        })
+        .collect();
+    (!calls.is_empty()).then(|| format!("it is called as {}", calls.join(" or ")))
 }
 
 /// `(.name x ...)`, `(Class. ...)`: sugar for functions of those names.
@@ -657,6 +731,11 @@ pub(super) fn class_named(name: &str) -> Option<Class> {
         .iter()
         .copied()
         .find(|class| class.0.name == name || class.0.full_name == name)
+}
+
+/// Tells whether a var is defined by the library.
+fn is_of_library(var: &Var) -> bool {
+    crate::library::defines(&var.namespace.to_string(), &var.name.to_string())
 }
 
 /// Finds the var that a symbol means in the current namespace, loading it from the library if need be.

@@ -2,7 +2,7 @@
 
 use super::error;
 use super::macros::{form_of as form, symbol_of as symbol};
-use crate::value::{Keyword, Map, Result, Symbol, Value, Vector};
+use crate::value::{Keyword, Map, Place, Result, Signal, Span, Symbol, Value, Vector, brief};
 use crate::vm::Vm;
 
 /// Tells whether a binding form is a plain name.
@@ -28,17 +28,19 @@ pub(crate) fn bindings(vm: &mut Vm, vector: &Value) -> Result<Value> {
     };
     let pairs: Vec<Value> = pairs.iter().cloned().collect();
     let mut plain = Vec::new();
-    for pair in pairs.chunks(2) {
+    for (idx, pair) in pairs.chunks(2).enumerate() {
         let [pattern, value] = pair else {
             plain.push(pair[0].clone());
             break;
         };
-        take_apart(vm, pattern, value.clone(), &mut plain)?;
+        let place = vector.place().and_then(|place| place.items.get(idx * 2));
+        take_apart(vm, pattern, value.clone(), &mut plain)
+            .map_err(|signal| signal.at(place.copied()))?;
     }
     let made = Value::vector(plain);
     Ok(match (&made, vector.place()) {
         (Value::Vector(made), Some(place)) => {
-            let place = crate::value::Place {
+            let place = Place {
                 span: place.span,
                 items: Box::default(),
             };
@@ -56,21 +58,36 @@ pub(crate) fn bindings(vm: &mut Vm, vector: &Value) -> Result<Value> {
 
 fn take_apart(vm: &mut Vm, pattern: &Value, value: Value, out: &mut Vec<Value>) -> Result<()> {
     match pattern {
-        Value::Vector(items) => sequential(vm, items, value, out),
-        Value::Map(entries) => associative(vm, entries, value, out),
+        Value::Vector(items) => sequential(vm, (pattern, items), value, out),
+        Value::Map(entries) => associative(vm, (pattern, entries), value, out),
         plain if is_plain(plain) => {
             out.extend([plain.clone(), value]);
             Ok(())
         }
-        other => Err(error(
-            "E0225",
-            other.span(),
-            format!(
-                "{} cannot be bound to: a pattern is a symbol, a vector or a map",
-                other.kind()
-            ),
-        )
-        .into()),
+        other => Err(no_pattern(other, other.span())),
+    }
+}
+
+/// What cannot be bound to.
+pub(super) fn no_pattern(form: &Value, place: Span) -> Signal {
+    let message = format!(
+        "{} cannot be given a value: it is {}",
+        brief(form),
+        form.kind()
+    );
+    error("E0225", place, message)
+        .hint("what is bound is a name, or a pattern: [a b & more], {:keys [a b] :as all}")
+        .into()
+}
+
+/// Gives a form that takes something apart the place of the pattern.
+fn placed_at(pattern: &Value, form: Value) -> Value {
+    match pattern.span() {
+        span if span.is_some() => form.with_place(Place {
+            span,
+            items: Box::default(),
+        }),
+        _ => form,
     }
 }
 
@@ -84,8 +101,14 @@ fn held(vm: &mut Vm, value: Value, prefix: &str, out: &mut Vec<Value>) -> Value 
     name
 }
 
-fn sequential(vm: &mut Vm, items: &Vector, value: Value, out: &mut Vec<Value>) -> Result<()> {
+fn sequential(
+    vm: &mut Vm,
+    (pattern, items): (&Value, &Vector),
+    value: Value,
+    out: &mut Vec<Value>,
+) -> Result<()> {
     let items: Vec<Value> = items.iter().cloned().collect();
+    check_sequential(pattern, &items)?;
     let is_rest = |item: &Value| item.as_symbol().is_some_and(|symbol| symbol.is("&"));
     let is_as = |item: &Value| {
         item.as_keyword()
@@ -98,7 +121,7 @@ fn sequential(vm: &mut Vm, items: &Vector, value: Value, out: &mut Vec<Value>) -
         seq = fresh(vm, "seq");
         out.extend([
             seq.clone(),
-            form([symbol("clojure.core/seq"), whole.clone()]),
+            placed_at(pattern, form([symbol("clojure.core/seq"), whole.clone()])),
         ]);
     }
     let mut at = 0;
@@ -106,14 +129,7 @@ fn sequential(vm: &mut Vm, items: &Vector, value: Value, out: &mut Vec<Value>) -
     while at < items.len() {
         let item = &items[at];
         if is_as(item) || is_rest(item) {
-            let Some(target) = items.get(at + 1) else {
-                return Err(error(
-                    "E0225",
-                    item.span(),
-                    "a name must follow `&` and `:as` in a pattern",
-                )
-                .into());
-            };
+            let target = items.get(at + 1).unwrap_or(&Value::Nil);
             let source = if is_as(item) {
                 whole.clone()
             } else {
@@ -136,12 +152,9 @@ fn sequential(vm: &mut Vm, items: &Vector, value: Value, out: &mut Vec<Value>) -
             seq = next;
             name
         } else {
-            form([
-                symbol("clojure.core/nth"),
-                whole.clone(),
-                Value::Int(idx),
-                Value::Nil,
-            ])
+            let nth = symbol("clojure.core/nth");
+            let element = form([nth, whole.clone(), Value::Int(idx), Value::Nil]);
+            placed_at(pattern, element)
         };
         if !(has_rest && is_plain(item)) {
             take_apart(vm, item, element, out)?;
@@ -152,13 +165,16 @@ fn sequential(vm: &mut Vm, items: &Vector, value: Value, out: &mut Vec<Value>) -
     Ok(())
 }
 
-fn associative(vm: &mut Vm, entries: &Map, value: Value, out: &mut Vec<Value>) -> Result<()> {
+fn associative(
+    vm: &mut Vm,
+    (pattern, entries): (&Value, &Map),
+    value: Value,
+    out: &mut Vec<Value>,
+) -> Result<()> {
     let source = held(vm, value, "map", out);
     let whole = fresh(vm, "map");
-    out.extend([
-        whole.clone(),
-        form([symbol("clojure.core/destructure-map"), source]),
-    ]);
+    let taken = form([symbol("clojure.core/destructure-map"), source]);
+    out.extend([whole.clone(), placed_at(pattern, taken)]);
     let defaults = entries.get(&Value::keyword("or")).cloned();
     let defaults = defaults.as_ref().and_then(Value::as_map);
     let entries: Vec<(Value, Value)> = entries
@@ -186,7 +202,48 @@ fn associative(vm: &mut Vm, entries: &Map, value: Value, out: &mut Vec<Value>) -
     Ok(())
 }
 
-/// `:keys`, `:strs`, `:syms`, also with a namespace.
+/// Refuses a vector pattern in which `&` or `:as` stand wrong.
+fn check_sequential(pattern: &Value, items: &[Value]) -> Result<()> {
+    let places = pattern.place().map_or(&[][..], |place| &place.items);
+    let place = |idx: usize| places.get(idx).copied().unwrap_or(pattern.span());
+    let is_rest = |item: &Value| item.as_symbol().is_some_and(|symbol| symbol.is("&"));
+    let is_as = |item: &Value| *item == Value::keyword("as");
+    let refuse = |idx: usize, message: &str| {
+        let refused = error("E0225", place(idx), message);
+        Err(refused
+            .hint("a vector pattern is written [a b & more :as all]")
+            .into())
+    };
+    let mut at = 0;
+    while at < items.len() {
+        let item = &items[at];
+        let name = items.get(at + 1);
+        if is_rest(item) {
+            if name.is_none_or(|name| is_rest(name) || is_as(name)) {
+                return refuse(at, "a name must follow `&` in a pattern");
+            }
+            if items.get(at + 2).is_some_and(|after| !is_as(after)) {
+                return refuse(
+                    at + 2,
+                    "only `:as` and a name can follow the name after `&`",
+                );
+            }
+            at += 2;
+        } else if is_as(item) {
+            if name.is_none_or(|name| !is_plain(name)) {
+                return refuse(at, "a name must follow `:as` in a pattern");
+            }
+            at += 2;
+        } else if let Value::Keyword(keyword) = item {
+            return refuse(at, &format!("{keyword} means nothing in a vector pattern"));
+        } else {
+            at += 1;
+        }
+    }
+    Ok(())
+}
+
+/// `:keys`, `:strs`, `:syms`, also with a namespace, and with `!` for what must be there.
 fn named(
     vm: &mut Vm,
     keyword: Keyword,
@@ -196,8 +253,10 @@ fn named(
     out: &mut Vec<Value>,
 ) -> Result<()> {
     let (kind, namespace) = (keyword.name(), keyword.namespace());
-    if !matches!(&*kind, "keys" | "strs" | "syms") {
-        if matches!(&*kind, "as" | "or") {
+    let is_required = kind.ends_with('!');
+    let kind = kind.trim_end_matches('!');
+    if !matches!(kind, "keys" | "strs" | "syms") {
+        if matches!(kind, "as" | "or") && !is_required {
             return Ok(());
         }
         return Err(error(
@@ -205,9 +264,10 @@ fn named(
             names.span(),
             format!("{keyword} means nothing in a pattern"),
         )
-        .hint("there are :keys, :strs, :syms, :or and :as")
+        .hint("there are :keys, :strs, :syms, :keys!, :strs!, :syms!, :or and :as")
         .into());
     }
+    let places = names.place().map(|place| place.items.clone());
     let Value::Vector(names) = names else {
         return Err(error(
             "E0225",
@@ -217,14 +277,15 @@ fn named(
         .into());
     };
     let _ = vm;
-    for name in names.iter() {
-        let symbol = name
+    for (idx, name) in names.iter().enumerate() {
+        let place = places.as_ref().and_then(|places| places.get(idx)).copied();
+        let full = name
             .as_symbol()
             .or_else(|| name.as_keyword().map(Symbol::from));
-        let Some(full) = symbol else {
+        let Some(full) = full else {
             return Err(error(
                 "E0225",
-                name.span(),
+                place.unwrap_or(name.span()),
                 format!("{keyword} needs names, and this is {}", name.kind()),
             )
             .into());
@@ -232,16 +293,24 @@ fn named(
         let local = Symbol::new(&full.name());
         let prefix = full.namespace().or_else(|| namespace.clone());
         let qualified = Symbol::with_namespace(prefix.as_deref(), &full.name());
-        let key = match &*kind {
+        let key = match kind {
             "keys" => Value::Keyword(Keyword::from(qualified)),
             "strs" => Value::text(&*full.name()),
-            _ => form([super::macros::symbol_of("quote"), Value::Symbol(qualified)]),
+            _ => form([symbol("quote"), Value::Symbol(qualified)]),
         };
         let plain = match name {
             Value::Name(_) if full.namespace().is_none() => name.clone(),
             _ => Value::Symbol(local),
         };
-        out.extend([plain, lookup(whole, key, default_of(defaults, local))]);
+        let value = match is_required {
+            true => form([
+                symbol("clojure.core/destructure-required"),
+                whole.clone(),
+                key,
+            ]),
+            false => lookup(whole, key, default_of(defaults, local)),
+        };
+        out.extend([plain, placed_at(name, value)]);
     }
     Ok(())
 }

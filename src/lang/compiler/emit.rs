@@ -17,6 +17,7 @@ use crate::vm::code::{Body, BodyParts, Handler, Instruction, Op, Site};
 
 /// What a body takes.
 pub(super) struct Shape<'a> {
+    pub name: &'a Rc<str>,
     pub params: &'a [LocalId],
     pub rest: Option<LocalId>,
     pub locals: u32,
@@ -56,6 +57,7 @@ pub(super) fn emit(node: &Node, shape: &Shape<'_>) -> Result<Emitted> {
         .filter(|register| emitter.owning.get(usize::from(*register)) == Some(&true))
         .collect();
     let parts = BodyParts {
+        name: shape.name.clone(),
         owning,
         constants: emitter.constants,
         registers: emitter.most.max(1),
@@ -189,8 +191,27 @@ impl Emitter {
         self.sites.push(Site {
             pc: self.code.len() as u32,
             span,
+            head: Span::NONE,
             args,
+            callee: "",
+            shift: 0,
         });
+    }
+
+    /// Says where the call is that the next instruction makes, and what of it is the function.
+    fn site_of_call(&mut self, span: Span, head: Span, args: &[Node]) {
+        self.site(span, args.iter().map(|arg| arg.span));
+        if let Some(site) = self.sites.last_mut() {
+            site.head = head;
+        }
+    }
+
+    /// Says where a native is called; `shift` arguments of the call are in the first operand.
+    fn site_of_native(&mut self, span: Span, callee: &'static str, args: &[Node], shift: u8) {
+        self.site(span, args.iter().map(|arg| arg.span));
+        if let Some(site) = self.sites.last_mut() {
+            (site.callee, site.shift) = (callee, shift);
+        }
     }
 
     fn local(&self, id: LocalId) -> u16 {

@@ -39,6 +39,25 @@ pub(super) fn operation(name: &str, count: usize) -> Option<Inline> {
 }
 
 impl Inline {
+    /// Returns the name of the core function.
+    pub fn name(self) -> &'static str {
+        match self {
+            Inline::Add => "+",
+            Inline::Sub => "-",
+            Inline::Mul => "*",
+            Inline::Inc => "inc",
+            Inline::Dec => "dec",
+            Inline::Less => "<",
+            Inline::LessEqual => "<=",
+            Inline::Greater => ">",
+            Inline::GreaterEqual => ">=",
+            Inline::Equal => "=",
+            Inline::Not => "not",
+            Inline::IsNil => "nil?",
+            Inline::IsSome => "some?",
+        }
+    }
+
     /// Tells whether more than two arguments fold to the left.
     pub fn folds(self) -> bool {
         matches!(self, Inline::Add | Inline::Sub | Inline::Mul)

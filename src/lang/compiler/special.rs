@@ -88,18 +88,24 @@ fn expect_items(
     .into())
 }
 
-/// Returns the symbol that a name must be.
-fn plain_name(cx: &Analyzer<'_>, form: &Value, what: &str) -> Result<Symbol> {
+/// Returns the symbol that the item of a form must be that is a name.
+fn plain_name(
+    cx: &Analyzer<'_>,
+    (parent, idx): (&Value, usize),
+    form: &Value,
+    what: &str,
+) -> Result<Symbol> {
+    let place = form.span().or(parent.item_span(idx)).or(cx.place);
     match form.as_symbol() {
         Some(symbol) if symbol.namespace().is_none() => Ok(symbol),
         Some(symbol) => fail(
             "E0212",
-            form.span().or(cx.place),
+            place,
             format!("{what} cannot have a namespace: `{symbol}`"),
         ),
         None => fail(
             "E0212",
-            form.span().or(cx.place),
+            place,
             format!("{what} must be a symbol, and this is {}", form.kind()),
         ),
     }

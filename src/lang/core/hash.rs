@@ -45,7 +45,10 @@ const COMPARE: Native = Native {
         if identical(args.get(0), args.get(1)) {
             return Ok(Value::Int(0));
         }
-        compare_exact(vm, args.get(0), args.get(1)).map(Value::Int)
+        let order = compare_exact(vm, args.get(0), args.get(1));
+        order
+            .map(Value::Int)
+            .map_err(|signal| signal.at_argument(1))
     },
 };
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::value::{
     Arity, Class, Delay, DelayState, Exception, Lazy, Map, Native, Object, PrintOptions, Result,
-    Thunk, Value,
+    Thunk, Value, brief, describe,
 };
 use crate::vm::Vm;
 
@@ -14,6 +14,7 @@ pub(super) const FNS: &[Native] = &[
     CURRENT_NS,
     DELAY_OF,
     DESTRUCTURE_MAP,
+    DESTRUCTURE_REQUIRED,
     LAZY_SEQ_OF,
     NEW_EXCEPTION,
     NO_CASE,
@@ -69,7 +70,10 @@ const DESTRUCTURE_MAP: Native = Native {
                 Some(other) => {
                     let shown = vm.print(&other, PrintOptions::BRIEF)?;
                     let message = format!("No value supplied for key: {shown}");
-                    return Err(Exception::new(Class::ILLEGAL_ARGUMENT, "E0313", message).into());
+                    return Err(Exception::new(Class::ILLEGAL_ARGUMENT, "E0313", message)
+                        .words(format!("the keyword argument {shown} has no value"))
+                        .hint("keyword arguments are keys and values in turn, or one map: (f :key value) or (f {:key value})")
+                        .into());
                 }
             };
             let mut pairs = items.into_iter();
@@ -80,6 +84,32 @@ const DESTRUCTURE_MAP: Native = Native {
             Ok(Value::Map(Rc::new(map)))
         }
         _ => Ok(args.take(0)),
+    },
+};
+
+const DESTRUCTURE_REQUIRED: Native = Native {
+    name: "destructure-required",
+    usage: "(destructure-required map key)",
+    doc: "Returns what map has under key; throws where it has nothing there. What {:keys! [key]} does.",
+    examples: &[("(destructure-required {:a 1} :a)", "1")],
+    arity: Arity::exactly(2),
+    run: |vm, args| {
+        if let Some(value) = vm.lookup(args.get(0), args.get(1))? {
+            return Ok(value);
+        }
+        let (key, map) = (brief(args.get(1)), describe(args.get(0)));
+        let refused = Exception::new(
+            Class::ILLEGAL_ARGUMENT,
+            "E0317",
+            format!("the required key {key} is missing in {map}"),
+        );
+        Err(match args.get(0) {
+            Value::Map(_) | Value::Record(_) => {
+                refused.hint("a key that may be missing stands in :keys, not in :keys!")
+            }
+            _ => refused.hint("the pattern takes a map apart, and this is none"),
+        }
+        .into())
     },
 };
 

@@ -43,15 +43,18 @@ impl Diagnostic {
             code => format!("[{code}]"),
         };
         page.put(severity, format!("{}{code}", self.severity.name()));
-        page.put(Role::Message, format!(": {}", self.message));
+        page.put(
+            Role::Message,
+            format!(": {}", self.message.replace('\n', "\n  ")),
+        );
         page.end_line();
         if let Some(place) = &self.place {
             page.excerpt(place, severity, &self.label);
         }
-        if let Some((place, what)) = &self.related {
+        for (place, what) in &self.related {
             page.excerpt(place, Role::Gutter, what);
         }
-        for note in &self.notes {
+        for note in self.all_notes() {
             page.put(Role::Note, format!("  {note}"));
             page.end_line();
         }
@@ -66,6 +69,45 @@ impl Diagnostic {
             trace => page.trace(trace),
         }
         page.pieces
+    }
+}
+
+impl Diagnostic {
+    /// Returns the facts below the place, each a line or several.
+    fn all_notes(&self) -> Vec<String> {
+        let data = |data: &Option<String>| data.as_ref().map(|data| format!("data: {data}"));
+        let mut notes: Vec<String> = data(&self.data).into_iter().collect();
+        for cause in &self.causes {
+            let code = match cause.code.as_str() {
+                "" => cause.class.clone(),
+                code => format!("{}[{code}]", cause.class),
+            };
+            let at = cause.place.as_ref().map_or_else(String::new, at);
+            notes.push(format!("caused by {code}: {}{at}", cause.message));
+            notes.extend(data(&cause.data).map(|data| format!("  {data}")));
+        }
+        for expanded in &self.expansion {
+            if let Some(form) = &expanded.form {
+                notes.push(format!("`{}` expanded to {form}", expanded.macro_name));
+            }
+        }
+        notes.extend(self.notes.iter().cloned());
+        notes
+    }
+}
+
+/// Returns a place in parentheses.
+fn at(place: &Excerpt) -> String {
+    format!(" ({}:{}:{})", place.file, place.line, place.column)
+}
+
+impl Call {
+    /// Tells whether the call is where an excerpt is.
+    fn is_at(&self, place: Option<&Excerpt>) -> bool {
+        match (&self.place, place) {
+            (Some(own), Some(other)) => own.is_at(other),
+            (own, other) => own.is_none() && other.is_none(),
+        }
     }
 }
 
@@ -104,33 +146,53 @@ impl Page {
         self.end_line();
     }
 
-    /// Writes the calls that the user wrote, and how many of the library stand between them.
+    /// Writes the calls that the user wrote, and how many of the library stand between them. A call that repeats
+    /// itself is written once.
     fn trace(&mut self, calls: &[Call]) {
         let mut folded = 0;
         let mut shown = 0;
+        let mut repeated = 0;
+        let mut last: Option<&Call> = None;
         for call in calls {
             if call.in_library {
                 folded += 1;
                 continue;
             }
+            let is_again = last.is_some_and(|last| {
+                last.function == call.function && call.is_at(last.place.as_ref())
+            });
+            if is_again && folded == 0 {
+                repeated += 1;
+                continue;
+            }
+            self.repeat(&mut repeated);
             if shown == MAX_CALLS {
                 break;
             }
             shown += 1;
             self.fold(&mut folded);
-            let at = call.place.as_ref().map_or_else(String::new, |place| {
-                format!(" ({}:{}:{})", place.file, place.line, place.column)
-            });
+            let at = call.place.as_ref().map_or_else(String::new, at);
             self.put(Role::Note, format!("  in {}{at}", call.function));
             self.end_line();
+            last = Some(call);
         }
-        let all = calls.iter().filter(|call| !call.in_library).count();
-        if all > shown {
-            self.put(Role::Note, format!("  ... and {} more calls", all - shown));
+        self.repeat(&mut repeated);
+        if shown == MAX_CALLS {
+            self.put(Role::Note, "  ... and more calls around these");
             self.end_line();
         } else if shown > 0 {
             self.fold(&mut folded);
         }
+    }
+
+    fn repeat(&mut self, repeated: &mut usize) {
+        let text = match std::mem::take(repeated) {
+            0 => return,
+            1 => "  ... the same once more".to_owned(),
+            count => format!("  ... the same {count} times more, or more often"),
+        };
+        self.put(Role::Note, text);
+        self.end_line();
     }
 
     fn fold(&mut self, folded: &mut usize) {

@@ -22,6 +22,10 @@ pub struct Excerpt {
     pub text: String,
     /// How many characters are meant; at least 1, which may be the line's end.
     pub length: usize,
+    /// The line where it ends, which may be a later one.
+    pub end_line: u32,
+    /// The column after its last character.
+    pub end_column: u32,
 }
 
 /// What is shown of an excerpt.
@@ -43,9 +47,15 @@ impl Excerpt {
         Some(Excerpt::of(sources.get(span.source)?, span))
     }
 
+    /// Tells whether two excerpts begin at the same place.
+    pub fn is_at(&self, other: &Excerpt) -> bool {
+        (&self.file, self.line, self.column) == (&other.file, other.line, other.column)
+    }
+
     /// Returns the excerpt of a span: where that goes over several lines, of the first of them.
     fn of(source: &Source, span: Span) -> Excerpt {
         let start = source.line_column(span.start);
+        let end = source.line_column(span.end.max(span.start));
         let text = source.line(start.line).to_owned();
         let before = (start.column - 1) as usize;
         let rest = text.chars().count().saturating_sub(before);
@@ -61,6 +71,8 @@ impl Excerpt {
             column: start.column,
             text,
             length: length.clamp(1, rest.max(1)),
+            end_line: end.line,
+            end_column: end.column,
         }
     }
 
@@ -73,6 +85,10 @@ impl Excerpt {
             column: u32::try_from(column.max(1)).unwrap_or(u32::MAX),
             text: text.lines().nth(line - 1).unwrap_or("").to_owned(),
             length: 1,
+            end_line: u32::try_from(line).unwrap_or(u32::MAX),
+            end_column: u32::try_from(column.max(1))
+                .unwrap_or(u32::MAX)
+                .saturating_add(1),
         }
     }
 

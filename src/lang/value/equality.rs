@@ -30,6 +30,11 @@ pub trait Force {
     fn printed(&mut self, _value: &Value, _options: super::PrintOptions) -> Result<Option<String>> {
         Ok(None)
     }
+
+    /// Tells whether it computes what is not computed yet.
+    fn computes(&self) -> bool {
+        true
+    }
 }
 
 /// Looks at what is computed already and takes the rest for empty.
@@ -38,6 +43,10 @@ pub struct Unforced;
 impl Force for Unforced {
     fn force(&mut self, lazy: &Rc<Lazy>) -> Result<Value> {
         Ok(lazy.realised().unwrap_or(Value::Nil))
+    }
+
+    fn computes(&self) -> bool {
+        false
     }
 }
 

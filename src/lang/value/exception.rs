@@ -19,6 +19,35 @@ pub enum Signal {
     Stop(Rc<Stop>),
 }
 
+impl Signal {
+    /// Says where it was, unless that is known already.
+    #[must_use]
+    pub fn at(self, place: Option<Span>) -> Signal {
+        if let Signal::Throw(exception) = &self
+            && let Some(place) = place.filter(|place| place.is_some())
+        {
+            let mut origin = exception.origin.borrow_mut();
+            origin.span.get_or_insert(place);
+        }
+        self
+    }
+
+    /// Says which argument of the native that fails was at fault, counted from 0, unless that is known already or
+    /// it was code that failed which the native called.
+    #[must_use]
+    pub fn at_argument(mut self, idx: usize) -> Signal {
+        if let Signal::Throw(exception) = &mut self
+            && let Some(exception) = Rc::get_mut(exception)
+            && exception.fault.is_none()
+            && exception.origin.get_mut().is_fresh()
+        {
+            let idx = u32::try_from(idx).unwrap_or(u32::MAX);
+            exception.fault = Some(Fault::new(Culprit::Argument(idx)));
+        }
+        self
+    }
+}
+
 /// Why a run was stopped. User code cannot catch any of these.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stop {
@@ -180,20 +209,90 @@ pub struct Exception {
     pub data: Value,
     /// Another exception, or nil.
     pub cause: Value,
+    /// What a person is told, where `message` keeps the words that Clojure has for it.
+    pub words: Option<Box<str>>,
     /// What to try.
     pub hints: Vec<Hint>,
-    /// Which argument of the failing call was at fault, counted from 0.
-    pub argument: Option<u32>,
+    /// Which argument of the failing call was at fault, and what it was.
+    pub fault: Option<Box<Fault>>,
     /// Where it was thrown; filled by the machine.
     pub origin: RefCell<Origin>,
+}
+
+/// An argument that a function cannot work with.
+#[derive(Debug, Clone)]
+pub struct Fault {
+    /// Which part of the call it is.
+    pub at: Culprit,
+    /// What it should have been, such as `a map`; empty where the message says it.
+    pub wanted: Box<str>,
+    /// The value, printed shortly; empty where it is not known.
+    pub value: Box<str>,
+    /// What kind of value it is, such as `a keyword`.
+    pub kind: &'static str,
+    /// The function that was called, once it is known.
+    pub function: Option<Box<str>>,
+}
+
+/// The part of a call that is at fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Culprit {
+    /// The value in function position.
+    Function,
+    /// An argument, counted from 0.
+    Argument(u32),
+}
+
+/// When an error happened, as in `clojure.main`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Phase {
+    /// The text is not made of forms.
+    Read,
+    /// A macro refused its forms.
+    MacroSyntax,
+    /// The forms are no program.
+    Compile,
+    /// The program ran.
+    Execution,
+    /// The result was being printed.
+    Print,
+}
+
+impl Phase {
+    /// Returns the name that surfaces show.
+    pub fn name(self) -> &'static str {
+        match self {
+            Phase::Read => "read",
+            Phase::MacroSyntax => "macro-syntax",
+            Phase::Compile => "compile",
+            Phase::Execution => "execution",
+            Phase::Print => "print",
+        }
+    }
 }
 
 /// Where an exception was thrown.
 #[derive(Debug, Default, Clone)]
 pub struct Origin {
+    /// The place of the call or of the argument at fault.
     pub span: Option<Span>,
-    /// Innermost first.
+    /// The calls, innermost first.
     pub trace: Vec<Frame>,
+    /// Where the lazy sequences were made whose computing failed, innermost first.
+    pub lazies: Vec<Span>,
+    /// The natives that were called by natives down to the one that failed, innermost first.
+    pub natives: Vec<&'static str>,
+    /// The macros, with their calls, that were being expanded by code that failed, innermost first.
+    pub expanding: Vec<(Rc<str>, Span)>,
+    /// The phase, where the code does not tell it.
+    pub phase: Option<Phase>,
+}
+
+impl Origin {
+    /// Tells whether it was not thrown yet: the native that made it is still running.
+    pub fn is_fresh(&self) -> bool {
+        self.trace.is_empty() && self.natives.is_empty()
+    }
 }
 
 impl Exception {
@@ -205,8 +304,9 @@ impl Exception {
             message: Some(message.into().into_boxed_str()),
             data: Value::Nil,
             cause: Value::Nil,
+            words: None,
             hints: Vec::new(),
-            argument: None,
+            fault: None,
             origin: RefCell::default(),
         }
     }
@@ -228,7 +328,33 @@ impl Exception {
     /// Says which argument of the failing call was at fault, counted from 0.
     #[must_use]
     pub fn argument(mut self, idx: usize) -> Exception {
-        self.argument = u32::try_from(idx).ok();
+        self.fault = u32::try_from(idx)
+            .ok()
+            .map(|idx| Fault::new(Culprit::Argument(idx)));
+        self
+    }
+
+    /// Says that the value in function position was at fault.
+    #[must_use]
+    pub fn at_function(mut self) -> Exception {
+        self.fault = Some(Fault::new(Culprit::Function));
+        self
+    }
+
+    /// Says what the argument at fault was.
+    #[must_use]
+    pub fn got(mut self, value: &Value) -> Exception {
+        if let Some(fault) = &mut self.fault {
+            fault.value = super::print::brief(value).into();
+            fault.kind = value.kind();
+        }
+        self
+    }
+
+    /// Says it to people in other words than the message, which is what programs look for.
+    #[must_use]
+    pub fn words(mut self, words: impl Into<String>) -> Exception {
+        self.words = Some(words.into().into_boxed_str());
         self
     }
 
@@ -265,11 +391,102 @@ impl Exception {
         self.message.as_deref().unwrap_or(self.class.0.name)
     }
 
+    /// Returns when it happened.
+    pub fn phase(&self) -> Phase {
+        if let Some(phase) = self.origin.borrow().phase {
+            return phase;
+        }
+        match self.code.get(..3) {
+            Some("E01") => Phase::Read,
+            Some("E02") if MACRO_SYNTAX.contains(&self.code) => Phase::MacroSyntax,
+            Some("E02") => Phase::Compile,
+            _ if self.class.is_a(Class::READER_EXCEPTION) => Phase::Read,
+            _ if self.class.is_a(Class::COMPILER_EXCEPTION) => Phase::Compile,
+            _ => Phase::Execution,
+        }
+    }
+
+    /// Returns what people are told.
+    pub fn shown(&self) -> &str {
+        self.words.as_deref().unwrap_or_else(|| self.text())
+    }
+
+    /// Names the function that could not work with its argument, and the argument's place in the whole call.
+    pub(crate) fn blame(&mut self, function: &str, shift: u32) {
+        let Some(fault) = &mut self.fault else {
+            return;
+        };
+        if let Culprit::Argument(idx) = &mut fault.at
+            && *idx > 0
+        {
+            *idx += shift;
+        }
+        if fault.function.is_none() {
+            fault.function = Some(function.into());
+        }
+        if let Some(sentence) = fault.sentence() {
+            self.message = Some(sentence.into());
+        }
+    }
+
     /// Returns where it was thrown, as far as known.
     pub fn span(&self) -> Span {
         self.origin.borrow().span.unwrap_or(Span::NONE)
     }
 }
+
+impl Fault {
+    fn new(at: Culprit) -> Box<Fault> {
+        Box::new(Fault {
+            at,
+            wanted: Box::default(),
+            value: Box::default(),
+            kind: "",
+            function: None,
+        })
+    }
+
+    /// Returns the fault of an argument, counted from 0, that should have been something else.
+    pub fn of(value: &Value, wanted: &str, idx: usize) -> Box<Fault> {
+        let idx = u32::try_from(idx).unwrap_or(u32::MAX);
+        Box::new(Fault {
+            at: Culprit::Argument(idx),
+            wanted: wanted.into(),
+            value: super::print::brief(value).into(),
+            kind: value.kind(),
+            function: None,
+        })
+    }
+
+    /// Returns the message, where the fault says all: `keys needs a map, got 1 (an integer) as argument 1`.
+    pub fn sentence(&self) -> Option<String> {
+        let Culprit::Argument(idx) = self.at else {
+            return None;
+        };
+        if self.wanted.is_empty() || self.value.is_empty() {
+            return None;
+        }
+        let got = match (&*self.value, self.kind) {
+            ("nil", _) => "nil".to_owned(),
+            (value, kind) => format!("{value} ({kind})"),
+        };
+        let (wanted, number) = (&self.wanted, idx + 1);
+        Some(match self.function.as_deref() {
+            None => format!("expected {wanted}, got {got} as argument {number}"),
+            // Arithmetic needs no telling what it works on.
+            Some(function) if &**wanted == NUMBER => {
+                format!("{function} got {got} as argument {number}")
+            }
+            Some(function) => format!("{function} needs {wanted}, got {got} as argument {number}"),
+        })
+    }
+}
+
+/// The codes of what is wrong with the shape of a macro call.
+const MACRO_SYNTAX: &[&str] = &["E0210", "E0213", "E0219", "E0224", "E0225"];
+
+/// What arithmetic wants.
+pub const NUMBER: &str = "a number";
 
 impl Drop for Exception {
     fn drop(&mut self) {

@@ -13,6 +13,7 @@ mod parse;
 
 use std::cmp::Ordering;
 
+use super::exception::{Fault, NUMBER};
 use super::{BigDecimal, BigInt, BigRational, Class, Exception, Result, Signal, Value};
 
 pub use arithmetic::{
@@ -324,16 +325,10 @@ pub fn not_a_number(operation: &str, value: &Value, argument: usize) -> Signal {
     } else {
         Class::CLASS_CAST
     };
-    let exception = Exception::new(
-        class,
-        "E0301",
-        format!(
-            "{operation} got {} as argument {}",
-            super::print::describe(value),
-            argument + 1
-        ),
-    )
-    .argument(argument);
+    let mut fault = Fault::of(value, NUMBER, argument);
+    fault.function = Some(operation.into());
+    let mut exception = Exception::new(class, "E0301", fault.sentence().unwrap_or_default());
+    exception.fault = Some(fault);
     if value
         .as_str()
         .is_some_and(|text| parse_number(text).is_ok())

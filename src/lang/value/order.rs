@@ -173,6 +173,5 @@ fn no_order(left: &Value, right: &Value) -> super::Signal {
         format!("cannot compare {} with {}", show(left), show(right)),
     )
     .hint("numbers, strings, characters, keywords, symbols, booleans, vectors, instants and uuids have an order, each among its own kind")
-    .argument(1)
     .into()
 }

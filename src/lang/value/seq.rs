@@ -5,7 +5,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use super::trash::{Garbage, discard, discard_value};
-use super::{Exception, Extra, PVec, Result, Text, Value};
+use super::{Exception, Extra, PVec, Result, Span, Text, Value};
 use crate::vm::Vm;
 
 /// A list cell. The empty list is a cell too, of kind `Empty`.
@@ -192,6 +192,11 @@ pub trait Stage {
     /// Tells whether it wants no more items.
     fn is_done(&self) -> bool {
         false
+    }
+
+    /// Returns where the lazy sequence was made, if that is known.
+    fn made_at(&self) -> Span {
+        Span::NONE
     }
 
     /// Tells whether every further item goes through unchanged.

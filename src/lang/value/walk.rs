@@ -42,6 +42,11 @@ impl Walk {
         })
     }
 
+    /// Tells whether what comes next is still to be computed.
+    pub(crate) fn is_uncomputed(&self) -> bool {
+        matches!(self, Walk::Seq(Value::Lazy(lazy)) if lazy.realised().is_none())
+    }
+
     /// Returns the next item; `None` at the end.
     ///
     /// # Errors

@@ -3,8 +3,7 @@
 use std::rc::Rc;
 
 use crate::value::{
-    BigInt, Class, Exception, Keyword, Map, PrintOptions, Result, Symbol, Text, Unforced, Value,
-    Vector, print_value,
+    BigInt, Class, Exception, Fault, Keyword, Map, Result, Symbol, Text, Value, Vector,
 };
 
 /// The arguments of a call, in the callee's own registers: `take` moves one out, so that a collection
@@ -129,20 +128,9 @@ pub fn wrong_type(value: &Value, expected: &str, argument: usize) -> Exception {
     } else {
         Class::CLASS_CAST
     };
-    let mut shown = String::new();
-    let _ = print_value(&mut shown, &mut Unforced, value, PrintOptions::BRIEF);
-    let got = if value.is_nil() {
-        "nil".to_owned()
-    } else {
-        format!("{shown} ({})", value.kind())
-    };
-    Exception::new(
-        class,
-        "E0301",
-        format!(
-            "expected {expected}, got {got} as argument {}",
-            argument + 1
-        ),
-    )
-    .argument(argument)
+    let fault = Fault::of(value, expected, argument);
+    let message = fault.sentence().unwrap_or_default();
+    let mut exception = Exception::new(class, "E0301", message);
+    exception.fault = Some(fault);
+    exception
 }

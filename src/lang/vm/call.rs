@@ -1,7 +1,9 @@
 //! Calling values: natives, the functions that natives make, and everything that looks itself up.
 
+use std::rc::Rc;
+
 use super::{Args, Vm};
-use crate::value::{Arity, Class, Exception, Native, Object, PrintOptions, Result, Value};
+use crate::value::{Arity, Class, Exception, Native, Object, PrintOptions, Result, Signal, Value};
 
 impl Vm {
     /// Calls any callable value.
@@ -26,7 +28,9 @@ impl Vm {
         match function {
             Value::Native(native) => self.call_native(native, args),
             Value::Fn(_) => self.call_closure(function, args),
-            other => self.call_other(other, args),
+            other => self
+                .call_other(other, args)
+                .map_err(|signal| blame(kind_of_callee(other), signal)),
         }
     }
 
@@ -40,7 +44,7 @@ impl Vm {
         if !native.arity.takes(args.len()) {
             return Err(wrong_arity(native, args.len()).into());
         }
-        (native.run)(self, Args::new(args))
+        (native.run)(self, Args::new(args)).map_err(|signal| blame(native.name, signal))
     }
 
     /// Calls what is neither a native nor a closure over bytecode.
@@ -207,9 +211,47 @@ impl Vm {
                 Class::CLASS_CAST,
                 "E0304",
                 format!("{shown} is {}, which cannot be called", other.kind()),
-            ),
+            )
+            .hint(match other {
+                Value::List(_) | Value::Seq(_) | Value::Lazy(_) => {
+                    "an item of a sequence is taken with (nth coll index); a list of values is written '(1 2) or [1 2]"
+                }
+                Value::Text(_) | Value::Int(_) | Value::Float(_) | Value::Bool(_) => {
+                    "the first form in parentheses is called: delete them, or put a function first"
+                }
+                _ => "the first form in parentheses is called: is it the one that you mean?",
+            }),
         };
-        exception.into()
+        exception.at_function().got(function).into()
+    }
+}
+
+/// Notes that a native could not do its work, unless code that it called could not.
+#[cold]
+#[inline(never)]
+fn blame(function: &'static str, mut signal: Signal) -> Signal {
+    if let Signal::Throw(exception) = &mut signal
+        && let Some(exception) = Rc::get_mut(exception)
+        && exception.origin.get_mut().trace.is_empty()
+    {
+        let natives = &mut exception.origin.get_mut().natives;
+        natives.push(function);
+        if natives.len() == 1 {
+            exception.blame(function, 0);
+        }
+    }
+    signal
+}
+
+/// What is called a function that is a look-up.
+fn kind_of_callee(function: &Value) -> &'static str {
+    match function {
+        Value::Keyword(_) => "a keyword",
+        Value::Symbol(_) | Value::Name(_) => "a symbol",
+        Value::Map(_) => "a map",
+        Value::Set(_) => "a set",
+        Value::Vector(_) => "a vector",
+        _ => "",
     }
 }
 

@@ -132,8 +132,14 @@ pub(crate) struct Site {
     /// The instruction.
     pub pc: u32,
     pub span: Span,
+    /// What is in function position.
+    pub head: Span,
     /// The spans of the arguments, where they are known.
     pub args: Box<[Span]>,
+    /// The native that is called or done by the instruction; empty where it is not known.
+    pub callee: &'static str,
+    /// How many arguments of the whole call stand before the first operand, where it was folded.
+    pub shift: u8,
 }
 
 /// A range of instructions whose exceptions go to a place.
@@ -152,6 +158,8 @@ pub(crate) struct Handler {
 pub(crate) struct Body {
     /// In a cell because look-ups remember positions in their instruction.
     code: UnsafeCell<Box<[Instruction]>>,
+    /// The function's name, for traces.
+    pub name: Rc<str>,
     pub constants: Box<[Value]>,
     pub registers: u16,
     /// The registers that may own something when the function returns; the others hold numbers.
@@ -169,6 +177,7 @@ impl Body {
     pub fn new(code: Vec<Instruction>, parts: BodyParts) -> Body {
         let body = Body {
             code: UnsafeCell::new(code.into_boxed_slice()),
+            name: parts.name,
             constants: parts.constants.into(),
             registers: parts.registers,
             owning: parts.owning.into(),
@@ -196,6 +205,20 @@ impl Body {
         unsafe { (*self.code.get()).to_vec() }
     }
 
+    /// Returns the number of the instruction before `pc`; `None` where that is none of this body's.
+    pub fn number(&self, pc: *const Instruction) -> Option<u32> {
+        let after = (pc.addr()).checked_sub(self.start().addr())? / size_of::<Instruction>();
+        // SAFETY: only the length is looked at.
+        let count = unsafe { (&*self.code.get()).len() };
+        (1..=count).contains(&after).then(|| after as u32 - 1)
+    }
+
+    /// Returns what the instruction at `pc` does.
+    pub fn op(&self, pc: u32) -> Option<Op> {
+        // SAFETY: as in `start`; the operation is copied at once.
+        unsafe { (&*self.code.get()).get(pc as usize).map(|i| i.op) }
+    }
+
     /// Returns the place of the instruction at `pc`.
     pub fn site(&self, pc: u32) -> Option<&Site> {
         let idx = self.sites.binary_search_by_key(&pc, |site| site.pc);
@@ -213,8 +236,8 @@ impl std::fmt::Debug for Body {
 }
 
 /// What a [`Body`] has beside its instructions.
-#[derive(Default)]
 pub(crate) struct BodyParts {
+    pub name: Rc<str>,
     pub constants: Vec<Value>,
     pub registers: u16,
     pub owning: Vec<u16>,

@@ -27,7 +27,8 @@ type Base = *mut Value;
     reason = "one arm an instruction: the loop must be one function to be fast"
 )]
 pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<Value> {
-    let mut pc: Pc = std::ptr::null_mut();
+    // What is under way in the caller, if it runs code: traces go on there.
+    let mut pc: Pc = vm.pc;
     let mut base: Base = window;
     macro_rules! r {
         ($idx:expr) => {
@@ -161,6 +162,7 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
                         let native = slots::payload(k!(i.c)) as *const Native;
                         let count = usize::from(i.x);
                         vm.top = window.add(count);
+                        vm.pc = pc;
                         let args = Args::new(std::slice::from_raw_parts_mut(window, count));
                         let value = attempt!(((*native).run)(vm, args));
                         for idx in 0..count {
@@ -182,6 +184,7 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
                         if slots::tag(window) == FN {
                             enter!(window, usize::from(i.x), i.b, 0);
                         } else {
+                            vm.pc = pc;
                             let value = attempt!(vm.call_window(window, usize::from(i.x)));
                             slots::put_value(r!(i.b), value);
                         }
@@ -191,6 +194,7 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
                         if slots::tag(window) == FN {
                             enter!(window, usize::from(i.x), i.b, 0);
                         } else {
+                            vm.pc = pc;
                             let value = attempt!(vm.call_window(window, usize::from(i.x)));
                             slots::put_value(r!(i.b), value);
                         }
@@ -203,6 +207,7 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
                         let frame = vm.frames.as_ptr().add(depth);
                         let (body_of_caller, flags) = ((*frame).body, (*frame).flags);
                         if flags & ENTRY != 0 {
+                            vm.pc = (*frame).pc;
                             let value = std::mem::replace(&mut *r!(i.a), Value::Nil);
                             for idx in 0..body.registers {
                                 slots::release(r!(idx));
@@ -226,6 +231,7 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
                     Op::JumpBack => {
                         if vm.fuel == 0 {
                             vm.top = r!((*vm.body).registers);
+                            vm.pc = pc;
                             attempt!(vm.refill());
                         }
                         vm.fuel -= 1;
@@ -265,6 +271,7 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
                             }
                             _ => {
                                 vm.top = r!((*vm.body).registers);
+                                vm.pc = pc;
                                 attempt!(vm.equal(&*left, &*right))
                             }
                         };
@@ -289,6 +296,7 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
                         }
                     }
                     Op::Case => {
+                        vm.pc = pc;
                         let entry = attempt!(vm.case_entry(&*r!(i.a), &*k!(i.wide())));
                         jump!(entry);
                     }
@@ -320,6 +328,7 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
                     }
                     Op::Equal => {
                         vm.top = r!((*vm.body).registers);
+                        vm.pc = pc;
                         let holds = attempt!(vm.equal(&*r!(i.b), &*r!(i.c)));
                         slots::put_bool(r!(i.a), holds);
                     }
@@ -333,6 +342,7 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
                     }
                     Op::Keyword => {
                         if !Vm::keyword_hit(r!(i.a), r!(i.b), k!(i.c), i.x) {
+                            vm.pc = pc;
                             let (value, at) = attempt!(vm.keyword_miss(&*r!(i.b), &*k!(i.c)));
                             slots::put_value(r!(i.a), value);
                             // Last: `i` may not be read once the instruction has changed.
@@ -345,11 +355,13 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
                     }
                     Op::Map => {
                         vm.top = r!((*vm.body).registers);
+                        vm.pc = pc;
                         let value = attempt!(vm.make_map(r!(i.c), usize::from(i.b)));
                         slots::put_value(r!(i.a), value);
                     }
                     Op::Set => {
                         vm.top = r!((*vm.body).registers);
+                        vm.pc = pc;
                         let value = attempt!(vm.make_set(r!(i.c), usize::from(i.b)));
                         slots::put_value(r!(i.a), value);
                     }

@@ -1,7 +1,7 @@
 //! Computing the next cell of a lazy sequence that a stage makes, or that joins two others.
 
 use super::Vm;
-use crate::value::{Emit, Lazy, List, Result, Stage, Thunk, Value};
+use crate::value::{Emit, Lazy, List, Result, Signal, Span, Stage, Thunk, Value};
 
 impl Vm {
     /// Pulls items of `coll` through a stage until it gives one: one item at a time, in a loop.
@@ -20,7 +20,10 @@ impl Vm {
                     .map_or(Value::Nil, |last| List::cons(last, Value::Nil)));
             };
             let more = |stage, coll| Lazy::new(Thunk::Stage { stage, coll });
-            match stage.step(self, item)? {
+            let emit = stage
+                .step(self, item)
+                .map_err(|signal| made_at(stage.made_at(), signal))?;
+            match emit {
                 Emit::Nothing => coll = rest,
                 Emit::One(item) => return Ok(List::cons(item, more(stage, rest))),
                 Emit::Two(first, second) => {
@@ -38,6 +41,23 @@ impl Vm {
         }
     }
 }
+
+/// Notes where a lazy sequence was made that could not be computed.
+#[cold]
+pub(crate) fn made_at(place: Span, signal: Signal) -> Signal {
+    if let Signal::Throw(exception) = &signal
+        && place.is_some()
+    {
+        let lazies = &mut exception.origin.borrow_mut().lazies;
+        if lazies.len() < MOST_LAZIES && !lazies.contains(&place) {
+            lazies.push(place);
+        }
+    }
+    signal
+}
+
+/// How many sequences over one another an error names.
+const MOST_LAZIES: usize = 4;
 
 /// Returns the items of `first` and then those of `second`, both seqable and not looked at yet.
 pub(crate) fn join(first: Value, second: Value) -> Value {

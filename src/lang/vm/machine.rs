@@ -7,8 +7,8 @@ use super::code::{Body, Instruction};
 use super::stack::Stack;
 use super::{Host, World};
 use crate::value::{
-    Class, Exception, Force, Lazy, LazyState, Object, PrintOptions, Result, SeqView, Signal, Thunk,
-    Value, Var, compare, equal, hash_value, print_value,
+    Class, Exception, Force, Lazy, LazyState, Object, PrintOptions, Result, SeqView, Signal, Span,
+    Thunk, Value, Var, compare, equal, hash_value, print_value,
 };
 
 /// How much native stack a machine takes for granted.
@@ -41,6 +41,8 @@ pub struct Vm {
     pub(super) fuel: u32,
     pub(super) frames: Vec<Frame>,
     pub(super) max_frames: usize,
+    /// After the instruction that called Rust last; of use only where it lies in `body`.
+    pub(super) pc: *mut Instruction,
     /// The code that runs; null outside of functions. The running closure holds it.
     pub(super) body: *const Body,
     pub(super) constants: *const Value,
@@ -66,6 +68,7 @@ impl Vm {
             fuel: 0,
             frames: Vec::new(),
             max_frames: MAX_FRAMES,
+            pc: std::ptr::null_mut(),
             body: std::ptr::null(),
             constants: std::ptr::null(),
             stack,
@@ -185,6 +188,16 @@ impl Vm {
             .rev()
             .find(|bound| Rc::ptr_eq(&bound.0, var));
         bound.map(|bound| bound.1 = value).is_some()
+    }
+
+    /// Returns the place of the call that is under way.
+    pub fn here(&self) -> Span {
+        // SAFETY: the body that runs is held by its closure.
+        let Some(body) = (unsafe { self.body.as_ref() }) else {
+            return Span::NONE;
+        };
+        let site = body.number(self.pc).and_then(|number| body.site(number));
+        site.map_or(Span::NONE, |site| site.span)
     }
 
     /// Calls a closure with arguments that it may take.

@@ -3,10 +3,10 @@
 use std::rc::Rc;
 
 use super::Vm;
-use super::code::{Body, Instruction};
+use super::code::{Body, Instruction, Op, Site};
 use super::exec::ENTRY;
 use super::slots;
-use crate::value::{Exception, Frame as TraceFrame, Object, Signal, Span, Value};
+use crate::value::{Culprit, Exception, Frame as TraceFrame, Object, Origin, Signal, Span, Value};
 
 /// How many calls a trace shows.
 const TRACE: usize = 64;
@@ -18,12 +18,13 @@ impl Vm {
     #[inline(never)]
     pub(super) fn unwind(
         &mut self,
-        signal: Signal,
+        mut signal: Signal,
         mut pc: *mut Instruction,
         mut base: *mut Value,
     ) -> Result<(*mut Instruction, *mut Value), Signal> {
-        if let Signal::Throw(exception) = &signal {
-            self.locate(exception, pc, base);
+        match &mut signal {
+            Signal::Throw(exception) => self.locate(exception, pc),
+            Signal::Stop(_) => self.locate_stop(pc),
         }
         loop {
             // SAFETY: `pc` and `base` are those of a frame of this machine: the current one, or a saved one.
@@ -56,6 +57,7 @@ impl Vm {
                 };
                 self.leave(frame.body, frame.flags);
                 if frame.flags & ENTRY != 0 {
+                    self.pc = frame.pc;
                     return Err(signal);
                 }
                 base = frame.base;
@@ -64,23 +66,42 @@ impl Vm {
         }
     }
 
-    /// Tells a fresh exception where it was thrown and through which calls.
-    fn locate(&mut self, exception: &Rc<Exception>, pc: *mut Instruction, base: *mut Value) {
+    /// Tells a fresh exception where it was thrown and through which calls, and what was at fault there.
+    fn locate(&mut self, exception: &mut Rc<Exception>, pc: *mut Instruction) {
         if !exception.origin.borrow().trace.is_empty() {
             return;
         }
-        let mut trace = Vec::new();
-        let mut argument = exception.argument;
-        let mut at = (pc, base, self.body);
-        let mut frames = self.frames.iter().rev();
-        while trace.len() < TRACE {
-            if let Some(frame) = frame_of(at.0, at.1, at.2, argument) {
-                trace.push(frame);
+        let mut trace = self.trace(pc);
+        // SAFETY: the body that runs is held by its closure.
+        let place = unsafe { self.body.as_ref() }
+            .and_then(|body| Some((body, body.number(pc)?)))
+            .and_then(|(body, number)| Some((body.op(number)?, body.site(number)?)));
+        if let Some((op, site)) = place
+            && let Some(fresh) = Rc::get_mut(exception)
+        {
+            let natives = fresh.origin.get_mut().natives.len();
+            // A native that was called by another took other arguments than stand here.
+            let is_direct = match op {
+                Op::Call | Op::CallGlobal => natives <= 1,
+                _ => natives == 0,
+            };
+            if is_direct {
+                if let Some(span) = fresh
+                    .fault
+                    .as_ref()
+                    .and_then(|fault| site.culprit(fault.at))
+                    && let Some(frame) = trace.first_mut()
+                {
+                    frame.span = span.or(frame.span);
+                }
+                if !site.callee.is_empty() {
+                    fresh.blame(site.callee, u32::from(site.shift));
+                }
+            } else if !site.callee.is_empty() {
+                fresh.origin.get_mut().natives.push(site.callee);
             }
-            argument = None;
-            match frames.next() {
-                Some(frame) => at = (frame.pc, frame.base, frame.body),
-                None => break,
+            if is_direct {
+                fresh.origin.get_mut().natives.clear();
             }
         }
         let mut origin = exception.origin.borrow_mut();
@@ -93,32 +114,52 @@ impl Vm {
         }
         origin.trace = trace;
     }
+
+    /// Notes where a program is that is being stopped, if this is the first frame that it leaves.
+    fn locate_stop(&self, pc: *mut Instruction) {
+        let mut stopped = self.world().stopped.borrow_mut();
+        if stopped.is_none() {
+            let trace = self.trace(pc);
+            let span = trace
+                .iter()
+                .map(|frame| frame.span)
+                .find(|span| span.is_some());
+            *stopped = Some(Origin {
+                span,
+                trace,
+                ..Origin::default()
+            });
+        }
+    }
+
+    /// Returns the calls that are under way, innermost first.
+    fn trace(&self, pc: *mut Instruction) -> Vec<TraceFrame> {
+        let outer = self.frames.iter().rev().map(|frame| (frame.pc, frame.body));
+        std::iter::once((pc, self.body))
+            .chain(outer)
+            .filter_map(|(pc, body)| frame_of(pc, body))
+            .take(TRACE)
+            .collect()
+    }
 }
 
-/// Describes one frame: the function and the call in it, or the argument of that call.
-fn frame_of(
-    pc: *mut Instruction,
-    base: *mut Value,
-    body: *const Body,
-    argument: Option<u32>,
-) -> Option<TraceFrame> {
-    if pc.is_null() || body.is_null() {
-        return None;
+impl Site {
+    /// Returns where the part of the call is that is at fault.
+    fn culprit(&self, at: Culprit) -> Option<Span> {
+        match at {
+            Culprit::Function => Some(self.head),
+            Culprit::Argument(idx) => self.args.get(idx as usize).copied(),
+        }
     }
-    // SAFETY: the frame is of this machine and its function is held by the slot before its registers.
-    let (site, function) = unsafe {
-        let at = pc.offset_from((*body).start()) as u32 - 1;
-        let function = match &*base.sub(1) {
-            Value::Fn(closure) => closure.proto.name.clone(),
-            _ => Rc::from("?"),
-        };
-        ((*body).site(at), function)
-    };
-    let span = site.map_or(Span::NONE, |site| {
-        let argument = argument
-            .and_then(|argument| site.args.get(argument as usize))
-            .copied();
-        argument.unwrap_or(Span::NONE).or(site.span)
-    });
-    Some(TraceFrame { function, span })
+}
+
+/// Describes one frame: the function and the call in it.
+fn frame_of(pc: *mut Instruction, body: *const Body) -> Option<TraceFrame> {
+    // SAFETY: the body of a frame is held by the closure that runs in it.
+    let body = unsafe { body.as_ref() }?;
+    let site = body.site(body.number(pc)?);
+    Some(TraceFrame {
+        function: body.name.clone(),
+        span: site.map_or(Span::NONE, |site| site.span),
+    })
 }

@@ -6,7 +6,8 @@ use std::rc::Rc;
 
 use super::Vm;
 use crate::value::{
-    Conditionals, FixedState, Namespace, Object, PrintOptions, Result, Sources, Symbol, Value, Var,
+    Conditionals, FixedState, Namespace, Object, Origin, PrintOptions, Result, Sources, Symbol,
+    Value, Var,
 };
 
 /// What the layers above the VM lend it, so that it can evaluate forms and find library code.
@@ -63,6 +64,8 @@ pub struct World {
     pub gensym: Cell<u64>,
     /// Whether the program has methods of its own for printing.
     pub print_extended: Cell<bool>,
+    /// Where the program was when it was stopped; whoever reports it takes this.
+    pub stopped: RefCell<Option<Origin>>,
     /// Namespaces whose source was run, in that order.
     loaded: RefCell<Vec<Symbol>>,
     /// Namespaces whose source is being run.
@@ -84,6 +87,7 @@ impl World {
             loader: RefCell::default(),
             gensym: Cell::new(0),
             print_extended: Cell::new(false),
+            stopped: RefCell::default(),
             loaded: RefCell::default(),
             loading: RefCell::default(),
         }

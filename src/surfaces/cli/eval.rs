@@ -5,7 +5,7 @@ use std::io::Read;
 use std::path::Path;
 
 use flowstone_lang::session::Session;
-use flowstone_lang::value::{PrintOptions, Result, Signal, Stop, Symbol, Value};
+use flowstone_lang::value::{Phase, PrintOptions, Result, Signal, Stop, Symbol, Value};
 use flowstone_lang::vm::Vm;
 use serde_json::json;
 
@@ -47,7 +47,7 @@ pub fn run(args: &Eval) -> Exit {
     set_args(&session, &args.args);
     let printed = session
         .eval_text(&mut vm, &text.name, &text.text)
-        .and_then(|value| print(&mut vm, value, &text, args.json));
+        .and_then(|value| print(&mut vm, value, &text, args.json).map_err(while_printing));
     // The host holds what the program printed: it comes before what we say.
     drop(vm);
     match printed {
@@ -86,6 +86,15 @@ fn print(vm: &mut Vm, value: Value, text: &Text, as_json: bool) -> Result<Option
     vm.print(&value, PrintOptions::READABLE).map(Some)
 }
 
+/// Notes that the result was being printed: a lazy one is computed only then.
+pub fn while_printing(signal: Signal) -> Signal {
+    if let Signal::Throw(exception) = &signal {
+        let mut origin = exception.origin.borrow_mut();
+        origin.phase.get_or_insert(Phase::Print);
+    }
+    signal
+}
+
 /// Says what stopped a program, and how the process ends.
 pub fn describe(session: &Session, signal: &Signal) -> (Report, Exit) {
     match signal {
@@ -94,6 +103,8 @@ pub fn describe(session: &Session, signal: &Signal) -> (Report, Exit) {
             (Report::of_exception(&sources, exception), Exit::Failed)
         }
         Signal::Stop(stop) => {
+            let origin = session.world().stopped.take().unwrap_or_default();
+            let sources = session.world().sources.borrow();
             let report = match &**stop {
                 Stop::OutOfFuel => Report::error("E0901", format!("stopped: {stop}"))
                     .hint("give more with --fuel, or look for a loop that does not end"),
@@ -112,7 +123,7 @@ pub fn describe(session: &Session, signal: &Signal) -> (Report, Exit) {
                 Stop::Cancelled => Exit::Cancelled,
                 _ => Exit::Failed,
             };
-            (report, exit)
+            (report.stopped_at(&sources, &origin), exit)
         }
     }
 }

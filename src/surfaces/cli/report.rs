@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
-use flowstone_lang::diagnostic::{Call, Excerpt, Role};
+use flowstone_lang::diagnostic::{Call, Cause, Excerpt, Expanded, Role};
 use serde_json::{Map, json};
 
 pub use flowstone_lang::diagnostic::{Diagnostic as Report, Severity};
@@ -43,11 +43,22 @@ impl Shown for Report {
         if !self.label.is_empty() {
             fields.insert("label".into(), json!(self.label));
         }
-        if let Some((place, what)) = &self.related {
-            let mut related = Map::new();
-            related.insert("message".into(), json!(what));
-            put(&mut related, place);
-            fields.insert("related".into(), related.into());
+        if !self.class.is_empty() {
+            fields.insert("class".into(), json!(self.class));
+        }
+        if let Some(culprit) = &self.culprit {
+            fields.insert(
+                "culprit".into(),
+                json!({
+                    "argument": culprit.argument,
+                    "function": culprit.function,
+                    "value": culprit.value,
+                    "kind": culprit.kind,
+                }),
+            );
+        }
+        if let Some(data) = &self.data {
+            fields.insert("data".into(), json!(data));
         }
         let lists = [("hints", &self.hints), ("notes", &self.notes)];
         for (name, list) in lists {
@@ -55,9 +66,17 @@ impl Shown for Report {
                 fields.insert(name.into(), json!(list));
             }
         }
-        if !self.trace.is_empty() {
-            let calls: Vec<_> = self.trace.iter().map(call).collect();
-            fields.insert("trace".into(), json!(calls));
+        let objects = [
+            ("related", self.related.iter().map(related).collect()),
+            ("causes", self.causes.iter().map(cause).collect()),
+            ("expansion", self.expansion.iter().map(expanded).collect()),
+            ("trace", self.trace.iter().map(call).collect()),
+        ];
+        for (name, objects) in objects {
+            let objects: Vec<serde_json::Value> = objects;
+            if !objects.is_empty() {
+                fields.insert(name.into(), json!(objects));
+            }
         }
         fields.into()
     }
@@ -75,9 +94,47 @@ fn style(role: Role) -> Style {
     }
 }
 
+fn related((place, what): &(Excerpt, String)) -> serde_json::Value {
+    let mut fields = Map::new();
+    fields.insert("message".into(), json!(what));
+    put(&mut fields, place);
+    fields.into()
+}
+
+fn cause(cause: &Cause) -> serde_json::Value {
+    let mut fields = Map::new();
+    fields.insert("class".into(), json!(cause.class));
+    if !cause.code.is_empty() {
+        fields.insert("code".into(), json!(cause.code));
+    }
+    fields.insert("message".into(), json!(cause.message));
+    if let Some(data) = &cause.data {
+        fields.insert("data".into(), json!(data));
+    }
+    if let Some(place) = &cause.place {
+        put(&mut fields, place);
+    }
+    fields.into()
+}
+
+fn expanded(expanded: &Expanded) -> serde_json::Value {
+    let mut fields = Map::new();
+    fields.insert("macro".into(), json!(expanded.macro_name));
+    if let Some(form) = &expanded.form {
+        fields.insert("form".into(), json!(form));
+    }
+    if let Some(place) = &expanded.place {
+        put(&mut fields, place);
+    }
+    fields.into()
+}
+
 fn call(call: &Call) -> serde_json::Value {
     let mut fields = Map::new();
     fields.insert("function".into(), json!(call.function));
+    if call.in_library {
+        fields.insert("library".into(), json!(true));
+    }
     if let Some(place) = &call.place {
         put(&mut fields, place);
     }
@@ -88,6 +145,8 @@ fn put(fields: &mut Map<String, serde_json::Value>, place: &Excerpt) {
     fields.insert("file".into(), json!(place.file));
     fields.insert("line".into(), json!(place.line));
     fields.insert("column".into(), json!(place.column));
+    fields.insert("end_line".into(), json!(place.end_line));
+    fields.insert("end_column".into(), json!(place.end_column));
 }
 
 /// Says that a file cannot be read.

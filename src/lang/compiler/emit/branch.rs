@@ -71,7 +71,6 @@ impl Emitter {
     ) -> Result<usize> {
         let expected = u8::from(when);
         let is_numeric = operation != Inline::Equal;
-        let spans = || args.iter().map(|arg| arg.span);
         if let Kind::Const(Value::Int(int)) = &args[1].kind
             && let Ok(int) = i16::try_from(*int)
         {
@@ -83,12 +82,12 @@ impl Emitter {
                 _ => Op::JumpEqualInt,
             };
             let left = self.operand_of(&args[0], is_numeric)?;
-            self.site(test.span, spans());
+            self.site_of_native(test.span, operation.name(), args, 0);
             return Ok(self.push(op, expected, left, int as u16, 0));
         }
         let left = self.operand_of(&args[0], is_numeric)?;
         let right = self.operand_of(&args[1], is_numeric)?;
-        self.site(test.span, spans());
+        self.site_of_native(test.span, operation.name(), args, 0);
         Ok(match operation {
             Inline::Less => self.push(Op::JumpLess, expected, left, right, 0),
             Inline::LessEqual => self.push(Op::JumpLessEqual, expected, left, right, 0),
@@ -158,6 +157,7 @@ impl Emitter {
         }
         self.next = mark;
         let start = self.loops.last().copied().unwrap_or(0);
+        self.site(node.span, std::iter::empty());
         let jump = self.push_wide(Op::JumpBack, 0, 0, 0);
         self.set_offset(jump, start as i64 - jump as i64 - 1)
     }

@@ -28,17 +28,17 @@ impl Emitter {
     ) -> Result<()> {
         self.may_step = true;
         let count = args.len() as u8;
-        let spans = || args.iter().map(|arg| arg.span);
+        let head = function.span;
         if let Kind::Global(var) = &function.kind {
             let constant = self.short_constant(&Value::Var(var.clone()))?;
             let window = self.window(args)?;
-            self.site(span, spans());
+            self.site_of_call(span, head, args);
             self.push(Op::CallGlobal, count, window, to, constant);
             return Ok(());
         }
         if matches!(&function.kind, Kind::Ref(place) if place.place == super::Ref::Myself) {
             let window = self.window(args)?;
-            self.site(span, spans());
+            self.site_of_call(span, head, args);
             self.push(Op::CallMyself, count, window, to, 0);
             return Ok(());
         }
@@ -48,7 +48,7 @@ impl Emitter {
             let register = self.temporary()?;
             self.value(arg, register)?;
         }
-        self.site(span, spans());
+        self.site_of_call(span, head, args);
         self.push(Op::Call, count, window, to, 0);
         Ok(())
     }
@@ -65,7 +65,7 @@ impl Emitter {
         }
         let constant = self.short_constant(&Value::Native(native))?;
         let window = self.window(args)?;
-        self.site(span, args.iter().map(|arg| arg.span));
+        self.site_of_native(span, native.name, args, 0);
         self.push(Op::CallNative, args.len() as u8, window, to, constant);
         Ok(())
     }
@@ -77,7 +77,7 @@ impl Emitter {
         span: Span,
         to: u16,
     ) -> Result<()> {
-        let spans = || args.iter().map(|arg| arg.span);
+        let (name, shift) = (operation.name(), folded(operation, args, span));
         let small = |node: &Node| match &node.kind {
             Kind::Const(Value::Int(int)) => i16::try_from(*int).ok().filter(|int| *int != i16::MIN),
             _ => None,
@@ -95,7 +95,7 @@ impl Emitter {
         );
         let left = self.operand_of(&args[0], is_numeric)?;
         if let Some((by, kind)) = by {
-            self.site(span, spans());
+            self.site_of_native(span, name, args, shift);
             self.push(Op::AddInt, kind, to, left, by as u16);
             return Ok(());
         }
@@ -117,7 +117,7 @@ impl Emitter {
             return Ok(());
         };
         let right = self.operand_of(right, is_numeric)?;
-        self.site(span, spans());
+        self.site_of_native(span, name, args, shift);
         match operation {
             Inline::Greater | Inline::GreaterEqual => self.push(op, 2, to, right, left),
             _ => self.push(op, 0, to, left, right),
@@ -156,4 +156,27 @@ impl Emitter {
         }
         Ok(())
     }
+}
+
+/// Counts the arguments of a call that are folded into the first operand, beside that operand itself.
+fn folded(operation: Inline, args: &[Node], span: Span) -> u8 {
+    let mut count = 0_u8;
+    let mut first = args.first();
+    while let Some(node) = first {
+        match &node.kind {
+            Kind::Inline {
+                operation: inner,
+                args,
+            } if *inner == operation
+                && operation.folds()
+                && node.span == span
+                && args.len() == 2 =>
+            {
+                count = count.saturating_add(1);
+                first = args.first();
+            }
+            _ => break,
+        }
+    }
+    count
 }

@@ -14,6 +14,7 @@ fn template(function: &FnNode) -> Result<Value> {
     let mut may_step = false;
     for arm in &function.arities {
         let shape = Shape {
+            name: &function.name,
             params: &arm.params,
             rest: arm.rest,
             locals: arm.locals,

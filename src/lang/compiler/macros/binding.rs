@@ -92,7 +92,11 @@ fn arm(vm: &mut Vm, original: &Value, parts: &[Value]) -> Result<Vec<Value>> {
     }
     let mut plain = Vec::new();
     let mut bindings = Vec::new();
-    for param in params.iter() {
+    for (idx, param) in params.iter().enumerate() {
+        if !matches!(param, Value::Vector(_) | Value::Map(_)) && !is_plain(param) {
+            let place = param.span().or(parts[0].item_span(idx));
+            return Err(destructure::no_pattern(param, place));
+        }
         if is_plain(param) {
             plain.push(param.clone());
             continue;

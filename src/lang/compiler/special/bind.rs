@@ -7,7 +7,7 @@ use super::super::node::{Kind, LocalId, Node};
 use super::super::scope::Loop;
 use super::super::{error, fail};
 use super::{expect_items, plain_name};
-use crate::value::{Result, Value};
+use crate::value::{Result, Span, Value};
 
 /// Returns names and values of a binding vector.
 fn pairs(cx: &Analyzer<'_>, items: &[Value]) -> Result<Vec<Value>> {
@@ -16,10 +16,12 @@ fn pairs(cx: &Analyzer<'_>, items: &[Value]) -> Result<Vec<Value>> {
         .map_or_else(String::new, |name| name.to_string());
     let name = name.trim_end_matches('*');
     let Some(Value::Vector(bindings)) = items.get(1) else {
+        let got = items.get(1).map(Value::kind);
+        let got = got.map_or_else(String::new, |kind| format!(", and this is {kind}"));
         return Err(error(
             "E0213",
-            cx.place,
-            format!("`{name}` needs a vector of bindings"),
+            items.get(1).map_or(Span::NONE, Value::span).or(cx.place),
+            format!("`{name}` needs a vector of bindings{got}"),
         )
         .hint(format!("({name} [name value ...] body ...)"))
         .into());
@@ -29,11 +31,14 @@ fn pairs(cx: &Analyzer<'_>, items: &[Value]) -> Result<Vec<Value>> {
         let shown = last
             .as_symbol()
             .map_or_else(|| "the last name".to_owned(), |name| format!("`{name}`"));
-        return fail(
+        let place = last.span().or(items[1].item_span(bindings.len() - 1));
+        return Err(error(
             "E0210",
-            last.span().or(items[1].span()).or(cx.place),
+            place.or(items[1].span()).or(cx.place),
             format!("`{name}` needs a value for {shown}"),
-        );
+        )
+        .hint("names and values take turns: [name value name value ...]")
+        .into());
     }
     Ok(bindings.iter().cloned().collect())
 }
@@ -42,7 +47,7 @@ fn bindings(cx: &mut Analyzer<'_>, items: &[Value]) -> Result<Vec<(LocalId, Node
     let pairs = pairs(cx, items)?;
     let mut bound = Vec::with_capacity(pairs.len() / 2);
     for idx in (0..pairs.len()).step_by(2) {
-        let name = plain_name(cx, &pairs[idx], "a local")?;
+        let name = plain_name(cx, (&items[1], idx), &pairs[idx], "a local")?;
         let value = cx.not_tail(|cx| cx.item(&pairs[idx + 1], &items[1], idx + 1))?;
         bound.push((cx.scopes.define(name), value));
     }
@@ -129,8 +134,8 @@ pub(super) fn letfn(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Res
     let pairs = pairs(cx, items)?;
     let mark = cx.scopes.mark();
     let mut locals = Vec::new();
-    for name in pairs.iter().step_by(2) {
-        let name = plain_name(cx, name, "a function of letfn")?;
+    for (idx, name) in pairs.iter().enumerate().step_by(2) {
+        let name = plain_name(cx, (&items[1], idx), name, "a function of letfn")?;
         locals.push(cx.scopes.define(name));
     }
     let mut functions = Vec::new();

@@ -94,7 +94,7 @@ pub(super) fn case(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Resu
                 let shown = cx.vm.print(&test, crate::value::PrintOptions::BRIEF)?;
                 return fail(
                     "E0217",
-                    items[at].span().or(span),
+                    items[at].span().or(form.item_span(at)).or(span),
                     format!("`case` has the constant {shown} twice"),
                 );
             }

@@ -19,7 +19,7 @@ pub(super) fn def(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Resul
     let Some(name) = items[1].as_symbol() else {
         return fail(
             "E0212",
-            items[1].span().or(span),
+            items[1].span().or(form.item_span(1)).or(span),
             format!(
                 "`def` needs a symbol to define, and this is {}",
                 items[1].kind()

@@ -17,19 +17,21 @@ pub(super) fn fn_(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Resul
     if name.is_some() {
         at += 1;
     }
-    cx.scopes.enter_function(name);
-    let arms = arms(cx, form, items, at);
-    let captures = cx.scopes.leave_function();
-    let arms = arms?;
-    check_arms(cx, &arms)?;
-    let name = match name {
+    let label = match name {
         Some(name) => {
             let namespace = cx.vm.world().current.borrow().name;
             Rc::from(format!("{namespace}/{name}"))
         }
         None => label(cx, form),
     };
-    let mut node = function(name, arms, captures);
+    cx.scopes.enter_function(name);
+    cx.within.push(label.clone());
+    let arms = arms(cx, form, items, at);
+    cx.within.pop();
+    let captures = cx.scopes.leave_function();
+    let arms = arms?;
+    check_arms(cx, &arms)?;
+    let mut node = function(label, arms, captures);
     let meta = form.meta();
     let is_label = meta
         .as_map()
@@ -74,12 +76,14 @@ fn arm(cx: &mut Analyzer<'_>, form: &Value, items: &[Value], at: usize) -> Resul
     };
     let mut params: Vec<Symbol> = Vec::new();
     let mut rest = None;
-    let mut names = vector.iter();
-    while let Some(name) = names.next() {
-        let symbol = plain_name(cx, name, "a parameter")?;
+    let mut names = vector.iter().enumerate();
+    while let Some((idx, name)) = names.next() {
+        let symbol = plain_name(cx, (&items[at], idx), name, "a parameter")?;
         if symbol.is("&") {
             rest = match (names.next(), names.next()) {
-                (Some(name), None) => Some(plain_name(cx, name, "a parameter")?),
+                (Some((idx, name)), None) => {
+                    Some(plain_name(cx, (&items[at], idx), name, "a parameter")?)
+                }
                 _ => {
                     return fail(
                         "E0219",
@@ -148,7 +152,11 @@ fn label(cx: &Analyzer<'_>, form: &Value) -> Rc<str> {
         .and_then(|meta| meta.get(&label_key()).cloned())
     {
         Some(Value::Text(name)) => Rc::from(format!("{namespace}/{}", name.as_str())),
-        _ => Rc::from(format!("{namespace}/fn")),
+        _ => match cx.within.last() {
+            Some(around) if around.ends_with("/fn") => around.clone(),
+            Some(around) => Rc::from(format!("{around}/fn")),
+            None => Rc::from(format!("{namespace}/fn")),
+        },
     }
 }
 

@@ -4,7 +4,8 @@ use super::super::analyze::{Analyzer, class_named};
 use super::super::node::{Kind, Node, TryNode};
 use super::super::{error, fail};
 use super::{expect_items, plain_name};
-use crate::value::{Class, Object, Result, Value};
+use crate::suggest::did_you_mean;
+use crate::value::{Class, Object, Result, Signal, Span, Value};
 
 pub(super) fn throw(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Result<Node> {
     expect_items(cx, items, 2, 2, "(throw exception)")?;
@@ -43,7 +44,11 @@ pub(super) fn try_(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Resu
     for item in &items[end..] {
         let place = item.span().or(span);
         if finally.is_some() {
-            return fail("E0220", place, "nothing can follow `finally` in a `try`");
+            return Err(
+                error("E0220", place, "nothing can follow `finally` in a `try`")
+                    .hint("it is written (try body ... (catch Exception e ...) (finally ...))")
+                    .into(),
+            );
         }
         let parts = cx.vm.items(item.clone()).unwrap_or_default();
         if is_clause(item, "catch") {
@@ -71,6 +76,35 @@ pub(super) fn try_(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Resu
     ))
 }
 
+/// The first form of a `catch` that names no class of exceptions.
+fn no_class(name: Option<&str>, place: Span) -> Signal {
+    let known = || Class::THROWABLES.iter().map(|class| class.0.name);
+    let Some(name) = name else {
+        return error(
+            "E0221",
+            place,
+            "a `catch` begins with a class of exceptions",
+        )
+        .hint("it is written (catch Exception e body ...); :default catches anything")
+        .into();
+    };
+    let refused = error(
+        "E0221",
+        place,
+        format!("`{name}` is no class of exceptions"),
+    );
+    match &did_you_mean(name, known())[..] {
+        [] if name.starts_with(char::is_lowercase) => refused
+            .hint("it is written (catch Exception e body ...): the class stands before the name"),
+        [] => refused.hint(format!(
+            "there are: {}, and :default for any",
+            known().collect::<Vec<_>>().join(", ")
+        )),
+        near => refused.hint(format!("did you mean `{}`?", near[0])),
+    }
+    .into()
+}
+
 fn catch(
     cx: &mut Analyzer<'_>,
     form: &Value,
@@ -82,24 +116,14 @@ fn catch(
         other => {
             let name = other.as_symbol().map(|symbol| symbol.to_string());
             let Some(class) = name.as_deref().and_then(class_named) else {
-                let known: Vec<&str> = Class::THROWABLES.iter().map(|class| class.0.name).collect();
-                let exception = error(
-                    "E0221",
-                    other.span().or(cx.place),
-                    "this is no class of exceptions",
-                );
-                return Err(exception
-                    .hint(format!(
-                        "there are: {}, and :default for any",
-                        known.join(", ")
-                    ))
-                    .into());
+                let place = other.span().or(form.item_span(1)).or(cx.place);
+                return Err(no_class(name.as_deref(), place));
             };
             (class != Class::THROWABLE).then(|| Value::from(Object::Class(class)))
         }
     };
     let mark = cx.scopes.mark();
-    let name = plain_name(cx, &parts[2], "the name of a caught exception")?;
+    let name = plain_name(cx, (form, 2), &parts[2], "the name of a caught exception")?;
     let local = cx.scopes.define(name);
     let body = cx.body(form, parts, 3);
     cx.scopes.forget(mark);

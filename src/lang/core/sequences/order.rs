@@ -62,10 +62,11 @@ const SORT: Native = Native {
     ],
     arity: Arity::between(1, 2),
     run: |vm, mut args| {
-        let coll = args.take(args.len() - 1);
+        let at = args.len() - 1;
+        let coll = args.take(at);
         let items = vm.items(coll)?;
         let comparator = comparator(&mut args, 0, 2);
-        let order = order_of(vm, &items, &comparator)?;
+        let order = order_of(vm, &items, &comparator).map_err(|signal| signal.at_argument(at))?;
         in_order(items, order)
     },
 };
@@ -80,7 +81,8 @@ const SORT_BY: Native = Native {
     ],
     arity: Arity::between(2, 3),
     run: |vm, mut args| {
-        let coll = args.take(args.len() - 1);
+        let at = args.len() - 1;
+        let coll = args.take(at);
         let items = vm.items(coll)?;
         let function = args.take(0);
         let mut keys = Vec::with_capacity(items.len());
@@ -88,7 +90,7 @@ const SORT_BY: Native = Native {
             keys.push(vm.call(&function, std::slice::from_ref(item))?);
         }
         let comparator = comparator(&mut args, 1, 3);
-        let order = order_of(vm, &keys, &comparator)?;
+        let order = order_of(vm, &keys, &comparator).map_err(|signal| signal.at_argument(at))?;
         in_order(items, order)
     },
 };

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 
 use super::count_argument;
-use super::stage::{Parts, Step, lazy};
+use super::stage::{Parts, Step, lazy, lazy_here};
 use crate::core::transducers::transducer;
 use crate::core::vectors::next_of_all;
 use crate::value::{
@@ -42,7 +42,7 @@ const DEDUPE: Native = Native {
     doc: "Returns the items of coll without those that equal the one before.",
     examples: &[("(dedupe [1 1 2 1])", "(1 2 1)")],
     arity: Arity::between(0, 1),
-    run: |_, mut args| Ok(either(&mut args, 0, Step::Dedupe(None))),
+    run: |vm, mut args| Ok(either(vm, &mut args, 0, Step::Dedupe(None))),
 };
 
 const DISTINCT: Native = Native {
@@ -51,7 +51,7 @@ const DISTINCT: Native = Native {
     doc: "Returns the items of coll, each once.",
     examples: &[("(distinct [1 2 1 3])", "(1 2 3)")],
     arity: Arity::between(0, 1),
-    run: |_, mut args| Ok(either(&mut args, 0, Step::Distinct(PSet::new()))),
+    run: |vm, mut args| Ok(either(vm, &mut args, 0, Step::Distinct(PSet::new()))),
 };
 
 const DROP: Native = Native {
@@ -60,9 +60,9 @@ const DROP: Native = Native {
     doc: "Returns the items of coll after the first n.",
     examples: &[("(drop 2 [1 2 3 4])", "(3 4)"), ("(drop 9 [1])", "()")],
     arity: Arity::between(1, 2),
-    run: |_, mut args| {
+    run: |vm, mut args| {
         let count = count_argument(&args, 0)?;
-        Ok(either(&mut args, 1, Step::Drop(count)))
+        Ok(either(vm, &mut args, 1, Step::Drop(count)))
     },
 };
 
@@ -93,9 +93,9 @@ const DROP_WHILE: Native = Native {
     doc: "Returns the items of coll from the first on for which pred does not hold.",
     examples: &[("(drop-while neg? [-1 0 -2])", "(0 -2)")],
     arity: Arity::between(1, 2),
-    run: |_, mut args| {
+    run: |vm, mut args| {
         let pred = args.take(0);
-        Ok(either(&mut args, 1, Step::DropWhile(Some(pred))))
+        Ok(either(vm, &mut args, 1, Step::DropWhile(Some(pred))))
     },
 };
 
@@ -105,9 +105,9 @@ const FILTER: Native = Native {
     doc: "Returns the items of coll for which pred holds.",
     examples: &[("(filter odd? [1 2 3])", "(1 3)")],
     arity: Arity::between(1, 2),
-    run: |_, mut args| {
+    run: |vm, mut args| {
         let pred = args.take(0);
-        Ok(either(&mut args, 1, Step::Filter(pred)))
+        Ok(either(vm, &mut args, 1, Step::Filter(pred)))
     },
 };
 
@@ -117,9 +117,9 @@ const INTERPOSE: Native = Native {
     doc: "Returns the items of coll with separator between them.",
     examples: &[("(interpose :x [1 2 3])", "(1 :x 2 :x 3)")],
     arity: Arity::between(1, 2),
-    run: |_, mut args| {
+    run: |vm, mut args| {
         let separator = args.take(0);
-        Ok(either(&mut args, 1, Step::Interpose(separator, false)))
+        Ok(either(vm, &mut args, 1, Step::Interpose(separator, false)))
     },
 };
 
@@ -129,9 +129,9 @@ const KEEP: Native = Native {
     doc: "Returns what f gives for each item of coll, without nils.",
     examples: &[("(keep :a [{:a 1} {} {:a false}])", "(1 false)")],
     arity: Arity::between(1, 2),
-    run: |_, mut args| {
+    run: |vm, mut args| {
         let function = args.take(0);
-        Ok(either(&mut args, 1, Step::Keep(function)))
+        Ok(either(vm, &mut args, 1, Step::Keep(function)))
     },
 };
 
@@ -144,9 +144,9 @@ const KEEP_INDEXED: Native = Native {
         "(:b :d)",
     )],
     arity: Arity::between(1, 2),
-    run: |_, mut args| {
+    run: |vm, mut args| {
         let function = args.take(0);
-        Ok(either(&mut args, 1, Step::KeepIndexed(function, 0)))
+        Ok(either(vm, &mut args, 1, Step::KeepIndexed(function, 0)))
     },
 };
 
@@ -159,13 +159,13 @@ const MAP: Native = Native {
         ("(map + [1 2] [10 20 30])", "(11 22)"),
     ],
     arity: Arity::at_least(1),
-    run: |_, mut args| {
+    run: |vm, mut args| {
         let function = args.take(0);
         if args.len() > 2 {
             let colls = take_from(&mut args, 1);
             return Ok(map_all(function, colls));
         }
-        Ok(either(&mut args, 1, Step::Map(function)))
+        Ok(either(vm, &mut args, 1, Step::Map(function)))
     },
 };
 
@@ -175,9 +175,9 @@ const MAP_INDEXED: Native = Native {
     doc: "Returns what f gives for each index and item of coll.",
     examples: &[("(map-indexed vector [:a :b])", "([0 :a] [1 :b])")],
     arity: Arity::between(1, 2),
-    run: |_, mut args| {
+    run: |vm, mut args| {
         let function = args.take(0);
-        Ok(either(&mut args, 1, Step::MapIndexed(function, 0)))
+        Ok(either(vm, &mut args, 1, Step::MapIndexed(function, 0)))
     },
 };
 
@@ -199,7 +199,7 @@ const MAPCAT: Native = Native {
         if args.len() == 2 && is_scalar(args.get(1)) {
             return Err(args.expected(1, "something seqable"));
         }
-        Ok(either(&mut args, 1, Step::Mapcat(function)))
+        Ok(either(vm, &mut args, 1, Step::Mapcat(function)))
     },
 };
 
@@ -222,7 +222,7 @@ const PARTITION_ALL: Native = Native {
         ("(partition-all 2 1 [1 2 3])", "((1 2) (2 3) (3))"),
     ],
     arity: Arity::between(1, 3),
-    run: |_, mut args| {
+    run: |vm, mut args| {
         let size = part_size(&args, 0)?;
         if args.len() == 3 {
             let step = part_size(&args, 1)?;
@@ -233,7 +233,7 @@ const PARTITION_ALL: Native = Native {
             items: Vec::new(),
             as_lists: args.len() == 2,
         };
-        Ok(either(&mut args, 1, Step::PartitionAll(parts)))
+        Ok(either(vm, &mut args, 1, Step::PartitionAll(parts)))
     },
 };
 
@@ -243,7 +243,7 @@ const PARTITION_BY: Native = Native {
     doc: "Splits coll each time that f gives a new value.",
     examples: &[("(partition-by odd? [1 3 2 5])", "((1 3) (2) (5))")],
     arity: Arity::between(1, 2),
-    run: |_, mut args| {
+    run: |vm, mut args| {
         let function = args.take(0);
         let step = Step::PartitionBy {
             function,
@@ -254,7 +254,7 @@ const PARTITION_BY: Native = Native {
                 as_lists: args.len() == 2,
             },
         };
-        Ok(either(&mut args, 1, step))
+        Ok(either(vm, &mut args, 1, step))
     },
 };
 
@@ -264,13 +264,13 @@ const RANDOM_SAMPLE: Native = Native {
     doc: "Returns each item of coll with a probability from 0 to 1.",
     examples: &[("(random-sample 1.0 [1 2 3])", "(1 2 3)")],
     arity: Arity::between(1, 2),
-    run: |_, mut args| {
+    run: |vm, mut args| {
         let probability = match args.get(0) {
             Value::Float(float) => *float,
             Value::Int(int) => *int as f64,
             _ => return Err(args.expected(0, "a number")),
         };
-        Ok(either(&mut args, 1, Step::RandomSample(probability)))
+        Ok(either(vm, &mut args, 1, Step::RandomSample(probability)))
     },
 };
 
@@ -280,9 +280,9 @@ const REMOVE: Native = Native {
     doc: "Returns the items of coll for which pred does not hold.",
     examples: &[("(remove odd? [1 2 3])", "(2)")],
     arity: Arity::between(1, 2),
-    run: |_, mut args| {
+    run: |vm, mut args| {
         let pred = args.take(0);
-        Ok(either(&mut args, 1, Step::Remove(pred)))
+        Ok(either(vm, &mut args, 1, Step::Remove(pred)))
     },
 };
 
@@ -306,7 +306,7 @@ const REPLACE: Native = Native {
             }
             return Ok(Value::Vector(std::rc::Rc::new(Vector::new(items))));
         }
-        Ok(either(&mut args, 1, Step::Replace(replacements)))
+        Ok(either(vm, &mut args, 1, Step::Replace(replacements)))
     },
 };
 
@@ -316,9 +316,9 @@ const TAKE: Native = Native {
     doc: "Returns the first n items of coll.",
     examples: &[("(take 2 [1 2 3])", "(1 2)"), ("(take 2 [1])", "(1)")],
     arity: Arity::between(1, 2),
-    run: |_, mut args| {
+    run: |vm, mut args| {
         let count = count_argument(&args, 0)?;
-        Ok(either(&mut args, 1, Step::Take(count)))
+        Ok(either(vm, &mut args, 1, Step::Take(count)))
     },
 };
 
@@ -328,9 +328,9 @@ const TAKE_NTH: Native = Native {
     doc: "Returns the first item of coll and each nth after it.",
     examples: &[("(take-nth 2 [1 2 3 4 5])", "(1 3 5)")],
     arity: Arity::between(1, 2),
-    run: |_, mut args| {
+    run: |vm, mut args| {
         let period = count_argument(&args, 0)?;
-        Ok(either(&mut args, 1, Step::TakeNth(period, 0)))
+        Ok(either(vm, &mut args, 1, Step::TakeNth(period, 0)))
     },
 };
 
@@ -340,16 +340,16 @@ const TAKE_WHILE: Native = Native {
     doc: "Returns the items of coll before the first for which pred does not hold.",
     examples: &[("(take-while pos? [1 2 0 3])", "(1 2)")],
     arity: Arity::between(1, 2),
-    run: |_, mut args| {
+    run: |vm, mut args| {
         let pred = args.take(0);
-        Ok(either(&mut args, 1, Step::TakeWhile(pred)))
+        Ok(either(vm, &mut args, 1, Step::TakeWhile(pred)))
     },
 };
 
 /// Returns the lazy sequence over the collection at `idx`, or without one the transducer.
-fn either(args: &mut Args<'_>, idx: usize, step: Step) -> Value {
+fn either(vm: &Vm, args: &mut Args<'_>, idx: usize, step: Step) -> Value {
     if args.len() > idx {
-        lazy(step, args.take(idx))
+        lazy_here(vm, step, args.take(idx))
     } else {
         transducer(step)
     }

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use crate::value::{Emit, Lazy, PSet, Result, Stage, Thunk, Value};
+use crate::value::{Emit, Lazy, PSet, Result, Span, Stage, Thunk, Value};
 use crate::vm::Vm;
 
 /// A stage and its state. A fresh clone starts a fresh run.
@@ -66,6 +66,45 @@ pub(crate) fn lazy(step: Step, coll: Value) -> Value {
         stage: Box::new(step),
         coll,
     })
+}
+
+/// Returns the lazy sequence of what `step` makes of `coll`; it remembers the call that is under way.
+pub(crate) fn lazy_here(vm: &Vm, step: Step, coll: Value) -> Value {
+    Lazy::new(Thunk::Stage {
+        stage: Box::new(Made {
+            step,
+            at: vm.here(),
+        }),
+        coll,
+    })
+}
+
+/// A step of a lazy sequence that knows where it was made.
+struct Made {
+    step: Step,
+    at: Span,
+}
+
+impl Stage for Made {
+    fn step(&mut self, vm: &mut Vm, item: Value) -> Result<Emit> {
+        self.step.step(vm, item)
+    }
+
+    fn flush(&mut self) -> Option<Value> {
+        self.step.flush()
+    }
+
+    fn is_done(&self) -> bool {
+        self.step.is_done()
+    }
+
+    fn made_at(&self) -> Span {
+        self.at
+    }
+
+    fn is_spent(&self) -> bool {
+        self.step.is_spent()
+    }
 }
 
 impl Stage for Step {

@@ -7,7 +7,7 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use crate::value::{Emit, Lazy, LazyState, Object, Result, SeqView, Stage, Thunk, Value};
-use crate::vm::{Iter, Vm};
+use crate::vm::{Iter, Vm, made_at};
 
 /// Receives items; breaks to get no more.
 pub(crate) type Visit<'a> = dyn FnMut(&mut Vm, Value) -> Result<ControlFlow<()>> + 'a;
@@ -136,7 +136,10 @@ fn push(
 ) -> Result<Flow> {
     let mut end = ControlFlow::Continue(());
     while let Some((stage, rest)) = stages.split_first_mut() {
-        match stage.step(vm, item)? {
+        let emit = stage
+            .step(vm, item)
+            .map_err(|signal| made_at(stage.made_at(), signal))?;
+        match emit {
             Emit::Nothing => return Ok(end),
             Emit::One(value) => item = value,
             Emit::Last(value) => {

@@ -82,7 +82,8 @@ impl Frame {
                 written,
                 close,
             } => loop {
-                if printer.options.length == Some(*written) && !is_over(walk, force)? {
+                let is_cut = !force.computes() && walk.is_uncomputed();
+                if is_cut || printer.options.length == Some(*written) && !is_over(walk, force)? {
                     if *written > 0 {
                         printer.out.push(' ');
                     }
