@@ -1,5 +1,6 @@
 //! Exceptions as values, and the signals that unwind the VM.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::fmt;
 use std::rc::Rc;
@@ -281,7 +282,7 @@ pub struct Origin {
     /// Where the lazy sequences were made whose computing failed, innermost first.
     pub lazies: Vec<Span>,
     /// The natives that were called by natives down to the one that failed, innermost first.
-    pub natives: Vec<&'static str>,
+    pub natives: Vec<Cow<'static, str>>,
     /// The macros, with their calls, that were being expanded by code that failed, innermost first.
     pub expanding: Vec<(Rc<str>, Span)>,
     /// The phase, where the code does not tell it.

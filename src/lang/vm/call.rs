@@ -1,5 +1,6 @@
 //! Calling values: natives, the functions that natives make, and everything that looks itself up.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
 use super::{Args, Vm};
@@ -30,7 +31,7 @@ impl Vm {
             Value::Fn(_) => self.call_closure(function, args),
             other => self
                 .call_other(other, args)
-                .map_err(|signal| blame(kind_of_callee(other), signal)),
+                .map_err(|signal| blame(name_of_callee(other), signal)),
         }
     }
 
@@ -229,30 +230,28 @@ impl Vm {
 /// Notes that a native could not do its work, unless code that it called could not.
 #[cold]
 #[inline(never)]
-fn blame(function: &'static str, mut signal: Signal) -> Signal {
+fn blame(function: impl Into<Cow<'static, str>>, mut signal: Signal) -> Signal {
     if let Signal::Throw(exception) = &mut signal
         && let Some(exception) = Rc::get_mut(exception)
         && exception.origin.get_mut().trace.is_empty()
     {
-        let natives = &mut exception.origin.get_mut().natives;
-        natives.push(function);
-        if natives.len() == 1 {
-            exception.blame(function, 0);
+        let function = function.into();
+        if exception.origin.get_mut().natives.is_empty() {
+            exception.blame(&function, 0);
         }
+        exception.origin.get_mut().natives.push(function);
     }
     signal
 }
 
-/// What is called a function that is a look-up.
-fn kind_of_callee(function: &Value) -> &'static str {
-    match function {
-        Value::Keyword(_) => "a keyword",
-        Value::Symbol(_) | Value::Name(_) => "a symbol",
-        Value::Map(_) => "a map",
-        Value::Set(_) => "a set",
-        Value::Vector(_) => "a vector",
-        _ => "",
+/// What something is called that is called: its name, or what it is.
+fn name_of_callee(function: &Value) -> Cow<'static, str> {
+    if let Value::Object(object) = function
+        && let Object::Function(closure) = &**object
+    {
+        return closure.name.clone();
     }
+    Cow::Borrowed(function.kind())
 }
 
 /// Tells whether there may be something left to compute in a value.

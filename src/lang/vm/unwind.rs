@@ -98,7 +98,7 @@ impl Vm {
                     fresh.blame(site.callee, u32::from(site.shift));
                 }
             } else if !site.callee.is_empty() {
-                fresh.origin.get_mut().natives.push(site.callee);
+                fresh.origin.get_mut().natives.push(site.callee.into());
             }
             if is_direct {
                 fresh.origin.get_mut().natives.clear();

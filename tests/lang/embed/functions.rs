@@ -59,7 +59,7 @@ fn arguments_are_converted() {
         ("(r/half 1M)", "0.5"),
         (
             "(r/not nil)",
-            "E0301 expected true or false, got nil as argument 1",
+            "E0301 r/not needs true or false, got nil as argument 1",
         ),
         ("(r/big)", "18446744073709551615N"),
         (r#"(r/shout "a")"#, r#""A""#),
@@ -89,7 +89,7 @@ fn what_does_not_fit_is_told_with_argument_and_place() {
     let cases = [
         (
             "(r/add 1 :two)",
-            "E0301 expected an integer, got :two (a keyword) as argument 2",
+            "E0301 r/add needs an integer, got :two (a keyword) as argument 2",
         ),
         (
             "(r/add 1)",
@@ -101,7 +101,7 @@ fn what_does_not_fit_is_told_with_argument_and_place() {
         ),
         (
             "(r/byte 256)",
-            "E0301 expected an integer from 0 to 255, got 256 (an integer) as argument 1",
+            "E0301 r/byte needs an integer from 0 to 255, got 256 (an integer) as argument 1",
         ),
         (
             "(r/size -1)",
