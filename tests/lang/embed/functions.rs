@@ -105,7 +105,7 @@ fn what_does_not_fit_is_told_with_argument_and_place() {
         ),
         (
             "(r/size -1)",
-            "E0301 expected an integer of 0 or more, got -1 (an integer) as argument 1",
+            "E0301 r/size needs an integer of 0 or more, got -1 (an integer) as argument 1",
         ),
         (
             "(r/sum 1 2 nil)",
