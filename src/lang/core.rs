@@ -3,6 +3,7 @@
 
 mod absent;
 mod arithmetic;
+mod arrays;
 mod bindings;
 mod bits;
 mod classes;
@@ -52,12 +53,14 @@ mod vectors;
 pub(crate) use multimethods::printed;
 
 use crate::session::Session;
-use crate::value::{Symbol, Value};
+use crate::value::{Class, Object, Symbol, Value};
 
 /// The areas: namespace and functions. Sorted by file.
 const AREAS: &[(&str, &[crate::value::Native])] = &[
     ("clojure.core", absent::FNS),
     ("clojure.core", arithmetic::FNS),
+    ("clojure.core", arrays::FNS),
+    ("clojure.core", arrays::MAKE_FNS),
     ("clojure.core", bindings::FNS),
     ("clojure.core", bits::FNS),
     ("clojure.core", classes::FNS),
@@ -160,8 +163,8 @@ const CONSTANTS: &[(&str, &str, Value)] = &[
     ("Byte", "MIN_VALUE", Value::Int(i8::MIN as i64)),
     ("Character", "MAX_VALUE", Value::Char('\u{ffff}')),
     ("Character", "MIN_VALUE", Value::Char('\0')),
-    ("Float", "MAX_VALUE", Value::Float(f32::MAX as f64)),
-    ("Float", "MIN_VALUE", Value::Float(1.401298464324817e-45)),
+    ("Float", "MAX_VALUE", Value::Float(3.4028235e38)),
+    ("Float", "MIN_VALUE", Value::Float(1.4e-45)),
     (
         "Float",
         "NEGATIVE_INFINITY",
@@ -179,6 +182,18 @@ const CONSTANTS: &[(&str, &str, Value)] = &[
     ("Short", "MIN_VALUE", Value::Int(i16::MIN as i64)),
     ("clojure.math", "E", Value::Float(std::f64::consts::E)),
     ("clojure.math", "PI", Value::Float(std::f64::consts::PI)),
+];
+
+/// The primitive classes, each as `TYPE` of the class that stands for it.
+const PRIMITIVES: &[(&str, Class)] = &[
+    ("Boolean", Class::PRIMITIVE_BOOLEAN),
+    ("Byte", Class::PRIMITIVE_BYTE),
+    ("Character", Class::PRIMITIVE_CHAR),
+    ("Double", Class::PRIMITIVE_DOUBLE),
+    ("Float", Class::PRIMITIVE_FLOAT),
+    ("Integer", Class::PRIMITIVE_INT),
+    ("Long", Class::PRIMITIVE_LONG),
+    ("Short", Class::PRIMITIVE_SHORT),
 ];
 
 /// Defines every native in its namespace.
@@ -202,6 +217,11 @@ pub(crate) fn install(session: &Session) {
     for (class, name, value) in host_big::constants().chain(empty) {
         let namespace = session.world().namespace(Symbol::new(class));
         namespace.intern(Symbol::new(name)).set_root(value);
+    }
+    for (namespace, class) in PRIMITIVES {
+        let namespace = session.world().namespace(Symbol::new(namespace));
+        let var = namespace.intern(Symbol::new("TYPE"));
+        var.set_root(Value::from(Object::Class(*class)));
     }
     let vars = bindings::vars().into_iter();
     for (name, value) in vars.chain(print::vars()).chain(read::vars()) {

@@ -4,6 +4,7 @@
 //! immutable and stay on their thread. This module knows nothing of bytecode or of how functions run;
 //! where an unrealised lazy sequence must be walked, the caller passes a [`Force`].
 
+mod array;
 mod class;
 mod equality;
 mod exception;
@@ -33,6 +34,7 @@ pub use bigdecimal::BigDecimal;
 pub use num_bigint::BigInt;
 pub use num_rational::BigRational;
 
+pub use array::{Array, Element};
 pub use equality::{Force, Unforced, equal};
 pub use exception::{
     Class, ClassInfo, Culprit, Exception, Fault, Frame, Hint, NUMBER, Origin, Phase, Result,

@@ -36,7 +36,10 @@
   "Returns the set of all that derive from tag, or nil."
   {:examples '[[(descendants (derive (make-hierarchy) :a/b :a/c) :a/c) #{:a/b}]]}
   ([tag] (descendants @global-hierarchy tag))
-  ([h tag] (not-empty (get (:descendants h) tag))))
+  ([h tag]
+   (when (class? tag)
+     (throw (new-exception UnsupportedOperationException "Can't get descendants of classes")))
+   (not-empty (get (:descendants h) tag))))
 
 (defn- with-relation
   "Adds target and all of its targets to source and all of its sources, in map m."
@@ -58,6 +61,8 @@
    nil)
   ([h tag parent]
    (assert (not= tag parent))
+   (when-not (and (map? (:parents h)) (map? (:ancestors h)) (map? (:descendants h)))
+     (throw (new-exception IllegalArgumentException (str "no hierarchy: " (pr-str h)))))
    (let [{:keys [ancestors descendants]} h
          direct (:parents h)]
      (cond

@@ -6,6 +6,31 @@
   ([x form] `(. ~x ~form))
   ([x form & more] `(.. (. ~x ~form) ~@more)))
 
+(defmacro amap
+  "Returns an array of the values of expr, one for each item of array. Meanwhile idx is the index, and ret
+  the array that is made, a copy of the first."
+  {:examples '[[(let [a (int-array [1 2])] (vec (amap a i made (* 10 (aget a i))))) [10 20]]]}
+  [array idx ret expr]
+  `(let [array# ~array
+         length# (alength array#)
+         ~ret (aclone array#)]
+     (loop [~idx 0]
+       (if (< ~idx length#)
+         (do (aset ~ret ~idx ~expr)
+             (recur (inc ~idx)))
+         ~ret))))
+
+(defmacro areduce
+  "Reduces the items of array: ret is init at first, then the value of expr, where idx is the index."
+  {:examples '[[(let [a (int-array [1 2 3])] (areduce a i sum 0 (+ sum (aget a i)))) 6]]}
+  [array idx ret init expr]
+  `(let [array# ~array
+         length# (alength array#)]
+     (loop [~idx 0 ~ret ~init]
+       (if (< ~idx length#)
+         (recur (inc ~idx) ~expr)
+         ~ret))))
+
 (defmacro as->
   "Binds name to the value of expr, and to that of each form in turn; gives the last."
   {:examples '[[(as-> 1 x (inc x) (* x 10)) 20]]}

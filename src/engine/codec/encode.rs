@@ -348,6 +348,7 @@ impl Writer {
                 self.items('(', ')', items.iter().skip(*taken))?;
             }
             Object::Conditional { .. }
+            Object::Array(_)
             | Object::Volatile(_)
             | Object::Delay(_)
             | Object::Namespace(_)

@@ -472,7 +472,10 @@ fn contains(vm: &mut Vm, args: &Args<'_>) -> Result<bool> {
     match coll {
         Value::Nil => Ok(false),
         Value::Vector(vector) => Ok(within(vector.len())),
-        Value::Text(text) => Ok(within(text.count())),
+        Value::Text(text) => {
+            only_positions(args)?;
+            Ok(within(text.count()))
+        }
         Value::Map(_) | Value::Set(_) | Value::Record(_) => {
             vm.realise_key(key)?;
             let sorted = match coll {
@@ -490,6 +493,10 @@ fn contains(vm: &mut Vm, args: &Args<'_>) -> Result<bool> {
                 _ => false,
             })
         }
+        Value::Object(object) if let Object::Array(array) = &**object => {
+            only_positions(args)?;
+            Ok(within(array.len()))
+        }
         Value::Object(object) if matches!(**object, Object::Transient(_)) => {
             Ok(vm.lookup(coll, key)?.is_some())
         }
@@ -502,6 +509,25 @@ fn contains(vm: &mut Vm, args: &Args<'_>) -> Result<bool> {
         .hint("to look for an item of a sequence, use (some #{item} coll)")
         .into()),
     }
+}
+
+/// Refuses to look for anything but a position in a string or array.
+fn only_positions(args: &Args<'_>) -> Result<()> {
+    if args.get(1).is_number() {
+        return Ok(());
+    }
+    Err(Exception::new(
+        Class::ILLEGAL_ARGUMENT,
+        "E0333",
+        format!(
+            "contains? looks for a position in {}, and {} is none",
+            args.get(0).kind(),
+            crate::value::describe(args.get(1))
+        ),
+    )
+    .argument(1)
+    .hint("to look for an item, use (some #{item} coll)")
+    .into())
 }
 
 /// Returns the number of items where it is known without walking.
@@ -517,6 +543,7 @@ pub(crate) fn known_count(coll: &Value) -> Option<usize> {
         Value::Seq(view) => view.count(),
         Value::Object(object) => match &**object {
             Object::Queue { items, taken, .. } => Some(items.len() - taken),
+            Object::Array(array) => Some(array.len()),
             Object::Bytes(bytes) => Some(bytes.len()),
             Object::Transient(inner) => inner.borrow().as_ref().and_then(known_count),
             _ => None,
@@ -583,6 +610,9 @@ fn nth(vm: &mut Vm, coll: Value, idx: i64, default: Option<Value>) -> Result<Val
         Value::Text(text) => {
             let char = index.and_then(|idx| text.char_at(idx)).map(Value::Char);
             (char, text.count())
+        }
+        Value::Object(object) if let Object::Array(array) = &**object => {
+            (index.and_then(|idx| array.get(idx)), array.len())
         }
         Value::Map(_) | Value::Set(_) | Value::Record(_) => {
             return Err(Exception::new(

@@ -3,8 +3,6 @@
 use std::cmp::Ordering;
 use std::ops::RangeInclusive;
 
-use num_bigint::Sign;
-
 use crate::value::number::{MathContext, RoundingMode};
 use crate::value::{
     Arity, BigInt, BigRational, Class, Exception, Native, Result, Symbol, Value, describe, number,
@@ -414,10 +412,10 @@ pub(super) const DOUBLE: Native = Native {
 const FLOAT: Native = Native {
     name: "float",
     usage: "(float x)",
-    doc: "Returns a number as a double: there is no shorter kind.",
-    examples: &[("(float 1/2)", "0.5")],
+    doc: "Returns a number as a double with the digits that a float of 32 bits prints; throws when it does not fit into one.",
+    examples: &[("(float 1/2)", "0.5"), ("(float 1/3)", "0.33333334")],
     arity: Arity::exactly(1),
-    run: |_, args| number::to_float(args.get(0), "float").map(Value::Float),
+    run: |_, args| number::to_short_float(args.get(0), "float").map(Value::Float),
 };
 
 const UNCHECKED_DOUBLE: Native = Native {
@@ -432,10 +430,16 @@ const UNCHECKED_DOUBLE: Native = Native {
 const UNCHECKED_FLOAT: Native = Native {
     name: "unchecked-float",
     usage: "(unchecked-float x)",
-    doc: "Returns a number as a double: there is no shorter kind.",
-    examples: &[("(unchecked-float 1/2)", "0.5")],
+    doc: "Returns a number as a double with the digits that a float of 32 bits prints.",
+    examples: &[
+        ("(unchecked-float 1/2)", "0.5"),
+        ("(unchecked-float 1e39)", "##Inf"),
+    ],
     arity: Arity::exactly(1),
-    run: |_, args| number::to_float(args.get(0), "unchecked-float").map(Value::Float),
+    run: |_, args| {
+        number::to_float(args.get(0), "unchecked-float")
+            .map(|float| Value::Float(number::shorten(float)))
+    },
 };
 
 const NUM: Native = Native {
@@ -565,20 +569,7 @@ fn narrow(args: &Args<'_>, range: RangeInclusive<i64>, name: &str) -> Result<Val
 
 /// The lowest 64 bits of a number, truncated.
 fn unchecked(args: &Args<'_>, operation: &str) -> Result<i64> {
-    match args.get(0) {
-        Value::Int(int) => Ok(*int),
-        Value::Float(float) => Ok(*float as i64),
-        Value::Char(char) => Ok(i64::from(*char as u32)),
-        value => {
-            let big = number::to_big_int(value, operation)?;
-            let low = big.iter_u64_digits().next().unwrap_or(0) as i64;
-            Ok(if big.sign() == Sign::Minus {
-                low.wrapping_neg()
-            } else {
-                low
-            })
-        }
-    }
+    number::lowest_bits(args.get(0), operation)
 }
 
 fn to_char(args: &Args<'_>, name: &str) -> Result<Value> {

@@ -2,7 +2,7 @@
 
 use super::functions::is_fn;
 use super::sequences::generate::is_sequential;
-use crate::value::{Arity, Native, Object, PSet, Symbol, Value};
+use crate::value::{Arity, Element, Native, Object, PSet, Symbol, Value};
 
 /// The functions of this area.
 pub(super) const FNS: &[Native] = &[
@@ -80,7 +80,11 @@ predicates! {
     IS_BOOLEAN "boolean?" "Tells whether x is true or false." [("(boolean? false)", "true")]
         |x| matches!(x, Value::Bool(_));
     BYTES "bytes?" "Tells whether x is a byte array." [(r#"(bytes? "a")"#, "false")]
-        |x| object(x, |object| matches!(object, Object::Bytes(_)));
+        |x| object(x, |object| match object {
+            Object::Bytes(_) => true,
+            Object::Array(array) => array.element == Element::Byte,
+            _ => false,
+        });
     CHAR "char?" "Tells whether x is a character." [(r"(char? \a)", "true")]
         |x| matches!(x, Value::Char(_));
     CLASS "class?" "Tells whether x is a class." [("(class? Exception)", "true"), ("(class? 1)", "false")]
@@ -135,7 +139,7 @@ predicates! {
         |x| matches!(x, Value::List(_) | Value::Seq(_) | Value::Lazy(_));
     SEQABLE "seqable?" "Tells whether seq works on x." [("(seqable? nil)", "true"), ("(seqable? 1)", "false")]
         |x| is_coll(x) || matches!(x, Value::Nil | Value::Text(_))
-            || object(x, |object| matches!(object, Object::Bytes(_)));
+            || object(x, |object| matches!(object, Object::Bytes(_) | Object::Array(_)));
     SEQUENTIAL "sequential?" "Tells whether x is a collection with an order of its own."
         [("(sequential? [1])", "true"), ("(sequential? #{1})", "false")] is_sequential;
     SET "set?" "Tells whether x is a set." [("(set? #{})", "true")] |x| matches!(x, Value::Set(_));

@@ -79,6 +79,9 @@ const ATOM: Native = Native {
     arity: Arity::at_least(1),
     run: |vm, mut args| {
         let made = Atom::new(args.take(0));
+        if args.len().is_multiple_of(2) {
+            return Err(super::maps::odd_keyvals("atom", args.get(args.len() - 1)));
+        }
         for idx in (1..args.len()).step_by(2) {
             match args.get(idx).as_keyword() {
                 Some(key) if key.is("meta") => {
@@ -90,7 +93,8 @@ const ATOM: Native = Native {
                     validate(vm, &validator, &value)?;
                     made.validator.replace(validator);
                 }
-                _ => return Err(args.expected(idx, ":meta or :validator")),
+                // Other options are for other dialects.
+                _ => {}
             }
         }
         Ok(Value::Atom(Rc::new(made)))

@@ -236,10 +236,7 @@ fn two_parts(args: &Args<'_>, make: fn(Option<&str>, &str) -> Value) -> Result<V
     let text = |idx| match args.get(idx) {
         Value::Nil if idx == 0 => Ok(None),
         Value::Text(text) => Ok(Some(text.to_string())),
-        other => match parts(other) {
-            Some((None, name)) => Ok(Some(name.to_string())),
-            _ => Err(args.expected(idx, "a string")),
-        },
+        _ => Err(args.expected(idx, "a string")),
     };
     let namespace = text(0)?;
     let name = text(1)?.unwrap_or_default();

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::collections::{assoc, conj};
-use super::maps::{dissoc, odd_keyvals};
+use super::maps::dissoc;
 use super::sets::disj;
 use crate::value::{Arity, Class, Exception, Native, Object, Result, Value, Vector};
 use crate::vm::{Args, Vm, transient_is_done, wrong_type};
@@ -18,13 +18,10 @@ pub(super) const FNS: &[Native] = &[ASSOC, CONJ, DISJ, DISSOC, PERSISTENT, POP, 
 const ASSOC: Native = Native {
     name: "assoc!",
     usage: "(assoc! transient key value & keyvals)",
-    doc: "Puts values at keys of a transient map or vector, and returns it.",
+    doc: "Puts values at keys of a transient map or vector, nil at a last key without one, and returns it.",
     examples: &[("(persistent! (assoc! (transient {}) :a 1))", "{:a 1}")],
     arity: Arity::at_least(3),
     run: |vm, mut args| {
-        if args.len().is_multiple_of(2) {
-            return Err(odd_keyvals("assoc!", args.get(args.len() - 1)));
-        }
         change(vm, args.take(0), |vm, mut coll| {
             for idx in (1..args.len()).step_by(2) {
                 let (key, value) = (args.take(idx), args.take(idx + 1));

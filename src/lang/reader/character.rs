@@ -37,6 +37,8 @@ impl Reader<'_> {
         } else {
             match all_consuming(character).parse(token) {
                 Ok((_, char)) => char,
+                // What another dialect writes after a backslash is not looked at.
+                Err(_) if self.quiet > 0 => first,
                 Err(_) => return Err(self.bad_character(token, start, end)),
             }
         };

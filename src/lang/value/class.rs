@@ -2,7 +2,7 @@
 //!
 //! They are names with a test and nothing more: no methods, no reflection.
 
-use super::{Class, ClassInfo, Object, TextReader, TextWriter, Value};
+use super::{Class, ClassInfo, Element, Object, TextReader, TextWriter, Value};
 
 /// What a class token stands for.
 struct Row {
@@ -185,11 +185,78 @@ const INTERFACES: &[Row] = rows! {
     "clojure.lang" "Sequential" [], |x| is_seq(x) || matches!(x, Value::Vector(_)) || is_queue(x);
 };
 
+macro_rules! arrays {
+    ($($element:ident;)*) => {
+        &[$(Row {
+            class: Class({
+                static INFO: ClassInfo = ClassInfo {
+                    name: Element::$element.array_class(),
+                    full_name: Element::$element.array_class(),
+                    parent: None,
+                };
+                &INFO
+            }),
+            above: &["Object"],
+            holds: |x| x.as_array().is_some_and(|array| array.element == Element::$element),
+        }),*]
+    };
+}
+
+/// The classes of arrays.
+const ARRAYS: &[Row] = arrays! {
+    Boolean;
+    Byte;
+    Char;
+    Short;
+    Int;
+    Long;
+    Float;
+    Double;
+    Text;
+    Any;
+};
+
+macro_rules! primitives {
+    ($($constant:ident $name:literal $element:ident;)*) => {
+        impl Class {
+            $(#[doc = concat!("The class of `", $name, "`, which no value has.")]
+            pub const $constant: Class = {
+                static INFO: ClassInfo = ClassInfo {
+                    name: $name,
+                    full_name: $name,
+                    parent: None,
+                };
+                Class(&INFO)
+            };)*
+
+            /// Returns what an array of a primitive class holds; `None` for any other class.
+            pub fn primitive(self) -> Option<Element> {
+                $(if self == Class::$constant {
+                    return Some(Element::$element);
+                })*
+                None
+            }
+        }
+    };
+}
+
+primitives! {
+    PRIMITIVE_BOOLEAN "boolean" Boolean;
+    PRIMITIVE_BYTE "byte" Byte;
+    PRIMITIVE_CHAR "char" Char;
+    PRIMITIVE_DOUBLE "double" Double;
+    PRIMITIVE_FLOAT "float" Float;
+    PRIMITIVE_INT "int" Int;
+    PRIMITIVE_LONG "long" Long;
+    PRIMITIVE_SHORT "short" Short;
+}
+
+fn rows() -> impl Iterator<Item = &'static Row> {
+    KINDS.iter().chain(INTERFACES).chain(ARRAYS)
+}
+
 fn row(class: Class) -> Option<&'static Row> {
-    KINDS
-        .iter()
-        .chain(INTERFACES)
-        .find(|row| row.class == class)
+    rows().find(|row| row.class == class)
 }
 
 impl Class {
@@ -200,7 +267,7 @@ impl Class {
             .iter()
             .copied()
             .find(is)
-            .or_else(|| KINDS.iter().chain(INTERFACES).map(|row| row.class).find(is))
+            .or_else(|| rows().map(|row| row.class).find(is))
     }
 
     /// Returns the short names of all classes.
@@ -223,7 +290,8 @@ impl Class {
                 Value::from(Object::RecordType(instance.instance_type.clone()))
             }
             value => {
-                let kind = KINDS.iter().find(|row| (row.holds)(value));
+                let mut kinds = KINDS.iter().chain(ARRAYS);
+                let kind = kinds.find(|row| (row.holds)(value));
                 Class::named("Object")
                     .filter(|_| kind.is_none())
                     .or(kind.map(|row| row.class))

@@ -165,6 +165,9 @@ classes! {
     ILLEGAL_ARGUMENT "java.lang" "IllegalArgumentException" < under(Class::RUNTIME_EXCEPTION);
     ILLEGAL_STATE "java.lang" "IllegalStateException" < under(Class::RUNTIME_EXCEPTION);
     INDEX_OUT_OF_BOUNDS "java.lang" "IndexOutOfBoundsException" < under(Class::RUNTIME_EXCEPTION);
+    ARRAY_INDEX_OUT_OF_BOUNDS "java.lang" "ArrayIndexOutOfBoundsException" < under(Class::INDEX_OUT_OF_BOUNDS);
+    STRING_INDEX_OUT_OF_BOUNDS "java.lang" "StringIndexOutOfBoundsException" < under(Class::INDEX_OUT_OF_BOUNDS);
+    NEGATIVE_ARRAY_SIZE "java.lang" "NegativeArraySizeException" < under(Class::RUNTIME_EXCEPTION);
     NULL_POINTER "java.lang" "NullPointerException" < under(Class::RUNTIME_EXCEPTION);
     UNSUPPORTED_OPERATION "java.lang" "UnsupportedOperationException" < under(Class::RUNTIME_EXCEPTION);
     NUMBER_FORMAT "java.lang" "NumberFormatException" < under(Class::ILLEGAL_ARGUMENT);

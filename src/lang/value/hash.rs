@@ -234,6 +234,7 @@ fn hash_at_once(value: &Value) -> Option<u32> {
             | Object::Delay(_)
             | Object::Reduced(_)
             | Object::Transient(_)
+            | Object::Array(_)
             | Object::Bytes(_)
             | Object::Instance(_)
             | Object::State(_)

@@ -23,7 +23,8 @@ pub use bits::{
     bit_and, bit_not, bit_or, bit_xor, long_bits, shift_left, shift_right, unsigned_shift_right,
 };
 pub use convert::{
-    float_to_big, rationalize, to_big_decimal, to_big_int, to_float, to_int, to_int_in,
+    float_to_big, lowest_bits, rationalize, shorten, to_big_decimal, to_big_int, to_float, to_int,
+    to_int_in, to_short_float,
 };
 pub use decimal::{MathContext, RoundingMode, math_context, set_math_context};
 pub(crate) use format::push_int;

@@ -5,7 +5,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use super::trash::discard_value;
-use super::{Class, Keyword, Namespace, NativeClosure, PMap, Symbol, Thunk, Value};
+use super::{Array, Class, Keyword, Namespace, NativeClosure, PMap, Symbol, Thunk, Value};
 
 /// A mutable cell with watches and a validator. No borrow of it may be alive while user code runs.
 #[derive(Debug)]
@@ -132,10 +132,12 @@ pub enum Object {
     Reduced(Value),
     /// A collection under construction; `None` once it is persistent again.
     Transient(RefCell<Option<Value>>),
-    /// Bytes.
+    /// Bytes that nobody changes: what steps give and take.
     Bytes(Box<[u8]>),
     /// A value of a host class.
     HostObject(Box<dyn super::HostObject>),
+    /// Items that can be replaced.
+    Array(Array),
     /// The name of a class.
     Class(Class),
     /// What `defrecord` and `deftype` define.
@@ -180,6 +182,7 @@ impl Object {
             Object::Transient(_) => "a transient",
             Object::Bytes(_) => "a byte array",
             Object::HostObject(object) => object.class_name(),
+            Object::Array(array) => array.element.array_kind(),
             Object::Class(_) => "a class",
             Object::RecordType(_) => "a record type",
             Object::Stop(_) => "a stop",
@@ -227,6 +230,7 @@ impl Drop for Object {
             | Object::Reduced(value)
             | Object::Host { data: value, .. } => discard_value(value),
             Object::Volatile(cell) => discard_value(cell.get_mut()),
+            Object::Array(array) => array.items.get_mut().iter_mut().for_each(discard_value),
             Object::Function(function) => function.captured.iter_mut().for_each(discard_value),
             Object::Transient(cell) => {
                 if let Some(value) = cell.get_mut() {

@@ -180,6 +180,7 @@ impl Vm {
                     Some(key) if key.is("splicing?") => Some(Value::Bool(*splicing)),
                     _ => None,
                 },
+                Object::Array(array) => index().and_then(|idx| array.get(idx)),
                 _ => None,
             },
             _ => None,

@@ -316,6 +316,16 @@ impl Vm {
                 text: text.clone(),
                 start: 0,
             })),
+            Value::Object(object) if let Object::Array(array) = &**object => {
+                SeqView::chunk(array.snapshot(), Value::Nil)
+            }
+            Value::Object(object) if let Object::Bytes(bytes) = &**object => SeqView::chunk(
+                bytes
+                    .iter()
+                    .map(|byte| Value::Int(i64::from(*byte as i8)))
+                    .collect(),
+                Value::Nil,
+            ),
             _ => {
                 return Err(super::args::wrong_type(value, "something seqable", 0)
                     .of_class(Class::ILLEGAL_ARGUMENT)

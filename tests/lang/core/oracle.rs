@@ -26,6 +26,11 @@ fn check(cases: &str) {
 }
 
 #[test]
+fn arrays_and_small_numbers_are_as_in_clojure() {
+    check(include_str!("arrays.txt"));
+}
+
+#[test]
 fn collections_and_sequences_are_as_in_clojure() {
     check(include_str!("sequences.txt"));
 }

@@ -391,7 +391,7 @@ pub(crate) fn map_all(function: Value, colls: Vec<Value>) -> Value {
 pub(crate) fn concat(vm: &mut Vm, mut colls: Vec<Value>) -> Result<Value> {
     vm.charge(1)?;
     Ok(match colls.len() {
-        0 => List::empty(),
+        0 => Lazy::native(|_| Ok(Value::Nil)),
         1 => {
             let only = colls.remove(0);
             Lazy::native(move |_| Ok(only))

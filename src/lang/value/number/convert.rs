@@ -64,6 +64,48 @@ pub fn to_float(value: &Value, operation: &str) -> Result<f64> {
         .ok_or_else(|| not_a_number(operation, value, 0))
 }
 
+/// Converts a number to the double that prints the digits which a float of 32 bits would: `float`.
+///
+/// # Errors
+/// When this is no number, or out of range.
+pub fn to_short_float(value: &Value, operation: &str) -> Result<f64> {
+    let float = to_float(value, operation)?;
+    if float.abs() > f64::from(f32::MAX) {
+        return Err(out_of_range(value, "float"));
+    }
+    Ok(shorten(float))
+}
+
+/// Rounds to the precision of 32 bits; the digits are those that such a float prints.
+pub fn shorten(float: f64) -> f64 {
+    let short = float as f32;
+    if !short.is_finite() {
+        return f64::from(short);
+    }
+    short.to_string().parse().unwrap_or(float)
+}
+
+/// Returns the lowest 64 bits of a number, truncated, or the code of a character.
+///
+/// # Errors
+/// When this is neither.
+pub fn lowest_bits(value: &Value, operation: &str) -> Result<i64> {
+    match value {
+        Value::Int(int) => Ok(*int),
+        Value::Float(float) => Ok(*float as i64),
+        Value::Char(char) => Ok(i64::from(*char as u32)),
+        value => {
+            let big = to_big_int(value, operation)?;
+            let low = big.iter_u64_digits().next().unwrap_or(0) as i64;
+            Ok(if big.sign() == num_bigint::Sign::Minus {
+                low.wrapping_neg()
+            } else {
+                low
+            })
+        }
+    }
+}
+
 /// Truncates a number or takes the code of a character: `long`.
 ///
 /// # Errors
@@ -100,6 +142,11 @@ pub fn to_int(value: &Value, operation: &str) -> Result<i64> {
 /// # Errors
 /// As [`to_int`].
 pub fn to_int_in(value: &Value, range: std::ops::RangeInclusive<i64>, name: &str) -> Result<i64> {
+    if let Value::Float(float) = value
+        && (*float < *range.start() as f64 || *float > *range.end() as f64)
+    {
+        return Err(out_of_range(value, name));
+    }
     match to_int(value, name) {
         Ok(int) if range.contains(&int) => Ok(int),
         Ok(_) => Err(out_of_range(value, name)),
@@ -133,7 +180,14 @@ pub fn to_big_int(value: &Value, operation: &str) -> Result<BigInt> {
         Some(Number::BigInt(int)) => Ok(int.clone()),
         Some(Number::Ratio(ratio)) => Ok(ratio.to_integer()),
         Some(Number::Decimal(decimal)) => Ok(decimal::to_ratio(decimal).to_integer()),
-        Some(Number::Float(float)) => float_to_big(float).ok_or_else(|| no_number(value)),
+        // By the digits that it prints, as a decimal is made of it.
+        Some(Number::Float(float)) if float.is_finite() => {
+            let decimal = super::parse::decimal(&format_float(float));
+            decimal
+                .map(|decimal| decimal::to_ratio(&decimal).to_integer())
+                .ok_or_else(|| no_number(value))
+        }
+        Some(Number::Float(_)) => Err(no_number(value)),
         None => match value.as_str() {
             Some(text) => text.parse().map_err(|_| no_number(value)),
             None => Err(not_a_number(operation, value, 0)),

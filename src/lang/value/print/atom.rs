@@ -94,6 +94,13 @@ fn write_object(out: &mut String, object: &Object) -> bool {
             write_quoted(out, &object.text());
             out.push(']');
         }
+        Object::Array(array) => {
+            out.push_str("#object[\"");
+            out.push_str(array.element.array_class());
+            out.push_str("\" ");
+            push_int(out, array.len() as i64);
+            out.push(']');
+        }
         Object::Host { kind, id, .. } => {
             out.push_str("#object[");
             let kind = kind.strip_prefix("a ").or_else(|| kind.strip_prefix("an "));
