@@ -348,7 +348,7 @@ impl Writer {
                 self.items('(', ')', items.iter().skip(*taken))?;
             }
             Object::Conditional { .. }
-            Object::Array(_)
+            | Object::Array(_)
             | Object::Volatile(_)
             | Object::Delay(_)
             | Object::Namespace(_)
