@@ -46,6 +46,7 @@ mod streams;
 mod string;
 mod tagged;
 mod text;
+mod time;
 mod transducers;
 mod transients;
 mod vectors;
@@ -198,7 +199,7 @@ const PRIMITIVES: &[(&str, Class)] = &[
 
 /// Defines every native in its namespace.
 pub(crate) fn install(session: &Session) {
-    for (namespace, natives) in AREAS {
+    for (namespace, natives) in AREAS.iter().chain(time::AREAS) {
         session.register(namespace, natives);
     }
     for (namespace, name, value) in CONSTANTS {
@@ -214,7 +215,7 @@ pub(crate) fn install(session: &Session) {
         ("PersistentVector", Value::vector([])),
     ];
     let empty = empty.map(|(class, value)| (class, "EMPTY", value));
-    for (class, name, value) in host_big::constants().chain(empty) {
+    for (class, name, value) in host_big::constants().chain(empty).chain(time::constants()) {
         let namespace = session.world().namespace(Symbol::new(class));
         namespace.intern(Symbol::new(name)).set_root(value);
     }

@@ -141,10 +141,11 @@
   (inst-ms instant))
 
 (defn .getValue
-  "Returns the value of a map entry."
-  {:examples '[[(.getValue (first {:a 1})) 1]]}
-  [entry]
-  (val entry))
+  "Returns the value of a map entry, or the number of a weekday or month, from 1."
+  {:examples '[[(.getValue (first {:a 1})) 1]
+               [(.getValue java.time.DayOfWeek/MONDAY) 1]]}
+  [x]
+  (if (map-entry? x) (val x) (inc (-ordinal x))))
 
 (defn .indexOf
   "Returns the index of a substring or character of a string, or of an item of a list; -1 for none."
