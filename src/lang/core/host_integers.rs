@@ -70,10 +70,7 @@ macro_rules! integers {
                 doc: "Returns an integer, or the integer that a string is; throws when it is none.",
                 examples: &[(concat!("(", $class, ". \"12\")"), "12")],
                 arity: Arity::exactly(1),
-                run: |vm, args| {
-                    let of = super::host_numbers::value_of($class);
-                    (of.run)(vm, args)
-                },
+                run: |_, args| super::host_numbers::make($class, &args),
             },
         ];
     };

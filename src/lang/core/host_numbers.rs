@@ -82,30 +82,6 @@ pub(super) const INTEGER_FNS: &[Native] = &[
         run: |_, args| integer(&args, INT),
     },
     Native {
-        name: "toBinaryString",
-        usage: "(Integer/toBinaryString n)",
-        doc: "Returns the low 32 bits of an integer as a string of 0 and 1, without the zeros before.",
-        examples: &[("(Integer/toBinaryString 10)", r#""1010""#)],
-        arity: Arity::exactly(1),
-        run: |_, args| Ok(Value::from(format!("{:b}", args.int(0)? as u32))),
-    },
-    Native {
-        name: "toHexString",
-        usage: "(Integer/toHexString n)",
-        doc: "Returns the low 32 bits of an integer in hexadecimal digits, without the zeros before.",
-        examples: &[("(Integer/toHexString -1)", r#""ffffffff""#)],
-        arity: Arity::exactly(1),
-        run: |_, args| Ok(Value::from(format!("{:x}", args.int(0)? as u32))),
-    },
-    Native {
-        name: "toString",
-        usage: "(Integer/toString n)\n(Integer/toString n radix)",
-        doc: "Returns an integer as a string, in a radix (10).",
-        examples: &[(r#"(Integer/toString 255 2)"#, r#""11111111""#)],
-        arity: Arity::between(1, 2),
-        run: |_, args| in_radix(&args),
-    },
-    Native {
         name: "valueOf",
         usage: "(Integer/valueOf x)\n(Integer/valueOf s radix)",
         doc: "Returns an integer, or the integer that a string is; throws when it is none, or does not fit into 32 bits.",
@@ -120,30 +96,6 @@ pub(super) const INTEGER_FNS: &[Native] = &[
 
 pub(super) const LONG_FNS: &[Native] = &[
     Native {
-        name: "bitCount",
-        usage: "(Long/bitCount n)",
-        doc: "Returns how many bits of an integer are set.",
-        examples: &[("(Long/bitCount 255)", "8")],
-        arity: Arity::exactly(1),
-        run: |_, args| Ok(Value::from(args.int(0)?.count_ones() as usize)),
-    },
-    Native {
-        name: "numberOfLeadingZeros",
-        usage: "(Long/numberOfLeadingZeros n)",
-        doc: "Returns how many of the 64 bits of an integer are 0 before the highest that is set.",
-        examples: &[("(Long/numberOfLeadingZeros 1)", "63")],
-        arity: Arity::exactly(1),
-        run: |_, args| Ok(Value::from(args.int(0)?.leading_zeros() as usize)),
-    },
-    Native {
-        name: "numberOfTrailingZeros",
-        usage: "(Long/numberOfTrailingZeros n)",
-        doc: "Returns how many of the 64 bits of an integer are 0 after the lowest that is set.",
-        examples: &[("(Long/numberOfTrailingZeros 8)", "3")],
-        arity: Arity::exactly(1),
-        run: |_, args| Ok(Value::from(args.int(0)?.trailing_zeros() as usize)),
-    },
-    Native {
         name: "parseLong",
         usage: "(Long/parseLong s)\n(Long/parseLong s radix)",
         doc: "Returns the integer that the string is, in a radix (10); throws when it is none.",
@@ -153,38 +105,6 @@ pub(super) const LONG_FNS: &[Native] = &[
         ],
         arity: Arity::between(1, 2),
         run: |_, args| integer(&args, LONG),
-    },
-    Native {
-        name: "toBinaryString",
-        usage: "(Long/toBinaryString n)",
-        doc: "Returns the 64 bits of an integer as a string of 0 and 1, without the zeros before.",
-        examples: &[("(Long/toBinaryString 10)", r#""1010""#)],
-        arity: Arity::exactly(1),
-        run: |_, args| Ok(Value::from(format!("{:b}", args.int(0)?))),
-    },
-    Native {
-        name: "toHexString",
-        usage: "(Long/toHexString n)",
-        doc: "Returns the 64 bits of an integer in hexadecimal digits, without the zeros before.",
-        examples: &[("(Long/toHexString 255)", r#""ff""#)],
-        arity: Arity::exactly(1),
-        run: |_, args| Ok(Value::from(format!("{:x}", args.int(0)?))),
-    },
-    Native {
-        name: "toOctalString",
-        usage: "(Long/toOctalString n)",
-        doc: "Returns the 64 bits of an integer in octal digits, without the zeros before.",
-        examples: &[("(Long/toOctalString 8)", r#""10""#)],
-        arity: Arity::exactly(1),
-        run: |_, args| Ok(Value::from(format!("{:o}", args.int(0)?))),
-    },
-    Native {
-        name: "toString",
-        usage: "(Long/toString n)\n(Long/toString n radix)",
-        doc: "Returns an integer as a string, in a radix (10).",
-        examples: &[(r#"(Long/toString 255 16)"#, r#""ff""#)],
-        arity: Arity::between(1, 2),
-        run: |_, args| in_radix(&args),
     },
     Native {
         name: "valueOf",
@@ -199,14 +119,14 @@ pub(super) const LONG_FNS: &[Native] = &[
     },
 ];
 
-/// The `valueOf` of a class of integers.
-pub(super) fn value_of(class: &str) -> &'static Native {
-    let fns = if class == "Integer" {
-        INTEGER_FNS
-    } else {
-        LONG_FNS
-    };
-    &fns[1]
+/// What `(Integer. x)` and `(Long. x)` do.
+pub(super) fn make(class: &str, args: &Args<'_>) -> Result<Value> {
+    let range = if class == "Integer" { INT } else { LONG };
+    match args.get(0) {
+        Value::Int(int) if range.contains(int) => Ok(Value::Int(*int)),
+        Value::Int(_) => Err(args.expected(0, "an integer of 32 bits")),
+        _ => integer(args, range),
+    }
 }
 
 pub(super) const FLOAT_FNS: &[Native] = &[
@@ -285,19 +205,6 @@ fn radix(args: &Args<'_>) -> Result<u32> {
             "radix {radix} greater than Character.MAX_RADIX"
         ))),
     }
-}
-
-/// A radix that there is no digit for counts as 10, as in Java.
-fn in_radix(args: &Args<'_>) -> Result<Value> {
-    let int = args.int(0)?;
-    let radix = match args.len() {
-        2 => u32::try_from(args.int(1)?).unwrap_or(10),
-        _ => 10,
-    };
-    let radix = if (2..=36).contains(&radix) { radix } else { 10 };
-    Ok(Value::from(
-        num_bigint::BigInt::from(int).to_str_radix(radix),
-    ))
 }
 
 #[cold]

@@ -105,7 +105,7 @@ predicates! {
     INDEXED "indexed?" "Tells whether nth on x takes no walk." [("(indexed? [])", "true")]
         |x| matches!(x, Value::Vector(_));
     INST "inst?" "Tells whether x is an instant." [(r#"(inst? #inst "2024-01-01")"#, "true")]
-        |x| object(x, |object| matches!(object, Object::Inst(_)));
+        |x| x.is_host("java.time.Instant") || object(x, |object| matches!(object, Object::Inst(_)));
     KEYWORD "keyword?" "Tells whether x is a keyword." [("(keyword? :a)", "true")]
         |x| matches!(x, Value::Keyword(_));
     LIST "list?" "Tells whether x is a list, not merely a sequence."

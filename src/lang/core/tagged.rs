@@ -47,7 +47,10 @@ const INST_MS: Native = Native {
     arity: Arity::exactly(1),
     run: |_, args| match args.get(0) {
         Value::Object(object) if let Object::Inst(millis) = &**object => Ok(Value::Int(*millis)),
-        _ => Err(args.expected(0, "an instant")),
+        _ => match super::time::epoch_millis(args.get(0)) {
+            Some(millis) => Ok(Value::Int(millis)),
+            None => Err(args.expected(0, "an instant")),
+        },
     },
 };
 

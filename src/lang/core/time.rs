@@ -114,7 +114,7 @@ pub(super) fn constants() -> Vec<(&'static str, &'static str, Value)> {
         (
             "ZoneOffset",
             "UTC",
-            Temporal::Zone(jiff::tz::TimeZone::fixed(jiff::tz::Offset::UTC)),
+            Temporal::Zone(kinds::fixed(jiff::tz::Offset::UTC)),
         ),
     ];
     of("ChronoUnit", &units::UNITS)
@@ -123,4 +123,12 @@ pub(super) fn constants() -> Vec<(&'static str, &'static str, Value)> {
         .chain(fixed.map(|(class, name, value)| (class, name, value.into())))
         .chain(formatter::constants())
         .collect()
+}
+
+/// The milliseconds of a `java.time.Instant` since 1970; `None` for anything else.
+pub(super) fn epoch_millis(value: &Value) -> Option<i64> {
+    match value.as_host::<Temporal>()? {
+        Temporal::Instant(at) => Some(at.as_nanosecond().div_euclid(1_000_000) as i64),
+        _ => None,
+    }
 }

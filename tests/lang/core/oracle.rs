@@ -59,3 +59,8 @@ fn names_of_the_host_and_small_functions_are_as_in_clojure() {
 fn host_classes_do_what_those_of_the_host_do() {
     check(include_str!("host.txt"));
 }
+
+#[test]
+fn dates_and_times_are_those_of_java_time() {
+    check(include_str!("time.txt"));
+}

@@ -3,7 +3,9 @@
 use jiff::SignedDuration;
 use jiff::civil::{Date, DateTime, Time};
 
-use super::kinds::{Adjuster, Period, Temporal, constant, date_time, out_of_range, temporal, zone};
+use super::kinds::{
+    Adjuster, Period, Temporal, constant, date_time, fixed, out_of_range, temporal, zone,
+};
 use super::make::{calendar_date, clock_time, period, period_between};
 use super::natives;
 use super::units::{self, MONTHS, Unit, WEEKDAYS, month, plus, plus_days, truncate, until};
@@ -74,7 +76,7 @@ pub(super) const GETTERS: &[Native] = getters![
         };
     ".getOffset" "the offset of a date and time with zone" "(str (.getOffset (java.time.ZonedDateTime/parse \"2020-01-31T09:30+01:00\")))" "\"+01:00\"",
         |of| match of {
-            Temporal::Zoned(at) => Some(Temporal::Zone(jiff::tz::TimeZone::fixed(at.offset())).into()),
+            Temporal::Zoned(at) => Some(Temporal::Zone(fixed(at.offset())).into()),
             _ => None,
         };
     ".getSecond" "the second, from 0" "(.getSecond (java.time.LocalTime/of 9 30 15))" "15",

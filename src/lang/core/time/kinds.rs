@@ -254,11 +254,11 @@ pub(super) fn zone(args: &Args<'_>, idx: usize) -> Result<TimeZone> {
 /// The zones of the database that is compiled in, and fixed offsets.
 pub(super) fn zone_named(name: &str) -> Result<TimeZone> {
     if matches!(name, "Z" | "z") {
-        return Ok(TimeZone::fixed(Offset::UTC));
+        return Ok(fixed(Offset::UTC));
     }
     if name.starts_with(['+', '-']) {
         return parse_offset(name)
-            .map(TimeZone::fixed)
+            .map(fixed)
             .ok_or_else(|| date_time(format!("`{name}` is no offset, such as +01:00")));
     }
     thread_local! {
@@ -267,6 +267,14 @@ pub(super) fn zone_named(name: &str) -> Result<TimeZone> {
     ZONES
         .with(|zones| zones.get(name))
         .map_err(|_| date_time(format!("there is no time zone `{name}`")))
+}
+
+/// The zone of an offset. That of no offset is apart from the zone called UTC, as in Java.
+pub(super) fn fixed(offset: Offset) -> TimeZone {
+    if offset == Offset::UTC {
+        return TimeZone::posix("UTC0").unwrap_or(TimeZone::UTC);
+    }
+    TimeZone::fixed(offset)
 }
 
 /// `+01`, `+0130`, `+01:30`, `+01:30:15`.

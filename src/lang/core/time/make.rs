@@ -1,12 +1,13 @@
 //! What makes dates, times and amounts: `LocalDate/of`, `Instant/parse`, `Duration/ofHours` and their kin.
 
 use jiff::civil::{Date, DateTime, Time};
-use jiff::tz::{Offset, TimeZone};
+use jiff::tz::Offset;
 use jiff::{SignedDuration, Timestamp, Zoned};
 
 use super::formatter::{self, Formatter};
 use super::kinds::{
-    Adjuster, Period, Temporal, date_time, no_parse, out_of_range, temporal, zone, zone_named,
+    Adjuster, Period, Temporal, date_time, fixed, no_parse, out_of_range, temporal, zone,
+    zone_named,
 };
 use super::natives;
 use super::units::{self, Unit, month, plus_days, span, weekday};
@@ -36,7 +37,7 @@ pub(super) const INSTANT: &[Native] = natives![
 ];
 
 pub(super) const DATE: &[Native] = natives![
-    "now" "(LocalDate/now)\n(LocalDate/now zone)" "Returns the date of the present in a zone (UTC)." [("(.isBefore (java.time.LocalDate/of 2020 1 1) (java.time.LocalDate/now))", "true")] 0..1
+    "now" "(LocalDate/now)\n(LocalDate/now zone)" "Returns the date of the present in a zone (UTC)." [("(int? (.getYear (java.time.LocalDate/now)))", "true")] 0..1
         |vm, args| present(vm, &args).map(|at| Temporal::Date(at.date()).into());
     "of" "(LocalDate/of year month day)" "Returns a date; the month is a number or a java.time.Month." [("(str (java.time.LocalDate/of 2020 1 31))", r#""2020-01-31""#)] 3..3
         |_vm, args| date(&args, 0).map(|date| Temporal::Date(date).into());
@@ -117,7 +118,7 @@ pub(super) const ZONED: &[Native] = natives![
             let at = date.to_datetime(time);
             let zone = match (&fields.zone, fields.offset) {
                 (Some(name), _) => zone_named(name)?,
-                (None, Some(offset)) => TimeZone::fixed(offset),
+                (None, Some(offset)) => fixed(offset),
                 (None, None) => return Err(no_parse(&text, "a ZonedDateTime")),
             };
             let zoned = match fields.offset {
@@ -274,7 +275,7 @@ fn offset(seconds: i64) -> Result<Value> {
         .ok()
         .and_then(|seconds| Offset::from_seconds(seconds).ok());
     offset
-        .map(|offset| Temporal::Zone(TimeZone::fixed(offset)).into())
+        .map(|offset| Temporal::Zone(fixed(offset)).into())
         .ok_or_else(|| date_time("Zone offset not in valid range: -18:00 to +18:00"))
 }
 
