@@ -6,9 +6,7 @@ use std::rc::Rc;
 
 use flowstone_lang::library;
 use flowstone_lang::session::Session;
-use flowstone_lang::value::{
-    PrintOptions, Result, SourceId, Symbol, Unforced, Value, Var, print_value,
-};
+use flowstone_lang::value::{PrintOptions, Result, Symbol, Unforced, Value, Var, print_value};
 use flowstone_lang::vm::Vm;
 
 use crate::forms::first;
@@ -149,9 +147,12 @@ fn definition(session: &Session, var: &Var) -> Option<String> {
     let line = usize::try_from(var.meta_entry("line")?.as_int()?).ok()?;
     let column = usize::try_from(var.meta_entry("column")?.as_int()?).ok()?;
     let sources = session.world().sources.borrow();
-    let texts = (0..).map_while(|id| sources.get(SourceId(id)).cloned());
     let mut found = None;
-    for source in texts.filter(|source| Some(&*source.name) == file.as_str()) {
+    let texts = sources.all();
+    for source in texts
+        .iter()
+        .filter(|source| Some(&*source.name) == file.as_str())
+    {
         let form = at(&source.text, line, column).and_then(first);
         if let Some(text) = form.filter(|text| text.contains(&*var.name.name())) {
             found = Some(text.to_owned());

@@ -40,6 +40,7 @@ pub(crate) fn compile(vm: &mut Vm, form: &Value) -> Result<Value> {
             locals: top.locals,
         },
     )?;
+    body.body.keep_sources(&vm.world().sources.borrow());
     let fixed = Box::new([Some(Rc::new(body.body))]);
     let proto = Proto::new(name, fixed, None, true);
     Ok(Value::Fn(Rc::new(Closure {

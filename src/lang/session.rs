@@ -153,6 +153,12 @@ impl Session {
             .unwrap_or_else(|signal| self.explain(signal).to_string())
     }
 
+    /// Lets go of everything that was defined, and ends the use of this session. Dropping a session does the same; this is
+    /// for one that a function of its own holds.
+    pub fn close(&self) {
+        self.world.close();
+    }
+
     /// Describes what stopped an evaluation, with the places of this session's texts.
     pub fn explain(&self, signal: Signal) -> Failure {
         Failure::new(&self.world.sources.borrow(), signal)

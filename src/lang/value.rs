@@ -6,6 +6,7 @@
 
 mod array;
 mod class;
+mod cycles;
 mod equality;
 mod exception;
 mod function;
@@ -35,6 +36,7 @@ pub use num_bigint::BigInt;
 pub use num_rational::BigRational;
 
 pub use array::{Array, Element};
+pub(crate) use cycles::{collect_few, let_go, track, tracked};
 pub use equality::{Force, Unforced, equal};
 pub use exception::{
     Class, ClassInfo, Culprit, Exception, Fault, Frame, Hint, NUMBER, Origin, Phase, Result,
@@ -49,7 +51,7 @@ pub use intern::{Keyword, Named, Symbol};
 pub use map::{Comparison, Map, MapIter, PMap, Sorted};
 pub use namespace::{Namespace, Var};
 pub use number::{Number, format_float};
-pub use object::{Atom, Delay, DelayState, Instance, Object, Record, RecordType};
+pub use object::{Atom, Delay, DelayState, Instance, Object, Promise, Record, RecordType};
 pub use order::{compare, compare_exact};
 pub use print::{
     CivilTime, PrintOptions, brief, civil_time, describe, millis_of, print_default, print_value,
@@ -58,6 +60,7 @@ pub use print::{
 pub use regex::{Groups, Regex, RegexError, STEP_LIMIT, TooManySteps, compile_regex};
 pub use seq::{Emit, Lazy, LazyState, List, NativeThunk, SeqView, Stage, Thunk};
 pub use set::{PSet, Set};
+pub(crate) use span::HeldText;
 pub use span::{Expansion, LineColumn, Place, Source, SourceId, Sources, Span};
 pub use stream::{Conditionals, TextReader, TextWriter};
 pub use text::Text;

@@ -24,6 +24,7 @@ mod world;
 
 pub use args::{Args, wrong_type};
 pub(crate) use call::{arity_error, out_of_bounds, transient_is_done};
+pub(crate) use code::Body;
 pub use code::Proto;
 pub use host::{Host, NoHost, Stream};
 pub use iter::Iter;

@@ -33,18 +33,13 @@ pub(super) struct EntrySpans {
 /// The place of a map lists its items as they were written, which is not the order of a larger map.
 pub(super) fn entry_spans(sources: &Sources, map: &Value, key: &str) -> EntrySpans {
     let whole = map.span();
-    let written = |span: &Span| {
-        sources
-            .get(span.source)
-            .and_then(|source| source.text.get(span.start as usize..span.end as usize))
+    let is_key = |span: &Span| {
+        let range = span.start as usize..span.end as usize;
+        let source = sources.get(span.source);
+        source.is_some_and(|source| source.text.get(range) == Some(key))
     };
     map.place()
-        .and_then(|place| {
-            place
-                .items
-                .chunks(2)
-                .find(|pair| written(&pair[0]) == Some(key))
-        })
+        .and_then(|place| place.items.chunks(2).find(|pair| is_key(&pair[0])))
         .map_or(
             EntrySpans {
                 key: whole,

@@ -5,7 +5,7 @@
 mod element;
 mod make;
 
-use crate::value::{Arity, Array, Class, Element, Exception, Native, Object, Result, Value};
+use crate::value::{Arity, Array, Class, Element, Exception, Native, Object, Result, Value, track};
 use crate::vm::{Args, Vm, wrong_type};
 
 pub(super) use make::FNS as MAKE_FNS;
@@ -162,7 +162,12 @@ casts! {
 
 /// Returns a new array value.
 pub(super) fn array(element: Element, items: Vec<Value>) -> Value {
-    Value::from(Object::Array(Array::new(element, items)))
+    let array = Value::from(Object::Array(Array::new(element, items)));
+    // Only an array of anything can hold itself.
+    if element == Element::Any {
+        track(&array);
+    }
+    array
 }
 
 fn array_argument<'a>(args: &'a Args<'_>, idx: usize) -> Result<&'a Array> {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::value::{
     Arity, Class, Delay, DelayState, Exception, Lazy, Map, Native, Object, PrintOptions, Result,
-    Thunk, Value, brief, describe,
+    Thunk, Value, brief, describe, tracked,
 };
 use crate::vm::Vm;
 
@@ -44,7 +44,7 @@ const DELAY_OF: Native = Native {
     arity: Arity::exactly(1),
     run: |_, mut args| {
         let state = RefCell::new(DelayState::Pending(Thunk::Call(args.take(0))));
-        Ok(Value::from(Object::Delay(Delay { state })))
+        Ok(tracked(Value::from(Object::Delay(Delay { state }))))
     },
 };
 

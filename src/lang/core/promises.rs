@@ -5,7 +5,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::functions::is_fn;
-use crate::value::{Arity, Class, Exception, Native, Object, Result, Signal, Value};
+use crate::value::{
+    Arity, Class, Exception, Native, Object, Promise, Result, Signal, Value, tracked,
+};
 use crate::vm::{Args, Vm};
 
 /// The functions of this area.
@@ -31,11 +33,11 @@ const DELIVER: Native = Native {
             let Some(cell) = cell_of(args.get(0)) else {
                 return Err(args.expected(0, "a promise"));
             };
-            let mut state = cell.state.borrow_mut();
-            if !matches!(*state, State::Waiting) {
+            let mut outcome = cell.outcome.borrow_mut();
+            if outcome.is_some() {
                 return Ok(Value::Nil);
             }
-            *state = State::Done(value);
+            *outcome = Some(Ok(value));
         }
         Ok(args.take(0))
     },
@@ -51,12 +53,12 @@ const FUTURE_CALL: Native = Native {
         if !is_fn(args.get(0)) {
             return Err(args.expected(0, "a function"));
         }
-        let state = match vm.call(args.get(0), &[]) {
-            Ok(value) => State::Done(value),
-            Err(Signal::Throw(exception)) => State::Failed(exception),
+        let outcome = match vm.call(args.get(0), &[]) {
+            Ok(value) => Ok(value),
+            Err(Signal::Throw(exception)) => Err(exception),
             Err(stop) => return Err(stop),
         };
-        Ok(cell(Kind::Future, state))
+        Ok(cell(true, Some(outcome)))
     },
 };
 
@@ -102,61 +104,44 @@ const PROMISE: Native = Native {
     doc: "Returns a cell that deliver gives a value, once, and deref reads.",
     examples: &[("(realized? (promise))", "false")],
     arity: Arity::exactly(0),
-    run: |_, _| Ok(cell(Kind::Promise, State::Waiting)),
+    run: |_, _| Ok(cell(false, None)),
 };
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    Promise,
-    Future,
+fn cell(is_future: bool, outcome: Option<Result<Value, Rc<Exception>>>) -> Value {
+    let outcome = RefCell::new(outcome);
+    let promise = Promise { is_future, outcome };
+    tracked(Value::from(Object::State(Box::new(promise))))
 }
 
-enum State {
-    Waiting,
-    Done(Value),
-    Failed(Rc<Exception>),
-}
-
-/// What a promise or future is.
-struct Cell {
-    kind: Kind,
-    state: RefCell<State>,
-}
-
-fn cell(kind: Kind, state: State) -> Value {
-    let state = RefCell::new(state);
-    Value::from(Object::State(Box::new(Cell { kind, state })))
-}
-
-fn cell_of(value: &Value) -> Option<&Cell> {
+fn cell_of(value: &Value) -> Option<&Promise> {
     match value {
         Value::Object(object) => match &**object {
-            Object::State(state) => state.downcast_ref::<Cell>(),
+            Object::State(state) => state.downcast_ref::<Promise>(),
             _ => None,
         },
         _ => None,
     }
 }
 
-fn future<'a>(args: &'a Args<'_>) -> Result<&'a Cell> {
+fn future<'a>(args: &'a Args<'_>) -> Result<&'a Promise> {
     cell_of(args.get(0))
-        .filter(|cell| cell.kind == Kind::Future)
+        .filter(|cell| cell.is_future)
         .ok_or_else(|| args.expected(0, "a future"))
 }
 
 /// Tells whether a promise or future has its value; `None` for anything else.
 pub(super) fn is_realized(value: &Value) -> Option<bool> {
-    cell_of(value).map(|cell| !matches!(*cell.state.borrow(), State::Waiting))
+    cell_of(value).map(|cell| cell.outcome.borrow().is_some())
 }
 
 /// Returns the value of a promise or future, and `default` for one without; `None` for anything else.
 pub(super) fn deref(_vm: &mut Vm, value: &Value, default: Option<&Value>) -> Option<Result<Value>> {
     let cell = cell_of(value)?;
-    Some(match (&*cell.state.borrow(), default) {
-        (State::Done(value), _) => Ok(value.clone()),
-        (State::Failed(exception), _) => Err(Signal::Throw(exception.clone())),
-        (State::Waiting, Some(default)) => Ok(default.clone()),
-        (State::Waiting, None) => Err(Exception::new(
+    Some(match (&*cell.outcome.borrow(), default) {
+        (Some(Ok(value)), _) => Ok(value.clone()),
+        (Some(Err(exception)), _) => Err(Signal::Throw(exception.clone())),
+        (None, Some(default)) => Ok(default.clone()),
+        (None, None) => Err(Exception::new(
             Class::ILLEGAL_STATE,
             "E0351",
             "nothing was delivered to this promise, and nothing can be while this waits",

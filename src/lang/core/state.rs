@@ -9,7 +9,7 @@ use super::functions::is_fn;
 use super::sequences::pipeline::take_from;
 use crate::value::{
     Arity, Atom, Class, Delay, DelayState, Exception, LazyState, List, Map, Native, Object, PMap,
-    Result, Signal, Symbol, Thunk, Value, Var,
+    Result, Signal, Symbol, Thunk, Value, Var, let_go, tracked,
 };
 use crate::vm::{Args, Vm, wrong_type};
 
@@ -97,7 +97,7 @@ const ATOM: Native = Native {
                 _ => {}
             }
         }
-        Ok(Value::Atom(Rc::new(made)))
+        Ok(tracked(Value::Atom(Rc::new(made))))
     },
 };
 
@@ -128,9 +128,9 @@ const DELAY: Native = Native {
     examples: &[("@(delay* (fn [] 1))", "1")],
     arity: Arity::exactly(1),
     run: |_, mut args| {
-        Ok(Value::from(Object::Delay(Delay {
+        Ok(tracked(Value::from(Object::Delay(Delay {
             state: RefCell::new(DelayState::Pending(Thunk::Call(args.take(0)))),
-        })))
+        }))))
     },
 };
 
@@ -345,7 +345,10 @@ const VOLATILE: Native = Native {
     doc: "Returns a cell with the value x, without watches or a validator, for state inside of a function.",
     examples: &[("@(volatile! 1)", "1")],
     arity: Arity::exactly(1),
-    run: |_, mut args| Ok(Value::from(Object::Volatile(RefCell::new(args.take(0))))),
+    run: |_, mut args| {
+        let cell = Object::Volatile(RefCell::new(args.take(0)));
+        Ok(tracked(Value::from(cell)))
+    },
 };
 
 const VRESET: Native = Native {
@@ -363,7 +366,7 @@ const VRESET: Native = Native {
             },
             _ => return Err(args.expected(0, "a volatile")),
         };
-        drop(old);
+        let_go(&old);
         Ok(new)
     },
 };
@@ -452,6 +455,7 @@ fn set(vm: &mut Vm, atom: &Rc<Atom>, new: Value) -> Result<Value> {
     let validator = atom.validator.borrow().clone();
     validate(vm, &validator, &new)?;
     let old = atom.value.replace(new.clone());
+    let_go(&old);
     let watches: PMap = atom.watches.borrow().clone();
     if !watches.is_empty() {
         let cell = Value::Atom(atom.clone());

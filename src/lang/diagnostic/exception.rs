@@ -2,7 +2,7 @@
 
 use super::{Call, Cause, Culprit, Diagnostic, Excerpt, Expanded};
 use crate::value::{
-    Class, Culprit as At, Exception, Fault, Frame, Origin, Source, Sources, Span, Value, brief,
+    Class, Culprit as At, Exception, Fault, Frame, Origin, Sources, Span, Value, brief,
 };
 
 /// A longer value is not repeated under the place.
@@ -125,8 +125,8 @@ fn put_culprit(
     (fault, at): (&Fault, Span),
     origin: &Origin,
 ) {
-    let text = sources.text(at).unwrap_or("");
-    if let Some(message) = destructuring(fault, text) {
+    let text = sources.text(at).unwrap_or_default();
+    if let Some(message) = destructuring(fault, &text) {
         diagnostic.message = message;
         diagnostic.hints.clear();
     }
@@ -236,7 +236,7 @@ fn is_library(sources: &Sources, span: Span) -> bool {
     !span.is_some()
         || sources
             .get(span.source)
-            .is_none_or(|source| Source::is_library(source))
+            .is_none_or(|source| source.is_library())
 }
 
 /// Returns a text with the names that syntax-quote made as they were written: `x#`.

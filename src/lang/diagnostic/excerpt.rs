@@ -44,7 +44,8 @@ impl Excerpt {
         if !span.is_some() {
             return None;
         }
-        Some(Excerpt::of(sources.get(span.source)?, span))
+        let source = sources.get(span.source)?;
+        Some(Excerpt::of(&source, span))
     }
 
     /// Tells whether two excerpts begin at the same place.

@@ -96,6 +96,15 @@ pub struct Closure {
 }
 
 impl Closure {
+    /// Takes what it closed over, so that it no longer holds itself.
+    pub(super) fn empty(&self, spoils: &mut Vec<Value>) {
+        let captured = self.captured.as_ptr().cast_mut();
+        for idx in 0..self.captured.len() {
+            // SAFETY: only garbage is emptied: the closure does not run, and nobody has a reference into it.
+            spoils.push(unsafe { std::mem::replace(&mut *captured.add(idx), Value::Nil) });
+        }
+    }
+
     pub(crate) fn with_meta(&self, meta: Value) -> Closure {
         Closure {
             proto: self.proto.clone(),

@@ -57,6 +57,15 @@ impl PMap {
         PMap::default()
     }
 
+    /// Tells whether no part of it belongs to another map too.
+    pub(crate) fn is_unshared(&self) -> bool {
+        match &self.entries {
+            Entries::Array(_) => true,
+            Entries::Hash(trie) => trie.is_unshared(),
+            Entries::Sorted(sorted) => sorted.is_unshared(),
+        }
+    }
+
     /// Returns an empty map that is hashed from its first entry on, as sets and `hash-map` are.
     pub fn hashed() -> PMap {
         PMap {

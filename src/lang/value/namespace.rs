@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::rc::Rc;
 
-use super::{FixedState, Keyword, Symbol, Value};
+use super::{FixedState, Keyword, Symbol, Value, cycles};
 
 /// A named, replaceable root value. Every global reference goes through one.
 pub struct Var {
@@ -22,6 +22,8 @@ pub struct Var {
     pub is_macro: Cell<bool>,
     /// Whether other namespaces must not use it.
     pub is_private: Cell<bool>,
+    /// Whether its own namespace holds it.
+    pub(super) is_interned: Cell<bool>,
 }
 
 impl Var {
@@ -35,6 +37,7 @@ impl Var {
             is_dynamic: Cell::new(false),
             is_macro: Cell::new(false),
             is_private: Cell::new(false),
+            is_interned: Cell::new(false),
         }
     }
 
@@ -84,6 +87,28 @@ impl Var {
             .and_then(|meta| meta.get(&Value::Keyword(Keyword::new(key))).cloned())
     }
 
+    pub(super) fn look_inside(&self, see: &mut dyn FnMut(&Value)) {
+        if let Ok(Some(root)) = self.root.try_borrow().as_deref() {
+            see(root);
+        }
+        if let Ok(meta) = self.meta.try_borrow() {
+            see(&meta);
+        }
+    }
+
+    /// Takes value and metadata.
+    pub(super) fn empty(&self, spoils: &mut Vec<Value>) {
+        spoils.extend(self.root.take());
+        spoils.push(self.meta.replace(Value::Nil));
+    }
+
+    /// Says that no namespace holds it any more.
+    fn lose(self: &Rc<Self>) {
+        if self.is_interned.replace(false) {
+            cycles::track(&Value::Var(self.clone()));
+        }
+    }
+
     /// Returns `namespace/name`.
     pub fn qualified(&self) -> Symbol {
         Symbol::with_namespace(Some(&self.namespace.to_string()), &self.name.name())
@@ -129,6 +154,7 @@ impl Namespace {
             Some(var) if var.namespace == self.name => var.clone(),
             _ => {
                 let var = Rc::new(Var::new(self.name, name));
+                var.is_interned.set(true);
                 mappings.insert(name, var.clone());
                 var
             }
@@ -137,12 +163,30 @@ impl Namespace {
 
     /// Makes a plain symbol mean a var of another namespace.
     pub fn refer(&self, name: Symbol, var: Rc<Var>) {
-        self.mappings.borrow_mut().insert(name, var);
+        let before = self.mappings.borrow_mut().insert(name, var);
+        self.forget(before);
     }
 
     /// Removes a mapping.
     pub fn unmap(&self, name: Symbol) {
-        self.mappings.borrow_mut().remove(&name);
+        let before = self.mappings.borrow_mut().remove(&name);
+        self.forget(before);
+    }
+
+    fn forget(&self, var: Option<Rc<Var>>) {
+        if let Some(var) = var.filter(|var| var.namespace == self.name) {
+            var.lose();
+        }
+    }
+
+    /// Takes every value and all metadata away: the end of a session, whose functions and vars hold one another.
+    pub(crate) fn close(&self) {
+        let mut spoils = vec![self.meta.replace(Value::Nil)];
+        let mappings = self.mappings.take();
+        for var in mappings.values().filter(|var| var.namespace == self.name) {
+            var.is_interned.set(false);
+            var.empty(&mut spoils);
+        }
     }
 
     /// Returns all mappings, by name.
@@ -192,6 +236,14 @@ impl Namespace {
     /// Replaces the metadata.
     pub fn set_meta(&self, meta: Value) {
         self.meta.replace(meta);
+    }
+}
+
+impl Drop for Namespace {
+    fn drop(&mut self) {
+        for var in self.mappings.take().into_values() {
+            self.forget(Some(var));
+        }
     }
 }
 

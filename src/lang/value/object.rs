@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::rc::Rc;
 
+use super::cycles::let_go;
 use super::trash::discard_value;
 use super::{Array, Class, Keyword, Namespace, NativeClosure, PMap, Symbol, Thunk, Value};
 
@@ -34,6 +35,7 @@ impl Atom {
 
 impl Drop for Atom {
     fn drop(&mut self) {
+        let_go(self.value.get_mut());
         discard_value(self.value.get_mut());
     }
 }
@@ -54,6 +56,30 @@ pub enum DelayState {
     Done(Value),
     /// Threw.
     Failed(Rc<super::Exception>),
+}
+
+/// What a promise or a future is: kept in [`Object::State`].
+pub struct Promise {
+    /// Whether it is a future.
+    pub is_future: bool,
+    /// What it came to; `None` while nothing was delivered.
+    pub outcome: RefCell<Option<super::Result<Value, Rc<super::Exception>>>>,
+}
+
+impl Promise {
+    pub(super) fn look_inside(&self, see: &mut dyn FnMut(&Value)) {
+        if let Ok(Some(Ok(value))) = self.outcome.try_borrow().as_deref() {
+            see(value);
+        }
+    }
+
+    /// Takes the value away.
+    pub(super) fn empty(&self) -> Value {
+        match self.outcome.take() {
+            Some(Ok(value)) => value,
+            _ => Value::Nil,
+        }
+    }
 }
 
 /// The type of a record.
@@ -229,8 +255,11 @@ impl Drop for Object {
             | Object::Conditional { form: value, .. }
             | Object::Reduced(value)
             | Object::Host { data: value, .. } => discard_value(value),
-            Object::Volatile(cell) => discard_value(cell.get_mut()),
             Object::Array(array) => array.items.get_mut().iter_mut().for_each(discard_value),
+            Object::Volatile(cell) => {
+                let_go(cell.get_mut());
+                discard_value(cell.get_mut());
+            }
             Object::Function(function) => function.captured.iter_mut().for_each(discard_value),
             Object::Transient(cell) => {
                 if let Some(value) = cell.get_mut() {

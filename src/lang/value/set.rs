@@ -31,6 +31,11 @@ impl PSet {
         }
     }
 
+    /// Tells whether no part of it belongs to another set too.
+    pub(crate) fn is_unshared(&self) -> bool {
+        self.items.is_unshared()
+    }
+
     /// Returns the items where they are sorted: as keys, with nil as values.
     pub fn sorted(&self) -> Option<&Sorted> {
         self.items.sorted()

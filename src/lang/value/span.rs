@@ -1,6 +1,9 @@
 //! Places in source text: byte ranges, and the table that turns them into lines and columns.
 
-use std::rc::Rc;
+use std::collections::{HashMap, VecDeque};
+use std::rc::{Rc, Weak};
+
+use super::FixedState;
 
 /// Which text of a [`Sources`] table a span lies in.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Hash)]
@@ -60,11 +63,24 @@ pub struct Source {
     pub text: Rc<str>,
 }
 
-/// The texts that were read, by id, and the macro calls that put parts of them elsewhere.
+/// How many texts are kept whatever refers to them, and how many bytes of them.
+const MAX_NEWEST: usize = 1000;
+const MAX_NEWEST_BYTES: usize = 16 << 20;
+
+/// The texts that were read, by id, and the macro calls that put parts of them elsewhere: those that code refers to,
+/// which holds them, and the newest of the others. Where one is gone, errors show no place.
 #[derive(Debug, Default)]
 pub struct Sources {
-    sources: Vec<Rc<Source>>,
-    expansions: Vec<Expansion>,
+    sources: HashMap<u32, Weak<Source>, FixedState>,
+    next: u32,
+    newest: VecDeque<Rc<Source>>,
+    newest_bytes: usize,
+    /// With so many entries those of texts that are gone are taken out.
+    limit: usize,
+    expansions: HashMap<u32, Weak<Expansion>, FixedState>,
+    next_expansion: u32,
+    newest_expansions: VecDeque<Rc<Expansion>>,
+    expansion_limit: usize,
 }
 
 /// A text as it came out of a macro: places in it are those of the macro's own text.
@@ -78,6 +94,13 @@ pub struct Expansion {
     pub macro_name: Rc<str>,
     /// What the macro made of it, printed shortly.
     pub form: Rc<str>,
+}
+
+/// A text or a macro call that code refers to.
+#[derive(Debug)]
+pub(crate) enum HeldText {
+    Source(#[expect(dead_code, reason = "held so that it stays")] Rc<Source>),
+    Expansion(#[expect(dead_code, reason = "held so that it stays")] Rc<Expansion>),
 }
 
 /// How many expansions are looked through for one that is there already.
@@ -98,37 +121,89 @@ pub struct LineColumn {
 impl Sources {
     /// Adds a text and returns its id.
     pub fn add(&mut self, name: &str, text: &str) -> SourceId {
-        let id = u32::try_from(self.sources.len()).expect("fewer than 2^32 sources");
-        self.sources.push(Rc::new(Source {
+        // When the small ids are used again, their texts are long gone.
+        let id = self.next;
+        self.next = (id + 1) % EXPANSIONS;
+        let source = Rc::new(Source {
             name: name.into(),
             text: text.into(),
-        }));
+        });
+        self.sources.insert(id, Rc::downgrade(&source));
+        self.newest_bytes += text.len();
+        self.newest.push_back(source);
+        while self.newest.len() > MAX_NEWEST
+            || self.newest_bytes > MAX_NEWEST_BYTES && self.newest.len() > 1
+        {
+            let oldest = self.newest.pop_front();
+            self.newest_bytes -= oldest.map_or(0, |source| source.text.len());
+        }
+        if self.sources.len() > self.limit {
+            self.sources.retain(|_, source| source.strong_count() > 0);
+            self.limit = (self.sources.len() * 2).max(2 * MAX_NEWEST);
+        }
         SourceId(id)
     }
 
+    /// Returns the texts that are there, in the order in which they were read.
+    pub fn all(&self) -> Vec<Rc<Source>> {
+        let mut all: Vec<(u32, Rc<Source>)> = self
+            .sources
+            .iter()
+            .filter_map(|(id, source)| Some((*id, source.upgrade()?)))
+            .collect();
+        all.sort_unstable_by_key(|entry| entry.0);
+        all.into_iter().map(|entry| entry.1).collect()
+    }
+
     /// Returns the text of an id.
-    pub fn get(&self, id: SourceId) -> Option<&Rc<Source>> {
+    pub fn get(&self, id: SourceId) -> Option<Rc<Source>> {
         let id = self.expansion(id).map_or(id, |expansion| expansion.source);
-        self.sources.get(id.0 as usize)
+        self.sources.get(&id.0)?.upgrade()
     }
 
     /// Returns the id of a text as it came out of a macro call.
     pub fn expand(&mut self, expansion: Expansion) -> SourceId {
         // A form that is evaluated again and again is expanded again, and should not take more room each time.
-        let latest = self.expansions.len().saturating_sub(RECENT);
-        let is_same = |known: &Expansion| *known == expansion;
-        let known = self.expansions[latest..].iter().rposition(is_same);
-        let idx = known.map(|idx| idx + latest).unwrap_or_else(|| {
-            self.expansions.push(expansion);
-            self.expansions.len() - 1
-        });
-        SourceId(EXPANSIONS | u32::try_from(idx).expect("fewer than 2^31 expansions"))
+        let latest = self.newest_expansions.iter().rev().take(RECENT);
+        let is_same = |known: &Rc<Expansion>| **known == expansion;
+        if let Some(back) = latest.clone().position(is_same) {
+            let back = u32::try_from(back).unwrap_or(0);
+            return SourceId(EXPANSIONS | (self.next_expansion - 1 - back));
+        }
+        let idx = self.next_expansion;
+        self.next_expansion = (idx + 1) % (EXPANSIONS - 1);
+        let expansion = Rc::new(expansion);
+        self.expansions.insert(idx, Rc::downgrade(&expansion));
+        self.newest_expansions.push_back(expansion);
+        if self.newest_expansions.len() > MAX_NEWEST {
+            self.newest_expansions.pop_front();
+        }
+        if self.expansions.len() > self.expansion_limit {
+            let is_there = |known: &Weak<Expansion>| known.strong_count() > 0;
+            self.expansions.retain(|_, known| is_there(known));
+            self.expansion_limit = (self.expansions.len() * 2).max(2 * MAX_NEWEST);
+        }
+        SourceId(EXPANSIONS | idx)
     }
 
     /// Returns the macro call that a text came out of.
-    pub fn expansion(&self, id: SourceId) -> Option<&Expansion> {
+    pub fn expansion(&self, id: SourceId) -> Option<Rc<Expansion>> {
         let idx = id.0.checked_sub(EXPANSIONS)?;
-        self.expansions.get(idx as usize)
+        self.expansions.get(&idx)?.upgrade()
+    }
+
+    /// Returns all that is needed for showing a place in a text: the text, and the macro calls that it came out of
+    /// with theirs.
+    pub(crate) fn hold(&self, id: SourceId, held: &mut Vec<HeldText>) {
+        let mut open = vec![id];
+        while let Some(id) = open.pop() {
+            if let Some(expansion) = self.expansion(id) {
+                open.extend([expansion.source, expansion.call.source]);
+                held.push(HeldText::Expansion(expansion));
+            } else if let Some(source) = self.sources.get(&id.0).and_then(Weak::upgrade) {
+                held.push(HeldText::Source(source));
+            }
+        }
     }
 
     /// Tells whether a text is of the library.
@@ -137,9 +212,10 @@ impl Sources {
     }
 
     /// Returns the text of a place.
-    pub fn text(&self, span: Span) -> Option<&str> {
-        let text = &self.get(span.source)?.text;
-        text.get(span.start as usize..span.end as usize)
+    pub fn text(&self, span: Span) -> Option<String> {
+        let source = self.get(span.source)?;
+        let text = source.text.get(span.start as usize..span.end as usize);
+        text.map(str::to_owned)
     }
 }
 

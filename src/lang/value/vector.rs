@@ -55,6 +55,14 @@ impl PVec {
         }
     }
 
+    /// Tells whether no part of it belongs to another vector too.
+    pub(crate) fn is_unshared(&self) -> bool {
+        match &self.items {
+            Items::Small { .. } => true,
+            Items::Trie(trie) => trie.is_unshared(),
+        }
+    }
+
     /// Tells whether there are no items.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -1,9 +1,9 @@
 //! Bytecode as data: 8-byte instructions over registers, and what belongs to them.
 
-use std::cell::UnsafeCell;
+use std::cell::{OnceCell, UnsafeCell};
 use std::rc::Rc;
 
-use crate::value::{Span, Value};
+use crate::value::{HeldText, SourceId, Sources, Span, Value};
 
 /// What an instruction does. `a`, `b`, `c` are its operands, `x` the small one; `R` are the registers
 /// of the frame, `K` the constants of the body. Offsets are relative to the next instruction.
@@ -171,6 +171,8 @@ pub(crate) struct Body {
     pub sites: Box<[Site]>,
     /// Innermost first.
     pub handlers: Box<[Handler]>,
+    /// The texts that the sites are in, kept for errors.
+    sources: OnceCell<Box<[HeldText]>>,
 }
 
 impl Body {
@@ -185,10 +187,33 @@ impl Body {
             is_variadic: parts.is_variadic,
             sites: parts.sites.into(),
             handlers: parts.handlers.into(),
+            sources: OnceCell::new(),
         };
         #[cfg(debug_assertions)]
         super::verify::verify(&body);
         body
+    }
+
+    /// Keeps the texts that this code and the functions in it refer to, for as long as the code is there.
+    pub fn keep_sources(&self, sources: &Sources) {
+        let mut ids: Vec<SourceId> = Vec::new();
+        for site in &self.sites {
+            if site.span.is_some() && !ids.contains(&site.span.source) {
+                ids.push(site.span.source);
+            }
+        }
+        let mut held = Vec::new();
+        ids.into_iter().for_each(|id| sources.hold(id, &mut held));
+        // Set once: code is compiled once.
+        let _ = self.sources.set(held.into());
+        for constant in &self.constants {
+            if let Value::Fn(template) = constant {
+                let bodies = template.proto.bodies();
+                bodies
+                    .filter(|body| body.sources.get().is_none())
+                    .for_each(|body| body.keep_sources(sources));
+            }
+        }
     }
 
     /// Returns the first instruction.
@@ -288,6 +313,11 @@ impl Proto {
             return Some(self.first.1);
         }
         Some(Rc::as_ptr(self.fixed.get(count)?.as_ref()?))
+    }
+
+    /// Returns the code of every arity.
+    pub(crate) fn bodies(&self) -> impl Iterator<Item = &Rc<Body>> {
+        self.fixed.iter().flatten().chain(&self.variadic)
     }
 
     /// Returns the function's name for messages.

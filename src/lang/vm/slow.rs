@@ -8,7 +8,8 @@ use super::exec::SWITCHED;
 use super::machine::Frame;
 use super::slots::{self, MAP};
 use crate::value::{
-    Class, Closure, Exception, List, Object, PMap, PVec, Result, Signal, Value, Var, Vector, number,
+    Class, Closure, Exception, List, Object, PMap, PVec, Result, Signal, Value, Var, Vector,
+    number, track,
 };
 
 /// Where a function goes on: its next instruction and its registers.
@@ -393,10 +394,11 @@ impl Vm {
     pub(super) unsafe fn patch(closure: *mut Value, idx: u16, value: Value) {
         // SAFETY: the closure was just made, runs nowhere, and no reference into it is alive.
         unsafe {
-            if let Value::Fn(closure) = &*closure {
-                let captured = closure.captured.as_ptr().cast_mut().add(usize::from(idx));
+            if let Value::Fn(function) = &*closure {
+                let captured = function.captured.as_ptr().cast_mut().add(usize::from(idx));
                 *captured = value;
             }
+            track(&*closure);
         }
     }
 

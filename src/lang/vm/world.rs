@@ -7,7 +7,7 @@ use std::rc::Rc;
 use super::Vm;
 use crate::value::{
     Conditionals, FixedState, Namespace, Object, Origin, PrintOptions, Result, Sources, Symbol,
-    Value, Var,
+    Value, Var, collect_few,
 };
 
 /// What the layers above the VM lend it, so that it can evaluate forms and find library code.
@@ -185,6 +185,24 @@ impl World {
             .borrow()
             .clone()
             .expect("a session sets the loader of its world")
+    }
+}
+
+impl World {
+    /// Lets go of everything that was defined.
+    pub fn close(&self) {
+        let namespaces = self.namespaces.take();
+        for namespace in namespaces.values() {
+            namespace.close();
+        }
+        drop(namespaces);
+        collect_few();
+    }
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        self.close();
     }
 }
 

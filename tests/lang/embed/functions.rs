@@ -109,7 +109,7 @@ fn what_does_not_fit_is_told_with_argument_and_place() {
         ),
         (
             "(r/sum 1 2 nil)",
-            "E0301 expected an integer, got nil as argument 3",
+            "E0301 r/sum needs an integer, got nil as argument 3",
         ),
         (
             "(r/sum-of [1 :b])",

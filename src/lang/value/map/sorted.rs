@@ -47,6 +47,16 @@ impl Sorted {
         Sorted { order, root: None }
     }
 
+    /// Tells whether no node belongs to another map too.
+    pub(crate) fn is_unshared(&self) -> bool {
+        fn check(link: &Link) -> bool {
+            link.as_ref().is_none_or(|node| {
+                Rc::strong_count(node) == 1 && check(&node.left) && check(&node.right)
+            })
+        }
+        check(&self.root)
+    }
+
     /// Returns the function that compares; nil for `compare`.
     pub fn order(&self) -> &Value {
         &self.order

@@ -66,6 +66,18 @@ impl Trie {
         self.len
     }
 
+    /// Tells whether no node belongs to another map too.
+    pub fn is_unshared(&self) -> bool {
+        fn check(node: &Rc<Node>) -> bool {
+            Rc::strong_count(node) == 1
+                && node.slots.iter().all(|slot| match slot {
+                    Slot::Entry(..) => true,
+                    Slot::Child(child) => check(child),
+                })
+        }
+        self.root.as_ref().is_none_or(check)
+    }
+
     /// Tells whether dropping this drops entries.
     pub fn is_owner(&self) -> bool {
         self.root

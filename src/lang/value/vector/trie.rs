@@ -53,6 +53,18 @@ impl Trie {
         self.end - self.start
     }
 
+    /// Tells whether no node belongs to another vector too, and no item is hidden.
+    pub fn is_unshared(&self) -> bool {
+        fn check(branch: &Rc<Branch>) -> bool {
+            Rc::strong_count(branch) == 1
+                && branch.0.iter().all(|child| match child {
+                    Child::Branch(branch) => check(branch),
+                    Child::Leaf(leaf) => Rc::strong_count(leaf) == 1,
+                })
+        }
+        Rc::strong_count(&self.tail) == 1 && self.root.as_ref().is_none_or(check)
+    }
+
     /// Tells whether dropping this drops items.
     pub fn is_owner(&self) -> bool {
         Rc::strong_count(&self.tail) == 1
