@@ -12,6 +12,7 @@ mod host;
 mod iter;
 pub(crate) mod lazy;
 mod machine;
+pub(crate) mod objects;
 mod output;
 mod slots;
 mod slow;

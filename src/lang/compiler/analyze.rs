@@ -359,6 +359,9 @@ impl Analyzer<'_> {
                 span,
             ));
         }
+        if let Some(this) = self.scopes.field_owner(symbol) {
+            return self.node(&special::fields::read(symbol, this));
+        }
         Ok(match self.meaning(symbol, span)? {
             Meaning::Local(place) => Node::new(Kind::Ref(Use::new(place)), span),
             Meaning::Class(class) => Node::constant(Value::from(Object::Class(class)), span),
@@ -408,6 +411,9 @@ impl Analyzer<'_> {
         let text = symbol.to_string();
         if let Some(class) = Class::named(&text) {
             return Ok(Meaning::Class(class));
+        }
+        if let Some(var) = self.vm.world().class_var(&text) {
+            return Ok(Meaning::Var(var));
         }
         Err(self.undefined(symbol, span).into())
     }
@@ -506,6 +512,14 @@ impl Analyzer<'_> {
         }
         if let Some(expanded) = sugar(symbol, form, list) {
             return Ok(Some(expanded));
+        }
+        if self.vm.world().is_method(symbol) {
+            let name = Value::list([Value::symbol("quote"), Value::Symbol(symbol)]);
+            let call = List::cons(
+                Value::symbol("clojure.core/invoke-method"),
+                List::cons(name, list.rest.clone()),
+            );
+            return Ok(Some(keep_place(call, form)));
         }
         let Some(var) = self.var(symbol)? else {
             return Ok(None);

@@ -9,6 +9,8 @@ use crate::value::Symbol;
 #[derive(Default)]
 pub(super) struct Scopes {
     functions: Vec<FnScope>,
+    /// Locals that stand for fields that can be set: the function and the local, and the name of the object.
+    fields: Vec<(usize, LocalId, Symbol)>,
 }
 
 /// What one function knows.
@@ -134,6 +136,49 @@ impl Scopes {
                 scope.captures.len() - 1
             });
         Some(Ref::Captured(u16::try_from(at).unwrap_or(u16::MAX)))
+    }
+
+    /// Makes locals stand for fields of an object; returns a mark for [`Scopes::forget_fields`].
+    pub fn mark_fields(&mut self, names: &[Symbol], this: Symbol) -> usize {
+        let before = self.fields.len();
+        for name in names {
+            if let Some((depth, Some(local))) = self.place_of(*name) {
+                self.fields.push((depth, local, this));
+            }
+        }
+        before
+    }
+
+    /// Ends what [`Scopes::mark_fields`] began.
+    pub fn forget_fields(&mut self, before: usize) {
+        self.fields.truncate(before);
+    }
+
+    /// Returns the name of the object whose field a name stands for.
+    pub fn field_owner(&self, name: Symbol) -> Option<Symbol> {
+        if self.fields.is_empty() {
+            return None;
+        }
+        let (depth, local) = self.place_of(name)?;
+        let local = local?;
+        let field = self.fields.iter().rev();
+        let mut field = field.filter(|field| field.0 == depth && field.1 == local);
+        field.next().map(|field| field.2)
+    }
+
+    /// Returns the function in which a name is defined, and which of its locals it is, unless it is its own name.
+    fn place_of(&self, name: Symbol) -> Option<(usize, Option<LocalId>)> {
+        self.functions
+            .iter()
+            .enumerate()
+            .rev()
+            .find_map(|(depth, scope)| {
+                let local = scope.locals.iter().rev().find(|local| local.0 == name);
+                match local {
+                    Some(local) => Some((depth, Some(local.1))),
+                    None => (scope.myself == Some(name)).then_some((depth, None)),
+                }
+            })
     }
 
     /// Returns the names in scope, for suggestions and `&env`.

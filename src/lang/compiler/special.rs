@@ -4,6 +4,7 @@
 mod bind;
 mod branch;
 mod define;
+pub(super) mod fields;
 mod function;
 mod interop;
 mod name;
@@ -25,6 +26,7 @@ const FORMS: &[(&str, Special)] = &[
     ("catch", throw::stray_catch),
     ("def", define::def),
     ("do", branch::do_),
+    ("fields*", fields::fields),
     ("finally", throw::stray_catch),
     ("fn*", function::fn_),
     ("if", branch::if_),

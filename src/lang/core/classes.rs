@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use crate::value::{Arity, Class, Native, Object, Result, Value};
-use crate::vm::Args;
+use crate::vm::{Args, objects};
 
 /// The functions of this area.
 pub(super) const FNS: &[Native] = &[BASES, CAST, CLASS, IS_INSTANCE, IS_SUBCLASS, SUPERS, TYPE];
@@ -18,10 +18,21 @@ const BASES: Native = Native {
     )],
     arity: Arity::exactly(1),
     run: |_, args| {
-        let above = class(&args, 0)?.map_or_else(Vec::new, Class::supers);
-        Ok(above.first().map_or(Value::Nil, |class| {
-            Value::list([Value::from(Object::Class(*class))])
-        }))
+        if let Some(above) = declared_above(args.get(0)) {
+            return Ok(Value::list(above));
+        }
+        let class = class(&args, 0)?;
+        let above = class.map_or_else(Vec::new, Class::supers);
+        if above.is_empty() {
+            return Ok(Value::Nil);
+        }
+        let direct = match class {
+            // Classes of exceptions stand in a line, those of values name all that is above them.
+            Some(class) if Class::THROWABLES.contains(&class) => &above[..1],
+            _ => &above[..],
+        };
+        let classes = direct.iter().copied().map(Object::Class);
+        Ok(Value::list(classes.map(Value::from)))
     },
 };
 
@@ -86,6 +97,9 @@ const SUPERS: Native = Native {
     examples: &[("(contains? (supers Long) Number)", "true")],
     arity: Arity::exactly(1),
     run: |_, args| {
+        if let Some(above) = declared_above(args.get(0)) {
+            return Ok(Value::set(above));
+        }
         let above = class(&args, 0)?.map_or_else(Vec::new, Class::supers);
         if above.is_empty() {
             return Ok(Value::Nil);
@@ -128,12 +142,26 @@ fn class(args: &Args<'_>, idx: usize) -> Result<Option<Class>> {
     }
 }
 
+/// What a type of the program says that it implements, and `Object`.
+fn declared_above(value: &Value) -> Option<Vec<Value>> {
+    let Value::Object(object) = value else {
+        return None;
+    };
+    let Object::RecordType(own) = &**object else {
+        return None;
+    };
+    let mut above = own.above.borrow().clone();
+    above.extend(Class::named("Object").map(|class| Value::from(Object::Class(class))));
+    above.dedup_by(|left, right| left == right);
+    Some(above)
+}
+
 fn is_instance(args: &Args<'_>, value: &Value) -> Result<bool> {
     match args.get(0) {
         Value::Object(object) => match &**object {
-            Object::Class(class) => Ok(class.holds(value)),
+            Object::Class(class) => Ok(class.holds(value) || objects::implements(value, *class)),
             Object::RecordType(of) => {
-                Ok(matches!(value, Value::Record(record) if Rc::ptr_eq(&record.record_type, of)))
+                Ok(objects::type_of(value).is_some_and(|own| Rc::ptr_eq(own, of)))
             }
             _ => Err(args.expected(0, "a class")),
         },

@@ -113,6 +113,16 @@ const COUNT: Native = Native {
         if let Some(count) = known_count(&coll) {
             return Ok(Value::from(count));
         }
+        if let Some(count) = vm.ask_any(&coll, &["count", "size"], &[])? {
+            return Ok(count);
+        }
+        let coll = match vm.ask(&coll, "seq", &[])? {
+            Some(seq) => vm.seq(&seq)?,
+            None => coll,
+        };
+        if coll.is_nil() {
+            return Ok(Value::Int(0));
+        }
         if !is_countable(&coll) {
             return Err(wrong_type(&coll, "a collection", 0)
                 .of_class(Class::UNSUPPORTED_OPERATION)
@@ -137,7 +147,10 @@ const EMPTY: Native = Native {
         ("(empty 1)", "nil"),
     ],
     arity: Arity::exactly(1),
-    run: |_, args| empty(args.get(0)),
+    run: |vm, args| match vm.ask(args.get(0), "empty", &[])? {
+        Some(coll) => Ok(coll),
+        None => empty(args.get(0)),
+    },
 };
 
 const IS_EMPTY: Native = Native {
@@ -365,7 +378,12 @@ pub(crate) fn conj(vm: &mut Vm, mut coll: Value, item: Value) -> Result<Value> {
                     meta: meta.clone(),
                 }));
             }
-            _ => return Err(wrong_type(&coll, "a collection", 0).into()),
+            _ => {
+                return match vm.ask(&coll, "cons", &[item])? {
+                    Some(coll) => Ok(coll),
+                    None => Err(wrong_type(&coll, "a collection", 0).into()),
+                };
+            }
         },
         _ => return Err(wrong_type(&coll, "a collection", 0).into()),
     }
@@ -454,7 +472,12 @@ pub(crate) fn assoc(vm: &mut Vm, mut coll: Value, key: Value, value: Value) -> R
             vm.realise_key(&key)?;
             return Ok(Value::map([(key, value)]));
         }
-        _ => return Err(wrong_type(&coll, "a map, a record or a vector", 0).into()),
+        _ => {
+            return match vm.ask(&coll, "assoc", &[key, value])? {
+                Some(coll) => Ok(coll),
+                None => Err(wrong_type(&coll, "a map, a record or a vector", 0).into()),
+            };
+        }
     }
     Ok(coll)
 }
@@ -499,6 +522,11 @@ fn contains(vm: &mut Vm, args: &Args<'_>) -> Result<bool> {
         }
         Value::Object(object) if matches!(**object, Object::Transient(_)) => {
             Ok(vm.lookup(coll, key)?.is_some())
+        }
+        _ if let Some(answer) =
+            vm.ask_any(coll, &["containsKey", "contains"], &[key.clone()])? =>
+        {
+            Ok(answer.is_truthy())
         }
         _ => Err(Exception::new(
             Class::ILLEGAL_ARGUMENT,
@@ -630,6 +658,9 @@ fn nth(vm: &mut Vm, coll: Value, idx: i64, default: Option<Value>) -> Result<Val
             let inner = inner.borrow().clone().ok_or_else(transient_is_done)?;
             return nth(vm, inner, idx, default);
         }
+        Value::Object(_) if let Some(found) = nth_of_object(vm, &coll, idx, &default)? => {
+            return Ok(found);
+        }
         Value::List(_) | Value::Seq(_) | Value::Lazy(_) | Value::Object(_) => {
             return nth_of_seq(vm, coll, idx, default);
         }
@@ -638,6 +669,20 @@ fn nth(vm: &mut Vm, coll: Value, idx: i64, default: Option<Value>) -> Result<Val
     match found.or(default) {
         Some(value) => Ok(value),
         None => Err(out_of_bounds(idx, count).argument(1).into()),
+    }
+}
+
+/// Asks an object with a method `nth`.
+fn nth_of_object(
+    vm: &mut Vm,
+    coll: &Value,
+    idx: i64,
+    default: &Option<Value>,
+) -> Result<Option<Value>> {
+    let idx = Value::Int(idx);
+    match default {
+        Some(default) => vm.ask(coll, "nth", &[idx, default.clone()]),
+        None => vm.ask(coll, "nth", &[idx]),
     }
 }
 

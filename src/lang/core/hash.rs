@@ -45,6 +45,11 @@ const COMPARE: Native = Native {
         if identical(args.get(0), args.get(1)) {
             return Ok(Value::Int(0));
         }
+        if let Value::Object(_) = args.get(0)
+            && let Some(order) = vm.ask(args.get(0), "compareTo", &[args.get(1).clone()])?
+        {
+            return Ok(order);
+        }
         let order = compare_exact(vm, args.get(0), args.get(1));
         order
             .map(Value::Int)
@@ -61,7 +66,14 @@ const HASH: Native = Native {
         ("(hash 1)", "1392991556"),
     ],
     arity: Arity::exactly(1),
-    run: |vm, args| Ok(int(vm.hash(args.get(0))?)),
+    run: |vm, args| {
+        if let Value::Object(_) = args.get(0)
+            && let Some(hash) = vm.ask_any(args.get(0), &["hasheq", "hashCode"], &[])?
+        {
+            return Ok(hash);
+        }
+        Ok(int(vm.hash(args.get(0))?))
+    },
 };
 
 const HASH_COMBINE: Native = Native {

@@ -499,7 +499,12 @@ pub(crate) fn dissoc(vm: &mut Vm, mut coll: Value, key: &Value) -> Result<Value>
                 meta: record.meta.clone(),
             })));
         }
-        _ => return Err(wrong_type(&coll, "a map", 0).into()),
+        _ => {
+            return match vm.ask(&coll, "without", std::slice::from_ref(key))? {
+                Some(coll) => Ok(coll),
+                None => Err(wrong_type(&coll, "a map", 0).into()),
+            };
+        }
     }
     Ok(coll)
 }

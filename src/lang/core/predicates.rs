@@ -3,6 +3,7 @@
 use super::functions::is_fn;
 use super::sequences::generate::is_sequential;
 use crate::value::{Arity, Element, Native, Object, PSet, Symbol, Value};
+use crate::vm::objects::implements_named;
 
 /// The functions of this area.
 pub(super) const FNS: &[Native] = &[
@@ -74,7 +75,8 @@ predicates! {
     ANY "any?" "Returns true for any argument." [("(any? nil)", "true")] |_| true;
     ASSOCIATIVE "associative?" "Tells whether assoc works on x: a map, record or vector."
         [("(associative? [])", "true"), ("(associative? #{})", "false")]
-        |x| matches!(x, Value::Vector(_) | Value::Map(_) | Value::Record(_));
+        |x| matches!(x, Value::Vector(_) | Value::Map(_) | Value::Record(_))
+            || implements_named(x, "Associative");
     BOOLEAN "boolean" "Returns false for nil and false, and true for anything else."
         [("(boolean nil)", "false"), ("(boolean 0)", "true")] Value::is_truthy;
     IS_BOOLEAN "boolean?" "Tells whether x is true or false." [("(boolean? false)", "true")]
@@ -115,7 +117,7 @@ predicates! {
         [("(map-entry? (first {:a 1}))", "true"), ("(map-entry? [:a 1])", "false")]
         |x| matches!(x, Value::Vector(vector) if vector.is_entry);
     MAP "map?" "Tells whether x is a map or record." [("(map? {})", "true")]
-        |x| matches!(x, Value::Map(_) | Value::Record(_));
+        |x| matches!(x, Value::Map(_) | Value::Record(_)) || implements_named(x, "IPersistentMap");
     NIL "nil?" "Tells whether x is nil." [("(nil? nil)", "true"), ("(nil? false)", "false")] Value::is_nil;
     NOT "not" "Returns true for nil and false, and false for anything else."
         [("(not nil)", "true"), ("(not 0)", "false")] |x| !x.is_truthy();
@@ -138,7 +140,7 @@ predicates! {
     SEQ "seq?" "Tells whether x is a sequence." [("(seq? '(1))", "true"), ("(seq? [1])", "false")]
         |x| matches!(x, Value::List(_) | Value::Seq(_) | Value::Lazy(_));
     SEQABLE "seqable?" "Tells whether seq works on x." [("(seqable? nil)", "true"), ("(seqable? 1)", "false")]
-        |x| is_coll(x) || matches!(x, Value::Nil | Value::Text(_))
+        |x| is_coll(x) || matches!(x, Value::Nil | Value::Text(_)) || implements_named(x, "Seqable")
             || object(x, |object| matches!(object, Object::Bytes(_) | Object::Array(_)));
     SEQUENTIAL "sequential?" "Tells whether x is a collection with an order of its own."
         [("(sequential? [1])", "true"), ("(sequential? #{1})", "false")] is_sequential;
@@ -199,7 +201,9 @@ fn object(value: &Value, test: fn(&Object) -> bool) -> bool {
 }
 
 fn is_coll(value: &Value) -> bool {
-    matches!(value, Value::Map(_) | Value::Set(_) | Value::Record(_)) || is_sequential(value)
+    matches!(value, Value::Map(_) | Value::Set(_) | Value::Record(_))
+        || is_sequential(value)
+        || implements_named(value, "IPersistentCollection")
 }
 
 fn is_counted(value: &Value) -> bool {
@@ -207,7 +211,10 @@ fn is_counted(value: &Value) -> bool {
         Value::Vector(_) | Value::Map(_) | Value::Set(_) | Value::Record(_) => true,
         Value::List(list) => list.count.is_some(),
         Value::Seq(view) => view.count().is_some(),
-        Value::Object(object) => matches!(**object, Object::Queue { .. } | Object::Transient(_)),
+        Value::Object(object) => {
+            matches!(**object, Object::Queue { .. } | Object::Transient(_))
+                || implements_named(value, "Counted")
+        }
         _ => false,
     }
 }
@@ -225,6 +232,7 @@ pub(crate) fn is_callable(value: &Value) -> bool {
                 | Value::Vector(_)
                 | Value::Var(_)
         )
+        || implements_named(value, "IFn")
 }
 
 /// Tells whether a symbol or keyword has a namespace; `None` for anything else.

@@ -16,10 +16,13 @@ use crate::vm::{Args, Vm};
 
 /// The functions of this area.
 pub(super) const FNS: &[Native] = &[
+    ADD_METHODS,
+    DECLARE_METHODS,
     EXTEND,
     EXTENDERS,
     FIELD,
     FIND_IMPL,
+    INVOKE_METHOD,
     IS_EXTENDED,
     IS_SATISFIED,
     NEW_INSTANCE,
@@ -29,7 +32,106 @@ pub(super) const FNS: &[Native] = &[
     NEW_TYPE,
     PROTOCOL_METHOD,
     RECORD_FROM_MAP,
+    SET_FIELD,
 ];
+
+const ADD_METHODS: Native = Native {
+    name: "add-methods",
+    usage: "(add-methods type interface methods)",
+    doc: "Gives a type made by deftype or defrecord methods of an interface of the host, or of a protocol: a map of their names, as keywords, to functions.",
+    examples: &[],
+    arity: Arity::exactly(3),
+    run: |vm, mut args| {
+        let own = record_type(&args, 0)?.clone();
+        own.above.borrow_mut().push(class_or_name(args.get(1)));
+        for entry in vm.items(args.take(2))? {
+            let (name, method) = pair(&entry)?;
+            if let Some(name) = name.as_keyword() {
+                let name = Value::symbol(&name.name());
+                own.methods.borrow_mut().insert(name, method);
+            }
+        }
+        Ok(Value::Nil)
+    },
+};
+
+const DECLARE_METHODS: Native = Native {
+    name: "declare-methods",
+    usage: "(declare-methods names)",
+    doc: "Makes (.name object ...) call a method of the object, for each of the symbols.",
+    examples: &[],
+    arity: Arity::exactly(1),
+    run: |vm, mut args| {
+        for name in vm.items(args.take(0))? {
+            if let Some(name) = name.as_symbol() {
+                vm.world().add_method(&name.name());
+            }
+        }
+        Ok(Value::Nil)
+    },
+};
+
+const INVOKE_METHOD: Native = Native {
+    name: "invoke-method",
+    usage: "(invoke-method .name object & args)",
+    doc: "Calls a method of an object, as (.name object & args) does.",
+    examples: &[(
+        "(do (deftype Box [x] Object (toString [_] (str \"<\" x \">\"))) (.toString (->Box 1)))",
+        "\"<1>\"",
+    )],
+    arity: Arity::at_least(2),
+    run: |vm, args| {
+        let name = args.symbol(0)?;
+        let short = name.name();
+        let short = short.trim_start_matches('.');
+        let object = args.get(1).clone();
+        let mut own: Vec<Value> = (1..args.len()).map(|idx| args.get(idx).clone()).collect();
+        if let Some(answer) = vm.ask(&object, short, &own[1..])? {
+            return Ok(answer);
+        }
+        // The functions of core that stand for methods of the host are loaded when they are first called.
+        let world = vm.world().clone();
+        if world.core.lookup(name).is_none() {
+            world.loader().load_definition(vm, world.core.name, name)?;
+        }
+        if let Some(var) = world.core.lookup(name) {
+            let function = vm.var_value(&var)?;
+            return vm.invoke(&function, &mut own);
+        }
+        if own.len() == 1
+            && let Some(field) = field_of(&object, &Value::keyword(short))
+        {
+            return Ok(field);
+        }
+        Err(no_method(
+            &Value::symbol(short),
+            &Value::symbol("java.lang.Object"),
+            &object,
+        ))
+    },
+};
+
+const SET_FIELD: Native = Native {
+    name: "set-field-of",
+    usage: "(set-field-of x name value)",
+    doc: "Sets a field of an instance of a deftype that is marked as mutable, and returns the value: what set! of the field stands for.",
+    examples: &[],
+    arity: Arity::exactly(3),
+    run: |_, mut args| {
+        let value = args.take(2);
+        if is_mutable(args.get(0), args.get(1))
+            && let Value::Object(object) = args.get(0)
+            && let Object::Instance(instance) = &**object
+            && let Some(Value::Object(cell)) = instance.fields.get(args.get(1))
+            && let Object::Volatile(cell) = &**cell
+        {
+            drop(cell.replace(value.clone()));
+            return Ok(value);
+        }
+        let expected = format!("an object with a mutable field {}", brief(args.get(1)));
+        Err(args.expected(0, &expected))
+    },
+};
 
 const EXTEND: Native = Native {
     name: "extend",
@@ -79,14 +181,13 @@ const FIELD: Native = Native {
     )],
     arity: Arity::exactly(2),
     run: |_, args| {
-        let found = match args.get(0) {
-            Value::Record(record) => record.get(args.get(1)).cloned(),
-            Value::Object(object) => match &**object {
-                Object::Instance(instance) => instance.fields.get(args.get(1)).cloned(),
-                _ => None,
-            },
-            _ => None,
-        };
+        let found = field_of(args.get(0), args.get(1));
+        if let Some(Value::Object(cell)) = &found
+            && let Object::Volatile(inner) = &**cell
+            && is_mutable(args.get(0), args.get(1))
+        {
+            return Ok(inner.borrow().clone());
+        }
         found.ok_or_else(|| {
             args.expected(0, &format!("something with a field {}", brief(args.get(1))))
         })
@@ -166,7 +267,12 @@ const NEW_INSTANCE: Native = Native {
     arity: Arity::at_least(1),
     run: |_, mut args| {
         let instance_type = record_type(&args, 0)?.clone();
-        let fields = fields(&instance_type, &mut args)?;
+        let mut fields = fields(&instance_type, &mut args)?;
+        for field in &instance_type.mutable {
+            let key = Value::Keyword(*field);
+            let value = fields.get(&key).cloned().unwrap_or(Value::Nil);
+            fields.insert(key, Value::from(Object::Volatile(value.into())));
+        }
         Ok(Value::from(Object::Instance(Instance {
             instance_type,
             fields,
@@ -223,15 +329,29 @@ const NEW_REIFIED: Native = Native {
             let (name, method) = pair(&entry)?;
             methods.insert(name, method);
         }
-        let instance_type = Rc::new(RecordType {
-            name: Symbol::new("clojure.core/reify"),
-            fields: Box::default(),
-        });
+        let name = Symbol::new("clojure.core/reify");
+        let instance_type = Rc::new(RecordType::new(name, Box::default(), Box::default()));
+        for (name, method) in methods.iter() {
+            if let Some(name) = name.as_symbol() {
+                let name = Value::symbol(&name.name());
+                instance_type
+                    .methods
+                    .borrow_mut()
+                    .insert(name, method.clone());
+            }
+        }
+        let protocols: crate::value::PSet = vm.items(args.take(0))?.into_iter().collect();
+        for protocol in protocols.iter() {
+            instance_type
+                .above
+                .borrow_mut()
+                .push(class_or_name(protocol));
+        }
         Ok(Value::from(Object::Instance(Instance {
             instance_type,
             fields: PMap::new(),
             methods,
-            protocols: vm.items(args.take(0))?.into_iter().collect(),
+            protocols,
             meta: Value::Nil,
         })))
     },
@@ -239,21 +359,19 @@ const NEW_REIFIED: Native = Native {
 
 const NEW_TYPE: Native = Native {
     name: "new-type",
-    usage: "(new-type name fields)",
-    doc: "Returns the type of a record: its name with its namespace, and its fields as keywords.",
+    usage: "(new-type name fields)\n(new-type name fields mutable)",
+    doc: "Returns the type of a record: its name with its namespace, its fields as keywords, and those of them that its methods may set.",
     examples: &[],
-    arity: Arity::exactly(2),
+    arity: Arity::between(2, 3),
     run: |vm, mut args| {
         let name = args.symbol(0)?;
-        let fields: Vec<Keyword> = vm
-            .items(args.take(1))?
-            .iter()
-            .filter_map(Value::as_keyword)
-            .collect();
-        Ok(Value::from(Object::RecordType(Rc::new(RecordType {
-            name,
-            fields: fields.into(),
-        }))))
+        let fields = keywords(vm, args.take(1))?;
+        let mutable = match args.len() {
+            2 => Box::default(),
+            _ => keywords(vm, args.take(2))?,
+        };
+        let new = RecordType::new(name, fields, mutable);
+        Ok(Value::from(Object::RecordType(Rc::new(new))))
     },
 };
 
@@ -311,6 +429,40 @@ const RECORD_FROM_MAP: Native = Native {
         })))
     },
 };
+
+/// A class for the name of one that is known, else what was given.
+fn class_or_name(interface: &Value) -> Value {
+    let name = interface.as_symbol().map(|name| name.to_string());
+    let name = name
+        .as_deref()
+        .map(|name| name.rsplit('.').next().unwrap_or(name));
+    match name.and_then(Class::named) {
+        Some(class) => Value::from(Object::Class(class)),
+        None => interface.clone(),
+    }
+}
+
+fn keywords(vm: &mut Vm, names: Value) -> Result<Box<[Keyword]>> {
+    let names = vm.items(names)?;
+    Ok(names.iter().filter_map(Value::as_keyword).collect())
+}
+
+fn is_mutable(value: &Value, field: &Value) -> bool {
+    let own = crate::vm::objects::type_of(value);
+    own.zip(field.as_keyword())
+        .is_some_and(|(own, field)| own.mutable.contains(&field))
+}
+
+fn field_of(value: &Value, name: &Value) -> Option<Value> {
+    match value {
+        Value::Record(record) => record.get(name).cloned(),
+        Value::Object(object) => match &**object {
+            Object::Instance(instance) => instance.fields.get(name).cloned(),
+            _ => None,
+        },
+        _ => None,
+    }
+}
 
 fn implementations<'a>(args: &'a Args<'_>, idx: usize) -> Result<&'a Rc<Atom>> {
     match args.get(idx).get("impls") {

@@ -199,6 +199,10 @@ const META: Native = Native {
     run: |vm, args| match args.get(0) {
         Value::Var(var) => var_meta(vm, var),
         list @ Value::List(_) => Ok(list_meta(vm, list)),
+        Value::Object(_) => match vm.ask(args.get(0), "meta", &[])? {
+            Some(meta) => Ok(meta),
+            None => Ok(args.get(0).meta()),
+        },
         value => Ok(value.meta()),
     },
 };
@@ -379,6 +383,11 @@ const WITH_META: Native = Native {
     arity: Arity::exactly(2),
     run: |vm, mut args| {
         let (value, meta) = (args.take(0), args.take(1));
+        if let Value::Object(_) = value
+            && let Some(changed) = vm.ask(&value, "withMeta", std::slice::from_ref(&meta))?
+        {
+            return Ok(changed);
+        }
         with_meta(vm, value, meta)
     },
 };
@@ -500,15 +509,10 @@ pub(crate) fn deref(vm: &mut Vm, cell: &Value) -> Result<Value> {
             Object::Volatile(cell) => Ok(cell.borrow().clone()),
             Object::Reduced(value) => Ok(value.clone()),
             Object::Delay(_) => force(vm, object),
-            Object::Instance(instance) => {
-                match instance.methods.get(&Value::symbol("host/deref")) {
-                    Some(method) => {
-                        let method = method.clone();
-                        vm.call(&method, std::slice::from_ref(cell))
-                    }
-                    None => Err(wrong_type(cell, "something that deref reads", 0).into()),
-                }
-            }
+            Object::Instance(_) => match vm.ask(cell, "deref", &[])? {
+                Some(value) => Ok(value),
+                None => Err(wrong_type(cell, "something that deref reads", 0).into()),
+            },
             _ => Err(wrong_type(cell, "something that deref reads", 0).into()),
         },
         _ => Err(wrong_type(cell, "something that deref reads", 0)

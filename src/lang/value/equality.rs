@@ -35,6 +35,22 @@ pub trait Force {
     fn computes(&self) -> bool {
         true
     }
+
+    /// Returns what the `toString` of a type of the program gives; `None` where it has none.
+    ///
+    /// # Errors
+    /// Whatever the method throws.
+    fn own_text(&mut self, _value: &Value) -> Result<Option<String>> {
+        Ok(None)
+    }
+
+    /// Compares with the `equals` of a type of the program; `None` where neither value has one.
+    ///
+    /// # Errors
+    /// Whatever the method throws.
+    fn own_equality(&mut self, _left: &Value, _right: &Value) -> Result<Option<bool>> {
+        Ok(None)
+    }
 }
 
 /// Looks at what is computed already and takes the rest for empty.
@@ -139,6 +155,7 @@ fn equal_at_once(left: &Value, right: &Value) -> Option<bool> {
             _ => false,
         },
         _ if left.is_compound() && right.is_compound() => return None,
+        _ if is_instance(left) || is_instance(right) => return None,
         (Value::Object(left), Value::Object(right)) => equal_objects(left, right),
         _ => same_number(left, right),
     })
@@ -157,6 +174,11 @@ fn equal_objects(left: &Object, right: &Object) -> bool {
     }
 }
 
+/// Tells whether a value is of a type of the program, which may have an equality of its own.
+fn is_instance(value: &Value) -> bool {
+    matches!(value, Value::Object(object) if matches!(**object, Object::Instance(_)))
+}
+
 struct Comparison<'a> {
     force: &'a mut dyn Force,
     /// Pairs that lie too deep to be compared by recursion.
@@ -171,6 +193,11 @@ impl Comparison<'_> {
         if depth > DEPTH {
             self.deferred.push((left.clone(), right.clone()));
             return Ok(true);
+        }
+        if (is_instance(left) || is_instance(right))
+            && let Some(answer) = self.force.own_equality(left, right)?
+        {
+            return Ok(answer);
         }
         match (left, right) {
             (Value::Vector(left), Value::Vector(right)) => {

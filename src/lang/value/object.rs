@@ -89,6 +89,25 @@ pub struct RecordType {
     pub name: Symbol,
     /// The declared fields, in their order.
     pub fields: Box<[Keyword]>,
+    /// Those of the fields that its methods may set.
+    pub mutable: Box<[Keyword]>,
+    /// Its methods by name, those of protocols too.
+    pub methods: std::cell::RefCell<PMap>,
+    /// The classes and protocols that it says it implements.
+    pub above: std::cell::RefCell<Vec<Value>>,
+}
+
+impl RecordType {
+    /// Returns a type without methods.
+    pub fn new(name: Symbol, fields: Box<[Keyword]>, mutable: Box<[Keyword]>) -> RecordType {
+        RecordType {
+            name,
+            fields,
+            mutable,
+            methods: std::cell::RefCell::default(),
+            above: std::cell::RefCell::default(),
+        }
+    }
 }
 
 /// A map of a named type.

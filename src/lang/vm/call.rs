@@ -123,9 +123,18 @@ impl Vm {
                         None => Err(transient_is_done()),
                     }
                 }
-                _ => Err(self.not_callable(function)),
+                _ => self.call_object(function, args),
             },
+            Value::Record(_) => self.call_object(function, args),
             _ => Err(self.not_callable(function)),
+        }
+    }
+
+    /// Calls the method `invoke` of an object.
+    fn call_object(&mut self, function: &Value, args: &mut [Value]) -> Result<Value> {
+        match self.ask(function, "invoke", args)? {
+            Some(answer) => Ok(answer),
+            None => Err(self.not_callable(function)),
         }
     }
 
@@ -181,6 +190,7 @@ impl Vm {
                     _ => None,
                 },
                 Object::Array(array) => index().and_then(|idx| array.get(idx)),
+                Object::Instance(_) => return self.look_up_in_object(coll, key),
                 _ => None,
             },
             _ => None,

@@ -253,6 +253,11 @@ impl Vm {
 
     /// Compares two values as `compare` does.
     pub fn compare(&mut self, left: &Value, right: &Value) -> Result<Ordering> {
+        if let Value::Object(_) = left
+            && let Some(answer) = self.ask(left, "compareTo", std::slice::from_ref(right))?
+        {
+            return Ok(answer.as_int().unwrap_or(0).cmp(&0));
+        }
         compare(self, left, right)
     }
 
@@ -327,6 +332,9 @@ impl Vm {
                 Value::Nil,
             ),
             _ => {
+                if let Some(seq) = self.seq_of_object(value)? {
+                    return Ok(seq);
+                }
                 return Err(super::args::wrong_type(value, "something seqable", 0)
                     .of_class(Class::ILLEGAL_ARGUMENT)
                     .into());
@@ -382,6 +390,15 @@ impl Force for Vm {
         self.check_native_stack()?;
         let loader = self.world.loader();
         loader.printed(self, value, options)
+    }
+
+    fn own_text(&mut self, value: &Value) -> Result<Option<String>> {
+        let text = self.ask(value, "toString", &[])?;
+        Ok(text.and_then(|text| text.as_str().map(str::to_owned)))
+    }
+
+    fn own_equality(&mut self, left: &Value, right: &Value) -> Result<Option<bool>> {
+        self.equal_objects(left, right)
     }
 
     fn force(&mut self, lazy: &Rc<Lazy>) -> Result<Value> {

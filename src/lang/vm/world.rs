@@ -66,6 +66,8 @@ pub struct World {
     pub print_extended: Cell<bool>,
     /// Where the program was when it was stopped; whoever reports it takes this.
     pub stopped: RefCell<Option<Origin>>,
+    /// The methods that types of the program have, each with its dot: `.area`.
+    methods: RefCell<std::collections::HashSet<Symbol>>,
     /// Namespaces whose source was run, in that order.
     loaded: RefCell<Vec<Symbol>>,
     /// Namespaces whose source is being run.
@@ -88,9 +90,30 @@ impl World {
             gensym: Cell::new(0),
             print_extended: Cell::new(false),
             stopped: RefCell::default(),
+            methods: RefCell::default(),
             loaded: RefCell::default(),
             loading: RefCell::default(),
         }
+    }
+
+    /// Notes that a type of the program has a method.
+    pub(crate) fn add_method(&self, name: &str) {
+        let mut methods = self.methods.borrow_mut();
+        methods.insert(Symbol::new(&format!(".{name}")));
+    }
+
+    /// Tells whether a type of the program has a method that is called so.
+    pub(crate) fn is_method(&self, symbol: Symbol) -> bool {
+        self.methods.borrow().contains(&symbol)
+    }
+
+    /// Finds the var of a type or protocol by the name of its class: `my_app.core.Point`.
+    pub(crate) fn class_var(&self, name: &str) -> Option<Rc<Var>> {
+        let (namespace, name) = name.rsplit_once('.')?;
+        let namespace = self
+            .find_namespace(Symbol::new(namespace))
+            .or_else(|| self.find_namespace(Symbol::new(&namespace.replace('_', "-"))))?;
+        namespace.lookup(Symbol::new(name))
     }
 
     /// Makes a namespace the current one, and returns the one that was.

@@ -147,6 +147,7 @@
                 "hi"]]}
   [& specs]
   (let [groups (grouped specs)]
+    (declare-methods (mapcat #(map first (second %)) groups))
     `(new-reified
        ~(mapv (fn [[protocol _]] (if (extends-class? protocol) `'~protocol `(:name ~protocol)))
               groups)
@@ -161,7 +162,7 @@
 
 (defn- with-fields
   "Returns an arity of a method in which the fields are locals, but for those that a parameter hides."
-  [fields]
+  [fields mutable]
   (fn [[params & body]]
     (let [this (gensym "this__")
           hidden (set (filter symbol? (flatten (rest params))))
@@ -169,22 +170,35 @@
       (list (into [this] (rest params))
             `(let [~@(mapcat (fn [field] [field `(field-of ~this ~(keyword field))]) visible)
                    ~(first params) ~this]
-               ~@body)))))
+               ~@(if-let [mutable (seq (filter (set mutable) visible))]
+                   [(list* 'fields* this (vec mutable) body)]
+                   body))))))
 
 (defn- type-forms
   "Returns the forms that defrecord and deftype share."
   [tname fields specs constructor]
   (let [positional (symbol (str "->" tname))
-        fields (mapv #(with-meta % nil) fields)]
-    `((def ~tname (new-type '~(qualified tname) ~(mapv keyword fields)))
+        mutable (mapv #(with-meta % nil)
+                      (filter #(let [{:keys [unsynchronized-mutable volatile-mutable]} (meta %)]
+                                 (or unsynchronized-mutable volatile-mutable))
+                              fields))
+        fields (mapv #(with-meta % nil) fields)
+        groups (grouped specs)]
+    (declare-methods (mapcat #(map first (second %)) groups))
+    `((def ~tname (new-type '~(qualified tname) ~(mapv keyword fields) ~(mapv keyword mutable)))
       (defn ~positional
         ~(str "Returns a " tname " with these values of its fields.")
         ~fields
         (~constructor ~tname ~@fields))
       (make-constructor '~tname ~positional)
       ~@(map (fn [[protocol methods]]
-               `(extend ~tname ~protocol ~(method-map methods (with-fields fields))))
-             (remove (comp extends-class? first) (grouped specs))))))
+               (let [methods (method-map methods (with-fields fields mutable))]
+                 (if (extends-class? protocol)
+                   `(add-methods ~tname '~protocol ~methods)
+                   `(let [methods# ~methods]
+                      (add-methods ~tname ~protocol methods#)
+                      (extend ~tname ~protocol methods#)))))
+             groups))))
 
 (defn make-constructor
   "Makes (Name. ...) call f in the current namespace: what defrecord and deftype need."

@@ -5,7 +5,10 @@ use flowstone_lang::value::{Symbol, Value};
 
 use super::Runner;
 
-const SUITES: &[(&str, &str)] = &[("edges.clj", include_str!("suites/edges.clj"))];
+const SUITES: &[(&str, &str)] = &[
+    ("edges.clj", include_str!("suites/edges.clj")),
+    ("types.clj", include_str!("suites/types.clj")),
+];
 
 #[test]
 fn suites_pass() {

@@ -114,16 +114,17 @@ pub(super) fn set(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Resul
     expect_items(cx, items, 3, 3, "(set! *var* value)")?;
     let span = cx.place;
     let Some(name) = items[1].as_symbol() else {
-        return fail("E0212", span, "`set!` changes bound dynamic vars only");
+        return match super::fields::set_member(cx, items)? {
+            Some(node) => Ok(node),
+            None => fail(
+                "E0212",
+                span,
+                "`set!` changes bound dynamic vars and mutable fields only",
+            ),
+        };
     };
-    if cx.scopes.is_local(name) {
-        return Err(error(
-            "E0218",
-            items[1].span().or(span),
-            format!("`{name}` is a local, and locals do not change"),
-        )
-        .hint("use an atom, or loop and recur with the next value")
-        .into());
+    if let Some(node) = super::fields::set(cx, items, name)? {
+        return Ok(node);
     }
     let var = List::of([Value::symbol("var"), items[1].clone()]);
     let call = List::of([Value::symbol("clojure.core/var-set"), var, items[2].clone()]);

@@ -268,7 +268,15 @@ pub fn write_str(out: &mut String, force: &mut dyn Force, value: &Value) -> Resu
                 out.push_str("class ");
                 out.push_str(class.0.full_name);
             }
+            Object::Instance(_) => match force.own_text(value)? {
+                Some(text) => out.push_str(&text),
+                None => print_value(out, force, value, options)?,
+            },
             _ => print_value(out, force, value, options)?,
+        },
+        Value::Record(_) => match force.own_text(value)? {
+            Some(text) => out.push_str(&text),
+            None => print_value(out, force, value, options)?,
         },
         _ => print_value(out, force, value, options)?,
     }
