@@ -523,8 +523,11 @@ fn contains(vm: &mut Vm, args: &Args<'_>) -> Result<bool> {
         Value::Object(object) if matches!(**object, Object::Transient(_)) => {
             Ok(vm.lookup(coll, key)?.is_some())
         }
-        _ if let Some(answer) =
-            vm.ask_any(coll, &["containsKey", "contains"], &[key.clone()])? =>
+        _ if let Some(answer) = vm.ask_any(
+            coll,
+            &["containsKey", "contains"],
+            std::slice::from_ref(key),
+        )? =>
         {
             Ok(answer.is_truthy())
         }

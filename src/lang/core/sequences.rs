@@ -244,7 +244,7 @@ const NTHREST: Native = Native {
     run: |vm, mut args| {
         let count = args.int(1)?;
         let coll = args.take(0);
-        if count <= 0 || coll.is_nil() {
+        if count <= 0 {
             return Ok(coll);
         }
         Ok(or_empty(skip(vm, coll, count)?))
