@@ -18,6 +18,7 @@ mod namespace;
 pub mod number;
 mod object;
 mod order;
+pub(crate) mod parked;
 mod print;
 mod regex;
 mod seq;

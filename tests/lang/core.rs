@@ -2,6 +2,7 @@
 //! what Clojure gives for the same expressions.
 
 mod examples;
+mod machine;
 mod oracle;
 mod suites;
 mod testing;

@@ -325,7 +325,7 @@ impl Analyzer<'_> {
 
     /// Refuses a call of a known function with a number of arguments that it never takes.
     fn check_arity(&self, var: &Rc<Var>, count: usize, span: Span) -> Result<()> {
-        if var.is_dynamic.get() || self.guards > 0 {
+        if var.is_dynamic() || self.guards > 0 {
             return Ok(());
         }
         let Some(Value::Fn(closure)) = var.root() else {
@@ -379,7 +379,7 @@ impl Analyzer<'_> {
                 }
                 match var.root() {
                     // Natives are linked directly, as the JVM does with its core.
-                    Some(Value::Native(native)) if !var.is_dynamic.get() => {
+                    Some(Value::Native(native)) if !var.is_dynamic() => {
                         Node::constant(Value::Native(native), span)
                     }
                     _ => Node::new(Kind::Global(var), span),
@@ -834,7 +834,7 @@ fn is_host_constant(head: &Node) -> bool {
     };
     let is_class = var.namespace.name().starts_with(char::is_uppercase);
     is_class
-        && !var.is_dynamic.get()
+        && !var.is_dynamic()
         && !matches!(var.root(), None | Some(Value::Native(_) | Value::Fn(_)))
 }
 

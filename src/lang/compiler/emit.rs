@@ -7,13 +7,15 @@ mod branch;
 mod call;
 mod function;
 mod guard;
+mod ints;
+mod repeat;
 
 use std::rc::Rc;
 
 use super::error;
 use super::node::{Kind, LocalId, Node, Ref, Use};
 use crate::value::{Result, Span, Value};
-use crate::vm::code::{Body, BodyParts, Handler, Instruction, Op, Site};
+use crate::vm::code::{Body, BodyParts, Handler, Instruction, MAX_REGISTERS, Op, Site};
 
 /// What a body takes.
 pub(super) struct Shape<'a> {
@@ -45,14 +47,15 @@ pub(super) fn emit(node: &Node, shape: &Shape<'_>) -> Result<Emitted> {
         span: node.span,
         owning: Vec::new(),
         numeric: None,
+        ints: vec![false; shape.locals as usize],
+        next_int: None,
     };
     for local in shape.params.iter().copied().chain(shape.rest) {
         let register = emitter.temporary()?;
         emitter.registers[local as usize] = register;
         emitter.owns(register);
     }
-    emitter.loops.push(0);
-    emitter.tail(node)?;
+    emitter.body(node)?;
     let owning = (0..emitter.most)
         .filter(|register| emitter.owning.get(usize::from(*register)) == Some(&true))
         .collect();
@@ -82,12 +85,16 @@ struct Emitter {
     registers: Vec<u16>,
     next: u16,
     most: u16,
-    /// Where each loop around here begins, innermost last.
-    loops: Vec<usize>,
+    /// The loops around here, innermost last.
+    loops: Vec<repeat::Loop>,
     may_step: bool,
     span: Span,
     /// Whether a register may own something when the function returns.
     owning: Vec<bool>,
+    /// The locals that are known to hold integers.
+    ints: Vec<bool>,
+    /// The register of such a local that gets its next value.
+    next_int: Option<u16>,
     /// The register whose value is an operand of arithmetic: a number, or there is an exception.
     numeric: Option<u16>,
 }
@@ -104,7 +111,12 @@ impl Emitter {
     /// Notes that an instruction leaves something in a register that has to be dropped.
     fn note(&mut self, op: Op, a: u16, b: u16) {
         let to = match op {
-            Op::Call | Op::CallGlobal | Op::CallNative | Op::CallMyself => b,
+            Op::Call
+            | Op::CallLocal
+            | Op::CallCaptured
+            | Op::CallGlobal
+            | Op::CallNative
+            | Op::CallMyself => b,
             Op::Move
             | Op::Take
             | Op::Const
@@ -127,8 +139,17 @@ impl Emitter {
 
     fn push(&mut self, op: Op, x: u8, a: u16, b: u16, c: u16) -> usize {
         self.note(op, a, b);
+        let idx = self.code.len();
         self.code.push(Instruction { op, x, a, b, c });
-        self.code.len() - 1
+        if op.has_data() {
+            self.code.push(Instruction::DATA);
+        }
+        if let Some(site) = self.sites.last_mut().filter(|site| site.pc == idx as u32) {
+            site.op = op;
+            // A failure is looked up under the last word.
+            site.pc += u32::from(op.has_data());
+        }
+        idx
     }
 
     fn push_wide(&mut self, op: Op, x: u8, a: u16, wide: u32) -> usize {
@@ -138,7 +159,7 @@ impl Emitter {
     /// Takes the next free register.
     fn temporary(&mut self) -> Result<u16> {
         let register = self.next;
-        if register >= 4000 {
+        if register >= MAX_REGISTERS {
             return Err(error(
                 "E0223",
                 self.span,
@@ -190,6 +211,7 @@ impl Emitter {
         let args: Box<[Span]> = args.collect();
         self.sites.push(Site {
             pc: self.code.len() as u32,
+            op: Op::Data,
             span,
             head: Span::NONE,
             args,
@@ -208,7 +230,17 @@ impl Emitter {
 
     /// Says where a native is called; `shift` arguments of the call are in the first operand.
     fn site_of_native(&mut self, span: Span, callee: &'static str, args: &[Node], shift: u8) {
-        self.site(span, args.iter().map(|arg| arg.span));
+        self.site_of(span, callee, args.iter().map(|arg| arg.span), shift);
+    }
+
+    fn site_of(
+        &mut self,
+        span: Span,
+        callee: &'static str,
+        args: impl Iterator<Item = Span>,
+        shift: u8,
+    ) {
+        self.site(span, args);
         if let Some(site) = self.sites.last_mut() {
             (site.callee, site.shift) = (callee, shift);
         }
@@ -225,11 +257,7 @@ impl Emitter {
     }
 
     fn set_offset(&mut self, at: usize, offset: i64) -> Result<()> {
-        let wide = matches!(
-            self.code[at].op,
-            Op::Jump | Op::JumpBack | Op::JumpIf | Op::JumpIfNil
-        );
-        if wide {
+        if self.code[at].op.is_wide_jump() {
             self.code[at].set_wide(offset as i32 as u32);
             return Ok(());
         }
@@ -369,9 +397,8 @@ impl Emitter {
             }
             Kind::Loop { bindings, body } => {
                 self.bind(bindings)?;
-                self.loops.push(self.code.len());
-                self.value(body, to)?;
-                self.loops.pop();
+                self.find_ints(bindings, body);
+                self.repeat(body, Some(to))?;
             }
             Kind::Recur { .. } => self.recur(node)?,
             Kind::Fn(function) => self.closure(function, to)?,
@@ -434,17 +461,8 @@ impl Emitter {
             Ref::Local(id) => {
                 let from = self.local(id);
                 if from != to {
-                    self.push(
-                        if place.is_last.get() {
-                            Op::Take
-                        } else {
-                            Op::Move
-                        },
-                        0,
-                        to,
-                        from,
-                        0,
-                    );
+                    let op = self.move_of(id, place);
+                    self.push(op, 0, to, from, 0);
                 }
             }
             Ref::Captured(idx) => {
@@ -456,11 +474,21 @@ impl Emitter {
         }
     }
 
+    /// Returns how a use of a local gets its value. One that holds an integer goes on holding it.
+    fn move_of(&self, id: LocalId, place: &Use) -> Op {
+        if place.is_last.get() && !self.ints[id as usize] {
+            Op::Take
+        } else {
+            Op::Move
+        }
+    }
+
     fn bind(&mut self, bindings: &[(LocalId, Node)]) -> Result<()> {
         for (id, value) in bindings {
             let register = self.temporary()?;
             self.value(value, register)?;
             self.registers[*id as usize] = register;
+            self.ints[*id as usize] = self.is_int(value);
         }
         Ok(())
     }

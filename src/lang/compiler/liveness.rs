@@ -111,6 +111,11 @@ impl Walk {
                 }
             }
             Kind::Native { args, .. } => self.parts(args, live),
+            // A callee that has a name is called where it is, after the arguments have been computed.
+            Kind::Call { function, args } if matches!(function.kind, Kind::Ref(_)) => {
+                self.node(function, live);
+                self.parts(args, live);
+            }
             Kind::Call { function, args } => {
                 self.parts(args, live);
                 self.node(function, live);

@@ -75,7 +75,7 @@ const LOCAL_VAR: Native = Native {
     arity: Arity::exactly(0),
     run: |_, _| {
         let var = Var::new(Symbol::new("local"), Symbol::new("var"));
-        var.is_dynamic.set(true);
+        var.set_dynamic(true);
         Ok(Value::Var(Rc::new(var)))
     },
 };

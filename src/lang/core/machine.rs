@@ -219,7 +219,7 @@ fn check_dynamic(_: &Vm, bindings: &Map) -> Result<()> {
         let Value::Var(var) = var else {
             return Err(crate::vm::wrong_type(var, "a var", 0).into());
         };
-        if !var.is_dynamic.get() {
+        if !var.is_dynamic() {
             let message = format!(
                 "Can't dynamically bind non-dynamic var: {}",
                 var.qualified()
@@ -247,7 +247,7 @@ const VAR_SET: Native = Native {
             return Ok(value);
         }
         // As in a file that Clojure loads, settings of core such as *warn-on-reflection* can be set.
-        if var.is_dynamic.get() && var.namespace == vm.world().core.name {
+        if var.is_dynamic() && var.namespace == vm.world().core.name {
             var.set_root(value.clone());
             return Ok(value);
         }

@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::fmt;
 use std::rc::Rc;
 
-use super::{FixedState, Keyword, Symbol, Value, cycles};
+use super::{FixedState, Keyword, Symbol, Value, cycles, parked};
+use crate::vm::code::{Entry, NO_ENTRY};
 
 /// A named, replaceable root value. Every global reference goes through one.
 pub struct Var {
@@ -16,8 +17,9 @@ pub struct Var {
     /// `None` while unbound.
     root: RefCell<Option<Value>>,
     meta: RefCell<Value>,
-    /// Whether `binding` may bind it.
-    pub is_dynamic: Cell<bool>,
+    is_dynamic: Cell<bool>,
+    /// How calls through the var begin, where the root is bytecode and no binding can replace it.
+    entry: Cell<Entry>,
     /// Whether its value is a macro.
     pub is_macro: Cell<bool>,
     /// Whether other namespaces must not use it.
@@ -35,6 +37,7 @@ impl Var {
             root: RefCell::new(None),
             meta: RefCell::new(Value::Nil),
             is_dynamic: Cell::new(false),
+            entry: Cell::new(NO_ENTRY),
             is_macro: Cell::new(false),
             is_private: Cell::new(false),
             is_interned: Cell::new(false),
@@ -46,12 +49,37 @@ impl Var {
         self.root.borrow().clone()
     }
 
-    /// Looks at the root value without counting a reference to it. `look` must run no other code.
+    /// Returns how a call of the root with the most usual number of arguments begins.
     #[inline(always)]
-    pub(crate) fn with_root<T>(&self, look: impl FnOnce(Option<&Value>) -> T) -> T {
-        // SAFETY: nothing borrows the cell for writing here: `set_root` replaces at once, and `look` runs
-        // no other code.
-        look(unsafe { (*self.root.as_ptr()).as_ref() })
+    pub(crate) fn entry(&self) -> Entry {
+        self.entry.get()
+    }
+
+    /// Returns where the root is, for a call that does not count a reference to it: the value stays alive
+    /// while a machine of this thread runs, as `set_root` parks it. Only for vars with an entry.
+    #[inline(always)]
+    pub(crate) fn root_slot(&self) -> *const Value {
+        debug_assert!(self.is_bound(), "a var with an entry has a root");
+        self.root.as_ptr().cast()
+    }
+
+    /// Tells whether `binding` may bind it.
+    pub fn is_dynamic(&self) -> bool {
+        self.is_dynamic.get()
+    }
+
+    /// Says whether `binding` may replace the root.
+    pub fn set_dynamic(&self, is_dynamic: bool) {
+        self.is_dynamic.set(is_dynamic);
+        self.find_entry();
+    }
+
+    fn find_entry(&self) {
+        let entry = match &*self.root.borrow() {
+            Some(Value::Fn(closure)) if !self.is_dynamic.get() => closure.proto.entry(),
+            _ => NO_ENTRY,
+        };
+        self.entry.set(entry);
     }
 
     /// Tells whether there is a root value.
@@ -62,7 +90,10 @@ impl Var {
     /// Replaces the root value.
     pub fn set_root(&self, value: Value) {
         let old = self.root.replace(Some(value));
-        drop(old);
+        self.find_entry();
+        if let Some(old) = old {
+            parked::park(old);
+        }
     }
 
     /// Returns the metadata map, or nil.
@@ -73,7 +104,7 @@ impl Var {
     /// Sets the metadata; `:dynamic`, `:macro` and `:private` become the flags.
     pub fn set_meta(&self, meta: Value) {
         let flag = |name: &str| meta.get(name).is_some_and(Value::is_truthy);
-        self.is_dynamic.set(flag("dynamic"));
+        self.set_dynamic(flag("dynamic"));
         self.is_macro.set(flag("macro"));
         self.is_private.set(flag("private"));
         self.meta.replace(meta);
@@ -99,6 +130,7 @@ impl Var {
     /// Takes value and metadata.
     pub(super) fn empty(&self, spoils: &mut Vec<Value>) {
         spoils.extend(self.root.take());
+        self.entry.set(NO_ENTRY);
         spoils.push(self.meta.replace(Value::Nil));
     }
 

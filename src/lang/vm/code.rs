@@ -3,7 +3,7 @@
 use std::cell::{OnceCell, UnsafeCell};
 use std::rc::Rc;
 
-use crate::value::{HeldText, SourceId, Sources, Span, Value};
+use crate::value::{HeldText, Native, SourceId, Sources, Span, Value, Var};
 
 /// What an instruction does. `a`, `b`, `c` are its operands, `x` the small one; `R` are the registers
 /// of the frame, `K` the constants of the body. Offsets are relative to the next instruction.
@@ -32,9 +32,13 @@ pub(crate) enum Op {
     Define,
     /// R\[b] = R\[a](R\[a+1] .. R\[a+x])
     Call,
-    /// R\[b] = the var K\[c], called with R\[a+1] .. R\[a+x]
+    /// R\[b] = R\[c](R\[a+1] .. R\[a+x]): the callee stays where it is
+    CallLocal,
+    /// R\[b] = what the closure captured at c, called with R\[a+1] .. R\[a+x]
+    CallCaptured,
+    /// R\[b] = the var K\[c], called with R\[a+1] .. R\[a+x]; the word after points at the var
     CallGlobal,
-    /// R\[b] = the native K\[c], called with R\[a+1] .. R\[a+x]
+    /// R\[b] = the native K\[c], called with R\[a+1] .. R\[a+x]; the word after points at the native
     CallNative,
     /// R\[b] = the closure that runs, called with R\[a+1] .. R\[a+x]
     CallMyself,
@@ -64,6 +68,26 @@ pub(crate) enum Op {
     JumpGreaterEqualInt,
     /// go on at the offset in c if (R\[a] = the integer b) is x
     JumpEqualInt,
+    /// `JumpIf` backwards, paid for whether it is taken or not, as are those below
+    LoopIf,
+    /// as `JumpIfNil`
+    LoopIfNil,
+    /// as `JumpLess`
+    LoopLess,
+    /// as `JumpLessEqual`
+    LoopLessEqual,
+    /// as `JumpEqual`
+    LoopEqual,
+    /// as `JumpLessInt`
+    LoopLessInt,
+    /// as `JumpLessEqualInt`
+    LoopLessEqualInt,
+    /// as `JumpGreaterInt`
+    LoopGreaterInt,
+    /// as `JumpGreaterEqualInt`
+    LoopGreaterEqualInt,
+    /// as `JumpEqualInt`
+    LoopEqualInt,
     /// go on at the table entry for R\[a]: K\[b, c] maps constants to entries, which follow as jumps; the
     /// first is for what is not in the map
     Case,
@@ -72,13 +96,27 @@ pub(crate) enum Op {
     Mul,
     /// R\[a] = R\[b] + the integer c
     AddInt,
+    /// `AddInt`, and the `LoopLess` that follows
+    AddIntLoopLess,
+    /// `Add` where all three registers hold integers
+    AddInts,
+    /// as `Sub`
+    SubInts,
+    /// as `Mul`
+    MulInts,
+    /// `AddInt` where both registers hold integers
+    StepInt,
+    /// `StepInt`, and the `LoopLess` that follows, which compares the same register and goes on where it is
+    /// less
+    StepIntLoopLess,
     /// R\[a] = R\[b] < R\[c]
     Less,
     LessEqual,
     Equal,
     Not,
     IsNil,
-    /// R\[a] = the entry of R\[b] under the keyword K\[c]; x remembers where it was
+    /// R\[a] = the entry of R\[b] under the keyword K\[c]; x remembers where it was, the word after has the
+    /// keyword's id
     Keyword,
     /// R\[a] = a vector of the b registers from c on, which become nil
     Vector,
@@ -97,9 +135,116 @@ pub(crate) enum Op {
     IsClass,
     /// R\[a] gets the metadata R\[b]
     WithMeta,
+    /// What belongs to the instruction before; never run.
+    Data,
 }
 
-/// One instruction.
+impl Op {
+    /// Tells whether a word of data follows.
+    pub fn has_data(self) -> bool {
+        matches!(self, Op::CallGlobal | Op::CallNative | Op::Keyword)
+    }
+
+    /// Returns the paid twin of a jump that compares.
+    pub fn looping(self) -> Op {
+        match self {
+            Op::JumpIf => Op::LoopIf,
+            Op::JumpIfNil => Op::LoopIfNil,
+            Op::JumpLess => Op::LoopLess,
+            Op::JumpLessEqual => Op::LoopLessEqual,
+            Op::JumpEqual => Op::LoopEqual,
+            Op::JumpLessInt => Op::LoopLessInt,
+            Op::JumpLessEqualInt => Op::LoopLessEqualInt,
+            Op::JumpGreaterInt => Op::LoopGreaterInt,
+            Op::JumpGreaterEqualInt => Op::LoopGreaterEqualInt,
+            Op::JumpEqualInt => Op::LoopEqualInt,
+            other => other,
+        }
+    }
+
+    /// Tells whether the offset of a jump is in b and c; otherwise it is in c.
+    pub fn is_wide_jump(self) -> bool {
+        matches!(
+            self,
+            Op::Jump | Op::JumpBack | Op::JumpIf | Op::JumpIfNil | Op::LoopIf | Op::LoopIfNil
+        )
+    }
+
+    /// Tells which of a, b and c are registers.
+    fn registers(self) -> (bool, bool, bool) {
+        match self {
+            Op::Nil
+            | Op::Bool
+            | Op::Int
+            | Op::Const
+            | Op::Captured
+            | Op::Myself
+            | Op::Global
+            | Op::Define
+            | Op::Return
+            | Op::JumpIf
+            | Op::JumpIfNil
+            | Op::JumpLessInt
+            | Op::JumpLessEqualInt
+            | Op::JumpGreaterInt
+            | Op::JumpGreaterEqualInt
+            | Op::JumpEqualInt
+            | Op::LoopIf
+            | Op::LoopIfNil
+            | Op::LoopLessInt
+            | Op::LoopLessEqualInt
+            | Op::LoopGreaterInt
+            | Op::LoopGreaterEqualInt
+            | Op::LoopEqualInt
+            | Op::Case
+            | Op::Closure
+            | Op::Throw
+            | Op::Rethrow => (true, false, false),
+            Op::Move
+            | Op::Take
+            | Op::Call
+            | Op::CallCaptured
+            | Op::CallGlobal
+            | Op::CallNative
+            | Op::CallMyself
+            | Op::JumpLess
+            | Op::JumpLessEqual
+            | Op::JumpEqual
+            | Op::LoopLess
+            | Op::LoopLessEqual
+            | Op::LoopEqual
+            | Op::AddInt
+            | Op::AddIntLoopLess
+            | Op::StepInt
+            | Op::StepIntLoopLess
+            | Op::Not
+            | Op::IsNil
+            | Op::Keyword
+            | Op::Patch
+            | Op::IsClass
+            | Op::WithMeta => (true, true, false),
+            Op::CallLocal
+            | Op::Add
+            | Op::Sub
+            | Op::Mul
+            | Op::AddInts
+            | Op::SubInts
+            | Op::MulInts
+            | Op::Less
+            | Op::LessEqual
+            | Op::Equal => (true, true, true),
+            Op::Vector | Op::Map | Op::Set => (true, false, true),
+            Op::Jump | Op::JumpBack | Op::Data => (false, false, false),
+        }
+    }
+}
+
+/// The most registers that a body may have: an operand holds the offset of a register in bytes.
+pub(crate) const MAX_REGISTERS: u16 = 4_000;
+
+const _: () = assert!(MAX_REGISTERS as usize * size_of::<Value>() <= u16::MAX as usize);
+
+/// One instruction. In a [`Body`] the operands that are registers are offsets in bytes.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(8))]
 pub(crate) struct Instruction {
@@ -113,10 +258,29 @@ pub(crate) struct Instruction {
 const _: () = assert!(size_of::<Instruction>() == 8);
 
 impl Instruction {
+    /// Stands for a word of data until the body is made.
+    pub const DATA: Instruction = Instruction {
+        op: Op::Data,
+        x: 0,
+        a: 0,
+        b: 0,
+        c: 0,
+    };
+
     /// Returns b and c as one number.
     #[inline(always)]
     pub fn wide(self) -> u32 {
         u32::from(self.b) | (u32::from(self.c) << 16)
+    }
+
+    /// Multiplies or divides the operands that are registers by the size of one.
+    fn map_registers(&mut self, map: impl Fn(u16) -> u16) {
+        let (a, b, c) = self.op.registers();
+        for (is_register, operand) in [(a, &mut self.a), (b, &mut self.b), (c, &mut self.c)] {
+            if is_register {
+                *operand = map(*operand);
+            }
+        }
     }
 
     /// Sets b and c as one number.
@@ -126,11 +290,26 @@ impl Instruction {
     }
 }
 
+/// An instruction, or the data after one.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) union Word {
+    pub instruction: Instruction,
+    pub var: *const Var,
+    pub native: &'static Native,
+    /// The id of a keyword.
+    pub id: u64,
+}
+
+const _: () = assert!(size_of::<Word>() == 8);
+
 /// Where a call stands in the source, for errors.
 #[derive(Debug, Clone)]
 pub(crate) struct Site {
-    /// The instruction.
+    /// The last word of the instruction.
     pub pc: u32,
+    /// What the instruction does.
+    pub op: Op,
     pub span: Span,
     /// What is in function position.
     pub head: Span,
@@ -157,11 +336,13 @@ pub(crate) struct Handler {
 /// The code of one arity of a function.
 pub(crate) struct Body {
     /// In a cell because look-ups remember positions in their instruction.
-    code: UnsafeCell<Box<[Instruction]>>,
+    code: UnsafeCell<Box<[Word]>>,
     /// The function's name, for traces.
     pub name: Rc<str>,
     pub constants: Box<[Value]>,
     pub registers: u16,
+    /// How many bytes the registers take.
+    pub room: usize,
     /// The registers that may own something when the function returns; the others hold numbers.
     pub owning: Box<[u16]>,
     /// Fixed parameters; with `is_variadic` one more register holds the rest.
@@ -177,11 +358,20 @@ pub(crate) struct Body {
 
 impl Body {
     pub fn new(code: Vec<Instruction>, parts: BodyParts) -> Body {
+        let words = code.iter().enumerate().map(|(pc, instruction)| {
+            if instruction.op == Op::Data {
+                return data(&parts.constants[usize::from(code[pc - 1].c)]);
+            }
+            let mut instruction = *instruction;
+            instruction.map_registers(|register| register * size_of::<Value>() as u16);
+            Word { instruction }
+        });
         let body = Body {
-            code: UnsafeCell::new(code.into_boxed_slice()),
+            code: UnsafeCell::new(words.collect()),
             name: parts.name,
             constants: parts.constants.into(),
             registers: parts.registers,
+            room: usize::from(parts.registers) * size_of::<Value>(),
             owning: parts.owning.into(),
             params: parts.params,
             is_variadic: parts.is_variadic,
@@ -218,36 +408,56 @@ impl Body {
 
     /// Returns the first instruction.
     #[inline(always)]
-    pub fn start(&self) -> *mut Instruction {
+    pub fn start(&self) -> *mut Word {
         // SAFETY: no reference into the slice outlives a single access; the VM writes only the hint `x`
         // of a `Keyword` instruction, through the pointer that this returns.
         unsafe { (*self.code.get()).as_mut_ptr() }
     }
 
-    /// Returns a copy of the instructions.
+    /// Returns a copy of the instructions, registers by number.
     pub fn instructions(&self) -> Vec<Instruction> {
         // SAFETY: as in `start`; the copy is complete before anything else runs.
-        unsafe { (*self.code.get()).to_vec() }
+        let words = unsafe { (*self.code.get()).to_vec() };
+        let mut code: Vec<Instruction> = Vec::with_capacity(words.len());
+        for word in words {
+            if code.last().is_some_and(|last| last.op.has_data()) {
+                code.push(Instruction::DATA);
+                continue;
+            }
+            // SAFETY: the word is no data, since the one before announces none.
+            let mut instruction = unsafe { word.instruction };
+            instruction.map_registers(|offset| offset / size_of::<Value>() as u16);
+            code.push(instruction);
+        }
+        code
     }
 
-    /// Returns the number of the instruction before `pc`; `None` where that is none of this body's.
-    pub fn number(&self, pc: *const Instruction) -> Option<u32> {
-        let after = (pc.addr()).checked_sub(self.start().addr())? / size_of::<Instruction>();
+    /// Returns the number of the word before `pc`; `None` where that is none of this body's.
+    pub fn number(&self, pc: *const Word) -> Option<u32> {
+        let after = (pc.addr()).checked_sub(self.start().addr())? / size_of::<Word>();
         // SAFETY: only the length is looked at.
         let count = unsafe { (&*self.code.get()).len() };
         (1..=count).contains(&after).then(|| after as u32 - 1)
-    }
-
-    /// Returns what the instruction at `pc` does.
-    pub fn op(&self, pc: u32) -> Option<Op> {
-        // SAFETY: as in `start`; the operation is copied at once.
-        unsafe { (&*self.code.get()).get(pc as usize).map(|i| i.op) }
     }
 
     /// Returns the place of the instruction at `pc`.
     pub fn site(&self, pc: u32) -> Option<&Site> {
         let idx = self.sites.binary_search_by_key(&pc, |site| site.pc);
         idx.ok().map(|idx| &self.sites[idx])
+    }
+}
+
+/// The word for the constant of an instruction that has one after it. The body holds the constant.
+fn data(constant: &Value) -> Word {
+    match constant {
+        Value::Var(var) => Word {
+            var: Rc::as_ptr(var),
+        },
+        Value::Native(native) => Word { native },
+        Value::Keyword(keyword) => Word {
+            id: u64::from(keyword.id()),
+        },
+        other => unreachable!("an instruction with data has no constant like {other:?}"),
     }
 }
 
@@ -272,6 +482,20 @@ pub(crate) struct BodyParts {
     pub handlers: Vec<Handler>,
 }
 
+/// The code that a call with a number of arguments enters.
+#[derive(Clone, Copy)]
+pub(crate) struct Entry {
+    /// `usize::MAX` where there is no such code.
+    pub params: usize,
+    /// Held by the function.
+    pub body: *const Body,
+}
+
+pub(crate) const NO_ENTRY: Entry = Entry {
+    params: usize::MAX,
+    body: std::ptr::null(),
+};
+
 /// A compiled function: its arities.
 pub struct Proto {
     pub(crate) name: Rc<str>,
@@ -280,9 +504,8 @@ pub struct Proto {
     pub(crate) variadic: Option<Rc<Body>>,
     /// Whether calling it may reach a step: false only where that is certain.
     pub(crate) may_step: bool,
-    /// The fixed arity that comes first, for a call that need not search: its parameters and its code,
-    /// which `fixed` holds.
-    first: (usize, *const Body),
+    /// The fixed arity that comes first, for a call that need not search.
+    entry: Entry,
 }
 
 impl Proto {
@@ -292,25 +515,34 @@ impl Proto {
         variadic: Option<Rc<Body>>,
         may_step: bool,
     ) -> Proto {
-        let first = fixed
+        let entry = fixed
             .iter()
             .enumerate()
-            .find_map(|(params, body)| Some((params, Rc::as_ptr(body.as_ref()?))))
-            .unwrap_or((usize::MAX, std::ptr::null()));
+            .find_map(|(params, body)| {
+                let body = Rc::as_ptr(body.as_ref()?);
+                Some(Entry { params, body })
+            })
+            .unwrap_or(NO_ENTRY);
         Proto {
             name,
             fixed,
             variadic,
             may_step,
-            first,
+            entry,
         }
+    }
+
+    /// Returns the code of the fixed arity that comes first.
+    #[inline(always)]
+    pub(crate) fn entry(&self) -> Entry {
+        self.entry
     }
 
     /// Returns the code of a fixed arity.
     #[inline(always)]
     pub(crate) fn fixed_body(&self, count: usize) -> Option<*const Body> {
-        if self.first.0 == count {
-            return Some(self.first.1);
+        if self.entry.params == count {
+            return Some(self.entry.body);
         }
         Some(Rc::as_ptr(self.fixed.get(count)?.as_ref()?))
     }

@@ -1,22 +1,32 @@
 //! The loop that runs bytecode.
 //!
-//! Its live state is `pc`, `base` and `vm`; whatever is not the common case is a cold function in `slow`
-//! that gets the instruction and the base. Registers of a body are valid slots (the verifier checks the
-//! numbers in debug builds, `Vm::enter` that the segment has room).
+//! Its live state is `pc`, `base` and `vm`; whatever is not the common case is a function in `slow` that
+//! gets the instruction and the base, and leaves why it failed in the machine. Registers of a body are
+//! valid slots (the verifier checks the numbers in debug builds, entering that the segment has room).
 
-use super::code::{Instruction, Op};
-use super::slots::{self, FLOAT, FN, INT, KEYWORD};
+use super::code::{Instruction, Op, Word};
+use super::slots::{self, FLOAT, FN, INT, KEYWORD, MAP};
+use super::slow::{FAILED, HOLDS};
+use super::stack::ENTRY;
 use super::{Args, Vm};
-use crate::value::number::{add, greater, greater_or_equal, less, less_or_equal, mul, sub};
-use crate::value::{Native, Result, Signal, Value};
+use crate::value::{Result, Value};
 
-/// Whether a frame returns to Rust.
-pub(super) const ENTRY: u8 = 1;
-/// Whether a frame's registers begin a segment.
-pub(super) const SWITCHED: u8 = 2;
+pub(super) type Pc = *mut Word;
+pub(super) type Base = *mut Value;
 
-type Pc = *mut Instruction;
-type Base = *mut Value;
+/// The register at an offset.
+#[inline(always)]
+pub(super) unsafe fn register(base: Base, offset: u16) -> *mut Value {
+    // SAFETY: the offset is that of a register of the frame at `base`.
+    unsafe { base.byte_add(usize::from(offset)) }
+}
+
+/// The instruction at `pc`, to be read before it changes.
+#[inline(always)]
+pub(super) unsafe fn at<'a>(pc: Pc) -> &'a Instruction {
+    // SAFETY: `pc` is at an instruction of a body that runs.
+    unsafe { &*pc.cast::<Instruction>() }
+}
 
 /// Runs the function in `window[0]` with the `count` arguments after it, until it returns.
 ///
@@ -27,380 +37,538 @@ type Base = *mut Value;
     reason = "one arm an instruction: the loop must be one function to be fast"
 )]
 pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<Value> {
-    // What is under way in the caller, if it runs code: traces go on there.
-    let mut pc: Pc = vm.pc;
-    let mut base: Base = window;
-    macro_rules! r {
-        ($idx:expr) => {
-            base.add(usize::from($idx))
+    let mut pc: Pc;
+    let mut base: Base;
+    // The operands are read from memory where they are needed, so that few registers hold much.
+    macro_rules! a {
+        () => {
+            register(base, at(pc).a)
+        };
+    }
+    macro_rules! b {
+        () => {
+            register(base, at(pc).b)
+        };
+    }
+    macro_rules! c {
+        () => {
+            register(base, at(pc).c)
         };
     }
     macro_rules! k {
         ($idx:expr) => {
-            vm.constants.add($idx as usize)
+            (*(*vm.frames.current).body)
+                .constants
+                .as_ptr()
+                .add($idx as usize)
         };
+    }
+    macro_rules! next {
+        () => {{
+            pc = pc.add(1);
+            continue;
+        }};
     }
     // All failures leave the inner loop at one place: the code of the common cases stays small.
     macro_rules! fail {
-        ($signal:expr) => {
-            break $signal
-        };
+        () => {{
+            pc = pc.add(1);
+            break;
+        }};
     }
-    macro_rules! attempt {
-        ($result:expr) => {
-            match $result {
-                Ok(value) => value,
-                Err(signal) => fail!(signal),
+    macro_rules! check {
+        ($done:expr) => {{
+            if !$done {
+                fail!()
             }
-        };
-    }
-    macro_rules! enter {
-        ($window:expr, $count:expr, $dst:expr, $flags:expr) => {
-            match vm.enter($window, $count, (pc, base), $dst, $flags) {
-                Ok((to, frame)) => {
-                    pc = to;
-                    base = frame;
-                }
-                Err(signal) => fail!(signal),
-            }
-        };
+            next!()
+        }};
     }
     macro_rules! jump {
-        ($offset:expr) => {
-            pc = pc.offset($offset as isize)
+        ($offset:expr) => {{
+            pc = pc.offset($offset as isize + 1);
+            continue;
+        }};
+    }
+    // Enters what `enter` and its kin answer with, or fails. `pc` is at the last word of the call.
+    macro_rules! go {
+        ($place:expr) => {
+            match $place {
+                Some((to, frame)) => {
+                    pc = to;
+                    base = frame;
+                    continue;
+                }
+                None => fail!(),
+            }
         };
     }
     macro_rules! arithmetic {
-        ($i:expr, $checked:ident, $float:tt, $slow:path) => {{
-            let (left, right) = (r!($i.b), r!($i.c));
+        ($checked:ident, $float:tt) => {{
+            let (left, right) = (b!(), c!());
             if slots::tag(left) == INT && slots::tag(right) == INT {
                 let (value, overflow) = (slots::payload(left) as i64).$checked(slots::payload(right) as i64);
                 if !overflow {
-                    slots::put_int(r!($i.a), value);
-                    continue;
+                    slots::put_int(a!(), value);
+                    next!();
                 }
             } else if slots::tag(left) == FLOAT && slots::tag(right) == FLOAT {
                 let value = f64::from_bits(slots::payload(left)) $float f64::from_bits(slots::payload(right));
-                slots::put_float(r!($i.a), value);
-                continue;
+                slots::put_float(a!(), value);
+                next!();
             }
-            let value = attempt!($slow(&*left, &*right));
-            slots::put_value(r!($i.a), value);
+            check!(vm.arithmetic(pc, base))
         }};
     }
+    macro_rules! ints {
+        ($checked:ident) => {{
+            debug_assert!(slots::tag(a!()) == INT && slots::tag(b!()) == INT);
+            debug_assert!(slots::tag(c!()) == INT);
+            let (left, right) = (slots::payload(b!()) as i64, slots::payload(c!()) as i64);
+            match left.$checked(right) {
+                Some(value) => {
+                    slots::set_int(a!(), value);
+                    next!()
+                }
+                None => check!(vm.arithmetic(pc, base)),
+            }
+        }};
+    }
+    macro_rules! step {
+        () => {{
+            debug_assert!(slots::tag(a!()) == INT && slots::tag(b!()) == INT);
+            (slots::payload(b!()) as i64).checked_add(i64::from(at(pc).c as i16))
+        }};
+    }
+    // Adds where that is simple; whether it was.
+    macro_rules! add_int {
+        () => {{
+            let left = b!();
+            let sum = if slots::tag(left) == INT {
+                (slots::payload(left) as i64).checked_add(i64::from(at(pc).c as i16))
+            } else {
+                None
+            };
+            match sum {
+                Some(sum) => {
+                    slots::put_int(a!(), sum);
+                    true
+                }
+                None => false,
+            }
+        }};
+    }
+    // Whether a relation of two registers holds.
     macro_rules! relation {
-        ($i:expr, $left:expr, $right:expr, $operator:tt, $slow:path, $swapped:path) => {{
+        ($left:expr, $right:expr, $operator:tt) => {{
             let (left, right) = ($left, $right);
             if slots::tag(left) == INT && slots::tag(right) == INT {
                 (slots::payload(left) as i64) $operator (slots::payload(right) as i64)
-            } else if $i.x & 2 == 0 {
-                attempt!($slow(&*left, &*right))
             } else {
-                attempt!($swapped(&*right, &*left))
+                match vm.relation(pc, base) {
+                    FAILED => fail!(),
+                    answer => answer == HOLDS,
+                }
             }
         }};
     }
     macro_rules! relation_int {
-        ($i:expr, $operator:tt, $slow:path) => {{
-            let left = r!($i.a);
-            let right = i64::from($i.b as i16);
-            let holds = if slots::tag(left) == INT {
-                (slots::payload(left) as i64) $operator right
+        ($operator:tt) => {{
+            let left = a!();
+            if slots::tag(left) == INT {
+                (slots::payload(left) as i64) $operator i64::from(at(pc).b as i16)
             } else {
-                attempt!($slow(&*left, &Value::Int(right)))
-            };
-            if holds == ($i.x != 0) {
-                jump!($i.c as i16);
+                match vm.relation_int(pc, base) {
+                    FAILED => fail!(),
+                    answer => answer == HOLDS,
+                }
             }
         }};
     }
-    // SAFETY: of the whole loop: `pc` stays within the body's code and registers and constants within
-    // their tables, as the compiler emits and `verify` checks; every slot holds a valid value; a closure
-    // that runs is held by the slot before its registers.
-    unsafe {
-        match vm.enter(window, count, (pc, base), 0, ENTRY) {
-            Ok((to, frame)) => {
-                pc = to;
-                base = frame;
+    macro_rules! pay {
+        () => {
+            let (left, is_empty) = vm.fuel.overflowing_sub(1);
+            vm.fuel = left;
+            if is_empty && !vm.refuel(pc, base) {
+                fail!()
             }
-            Err(signal) => {
+        };
+    }
+    macro_rules! equal {
+        () => {{
+            let (left, right) = (a!(), b!());
+            match slots::tag(left) {
+                INT if slots::tag(right) == INT => slots::payload(left) == slots::payload(right),
+                KEYWORD => slots::tag(right) == KEYWORD && slots::id(left) == slots::id(right),
+                _ => match vm.equality(left, right, pc, base) {
+                    FAILED => fail!(),
+                    answer => answer == HOLDS,
+                },
+            }
+        }};
+    }
+    macro_rules! equal_int {
+        () => {{
+            let left = a!();
+            match slots::tag(left) {
+                INT => slots::payload(left) as i64 == i64::from(at(pc).b as i16),
+                0 | KEYWORD => false,
+                _ => {
+                    let right = Value::Int(i64::from(at(pc).b as i16));
+                    match vm.equality(left, &raw const right, pc, base) {
+                        FAILED => fail!(),
+                        answer => answer == HOLDS,
+                    }
+                }
+            }
+        }};
+    }
+    macro_rules! jump_if_wide {
+        ($holds:expr) => {{
+            if ($holds) == (at(pc).x != 0) {
+                jump!(at(pc).wide() as i32)
+            }
+            next!()
+        }};
+    }
+    macro_rules! jump_if {
+        ($holds:expr) => {{
+            if ($holds) == (at(pc).x & 1 != 0) {
+                jump!(at(pc).c as i16)
+            }
+            next!()
+        }};
+    }
+    // SAFETY: of the whole loop: `pc` stays within the body's code and registers and constants within
+    // their tables, as the compiler emits and `verify` checks; every slot holds a valid value; the closure
+    // that runs is held or lent by the slot before its registers.
+    unsafe {
+        match vm.enter_first(window, count, ENTRY) {
+            Some(place) => (pc, base) = place,
+            None => {
                 for idx in 0..=count {
                     slots::release(window.add(idx));
                 }
-                return Err(signal);
+                return Err(vm.take_failure());
             }
         }
         loop {
-            let signal: Signal = loop {
-                // By reference: each arm loads the operands that it needs, from beside `pc`.
-                let i = &*pc;
-                pc = pc.add(1);
-                match i.op {
-                    Op::Move => slots::copy(r!(i.a), r!(i.b)),
-                    Op::Take => slots::take(r!(i.a), r!(i.b)),
-                    Op::Nil => slots::put_nil(r!(i.a)),
-                    Op::Bool => slots::put_bool(r!(i.a), i.x != 0),
-                    Op::Int => slots::put_int(r!(i.a), i64::from(i.wide() as i32)),
-                    Op::Const => slots::copy(r!(i.a), k!(i.wide())),
+            loop {
+                match at(pc).op {
+                    Op::Move => {
+                        slots::copy(a!(), b!());
+                        next!()
+                    }
+                    Op::Take => {
+                        slots::take(a!(), b!());
+                        next!()
+                    }
+                    Op::Nil => {
+                        slots::put_nil(a!());
+                        next!()
+                    }
+                    Op::Bool => {
+                        slots::put_bool(a!(), at(pc).x != 0);
+                        next!()
+                    }
+                    Op::Int => {
+                        slots::put_int(a!(), i64::from(at(pc).wide() as i32));
+                        next!()
+                    }
+                    Op::Const => {
+                        slots::copy(a!(), k!(at(pc).wide()));
+                        next!()
+                    }
                     Op::Captured => {
-                        let closure = slots::closure(base.sub(1));
-                        slots::copy(r!(i.a), closure.captured.as_ptr().add(usize::from(i.b)));
+                        let captured = slots::running(base).captured.as_ptr();
+                        slots::copy(a!(), captured.add(usize::from(at(pc).b)));
+                        next!()
                     }
-                    Op::Myself => slots::copy(r!(i.a), base.sub(1)),
-                    Op::Global => {
-                        let value = attempt!(vm.global(&*k!(i.wide())));
-                        slots::put_value(r!(i.a), value);
+                    Op::Myself => {
+                        let value = (*slots::lent(base.sub(1))).clone();
+                        slots::put_value(a!(), value);
+                        next!()
                     }
+                    Op::Global => check!(vm.load_global(pc, base)),
                     Op::Define => {
-                        let value = std::mem::replace(&mut *r!(i.a), Value::Nil);
-                        let var = (*k!(i.wide())).clone();
+                        let value = std::mem::replace(&mut *a!(), Value::Nil);
+                        let var = (*k!(at(pc).wide())).clone();
                         vm.define(&var, value);
-                        slots::put_value(r!(i.a), var);
+                        slots::put_value(a!(), var);
+                        next!()
                     }
                     Op::CallNative => {
-                        let window = r!(i.a).add(1);
-                        let native = slots::payload(k!(i.c)) as *const Native;
-                        let count = usize::from(i.x);
+                        let window = a!().add(1);
+                        let count = usize::from(at(pc).x);
                         vm.top = window.add(count);
-                        vm.pc = pc;
                         let args = Args::new(std::slice::from_raw_parts_mut(window, count));
-                        let value = attempt!(((*native).run)(vm, args));
-                        for idx in 0..count {
-                            slots::release(window.add(idx));
+                        pc = pc.add(1);
+                        vm.pc = pc.add(1);
+                        match ((*pc).native.run)(vm, args) {
+                            Ok(value) => {
+                                for idx in 0..usize::from(at(pc.sub(1)).x) {
+                                    slots::release(register(base, at(pc.sub(1)).a).add(1 + idx));
+                                }
+                                slots::put_value(register(base, at(pc.sub(1)).b), value);
+                                next!()
+                            }
+                            Err(signal) => {
+                                vm.fail(signal);
+                                fail!()
+                            }
                         }
-                        slots::put_value(r!(i.b), value);
                     }
                     Op::CallMyself => {
-                        let window = r!(i.a);
-                        slots::copy_closure(window, base.sub(1));
-                        enter!(window, usize::from(i.x), i.b, 0);
+                        let window = a!();
+                        slots::lend(window, base.sub(1));
+                        go!(vm.enter(window, pc, pc))
                     }
                     Op::CallGlobal => {
-                        let window = r!(i.a);
-                        if !vm.load_function(window, k!(i.c)) {
-                            let value = attempt!(vm.global(&*k!(i.c)));
-                            *window = value;
+                        let window = a!();
+                        let call = pc;
+                        pc = pc.add(1);
+                        let var = &*(*pc).var;
+                        let entry = var.entry();
+                        if entry.params == usize::from(at(call).x) {
+                            slots::lend(window, var.root_slot());
+                            go!(vm.enter_body(window, &*entry.body, call, pc))
                         }
-                        if slots::tag(window) == FN {
-                            enter!(window, usize::from(i.x), i.b, 0);
-                        } else {
-                            vm.pc = pc;
-                            let value = attempt!(vm.call_window(window, usize::from(i.x)));
-                            slots::put_value(r!(i.b), value);
-                        }
+                        go!(vm.call_global(base, window, call))
                     }
                     Op::Call => {
-                        let window = r!(i.a);
+                        let window = a!();
                         if slots::tag(window) == FN {
-                            enter!(window, usize::from(i.x), i.b, 0);
-                        } else {
-                            vm.pc = pc;
-                            let value = attempt!(vm.call_window(window, usize::from(i.x)));
-                            slots::put_value(r!(i.b), value);
+                            go!(vm.enter(window, pc, pc))
                         }
+                        check!(vm.call_window(window, pc, base))
+                    }
+                    Op::CallLocal => {
+                        let (window, callee) = (a!(), c!());
+                        if slots::tag(callee) == FN {
+                            slots::lend(window, callee);
+                            go!(vm.enter(window, pc, pc))
+                        }
+                        slots::copy(window, callee);
+                        check!(vm.call_window(window, pc, base))
+                    }
+                    Op::CallCaptured => {
+                        let captured = slots::running(base).captured.as_ptr();
+                        let (window, callee) = (a!(), captured.add(usize::from(at(pc).c)));
+                        if slots::tag(callee) == FN {
+                            slots::lend(window, callee);
+                            go!(vm.enter(window, pc, pc))
+                        }
+                        slots::copy(window, callee);
+                        check!(vm.call_window(window, pc, base))
                     }
                     Op::Return => {
-                        let body = &*vm.body;
-                        // A running function has a frame.
-                        let depth = vm.frames.len() - 1;
-                        vm.frames.set_len(depth);
-                        let frame = vm.frames.as_ptr().add(depth);
-                        let (body_of_caller, flags) = ((*frame).body, (*frame).flags);
-                        if flags & ENTRY != 0 {
-                            vm.pc = (*frame).pc;
-                            let value = std::mem::replace(&mut *r!(i.a), Value::Nil);
-                            for idx in 0..body.registers {
-                                slots::release(r!(idx));
+                        let frame = vm.frames.current;
+                        if (*frame).flags != 0 {
+                            match vm.return_slow(a!(), base) {
+                                Some(value) => return Ok(value),
+                                None => {
+                                    base = (*frame.sub(1)).base;
+                                    pc = (*frame).pc;
+                                    continue;
+                                }
                             }
-                            slots::release(base.sub(1));
-                            vm.leave(body_of_caller, flags);
-                            return Ok(value);
                         }
-                        let caller = (*frame).base;
-                        let to = (*frame).pc;
-                        slots::take(caller.add(usize::from((*frame).dst)), r!(i.a));
-                        for idx in &*body.owning {
-                            slots::release(r!(*idx));
+                        let caller = frame.sub(1);
+                        slots::take(register((*caller).base, (*frame).dst), a!());
+                        vm.frames.current = caller;
+                        for idx in &(*(*frame).body).owning {
+                            slots::release(base.add(usize::from(*idx)));
                         }
                         slots::release_closure(base.sub(1));
-                        vm.leave(body_of_caller, flags);
-                        base = caller;
-                        pc = to;
+                        base = (*caller).base;
+                        pc = (*frame).pc;
+                        continue;
                     }
-                    Op::Jump => jump!(i.wide() as i32),
+                    Op::Jump => jump!(at(pc).wide() as i32),
                     Op::JumpBack => {
-                        if vm.fuel == 0 {
-                            vm.top = r!((*vm.body).registers);
-                            vm.pc = pc;
-                            attempt!(vm.refill());
-                        }
-                        vm.fuel -= 1;
-                        jump!(i.wide() as i32);
+                        pay!();
+                        jump!(at(pc).wide() as i32)
                     }
-                    Op::JumpIf => {
-                        if slots::is_truthy(r!(i.a)) == (i.x != 0) {
-                            jump!(i.wide() as i32);
-                        }
+                    Op::JumpIf => jump_if_wide!(slots::is_truthy(a!())),
+                    Op::JumpIfNil => jump_if_wide!(slots::tag(a!()) == 0),
+                    Op::JumpLess => jump_if!(relation!(a!(), b!(), <)),
+                    Op::JumpLessEqual => jump_if!(relation!(a!(), b!(), <=)),
+                    Op::JumpEqual => jump_if!(equal!()),
+                    Op::JumpLessInt => jump_if!(relation_int!(<)),
+                    Op::JumpLessEqualInt => jump_if!(relation_int!(<=)),
+                    Op::JumpGreaterInt => jump_if!(relation_int!(>)),
+                    Op::JumpGreaterEqualInt => jump_if!(relation_int!(>=)),
+                    Op::JumpEqualInt => jump_if!(equal_int!()),
+                    Op::LoopIf => {
+                        pay!();
+                        jump_if_wide!(slots::is_truthy(a!()))
                     }
-                    Op::JumpIfNil => {
-                        if (slots::tag(r!(i.a)) == 0) == (i.x != 0) {
-                            jump!(i.wide() as i32);
-                        }
+                    Op::LoopIfNil => {
+                        pay!();
+                        jump_if_wide!(slots::tag(a!()) == 0)
                     }
-                    Op::JumpLess => {
-                        let holds = relation!(i, r!(i.a), r!(i.b), <, less, greater);
-                        if holds == (i.x & 1 != 0) {
-                            jump!(i.c as i16);
-                        }
+                    Op::LoopLess => {
+                        pay!();
+                        jump_if!(relation!(a!(), b!(), <))
                     }
-                    Op::JumpLessEqual => {
-                        let holds =
-                            relation!(i, r!(i.a), r!(i.b), <=, less_or_equal, greater_or_equal);
-                        if holds == (i.x & 1 != 0) {
-                            jump!(i.c as i16);
-                        }
+                    Op::LoopLessEqual => {
+                        pay!();
+                        jump_if!(relation!(a!(), b!(), <=))
                     }
-                    Op::JumpEqual => {
-                        let (left, right) = (r!(i.a), r!(i.b));
-                        let holds = match slots::tag(left) {
-                            INT if slots::tag(right) == INT => {
-                                slots::payload(left) == slots::payload(right)
-                            }
-                            KEYWORD => {
-                                slots::tag(right) == KEYWORD && slots::id(left) == slots::id(right)
-                            }
-                            _ => {
-                                vm.top = r!((*vm.body).registers);
-                                vm.pc = pc;
-                                attempt!(vm.equal(&*left, &*right))
-                            }
-                        };
-                        if holds == (i.x != 0) {
-                            jump!(i.c as i16);
-                        }
+                    Op::LoopEqual => {
+                        pay!();
+                        jump_if!(equal!())
                     }
-                    Op::JumpLessInt => relation_int!(i, <, less),
-                    Op::JumpLessEqualInt => relation_int!(i, <=, less_or_equal),
-                    Op::JumpGreaterInt => relation_int!(i, >, greater),
-                    Op::JumpGreaterEqualInt => relation_int!(i, >=, greater_or_equal),
-                    Op::JumpEqualInt => {
-                        let left = r!(i.a);
-                        let right = i64::from(i.b as i16);
-                        let holds = match slots::tag(left) {
-                            INT => slots::payload(left) as i64 == right,
-                            0 | KEYWORD => false,
-                            _ => attempt!(vm.equal(&*left, &Value::Int(right))),
-                        };
-                        if holds == (i.x != 0) {
-                            jump!(i.c as i16);
-                        }
+                    Op::LoopLessInt => {
+                        pay!();
+                        jump_if!(relation_int!(<))
                     }
-                    Op::Case => {
-                        vm.pc = pc;
-                        let entry = attempt!(vm.case_entry(&*r!(i.a), &*k!(i.wide())));
-                        jump!(entry);
+                    Op::LoopLessEqualInt => {
+                        pay!();
+                        jump_if!(relation_int!(<=))
                     }
-                    Op::Add => arithmetic!(i, overflowing_add, +, add),
-                    Op::Sub => arithmetic!(i, overflowing_sub, -, sub),
-                    Op::Mul => arithmetic!(i, overflowing_mul, *, mul),
+                    Op::LoopGreaterInt => {
+                        pay!();
+                        jump_if!(relation_int!(>))
+                    }
+                    Op::LoopGreaterEqualInt => {
+                        pay!();
+                        jump_if!(relation_int!(>=))
+                    }
+                    Op::LoopEqualInt => {
+                        pay!();
+                        jump_if!(equal_int!())
+                    }
+                    Op::Case => match vm.case_entry(pc, base) {
+                        Some(entry) => jump!(entry),
+                        None => fail!(),
+                    },
+                    Op::Add => arithmetic!(overflowing_add, +),
+                    Op::Sub => arithmetic!(overflowing_sub, -),
+                    Op::Mul => arithmetic!(overflowing_mul, *),
                     Op::AddInt => {
-                        let left = r!(i.b);
-                        let right = i64::from(i.c as i16);
-                        if slots::tag(left) == INT {
-                            let (value, overflow) =
-                                (slots::payload(left) as i64).overflowing_add(right);
-                            if !overflow {
-                                slots::put_int(r!(i.a), value);
-                                continue;
-                            }
+                        if add_int!() {
+                            next!()
                         }
-                        let value = attempt!(Vm::add_int(&*left, right, i.x));
-                        slots::put_value(r!(i.a), value);
+                        check!(vm.add_int(pc, base))
                     }
+                    Op::AddIntLoopLess => {
+                        if add_int!() {
+                            pc = pc.add(1);
+                            pay!();
+                            jump_if!(relation!(a!(), b!(), <))
+                        }
+                        check!(vm.add_int(pc, base))
+                    }
+                    Op::AddInts => ints!(checked_add),
+                    Op::SubInts => ints!(checked_sub),
+                    Op::MulInts => ints!(checked_mul),
+                    Op::StepInt => match step!() {
+                        Some(value) => {
+                            slots::set_int(a!(), value);
+                            next!()
+                        }
+                        None => check!(vm.add_int(pc, base)),
+                    },
+                    Op::StepIntLoopLess => match step!() {
+                        Some(value) => {
+                            slots::set_int(a!(), value);
+                            pc = pc.add(1);
+                            pay!();
+                            let right = b!();
+                            if slots::tag(right) == INT {
+                                if value < slots::payload(right) as i64 {
+                                    jump!(at(pc).c as i16)
+                                }
+                                next!()
+                            }
+                            jump_if!(relation!(a!(), b!(), <))
+                        }
+                        None => check!(vm.add_int(pc, base)),
+                    },
                     Op::Less => {
-                        let holds = relation!(i, r!(i.b), r!(i.c), <, less, greater);
-                        slots::put_bool(r!(i.a), holds);
+                        let holds = relation!(b!(), c!(), <);
+                        slots::put_bool(a!(), holds);
+                        next!()
                     }
                     Op::LessEqual => {
-                        let holds =
-                            relation!(i, r!(i.b), r!(i.c), <=, less_or_equal, greater_or_equal);
-                        slots::put_bool(r!(i.a), holds);
+                        let holds = relation!(b!(), c!(), <=);
+                        slots::put_bool(a!(), holds);
+                        next!()
                     }
-                    Op::Equal => {
-                        vm.top = r!((*vm.body).registers);
-                        vm.pc = pc;
-                        let holds = attempt!(vm.equal(&*r!(i.b), &*r!(i.c)));
-                        slots::put_bool(r!(i.a), holds);
-                    }
+                    Op::Equal => match vm.equality(b!(), c!(), pc, base) {
+                        FAILED => fail!(),
+                        answer => {
+                            slots::put_bool(a!(), answer == HOLDS);
+                            next!()
+                        }
+                    },
                     Op::Not => {
-                        let holds = !slots::is_truthy(r!(i.b));
-                        slots::put_bool(r!(i.a), holds);
+                        let holds = !slots::is_truthy(b!());
+                        slots::put_bool(a!(), holds);
+                        next!()
                     }
                     Op::IsNil => {
-                        let holds = slots::tag(r!(i.b)) == 0;
-                        slots::put_bool(r!(i.a), holds);
+                        let holds = slots::tag(b!()) == 0;
+                        slots::put_bool(a!(), holds);
+                        next!()
                     }
                     Op::Keyword => {
-                        if !Vm::keyword_hit(r!(i.a), r!(i.b), k!(i.c), i.x) {
-                            vm.pc = pc;
-                            let (value, at) = attempt!(vm.keyword_miss(&*r!(i.b), &*k!(i.c)));
-                            slots::put_value(r!(i.a), value);
-                            // Last: `i` may not be read once the instruction has changed.
-                            (*pc.sub(1)).x = at;
+                        let keyword = pc;
+                        pc = pc.add(1);
+                        let coll = register(base, at(keyword).b);
+                        if slots::tag(coll) == MAP
+                            && let Some(found) = slots::map_entry(coll, at(keyword).x)
+                            && slots::tag(&raw const found.0) == KEYWORD
+                            && u64::from(slots::id(&raw const found.0)) == (*pc).id
+                        {
+                            slots::put_copy(register(base, at(keyword).a), &raw const found.1);
+                            next!();
                         }
+                        check!(vm.keyword(keyword, base))
                     }
                     Op::Vector => {
-                        let value = Vm::make_vector(r!(i.c), usize::from(i.b));
-                        slots::put_value(r!(i.a), value);
+                        let value = Vm::make_vector(c!(), usize::from(at(pc).b));
+                        slots::put_value(a!(), value);
+                        next!()
                     }
-                    Op::Map => {
-                        vm.top = r!((*vm.body).registers);
-                        vm.pc = pc;
-                        let value = attempt!(vm.make_map(r!(i.c), usize::from(i.b)));
-                        slots::put_value(r!(i.a), value);
-                    }
-                    Op::Set => {
-                        vm.top = r!((*vm.body).registers);
-                        vm.pc = pc;
-                        let value = attempt!(vm.make_set(r!(i.c), usize::from(i.b)));
-                        slots::put_value(r!(i.a), value);
-                    }
+                    Op::Map => check!(vm.make_map(pc, base)),
+                    Op::Set => check!(vm.make_set(pc, base)),
                     Op::Closure => {
-                        let (value, captures) = Vm::make_closure(base, pc, &*k!(i.wide()));
-                        pc = pc.add(captures);
-                        slots::put_value(r!(i.a), value);
+                        let captures = Vm::make_closure(pc, base, &*k!(at(pc).wide()));
+                        jump!(captures)
                     }
-                    Op::Patch => Vm::patch(r!(i.a), i.c, (*r!(i.b)).clone()),
+                    Op::Patch => {
+                        Vm::patch(a!(), at(pc).c, (*b!()).clone());
+                        next!()
+                    }
                     Op::Throw => {
-                        let thrown = (*r!(i.a)).clone();
-                        fail!(Vm::thrown(thrown))
+                        vm.fail(Vm::thrown((*a!()).clone()));
+                        fail!()
                     }
                     Op::Rethrow => {
-                        let pending = std::mem::replace(&mut *r!(i.a), Value::Nil);
-                        fail!(Vm::rethrown(pending))
+                        let pending = std::mem::replace(&mut *a!(), Value::Nil);
+                        vm.fail(Vm::rethrown(pending));
+                        fail!()
                     }
                     Op::IsClass => {
-                        let holds = Vm::is_class(&*r!(i.b), &*k!(i.c));
-                        slots::put_bool(r!(i.a), holds);
+                        let holds = Vm::is_class(&*b!(), &*k!(at(pc).c));
+                        slots::put_bool(a!(), holds);
+                        next!()
                     }
                     Op::WithMeta => {
-                        let meta = std::mem::replace(&mut *r!(i.b), Value::Nil);
-                        if let Value::Var(var) = &*r!(i.a) {
-                            var.set_meta(meta);
-                            continue;
-                        }
-                        if let Some(value) = (*r!(i.a)).with_meta(meta) {
-                            slots::put_value(r!(i.a), value);
-                        }
+                        Vm::give_meta(a!(), b!());
+                        next!()
                     }
+                    Op::Data => std::hint::unreachable_unchecked(),
                 }
-            };
-            match vm.unwind(signal, pc, base) {
-                Ok((to, frame)) => {
+            }
+            match vm.unwind(pc, base) {
+                Some((to, frame)) => {
                     pc = to;
                     base = frame;
                 }
-                Err(signal) => return Err(signal),
+                None => return Err(vm.take_failure()),
             }
         }
     }

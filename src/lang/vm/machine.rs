@@ -3,12 +3,13 @@
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-use super::code::{Body, Instruction};
-use super::stack::Stack;
-use super::{Host, World};
+use super::code::Word;
+use super::stack::{Frames, Stack};
+use super::{Host, World, slots};
+use crate::value::parked::{self, Running};
 use crate::value::{
-    Class, Exception, Force, Lazy, LazyState, Object, PrintOptions, Result, SeqView, Signal, Span,
-    Thunk, Value, Var, compare, equal, hash_value, print_value,
+    Class, Closure, Exception, Force, Lazy, LazyState, Object, PrintOptions, Result, SeqView,
+    Signal, Span, Thunk, Value, Var, compare, equal, hash_value, print_value,
 };
 
 /// How much native stack a machine takes for granted.
@@ -24,28 +25,17 @@ fn address() -> usize {
 /// How many calls may be inside one another.
 const MAX_FRAMES: usize = 100_000;
 
-/// A caller that waits: where it goes on.
-pub(super) struct Frame {
-    pub base: *mut Value,
-    pub pc: *mut Instruction,
-    pub body: *const Body,
-    /// The caller's register that gets the result.
-    pub dst: u16,
-    pub flags: u8,
-}
-
 /// One thread of execution: registers, frames, bindings, and the fuel it has left.
 pub struct Vm {
     world: Rc<World>,
     host: Box<dyn Host>,
     pub(super) fuel: u32,
-    pub(super) frames: Vec<Frame>,
+    pub(super) frames: Frames,
     pub(super) max_frames: usize,
-    /// After the instruction that called Rust last; of use only where it lies in `body`.
-    pub(super) pc: *mut Instruction,
-    /// The code that runs; null outside of functions. The running closure holds it.
-    pub(super) body: *const Body,
-    pub(super) constants: *const Value,
+    /// After the instruction that called Rust last; of use only where it lies in the body that runs.
+    pub(super) pc: *mut Word,
+    /// Why the machine's loop could not go on.
+    pub(super) failure: Option<Signal>,
     pub(super) stack: Stack,
     pub(super) stack_end: *mut Value,
     /// The first register that is free for a call from Rust.
@@ -66,11 +56,10 @@ impl Vm {
             world,
             host,
             fuel: 0,
-            frames: Vec::new(),
+            frames: Frames::new(),
             max_frames: MAX_FRAMES,
             pc: std::ptr::null_mut(),
-            body: std::ptr::null(),
-            constants: std::ptr::null(),
+            failure: None,
             stack,
             stack_end,
             top,
@@ -129,8 +118,24 @@ impl Vm {
 
     #[cold]
     pub(super) fn refill(&mut self) -> Result<()> {
+        if parked::is_sweep_due() {
+            self.sweep();
+        }
         self.fuel = self.host.refill().map_err(Signal::from)?;
         Ok(())
+    }
+
+    /// Drops functions that were replaced and that no frame runs any more.
+    fn sweep(&self) {
+        let running: Vec<*const Closure> = (0..self.frames.depth())
+            .filter_map(|up| self.frames.up(up))
+            // SAFETY: the slot before the registers of a frame has its closure.
+            .map(|frame| std::ptr::from_ref(unsafe { slots::running(frame.base) }))
+            .collect();
+        parked::sweep(|value| match value {
+            Value::Fn(closure) => running.contains(&Rc::as_ptr(closure)),
+            _ => false,
+        });
     }
 
     /// Binds a dynamic var until [`Vm::unbind`].
@@ -192,8 +197,7 @@ impl Vm {
 
     /// Returns the place of the call that is under way.
     pub fn here(&self) -> Span {
-        // SAFETY: the body that runs is held by its closure.
-        let Some(body) = (unsafe { self.body.as_ref() }) else {
+        let Some(body) = self.body() else {
             return Span::NONE;
         };
         let site = body.number(self.pc).and_then(|number| body.site(number));
@@ -203,6 +207,8 @@ impl Vm {
     /// Calls a closure with arguments that it may take.
     pub(super) fn call_closure(&mut self, function: &Value, args: &mut [Value]) -> Result<Value> {
         self.check_native_stack()?;
+        // The first call from outside: functions that vars hold must outlive it.
+        let running = (self.frames.depth() == 0).then(Running::begin);
         let needed = args.len() + 1;
         let outer = self.top;
         let room = (self.stack_end as usize - self.top as usize) / size_of::<Value>();
@@ -227,6 +233,7 @@ impl Vm {
             self.stack_end = self.stack.end();
         }
         self.top = outer;
+        drop(running);
         result
     }
 

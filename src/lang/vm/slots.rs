@@ -3,9 +3,10 @@
 //! `Value` is `repr(C, u8)`: the tag is byte 0, the payload starts at byte 8. Writing both as plain
 //! words keeps the machine's loop free of the drop glue that an assignment would bring.
 
-use std::mem::MaybeUninit;
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::rc::Rc;
 
-use crate::value::{Closure, Value, Var};
+use crate::value::{Closure, Value};
 
 pub(super) const BOOL: u8 = 1;
 pub(super) const INT: u8 = 2;
@@ -29,29 +30,49 @@ pub(super) unsafe fn payload(slot: *const Value) -> u64 {
     unsafe { *slot.cast::<u64>().add(1) }
 }
 
-/// The closure in a slot.
+/// The closure that runs in the frame whose registers begin at `base`.
 ///
-/// The lifetime is the caller's to keep: as long as the slot holds it.
+/// The slot before holds it, or was lent it: then its tag is that of an integer, so that nobody drops it,
+/// and whoever lent it keeps it alive.
 #[inline(always)]
-pub(super) unsafe fn closure<'a>(slot: *const Value) -> &'a Closure {
-    // SAFETY: the caller knows that the slot holds a closure.
+pub(super) unsafe fn running<'a>(base: *const Value) -> &'a Closure {
+    // SAFETY: the payload of that slot is a closure's; the reference goes to what the pointer points at,
+    // not to the copy of the pointer, which is never dropped.
     unsafe {
-        match &*slot {
-            Value::Fn(closure) => closure,
+        match &*lent(base.sub(1)) {
+            Value::Fn(closure) => &*Rc::as_ptr(closure),
             _ => std::hint::unreachable_unchecked(),
         }
     }
 }
 
-/// The var in a constant.
+/// The closure in a slot as a value, without counting a reference, whether the slot owns it or not.
 #[inline(always)]
-pub(super) unsafe fn var<'a>(slot: *const Value) -> &'a Var {
-    // SAFETY: the caller knows that the constant is a var.
+pub(super) unsafe fn lent(slot: *const Value) -> ManuallyDrop<Value> {
+    // SAFETY: tag and payload together are a closure; it is not dropped here.
     unsafe {
-        match &*slot {
-            Value::Var(var) => var,
-            _ => std::hint::unreachable_unchecked(),
-        }
+        debug_assert!(matches!(tag(slot), FN | INT));
+        let mut value = MaybeUninit::<Value>::uninit();
+        let words = value.as_mut_ptr().cast::<MaybeUninit<u64>>();
+        words.write(MaybeUninit::new(u64::from(FN)));
+        words
+            .add(1)
+            .write(slot.cast::<MaybeUninit<u64>>().add(1).read());
+        ManuallyDrop::new(value.assume_init())
+    }
+}
+
+/// Lends a closure to the slot before the registers of its frame. See [`running`].
+#[inline(always)]
+pub(super) unsafe fn lend(window: *mut Value, from: *const Value) {
+    // SAFETY: the caller's slots are a register and one that holds a closure, or was lent one.
+    unsafe {
+        debug_assert!(matches!(tag(from), FN | INT));
+        release(window);
+        let payload = from.cast::<MaybeUninit<u64>>().add(1).read();
+        let to = window.cast::<MaybeUninit<u64>>();
+        to.write(MaybeUninit::new(u64::from(INT)));
+        to.add(1).write(payload);
     }
 }
 
@@ -112,6 +133,16 @@ pub(super) unsafe fn put_int(slot: *mut Value, int: i64) {
     unsafe { put(slot, INT, int as u64) }
 }
 
+/// Changes the integer in a slot that holds one.
+#[inline(always)]
+pub(super) unsafe fn set_int(slot: *mut Value, int: i64) {
+    // SAFETY: the caller's slot holds an integer, which owns nothing.
+    unsafe {
+        debug_assert!(tag(slot) == INT);
+        *slot.cast::<u64>().add(1) = int as u64;
+    }
+}
+
 #[inline(always)]
 pub(super) unsafe fn put_float(slot: *mut Value, float: f64) {
     // SAFETY: as in `put`.
@@ -148,14 +179,16 @@ unsafe fn copy_words(to: *mut Value, from: *const Value) {
 /// Puts a value into a slot.
 #[inline(always)]
 pub(super) unsafe fn put_value(slot: *mut Value, value: Value) {
-    // SAFETY: the caller's slot is a register; what it held is dropped first.
+    // SAFETY: the caller's slot is a register; what it held is dropped first. The value is moved, as its
+    // original is never dropped.
     unsafe {
         release(slot);
-        slot.write(value);
+        let value = ManuallyDrop::new(value);
+        copy_words(slot, &raw const *value);
     }
 }
 
-/// Makes a slot free of the closure that it most likely holds.
+/// Makes the slot before a frame's registers free of the closure that ran.
 #[inline(always)]
 pub(super) unsafe fn release_closure(slot: *mut Value) {
     // SAFETY: as in `release`; a closure is moved out before nil is written.
@@ -167,24 +200,6 @@ pub(super) unsafe fn release_closure(slot: *mut Value) {
                 Value::Fn(closure) => drop(closure),
                 _ => std::hint::unreachable_unchecked(),
             }
-        } else {
-            release(slot);
-        }
-    }
-}
-
-/// Copies a value that most likely is a closure.
-#[inline(always)]
-pub(super) unsafe fn copy_closure(to: *mut Value, from: *const Value) {
-    // SAFETY: as in `copy`.
-    unsafe {
-        match &*from {
-            Value::Fn(closure) => {
-                let closure = closure.clone();
-                release(to);
-                to.write(Value::Fn(closure));
-            }
-            _ => copy(to, from),
         }
     }
 }
@@ -197,6 +212,39 @@ pub(super) unsafe fn take(to: *mut Value, from: *mut Value) {
         release(to);
         copy_words(to, from);
         *from.cast::<u64>() = 0;
+    }
+}
+
+/// The entry at an index of the map in a slot, if the map is small.
+///
+/// The lifetime is the caller's to keep: as long as the slot holds the map.
+#[inline(always)]
+pub(super) unsafe fn map_entry<'a>(slot: *const Value, idx: u8) -> Option<&'a (Value, Value)> {
+    // SAFETY: the caller knows that the slot holds a map.
+    unsafe {
+        match &*slot {
+            Value::Map(map) => map.entries().array_entry(usize::from(idx)),
+            _ => std::hint::unreachable_unchecked(),
+        }
+    }
+}
+
+/// Puts a copy of a value into a slot, where the value may be a part of what the slot held.
+#[inline(always)]
+pub(super) unsafe fn put_copy(to: *mut Value, from: *const Value) {
+    // SAFETY: the value is counted, or read, before what the slot held is dropped.
+    unsafe {
+        if tag(from) >= OWNED {
+            let value = (*from).clone();
+            put_value(to, value);
+        } else {
+            let words = from.cast::<MaybeUninit<u64>>();
+            let (tag, payload) = (words.read(), words.add(1).read());
+            release(to);
+            let to = to.cast::<MaybeUninit<u64>>();
+            to.write(tag);
+            to.add(1).write(payload);
+        }
     }
 }
 

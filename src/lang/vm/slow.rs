@@ -3,98 +3,229 @@
 use std::rc::Rc;
 
 use super::Vm;
-use super::code::{Body, Instruction, Op};
-use super::exec::SWITCHED;
-use super::machine::Frame;
-use super::slots::{self, MAP};
+use super::code::{Body, Op};
+use super::exec::{Base, Pc, at, register};
+use super::slots::{self, FLOAT, FN};
+use super::stack::{ENTRY, Frame, SWITCHED};
 use crate::value::{
     Class, Closure, Exception, List, Object, PMap, PVec, Result, Signal, Value, Var, Vector,
     number, track,
 };
 
 /// Where a function goes on: its next instruction and its registers.
-pub(super) type Place = (*mut Instruction, *mut Value);
+pub(super) type Place = (Pc, Base);
+
+/// What a test answers.
+pub(super) type Answer = u8;
+
+pub(super) const FAILED: Answer = 2;
+pub(super) const HOLDS: Answer = 1;
 
 impl Vm {
-    /// Begins a call of the closure in `window[0]`: checks arity, room and budget, saves the caller.
+    /// Notes why the loop cannot go on.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn fail(&mut self, signal: Signal) {
+        self.failure = Some(signal);
+    }
+
+    /// Returns why the loop could not go on.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn take_failure(&mut self) -> Signal {
+        self.failure
+            .take()
+            .expect("whoever stops the loop says why")
+    }
+
+    /// Turns a result into whether there is one, and notes why not.
+    #[inline(always)]
+    fn done<T>(&mut self, result: Result<T>) -> Option<T> {
+        match result {
+            Ok(value) => Some(value),
+            Err(signal) => {
+                self.fail(signal);
+                None
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn answer(&mut self, result: Result<bool>) -> Answer {
+        self.done(result).map_or(FAILED, Answer::from)
+    }
+
+    /// Puts a result into a register.
+    #[inline(always)]
+    unsafe fn put(&mut self, to: *mut Value, result: Result<Value>) -> bool {
+        match result {
+            Ok(value) => {
+                // SAFETY: the caller's slot is a register.
+                unsafe { slots::put_value(to, value) };
+                true
+            }
+            Err(signal) => {
+                self.fail(signal);
+                false
+            }
+        }
+    }
+
+    /// Protects the registers of the running body from calls that a native makes, and notes where it is:
+    /// `pc` is at the last word of the instruction.
+    #[inline(always)]
+    unsafe fn protect(&mut self, pc: Pc, base: Base) {
+        // SAFETY: a body runs, with its registers at `base`.
+        unsafe {
+            self.pc = pc.add(1);
+            self.top = base.byte_add((*(*self.frames.current).body).room);
+        }
+    }
+
+    /// Begins a call from Rust.
     ///
     /// # Safety
     /// As for `execute`; `window[0]` holds a closure.
     #[inline(always)]
-    pub(super) unsafe fn enter(
+    pub(super) unsafe fn enter_first(
         &mut self,
         window: *mut Value,
         count: usize,
-        caller: Place,
-        dst: u16,
-        flags: u8,
-    ) -> Result<Place> {
-        // SAFETY: the window holds a closure, and stays in place while it runs.
+        flags: u16,
+    ) -> Option<Place> {
+        let caller = Frame {
+            base: window,
+            body: std::ptr::null(),
+            // What is under way in the caller, if it runs code: traces go on there.
+            pc: self.pc,
+            dst: 0,
+            flags,
+        };
+        // SAFETY: as the caller promises.
         unsafe {
-            let closure = slots::closure(window);
-            if let Some(body) = closure.proto.fixed_body(count)
-                && self.fuel > 0
-                && self.frames.len() < self.frames.capacity()
-            {
-                let base = window.add(1);
-                if (self.stack_end as usize) - (base as usize)
-                    >= usize::from((*body).registers) * size_of::<Value>()
-                {
-                    self.fuel -= 1;
-                    // There is room, as was just seen.
-                    let depth = self.frames.len();
-                    let frame = self.frames.as_mut_ptr().add(depth);
-                    // Field by field: a frame built aside would be read back in larger pieces, and wait.
-                    (&raw mut (*frame).pc).write(caller.0);
-                    (&raw mut (*frame).base).write(caller.1);
-                    (&raw mut (*frame).body).write(self.body);
-                    (&raw mut (*frame).dst).write(dst);
-                    (&raw mut (*frame).flags).write(flags);
-                    self.frames.set_len(depth + 1);
-                    self.body = body;
-                    self.constants = (*body).constants.as_ptr();
-                    return Ok(((*body).start(), base));
-                }
+            match slots::running(window.add(1)).proto.fixed_body(count) {
+                Some(body) => self.push_frame(window, &*body, count, caller),
+                None => self.enter_slow(window, count, caller),
             }
-            self.enter_slow(window, count, caller, dst, flags)
         }
     }
 
-    #[cold]
+    /// Begins a call of the closure that `window[0]` holds or was lent. `call` is the instruction, `last`
+    /// its last word.
+    ///
+    /// # Safety
+    /// The window lies in the running frame, with the arguments in it.
+    #[inline(always)]
+    pub(super) unsafe fn enter(&mut self, window: *mut Value, call: Pc, last: Pc) -> Option<Place> {
+        // SAFETY: as the caller promises.
+        unsafe {
+            match slots::running(window.add(1))
+                .proto
+                .fixed_body(usize::from(at(call).x))
+            {
+                Some(body) => self.enter_body(window, &*body, call, last),
+                None => self.enter_other(window, call, last),
+            }
+        }
+    }
+
+    /// Begins a call of which the code is known.
+    ///
+    /// # Safety
+    /// As for `enter`; the body is one of the closure for that many arguments.
+    #[inline(always)]
+    pub(super) unsafe fn enter_body(
+        &mut self,
+        window: *mut Value,
+        body: &Body,
+        call: Pc,
+        last: Pc,
+    ) -> Option<Place> {
+        // SAFETY: as the caller promises.
+        unsafe {
+            let caller = Frame {
+                base: window,
+                body,
+                pc: last.add(1),
+                dst: at(call).b,
+                flags: 0,
+            };
+            self.push_frame(window, body, usize::from(at(call).x), caller)
+        }
+    }
+
+    /// Checks room and budget, and makes the frame of a call current.
+    #[inline(always)]
+    unsafe fn push_frame(
+        &mut self,
+        window: *mut Value,
+        body: &Body,
+        count: usize,
+        caller: Frame,
+    ) -> Option<Place> {
+        // SAFETY: the frame is within the list, as it is not after the last.
+        unsafe {
+            let base = window.add(1);
+            if self.fuel == 0
+                || self.frames.current == self.frames.last
+                || (self.stack_end as usize) - (base as usize) < body.room
+            {
+                return self.enter_slow(window, count, caller);
+            }
+            self.fuel -= 1;
+            let frame = self.frames.current.add(1);
+            // Field by field: a frame built aside would be read back in larger pieces, and wait.
+            (&raw mut (*frame).base).write(base);
+            (&raw mut (*frame).body).write(body);
+            (&raw mut (*frame).pc).write(caller.pc);
+            (&raw mut (*frame).dst).write(caller.dst);
+            (&raw mut (*frame).flags).write(caller.flags);
+            self.frames.current = frame;
+            Some((body.start(), base))
+        }
+    }
+
+    /// A call with an uncommon number of arguments.
+    #[inline(never)]
+    unsafe fn enter_other(&mut self, window: *mut Value, call: Pc, last: Pc) -> Option<Place> {
+        // SAFETY: as for `enter`.
+        unsafe {
+            let caller = Frame {
+                base: window,
+                body: std::ptr::null(),
+                pc: last.add(1),
+                dst: at(call).b,
+                flags: 0,
+            };
+            self.enter_slow(window, usize::from(at(call).x), caller)
+        }
+    }
+
+    /// Begins a call in any case: with more room, fuel or frames, or with other numbers of arguments.
     #[inline(never)]
     unsafe fn enter_slow(
         &mut self,
         mut window: *mut Value,
         count: usize,
-        caller: Place,
-        dst: u16,
-        mut flags: u8,
-    ) -> Result<Place> {
+        mut caller: Frame,
+    ) -> Option<Place> {
         // SAFETY: as in `enter`; a move to another segment moves function and arguments one by one.
         unsafe {
             self.top = window.add(1 + count);
             if self.fuel == 0 {
-                self.refill()?;
+                let refilled = self.refill();
+                self.done(refilled)?;
             }
             self.fuel -= 1;
-            if self.frames.len() >= self.max_frames {
-                return Err(stack_overflow(self.max_frames));
+            if !self.frames.grow(self.max_frames) {
+                self.fail(stack_overflow(self.max_frames));
+                return None;
             }
-            if self.frames.len() == self.frames.capacity() {
-                // Never more than the limit: the fast way looks at the capacity alone.
-                let more = self
-                    .frames
-                    .len()
-                    .max(32)
-                    .min(self.max_frames - self.frames.len());
-                self.frames.reserve_exact(more);
-            }
-            let proto = match &*window {
-                Value::Fn(closure) => closure.proto.clone(),
-                other => return Err(Vm::not_callable(self, &other.clone())),
-            };
-            let Some(body) = proto.body(count) else {
-                return Err(wrong_arity(&proto, count).into());
+            // Held by the closure, which the window has.
+            let proto = Rc::as_ptr(&slots::running(window.add(1)).proto);
+            let Some(body) = (*proto).body(count) else {
+                self.fail(wrong_arity(&*proto, count).into());
+                return None;
             };
             let registers = usize::from(body.registers).max(count);
             let room = (self.stack_end as usize - window as usize) / size_of::<Value>();
@@ -105,7 +236,7 @@ impl Vm {
                     slots::take(start.add(idx), window.add(idx));
                 }
                 window = start;
-                flags |= SWITCHED;
+                caller.flags |= SWITCHED;
             }
             let base = window.add(1);
             if body.is_variadic {
@@ -113,48 +244,110 @@ impl Vm {
                 let rest: Vec<Value> = (params..count)
                     .map(|idx| std::mem::replace(&mut *base.add(idx), Value::Nil))
                     .collect();
-                *base.add(params) = if rest.is_empty() {
+                let rest = if rest.is_empty() {
                     Value::Nil
                 } else {
                     List::of(rest)
                 };
+                slots::put_value(base.add(params), rest);
             }
-            let (pc, base_of_caller) = caller;
-            self.frames.push(Frame {
-                base: base_of_caller,
-                pc,
-                body: self.body,
-                dst,
-                flags,
-            });
-            self.body = &raw const **body;
-            self.constants = body.constants.as_ptr();
-            Ok((body.start(), base))
+            self.frames.current = self.frames.current.add(1);
+            *self.frames.current = Frame {
+                base,
+                body: &raw const **body,
+                ..caller
+            };
+            Some((body.start(), base))
         }
     }
 
-    /// Makes the caller's body and segment current again.
-    #[inline(always)]
-    pub(super) fn leave(&mut self, body: *const Body, flags: u8) {
-        self.body = body;
-        if !body.is_null() {
-            // SAFETY: the body of a frame is held by the closure that runs in it.
-            self.constants = unsafe { (*body).constants.as_ptr() };
+    /// A call through a var that is not the common one: another arity, a native, a bound var ... `window`
+    /// has the arguments. Goes on after the call where that is done at once.
+    ///
+    /// # Safety
+    /// As for `enter`; `call` is a `CallGlobal`.
+    #[inline(never)]
+    pub(super) unsafe fn call_global(
+        &mut self,
+        base: Base,
+        window: *mut Value,
+        call: Pc,
+    ) -> Option<Place> {
+        // SAFETY: the word after the instruction points at the var, which the body holds.
+        unsafe {
+            let last = call.add(1);
+            let var = &*(*last).var;
+            if var.entry().params != usize::MAX {
+                slots::lend(window, var.root_slot());
+                return self.enter(window, call, last);
+            }
+            let constants = &(*(*self.frames.current).body).constants;
+            let var = &constants[usize::from(at(call).c)];
+            let function = self.global(var);
+            let function = self.done(function)?;
+            slots::put_value(window, function);
+            if slots::tag(window) == FN {
+                return self.enter(window, call, last);
+            }
+            self.call_window(window, call, base)
+                .then(|| (last.add(1), base))
         }
-        if flags & SWITCHED != 0 {
-            self.stack.retreat();
-            self.stack_end = self.stack.end();
+    }
+
+    /// Leaves a function that was called from Rust, or whose registers begin a segment. Returns the value
+    /// for Rust.
+    ///
+    /// # Safety
+    /// The registers of the running frame, one of which is the result.
+    #[inline(never)]
+    pub(super) unsafe fn return_slow(&mut self, result: *mut Value, base: Base) -> Option<Value> {
+        // SAFETY: the frame is the running one, and has one before it.
+        unsafe {
+            let frame = *self.frames.current;
+            let value = std::mem::replace(&mut *result, Value::Nil);
+            self.leave(base);
+            if frame.flags & ENTRY != 0 {
+                return Some(value);
+            }
+            let caller = self.frames.current;
+            slots::put_value(register((*caller).base, frame.dst), value);
+            None
+        }
+    }
+
+    /// Clears the registers of the running frame and makes the one before current.
+    ///
+    /// # Safety
+    /// `base` is that of the running frame.
+    pub(super) unsafe fn leave(&mut self, base: Base) {
+        // SAFETY: each register holds a value, and the slot before them the closure.
+        unsafe {
+            let frame = *self.frames.current;
+            for idx in 0..usize::from((*frame.body).registers) {
+                slots::release(base.add(idx));
+            }
+            slots::release_closure(base.sub(1));
+            self.frames.current = self.frames.current.sub(1);
+            if frame.flags & ENTRY != 0 {
+                self.pc = frame.pc;
+            }
+            if frame.flags & SWITCHED != 0 {
+                self.stack.retreat();
+                self.stack_end = self.stack.end();
+            }
         }
     }
 
     /// Calls what is in `window[0]`, which is no closure, with the arguments after it, and clears them.
     ///
     /// # Safety
-    /// As for `execute`.
+    /// As for `execute`; `call` is the instruction.
     #[inline(never)]
-    pub(super) unsafe fn call_window(&mut self, window: *mut Value, count: usize) -> Result<Value> {
+    pub(super) unsafe fn call_window(&mut self, window: *mut Value, call: Pc, base: Base) -> bool {
         // SAFETY: the slots are registers of the running frame, and never move.
         unsafe {
+            let count = usize::from(at(call).x);
+            self.pc = call.add(1 + usize::from(at(call).op.has_data()));
             let args = std::slice::from_raw_parts_mut(window.add(1), count);
             self.top = window.add(1 + count);
             let function = std::mem::replace(&mut *window, Value::Nil);
@@ -162,29 +355,152 @@ impl Vm {
             for slot in args {
                 slots::release(slot);
             }
-            result
+            self.put(register(base, at(call).b), result)
         }
     }
 
-    /// Puts the root of a plain var into a register; false when the var is dynamic or unbound.
+    /// Pays for a jump back when the fuel is used up.
     ///
     /// # Safety
-    /// `var` points at a var.
-    #[inline(always)]
-    pub(super) unsafe fn load_function(&mut self, window: *mut Value, var: *const Value) -> bool {
-        // SAFETY: the constant is a var, as the compiler emits it.
+    /// `base` is that of the running frame.
+    #[cold]
+    #[inline(never)]
+    pub(super) unsafe fn refuel(&mut self, pc: Pc, base: Base) -> bool {
+        // SAFETY: as the caller promises.
+        unsafe { self.protect(pc, base) };
+        self.fuel = 0;
+        let refilled = self.refill();
+        self.fuel = self.fuel.saturating_sub(1);
+        self.done(refilled).is_some()
+    }
+
+    /// # Safety
+    /// `pc` is at a `Global`.
+    #[inline(never)]
+    pub(super) unsafe fn load_global(&mut self, pc: Pc, base: Base) -> bool {
+        // SAFETY: the verifier knows the constant.
         unsafe {
-            let var = slots::var(var);
-            if var.is_dynamic.get() {
-                return false;
+            let constants = &(*(*self.frames.current).body).constants;
+            let value = self.global(&constants[at(pc).wide() as usize]);
+            self.put(register(base, at(pc).a), value)
+        }
+    }
+
+    /// Arithmetic on anything.
+    ///
+    /// # Safety
+    /// `pc` is at an `Add`, `Sub` or `Mul`, or their kin.
+    #[cold]
+    #[inline(never)]
+    pub(super) unsafe fn arithmetic(&mut self, pc: Pc, base: Base) -> bool {
+        // SAFETY: the operands are registers.
+        unsafe {
+            let i = at(pc);
+            let (left, right) = (&*register(base, i.b), &*register(base, i.c));
+            let result = match i.op {
+                Op::Add | Op::AddInts => number::add(left, right),
+                Op::Sub | Op::SubInts => number::sub(left, right),
+                _ => number::mul(left, right),
+            };
+            self.put(register(base, i.a), result)
+        }
+    }
+
+    /// # Safety
+    /// `pc` is at an `AddInt` or its kin.
+    #[cold]
+    #[inline(never)]
+    pub(super) unsafe fn add_int(&mut self, pc: Pc, base: Base) -> bool {
+        // SAFETY: the operands are registers.
+        unsafe {
+            let i = at(pc);
+            let left = &*register(base, i.b);
+            let right = i64::from(i.c as i16);
+            let result = match i.x {
+                0 => number::add(left, &Value::Int(right)),
+                1 => number::sub(left, &Value::Int(-right)),
+                2 => number::inc(left),
+                _ => number::dec(left),
+            };
+            self.put(register(base, i.a), result)
+        }
+    }
+
+    /// Compares anything with anything.
+    ///
+    /// # Safety
+    /// `pc` is at an instruction that compares two registers.
+    #[inline(never)]
+    pub(super) unsafe fn relation(&mut self, pc: Pc, base: Base) -> Answer {
+        // SAFETY: the operands are registers.
+        unsafe {
+            let i = at(pc);
+            let (left, right, is_strict) = match i.op {
+                Op::JumpLess | Op::LoopLess => (i.a, i.b, true),
+                Op::JumpLessEqual | Op::LoopLessEqual => (i.a, i.b, false),
+                Op::Less => (i.b, i.c, true),
+                _ => (i.b, i.c, false),
+            };
+            let (left, right) = (register(base, left), register(base, right));
+            if slots::tag(left) == FLOAT && slots::tag(right) == FLOAT {
+                let left = f64::from_bits(slots::payload(left));
+                let right = f64::from_bits(slots::payload(right));
+                return Answer::from(if is_strict {
+                    left < right
+                } else {
+                    left <= right
+                });
             }
-            var.with_root(|root| match root {
-                Some(root) => {
-                    slots::copy_closure(window, root);
-                    true
-                }
-                None => false,
-            })
+            // The operands stand as in the instruction; the message names them as in the source.
+            let (left, right) = (&*left, &*right);
+            let result = match (i.x & 2 != 0, is_strict) {
+                (false, true) => number::less(left, right),
+                (false, false) => number::less_or_equal(left, right),
+                (true, true) => number::greater(right, left),
+                (true, false) => number::greater_or_equal(right, left),
+            };
+            self.answer(result)
+        }
+    }
+
+    /// Compares anything with a small integer.
+    ///
+    /// # Safety
+    /// `pc` is at a jump that compares with one.
+    #[inline(never)]
+    pub(super) unsafe fn relation_int(&mut self, pc: Pc, base: Base) -> Answer {
+        // SAFETY: the operand is a register.
+        unsafe {
+            let i = at(pc);
+            let left = &*register(base, i.a);
+            let right = Value::Int(i64::from(i.b as i16));
+            let result = match i.op {
+                Op::JumpLessInt | Op::LoopLessInt => number::less(left, &right),
+                Op::JumpLessEqualInt | Op::LoopLessEqualInt => number::less_or_equal(left, &right),
+                Op::JumpGreaterInt | Op::LoopGreaterInt => number::greater(left, &right),
+                _ => number::greater_or_equal(left, &right),
+            };
+            self.answer(result)
+        }
+    }
+
+    /// Tells whether two values are equal.
+    ///
+    /// # Safety
+    /// Slots that hold values, and the running frame's registers.
+    #[inline(never)]
+    pub(super) unsafe fn equality(
+        &mut self,
+        left: *const Value,
+        right: *const Value,
+        pc: Pc,
+        base: Base,
+    ) -> Answer {
+        // SAFETY: as the caller promises; the slots are not written before this returns.
+        unsafe {
+            self.protect(pc, base);
+            let result = self.equal(&*left, &*right);
+            self.answer(result)
         }
     }
 
@@ -205,7 +521,7 @@ impl Vm {
             let current = self.world().current.borrow().clone();
             return Ok(Value::from(Object::Namespace(current)));
         }
-        if var.is_dynamic.get()
+        if var.is_dynamic()
             && let Some(bound) = self
                 .bindings
                 .iter()
@@ -230,73 +546,54 @@ impl Vm {
         }
     }
 
-    #[cold]
-    #[inline(never)]
-    pub(super) fn add_int(left: &Value, right: i64, x: u8) -> Result<Value> {
-        match x {
-            0 => number::add(left, &Value::Int(right)),
-            1 => number::sub(left, &Value::Int(-right)),
-            2 => number::inc(left),
-            _ => number::dec(left),
-        }
-    }
-
-    /// Looks a keyword up where it was last time.
+    /// Looks a keyword up where it was not last time, and notes where a small map has it.
     ///
     /// # Safety
-    /// Registers and a keyword constant.
-    #[inline(always)]
-    pub(super) unsafe fn keyword_hit(
-        to: *mut Value,
-        coll: *const Value,
-        key: *const Value,
-        hint: u8,
-    ) -> bool {
-        // SAFETY: the slots hold values; the entry is copied before anything is dropped.
-        unsafe {
-            if slots::tag(coll) != MAP {
-                return false;
-            }
-            let Value::Map(map) = &*coll else {
-                return false;
-            };
-            match map.entries().array_entry(usize::from(hint)) {
-                Some((Value::Keyword(found), value)) if found.id() == slots::id(key) => {
-                    let value = value.clone();
-                    *to = value;
-                    true
-                }
-                _ => false,
-            }
-        }
-    }
-
-    /// Looks a keyword up anywhere; returns where a small map has it as the next hint.
+    /// `pc` is at a `Keyword`.
     #[inline(never)]
-    pub(super) fn keyword_miss(&mut self, coll: &Value, key: &Value) -> Result<(Value, u8)> {
-        if let Value::Map(map) = coll {
-            let entries = map.entries();
-            let at = (0..8).find(|idx| {
-                entries
-                    .array_entry(usize::from(*idx))
-                    .is_some_and(|entry| entry.0 == *key)
-            });
-            if let Some(at) = at
-                && let Some(entry) = entries.array_entry(usize::from(at))
+    pub(super) unsafe fn keyword(&mut self, pc: Pc, base: Base) -> bool {
+        // SAFETY: the operand is a register, the constant is a keyword.
+        unsafe {
+            let i = *at(pc);
+            let coll = &*register(base, i.b);
+            let constants = &(*(*self.frames.current).body).constants;
+            let key = &constants[usize::from(i.c)];
+            if let Value::Map(map) = coll
+                && let Value::Keyword(keyword) = key
+                && let Some(idx) = map.entries().array_index(*keyword)
+                && let Some(entry) = map.entries().array_entry(idx)
             {
-                return Ok((entry.1.clone(), at));
+                slots::put_copy(register(base, i.a), &raw const entry.1);
+                (&raw mut (*pc).instruction.x).write(idx as u8);
+                return true;
             }
+            self.protect(pc.add(1), base);
+            let found = self.lookup(coll, key);
+            let found = found.map(|found| found.unwrap_or(Value::Nil));
+            self.put(register(base, i.a), found)
         }
-        Ok((self.lookup(coll, key)?.unwrap_or(Value::Nil), 0))
     }
 
-    pub(super) fn case_entry(&mut self, value: &Value, table: &Value) -> Result<isize> {
-        self.realise_key(value)?;
-        let entry = table
-            .as_map()
-            .and_then(|table| table.get(value))
-            .and_then(Value::as_int);
-        Ok(entry.unwrap_or(0) as isize)
+    /// Finds where a `Case` goes on.
+    ///
+    /// # Safety
+    /// `pc` is at a `Case`.
+    #[inline(never)]
+    pub(super) unsafe fn case_entry(&mut self, pc: Pc, base: Base) -> Option<isize> {
+        // SAFETY: the operand is a register, the constant a map.
+        unsafe {
+            self.protect(pc, base);
+            let value = &*register(base, at(pc).a);
+            let constants = &(*(*self.frames.current).body).constants;
+            let table = &constants[at(pc).wide() as usize];
+            let realised = self.realise_key(value);
+            self.done(realised)?;
+            let entry = table
+                .as_map()
+                .and_then(|table| table.get(value))
+                .and_then(Value::as_int);
+            Some(entry.unwrap_or(0) as isize)
+        }
     }
 
     /// # Safety
@@ -313,7 +610,17 @@ impl Vm {
     /// # Safety
     /// As for `make_vector`.
     #[inline(never)]
-    pub(super) unsafe fn make_map(&mut self, from: *mut Value, count: usize) -> Result<Value> {
+    pub(super) unsafe fn make_map(&mut self, pc: Pc, base: Base) -> bool {
+        // SAFETY: the verifier knows the registers.
+        unsafe {
+            self.protect(pc, base);
+            let i = at(pc);
+            let map = self.map_of(register(base, i.c), usize::from(i.b));
+            self.put(register(base, i.a), map)
+        }
+    }
+
+    unsafe fn map_of(&mut self, from: *mut Value, count: usize) -> Result<Value> {
         let mut entries = PMap::new();
         for idx in (0..count).step_by(2) {
             // SAFETY: as in `make_vector`.
@@ -335,7 +642,17 @@ impl Vm {
     /// # Safety
     /// As for `make_vector`.
     #[inline(never)]
-    pub(super) unsafe fn make_set(&mut self, from: *mut Value, count: usize) -> Result<Value> {
+    pub(super) unsafe fn make_set(&mut self, pc: Pc, base: Base) -> bool {
+        // SAFETY: the verifier knows the registers.
+        unsafe {
+            self.protect(pc, base);
+            let i = at(pc);
+            let set = self.set_of(register(base, i.c), usize::from(i.b));
+            self.put(register(base, i.a), set)
+        }
+    }
+
+    unsafe fn set_of(&mut self, from: *mut Value, count: usize) -> Result<Value> {
         let mut items = crate::value::PSet::new();
         for idx in 0..count {
             // SAFETY: as in `make_vector`.
@@ -349,42 +666,40 @@ impl Vm {
         Ok(Value::Set(Rc::new(crate::value::Set::new(items))))
     }
 
-    /// Makes a closure of a template; the moves after the instruction say what it captures.
+    /// Makes a closure of a template; the moves after the instruction say what it captures. Returns their
+    /// number.
     ///
     /// # Safety
-    /// `pc` is at the first of these moves, `base` the frame.
+    /// `pc` is at a `Closure`.
     #[inline(never)]
-    pub(super) unsafe fn make_closure(
-        base: *mut Value,
-        pc: *mut Instruction,
-        template: &Value,
-    ) -> (Value, usize) {
+    pub(super) unsafe fn make_closure(pc: Pc, base: Base, template: &Value) -> usize {
         let Value::Fn(template) = template else {
-            return (Value::Nil, 0);
+            return 0;
         };
         let count = template.captured.len();
         // SAFETY: the compiler puts one move for each captured value after the instruction.
-        let captured = (0..count)
-            .map(|idx| unsafe {
-                let source = *pc.add(idx);
-                match source.op {
-                    Op::Take => {
-                        std::mem::replace(&mut *base.add(usize::from(source.b)), Value::Nil)
+        unsafe {
+            let captured = (0..count)
+                .map(|idx| {
+                    let source = at(pc.add(1 + idx));
+                    match source.op {
+                        Op::Take => std::mem::replace(&mut *register(base, source.b), Value::Nil),
+                        Op::Captured => {
+                            slots::running(base).captured[usize::from(source.b)].clone()
+                        }
+                        Op::Myself => (*slots::lent(base.sub(1))).clone(),
+                        _ => (*register(base, source.b)).clone(),
                     }
-                    Op::Captured => {
-                        slots::closure(base.sub(1)).captured[usize::from(source.b)].clone()
-                    }
-                    Op::Myself => (*base.sub(1)).clone(),
-                    _ => (*base.add(usize::from(source.b))).clone(),
-                }
-            })
-            .collect();
-        let closure = Closure {
-            proto: template.proto.clone(),
-            captured,
-            meta: template.meta.clone(),
-        };
-        (Value::Fn(Rc::new(closure)), count)
+                })
+                .collect();
+            let closure = Closure {
+                proto: template.proto.clone(),
+                captured,
+                meta: template.meta.clone(),
+            };
+            slots::put_value(register(base, at(pc).a), Value::Fn(Rc::new(closure)));
+        }
+        count
     }
 
     /// Replaces one captured value of the closure in a register: how functions of one `letfn` meet.
@@ -399,6 +714,23 @@ impl Vm {
                 *captured = value;
             }
             track(&*closure);
+        }
+    }
+
+    /// Gives what is in a register metadata from another, which becomes nil.
+    ///
+    /// # Safety
+    /// Two registers.
+    #[inline(never)]
+    pub(super) unsafe fn give_meta(to: *mut Value, meta: *mut Value) {
+        // SAFETY: as the caller promises.
+        unsafe {
+            let meta = std::mem::replace(&mut *meta, Value::Nil);
+            if let Value::Var(var) = &*to {
+                var.set_meta(meta);
+            } else if let Some(value) = (*to).with_meta(meta) {
+                slots::put_value(to, value);
+            }
         }
     }
 

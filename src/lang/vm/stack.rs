@@ -1,5 +1,7 @@
-//! Registers: segments of slots that never move, so that a pointer to a frame stays valid.
+//! Registers: segments of slots that never move, so that a pointer to a frame stays valid. Frames: what is
+//! known of each call that has not returned.
 
+use super::code::{Body, Word};
 use crate::value::Value;
 
 const FIRST: usize = 512;
@@ -47,4 +49,93 @@ impl Stack {
 
 fn segment(slots: usize) -> Box<[Value]> {
     (0..slots).map(|_| Value::Nil).collect()
+}
+
+/// Whether a frame returns to Rust.
+pub(super) const ENTRY: u16 = 1;
+/// Whether a frame's registers begin a segment.
+pub(super) const SWITCHED: u16 = 2;
+
+/// A call that has not returned.
+#[derive(Clone, Copy)]
+pub(super) struct Frame {
+    /// Its registers. The slot before them has the closure that runs.
+    pub base: *mut Value,
+    /// The code that runs.
+    pub body: *const Body,
+    /// Where the caller goes on.
+    pub pc: *mut Word,
+    /// The caller's register that gets the result, as an offset.
+    pub dst: u16,
+    pub flags: u16,
+}
+
+const NO_FRAME: Frame = Frame {
+    base: std::ptr::null_mut(),
+    body: std::ptr::null(),
+    pc: std::ptr::null_mut(),
+    dst: 0,
+    flags: 0,
+};
+
+const FRAMES: usize = 32;
+
+/// The frames of a machine. Below the first is one without code, so that each has one before it.
+pub(super) struct Frames {
+    all: Vec<Frame>,
+    first: *mut Frame,
+    pub current: *mut Frame,
+    /// The last that there is room for.
+    pub last: *mut Frame,
+}
+
+impl Frames {
+    pub fn new() -> Frames {
+        let mut frames = Frames {
+            all: Vec::new(),
+            first: std::ptr::null_mut(),
+            current: std::ptr::null_mut(),
+            last: std::ptr::null_mut(),
+        };
+        frames.resize(FRAMES, 0);
+        frames
+    }
+
+    fn resize(&mut self, count: usize, depth: usize) {
+        self.all.resize(count, NO_FRAME);
+        let range = self.all.as_mut_ptr_range();
+        self.first = range.start;
+        // SAFETY: both are within the list: the depth is below its former length.
+        unsafe {
+            self.current = range.start.add(depth);
+            self.last = range.end.sub(1);
+        }
+    }
+
+    /// Returns how many calls have not returned.
+    pub fn depth(&self) -> usize {
+        // SAFETY: both point into the list.
+        unsafe { self.current.offset_from_unsigned(self.first) }
+    }
+
+    /// Makes room for more, up to `most`; false when there can be no more.
+    pub fn grow(&mut self, most: usize) -> bool {
+        let depth = self.depth();
+        if depth >= most {
+            return false;
+        }
+        if self.current == self.last {
+            self.resize((self.all.len() * 2).min(most + 1), depth);
+        }
+        true
+    }
+
+    /// Returns the frame that is `up` calls above the current one; `None` past the first.
+    pub fn up(&self, up: usize) -> Option<Frame> {
+        if up >= self.depth() {
+            return None;
+        }
+        // SAFETY: it lies between the first and the current one.
+        Some(unsafe { *self.current.sub(up) })
+    }
 }

@@ -3,86 +3,72 @@
 use std::rc::Rc;
 
 use super::Vm;
-use super::code::{Body, Instruction, Op, Site};
-use super::exec::ENTRY;
-use super::slots;
+use super::code::{Body, Op, Site};
+use super::exec::{Base, Pc};
+use super::slow::Place;
+use super::stack::ENTRY;
 use crate::value::{Culprit, Exception, Frame as TraceFrame, Object, Origin, Signal, Span, Value};
 
 /// How many calls a trace shows.
 const TRACE: usize = 64;
 
 impl Vm {
-    /// Leaves frames until one has a handler for the signal; returns where to go on, or the signal when
-    /// the function that was called from Rust is left.
+    /// Leaves frames until one has a handler for the failure; returns where to go on, or nothing, and the
+    /// failure stays, when the function that was called from Rust is left.
     #[cold]
     #[inline(never)]
-    pub(super) fn unwind(
-        &mut self,
-        mut signal: Signal,
-        mut pc: *mut Instruction,
-        mut base: *mut Value,
-    ) -> Result<(*mut Instruction, *mut Value), Signal> {
+    pub(super) fn unwind(&mut self, mut pc: Pc, mut base: Base) -> Option<Place> {
+        let mut signal = self.take_failure();
         match &mut signal {
             Signal::Throw(exception) => self.locate(exception, pc),
             Signal::Stop(_) => self.locate_stop(pc),
         }
         loop {
-            // SAFETY: `pc` and `base` are those of a frame of this machine: the current one, or a saved one.
+            // SAFETY: `pc` and `base` are those of the current frame of this machine.
             unsafe {
-                if !pc.is_null() && !self.body.is_null() {
-                    let body: &Body = &*self.body;
-                    let at = pc.offset_from(body.start()) as u32 - 1;
-                    let found = body.handlers.iter().find(|handler| {
-                        handler.start <= at
-                            && at < handler.end
-                            && match &signal {
-                                Signal::Throw(_) => true,
-                                Signal::Stop(stop) => handler.is_finally && stop.runs_finally(),
-                            }
-                    });
-                    if let Some(handler) = found {
-                        *base.add(usize::from(handler.register)) = match signal {
-                            Signal::Throw(exception) => Value::Exception(exception),
-                            Signal::Stop(stop) => Value::from(Object::Stop((*stop).clone())),
-                        };
-                        return Ok((body.start().add(handler.target as usize), base));
-                    }
-                    for idx in 0..body.registers {
-                        slots::release(base.add(usize::from(idx)));
-                    }
-                    slots::release(base.sub(1));
+                let frame = *self.frames.current;
+                let body: &Body = &*frame.body;
+                let at = pc.offset_from(body.start()) as u32 - 1;
+                let found = body.handlers.iter().find(|handler| {
+                    handler.start <= at
+                        && at < handler.end
+                        && match &signal {
+                            Signal::Throw(_) => true,
+                            Signal::Stop(stop) => handler.is_finally && stop.runs_finally(),
+                        }
+                });
+                if let Some(handler) = found {
+                    *base.add(usize::from(handler.register)) = match signal {
+                        Signal::Throw(exception) => Value::Exception(exception),
+                        Signal::Stop(stop) => Value::from(Object::Stop((*stop).clone())),
+                    };
+                    return Some((body.start().add(handler.target as usize), base));
                 }
-                let Some(frame) = self.frames.pop() else {
-                    return Err(signal);
-                };
-                self.leave(frame.body, frame.flags);
+                self.leave(base);
                 if frame.flags & ENTRY != 0 {
-                    self.pc = frame.pc;
-                    return Err(signal);
+                    self.failure = Some(signal);
+                    return None;
                 }
-                base = frame.base;
+                base = (*self.frames.current).base;
                 pc = frame.pc;
             }
         }
     }
 
     /// Tells a fresh exception where it was thrown and through which calls, and what was at fault there.
-    fn locate(&mut self, exception: &mut Rc<Exception>, pc: *mut Instruction) {
+    fn locate(&mut self, exception: &mut Rc<Exception>, pc: Pc) {
         if !exception.origin.borrow().trace.is_empty() {
             return;
         }
         let mut trace = self.trace(pc);
-        // SAFETY: the body that runs is held by its closure.
-        let place = unsafe { self.body.as_ref() }
-            .and_then(|body| Some((body, body.number(pc)?)))
-            .and_then(|(body, number)| Some((body.op(number)?, body.site(number)?)));
-        if let Some((op, site)) = place
+        let site = self.body().and_then(|body| body.site(body.number(pc)?));
+        if let Some(site) = site
             && let Some(fresh) = Rc::get_mut(exception)
         {
             let natives = fresh.origin.get_mut().natives.len();
             // A native that was called by another took other arguments than stand here.
-            let is_direct = match op {
-                Op::Call | Op::CallGlobal => natives <= 1,
+            let is_direct = match site.op {
+                Op::Call | Op::CallLocal | Op::CallCaptured | Op::CallGlobal => natives <= 1,
                 _ => natives == 0,
             };
             if is_direct {
@@ -116,7 +102,7 @@ impl Vm {
     }
 
     /// Notes where a program is that is being stopped, if this is the first frame that it leaves.
-    fn locate_stop(&self, pc: *mut Instruction) {
+    fn locate_stop(&self, pc: Pc) {
         let mut stopped = self.world().stopped.borrow_mut();
         if stopped.is_none() {
             let trace = self.trace(pc);
@@ -133,13 +119,26 @@ impl Vm {
     }
 
     /// Returns the calls that are under way, innermost first.
-    fn trace(&self, pc: *mut Instruction) -> Vec<TraceFrame> {
-        let outer = self.frames.iter().rev().map(|frame| (frame.pc, frame.body));
-        std::iter::once((pc, self.body))
-            .chain(outer)
-            .filter_map(|(pc, body)| frame_of(pc, body))
-            .take(TRACE)
-            .collect()
+    fn trace(&self, pc: Pc) -> Vec<TraceFrame> {
+        let mut pc = pc;
+        let mut trace = Vec::new();
+        let mut up = 0;
+        while let Some(frame) = self.frames.up(up)
+            && trace.len() < TRACE
+        {
+            trace.extend(frame_of(pc, frame.body));
+            pc = frame.pc;
+            up += 1;
+        }
+        trace
+    }
+
+    /// Returns the code that runs, while some does.
+    ///
+    /// The lifetime is the caller's to keep: as long as the frame is there.
+    pub(super) fn body<'a>(&self) -> Option<&'a Body> {
+        // SAFETY: the body of a frame is held by the closure that runs in it.
+        self.frames.up(0).map(|frame| unsafe { &*frame.body })
     }
 }
 
@@ -154,7 +153,7 @@ impl Site {
 }
 
 /// Describes one frame: the function and the call in it.
-fn frame_of(pc: *mut Instruction, body: *const Body) -> Option<TraceFrame> {
+fn frame_of(pc: Pc, body: *const Body) -> Option<TraceFrame> {
     // SAFETY: the body of a frame is held by the closure that runs in it.
     let body = unsafe { body.as_ref() }?;
     let site = body.site(body.number(pc)?);

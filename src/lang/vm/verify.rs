@@ -29,13 +29,22 @@ pub(super) fn verify(body: &Body) {
         "code runs off its end: {body:?}"
     );
     for (pc, instruction) in code.iter().enumerate() {
+        assert!(
+            !instruction.op.has_data() || code.get(pc + 1).is_some_and(|next| next.op == Op::Data),
+            "no data after {pc} in {body:?}"
+        );
         match instruction.op {
             Op::Jump | Op::JumpBack => jump(pc, i64::from(instruction.wide() as i32)),
-            Op::JumpIf | Op::JumpIfNil => {
+            Op::JumpIf | Op::JumpIfNil | Op::LoopIf | Op::LoopIfNil => {
                 register(instruction.a);
                 jump(pc, i64::from(instruction.wide() as i32));
             }
-            Op::JumpLess | Op::JumpLessEqual | Op::JumpEqual => {
+            Op::JumpLess
+            | Op::JumpLessEqual
+            | Op::JumpEqual
+            | Op::LoopLess
+            | Op::LoopLessEqual
+            | Op::LoopEqual => {
                 register(instruction.a);
                 register(instruction.b);
                 jump(pc, i64::from(instruction.c as i16));
@@ -44,7 +53,12 @@ pub(super) fn verify(body: &Body) {
             | Op::JumpLessEqualInt
             | Op::JumpGreaterInt
             | Op::JumpGreaterEqualInt
-            | Op::JumpEqualInt => {
+            | Op::JumpEqualInt
+            | Op::LoopLessInt
+            | Op::LoopLessEqualInt
+            | Op::LoopGreaterInt
+            | Op::LoopGreaterEqualInt
+            | Op::LoopEqualInt => {
                 register(instruction.a);
                 jump(pc, i64::from(instruction.c as i16));
             }
@@ -52,10 +66,19 @@ pub(super) fn verify(body: &Body) {
                 register(instruction.a);
                 constant(instruction.wide());
             }
-            Op::Call | Op::CallMyself => {
+            Op::Call | Op::CallMyself | Op::CallCaptured => {
                 register(instruction.a + u16::from(instruction.x));
                 register(instruction.b);
             }
+            Op::CallLocal => {
+                register(instruction.a + u16::from(instruction.x));
+                register(instruction.b);
+                register(instruction.c);
+            }
+            Op::Data => assert!(
+                pc > 0 && code[pc - 1].op.has_data(),
+                "data at {pc} in {body:?}"
+            ),
             Op::CallGlobal | Op::CallNative => {
                 register(instruction.a + u16::from(instruction.x));
                 register(instruction.b);
@@ -78,12 +101,37 @@ pub(super) fn verify(body: &Body) {
                     "registers of {pc} in {body:?}"
                 );
             }
-            Op::Add | Op::Sub | Op::Mul | Op::Less | Op::LessEqual | Op::Equal => {
+            Op::Add
+            | Op::Sub
+            | Op::Mul
+            | Op::AddInts
+            | Op::SubInts
+            | Op::MulInts
+            | Op::Less
+            | Op::LessEqual
+            | Op::Equal => {
                 register(instruction.a);
                 register(instruction.b);
                 register(instruction.c);
             }
-            Op::Move | Op::Take | Op::AddInt | Op::Not | Op::IsNil | Op::Patch | Op::WithMeta => {
+            Op::AddIntLoopLess | Op::StepIntLoopLess => {
+                register(instruction.a);
+                register(instruction.b);
+                let is_free = instruction.op == Op::AddIntLoopLess;
+                let follows = code.get(pc + 1).is_some_and(|next| {
+                    let is_same = next.a == instruction.a && next.x & 1 == 1;
+                    next.op == Op::LoopLess && (is_free || is_same)
+                });
+                assert!(follows, "no loop after {pc} in {body:?}");
+            }
+            Op::Move
+            | Op::Take
+            | Op::AddInt
+            | Op::StepInt
+            | Op::Not
+            | Op::IsNil
+            | Op::Patch
+            | Op::WithMeta => {
                 register(instruction.a);
                 register(instruction.b);
             }

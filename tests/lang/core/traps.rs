@@ -5,7 +5,7 @@ use super::Runner;
 use crate::budget::Budget;
 use flowstone_lang::session::Session;
 
-fn limited(refills: u32) -> Runner {
+pub(super) fn limited(refills: u32) -> Runner {
     let session = Session::new();
     let vm = session.vm(Box::new(Budget::new(refills)));
     Runner { session, vm }
@@ -16,7 +16,7 @@ fn check(expression: &str, expected: &str) {
 }
 
 /// What never ends must end with the fuel.
-fn check_stops(expression: &str) {
+pub(super) fn check_stops(expression: &str) {
     let got = limited(4).run(expression);
     assert!(got.starts_with("stopped: "), "{expression} gives {got}");
 }

@@ -1,9 +1,9 @@
-//! Conditions, loops, `case`.
+//! Conditions and `case`.
 
 use super::super::inline::Inline;
 use super::super::node::{Kind, Node};
 use super::Emitter;
-use crate::value::{Result, Value};
+use crate::value::{Result, Span, Value};
 use crate::vm::code::Op;
 
 impl Emitter {
@@ -69,32 +69,23 @@ impl Emitter {
         test: &Node,
         when: bool,
     ) -> Result<usize> {
-        let expected = u8::from(when);
         let is_numeric = operation != Inline::Equal;
-        if let Kind::Const(Value::Int(int)) = &args[1].kind
-            && let Ok(int) = i16::try_from(*int)
-        {
-            let op = match operation {
-                Inline::Less => Op::JumpLessInt,
-                Inline::LessEqual => Op::JumpLessEqualInt,
-                Inline::Greater => Op::JumpGreaterInt,
-                Inline::GreaterEqual => Op::JumpGreaterEqualInt,
-                _ => Op::JumpEqualInt,
-            };
-            let left = self.operand_of(&args[0], is_numeric)?;
-            self.site_of_native(test.span, operation.name(), args, 0);
-            return Ok(self.push(op, expected, left, int as u16, 0));
-        }
         let left = self.operand_of(&args[0], is_numeric)?;
-        let right = self.operand_of(&args[1], is_numeric)?;
-        self.site_of_native(test.span, operation.name(), args, 0);
-        Ok(match operation {
-            Inline::Less => self.push(Op::JumpLess, expected, left, right, 0),
-            Inline::LessEqual => self.push(Op::JumpLessEqual, expected, left, right, 0),
-            Inline::Greater => self.push(Op::JumpLess, expected | 2, right, left, 0),
-            Inline::GreaterEqual => self.push(Op::JumpLessEqual, expected | 2, right, left, 0),
-            _ => self.push(Op::JumpEqual, expected, left, right, 0),
-        })
+        let test = match small_int(&args[1]) {
+            Some(int) => Test::with_int(operation, left, int, test),
+            None => {
+                let right = self.operand_of(&args[1], is_numeric)?;
+                Test::of(operation, left, right, test)
+            }
+        };
+        Ok(self.push_test(&test, when))
+    }
+
+    /// Emits a jump that is taken when the test's truth is `when`.
+    pub(super) fn push_test(&mut self, test: &Test, when: bool) -> usize {
+        self.site_of(test.span, test.callee, test.args.iter().copied(), 0);
+        let x = u8::from(when != test.is_negated) | test.x;
+        self.push(test.op, x, test.a, test.b, 0)
     }
 
     pub(super) fn if_value(&mut self, node: &Node, to: u16) -> Result<()> {
@@ -108,7 +99,7 @@ impl Emitter {
         };
         let skip = self.condition(test, false)?;
         self.value(then, to)?;
-        if matches!(then.kind, Kind::Recur { .. }) {
+        if ends_in_recur(then) {
             self.patch_all(skip)?;
             return self.value(otherwise, to);
         }
@@ -128,58 +119,6 @@ impl Emitter {
         }
         self.value(last, to)?;
         self.patch_all(done)
-    }
-
-    /// Gives the loop's locals their next values and jumps back. A value goes straight into its register
-    /// when no later one needs what was there.
-    pub(super) fn recur(&mut self, node: &Node) -> Result<()> {
-        let Kind::Recur { targets, args } = &node.kind else {
-            return Ok(());
-        };
-        let mark = self.next;
-        let mut moves = Vec::new();
-        for (idx, (target, arg)) in targets.iter().zip(args).enumerate() {
-            let register = self.local(*target);
-            let mut needed = false;
-            for later in &args[idx + 1..] {
-                later.for_each_use(&mut |id| needed |= id == *target);
-            }
-            if needed {
-                let temporary = self.temporary()?;
-                self.value(arg, temporary)?;
-                moves.push((register, temporary));
-            } else {
-                self.value_or_stay(arg, register)?;
-            }
-        }
-        for (register, temporary) in moves {
-            self.push(Op::Take, 0, register, temporary, 0);
-        }
-        self.next = mark;
-        let start = self.loops.last().copied().unwrap_or(0);
-        self.site(node.span, std::iter::empty());
-        let jump = self.push_wide(Op::JumpBack, 0, 0, 0);
-        self.set_offset(jump, start as i64 - jump as i64 - 1)
-    }
-
-    /// A value for a loop local. Computed aside unless that is one instruction: a failure in the middle
-    /// must not leave the local half changed for a handler, and parts may still read it.
-    fn value_or_stay(&mut self, arg: &Node, register: u16) -> Result<()> {
-        match &arg.kind {
-            Kind::Const(_)
-            | Kind::Ref(_)
-            | Kind::Inline { .. }
-            | Kind::Call { .. }
-            | Kind::Native { .. } => self.value(arg, register),
-            _ => {
-                let mark = self.next;
-                let temporary = self.temporary()?;
-                self.value(arg, temporary)?;
-                self.push(Op::Take, 0, register, temporary, 0);
-                self.next = mark;
-                Ok(())
-            }
-        }
     }
 
     /// A table of jumps: the first for the default, then one for each branch.
@@ -207,7 +146,101 @@ impl Emitter {
     }
 }
 
-fn is_relation(operation: Inline) -> bool {
+/// A test that is one instruction, without its offset.
+pub(super) struct Test {
+    pub op: Op,
+    pub a: u16,
+    pub b: u16,
+    x: u8,
+    /// Whether the jump is taken when the instruction's own test fails.
+    is_negated: bool,
+    span: Span,
+    /// The core function that it is, if it is one.
+    callee: &'static str,
+    /// The spans of the operands.
+    args: Box<[Span]>,
+}
+
+impl Test {
+    fn new(op: Op, operands: (u16, u16), x: u8, test: &Node) -> Test {
+        let (callee, args) = match &test.kind {
+            Kind::Inline { operation, args } => {
+                (operation.name(), args.iter().map(|arg| arg.span).collect())
+            }
+            _ => ("", Box::default()),
+        };
+        Test {
+            op,
+            a: operands.0,
+            b: operands.1,
+            x,
+            is_negated: false,
+            span: test.span,
+            callee,
+            args,
+        }
+    }
+
+    /// A relation between two registers.
+    pub(super) fn of(operation: Inline, left: u16, right: u16, test: &Node) -> Test {
+        match operation {
+            Inline::Less => Test::new(Op::JumpLess, (left, right), 0, test),
+            Inline::LessEqual => Test::new(Op::JumpLessEqual, (left, right), 0, test),
+            Inline::Greater => Test::new(Op::JumpLess, (right, left), 2, test),
+            Inline::GreaterEqual => Test::new(Op::JumpLessEqual, (right, left), 2, test),
+            _ => Test::new(Op::JumpEqual, (left, right), 0, test),
+        }
+    }
+
+    /// A relation between a register and a small integer.
+    pub(super) fn with_int(operation: Inline, left: u16, int: i16, test: &Node) -> Test {
+        let op = match operation {
+            Inline::Less => Op::JumpLessInt,
+            Inline::LessEqual => Op::JumpLessEqualInt,
+            Inline::Greater => Op::JumpGreaterInt,
+            Inline::GreaterEqual => Op::JumpGreaterEqualInt,
+            _ => Op::JumpEqualInt,
+        };
+        Test::new(op, (left, int as u16), 0, test)
+    }
+
+    /// The same test for a jump back.
+    pub(super) fn looping(&self) -> Test {
+        Test {
+            op: self.op.looping(),
+            args: self.args.clone(),
+            ..*self
+        }
+    }
+
+    /// A test of one register.
+    pub(super) fn of_register(op: Op, register: u16, is_negated: bool, test: &Node) -> Test {
+        Test {
+            is_negated,
+            ..Test::new(op, (register, 0), 0, test)
+        }
+    }
+}
+
+/// Returns the integer that an instruction has room for.
+pub(super) fn small_int(node: &Node) -> Option<i16> {
+    match &node.kind {
+        Kind::Const(Value::Int(int)) => i16::try_from(*int).ok(),
+        _ => None,
+    }
+}
+
+/// Tells whether the last thing that a node does is to go back to the loop.
+pub(super) fn ends_in_recur(node: &Node) -> bool {
+    match &node.kind {
+        Kind::Recur { .. } => true,
+        Kind::Do(parts) => parts.last().is_some_and(ends_in_recur),
+        Kind::Let { body, .. } => ends_in_recur(body),
+        _ => false,
+    }
+}
+
+pub(super) fn is_relation(operation: Inline) -> bool {
     matches!(
         operation,
         Inline::Less | Inline::LessEqual | Inline::Greater | Inline::GreaterEqual | Inline::Equal

@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use super::super::inline::{Inline, calls_nothing};
-use super::super::node::{Kind, Node};
+use super::super::node::{Kind, Node, Ref};
 use super::Emitter;
 use crate::value::{Native, Result, Span, Value, Var};
 use crate::vm::code::Op;
@@ -36,10 +36,18 @@ impl Emitter {
             self.push(Op::CallGlobal, count, window, to, constant);
             return Ok(());
         }
-        if matches!(&function.kind, Kind::Ref(place) if place.place == super::Ref::Myself) {
+        if let Kind::Ref(place) = &function.kind {
+            // The callee stays where it is: who called holds it until it returns.
             let window = self.window(args)?;
             self.site_of_call(span, head, args);
-            self.push(Op::CallMyself, count, window, to, 0);
+            match place.place {
+                Ref::Local(id) => {
+                    let callee = self.local(id);
+                    self.push(Op::CallLocal, count, window, to, callee)
+                }
+                Ref::Captured(idx) => self.push(Op::CallCaptured, count, window, to, idx),
+                Ref::Myself => self.push(Op::CallMyself, count, window, to, 0),
+            };
             return Ok(());
         }
         let window = self.temporary()?;
@@ -93,13 +101,19 @@ impl Emitter {
             operation,
             Inline::Not | Inline::IsNil | Inline::IsSome | Inline::Equal
         );
+        let stays_int = self.next_int == Some(to) && args.iter().all(|arg| self.is_int(arg));
         let left = self.operand_of(&args[0], is_numeric)?;
         if let Some((by, kind)) = by {
             self.site_of_native(span, name, args, shift);
-            self.push(Op::AddInt, kind, to, left, by as u16);
+            let op = if stays_int { Op::StepInt } else { Op::AddInt };
+            self.push(op, kind, to, left, by as u16);
             return Ok(());
         }
+        // Constants and the results of operations lie in registers that hold integers by then.
         let op = match operation {
+            Inline::Add if stays_int => Op::AddInts,
+            Inline::Sub if stays_int => Op::SubInts,
+            Inline::Mul if stays_int => Op::MulInts,
             Inline::Not => Op::Not,
             Inline::IsNil | Inline::IsSome => Op::IsNil,
             Inline::Add | Inline::Inc => Op::Add,

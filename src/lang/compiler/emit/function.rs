@@ -72,11 +72,7 @@ impl Emitter {
     fn capture(&mut self, capture: &Use) {
         match capture.place {
             Ref::Local(id) => {
-                let op = if capture.is_last.get() {
-                    Op::Take
-                } else {
-                    Op::Move
-                };
+                let op = self.move_of(id, capture);
                 let register = self.local(id);
                 self.push(op, 0, 0, register, 0);
             }

@@ -1,0 +1,61 @@
+//! Which locals hold integers whatever happens: those that begin as one and whose next values are made of
+//! such by arithmetic, which throws where the result would be none.
+
+use super::super::inline::Inline;
+use super::super::node::{Kind, LocalId, Node, Ref, Use};
+use super::Emitter;
+use crate::value::Value;
+
+impl Emitter {
+    /// Tells whether an expression gives an integer, or throws.
+    pub(super) fn is_int(&self, node: &Node) -> bool {
+        match &node.kind {
+            Kind::Const(Value::Int(_)) => true,
+            Kind::Ref(Use {
+                place: Ref::Local(id),
+                ..
+            }) => self.ints[*id as usize],
+            Kind::Inline { operation, args } => {
+                matches!(
+                    operation,
+                    Inline::Add | Inline::Sub | Inline::Mul | Inline::Inc | Inline::Dec
+                ) && args.iter().all(|arg| self.is_int(arg))
+            }
+            _ => false,
+        }
+    }
+
+    /// Finds the locals of a loop that hold integers in each round. What `bind` said holds in the first.
+    pub(super) fn find_ints(&mut self, bindings: &[(LocalId, Node)], body: &Node) {
+        let Some(first) = bindings.first() else {
+            return;
+        };
+        // Fewer in each turn: one that fails makes others fail.
+        while self.refute(first.0, body) {}
+    }
+
+    /// Forgets locals of the loop whose next value may be no integer; tells whether there were some.
+    fn refute(&mut self, first: LocalId, node: &Node) -> bool {
+        let mut found = false;
+        match &node.kind {
+            Kind::Recur { targets, args } if targets.first() == Some(&first) => {
+                for (target, arg) in targets.iter().zip(args) {
+                    if self.ints[*target as usize] && !self.is_int(arg) {
+                        self.ints[*target as usize] = false;
+                        found = true;
+                    }
+                }
+            }
+            Kind::Let { bindings, body } => {
+                for (id, value) in bindings {
+                    found |= self.refute(first, value);
+                    self.ints[*id as usize] = self.is_int(value);
+                }
+                return self.refute(first, body) || found;
+            }
+            _ => {}
+        }
+        node.for_each_part(&mut |part| found |= self.refute(first, part));
+        found
+    }
+}

@@ -1,0 +1,63 @@
+//! Functions that a var held and that a frame may still run.
+//!
+//! A call through a var does not count a reference to the function. So whoever replaces the root leaves
+//! the old function here, until no machine of this thread runs, or the one that runs says what it needs.
+
+use std::cell::{Cell, RefCell};
+
+use super::Value;
+
+/// So many functions wait before a machine looks which of them it needs.
+const MANY: usize = 256;
+
+thread_local! {
+    static PARKED: RefCell<Vec<Value>> = const { RefCell::new(Vec::new()) };
+    static RUNNING: Cell<usize> = const { Cell::new(0) };
+    /// How many wait before the next look.
+    static LIMIT: Cell<usize> = const { Cell::new(MANY) };
+}
+
+/// A machine that runs; made when it is entered from outside.
+pub(crate) struct Running;
+
+impl Running {
+    pub fn begin() -> Running {
+        RUNNING.set(RUNNING.get() + 1);
+        Running
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let left = RUNNING.get().saturating_sub(1);
+        RUNNING.set(left);
+        if left == 0 {
+            // Taken out first: dropping a function may run code that replaces another.
+            let free = PARKED.try_with(|parked| std::mem::take(&mut *parked.borrow_mut()));
+            drop(free);
+        }
+    }
+}
+
+/// Keeps what was the root of a var for as long as a frame may run it.
+pub(super) fn park(old: Value) {
+    if RUNNING.get() == 0 || !matches!(old, Value::Fn(_)) {
+        return;
+    }
+    // Without the list the thread is ending, and nothing runs any more.
+    let _ = PARKED.try_with(|parked| parked.borrow_mut().push(old));
+}
+
+/// Tells whether so much waits that [`sweep`] is due. Only the one machine that runs may sweep.
+pub(crate) fn is_sweep_due() -> bool {
+    RUNNING.get() == 1 && PARKED.with_borrow(Vec::len) >= LIMIT.get()
+}
+
+/// Drops what `is_needed` does not name.
+pub(crate) fn sweep(is_needed: impl Fn(&Value) -> bool) {
+    let all = PARKED.take();
+    let (kept, free): (Vec<Value>, Vec<Value>) = all.into_iter().partition(is_needed);
+    LIMIT.set(MANY.max(kept.len() * 2));
+    PARKED.with_borrow_mut(|parked| parked.extend(kept));
+    drop(free);
+}
