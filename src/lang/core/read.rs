@@ -101,7 +101,8 @@ const EDN_READ_STRING: Native = Native {
         let text = args.text(args.len() - 1)?.clone();
         match edn_form(vm, &text, &options)? {
             Some((form, _)) => Ok(form),
-            None => at_end(&options, Some(Value::Nil)),
+            // Clojure gives nil only where no options are given.
+            None => at_end(&options, options.is_none().then_some(Value::Nil)),
         }
     },
 };
@@ -224,7 +225,12 @@ impl ReadContext for DataReaders<'_> {
         let is_builtin = tag.is("inst") || tag.is("uuid");
         let (function, args) = match reader {
             Some(reader) => (reader, vec![form]),
-            None if is_builtin || self.default.is_nil() => return None,
+            None if is_builtin => return None,
+            None if self.default.is_nil() => {
+                return Some(Err(format!(
+                    "no function reads `#{tag}`: give one in :readers, or a :default"
+                )));
+            }
             None => (self.default.clone(), vec![tag.into(), form]),
         };
         Some(self.vm.call(&function, &args).map_err(|signal| {

@@ -581,7 +581,7 @@ impl Reader<'_> {
         match crate::suggest::did_you_mean(&name, ["inst", "uuid"].into_iter()).first() {
             Some(name) => error.hint(format!("did you mean `#{name}`?")),
             None => error.hint(
-                "bind `*data-readers*`, or read the text as data, where unknown tags are kept",
+                "bind `*data-readers*`; `clojure.edn/read-string` takes :readers and :default",
             ),
         }
     }

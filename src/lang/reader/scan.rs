@@ -1,6 +1,6 @@
 //! Bytes: what is blank, what ends a token, where the next one starts.
 
-use memchr::memchr;
+use memchr::memchr2;
 
 use super::Reader;
 
@@ -66,7 +66,7 @@ impl<'a> Reader<'a> {
 
     fn skip_line(&mut self) {
         let rest = &self.text.as_bytes()[self.at..];
-        self.at = memchr(b'\n', rest).map_or(self.text.len(), |line| self.at + line);
+        self.at = memchr2(b'\n', b'\r', rest).map_or(self.text.len(), |line| self.at + line);
     }
 
     /// Returns the token from byte `start` on, without moving: up to the next blank or delimiter.

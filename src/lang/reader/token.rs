@@ -97,8 +97,7 @@ impl Reader<'_> {
     }
 
     fn symbol(&self, token: &str, span: Span) -> Result<Value, ReadError> {
-        let starts_like_code = matches!(token.as_bytes().first(), Some(b'\'' | b'%'));
-        if starts_like_code && !self.is_code() {
+        if token.starts_with('\'') && !self.is_code() {
             return Err(self.code_in_data(span.start as usize, 1, "this"));
         }
         if !is_name(token) || token.ends_with(':') || after_slash_is_number(token) {

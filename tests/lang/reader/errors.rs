@@ -480,7 +480,7 @@ fn tags() {
         "#unknown 1",
         expect![[r##"
         E0119 0..10 "#unknown 1" no reader is known for `#unknown`
-        hint: bind `*data-readers*`, or read the text as data, where unknown tags are kept"##]],
+        hint: bind `*data-readers*`; `clojure.edn/read-string` takes :readers and :default"##]],
     );
     check(
         "#isnt \"2020\"",

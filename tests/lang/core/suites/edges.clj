@@ -109,3 +109,14 @@
 (deftest names-of-special-forms
   (is (special-symbol? 'deftype*))
   (is (not (special-symbol? 'defn))))
+
+(deftest data-as-the-edn-format-has-it
+  (are [expected text] (= expected (clojure.edn/read-string text))
+    '% "%"
+    3 ";to the end of the line\r3\n5"
+    nil "#_ #unknown 0")
+  (is (nil? (clojure.edn/read-string " ")))
+  (is (= :end (clojure.edn/read-string {:eof :end} " ")))
+  (is (thrown? Exception (clojure.edn/read-string {} ";nothing\n")))
+  (is (thrown-with-msg? Exception #"no function reads `#unknown`" (clojure.edn/read-string "#unknown 0")))
+  (is (= ['unknown 0] (clojure.edn/read-string {:default vector} "#unknown 0"))))
