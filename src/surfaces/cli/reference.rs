@@ -74,7 +74,9 @@ fn describe_command(out: &mut String, command: &mut clap::Command, call: &str) {
 
 fn functions() -> String {
     let mut out = format!("# Functions and macros\n\n{NOTE}\n");
-    for (namespace, vars) in vars() {
+    // The session lives as long as its vars are looked at: it takes their values along.
+    let session = Session::new();
+    for (namespace, vars) in vars(&session) {
         let _ = writeln!(out, "\n## {namespace}");
         for (name, var) in vars {
             let _ = writeln!(out, "\n### {name}\n");
@@ -143,8 +145,7 @@ fn describe_examples<'a>(out: &mut String, examples: impl Iterator<Item = (&'a s
 }
 
 /// Returns the public vars of the library, by namespace and name, after defining all of it.
-fn vars() -> BTreeMap<String, BTreeMap<String, Rc<Var>>> {
-    let session = Session::new();
+fn vars(session: &Session) -> BTreeMap<String, BTreeMap<String, Rc<Var>>> {
     let world = session.world();
     let mut vm = session.vm(Box::new(NoHost::default()));
     for source in library::SOURCES {
