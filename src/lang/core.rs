@@ -65,6 +65,7 @@ const AREAS: &[(&str, &[crate::value::Native])] = &[
     ("clojure.core", bindings::FNS),
     ("clojure.core", bits::FNS),
     ("clojure.core", classes::FNS),
+    ("Object", classes::OBJECT_FNS),
     ("clojure.core", collections::FNS),
     ("clojure.core", errors::FNS),
     ("clojure.core", eval::FNS),

@@ -790,7 +790,7 @@ pub(crate) fn resolve_var(vm: &mut Vm, symbol: Symbol) -> Result<Option<Rc<Var>>
     }
     match symbol.namespace().as_deref().and_then(class_of_package) {
         Some(class) => resolve_var(vm, Symbol::with_namespace(Some(class), &symbol.name())),
-        None => Ok(None),
+        None => Ok(world.type_of_class_name(symbol)),
     }
 }
 

@@ -2,11 +2,34 @@
 
 use std::rc::Rc;
 
-use crate::value::{Arity, Class, Native, Object, Result, Value};
+use crate::value::{Arity, Class, HostObject, Native, Object, Result, Value};
 use crate::vm::{Args, objects};
 
 /// The functions of this area.
 pub(super) const FNS: &[Native] = &[BASES, CAST, CLASS, IS_INSTANCE, IS_SUBCLASS, SUPERS, TYPE];
+
+/// The functions of `Object`.
+pub(super) const OBJECT_FNS: &[Native] = &[Native {
+    name: "new",
+    usage: "(Object.)",
+    doc: "Returns an object that is equal to itself alone: a mark that no data can hold.",
+    examples: &[("(= (Object.) (Object.))", "false")],
+    arity: Arity::exactly(0),
+    run: |_, _| Ok(Value::host(Mark)),
+}];
+
+/// What `(Object.)` makes.
+struct Mark;
+
+impl HostObject for Mark {
+    fn class_name(&self) -> &'static str {
+        "java.lang.Object"
+    }
+
+    fn text(&self) -> String {
+        "java.lang.Object".to_owned()
+    }
+}
 
 const BASES: Native = Native {
     name: "bases",

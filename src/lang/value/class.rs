@@ -172,6 +172,8 @@ const INTERFACES: &[Row] = rows! {
     "clojure.lang" "IAtom" [], |x| matches!(x, Value::Atom(_));
     "clojure.lang" "IDeref" [], |x| matches!(x, Value::Atom(_) | Value::Var(_))
         || object(x, |object| matches!(object, Object::Volatile(_) | Object::Delay(_) | Object::Reduced(_)));
+    "clojure.lang" "IEditableCollection" [], |x| matches!(x, Value::Vector(_) | Value::Set(_))
+        || matches!(x, Value::Map(_));
     "clojure.lang" "IExceptionInfo" [], |x| matches!(x, Value::Exception(exception) if exception.class == Class::EXCEPTION_INFO);
     "clojure.lang" "IFn" [], |x| is_function(x)
         || matches!(x, Value::Keyword(_) | Value::Symbol(_) | Value::Map(_) | Value::Set(_) | Value::Vector(_) | Value::Var(_));
@@ -191,6 +193,7 @@ const INTERFACES: &[Row] = rows! {
     "clojure.lang" "IRecord" [], |x| matches!(x, Value::Record(_));
     "clojure.lang" "IRef" ["IDeref"], |x| matches!(x, Value::Atom(_) | Value::Var(_));
     "clojure.lang" "ISeq" [], is_seq;
+    "clojure.lang" "IType" [], |x| object(x, |object| matches!(object, Object::Instance(_)));
     "clojure.lang" "Indexed" [], |x| matches!(x, Value::Vector(_));
     "clojure.lang" "Named" [], |x| matches!(x, Value::Keyword(_)) || x.as_symbol().is_some();
     "clojure.lang" "Reversible" [], |x| is_sorted(x) || matches!(x, Value::Vector(_));

@@ -179,6 +179,7 @@ classes! {
     COMPILER_EXCEPTION "clojure.lang" "CompilerException" < under(Class::RUNTIME_EXCEPTION);
     READER_EXCEPTION "clojure.lang" "ReaderException" < under(Class::RUNTIME_EXCEPTION);
     IO_EXCEPTION "java.io" "IOException" < under(Class::EXCEPTION);
+    EOF "java.io" "EOFException" < under(Class::IO_EXCEPTION);
     FILE_NOT_FOUND "java.io" "FileNotFoundException" < under(Class::IO_EXCEPTION);
     TIMEOUT "java.util.concurrent" "TimeoutException" < under(Class::EXCEPTION);
     INTERRUPTED "java.lang" "InterruptedException" < under(Class::EXCEPTION);

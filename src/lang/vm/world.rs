@@ -156,6 +156,22 @@ impl World {
         }
     }
 
+    /// Returns the var of the type or protocol that a class name such as `my_app.shapes.Circle` means.
+    pub fn type_of_class_name(&self, symbol: Symbol) -> Option<Rc<Var>> {
+        if symbol.namespace().is_some() {
+            return None;
+        }
+        let name = symbol.name();
+        let (package, short) = name.rsplit_once('.')?;
+        let home = self.find_namespace(Symbol::new(&package.replace('_', "-")))?;
+        let var = home.lookup(Symbol::new(short))?;
+        let is_type = var.root().is_some_and(|root| match &root {
+            Value::Object(object) => matches!(**object, Object::RecordType(_)),
+            root => root.get("impls").is_some(),
+        });
+        is_type.then_some(var)
+    }
+
     /// Returns a number that was not returned before.
     pub fn next_id(&self) -> u64 {
         self.gensym.set(self.gensym.get() + 1);

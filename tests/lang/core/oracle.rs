@@ -31,6 +31,11 @@ fn arrays_and_small_numbers_are_as_in_clojure() {
 }
 
 #[test]
+fn types_and_class_names_are_as_in_clojure() {
+    check(include_str!("types.txt"));
+}
+
+#[test]
 fn collections_and_sequences_are_as_in_clojure() {
     check(include_str!("sequences.txt"));
 }

@@ -21,8 +21,12 @@ pub(super) fn new(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Resul
         call.extend_from_slice(&items[2..]);
         return cx.node(&with_place(form, call));
     }
-    let constructor = crate::value::Symbol::with_namespace(Some(short(&name)), "new");
-    if cx.var(constructor)?.is_some() {
+    let full = name.replace('_', "-");
+    for class in [short(&name), &full] {
+        let constructor = crate::value::Symbol::with_namespace(Some(class), "new");
+        if cx.var(constructor)?.is_none() {
+            continue;
+        }
         let mut call = vec![Value::Symbol(constructor)];
         call.extend_from_slice(&items[2..]);
         return cx.node(&with_place(form, call));
