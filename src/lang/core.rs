@@ -127,7 +127,6 @@ const AREAS: &[(&str, &[crate::value::Native])] = &[
     ("PushbackReader", streams::READER_FNS),
     ("StringReader", streams::READER_FNS),
     ("StringBuffer", streams::WRITER_FNS),
-    ("StringBuilder", streams::WRITER_FNS),
     ("StringWriter", streams::WRITER_FNS),
     ("clojure.string", string::FNS),
     ("clojure.string", string::REPLACE_FNS),

@@ -117,6 +117,10 @@ pub(super) const METHODS: &[Native] = &[
 ];
 
 fn append(vm: &mut Vm, mut args: Args<'_>) -> Result<Value> {
+    if args.len() == 2 && builder(&args).is_err() {
+        // Writers take what is appended as well.
+        return (super::streams::APPEND.run)(vm, args);
+    }
     let mut more = String::new();
     match args.get(1) {
         Value::Nil => more.push_str("null"),

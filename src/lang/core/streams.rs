@@ -97,7 +97,7 @@ const WRITE: Native = Native {
     },
 };
 
-const APPEND: Native = Native {
+pub(super) const APPEND: Native = Native {
     name: "-append",
     usage: "(-append writer x)",
     doc: "Writes x, as str makes it, to a writer or stream, and returns the writer.",
