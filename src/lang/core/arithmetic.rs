@@ -43,7 +43,7 @@ pub(super) const FNS: &[Native] = &[
     UNCHECKED_SUBTRACT_INT,
 ];
 
-const ADD: Native = Native {
+pub(in crate::core) const ADD: Native = Native {
     name: "+",
     usage: "(+ & xs)",
     doc: "Returns the sum of the numbers, 0 for none. Throws when a sum of integers does not fit into 64 bits.",
@@ -115,7 +115,7 @@ const DIV: Native = Native {
     },
 };
 
-const INC: Native = Native {
+pub(in crate::core) const INC: Native = Native {
     name: "inc",
     usage: "(inc x)",
     doc: "Returns the number plus 1. Throws when an integer does not fit into 64 bits.",
@@ -133,7 +133,7 @@ const INC_PROMOTING: Native = Native {
     run: |_, args| number::inc_promoting(args.get(0), 1, "inc'"),
 };
 
-const DEC: Native = Native {
+pub(in crate::core) const DEC: Native = Native {
     name: "dec",
     usage: "(dec x)",
     doc: "Returns the number minus 1. Throws when an integer does not fit into 64 bits.",

@@ -62,7 +62,7 @@ const BOUNDED_COUNT: Native = Native {
     },
 };
 
-const CONJ: Native = Native {
+pub(in crate::core) const CONJ: Native = Native {
     name: "conj",
     usage: "(conj)\n(conj coll)\n(conj coll x & xs)",
     doc: "Returns coll with items added, where that is cheapest: vectors at the end, lists at the front.",
@@ -219,23 +219,21 @@ const INTO: Native = Native {
         if args.is_empty() {
             return Ok(Value::vector([]));
         }
-        let mut to = args.take(0);
+        let to = args.take(0);
         match args.len() {
             1 => Ok(to),
             2 => {
                 let from = args.take(1);
-                walk::each(vm, from, &mut |vm, item| add(vm, &mut to, item))?;
-                Ok(to)
+                walk::reduce(vm, &Value::Native(&CONJ), to, from)
             }
             _ => {
                 let (xform, from) = (args.take(1), args.take(2));
-                let Some(stages) = transducers::stages(&xform) else {
+                let Some(steps) = transducers::steps(&xform) else {
                     let function = vm.invoke(&xform, &mut [Value::Native(&CONJ)])?;
                     let result = walk::reduce(vm, &function, to, from)?;
                     return vm.invoke(&function, &mut [result]);
                 };
-                walk::each_through(vm, stages, from, &mut |vm, item| add(vm, &mut to, item))?;
-                Ok(to)
+                walk::reduce_through(vm, steps, &Value::Native(&CONJ), to, from)
             }
         }
     },
@@ -266,6 +264,12 @@ const NTH: Native = Native {
     ],
     arity: Arity::between(2, 3),
     run: |vm, mut args| {
+        if let (Value::Vector(vector), Value::Int(idx)) = (args.get(0), args.get(1))
+            && let Ok(idx) = usize::try_from(*idx)
+            && let Some(item) = vector.get(idx)
+        {
+            return Ok(item.clone());
+        }
         let idx = match args.get(1) {
             Value::Float(float) => *float as i64,
             Value::BigInt(int) => i64::try_from(&**int).unwrap_or(i64::MAX),
@@ -334,12 +338,6 @@ const RSEQ: Native = Native {
         },
     },
 };
-
-/// Adds an item to a collection in a variable, as a visitor.
-fn add(vm: &mut Vm, to: &mut Value, item: Value) -> Result<ControlFlow<()>> {
-    *to = conj(vm, std::mem::replace(to, Value::Nil), item)?;
-    Ok(ControlFlow::Continue(()))
-}
 
 /// Adds an item to a collection; in place where nobody else holds it.
 ///

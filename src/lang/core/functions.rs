@@ -38,8 +38,19 @@ const APPLY: Native = Native {
         }
         let mut all: Vec<Value> = (1..count).map(|idx| args.take(idx)).collect();
         let mut items = vm.iter(last)?;
-        while let Some(item) = items.next(vm)? {
+        let fixed = vm.fixed_before_rest(&function).unwrap_or(usize::MAX);
+        while all.len() < fixed {
+            let Some(item) = items.next(vm)? else {
+                return vm.invoke(&function, &mut all);
+            };
             all.push(item);
+        }
+        // The function takes the rest as one sequence, which may have no end.
+        if let Some(item) = items.next(vm)? {
+            let mut given = all.split_off(fixed.min(all.len()));
+            given.push(item);
+            all.push(super::sequences::list_of(&mut given, items.rest()));
+            return vm.invoke_with_rest(&function, &mut all);
         }
         vm.invoke(&function, &mut all)
     },

@@ -1,13 +1,14 @@
 //! Multimethods: functions that choose a method by what a dispatch function gives for their arguments.
 
 use std::cell::RefCell;
+use std::rc::Rc;
 
 use super::functions::closure;
 use super::namespaces::lookup;
 use super::print::core_var;
 use crate::value::{
     Arity, Class, Exception, Native, NativeClosure, Object, PMap, PrintOptions, Result, Symbol,
-    TextWriter, Value, brief,
+    TextWriter, Value, Var, brief,
 };
 use crate::vm::{Args, Vm};
 
@@ -150,7 +151,7 @@ const PREFER_METHOD: Native = Native {
                 _ => crate::value::PSet::new(),
             };
             set.insert(other);
-            let set = Value::Set(std::rc::Rc::new(crate::value::Set::new(set)));
+            let set = Value::Set(Rc::new(crate::value::Set::new(set)));
             table.prefers.insert(key, set);
         })?;
         Ok(args.take(0))
@@ -189,6 +190,8 @@ struct Table {
     /// What was found for dispatch values that have no method of their own, in this hierarchy.
     found: PMap,
     found_in: Value,
+    /// The var of the hierarchy that all share, once it was needed.
+    global: Option<Rc<Var>>,
 }
 
 impl Default for Table {
@@ -198,6 +201,7 @@ impl Default for Table {
             prefers: PMap::new(),
             found: PMap::new(),
             found_in: Value::Nil,
+            global: None,
         }
     }
 }
@@ -248,7 +252,19 @@ impl<'a> Multi<'a> {
 
     fn hierarchy(&self, vm: &mut Vm) -> Result<Value> {
         match self.hierarchy {
-            Value::Nil => global_hierarchy(vm),
+            Value::Nil => {
+                let known = self.table.borrow().global.clone();
+                let var = match known {
+                    Some(var) => Some(var),
+                    None => global_hierarchy_var(vm)?,
+                };
+                let Some(var) = var else {
+                    return Ok(Value::Nil);
+                };
+                let holder = vm.var_value(&var)?;
+                self.table.borrow_mut().global = Some(var);
+                super::state::deref(vm, &holder)
+            }
             holder => super::state::deref(vm, holder),
         }
     }
@@ -419,7 +435,14 @@ fn call(vm: &mut Vm, own: &NativeClosure, mut args: Args<'_>) -> Result<Value> {
     let Some(multi) = Multi::from_closure(own) else {
         return Ok(Value::Nil);
     };
-    let key = vm.call(multi.dispatch, args.as_slice())?;
+    let key = match args.as_slice() {
+        [only] => {
+            let mut key = only.clone();
+            vm.update(multi.dispatch, &mut key)?;
+            key
+        }
+        all => vm.call(multi.dispatch, all)?,
+    };
     match multi.find(vm, &key)? {
         Some(method) => vm.invoke(&method, args.as_mut_slice()),
         None => Err(multi.no_method(&key)),
@@ -435,19 +458,23 @@ fn with_table<T>(args: &Args<'_>, look: impl FnOnce(&mut Table) -> T) -> Result<
 }
 
 fn map_value(entries: PMap) -> Value {
-    Value::Map(std::rc::Rc::new(crate::value::Map::new(entries)))
+    Value::Map(Rc::new(crate::value::Map::new(entries)))
 }
 
 /// Returns the hierarchy that `derive` without one changes.
 fn global_hierarchy(vm: &mut Vm) -> Result<Value> {
-    let core = vm.world().core.name;
-    match lookup(vm, core, Symbol::new("global-hierarchy"))? {
+    match global_hierarchy_var(vm)? {
         Some(var) => {
             let holder = vm.var_value(&var)?;
             super::state::deref(vm, &holder)
         }
         None => Ok(Value::Nil),
     }
+}
+
+fn global_hierarchy_var(vm: &mut Vm) -> Result<Option<Rc<Var>>> {
+    let core = vm.world().core.name;
+    lookup(vm, core, Symbol::new("global-hierarchy"))
 }
 
 fn parents(hierarchy: &Value, tag: &Value) -> Vec<Value> {

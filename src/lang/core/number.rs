@@ -178,7 +178,7 @@ const IS_RATIONAL: Native = Native {
     },
 };
 
-const IS_ZERO: Native = Native {
+pub(in crate::core) const IS_ZERO: Native = Native {
     name: "zero?",
     usage: "(zero? num)",
     doc: "Tells whether num is 0.",
@@ -187,7 +187,7 @@ const IS_ZERO: Native = Native {
     run: |_, args| sign_is(&args, "zero?", Ordering::Equal),
 };
 
-const IS_POS: Native = Native {
+pub(in crate::core) const IS_POS: Native = Native {
     name: "pos?",
     usage: "(pos? num)",
     doc: "Tells whether num is greater than 0.",
@@ -196,7 +196,7 @@ const IS_POS: Native = Native {
     run: |_, args| sign_is(&args, "pos?", Ordering::Greater),
 };
 
-const IS_NEG: Native = Native {
+pub(in crate::core) const IS_NEG: Native = Native {
     name: "neg?",
     usage: "(neg? num)",
     doc: "Tells whether num is less than 0.",
@@ -205,7 +205,7 @@ const IS_NEG: Native = Native {
     run: |_, args| sign_is(&args, "neg?", Ordering::Less),
 };
 
-const IS_EVEN: Native = Native {
+pub(in crate::core) const IS_EVEN: Native = Native {
     name: "even?",
     usage: "(even? n)",
     doc: "Tells whether the integer n is divisible by 2.",
@@ -214,7 +214,7 @@ const IS_EVEN: Native = Native {
     run: |_, args| Ok(Value::Bool(!is_odd(&args)?)),
 };
 
-const IS_ODD: Native = Native {
+pub(in crate::core) const IS_ODD: Native = Native {
     name: "odd?",
     usage: "(odd? n)",
     doc: "Tells whether the integer n is not divisible by 2.",

@@ -1,10 +1,12 @@
 //! Sequences: taking them apart and putting them together. The files below hold the rest by theme.
 
+pub(crate) mod function;
 pub(crate) mod generate;
 pub(crate) mod order;
 pub(crate) mod parts;
 pub(crate) mod pipeline;
 pub(crate) mod reducing;
+mod runs;
 pub(crate) mod stage;
 pub(crate) mod walk;
 

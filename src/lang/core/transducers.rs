@@ -14,7 +14,7 @@ use super::sequences::reducing::reduced;
 use super::sequences::stage::{Step, lazy};
 use super::sequences::walk::{self, unreduced};
 use super::vectors::next_of_all;
-use crate::value::{Arity, Emit, Lazy, List, Native, NativeClosure, Object, Result, Stage, Value};
+use crate::value::{Arity, Emit, Lazy, List, Native, NativeClosure, Object, Result, Value};
 use crate::vm::{Args, Iter, Vm};
 
 /// The functions of this area.
@@ -160,18 +160,12 @@ const TRANSDUCE: Native = Native {
             vm.invoke(&function, &mut [])?
         };
         let coll = args.take(args.len() - 1);
-        let Some(stages) = stages(&xform) else {
+        let Some(steps) = steps(&xform) else {
             let function = vm.invoke(&xform, &mut [function])?;
             let result = walk::reduce(vm, &function, init, coll)?;
             return vm.invoke(&function, &mut [result]);
         };
-        let mut result = init;
-        walk::each_through(vm, stages, coll, &mut |vm, item| {
-            let so_far = std::mem::replace(&mut result, Value::Nil);
-            let (value, flow) = unreduced(vm.invoke(&function, &mut [so_far, item])?);
-            result = value;
-            Ok(flow)
-        })?;
+        let result = walk::reduce_through(vm, steps, &function, init, coll)?;
         vm.invoke(&function, &mut [result])
     },
 };
@@ -222,17 +216,7 @@ fn step_of(captured: &[Value]) -> Option<&Step> {
 }
 
 /// Returns the stages of a transducer that is all our own; `None` where a program wrote part of it.
-pub(crate) fn stages(xform: &Value) -> Option<Vec<Box<dyn Stage>>> {
-    let steps = steps(xform)?;
-    Some(
-        steps
-            .into_iter()
-            .map(|step| Box::new(step) as Box<dyn Stage>)
-            .collect(),
-    )
-}
-
-fn steps(xform: &Value) -> Option<Vec<Step>> {
+pub(crate) fn steps(xform: &Value) -> Option<Vec<Step>> {
     let mut steps = Vec::new();
     let mut pending = vec![xform.clone()];
     while let Some(xform) = pending.pop() {
@@ -264,7 +248,7 @@ fn sequence(vm: &mut Vm, xform: &Value, mut colls: Vec<Value>) -> Result<Value> 
         colls.remove(0)
     } else {
         match steps.next() {
-            Some(Step::Map(function)) => map_all(function, colls),
+            Some(Step::Map(function)) => map_all(function.value().clone(), colls),
             _ => return custom(vm, xform, colls),
         }
     };
@@ -318,7 +302,7 @@ fn reducing_call(vm: &mut Vm, own: &NativeClosure, mut args: Args<'_>) -> Result
         }
         _ => match &*cell.borrow() {
             Step::Map(of_items) => {
-                let of_items = of_items.clone();
+                let of_items = of_items.value().clone();
                 let item = vm.invoke(&of_items, &mut args.as_mut_slice()[1..])?;
                 vm.invoke(function, &mut [args.take(0), item])
             }

@@ -11,7 +11,7 @@ use std::rc::Rc;
 pub use self::sorted::{Comparison, Sorted};
 
 use self::sorted::SortedIter;
-use self::trie::{Trie, TrieIter};
+use self::trie::{Trie, TrieIter, TriePlace};
 use super::trash::{Garbage, discard};
 use super::{Extra, Keyword, Unforced, Value, compare};
 
@@ -255,6 +255,32 @@ impl PMap {
         }
     }
 
+    /// Returns up to `most` entries from a place on, and the place after them.
+    pub fn entries_from(&self, place: &MapPlace, most: usize) -> (Vec<(Value, Value)>, MapPlace) {
+        let own = |entry: (&Value, &Value)| (entry.0.clone(), entry.1.clone());
+        let by_index = |entries: &mut dyn Iterator<Item = (&Value, &Value)>, at: usize| {
+            let taken: Vec<_> = entries.take(most).map(own).collect();
+            let next = MapPlace::Index(at + taken.len());
+            (taken, next)
+        };
+        let at = match place {
+            MapPlace::Index(idx) => *idx,
+            MapPlace::Trie(_) => 0,
+        };
+        match &self.entries {
+            Entries::Array(_) => by_index(&mut self.iter().skip(at), at),
+            Entries::Sorted(sorted) => by_index(&mut sorted.iter_from(at), at),
+            Entries::Hash(trie) => {
+                let mut iter = match place {
+                    MapPlace::Index(_) => trie.iter(),
+                    MapPlace::Trie(place) => trie.iter_at(place),
+                };
+                let taken = iter.by_ref().take(most).map(own).collect();
+                (taken, MapPlace::Trie(trie.place(&iter)))
+            }
+        }
+    }
+
     /// Returns the entry at `idx` of a small map: what a cached keyword look-up tries first.
     #[inline]
     pub fn array_entry(&self, idx: usize) -> Option<&(Value, Value)> {
@@ -283,6 +309,14 @@ impl PMap {
             Entries::Hash(_) | Entries::Sorted(_) => None,
         }
     }
+}
+
+/// Where an iteration of a map that is not changed goes on. See [`PMap::entries_from`].
+pub enum MapPlace {
+    /// In a hashed map only 0: its beginning.
+    Index(usize),
+    /// In a hashed map.
+    Trie(TriePlace),
 }
 
 #[inline]

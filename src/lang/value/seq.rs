@@ -177,7 +177,7 @@ pub enum Thunk {
 
 /// One step of a pipeline: `map`, `filter`, `take` and all that goes through a sequence item by item.
 /// The same stage serves lazy sequences (pulled) and transducers and reductions (pushed).
-pub trait Stage {
+pub trait Stage: std::any::Any {
     /// Takes an item in.
     ///
     /// # Errors

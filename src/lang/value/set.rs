@@ -84,6 +84,11 @@ impl PSet {
         self.items.remove(item).is_some()
     }
 
+    /// Returns the map whose keys are the items.
+    pub fn as_map(&self) -> &PMap {
+        &self.items
+    }
+
     /// Returns the items, in their order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = &Value> + Clone {
         self.items.iter().map(|entry| entry.0)

@@ -35,6 +35,76 @@ impl Vm {
         }
     }
 
+    /// Replaces a value by what a callable value gives for it: what natives do with each item.
+    ///
+    /// # Errors
+    /// As [`Vm::call`].
+    #[inline]
+    pub(crate) fn update(&mut self, function: &Value, item: &mut Value) -> Result<()> {
+        if let Value::Fn(_) = function {
+            return self.call_in_place(function, [item]);
+        }
+        let arg = std::mem::replace(item, Value::Nil);
+        *item = self.invoke(function, &mut [arg])?;
+        Ok(())
+    }
+
+    /// Replaces a value by what a callable value gives for it and another one.
+    ///
+    /// # Errors
+    /// As [`Vm::call`].
+    #[inline]
+    pub(crate) fn update_with(
+        &mut self,
+        function: &Value,
+        so_far: &mut Value,
+        mut item: Value,
+    ) -> Result<()> {
+        if let Value::Fn(_) = function {
+            return self.call_in_place(function, [so_far, &mut item]);
+        }
+        let before = std::mem::replace(so_far, Value::Nil);
+        *so_far = self.invoke(function, &mut [before, item])?;
+        Ok(())
+    }
+
+    /// Tells whether a callable value gives neither nil nor false for a value.
+    ///
+    /// # Errors
+    /// As [`Vm::call`].
+    #[inline]
+    pub(crate) fn test(&mut self, function: &Value, arg: &Value) -> Result<bool> {
+        match function {
+            Value::Fn(_) => self.test_closure(function, arg),
+            other => Ok(self.invoke(other, &mut [arg.clone()])?.is_truthy()),
+        }
+    }
+
+    /// Returns how many arguments a function takes before it takes the others as a sequence.
+    pub(crate) fn fixed_before_rest(&self, function: &Value) -> Option<usize> {
+        match function {
+            Value::Fn(closure) => closure.proto.fixed_before_rest(),
+            _ => None,
+        }
+    }
+
+    /// Calls a closure that takes further arguments as a sequence; `args` are the fixed ones and that sequence,
+    /// which is not empty.
+    ///
+    /// # Errors
+    /// As [`Vm::call`].
+    pub(crate) fn invoke_with_rest(
+        &mut self,
+        function: &Value,
+        args: &mut [Value],
+    ) -> Result<Value> {
+        self.rest_is_given = true;
+        let result = self.call_closure(function, args);
+        // It may have failed before it looked.
+        self.rest_is_given = false;
+        result
+    }
+
     /// Calls a native function.
     #[inline]
     pub(crate) fn call_native(

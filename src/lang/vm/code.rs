@@ -574,6 +574,11 @@ impl Proto {
         }
     }
 
+    /// Returns how many arguments come before the rest, where it takes any number.
+    pub(crate) fn fixed_before_rest(&self) -> Option<usize> {
+        Some(usize::from(self.variadic.as_ref()?.params))
+    }
+
     /// Says in words how many arguments it takes.
     pub fn arity_text(&self) -> String {
         let mut counts: Vec<String> = Vec::new();

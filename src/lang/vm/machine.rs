@@ -8,8 +8,8 @@ use super::stack::{Frames, Stack};
 use super::{Host, World, slots};
 use crate::value::parked::{self, Running};
 use crate::value::{
-    Class, Closure, Exception, Force, Lazy, LazyState, Object, PrintOptions, Result, SeqView,
-    Signal, Span, Thunk, Value, Var, compare, equal, hash_value, print_value,
+    Class, Closure, Exception, Force, Lazy, LazyState, MapPlace, Object, PMap, PrintOptions,
+    Result, SeqView, Signal, Span, Thunk, Value, Var, compare, equal, hash_value, print_value,
 };
 
 /// How much native stack a machine takes for granted.
@@ -44,6 +44,8 @@ pub struct Vm {
     pub(super) bindings: Vec<(Rc<Var>, Value)>,
     /// How far down the native stack may grow.
     native_limit: usize,
+    /// Whether the last argument of the call that begins is the sequence of the further ones.
+    pub(super) rest_is_given: bool,
 }
 
 impl Vm {
@@ -65,6 +67,7 @@ impl Vm {
             top,
             bindings: Vec::new(),
             native_limit: address().saturating_sub(NATIVE_ROOM),
+            rest_is_given: false,
         }
     }
 
@@ -237,6 +240,71 @@ impl Vm {
         result
     }
 
+    /// Tells whether a call with so many arguments can begin where the running one ends.
+    #[inline]
+    fn has_room_for(&self, count: usize) -> bool {
+        let room = (self.stack_end as usize - self.top as usize) / size_of::<Value>();
+        // The first call from outside has more to do.
+        room > count && self.frames.depth() > 0
+    }
+
+    /// Calls a closure with the values of these slots, which become nil; the first gets the result. In place,
+    /// for what is called for each item of a sequence.
+    ///
+    /// # Errors
+    /// Whatever the closure throws.
+    pub(super) fn call_in_place<const COUNT: usize>(
+        &mut self,
+        function: &Value,
+        mut slots: [&mut Value; COUNT],
+    ) -> Result<()> {
+        if !self.has_room_for(COUNT) {
+            let mut args = slots
+                .each_mut()
+                .map(|slot| std::mem::replace(&mut **slot, Value::Nil));
+            *slots[0] = self.call_closure(function, &mut args)?;
+            return Ok(());
+        }
+        self.check_native_stack()?;
+        let outer = self.top;
+        // SAFETY: as in `call_closure`; the caller holds the function, and the slots are values of its own.
+        let result = unsafe {
+            slots::lend(outer, function);
+            for (idx, slot) in slots.iter_mut().enumerate() {
+                slots::take(outer.add(idx + 1), &raw mut **slot);
+            }
+            match super::exec::execute(self, outer, COUNT) {
+                Ok(value) => {
+                    slots::put_value(&raw mut *slots[0], value);
+                    Ok(())
+                }
+                Err(signal) => Err(signal),
+            }
+        };
+        self.top = outer;
+        result
+    }
+
+    /// Calls a closure with a copy of a value, and tells whether the answer is neither nil nor false.
+    ///
+    /// # Errors
+    /// Whatever the closure throws.
+    pub(super) fn test_closure(&mut self, function: &Value, arg: &Value) -> Result<bool> {
+        if !self.has_room_for(1) {
+            return Ok(self.call_closure(function, &mut [arg.clone()])?.is_truthy());
+        }
+        self.check_native_stack()?;
+        let outer = self.top;
+        // SAFETY: as in `call_closure`; the caller holds the function.
+        let result = unsafe {
+            slots::lend(outer, function);
+            slots::copy(outer.add(1), arg);
+            super::exec::execute(self, outer, 1)
+        };
+        self.top = outer;
+        Ok(result?.is_truthy())
+    }
+
     /// Works with the root values of dynamic vars, whatever is bound here: for loading the library.
     pub(crate) fn isolated<T>(&mut self, work: impl FnOnce(&mut Vm) -> T) -> T {
         let bindings = std::mem::take(&mut self.bindings);
@@ -299,23 +367,14 @@ impl Vm {
                 items: vector.items().clone(),
                 start: 0,
             })),
-            Value::Map(map) => SeqView::chunk(
-                map.iter()
-                    .map(|(key, value)| Value::entry(key.clone(), value.clone()))
-                    .collect(),
-                Value::Nil,
-            ),
-            Value::Record(record) => SeqView::chunk(
-                record
-                    .fields
-                    .iter()
-                    .map(|(key, value)| Value::entry(key.clone(), value.clone()))
-                    .collect(),
-                Value::Nil,
-            ),
-            Value::Set(set) => SeqView::chunk(set.iter().cloned().collect(), Value::Nil),
+            Value::Map(map) => seq_of_map(map.entries().clone(), MapPlace::Index(0), entry),
+            Value::Record(record) => seq_of_map(record.fields.clone(), MapPlace::Index(0), entry),
+            Value::Set(set) => {
+                let items = set.items().as_map().clone();
+                seq_of_map(items, MapPlace::Index(0), |item, _| item)
+            }
             Value::Object(object) if let Object::Queue { items, taken, .. } = &**object => {
-                if *taken == items.len() {
+                if items.len() == *taken {
                     return Ok(Value::Nil);
                 }
                 Value::Seq(Rc::new(SeqView::Slice {
@@ -386,6 +445,28 @@ impl Vm {
             Thunk::Stage { stage, coll } => self.pull(stage, coll),
         }
     }
+}
+
+fn entry(key: Value, value: Value) -> Value {
+    Value::entry(key, value)
+}
+
+/// Returns the sequence of a map's entries from a place on, as `item` makes them: some at a time, so that
+/// who wants the first does not pay for all.
+fn seq_of_map(map: PMap, place: MapPlace, item: fn(Value, Value) -> Value) -> Value {
+    const AT_ONCE: usize = 32;
+    let (entries, next) = map.entries_from(&place, AT_ONCE);
+    let is_end = entries.len() < AT_ONCE;
+    let items = entries
+        .into_iter()
+        .map(|(key, value)| item(key, value))
+        .collect();
+    let rest = if is_end {
+        Value::Nil
+    } else {
+        Lazy::native(move |_| Ok(seq_of_map(map, next, item)))
+    };
+    SeqView::chunk(items, rest)
 }
 
 impl Force for Vm {

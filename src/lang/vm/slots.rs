@@ -176,6 +176,36 @@ unsafe fn copy_words(to: *mut Value, from: *const Value) {
     }
 }
 
+/// Copies a value that was just made: its tag as a byte, and a boolean as one, for so they were written. A
+/// load that is wider than the store before it would wait.
+#[inline(always)]
+unsafe fn copy_made(to: *mut Value, from: *const Value) {
+    // SAFETY: as in `copy_words`; the bytes between tag and payload have no meaning.
+    unsafe {
+        let tag = from.cast::<u8>().read_volatile();
+        let to = to.cast::<MaybeUninit<u64>>();
+        to.write(MaybeUninit::new(u64::from(tag)));
+        let payload = if tag == BOOL {
+            MaybeUninit::new(u64::from(from.cast::<u8>().add(8).read_volatile()))
+        } else {
+            from.cast::<MaybeUninit<u64>>().add(1).read_volatile()
+        };
+        to.add(1).write(payload);
+    }
+}
+
+/// Moves the value of a register out; the register becomes nil.
+#[inline(always)]
+pub(super) unsafe fn take_out(slot: *mut Value) -> Value {
+    // SAFETY: as in `take`, to a place that holds nothing yet.
+    unsafe {
+        let mut out = MaybeUninit::<Value>::uninit();
+        copy_words(out.as_mut_ptr(), slot);
+        *slot.cast::<u64>() = 0;
+        out.assume_init()
+    }
+}
+
 /// Puts a value into a slot.
 #[inline(always)]
 pub(super) unsafe fn put_value(slot: *mut Value, value: Value) {
@@ -184,7 +214,7 @@ pub(super) unsafe fn put_value(slot: *mut Value, value: Value) {
     unsafe {
         release(slot);
         let value = ManuallyDrop::new(value);
-        copy_words(slot, &raw const *value);
+        copy_made(slot, &raw const *value);
     }
 }
 

@@ -211,6 +211,7 @@ impl Vm {
     ) -> Option<Place> {
         // SAFETY: as in `enter`; a move to another segment moves function and arguments one by one.
         unsafe {
+            let rest_is_given = std::mem::take(&mut self.rest_is_given);
             self.top = window.add(1 + count);
             if self.fuel == 0 {
                 let refilled = self.refill();
@@ -239,16 +240,13 @@ impl Vm {
                 caller.flags |= SWITCHED;
             }
             let base = window.add(1);
-            if body.is_variadic {
+            if body.is_variadic && !rest_is_given {
                 let params = usize::from(body.params);
-                let rest: Vec<Value> = (params..count)
-                    .map(|idx| std::mem::replace(&mut *base.add(idx), Value::Nil))
-                    .collect();
-                let rest = if rest.is_empty() {
-                    Value::Nil
-                } else {
-                    List::of(rest)
-                };
+                let mut rest = Value::Nil;
+                for idx in (params..count).rev() {
+                    let item = std::mem::replace(&mut *base.add(idx), Value::Nil);
+                    rest = List::cons(item, rest);
+                }
                 slots::put_value(base.add(params), rest);
             }
             self.frames.current = self.frames.current.add(1);
@@ -304,7 +302,7 @@ impl Vm {
         // SAFETY: the frame is the running one, and has one before it.
         unsafe {
             let frame = *self.frames.current;
-            let value = std::mem::replace(&mut *result, Value::Nil);
+            let value = slots::take_out(result);
             self.leave(base);
             if frame.flags & ENTRY != 0 {
                 return Some(value);

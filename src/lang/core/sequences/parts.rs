@@ -1,5 +1,6 @@
 //! Functions that cut sequences into parts.
 
+use super::function::Function;
 use super::pipeline::part_size;
 use super::stage::{Step, lazy};
 use super::{count_argument, last_items};
@@ -89,7 +90,7 @@ const SPLIT_WITH: Native = Native {
     examples: &[("(split-with odd? [1 3 4 5])", "[(1 3) (4 5)]")],
     arity: Arity::exactly(2),
     run: |_, mut args| {
-        let (pred, coll) = (args.take(0), args.take(1));
+        let (pred, coll) = (Function::new(args.take(0)), args.take(1));
         Ok(Value::vector([
             lazy(Step::TakeWhile(pred.clone()), coll.clone()),
             lazy(Step::DropWhile(Some(pred)), coll),

@@ -4,6 +4,7 @@
 use std::collections::VecDeque;
 
 use super::count_argument;
+use super::function::Function;
 use super::stage::{Parts, Step, lazy, lazy_here};
 use crate::core::transducers::transducer;
 use crate::core::vectors::next_of_all;
@@ -95,7 +96,12 @@ const DROP_WHILE: Native = Native {
     arity: Arity::between(1, 2),
     run: |vm, mut args| {
         let pred = args.take(0);
-        Ok(either(vm, &mut args, 1, Step::DropWhile(Some(pred))))
+        Ok(either(
+            vm,
+            &mut args,
+            1,
+            Step::DropWhile(Some(Function::new(pred))),
+        ))
     },
 };
 
@@ -107,7 +113,7 @@ const FILTER: Native = Native {
     arity: Arity::between(1, 2),
     run: |vm, mut args| {
         let pred = args.take(0);
-        Ok(either(vm, &mut args, 1, Step::Filter(pred)))
+        Ok(either(vm, &mut args, 1, Step::Filter(Function::new(pred))))
     },
 };
 
@@ -131,7 +137,12 @@ const KEEP: Native = Native {
     arity: Arity::between(1, 2),
     run: |vm, mut args| {
         let function = args.take(0);
-        Ok(either(vm, &mut args, 1, Step::Keep(function)))
+        Ok(either(
+            vm,
+            &mut args,
+            1,
+            Step::Keep(Function::new(function)),
+        ))
     },
 };
 
@@ -165,7 +176,7 @@ const MAP: Native = Native {
             let colls = take_from(&mut args, 1);
             return Ok(map_all(function, colls));
         }
-        Ok(either(vm, &mut args, 1, Step::Map(function)))
+        Ok(either(vm, &mut args, 1, Step::Map(Function::new(function))))
     },
 };
 
@@ -199,7 +210,12 @@ const MAPCAT: Native = Native {
         if args.len() == 2 && is_scalar(args.get(1)) {
             return Err(args.expected(1, "something seqable"));
         }
-        Ok(either(vm, &mut args, 1, Step::Mapcat(function)))
+        Ok(either(
+            vm,
+            &mut args,
+            1,
+            Step::Mapcat(Function::new(function)),
+        ))
     },
 };
 
@@ -243,18 +259,20 @@ const PARTITION_BY: Native = Native {
     doc: "Splits coll each time that f gives a new value.",
     examples: &[("(partition-by odd? [1 3 2 5])", "((1 3) (2) (5))")],
     arity: Arity::between(1, 2),
-    run: |vm, mut args| {
-        let function = args.take(0);
-        let step = Step::PartitionBy {
+    run: |_, mut args| {
+        let function = Function::new(args.take(0));
+        if args.len() == 2 {
+            return Ok(super::runs::partition_by(function, args.take(1)));
+        }
+        Ok(transducer(Step::PartitionBy {
             function,
             last: None,
             parts: Parts {
                 size: 0,
                 items: Vec::new(),
-                as_lists: args.len() == 2,
+                as_lists: false,
             },
-        };
-        Ok(either(vm, &mut args, 1, step))
+        }))
     },
 };
 
@@ -282,7 +300,7 @@ const REMOVE: Native = Native {
     arity: Arity::between(1, 2),
     run: |vm, mut args| {
         let pred = args.take(0);
-        Ok(either(vm, &mut args, 1, Step::Remove(pred)))
+        Ok(either(vm, &mut args, 1, Step::Remove(Function::new(pred))))
     },
 };
 
@@ -342,7 +360,12 @@ const TAKE_WHILE: Native = Native {
     arity: Arity::between(1, 2),
     run: |vm, mut args| {
         let pred = args.take(0);
-        Ok(either(vm, &mut args, 1, Step::TakeWhile(pred)))
+        Ok(either(
+            vm,
+            &mut args,
+            1,
+            Step::TakeWhile(Function::new(pred)),
+        ))
     },
 };
 

@@ -134,18 +134,7 @@ const REDUCE: Native = Native {
             let (init, coll) = (args.take(1), args.take(2));
             return walk::reduce(vm, &function, init, coll);
         }
-        let mut result = None;
-        let coll = args.take(1);
-        walk::each(vm, coll, &mut |vm, item| {
-            let Some(so_far) = result.take() else {
-                result = Some(item);
-                return Ok(ControlFlow::Continue(()));
-            };
-            let (value, flow) = walk::unreduced(vm.invoke(&function, &mut [so_far, item])?);
-            result = Some(value);
-            Ok(flow)
-        })?;
-        match result {
+        match walk::reduce_from_first(vm, &function, args.take(1))? {
             Some(result) => Ok(result),
             None => vm.invoke(&function, &mut []),
         }

@@ -2,23 +2,24 @@
 
 use std::collections::VecDeque;
 
+use super::function::Function;
 use crate::value::{Emit, Lazy, PSet, Result, Span, Stage, Thunk, Value};
 use crate::vm::Vm;
 
 /// A stage and its state. A fresh clone starts a fresh run.
 #[derive(Clone)]
 pub(crate) enum Step {
-    Map(Value),
-    Filter(Value),
-    Remove(Value),
-    Keep(Value),
+    Map(Function),
+    Filter(Function),
+    Remove(Function),
+    Keep(Function),
     MapIndexed(Value, i64),
     KeepIndexed(Value, i64),
     Take(u64),
-    TakeWhile(Value),
+    TakeWhile(Function),
     Drop(u64),
     /// `None` once an item was let through.
-    DropWhile(Option<Value>),
+    DropWhile(Option<Function>),
     /// The period, and how many are still to be left out.
     TakeNth(u64, u64),
     Distinct(PSet),
@@ -27,10 +28,10 @@ pub(crate) enum Step {
     Interpose(Value, bool),
     Replace(Value),
     Cat,
-    Mapcat(Value),
+    Mapcat(Function),
     PartitionAll(Parts),
     PartitionBy {
-        function: Value,
+        function: Function,
         last: Option<Value>,
         parts: Parts,
     },
@@ -38,6 +39,12 @@ pub(crate) enum Step {
     RandomSample(f64),
     /// Each item, and so many before it: the oldest leaves (`drop-last`).
     Delay(usize, VecDeque<Value>),
+}
+
+fn call_with_index(vm: &mut Vm, function: &Value, idx: i64, item: Value) -> Result<Value> {
+    let mut result = Value::Int(idx);
+    vm.update_with(function, &mut result, item)?;
+    Ok(result)
 }
 
 /// Items on the way to becoming a part.
@@ -63,7 +70,7 @@ impl Parts {
 /// Returns the lazy sequence of what `step` makes of `coll`.
 pub(crate) fn lazy(step: Step, coll: Value) -> Value {
     Lazy::new(Thunk::Stage {
-        stage: Box::new(step),
+        stage: Box::new(Made::from(step)),
         coll,
     })
 }
@@ -79,10 +86,19 @@ pub(crate) fn lazy_here(vm: &Vm, step: Step, coll: Value) -> Value {
     })
 }
 
-/// A step of a lazy sequence that knows where it was made.
-struct Made {
-    step: Step,
-    at: Span,
+/// A step of a lazy sequence, and where that was made, if it is known.
+pub(crate) struct Made {
+    pub step: Step,
+    pub at: Span,
+}
+
+impl From<Step> for Made {
+    fn from(step: Step) -> Made {
+        Made {
+            step,
+            at: Span::NONE,
+        }
+    }
 }
 
 impl Stage for Made {
@@ -107,38 +123,37 @@ impl Stage for Made {
     }
 }
 
-impl Stage for Step {
-    fn step(&mut self, vm: &mut Vm, item: Value) -> Result<Emit> {
+impl Step {
+    /// See [`Stage::step`].
+    pub fn step(&mut self, vm: &mut Vm, item: Value) -> Result<Emit> {
         let pass = |pass: bool, item: Value| if pass { Emit::One(item) } else { Emit::Nothing };
         Ok(match self {
-            Step::Map(function) => Emit::One(vm.invoke(function, &mut [item])?),
-            Step::Filter(pred) => pass(vm.invoke(pred, &mut [item.clone()])?.is_truthy(), item),
-            Step::Remove(pred) => pass(!vm.invoke(pred, &mut [item.clone()])?.is_truthy(), item),
+            Step::Map(function) => Emit::One(function.call(vm, item)?),
+            Step::Filter(pred) => pass(pred.test(vm, &item)?, item),
+            Step::Remove(pred) => pass(!pred.test(vm, &item)?, item),
             Step::Keep(function) => {
-                let item = vm.invoke(function, &mut [item])?;
+                let item = function.call(vm, item)?;
                 pass(!item.is_nil(), item)
             }
             Step::MapIndexed(function, idx) => {
-                let item = vm.invoke(function, &mut [Value::Int(*idx), item])?;
+                let item = call_with_index(vm, function, *idx, item)?;
                 *idx += 1;
                 Emit::One(item)
             }
             Step::KeepIndexed(function, idx) => {
-                let item = vm.invoke(function, &mut [Value::Int(*idx), item])?;
+                let item = call_with_index(vm, function, *idx, item)?;
                 *idx += 1;
                 pass(!item.is_nil(), item)
             }
             Step::TakeWhile(pred) => {
-                if vm.invoke(pred, &mut [item.clone()])?.is_truthy() {
+                if pred.test(vm, &item)? {
                     Emit::One(item)
                 } else {
                     Emit::Stop
                 }
             }
             Step::DropWhile(pred) => match pred {
-                Some(function) if vm.invoke(function, &mut [item.clone()])?.is_truthy() => {
-                    Emit::Nothing
-                }
+                Some(function) if function.test(vm, &item)? => Emit::Nothing,
                 _ => {
                     *pred = None;
                     Emit::One(item)
@@ -165,13 +180,13 @@ impl Stage for Step {
                 Some((_, replacement)) => Emit::One(replacement),
                 None => Emit::One(item),
             },
-            Step::Mapcat(function) => Emit::Each(vm.invoke(function, &mut [item])?),
+            Step::Mapcat(function) => Emit::Each(function.call(vm, item)?),
             Step::PartitionBy {
                 function,
                 last,
                 parts,
             } => {
-                let key = vm.invoke(function, &mut [item.clone()])?;
+                let key = function.call(vm, item.clone())?;
                 let same = match last.replace(key.clone()) {
                     Some(last) => vm.equal(&last, &key)?,
                     None => true,
@@ -191,7 +206,8 @@ impl Stage for Step {
         })
     }
 
-    fn flush(&mut self) -> Option<Value> {
+    /// See [`Stage::flush`].
+    pub fn flush(&mut self) -> Option<Value> {
         match self {
             Step::PartitionAll(parts) | Step::PartitionBy { parts, .. }
                 if !parts.items.is_empty() =>
@@ -202,11 +218,13 @@ impl Stage for Step {
         }
     }
 
-    fn is_done(&self) -> bool {
+    /// See [`Stage::is_done`].
+    pub fn is_done(&self) -> bool {
         matches!(self, Step::Take(0))
     }
 
-    fn is_spent(&self) -> bool {
+    /// See [`Stage::is_spent`].
+    pub fn is_spent(&self) -> bool {
         matches!(self, Step::Drop(0) | Step::DropWhile(None))
     }
 }

@@ -3,10 +3,13 @@
 //! An unrealised pipeline of stages that nobody else holds runs without cells. The order of effects is
 //! that of the lazy sequence: each item goes through all stages before the next one is taken.
 
+use std::any::Any;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use crate::value::{Emit, Lazy, LazyState, Object, Result, SeqView, Stage, Thunk, Value};
+use super::function::Reducer;
+use super::stage::{Made, Step};
+use crate::value::{Emit, Lazy, LazyState, Object, Result, SeqView, Thunk, Value};
 use crate::vm::{Iter, Vm, made_at};
 
 /// Receives items; breaks to get no more.
@@ -20,23 +23,7 @@ type Flow = ControlFlow<usize>;
 /// # Errors
 /// Whatever computing an item or `visit` throws, and when `coll` is not seqable.
 pub(crate) fn each(vm: &mut Vm, coll: Value, visit: &mut Visit<'_>) -> Result<()> {
-    let (mut stages, base) = open(coll);
-    run(vm, &mut stages, base, visit)
-}
-
-/// Gives each item of a seqable value, gone through `stages`, to `visit` until that breaks.
-///
-/// # Errors
-/// As [`each`], and whatever a stage throws.
-pub(crate) fn each_through(
-    vm: &mut Vm,
-    mut stages: Vec<Box<dyn Stage>>,
-    coll: Value,
-    visit: &mut Visit<'_>,
-) -> Result<()> {
-    let (mut all, base) = open(coll);
-    all.append(&mut stages);
-    run(vm, &mut all, base, visit)
+    run(vm, Vec::new(), coll, &mut Sink::Visit(visit))
 }
 
 /// Reduces a seqable value as `reduce` does: a `reduced` result ends it and is unwrapped.
@@ -44,14 +31,47 @@ pub(crate) fn each_through(
 /// # Errors
 /// As [`each`].
 pub(crate) fn reduce(vm: &mut Vm, function: &Value, init: Value, coll: Value) -> Result<Value> {
-    let mut result = init;
-    each(vm, coll, &mut |vm, item| {
-        let so_far = std::mem::replace(&mut result, Value::Nil);
-        let (value, flow) = unreduced(vm.invoke(function, &mut [so_far, item])?);
-        result = value;
-        Ok(flow)
-    })?;
-    Ok(result)
+    reduce_through(vm, Vec::new(), function, init, coll)
+}
+
+/// Reduces a seqable value from its first item on; `None` for no items.
+///
+/// # Errors
+/// As [`each`].
+pub(crate) fn reduce_from_first(
+    vm: &mut Vm,
+    function: &Value,
+    coll: Value,
+) -> Result<Option<Value>> {
+    let mut sink = Sink::First(Reducer::new(function.clone()));
+    run(vm, Vec::new(), coll, &mut sink)?;
+    Ok(match sink {
+        Sink::Reduce { result, .. } => Some(result),
+        Sink::First(_) | Sink::Visit(_) => None,
+    })
+}
+
+/// Reduces what is left of a seqable value after its items went through `steps`.
+///
+/// # Errors
+/// As [`each`], and whatever a step throws.
+pub(crate) fn reduce_through(
+    vm: &mut Vm,
+    steps: Vec<Step>,
+    function: &Value,
+    init: Value,
+    coll: Value,
+) -> Result<Value> {
+    let function = Reducer::new(function.clone());
+    let mut sink = Sink::Reduce {
+        function,
+        result: init,
+    };
+    run(vm, steps, coll, &mut sink)?;
+    Ok(match sink {
+        Sink::Reduce { result, .. } => result,
+        Sink::First(_) | Sink::Visit(_) => Value::Nil,
+    })
 }
 
 /// Unwraps a reduced value, and tells whether to go on.
@@ -64,49 +84,86 @@ pub(crate) fn unreduced(value: Value) -> (Value, ControlFlow<()>) {
     (value, ControlFlow::Continue(()))
 }
 
-/// Takes apart a pipeline that is not computed yet and that nobody else holds: its stages in the order
-/// that items meet them, and what they draw from.
-fn open(coll: Value) -> (Vec<Box<dyn Stage>>, Value) {
-    let mut stages = Vec::new();
-    let mut base = coll;
-    while let Value::Lazy(lazy) = &base {
-        let Some(stage) = take_stage(lazy) else { break };
-        stages.push(stage.0);
-        base = stage.1;
-    }
-    stages.reverse();
-    (stages, base)
+/// Where items end up.
+enum Sink<'v, 'a> {
+    Visit(&'v mut Visit<'a>),
+    /// A reduction that has no item yet: the first one is its first result.
+    First(Reducer),
+    Reduce {
+        function: Reducer,
+        result: Value,
+    },
 }
 
-fn take_stage(lazy: &Rc<Lazy>) -> Option<(Box<dyn Stage>, Value)> {
+impl Sink<'_, '_> {
+    #[inline(always)]
+    fn accept(&mut self, vm: &mut Vm, item: Value) -> Result<ControlFlow<()>> {
+        match self {
+            Sink::Visit(visit) => visit(vm, item),
+            Sink::First(function) => {
+                *self = Sink::Reduce {
+                    function: function.clone(),
+                    result: item,
+                };
+                Ok(ControlFlow::Continue(()))
+            }
+            Sink::Reduce { function, result } => Ok(if function.combine(vm, result, item)? {
+                ControlFlow::Break(())
+            } else {
+                ControlFlow::Continue(())
+            }),
+        }
+    }
+}
+
+/// Takes apart a pipeline that is not computed yet and that nobody else holds: its steps in the order
+/// that items meet them, before those of `after`, and what they draw from.
+fn open(coll: Value, after: Vec<Step>) -> (Vec<Made>, Value) {
+    let mut steps = Vec::new();
+    let mut base = coll;
+    while let Value::Lazy(lazy) = &base {
+        let Some((step, coll)) = take_step(lazy) else {
+            break;
+        };
+        steps.push(step);
+        base = coll;
+    }
+    steps.reverse();
+    steps.extend(after.into_iter().map(Made::from));
+    (steps, base)
+}
+
+fn take_step(lazy: &Rc<Lazy>) -> Option<(Made, Value)> {
     if Rc::strong_count(lazy) != 1 {
         return None;
     }
     let mut state = lazy.state.try_borrow_mut().ok()?;
-    if !matches!(*state, LazyState::Pending(Thunk::Stage { .. })) {
-        return None;
+    match &*state {
+        LazyState::Pending(Thunk::Stage { stage, .. }) => {
+            let stage: &dyn Any = &**stage;
+            if !stage.is::<Made>() {
+                return None;
+            }
+        }
+        _ => return None,
     }
     match std::mem::replace(&mut *state, LazyState::Running) {
-        LazyState::Pending(Thunk::Stage { stage, coll }) => Some((stage, coll)),
+        LazyState::Pending(Thunk::Stage { stage, coll }) => {
+            let stage: Box<dyn Any> = stage;
+            Some((*stage.downcast::<Made>().ok()?, coll))
+        }
         _ => None,
     }
 }
 
-fn run(
-    vm: &mut Vm,
-    stages: &mut [Box<dyn Stage>],
-    base: Value,
-    visit: &mut Visit<'_>,
-) -> Result<()> {
-    if stages.is_empty() {
-        return plain(vm, base, visit);
-    }
-    let mut to_flush = stages.len();
-    if let Some(done) = stages.iter().rposition(|stage| stage.is_done()) {
-        to_flush = stages.len() - done - 1;
+fn run(vm: &mut Vm, after: Vec<Step>, coll: Value, sink: &mut Sink<'_, '_>) -> Result<()> {
+    let (mut steps, base) = open(coll, after);
+    let mut to_flush = steps.len();
+    if let Some(done) = steps.iter().rposition(|made| made.step.is_done()) {
+        to_flush = steps.len() - done - 1;
     } else {
-        plain(vm, base, &mut |vm, item| {
-            Ok(match push(vm, stages, item, visit)? {
+        plain(vm, base, |vm, item| {
+            Ok(match push(vm, &mut steps, item, sink)? {
                 ControlFlow::Continue(()) => ControlFlow::Continue(()),
                 ControlFlow::Break(left) => {
                     to_flush = left;
@@ -116,10 +173,10 @@ fn run(
         })?;
     }
     while to_flush > 0 {
-        let at = stages.len() - to_flush;
+        let at = steps.len() - to_flush;
         to_flush -= 1;
-        if let Some(item) = stages[at].flush()
-            && let ControlFlow::Break(left) = push(vm, &mut stages[at + 1..], item, visit)?
+        if let Some(item) = steps[at].step.flush()
+            && let ControlFlow::Break(left) = push(vm, &mut steps[at + 1..], item, sink)?
         {
             to_flush = to_flush.min(left);
         }
@@ -127,56 +184,87 @@ fn run(
     Ok(())
 }
 
-/// Sends one item through stages.
+/// Sends one item through steps. What is done most is done here; the rest in [`Step::step`].
 fn push(
     vm: &mut Vm,
-    mut stages: &mut [Box<dyn Stage>],
+    mut steps: &mut [Made],
     mut item: Value,
-    visit: &mut Visit<'_>,
+    sink: &mut Sink<'_, '_>,
 ) -> Result<Flow> {
     let mut end = ControlFlow::Continue(());
-    while let Some((stage, rest)) = stages.split_first_mut() {
-        let emit = stage
-            .step(vm, item)
-            .map_err(|signal| made_at(stage.made_at(), signal))?;
-        match emit {
-            Emit::Nothing => return Ok(end),
-            Emit::One(value) => item = value,
-            Emit::Last(value) => {
-                item = value;
-                end = ControlFlow::Break(rest.len());
-            }
-            Emit::Stop => return Ok(ControlFlow::Break(rest.len())),
-            Emit::Two(first, second) => {
-                if let ControlFlow::Break(left) = push(vm, rest, first, visit)? {
-                    return Ok(ControlFlow::Break(left));
+    while let Some((Made { step, at }, rest)) = steps.split_first_mut() {
+        let failed = |signal| made_at(*at, signal);
+        match step {
+            Step::Map(function) => function.update(vm, &mut item).map_err(failed)?,
+            Step::Filter(pred) => {
+                if !pred.test(vm, &item).map_err(failed)? {
+                    return Ok(end);
                 }
-                item = second;
             }
-            Emit::Each(items) => {
-                let mut flow = end;
-                each(vm, items, &mut |vm, item| {
-                    Ok(match push(vm, rest, item, visit)? {
-                        ControlFlow::Continue(()) => ControlFlow::Continue(()),
-                        ControlFlow::Break(left) => {
-                            flow = ControlFlow::Break(left);
-                            ControlFlow::Break(())
-                        }
-                    })
-                })?;
-                return Ok(flow);
+            Step::Remove(pred) => {
+                if pred.test(vm, &item).map_err(failed)? {
+                    return Ok(end);
+                }
             }
+            Step::Take(left) if *left > 1 => *left -= 1,
+            Step::Keep(function) => {
+                function.update(vm, &mut item).map_err(failed)?;
+                if item.is_nil() {
+                    return Ok(end);
+                }
+            }
+            step => match step.step(vm, item).map_err(failed)? {
+                Emit::Nothing => return Ok(end),
+                Emit::One(value) => item = value,
+                Emit::Last(value) => {
+                    item = value;
+                    end = ControlFlow::Break(rest.len());
+                }
+                Emit::Stop => return Ok(ControlFlow::Break(rest.len())),
+                Emit::Two(first, second) => {
+                    if let ControlFlow::Break(left) = push(vm, rest, first, sink)? {
+                        return Ok(ControlFlow::Break(left));
+                    }
+                    item = second;
+                }
+                Emit::Each(items) => return push_each(vm, rest, items, sink, end),
+            },
         }
-        stages = rest;
+        steps = rest;
     }
-    Ok(match visit(vm, item)? {
+    Ok(match sink.accept(vm, item)? {
         ControlFlow::Continue(()) => end,
         ControlFlow::Break(()) => ControlFlow::Break(0),
     })
 }
 
+/// Sends each item of a seqable value through steps.
+fn push_each(
+    vm: &mut Vm,
+    steps: &mut [Made],
+    items: Value,
+    sink: &mut Sink<'_, '_>,
+    end: Flow,
+) -> Result<Flow> {
+    let mut flow = end;
+    each(vm, items, &mut |vm, item| {
+        Ok(match push(vm, steps, item, sink)? {
+            ControlFlow::Continue(()) => ControlFlow::Continue(()),
+            ControlFlow::Break(left) => {
+                flow = ControlFlow::Break(left);
+                ControlFlow::Break(())
+            }
+        })
+    })?;
+    Ok(flow)
+}
+
 /// Walks over what is no pipeline.
-fn plain(vm: &mut Vm, coll: Value, visit: &mut Visit<'_>) -> Result<()> {
+fn plain(
+    vm: &mut Vm,
+    coll: Value,
+    mut visit: impl FnMut(&mut Vm, Value) -> Result<ControlFlow<()>>,
+) -> Result<()> {
     match coll {
         Value::Nil => Ok(()),
         Value::Vector(vector) => {
@@ -206,7 +294,11 @@ fn plain(vm: &mut Vm, coll: Value, visit: &mut Visit<'_>) -> Result<()> {
     }
 }
 
-fn by_item(vm: &mut Vm, coll: Value, visit: &mut Visit<'_>) -> Result<()> {
+fn by_item(
+    vm: &mut Vm,
+    coll: Value,
+    mut visit: impl FnMut(&mut Vm, Value) -> Result<ControlFlow<()>>,
+) -> Result<()> {
     let mut items = Iter::new(coll);
     while let Some(item) = items.next(vm)? {
         if visit(vm, item)?.is_break() {
@@ -216,7 +308,11 @@ fn by_item(vm: &mut Vm, coll: Value, visit: &mut Visit<'_>) -> Result<()> {
     Ok(())
 }
 
-fn range(vm: &mut Vm, (start, end, step): (i64, i64, i64), visit: &mut Visit<'_>) -> Result<()> {
+fn range(
+    vm: &mut Vm,
+    (start, end, step): (i64, i64, i64),
+    mut visit: impl FnMut(&mut Vm, Value) -> Result<ControlFlow<()>>,
+) -> Result<()> {
     let mut at = start;
     while (step > 0 && at < end) || (step < 0 && at > end) {
         vm.charge(1)?;
@@ -231,7 +327,12 @@ fn range(vm: &mut Vm, (start, end, step): (i64, i64, i64), visit: &mut Visit<'_>
     Ok(())
 }
 
-fn repeat(vm: &mut Vm, value: &Value, count: Option<u64>, visit: &mut Visit<'_>) -> Result<()> {
+fn repeat(
+    vm: &mut Vm,
+    value: &Value,
+    count: Option<u64>,
+    mut visit: impl FnMut(&mut Vm, Value) -> Result<ControlFlow<()>>,
+) -> Result<()> {
     let mut left = count;
     while left != Some(0) {
         vm.charge(1)?;

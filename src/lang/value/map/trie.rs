@@ -150,6 +150,57 @@ impl Trie {
     }
 }
 
+/// How far an iteration got: for each open node, how many of its slots are behind it.
+#[derive(Clone, Copy, Default)]
+pub struct TriePlace {
+    behind: [u32; MAX_HEIGHT],
+    height: usize,
+    left: usize,
+}
+
+impl Trie {
+    /// Returns where an iteration of this trie stands, so that it can go on later.
+    pub fn place(&self, iter: &TrieIter<'_>) -> TriePlace {
+        let mut place = TriePlace {
+            left: iter.left,
+            ..TriePlace::default()
+        };
+        let mut node = self.root.as_deref();
+        for open in &iter.stack[..iter.height] {
+            let Some(at) = node else { break };
+            let behind = at.slots.len() - open.len();
+            place.behind[place.height] = behind as u32;
+            place.height += 1;
+            node = match behind.checked_sub(1).and_then(|idx| at.slots.get(idx)) {
+                Some(Slot::Child(child)) => Some(child),
+                _ => None,
+            };
+        }
+        place
+    }
+
+    /// Returns the rest of an iteration of this very trie.
+    pub fn iter_at(&self, place: &TriePlace) -> TrieIter<'_> {
+        let mut iter = TrieIter {
+            stack: std::array::from_fn(|_| [].iter()),
+            height: 0,
+            left: place.left,
+        };
+        let mut node = self.root.as_deref();
+        for behind in &place.behind[..place.height] {
+            let Some(at) = node else { break };
+            let behind = *behind as usize;
+            iter.stack[iter.height] = at.slots.get(behind..).unwrap_or(&[]).iter();
+            iter.height += 1;
+            node = match behind.checked_sub(1).and_then(|idx| at.slots.get(idx)) {
+                Some(Slot::Child(child)) => Some(child),
+                _ => None,
+            };
+        }
+        iter
+    }
+}
+
 impl Node {
     /// Puts an entry; tells whether it is a new one.
     fn insert(&mut self, hash: u32, shift: u32, key: Value, value: Value) -> bool {
