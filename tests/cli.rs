@@ -4,6 +4,7 @@ mod bad_input;
 mod check;
 mod docs;
 mod eval;
+mod gallery;
 mod help;
 mod kill;
 mod reference;

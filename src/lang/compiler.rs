@@ -14,6 +14,7 @@ pub(crate) mod macros;
 mod node;
 mod scope;
 mod special;
+mod undefined;
 
 use std::rc::Rc;
 

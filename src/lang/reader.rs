@@ -18,6 +18,7 @@ mod scan;
 mod string;
 mod syntax_quote;
 mod token;
+mod words;
 
 use crate::value::{Conditionals, SourceId, Span, Symbol, Value};
 

@@ -51,6 +51,7 @@
 (defmacro binding
   "Evaluates the body with dynamic vars bound to other values."
   [bindings & body]
+  (check-bindings 'binding bindings)
   (let [pairs (partition 2 bindings)]
     `(let [count# (push-thread-bindings (array-map ~@(mapcat (fn [[name value]] [`(var ~name) value]) pairs)))]
        (try
@@ -82,7 +83,7 @@
 (defn- condp-clauses [pred expr clauses]
   (let [[test result third & more] clauses]
     (cond
-      (empty? clauses) `(throw (new-exception IllegalArgumentException (str "No matching clause: " ~expr)))
+      (empty? clauses) `(no-case ~expr)
       (= 1 (count clauses)) test
       (= :>> result) `(if-let [p# (~pred ~test ~expr)]
                         (~third p#)
@@ -107,6 +108,59 @@
      (when-not (bound? v#)
        (def ~name ~expr))))
 
+(defn- kind-of
+  "Says in words what a form is."
+  [form]
+  (cond
+    (list? form) "a list"
+    (seq? form) "a list"
+    (symbol? form) "a symbol"
+    (map? form) "a map"
+    (set? form) "a set"
+    (string? form) "a string"
+    (keyword? form) "a keyword"
+    (number? form) "a number"
+    :else (pr-str form)))
+
+(defn- check-bindings
+  "Refuses bindings of a macro that are no vector of names and values in turn."
+  [macro bindings]
+  (when-not (vector? bindings)
+    (refuse-form "E0213" bindings nil
+                 (str "`" macro "` needs a vector of bindings, and this is " (kind-of bindings))
+                 (str "(" macro " [name value ...] body ...)")))
+  (when (odd? (count bindings))
+    (refuse-form "E0210" bindings (dec (count bindings))
+                 (str "`" macro "` needs a value for `" (pr-str (peek bindings)) "`")
+                 "names and values take turns: [name value name value ...]")))
+
+(defn- check-pair
+  "Refuses what is not a vector of exactly one name and value."
+  [macro bindings]
+  (check-bindings macro bindings)
+  (when-not (= 2 (count bindings))
+    (refuse-form "E0213" bindings nil
+                 (str "`" macro "` needs exactly one name and value")
+                 (str "(" macro " [name value] body ...)"))))
+
+(defn- check-steps
+  "Refuses bindings that for and doseq do not know."
+  [macro bindings]
+  (check-bindings macro bindings)
+  (dorun
+   (map-indexed
+    (fn [idx [k]]
+      (when (and (keyword? k) (not (#{:let :when :while} k)))
+        (refuse-form "E0225" bindings (* 2 idx)
+                     (str "`" macro "` does not know " k)
+                     "among the bindings there may be :let, :when and :while")))
+    (partition 2 bindings)))
+  (when (keyword? (first bindings))
+    (when-not (= :let (first bindings))
+      (refuse-form "E0225" bindings 0
+                   (str "`" macro "` begins with a name and a collection, not with " (first bindings))
+                   (str "(" macro " [name coll :when test] body)")))))
+
 (defmacro delay
   "Returns a delay: the body is evaluated once, when it is first asked for."
   {:examples '[[@(delay (+ 1 2)) 3]]}
@@ -124,24 +178,25 @@
                      (= k :let) `(let ~v ~(step more))
                      (= k :when) `(when ~v ~(step more))
                      (= k :while) `(if ~v ~(step more) :clojure.core/stop)
-                     (keyword? k) (throw (new-exception IllegalArgumentException
-                                                        (str "doseq does not know " k)))
                      :else `(loop [seq# (seq ~v)]
                               (when seq#
                                 (let [~k (first seq#)
                                       result# ~(step more)]
                                   (when-not (identical? result# :clojure.core/stop)
                                     (recur (next seq#))))))))))]
+    (check-steps 'doseq bindings)
     (step (seq bindings))))
 
 (defmacro dotimes
   "Evaluates the body with name bound to each integer from 0 up to n."
-  [[name n] & body]
-  `(let [n# (long ~n)]
-     (loop [~name 0]
-       (when (< ~name n#)
-         ~@body
-         (recur (inc ~name))))))
+  [bindings & body]
+  (check-pair 'dotimes bindings)
+  (let [[name n] bindings]
+    `(let [n# (long ~n)]
+       (loop [~name 0]
+         (when (< ~name n#)
+           ~@body
+           (recur (inc ~name)))))))
 
 (defmacro doto
   "Gives x after calling each form with it as the first argument."
@@ -159,7 +214,6 @@
       (= k :when) `(if ~v ~(for-body more body) nil)
       (= k :while) `(if ~v ~(for-body more body) :clojure.core/stop)
       (empty? bindings) `(list ~body)
-      (keyword? k) (throw (new-exception IllegalArgumentException (str "for does not know " k)))
       :else `(for-step (fn [~k] ~(for-body more body)) ~v))))
 
 (defn for-step
@@ -179,6 +233,7 @@
   "Returns a lazy sequence of the body's value for each combination of items; bindings may have :let, :when and :while."
   {:examples '[[(for [x [1 2] y [:a :b] :when (odd? x)] [x y]) ([1 :a] [1 :b])]]}
   [bindings body]
+  (check-steps 'for bindings)
   (for-body (seq bindings) body))
 
 (defmacro if-some
@@ -186,6 +241,7 @@
   {:examples '[[(if-some [x false] [x] :none) [false]]]}
   ([bindings then] `(if-some ~bindings ~then nil))
   ([bindings then else]
+   (check-pair 'if-some bindings)
    (let [[name test] bindings]
      `(let [value# ~test]
         (if (nil? value#)
@@ -250,6 +306,7 @@
 (defmacro when-first
   "Evaluates the body with name bound to the first item of xs, unless xs is empty."
   [bindings & body]
+  (check-pair 'when-first bindings)
   (let [[x xs] bindings]
     `(when-let [xs# (seq ~xs)]
        (let [~x (first xs#)]
@@ -258,6 +315,7 @@
 (defmacro when-some
   "Evaluates the body with name bound to the test's value unless that is nil."
   [bindings & body]
+  (check-pair 'when-some bindings)
   (let [[name test] bindings]
     `(let [value# ~test]
        (if (nil? value#)
@@ -276,6 +334,7 @@
 (defmacro with-open
   "Evaluates the body with names bound to values, and calls .close on each at the end."
   [bindings & body]
+  (check-bindings 'with-open bindings)
   (if (empty? bindings)
     `(do ~@body)
     `(let ~(subvec bindings 0 2)
@@ -311,6 +370,7 @@
 (defmacro with-redefs
   "Evaluates the body while vars have other root values."
   [bindings & body]
+  (check-bindings 'with-redefs bindings)
   `(with-redefs-fn ~(zipmap (map (fn [name] `(var ~name)) (take-nth 2 bindings))
                             (take-nth 2 (next bindings)))
      (fn [] ~@body)))

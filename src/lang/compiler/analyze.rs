@@ -6,8 +6,7 @@ use super::inline;
 use super::node::{Arm, FnNode, Kind, Node, Use};
 use super::scope::{Loop, Scopes};
 use super::special;
-use super::{error, expansion, liveness};
-use crate::suggest::did_you_mean;
+use super::{error, expansion, liveness, undefined};
 use crate::value::{
     Class, Exception, List, Object, Phase, Result, Signal, Span, Symbol, Value, Var,
 };
@@ -372,6 +371,10 @@ impl Analyzer<'_> {
                         span,
                         format!("`{symbol}` is a macro: it has no value"),
                     )
+                    .clojure(format!(
+                        "Can't take value of a macro: #'{}",
+                        var.qualified()
+                    ))
                     .hint(format!(
                         "call it as ({symbol} ...), or wrap it: (fn [x] ({symbol} x))"
                     ))
@@ -404,6 +407,10 @@ impl Analyzer<'_> {
                     span,
                     format!("`{symbol}` is private to {}", var.namespace),
                 )
+                .clojure(format!("var: #'{} is not public", var.qualified()))
+                .hint(
+                    "use what is public there, or take away the `-` of its defn-, or its ^:private",
+                )
                 .into());
             }
             return Ok(Meaning::Var(var));
@@ -415,88 +422,12 @@ impl Analyzer<'_> {
         if let Some(var) = self.vm.world().class_var(&text) {
             return Ok(Meaning::Var(var));
         }
-        Err(self.undefined(symbol, span).into())
+        Err(undefined::describe(self.vm, &self.scopes, symbol, span).into())
     }
 
     /// Finds the var that a symbol means, loading it from the library if need be.
     pub fn var(&mut self, symbol: Symbol) -> Result<Option<Rc<Var>>> {
         resolve_var(self.vm, symbol)
-    }
-
-    fn undefined(&mut self, symbol: Symbol, span: Span) -> Exception {
-        let world = self.vm.world().clone();
-        let current = world.current.borrow().clone();
-        let Some(prefix) = symbol.namespace() else {
-            let mut names: Vec<String> = self
-                .scopes
-                .names()
-                .iter()
-                .map(ToString::to_string)
-                .collect();
-            let locals = names.len();
-            names.extend(
-                current
-                    .mappings()
-                    .iter()
-                    .map(|mapping| mapping.0.to_string()),
-            );
-            names.extend(
-                world
-                    .core
-                    .mappings()
-                    .iter()
-                    .map(|mapping| mapping.0.to_string()),
-            );
-            names.extend(special::names().map(str::to_owned));
-            names.extend(crate::library::names("clojure.core").map(str::to_owned));
-            let text = symbol.to_string();
-            let exception = error("E0204", span, format!("`{symbol}` is not defined"));
-            let near = did_you_mean(&text, names[..locals].iter().map(String::as_str));
-            if let [first, ..] = &near[..] {
-                return exception.hint(format!(
-                    "a local with a similar name is in scope: `{first}`"
-                ));
-            }
-            let near = did_you_mean(&text, names.iter().map(String::as_str));
-            return match &near[..] {
-                [] => exception,
-                [one] => exception.hint(format!("did you mean `{one}`?")),
-                [one, two, ..] => exception.hint(format!("did you mean `{one}` or `{two}`?")),
-            };
-        };
-        let target = current
-            .alias(Symbol::new(&prefix))
-            .unwrap_or_else(|| Symbol::new(&prefix));
-        match world.find_namespace(target) {
-            Some(namespace) => {
-                let names: Vec<String> = namespace
-                    .mappings()
-                    .iter()
-                    .map(|mapping| mapping.0.to_string())
-                    .collect();
-                let near = did_you_mean(&symbol.name(), names.iter().map(String::as_str));
-                let exception = error(
-                    "E0204",
-                    span,
-                    format!(
-                        "`{symbol}` is not defined: {target} has no `{}`",
-                        symbol.name()
-                    ),
-                );
-                match &near[..] {
-                    [] => exception,
-                    near => exception.hint(format!("did you mean `{prefix}/{}`?", near[0])),
-                }
-            }
-            None => error(
-                "E0208",
-                span,
-                format!("`{symbol}` is not defined: there is no namespace or alias `{prefix}`"),
-            )
-            .hint(format!(
-                "(require '[some.namespace :as {prefix}]) makes the alias"
-            )),
-        }
     }
 
     /// Expands a form once; `None` where it is no macro call.

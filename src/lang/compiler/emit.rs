@@ -216,6 +216,7 @@ impl Emitter {
             head: Span::NONE,
             args,
             callee: "",
+            native: None,
             shift: 0,
         });
     }

@@ -75,19 +75,19 @@ fn expect_items(
         return Ok(());
     }
     let few = items.len() < min;
-    let problem = if few { "too few" } else { "too many" };
-    Err(error(
-        "E0209",
-        cx.place,
-        format!(
-            "{problem} forms in `{}`",
-            items[0]
-                .as_symbol()
-                .map_or_else(String::new, |name| name.to_string())
-        ),
+    let (problem, said) = if few {
+        ("too few", "Too few")
+    } else {
+        ("too many", "Too many")
+    };
+    let name = items[0].as_symbol();
+    let name = name.map_or_else(String::new, |name| name.to_string());
+    Err(
+        error("E0209", cx.place, format!("{problem} forms in `{name}`"))
+            .clojure(format!("{said} arguments to {name}"))
+            .hint(format!("it is written {usage}"))
+            .into(),
     )
-    .hint(format!("it is written {usage}"))
-    .into())
 }
 
 /// Returns the symbol that the item of a form must be that is a name.

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use crate::value::{
     Arity, Class, Delay, DelayState, Exception, Lazy, Map, Native, Object, PrintOptions, Result,
-    Thunk, Value, brief, describe, tracked,
+    Span, Thunk, Value, brief, describe, tracked,
 };
 use crate::vm::Vm;
 
@@ -20,6 +20,7 @@ pub(super) const FNS: &[Native] = &[
     NO_CASE,
     POP_THREAD_BINDINGS,
     PUSH_THREAD_BINDINGS,
+    REFUSE_FORM,
     VAR_SET,
 ];
 
@@ -157,6 +158,37 @@ const NEW_EXCEPTION: Native = Native {
             exception.cause = args.take(last);
         }
         Ok(Value::from(exception))
+    },
+};
+
+const REFUSE_FORM: Native = Native {
+    name: "refuse-form",
+    usage: "(refuse-form code form idx message hint)",
+    doc: "Throws what a macro has to say of the item at idx of a form in its call, or with idx nil of the form: a code such as \"E0210\", a message, and what to try.",
+    examples: &[(
+        "(try (refuse-form \"E0210\" [] nil \"no\" \"try\") (catch Exception e (ex-message e)))",
+        "\"no\"",
+    )],
+    arity: Arity::exactly(5),
+    run: |_, args| {
+        let known = ["E0209", "E0210", "E0213", "E0219", "E0225"];
+        let code = args.text(0)?.as_str();
+        let code = known
+            .iter()
+            .find(|known| **known == code)
+            .unwrap_or(&"E0209");
+        let (form, item) = (args.get(1), args.get(2));
+        let place = match item {
+            Value::Nil => form.span(),
+            _ => {
+                let idx = args.index(2)?;
+                let inner = form.as_vector().and_then(|vector| vector.get(idx));
+                let inner = inner.map_or(Span::NONE, Value::span);
+                inner.or(form.item_span(idx)).or(form.span())
+            }
+        };
+        let refused = Exception::new(Class::COMPILER_EXCEPTION, code, args.text(3)?.as_str());
+        Err(refused.hint(args.text(4)?.as_str()).at(place).into())
     },
 };
 

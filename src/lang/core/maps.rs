@@ -399,18 +399,16 @@ const ZIPMAP: Native = Native {
 
 /// The exception for a key without a value.
 pub(crate) fn odd_keyvals(name: &str, last: &Value) -> crate::value::Signal {
-    let mut shown = String::new();
-    let _ = crate::value::print_value(
-        &mut shown,
-        &mut crate::value::Unforced,
-        last,
-        crate::value::PrintOptions::BRIEF,
-    );
+    let shown = crate::value::brief(last);
     Exception::new(
         Class::ILLEGAL_ARGUMENT,
         "E0337",
-        format!("{name} needs a value for each key; {shown} has none"),
+        format!("No value supplied for key: {shown}"),
     )
+    .words(format!(
+        "{name} needs a value for each key; {shown} has none"
+    ))
+    .hint("keys and values take turns: count them, one is missing")
     .into()
 }
 

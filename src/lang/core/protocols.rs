@@ -623,6 +623,22 @@ fn no_method(method: &Value, protocol: &Value, target: &Value) -> crate::value::
         ),
     )
     .argument(0)
-    .hint(format!("the first argument is {}", brief(target)))
+    .got(target)
+    .words(format!(
+        "`{short}` of the protocol {} has no implementation for {}",
+        brief(protocol),
+        crate::value::describe(target)
+    ))
+    .hint(match target {
+        Value::Nil => "extend the protocol to nil, or look at where the nil comes from".to_owned(),
+        Value::Map(_) => format!(
+            "is it a plain map where a record was meant? (extend-protocol {} ...) adds an implementation",
+            brief(protocol)
+        ),
+        _ => format!(
+            "(extend-protocol {} Type ({short} [this] ...)) adds an implementation",
+            brief(protocol)
+        ),
+    })
     .into()
 }

@@ -4,7 +4,10 @@ use std::rc::Rc;
 
 use super::namespaces::{current, load_all, lookup, the_ns};
 use crate::library;
-use crate::value::{Arity, Class, Exception, Namespace, Native, Result, Symbol, Value};
+use crate::suggest::did_you_mean;
+use crate::value::{
+    Arity, Class, Exception, Namespace, Native, Result, Span, Symbol, Value, brief,
+};
 use crate::vm::{Args, Vm, wrong_type};
 
 /// The functions of this area.
@@ -108,7 +111,7 @@ const USE: Native = Native {
 #[derive(Default)]
 struct Names {
     /// `None`: all.
-    only: Option<Vec<Symbol>>,
+    only: Option<Vec<(Symbol, Span)>>,
     exclude: Vec<Symbol>,
     rename: Vec<(Symbol, Symbol)>,
 }
@@ -123,7 +126,10 @@ impl Names {
                     self.only = Some(symbols(vm, value)?);
                 }
             }
-            Some(key) if key.is("exclude") => self.exclude = symbols(vm, value)?,
+            Some(key) if key.is("exclude") => {
+                let names = symbols(vm, value)?.into_iter();
+                self.exclude = names.map(|(name, _)| name).collect();
+            }
             Some(key) if key.is("rename") => {
                 for entry in vm.items(value.clone())? {
                     let (old, new) = super::maps::pair(&entry)?;
@@ -133,18 +139,30 @@ impl Names {
                 }
             }
             _ => {
-                return Err(wrong_type(key, ":only, :exclude, :refer or :rename", 0).into());
+                let message = format!("{} is no option of a namespace to load", brief(key));
+                let known = ["as", "as-alias", "refer", "rename", "only", "exclude"];
+                let near = key.as_keyword().map(|key| key.name().to_string());
+                let near = near.and_then(|name| {
+                    let found = did_you_mean(&name, known.into_iter());
+                    found.first().map(|found| format!("did you mean :{found}?"))
+                });
+                let hint = near.unwrap_or_else(|| {
+                    "there are :as, :as-alias, :refer, :rename, :only and :exclude".to_owned()
+                });
+                return Err(Exception::new(Class::ILLEGAL_ARGUMENT, "E0355", message)
+                    .hint(hint)
+                    .into());
             }
         }
         Ok(())
     }
 }
 
-fn symbols(vm: &mut Vm, names: &Value) -> Result<Vec<Symbol>> {
+fn symbols(vm: &mut Vm, names: &Value) -> Result<Vec<(Symbol, Span)>> {
     let mut symbols = Vec::new();
     for name in vm.items(names.clone())? {
         match name.as_symbol() {
-            Some(symbol) => symbols.push(symbol),
+            Some(symbol) => symbols.push((symbol, name.span())),
             None => return Err(wrong_type(&name, "a symbol", 0).into()),
         }
     }
@@ -164,16 +182,16 @@ fn refer(vm: &mut Vm, from: Symbol, names: &Names) -> Result<()> {
             mappings
                 .into_iter()
                 .filter(|(_, var)| var.namespace == from && !var.is_private.get())
-                .map(|(name, _)| name)
+                .map(|(name, _)| (name, Span::NONE))
                 .collect()
         }
     };
-    for name in wanted {
+    for (name, place) in wanted {
         if names.exclude.contains(&name) {
             continue;
         }
         let Some(var) = lookup(vm, from, name)? else {
-            return Err(not_there(vm, from, name));
+            return Err(not_there(vm, from, name).at(Some(place)));
         };
         let renamed = names.rename.iter().find(|(old, _)| *old == name);
         into.refer(renamed.map_or(name, |(_, new)| *new), var);
@@ -196,9 +214,9 @@ fn not_there(vm: &mut Vm, namespace: Symbol, name: Symbol) -> crate::value::Sign
         .map(|(name, _)| name.to_string())
         .chain(library::names(&namespace.to_string()).map(str::to_owned))
         .collect();
-    let near = crate::suggest::did_you_mean(&name.to_string(), known.iter().map(String::as_str));
+    let near = did_you_mean(&name.to_string(), known.iter().map(String::as_str));
     match near.first() {
-        Some(near) => exception.hint(format!("did you mean {near}?")).into(),
+        Some(near) => exception.hint(format!("did you mean `{near}`?")).into(),
         None => exception.into(),
     }
 }
@@ -211,17 +229,19 @@ fn load_specs(vm: &mut Vm, args: &Args<'_>, refers_all: bool) -> Result<Value> {
         .filter_map(Value::as_keyword)
         .any(|flag| flag.is("reload") || flag.is("reload-all"));
     for spec in args.as_slice() {
-        match spec {
-            Value::Keyword(_) => {}
+        let place = spec.span();
+        let loaded = match spec {
+            Value::Keyword(_) => Ok(()),
             Value::Vector(parts) => {
                 let parts: Vec<Value> = parts.iter().cloned().collect();
-                load_spec(vm, &parts, reload, refers_all)?;
+                load_spec(vm, &parts, reload, refers_all)
             }
             Value::List(_) | Value::Seq(_) | Value::Lazy(_) => {
-                load_prefixed(vm, spec, reload, refers_all)?;
+                load_prefixed(vm, spec, reload, refers_all)
             }
-            other => load_spec(vm, std::slice::from_ref(other), reload, refers_all)?,
-        }
+            other => load_spec(vm, std::slice::from_ref(other), reload, refers_all),
+        };
+        loaded.map_err(|signal| signal.at(Some(place)))?;
     }
     Ok(Value::Nil)
 }
@@ -272,7 +292,8 @@ fn load_spec(vm: &mut Vm, parts: &[Value], reload: bool, refers_all: bool) -> Re
         }
     }
     if loads || refers {
-        load_library(vm, name, reload)?;
+        let place = parts[0].span();
+        load_library(vm, name, reload).map_err(|signal| signal.at(Some(place)))?;
     } else {
         vm.world().namespace(name);
     }
@@ -313,11 +334,21 @@ pub(crate) fn load_library(vm: &mut Vm, name: Symbol, reload: bool) -> Result<()
         .into());
     };
     if !vm.world().begin_loading(name) {
+        let way: Vec<String> = vm
+            .world()
+            .loading()
+            .iter()
+            .map(ToString::to_string)
+            .collect();
+        let from = way.iter().position(|other| *other == name.to_string());
+        let way = way[from.unwrap_or(0)..].join(", which requires ");
         return Err(Exception::new(
             Class::ILLEGAL_STATE,
             "E0345",
             format!("loading {name} needs {name} itself"),
         )
+        .words(format!("{way}, which requires {name} again"))
+        .hint("move what both need into a third namespace")
         .into());
     }
     let before: Rc<Namespace> = current(vm);

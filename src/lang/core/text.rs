@@ -93,6 +93,7 @@ fn out_of_text(args: &Args<'_>, idx: usize) -> Signal {
     };
     Exception::new(Class::INDEX_OUT_OF_BOUNDS, "E0381", message)
         .argument(idx)
+        .hint("positions go from 0 to the length, (count s), and the end is not before the start")
         .into()
 }
 

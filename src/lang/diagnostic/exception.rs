@@ -34,6 +34,14 @@ pub(super) fn describe(sources: &Sources, exception: &Exception) -> Diagnostic {
     if exception.code.is_empty() {
         show_the_call_of_the_macro(&mut diagnostic, sources, &origin);
     }
+    if let [inner, .., outer] = origin.natives.as_slice()
+        && diagnostic.label.is_empty()
+    {
+        diagnostic.label = match &**inner {
+            "" => format!("`{outer}` called it here"),
+            inner => format!("`{outer}` called `{inner}` here"),
+        };
+    }
     if let Some(fault) = &exception.fault {
         put_culprit(&mut diagnostic, sources, (fault, at), &origin);
     }
@@ -128,7 +136,10 @@ fn put_culprit(
     let text = sources.text(at).unwrap_or_default();
     if let Some(message) = destructuring(fault, &text) {
         diagnostic.message = message;
-        diagnostic.hints.clear();
+        diagnostic.hints = vec![
+            "give a vector or a list there, or write a plain name instead of the pattern"
+                .to_owned(),
+        ];
     }
     if fault.value.is_empty() {
         return;
@@ -136,29 +147,34 @@ fn put_culprit(
     diagnostic.culprit = Some(Culprit {
         argument: match fault.at {
             At::Argument(idx) => Some(idx + 1),
-            At::Function => None,
+            At::Function | At::Collection => None,
         },
-        function: fault.function.as_deref().map(str::to_owned),
+        function: fault
+            .function
+            .as_deref()
+            .filter(|_| fault.at != At::Function)
+            .map(str::to_owned),
         value: fault.value.to_string(),
         kind: fault.kind,
     });
     if !diagnostic.label.is_empty() {
         return;
     }
-    if let [inner, .., outer] = origin.natives.as_slice() {
-        if !inner.is_empty() && !outer.is_empty() {
-            diagnostic.label = format!("`{outer}` called `{inner}` here");
-        }
-        return;
-    }
     if origin.natives.is_empty()
-        && text != &*fault.value
+        && fault.at != At::Collection
+        && !is_literal(&text)
         && fault.value.len() <= LONGEST_LABEL
         && fault.function.as_deref() != Some("nth")
         && origin.trace.first().is_some_and(|frame| frame.span == at)
     {
         diagnostic.label = format!("this is {}", fault.value);
     }
+}
+
+/// Tells whether a form shows its value already.
+fn is_literal(text: &str) -> bool {
+    text == "nil"
+        || text.starts_with(|char: char| char.is_ascii_digit() || "\"\\:'[{#-`".contains(char))
 }
 
 /// Returns the message where what failed is a pattern, whose text is at the place.

@@ -62,8 +62,12 @@ impl ReadError {
 
     /// Returns the exception that a program sees.
     pub fn into_exception(self) -> Exception {
+        let words = self.clojure_words();
         let mut exception =
             Exception::new(Class::READER_EXCEPTION, self.code, self.message).at(self.span);
+        if let Some(words) = words {
+            exception = exception.clojure(words);
+        }
         for hint in self.hints {
             exception = exception.hint(hint);
         }

@@ -6,7 +6,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use super::trash::discard_value;
-use super::{Keyword, Span, Value};
+use super::{Keyword, Native, Span, Value};
 
 /// What every operation that may fail returns.
 pub type Result<T, E = Signal> = std::result::Result<T, E>;
@@ -246,6 +246,8 @@ pub enum Culprit {
     Function,
     /// An argument, counted from 0.
     Argument(u32),
+    /// An argument that is a collection; which one it is, the function's usage tells.
+    Collection,
 }
 
 /// When an error happened, as in `clojure.main`.
@@ -356,6 +358,13 @@ impl Exception {
         self
     }
 
+    /// Says to programs what Clojure says, and to people what was said so far.
+    #[must_use]
+    pub fn clojure(mut self, message: impl Into<String>) -> Exception {
+        self.words = self.message.replace(message.into().into());
+        self
+    }
+
     /// Says it to people in other words than the message, which is what programs look for.
     #[must_use]
     pub fn words(mut self, words: impl Into<String>) -> Exception {
@@ -411,6 +420,30 @@ impl Exception {
         }
     }
 
+    /// Names the native that could not work with one of its `count` arguments, and how it is called.
+    pub(crate) fn blame_native(&mut self, native: &Native, count: usize) {
+        if let Some(fault) = &mut self.fault
+            && fault.at == Culprit::Collection
+            && fault.function.is_none()
+            && let Some(idx) = native.collection(count)
+        {
+            fault.at = Culprit::Argument(idx);
+        }
+        self.blame(native.name, 0);
+        let is_of_kind = self
+            .fault
+            .as_ref()
+            .is_some_and(|fault| !fault.wanted.is_empty());
+        let is_plain = self
+            .fault
+            .as_ref()
+            .is_some_and(|fault| &*fault.wanted == NUMBER);
+        if self.hints.is_empty() && is_of_kind && !is_plain && !native.usage.is_empty() {
+            let usage = native.usage.lines().collect::<Vec<_>>().join(" or ");
+            self.hints.push(format!("it is called as {usage}"));
+        }
+    }
+
     /// Returns what people are told.
     pub fn shown(&self) -> &str {
         self.words.as_deref().unwrap_or_else(|| self.text())
@@ -421,6 +454,9 @@ impl Exception {
         let Some(fault) = &mut self.fault else {
             return;
         };
+        if fault.at == Culprit::Collection && fault.function.is_some() {
+            return;
+        }
         if let Culprit::Argument(idx) = &mut fault.at
             && *idx > 0
         {
@@ -465,9 +501,6 @@ impl Fault {
 
     /// Returns the message, where the fault says all: `keys needs a map, got 1 (an integer) as argument 1`.
     pub fn sentence(&self) -> Option<String> {
-        let Culprit::Argument(idx) = self.at else {
-            return None;
-        };
         if self.wanted.is_empty() || self.value.is_empty() {
             return None;
         }
@@ -475,14 +508,16 @@ impl Fault {
             ("nil", _) => "nil".to_owned(),
             (value, kind) => format!("{value} ({kind})"),
         };
-        let (wanted, number) = (&self.wanted, idx + 1);
+        let wanted = &self.wanted;
+        let place = match self.at {
+            Culprit::Argument(idx) => format!(" as argument {}", idx + 1),
+            Culprit::Collection | Culprit::Function => String::new(),
+        };
         Some(match self.function.as_deref() {
-            None => format!("expected {wanted}, got {got} as argument {number}"),
+            None => format!("expected {wanted}, got {got}{place}"),
             // Arithmetic needs no telling what it works on.
-            Some(function) if &**wanted == NUMBER => {
-                format!("{function} got {got} as argument {number}")
-            }
-            Some(function) => format!("{function} needs {wanted}, got {got} as argument {number}"),
+            Some(function) if &**wanted == NUMBER => format!("{function} got {got}{place}"),
+            Some(function) => format!("{function} needs {wanted}, got {got}{place}"),
         })
     }
 }

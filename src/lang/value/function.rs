@@ -140,6 +140,32 @@ pub struct NativeClosure {
     pub meta: Value,
 }
 
+impl Native {
+    /// Returns which of `count` arguments is the collection, as the usage names it; `None` where that is not clear.
+    pub(crate) fn collection(&self, count: usize) -> Option<u32> {
+        let lines = self.usage.lines().map(|line| {
+            let words = line.trim_matches(['(', ')']).split_whitespace().skip(1);
+            words.collect::<Vec<_>>()
+        });
+        let is_open = |params: &[&str]| params.contains(&"&");
+        let params = lines
+            .filter(|params| params.len() == count || is_open(params) && count + 2 >= params.len())
+            .min_by_key(|params| is_open(params))?;
+        if let [_] = params[..] {
+            return Some(0);
+        }
+        // Of several collections it may be any.
+        let names = ["coll", "xs", "args", "from"];
+        let is_one = |param: &&str| names.contains(param);
+        let at = params
+            .iter()
+            .filter(|param| **param != "&")
+            .position(is_one)?;
+        let is_last = !params.contains(&"colls");
+        u32::try_from(at).ok().filter(|_| is_last)
+    }
+}
+
 impl NativeClosure {
     pub(crate) fn with_meta(&self, meta: Value) -> NativeClosure {
         NativeClosure {

@@ -330,6 +330,11 @@ pub fn not_a_number(operation: &str, value: &Value, argument: usize) -> Signal {
     fault.function = Some(operation.into());
     let mut exception = Exception::new(class, "E0301", fault.sentence().unwrap_or_default());
     exception.fault = Some(fault);
+    if value.is_nil() {
+        return exception
+            .hint("nil is what a look-up gives that finds nothing; (or x 0) gives a number instead")
+            .into();
+    }
     if value
         .as_str()
         .is_some_and(|text| parse_number(text).is_ok())
@@ -338,7 +343,15 @@ pub fn not_a_number(operation: &str, value: &Value, argument: usize) -> Signal {
             .hint("a string is no number: `parse-long` and `parse-double` read one")
             .into();
     }
-    exception.into()
+    let hint = match value {
+        Value::Text(_) => "a string is no number; str joins strings",
+        Value::Keyword(_) => "a keyword is no number; (:key map) looks it up in a map",
+        Value::Vector(_) | Value::List(_) | Value::Seq(_) | Value::Lazy(_) | Value::Set(_) => {
+            "a collection is no number; (reduce + coll) adds its items, (count coll) counts them"
+        }
+        _ => "arithmetic takes numbers: look at where this comes from",
+    };
+    exception.hint(hint).into()
 }
 
 /// The exception for a long that grew too large.
@@ -354,5 +367,7 @@ pub fn overflow() -> Signal {
 pub fn divide_by_zero() -> Signal {
     Exception::new(Class::ARITHMETIC, "E0322", "Divide by zero")
         .argument(1)
+        .got(&Value::Int(0))
+        .hint("look before whether the divisor is 0: (when-not (zero? n) (/ total n))")
         .into()
 }

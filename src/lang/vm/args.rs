@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use crate::value::{
-    BigInt, Class, Exception, Fault, Keyword, Map, Result, Symbol, Text, Value, Vector,
+    BigInt, Class, Culprit, Exception, Fault, Keyword, Map, Result, Symbol, Text, Value, Vector,
 };
 
 /// The arguments of a call, in the callee's own registers: `take` moves one out, so that a collection
@@ -119,6 +119,17 @@ impl<'a> Args<'a> {
     pub fn expected(&self, idx: usize, expected: &str) -> crate::value::Signal {
         wrong_type(self.get(idx), expected, idx).into()
     }
+}
+
+/// The exception for an argument that has no items.
+#[cold]
+pub(crate) fn not_seqable(value: &Value) -> Exception {
+    let mut exception = wrong_type(value, "something seqable", 0).of_class(Class::ILLEGAL_ARGUMENT);
+    if let Some(fault) = &mut exception.fault {
+        fault.at = Culprit::Collection;
+        exception.message = fault.sentence().map(Into::into);
+    }
+    exception
 }
 
 /// The exception for a value of the wrong kind: `argument` counts from 0.

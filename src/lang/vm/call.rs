@@ -115,7 +115,8 @@ impl Vm {
         if !native.arity.takes(args.len()) {
             return Err(wrong_arity(native, args.len()).into());
         }
-        (native.run)(self, Args::new(args)).map_err(|signal| blame(native.name, signal))
+        let count = args.len();
+        (native.run)(self, Args::new(args)).map_err(|signal| blame_native(native, count, signal))
     }
 
     /// Calls what is neither a native nor a closure over bytecode.
@@ -167,7 +168,7 @@ impl Vm {
                     .ok()
                     .and_then(|idx| vector.get(idx))
                     .cloned()
-                    .ok_or_else(|| out_of_bounds(idx, vector.len()).into())
+                    .ok_or_else(|| out_of_bounds(idx, vector.len()).argument(0).into())
             }
             Value::Var(var) => match self.var_value(var).ok() {
                 Some(root) => self.invoke(&root, args),
@@ -311,6 +312,19 @@ impl Vm {
 /// Notes that a native could not do its work, unless code that it called could not.
 #[cold]
 #[inline(never)]
+fn blame_native(native: &'static Native, count: usize, mut signal: Signal) -> Signal {
+    if let Signal::Throw(exception) = &mut signal
+        && let Some(exception) = Rc::get_mut(exception)
+        && exception.origin.get_mut().is_fresh()
+    {
+        exception.blame_native(native, count);
+    }
+    blame(native.name, signal)
+}
+
+/// Notes that a native could not do its work, unless code that it called could not.
+#[cold]
+#[inline(never)]
 fn blame(function: impl Into<Cow<'static, str>>, mut signal: Signal) -> Signal {
     if let Signal::Throw(exception) = &mut signal
         && let Some(exception) = Rc::get_mut(exception)
@@ -364,8 +378,9 @@ pub(crate) fn arity_error(name: &str, arity: Arity, got: usize) -> Exception {
     Exception::new(
         Class::ARITY,
         "E0305",
-        format!("wrong number of arguments ({got}) passed to {name}, which takes {arity}"),
+        format!("Wrong number of args ({got}) passed to: {name}"),
     )
+    .words(format!("{name} takes {arity}, and got {got}"))
 }
 
 /// The exception for an index outside of a collection of `count` items.
@@ -377,6 +392,14 @@ pub(crate) fn out_of_bounds(idx: i64, count: usize) -> Exception {
         "E0303",
         format!("index {idx} is out of bounds: there are {count} {items}"),
     )
+    .hint(match count {
+        0 => "there is nothing in it: (seq coll) tells before".to_owned(),
+        1 => "the only position is 0; (get coll index) gives nil for any other".to_owned(),
+        _ => format!(
+            "positions go from 0 to {}; (get coll index) gives nil for any other",
+            count - 1
+        ),
+    })
 }
 
 /// What the use of a transient after `persistent!` gives.

@@ -317,6 +317,8 @@ pub(crate) struct Site {
     pub args: Box<[Span]>,
     /// The native that is called or done by the instruction; empty where it is not known.
     pub callee: &'static str,
+    /// The native that is called, where it is called as one.
+    pub native: Option<&'static crate::value::Native>,
     /// How many arguments of the whole call stand before the first operand, where it was folded.
     pub shift: u8,
 }

@@ -401,9 +401,7 @@ impl Vm {
                 if let Some(seq) = self.seq_of_object(value)? {
                     return Ok(seq);
                 }
-                return Err(super::args::wrong_type(value, "something seqable", 0)
-                    .of_class(Class::ILLEGAL_ARGUMENT)
-                    .into());
+                return Err(super::args::not_seqable(value).into());
             }
         })
     }

@@ -804,13 +804,22 @@ pub(super) fn native_stack_overflow() -> Signal {
 /// What a call with another number of arguments than the function takes gives.
 #[cold]
 pub(super) fn wrong_arity(proto: &super::Proto, got: usize) -> Exception {
+    let name = proto.name();
+    let shown = match name.strip_suffix("/fn") {
+        Some(around) if around.contains('/') => format!("the anonymous function in `{around}`"),
+        Some(_) => "an anonymous function".to_owned(),
+        None => format!("`{name}`"),
+    };
     Exception::new(
         Class::ARITY,
         "E0305",
-        format!(
-            "wrong number of arguments ({got}) passed to {}, which takes {}",
-            proto.name(),
-            proto.arity_text()
-        ),
+        format!("Wrong number of args ({got}) passed to: {name}"),
+    )
+    .words(format!(
+        "{shown} takes {}, and got {got}",
+        proto.arity_text()
+    ))
+    .hint(
+        "look at what calls it and with how much, or give it an arity for that many: ([a] ...) ([a b] ...)",
     )
 }

@@ -7,7 +7,9 @@ use super::code::{Body, Op, Site};
 use super::exec::{Base, Pc};
 use super::slow::Place;
 use super::stack::ENTRY;
-use crate::value::{Culprit, Exception, Frame as TraceFrame, Object, Origin, Signal, Span, Value};
+use crate::value::{
+    Class, Culprit, Exception, Frame as TraceFrame, Object, Origin, Signal, Span, Value,
+};
 
 /// How many calls a trace shows.
 const TRACE: usize = 64;
@@ -65,29 +67,15 @@ impl Vm {
         if let Some(site) = site
             && let Some(fresh) = Rc::get_mut(exception)
         {
-            let natives = fresh.origin.get_mut().natives.len();
-            // A native that was called by another took other arguments than stand here.
-            let is_direct = match site.op {
-                Op::Call | Op::CallLocal | Op::CallCaptured | Op::CallGlobal => natives <= 1,
-                _ => natives == 0,
-            };
-            if is_direct {
-                if let Some(span) = fresh
-                    .fault
-                    .as_ref()
-                    .and_then(|fault| site.culprit(fault.at))
-                    && let Some(frame) = trace.first_mut()
-                {
-                    frame.span = span.or(frame.span);
-                }
-                if !site.callee.is_empty() {
-                    fresh.blame(site.callee, u32::from(site.shift));
-                }
-            } else if !site.callee.is_empty() {
-                fresh.origin.get_mut().natives.push(site.callee.into());
-            }
-            if is_direct {
-                fresh.origin.get_mut().natives.clear();
+            blame(fresh, site);
+            if let Some(span) = fresh
+                .fault
+                .as_ref()
+                .filter(|_| fresh.origin.borrow().natives.is_empty())
+                .and_then(|fault| site.culprit(fault.at))
+                && let Some(frame) = trace.first_mut()
+            {
+                frame.span = span.or(frame.span);
             }
         }
         let mut origin = exception.origin.borrow_mut();
@@ -142,12 +130,44 @@ impl Vm {
     }
 }
 
+/// Says what was at fault in a call, and clears the natives that were called on the way unless there were some.
+fn blame(fresh: &mut Exception, site: &Site) {
+    let natives = fresh.origin.get_mut().natives.len();
+    // A native that was called by another took other arguments than stand here.
+    let is_direct = match site.op {
+        Op::Call | Op::CallLocal | Op::CallCaptured | Op::CallGlobal => natives <= 1,
+        _ => natives == 0,
+    };
+    if !is_direct {
+        if !site.callee.is_empty() {
+            fresh.origin.get_mut().natives.push(site.callee.into());
+        }
+        return;
+    }
+    match site.native {
+        Some(native) => fresh.blame_native(native, site.args.len()),
+        None if !site.callee.is_empty() => fresh.blame(site.callee, u32::from(site.shift)),
+        None => {}
+    }
+    let natives = &mut fresh.origin.get_mut().natives;
+    natives.clear();
+    if fresh.class == Class::ARITY && site.native.is_some() {
+        // A function that the native called takes another number of arguments.
+        natives.extend(["".into(), site.callee.into()]);
+    }
+}
+
 impl Site {
     /// Returns where the part of the call is that is at fault.
     fn culprit(&self, at: Culprit) -> Option<Span> {
         match at {
             Culprit::Function => Some(self.head),
-            Culprit::Argument(idx) => self.args.get(idx as usize).copied(),
+            Culprit::Collection => None,
+            Culprit::Argument(idx) => {
+                // The first operand stands for all the arguments that are folded into it.
+                let idx = (idx as usize).saturating_sub(usize::from(self.shift));
+                self.args.get(idx).copied()
+            }
         }
     }
 }

@@ -178,6 +178,11 @@ impl World {
         self.gensym.get()
     }
 
+    /// Returns the namespaces whose source is being run, outermost first.
+    pub fn loading(&self) -> Vec<Symbol> {
+        self.loading.borrow().clone()
+    }
+
     /// Tells whether the source of a namespace was run.
     pub fn is_loaded(&self, name: Symbol) -> bool {
         self.loaded.borrow().contains(&name)

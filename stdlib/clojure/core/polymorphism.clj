@@ -174,6 +174,27 @@
                    [(list* 'fields* this (vec mutable) body)]
                    body))))))
 
+(defn- check-type
+  "Refuses a definition of a type whose fields or methods are none."
+  [macro tname fields specs]
+  (when-not (symbol? tname)
+    (refuse-form "E0219" tname nil (str "`" macro "` needs a name for the type") (str "(" macro " Name [field ...])")))
+  (when-not (vector? fields)
+    (refuse-form "E0219" fields nil
+                 (str "`" macro "` needs a vector of fields after the name")
+                 (str "(" macro " " tname " [field ...] Protocol (method [this] ...))")))
+  (run! (fn [[protocol methods]]
+          (let [found (when (symbol? protocol) (resolve protocol))
+                known (when (and (var? found) (protocol? (root-of found))) (:sigs @found))]
+            (when known
+              (run! (fn [method]
+                      (when-not (contains? known (keyword (name (first method))))
+                        (refuse-form "E0219" method nil
+                                     (str "the protocol `" protocol "` has no method `" (first method) "`")
+                                     (str "it has: " (apply str (interpose ", " (map name (keys known))))))))
+                    methods))))
+        (grouped specs)))
+
 (defn- type-forms
   "Returns the forms that defrecord and deftype share."
   [tname fields specs constructor]
@@ -213,6 +234,7 @@
   {:arglists '([name [& fields] & protocols-and-methods])
    :examples '[[(do (defrecord Point [x y]) (:x (->Point 1 2))) 1]]}
   [rname fields & specs]
+  (check-type 'defrecord rname fields specs)
   (let [from-map (symbol (str "map->" rname))]
     `(do ~@(type-forms rname fields specs `new-record)
          (defn ~from-map
@@ -226,5 +248,6 @@
   {:arglists '([name [& fields] & protocols-and-methods])
    :examples '[[(do (deftype Box [x]) (.-x (->Box 1))) 1]]}
   [tname fields & specs]
+  (check-type 'deftype tname fields specs)
   `(do ~@(type-forms tname fields specs `new-instance)
        ~tname))

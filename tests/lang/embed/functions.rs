@@ -91,13 +91,10 @@ fn what_does_not_fit_is_told_with_argument_and_place() {
             "(r/add 1 :two)",
             "E0301 r/add needs an integer, got :two (a keyword) as argument 2",
         ),
-        (
-            "(r/add 1)",
-            "E0305 wrong number of arguments (1) passed to r/add, which takes 2 arguments",
-        ),
+        ("(r/add 1)", "E0305 r/add takes 2 arguments, and got 1"),
         (
             "(r/shout)",
-            "E0305 wrong number of arguments (0) passed to r/shout, which takes 1 to 2 arguments",
+            "E0305 r/shout takes 1 to 2 arguments, and got 0",
         ),
         (
             "(r/byte 256)",
@@ -198,7 +195,7 @@ fn functions_of_the_program_and_the_library_are_called_by_name() {
     assert_eq!(call("walk", &[]), "E0372 there is no `walk` to call");
     assert_eq!(
         call("run", &[]),
-        "E0305 wrong number of arguments (0) passed to app.main/run, which takes 1 argument"
+        "E0305 `app.main/run` takes 1 argument, and got 0"
     );
 }
 

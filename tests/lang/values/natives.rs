@@ -156,7 +156,7 @@ fn sorted_collections() {
         ),
         (
             "(sorted-map 1)",
-            "IllegalArgumentException: a map needs a value for each key; 1 has none",
+            "IllegalArgumentException: No value supplied for key: 1",
         ),
     ]);
 }

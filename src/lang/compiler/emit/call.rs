@@ -74,6 +74,9 @@ impl Emitter {
         let constant = self.short_constant(&Value::Native(native))?;
         let window = self.window(args)?;
         self.site_of_native(span, native.name, args, 0);
+        if let Some(site) = self.sites.last_mut() {
+            site.native = Some(native);
+        }
         self.push(Op::CallNative, args.len() as u8, window, to, constant);
         Ok(())
     }

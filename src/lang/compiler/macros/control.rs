@@ -102,9 +102,10 @@ const COND: Native = Native {
             let last = clauses.last().unwrap_or(&Value::Nil);
             return Err(error(
                 "E0210",
-                last.span(),
+                last.span().or(args.get(0).item_span(clauses.len())),
                 "`cond` needs an expression for each test",
             )
+            .hint("tests and expressions take turns; a default is written (cond test expression :else default)")
             .into());
         }
         Ok(clauses
@@ -131,6 +132,9 @@ fn let_if(bindings: &Value, name: &str, then: Value, otherwise: Value) -> Expans
                 other.span(),
                 format!("`{name}` needs a vector of exactly one name and value"),
             )
+            .hint(format!(
+                "({name} [name test] ...); for several, nest them or use and"
+            ))
             .into());
         }
     };

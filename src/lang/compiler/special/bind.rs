@@ -92,7 +92,20 @@ pub(super) fn recur(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Res
     let span = cx.place;
     let targets: Rc<[LocalId]> = match cx.scopes.current_loop() {
         Some(Loop::Target(targets)) => targets,
-        Some(Loop::Barrier(why)) => return fail("E0214", span, why),
+        Some(Loop::Barrier(why)) => {
+            let (said, hint) = if why.contains("`try`") {
+                (
+                    "Cannot recur across try",
+                    "catch inside of the loop only what the round itself may throw",
+                )
+            } else {
+                (
+                    "Can only recur from tail position",
+                    "keep what is still to be done in another loop value, such as an accumulator",
+                )
+            };
+            return Err(error("E0214", span, why).clojure(said).hint(hint).into());
+        }
         None => {
             return fail(
                 "E0214",
@@ -104,14 +117,17 @@ pub(super) fn recur(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Res
     let count = items.len() - 1;
     if count != targets.len() {
         let plural = if targets.len() == 1 { "" } else { "s" };
-        return fail(
+        let wanted = targets.len();
+        return Err(error(
             "E0215",
             span,
-            format!(
-                "recur needs {} value{plural} here and got {count}",
-                targets.len()
-            ),
-        );
+            format!("recur needs {wanted} value{plural} here and got {count}"),
+        )
+        .clojure(format!(
+            "Mismatched argument count to recur, expected: {wanted} args, got: {count}"
+        ))
+        .hint("recur gives a new value to each name of the loop or each parameter of the function")
+        .into());
     }
     let args = cx.not_tail(|cx| {
         let args = items.iter().enumerate().skip(1);

@@ -1,7 +1,7 @@
 //! `if`, `do`, `and`, `or`, `case`.
 
 use super::super::analyze::Analyzer;
-use super::super::fail;
+use super::super::error;
 use super::super::node::{Kind, Node, Ref, Use};
 use super::expect_items;
 use crate::value::{List, PMap, Result, Symbol, Value};
@@ -92,11 +92,13 @@ pub(super) fn case(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Resu
         for test in tests {
             if table.contains(&test) {
                 let shown = cx.vm.print(&test, crate::value::PrintOptions::BRIEF)?;
-                return fail(
+                return Err(error(
                     "E0217",
                     items[at].span().or(form.item_span(at)).or(span),
                     format!("`case` has the constant {shown} twice"),
-                );
+                )
+                .hint("delete one of the two; one result for several constants is written (case x (1 2) result)")
+                .into());
             }
             table.insert(test, Value::from(branches.len()));
         }

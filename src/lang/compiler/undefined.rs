@@ -1,0 +1,233 @@
+//! What is said of a name that means nothing: which names are like it, where it would be found, what exists.
+
+use std::rc::Rc;
+
+use super::scope::Scopes;
+use super::{error, special};
+use crate::library;
+use crate::suggest::did_you_mean;
+use crate::value::{Exception, Namespace, Span, Symbol};
+use crate::vm::{Vm, World};
+
+/// Short names that people give to namespaces, beside their last part.
+const USUAL_ALIASES: &[(&str, &str)] = &[
+    ("edn", "clojure.edn"),
+    ("io", "clojure.java.io"),
+    ("json", "clojure.data.json"),
+    ("m", "clojure.math"),
+    ("pp", "clojure.pprint"),
+    ("s", "clojure.string"),
+    ("st", "clojure.string"),
+    ("str", "clojure.string"),
+    ("t", "clojure.test"),
+    ("w", "clojure.walk"),
+    ("z", "clojure.zip"),
+];
+/// Of a longer list of names only a part is told.
+const MOST_NAMES: usize = 60;
+
+/// Describes a symbol that means nothing here.
+pub(super) fn describe(vm: &Vm, scopes: &Scopes, symbol: Symbol, span: Span) -> Exception {
+    let world = vm.world();
+    let refused = match symbol.namespace() {
+        None => of_plain(world, scopes, symbol, span),
+        Some(prefix) => of_qualified(world, &prefix, symbol, span),
+    };
+    // What Clojure has for it, for programs that look.
+    let message = match symbol.namespace() {
+        Some(prefix) if refused.code == "E0208" => format!("No such namespace: {prefix}"),
+        Some(_) => format!("No such var: {symbol}"),
+        None => format!("Unable to resolve symbol: {symbol} in this context"),
+    };
+    let words = refused.text().to_owned();
+    let mut refused = refused.words(words);
+    refused.message = Some(message.into());
+    refused
+}
+
+fn of_plain(world: &World, scopes: &Scopes, symbol: Symbol, span: Span) -> Exception {
+    let text = symbol.to_string();
+    let refused = error("E0204", span, format!("`{symbol}` is not defined"));
+    let current = world.current.borrow().clone();
+    let locals: Vec<String> = scopes.names().iter().map(ToString::to_string).collect();
+    if let [near, ..] = &nearest(&text, &locals)[..] {
+        return refused.hint(format!("a local with a similar name is in scope: `{near}`"));
+    }
+    let mut names = locals;
+    names.extend(names_of(&current));
+    names.extend(names_of(&world.core));
+    names.extend(special::names().map(str::to_owned));
+    let near = match &nearest(&text, &names)[..] {
+        [] => None,
+        [one] => Some(format!("did you mean `{one}`?")),
+        [one, two, ..] => Some(format!("did you mean `{one}` or `{two}`?")),
+    };
+    if let Some(namespace) = home_of(world, symbol) {
+        return refused.hint(format!(
+            "{namespace} has it: (require '[{namespace} :refer [{symbol}]])"
+        ));
+    }
+    match near {
+        Some(near) => refused.hint(near),
+        None if text.starts_with('.') && text.len() > 1 => {
+            let methods = names_of(&world.core).into_iter();
+            let methods: Vec<String> = methods.filter(|name| name.starts_with('.')).collect();
+            refused.hint(format!("the methods that exist are {}", listed(methods)))
+        }
+        None => refused,
+    }
+}
+
+fn of_qualified(world: &World, prefix: &str, symbol: Symbol, span: Span) -> Exception {
+    let name = symbol.name();
+    if prefix == "clojure.core" && matches!(&*name, "unquote" | "unquote-splicing") {
+        let mark = if &*name == "unquote" { "~" } else { "~@" };
+        return error(
+            "E0204",
+            span,
+            format!("`{mark}` stands outside of a template"),
+        )
+        .hint(format!(
+            "{mark} fills a place in a form that is quoted with a backquote: `(a {mark}b)"
+        ));
+    }
+    let current = world.current.borrow().clone();
+    let target = current
+        .alias(Symbol::new(prefix))
+        .unwrap_or_else(|| Symbol::new(prefix));
+    let Some(namespace) = world.find_namespace(target) else {
+        return of_namespace(world, prefix, symbol, span);
+    };
+    let names = names_of(&namespace);
+    let refused = error(
+        "E0204",
+        span,
+        format!("`{symbol}` is not defined: {target} has no `{name}`"),
+    );
+    match &nearest(&name, &names)[..] {
+        [near, ..] => refused.hint(format!("did you mean `{prefix}/{near}`?")),
+        [] if is_class(prefix) => refused.hint(format!("{prefix} has {}", listed(public(names)))),
+        [] => refused,
+    }
+}
+
+/// A name whose namespace does not exist.
+fn of_namespace(world: &World, prefix: &str, symbol: Symbol, span: Span) -> Exception {
+    let known = world.namespaces.borrow();
+    let known: Vec<String> = known.keys().map(ToString::to_string).collect();
+    if is_class(prefix) {
+        let classes: Vec<String> = known
+            .iter()
+            .filter(|name| is_class(name))
+            .cloned()
+            .collect();
+        let refused = error(
+            "E0208",
+            span,
+            format!("`{symbol}` is not defined: there is no class `{prefix}`"),
+        );
+        return match &nearest(prefix, &classes)[..] {
+            [near, ..] => refused.hint(format!("did you mean `{near}/{}`?", symbol.name())),
+            [] => refused.hint(format!(
+                "the classes with functions are {}",
+                listed(classes)
+            )),
+        };
+    }
+    let refused = error(
+        "E0208",
+        span,
+        format!("`{symbol}` is not defined: there is no namespace or alias `{prefix}`"),
+    );
+    let usual = USUAL_ALIASES.iter().find(|alias| alias.0 == prefix);
+    let usual = usual.map(|alias| alias.1.to_owned());
+    let mut all = known;
+    all.extend(
+        library::SOURCES
+            .iter()
+            .map(|source| source.namespace.to_owned()),
+    );
+    let by_end = all.iter().find(|name| {
+        name.strip_suffix(prefix)
+            .is_some_and(|before| before.ends_with('.'))
+    });
+    if let Some(namespace) = usual.filter(|name| all.contains(name)).or(by_end.cloned()) {
+        return refused.hint(format!("add (require '[{namespace} :as {prefix}])"));
+    }
+    let current = world.current.borrow().clone();
+    let mut names: Vec<String> = current
+        .aliases()
+        .iter()
+        .map(|alias| alias.0.to_string())
+        .collect();
+    names.extend(all);
+    match &nearest(prefix, &names)[..] {
+        [near, ..] => refused.hint(format!("did you mean `{near}/{}`?", symbol.name())),
+        [] => refused.hint(format!(
+            "(require '[some.namespace :as {prefix}]) makes the alias"
+        )),
+    }
+}
+
+/// Returns the namespace of Clojure's library that has a name, beside the core.
+fn home_of(world: &World, symbol: Symbol) -> Option<String> {
+    let of_library = library::SOURCES
+        .iter()
+        .map(|source| source.namespace.to_owned())
+        .filter(|namespace| namespace.starts_with("clojure.") && namespace != "clojure.core");
+    let mut homes: Vec<String> = of_library
+        .filter(|namespace| library::defines(namespace, &symbol.name()))
+        .collect();
+    let namespaces = world.namespaces.borrow();
+    for (name, namespace) in namespaces.iter() {
+        let name = name.to_string();
+        let is_one = name.starts_with("clojure.") && name != "clojure.core";
+        if is_one
+            && namespace
+                .lookup(symbol)
+                .is_some_and(|var| var.namespace == namespace.name)
+        {
+            homes.push(name);
+        }
+    }
+    homes.sort();
+    homes.into_iter().next()
+}
+
+fn nearest(word: &str, names: &[String]) -> Vec<String> {
+    let near = did_you_mean(word, names.iter().map(String::as_str));
+    near.into_iter().map(str::to_owned).collect()
+}
+
+/// Returns the names of a namespace, those included that the library still has to compile.
+fn names_of(namespace: &Rc<Namespace>) -> Vec<String> {
+    let mappings = namespace.mappings();
+    let mapped = mappings.iter().map(|mapping| mapping.0.to_string());
+    let home = namespace.name.to_string();
+    mapped
+        .chain(library::names(&home).map(str::to_owned))
+        .collect()
+}
+
+/// Tells whether a namespace stands for a class of the host.
+fn is_class(namespace: &str) -> bool {
+    let last = namespace.rsplit('.').next().unwrap_or(namespace);
+    last.starts_with(|char: char| char.is_ascii_uppercase())
+}
+
+fn public(names: Vec<String>) -> Vec<String> {
+    names.into_iter().filter(|name| name != "new").collect()
+}
+
+/// Returns the names in their order, as a list in words.
+fn listed(mut names: Vec<String>) -> String {
+    names.sort();
+    names.dedup();
+    let more = if names.len() > MOST_NAMES {
+        ", ..."
+    } else {
+        ""
+    };
+    names.truncate(MOST_NAMES);
+    format!("{}{more}", names.join(", "))
+}
