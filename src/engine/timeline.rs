@@ -160,7 +160,7 @@ impl StepReport {
             EntryKind::Error => {
                 self.status = StepStatus::Failed;
                 let words = match codec::decode(&entry.payload) {
-                    Ok(Value::Exception(exception)) => exception.text().to_owned(),
+                    Ok(Value::Exception(exception)) => exception.shown().to_owned(),
                     _ => entry.payload,
                 };
                 self.result = Some(words);

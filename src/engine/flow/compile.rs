@@ -57,7 +57,7 @@ fn compile(session: &Session, vm: &mut Vm, form: &Value) -> Option<Diagnostic> {
                 exception.code
             };
             let mut finding =
-                Diagnostic::error(code, exception.text()).at(exception.span().or(form.span()));
+                Diagnostic::error(code, exception.shown()).at(exception.span().or(form.span()));
             finding.hints.clone_from(&exception.hints);
             Some(finding)
         }
