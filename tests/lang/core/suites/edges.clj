@@ -118,5 +118,5 @@
   (is (nil? (clojure.edn/read-string " ")))
   (is (= :end (clojure.edn/read-string {:eof :end} " ")))
   (is (thrown? Exception (clojure.edn/read-string {} ";nothing\n")))
-  (is (thrown-with-msg? Exception #"no function reads `#unknown`" (clojure.edn/read-string "#unknown 0")))
+  (is (thrown-with-msg? Exception #"No reader function for tag unknown" (clojure.edn/read-string "#unknown 0")))
   (is (= ['unknown 0] (clojure.edn/read-string {:default vector} "#unknown 0"))))
