@@ -70,7 +70,7 @@
        (contains? (get ancestors tag) parent)
        (throw (ex-info (str tag " already has " parent " as ancestor") {:tag tag :parent parent}))
        (contains? (get ancestors parent) tag)
-       (throw (ex-info (str "Cyclic derivation: " parent " has " tag " as ancestor") {:tag tag :parent parent}))
+       (throw (Exception. (str "Cyclic derivation: " parent " has " tag " as ancestor")))
        :else
        {:parents (assoc direct tag (conj (get direct tag #{}) parent))
         :ancestors (with-relation ancestors tag descendants parent ancestors)

@@ -29,9 +29,12 @@
      (when same {k both})]))
 
 (defn- diff-maps
-  ([a b] (diff-maps a b (set/union (set (keys a)) (set (keys b)))))
+  ([a b]
+   (let [[few many] (sort-by count [(keys a) (keys b)])
+         [few many] (if (= (count few) (count many)) [(keys b) (keys a)] [few many])]
+     (diff-maps a b (distinct (reduce conj (or many ()) few)))))
   ([a b ks]
-   (reduce (fn [sums parts] (mapv merge sums parts))
+   (reduce (fn [sums parts] (doall (map merge sums parts)))
            [nil nil nil]
            (map (partial diff-key a b) ks))))
 

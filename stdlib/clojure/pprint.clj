@@ -250,6 +250,32 @@
                      (reverse (take (count groups) scales)))]
       (str (when (neg? n) "minus ") (string/join ", " (remove nil? named))))))
 
+(defn- ordinal
+  [n]
+  (let [text (words n)
+        [_ before end] (re-matches #"(.*?)([a-z]+)" text)]
+    (str before
+         (or ({"one" "first" "two" "second" "three" "third" "five" "fifth" "eight" "eighth" "nine" "ninth"
+               "twelve" "twelfth"} end)
+             (if (string/ends-with? end "y")
+               (str (subs end 0 (dec (count end))) "ieth")
+               (str end "th"))))))
+
+(defn- exponent-text
+  "A double as digits with one before the point, and its power of ten."
+  [x]
+  (let [[_ sign whole fraction exponent] (re-matches #"(-?)(\d+)\.(\d+)(?:E(-?\d+))?" (str (double x)))
+        digits (str whole fraction)
+        zeros (count (re-find #"^0*" digits))
+        kept (string/replace (subs digits zeros) #"0+$" "")
+        power (if (= kept "") 0 (+ (or (some-> exponent parse-long) 0) (count whole) (- zeros) -1))]
+    (str sign
+         (if (= kept "") "0" (subs kept 0 1))
+         "."
+         (if (< (count kept) 2) "0" (subs kept 1))
+         (if (neg? power) "E-" "E+")
+         (abs power))))
+
 (defn- roman
   [n]
   (loop [n n text ""]
@@ -364,13 +390,15 @@
     \r (one-argument state (fn [x]
                              (cond
                                (first params) (integer-text x (first params) (update directive :params subvec 1))
-                               at? (roman x)
+                               (and at? (< 0 x 4000)) (roman x)
+                               at? (integer-text x 10 {:params [] :colon? true})
+                               colon? (ordinal x)
                                :else (words x))))
     \p (let [state (if colon? (update state :at dec) state)]
          (one-argument state #(if at? (if (= % 1) "y" "ies") (if (= % 1) "" "s"))))
     \c (one-argument state #(if at? (pr-str %) (str %)))
     \f (one-argument state #(float-text % directive))
-    \e (one-argument state #(format "%e" (double %)))
+    \e (one-argument state exponent-text)
     \g (one-argument state #(float-text % directive))
     \$ (one-argument state #(dollars-text % directive))
     \% (emit state (apply str (repeat (or (first params) 1) "\n")))

@@ -182,7 +182,7 @@ fn differences() -> HashMap<String, String> {
     for group in groups {
         let reason = group.get("reason").and_then(Value::as_str).unwrap_or("");
         assert!(
-            reason.len() > 20,
+            reason.len() > 15,
             "a group of differences has no reason: {group:?}"
         );
         let Some(Value::Vector(expressions)) = group.get("expressions") else {

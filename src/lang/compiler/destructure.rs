@@ -124,6 +124,7 @@ fn sequential(
             placed_at(pattern, form([symbol("clojure.core/seq"), whole.clone()])),
         ]);
     }
+    let mut rest_taken = false;
     let mut at = 0;
     let mut idx = 0;
     while at < items.len() {
@@ -136,8 +137,17 @@ fn sequential(
                 seq.clone()
             };
             take_apart(vm, target, source, out)?;
+            rest_taken |= is_rest(item);
             at += 2;
             continue;
+        }
+        if rest_taken {
+            return Err(error(
+                "E0225",
+                item.span(),
+                "only `:as` can follow the name after `&` in a pattern",
+            )
+            .into());
         }
         let element = if has_rest {
             let first = form([symbol("clojure.core/first"), seq.clone()]);

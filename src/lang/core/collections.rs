@@ -665,7 +665,11 @@ fn nth(vm: &mut Vm, coll: Value, idx: i64, default: Option<Value>) -> Result<Val
         Value::List(_) | Value::Seq(_) | Value::Lazy(_) | Value::Object(_) => {
             return nth_of_seq(vm, coll, idx, default);
         }
-        _ => return Err(wrong_type(&coll, "a sequential collection or a string", 0).into()),
+        _ => {
+            return Err(wrong_type(&coll, "a sequential collection or a string", 0)
+                .of_class(Class::UNSUPPORTED_OPERATION)
+                .into());
+        }
     };
     match found.or(default) {
         Some(value) => Ok(value),

@@ -10,23 +10,6 @@ use crate::vm::{Args, Vm, wrong_type};
 
 pub(super) const CHARACTER_FNS: &[Native] = &[
     Native {
-        name: "digit",
-        usage: "(Character/digit c radix)",
-        doc: "Returns the value of a digit in a radix, or -1 for what is no digit there.",
-        examples: &[
-            (r"(Character/digit \f 16)", "15"),
-            (r"(Character/digit \f 10)", "-1"),
-        ],
-        arity: Arity::exactly(2),
-        run: |_, args| {
-            let radix = u32::try_from(args.int(1)?).ok();
-            let radix = radix.filter(|radix| (2..=36).contains(radix));
-            let char = character(&args)?;
-            let digit = radix.and_then(|radix| char.to_digit(radix));
-            Ok(Value::Int(digit.map_or(-1, i64::from)))
-        },
-    },
-    Native {
         name: "isDigit",
         usage: "(Character/isDigit c)",
         doc: "Tells whether a character, or the character of a code, is a digit.",

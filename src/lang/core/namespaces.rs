@@ -434,7 +434,7 @@ fn no_namespace(vm: &Vm, name: Symbol) -> crate::value::Signal {
     let exception = Exception::new(
         Class::EXCEPTION,
         "E0342",
-        format!("there is no namespace {name}"),
+        format!("No namespace: {name} found"),
     );
     let loadable = library::has(&name.to_string()) || current(vm).alias(name).is_some();
     if loadable {

@@ -184,6 +184,15 @@ impl Reader<'_> {
         )
     }
 
+    pub(super) fn too_many_templates(&self, at: usize) -> ReadError {
+        ReadError::new(
+            "E0115",
+            self.span(at, at + 1),
+            "syntax-quotes are nested more than 5 deep",
+        )
+        .hint("let functions build the inner parts: `(list 'a b)` is the same as `` `(a ~b) ``")
+    }
+
     pub(super) fn too_large(&self) -> ReadError {
         ReadError::new("E0127", self.span(0, 0), "the text is larger than 4 GB")
             .hint("split it into several texts")

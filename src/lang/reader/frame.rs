@@ -6,6 +6,9 @@ use crate::value::{Span, Symbol, Value};
 
 use super::{ReadContext, ReadError, Reader};
 
+/// How many syntax-quotes may be inside one another: each makes the code of those in it several times as long.
+const MAX_TEMPLATES: usize = 5;
+
 /// A form whose end has not been read yet.
 #[derive(Debug)]
 pub(super) struct Frame {
@@ -85,6 +88,12 @@ impl Reader<'_> {
         let start = self.at;
         if self.frames.len() >= self.options.max_depth {
             return Err(self.too_deep(start));
+        }
+        if matches!(kind, Kind::SyntaxQuote) {
+            let is_template = |frame: &&Frame| matches!(frame.kind, Kind::SyntaxQuote);
+            if self.frames.iter().filter(is_template).count() == MAX_TEMPLATES {
+                return Err(self.too_many_templates(start));
+            }
         }
         self.frames.push(Frame {
             kind,

@@ -37,6 +37,8 @@ const fn classes() -> [u8; 256] {
 pub(super) fn is_blank(char: char) -> bool {
     match char {
         '\0'..='\x7f' => CLASS[char as usize] & BLANK != 0,
+        // A byte order mark in the middle of a text is what joining files leaves.
+        '\u{feff}' => true,
         '\u{a0}' | '\u{2007}' | '\u{202f}' | '\u{85}' => false,
         _ => char.is_whitespace(),
     }

@@ -2,7 +2,7 @@
 //!
 //! They are names with a test and nothing more: no methods, no reflection.
 
-use super::{Class, ClassInfo, Element, Object, TextReader, TextWriter, Value};
+use super::{Class, ClassInfo, Element, Object, SeqView, TextReader, TextWriter, Value};
 
 /// What a class token stands for.
 struct Row {
@@ -150,7 +150,8 @@ const INTERFACES: &[Row] = rows! {
     "java.math" "BigInteger" ["Number"], |_| false;
     "java.lang" "CharSequence" [], |x| matches!(x, Value::Text(_));
     "java.lang" "Comparable" [], |x| is_number(x)
-        || matches!(x, Value::Text(_) | Value::Keyword(_) | Value::Symbol(_) | Value::Bool(_) | Value::Char(_) | Value::Vector(_));
+        || x.as_symbol().is_some()
+        || matches!(x, Value::Text(_) | Value::Keyword(_) | Value::Bool(_) | Value::Char(_) | Value::Vector(_));
     "java.lang" "Iterable" [], is_coll;
     "java.lang" "Runnable" [], is_function;
     "java.util.concurrent" "Callable" [], is_function;
@@ -167,6 +168,7 @@ const INTERFACES: &[Row] = rows! {
     "clojure.lang" "AFn" ["IFn"], is_function;
     "clojure.lang" "Associative" ["ILookup"], |x| is_map(x) || matches!(x, Value::Vector(_));
     "clojure.lang" "Counted" [], |x| matches!(x, Value::Vector(_) | Value::Set(_))
+        || matches!(x, Value::Seq(view) if matches!(**view, SeqView::Range { end, .. } if end != i64::MAX))
         || is_map(x) || matches!(x, Value::List(list) if list.count.is_some());
     "clojure.lang" "Fn" [], is_function;
     "clojure.lang" "IAtom" [], |x| matches!(x, Value::Atom(_));
@@ -176,7 +178,7 @@ const INTERFACES: &[Row] = rows! {
         || matches!(x, Value::Map(_));
     "clojure.lang" "IExceptionInfo" [], |x| matches!(x, Value::Exception(exception) if exception.class == Class::EXCEPTION_INFO);
     "clojure.lang" "IFn" [], |x| is_function(x)
-        || matches!(x, Value::Keyword(_) | Value::Symbol(_) | Value::Map(_) | Value::Set(_) | Value::Vector(_) | Value::Var(_));
+        || matches!(x, Value::Keyword(_) | Value::Symbol(_) | Value::Name(_) | Value::Map(_) | Value::Set(_) | Value::Vector(_) | Value::Var(_));
     "clojure.lang" "ILookup" [], |x| is_map(x) || matches!(x, Value::Vector(_));
     "clojure.lang" "IMapEntry" [], |x| matches!(x, Value::Vector(vector) if vector.is_entry);
     "clojure.lang" "IMeta" [], |x| is_coll(x) || is_function(x) || x.as_symbol().is_some()

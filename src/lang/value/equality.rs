@@ -51,6 +51,14 @@ pub trait Force {
     fn own_equality(&mut self, _left: &Value, _right: &Value) -> Result<Option<bool>> {
         Ok(None)
     }
+
+    /// Pays for so many items of a sequence that may have no end.
+    ///
+    /// # Errors
+    /// The stop when the budget is used up.
+    fn charge(&mut self, _items: u32) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// Looks at what is computed already and takes the rest for empty.

@@ -68,6 +68,7 @@ impl Walk {
                 }
                 Walk::Seq(seq) => match std::mem::replace(seq, Value::Nil) {
                     Value::Lazy(lazy) => {
+                        force.charge(1)?;
                         *self = Walk::Seq(force.force(&lazy)?);
                     }
                     Value::List(list) => {
@@ -93,6 +94,7 @@ impl Walk {
                             };
                         }
                         SeqView::Range { .. } | SeqView::Chars { .. } | SeqView::Repeat { .. } => {
+                            force.charge(1)?;
                             *seq = view.rest();
                             return Ok(Some(view.first()));
                         }

@@ -487,6 +487,10 @@ impl Force for Vm {
         self.equal_objects(left, right)
     }
 
+    fn charge(&mut self, items: u32) -> Result<()> {
+        Vm::charge(self, items)
+    }
+
     fn force(&mut self, lazy: &Rc<Lazy>) -> Result<Value> {
         self.check_native_stack()?;
         let state = lazy.state.replace(LazyState::Running);

@@ -1,6 +1,10 @@
 //! What brings interpreters down: depth, endless sequences, comparators that lie, functions that look at
 //! what is being changed.
 
+use std::rc::Rc;
+
+use flowstone_lang::value::Symbol;
+
 use super::Runner;
 use crate::budget::Budget;
 use flowstone_lang::session::Session;
@@ -81,6 +85,13 @@ fn endless_work_stops_with_the_fuel() {
     check_stops("(apply + (range))");
     check_stops("(first (filter neg? (range)))");
     check_stops("(sort (range))");
+    check_stops("(pr-str (range))");
+    check_stops("(str (repeat 1))");
+    check_stops("(= (range) (iterate inc 0))");
+    check_stops("(= (range) (range))");
+    check_stops("(hash (repeat 1))");
+    check_stops("(hash [(range)])");
+    check_stops("(print (cycle [1]))");
     check_stops("(into {} (map (fn [i] [i i])) (range))");
     check_stops("(nth (iterate inc 0) 1000000000000)");
     check_stops("(last (drop-last 1 (range)))");
@@ -210,4 +221,26 @@ fn a_pipeline_runs_its_functions_once_and_in_order() {
             (try (doall xs) (catch Exception e (ex-message e))) @n])",
         "[:a \"two\" \"two\" 2]",
     );
+}
+
+#[test]
+fn nothing_is_left_of_a_session() {
+    let mut runner = Runner::new();
+    runner.run(
+        "(defn f [n] (if (pos? n) (f (dec n)) (map f [])))
+         (defrecord R [a]) (defmulti m :a) (defmethod m 1 [_] (m {:a 2}))
+         (def ^{:self #'f} later (delay (f 1)))",
+    );
+    let user = runner.session.world().current.borrow().clone();
+    let function = user.lookup(Symbol::new("f")).expect("it is defined");
+    let weak = [Rc::downgrade(&function)];
+    drop((runner, user, function));
+    assert!(weak.iter().all(|weak| weak.upgrade().is_none()));
+}
+
+#[test]
+fn templates_in_templates_have_a_limit() {
+    check("(count (read-string \"````a\"))", "2");
+    let got = Runner::new().run(&format!("(read-string \"{}a\")", "`".repeat(70)));
+    assert!(got.starts_with("ReaderException E0115"), "{got}");
 }

@@ -56,14 +56,14 @@
 
 (defn outcome [text]
   (let [out (java.io.StringWriter.)
-        shown (binding [*out* out, *err* out]
+        shown (binding [*out* out, *err* out, *print-namespace-maps* false]
                 (try
                   (let [form (try (read-string {:read-cond :allow} text)
                                   (catch Throwable _ ::unreadable))]
                     (if (= form ::unreadable)
                       "! ReaderException"
                       (let [value (eval form)]
-                        (binding [*print-length* 100] (pr-str value)))))
+                          (binding [*print-length* 100] (pr-str value)))))
                   (catch Throwable e (outcome-of-throwable e))))]
     (cond-> (str text "\t" (without-identities shown))
       (pos? (count (str out))) (str "\t" (pr-str (without-identities (str out)))))))

@@ -1,0 +1,1 @@
+(defn f [x] {:a (inc x]
