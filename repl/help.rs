@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::rc::Rc;
 
-use flowstone_lang::library;
+use flowstone_lang::library::{self, examples};
 use flowstone_lang::session::Session;
 use flowstone_lang::value::{PrintOptions, Result, Symbol, Unforced, Value, Var, print_value};
 use flowstone_lang::vm::Vm;
@@ -55,9 +55,9 @@ impl Question {
             Question::Dir(name) => Ok(dir(session, *name)),
             Question::Doc(name) => Ok(match find(session, vm, *name)? {
                 Some(var) => describe(&var),
-                None => {
+                None => special(*name).unwrap_or_else(|| {
                     format!("`{name}` is not defined; (apropos \"{name}\") finds similar names\n")
-                }
+                }),
             }),
             Question::FindDoc(part) => find_doc(session, vm, part),
             Question::Source(name) => source(session, vm, *name),
@@ -101,6 +101,7 @@ fn describe(var: &Var) -> String {
         for (expression, value) in native.examples {
             let _ = writeln!(out, "  {expression} ⇒ {value}");
         }
+        out.push_str(&listed(&var.qualified().to_string()));
         return out;
     }
     if let Some(arglists) = var.meta_entry("arglists") {
@@ -115,7 +116,49 @@ fn describe(var: &Var) -> String {
         }
         _ => out.push_str("  (no doc)\n"),
     }
+    for example in items(var.meta_entry("examples")) {
+        if let [expression, value] = items(Some(example)).as_slice() {
+            let _ = writeln!(out, "  {expression} ⇒ {value}");
+        }
+    }
+    out.push_str(&listed(&var.qualified().to_string()));
     out
+}
+
+/// Returns the examples of a name that stand apart from its definition.
+fn listed(name: &str) -> String {
+    let entry = examples::find(name).unwrap_or_default();
+    let lines = entry
+        .examples
+        .iter()
+        .map(|(expression, value)| format!("  {expression} ⇒ {value}\n"));
+    lines.collect()
+}
+
+/// Describes a special form, which has no var; `None` for any other name.
+fn special(name: Symbol) -> Option<String> {
+    let entry = examples::find(&format!("clojure.core/{name}"))?;
+    if entry.doc.is_empty() {
+        return None;
+    }
+    let mut out = format!("{}\n{}\n  {}\n", entry.name, entry.usage, entry.doc);
+    out.push_str(&listed(entry.name));
+    Some(out)
+}
+
+/// Returns the items of a vector or list, of a quoted one too.
+fn items(value: Option<Value>) -> Vec<Value> {
+    let items: Vec<Value> = match value {
+        Some(Value::Vector(vector)) => vector.iter().cloned().collect(),
+        Some(Value::List(list)) => list.iter().cloned().collect(),
+        _ => Vec::new(),
+    };
+    match items.as_slice() {
+        [quote, quoted] if quote.as_symbol().is_some_and(|name| name.is("quote")) => {
+            self::items(Some(quoted.clone()))
+        }
+        _ => items,
+    }
 }
 
 fn source(session: &Session, vm: &mut Vm, name: Symbol) -> Result<String> {

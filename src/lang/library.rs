@@ -1,6 +1,8 @@
 //! The part of the library that is written in the language, as text: which namespaces there are, and
 //! where each definition stands. Compiling one is left to whoever first meets its name.
 
+pub mod examples;
+
 /// One file of the library. A namespace may have several.
 #[derive(Debug)]
 pub struct LibrarySource {

@@ -1,9 +1,11 @@
 //! The generated pages are as the code says. `UPDATE_EXPECT=1` writes them anew.
 
+use std::collections::BTreeSet;
+
 use expect_test::expect_file;
 
 use crate::program::Scratch;
-use crate::tidy::{files, text};
+use crate::tidy::{files, root, text};
 
 #[test]
 fn reference_pages_are_up_to_date() {
@@ -13,6 +15,81 @@ fn reference_pages_are_up_to_date() {
     expect_file!["../../docs/reference/functions.md"]
         .assert_eq(&scratch.read("pages/functions.md"));
     expect_file!["../../docs/reference/steps.md"].assert_eq(&scratch.read("pages/steps.md"));
+}
+
+/// Public for macros and for the library itself; not in Clojure, and nobody calls them by name.
+const INTERNAL: &[&str] = &[
+    "-append",
+    "-divide",
+    "-files-in",
+    "-ordinal",
+    "-text-reader",
+    "add-method",
+    "add-methods",
+    "declare-methods",
+    "for-step",
+    "make-constructor",
+    "new-instance",
+    "new-multimethod",
+    "new-protocol",
+    "new-record",
+    "new-reified",
+    "new-type",
+    "no-case",
+    "protocol-method",
+    "set-field-of",
+];
+
+#[test]
+fn there_is_a_page_a_name() {
+    let scratch = Scratch::new();
+    scratch.run(&["reference", "pages"]).ok();
+    let is_update = std::env::var_os("UPDATE_EXPECT").is_some();
+    let kept: BTreeSet<String> = files("docs/reference/names", &[".md"])
+        .iter()
+        .map(|path| path.display().to_string().replace("docs/reference/", ""))
+        .collect();
+    let mut written = BTreeSet::new();
+    let mut without_example = Vec::new();
+    let mut different = Vec::new();
+    let index = scratch.read("pages/names/README.md");
+    let links = index.split("](").skip(1);
+    let linked = links.map(|rest| format!("names/{}", rest.split(')').next().unwrap_or("")));
+    for path in linked.chain(["names/README.md".to_owned()]) {
+        let page = scratch.read(&format!("pages/{path}"));
+        let title = page.lines().next().unwrap_or("").trim_start_matches("# ");
+        let (namespace, name) = title.split_once('/').unwrap_or(("", title));
+        let needs_example = namespace != "flow" && title != "Names" && !INTERNAL.contains(&name);
+        if needs_example && !page.contains(";=> ") {
+            without_example.push(title.to_owned());
+        }
+        let place = root().join("docs/reference").join(&path);
+        if std::fs::read_to_string(&place).ok().as_deref() != Some(&*page) {
+            different.push(path.clone());
+            if is_update {
+                std::fs::create_dir_all(place.parent().expect("a folder")).expect("it can be made");
+                std::fs::write(&place, page).expect("it can be written");
+            }
+        }
+        written.insert(path);
+    }
+    for stale in kept.difference(&written) {
+        different.push(stale.clone());
+        if is_update {
+            std::fs::remove_file(root().join("docs/reference").join(stale)).expect("it is there");
+        }
+    }
+    assert!(
+        without_example.is_empty(),
+        "no example: {}",
+        without_example.join(" ")
+    );
+    let note = "docs/reference/names is stale: UPDATE_EXPECT=1 writes it anew";
+    assert!(
+        is_update || different.is_empty(),
+        "{note}\n{}",
+        different.join("\n")
+    );
 }
 
 #[test]

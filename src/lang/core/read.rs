@@ -3,7 +3,7 @@
 use crate::reader::{ReadContext, ReadOptions, Reader};
 use crate::value::{
     Arity, Class, Conditionals, Exception, Map, Native, Object, Result, Signal, Span, Symbol,
-    TextReader, Value, brief,
+    TextReader, Value, brief, check_names, name_count,
 };
 use crate::vm::{Args, ReadHow, Vm};
 
@@ -49,7 +49,10 @@ const READ_STRING: Native = Native {
             _ => how(vm, args.get(0))?,
         };
         let loader = vm.world().loader();
-        match loader.read(vm, "<read-string>", &text, &how)? {
+        let before = name_count();
+        let read = loader.read(vm, "<read-string>", &text, &how)?;
+        check_names(before)?;
+        match read {
             Some((form, _)) => Ok(form),
             None => at_end(&options, None),
         }
@@ -128,8 +131,11 @@ pub(super) fn edn_form(
         failed: None,
     };
     let mut reader = Reader::new(text, ReadOptions::data(Span::NONE.source));
+    let before = name_count();
     let read = reader.next(&mut cx);
-    match (read, cx.failed) {
+    let failed = cx.failed;
+    check_names(before)?;
+    match (read, failed) {
         (_, Some(signal)) => Err(signal),
         (Ok(form), None) => Ok(form.map(|form| (form, reader.position() as usize))),
         (Err(error), None) => {

@@ -1,7 +1,8 @@
 //! Strings, keywords and symbols: making them, taking them apart, telling them from other values.
 
 use crate::value::{
-    Arity, Class, Exception, Keyword, Native, Result, Signal, Symbol, Value, write_str,
+    Arity, Class, Exception, Keyword, Native, Result, Signal, Symbol, Value, check_names,
+    name_count, write_str,
 };
 use crate::vm::{Args, Vm, wrong_type};
 
@@ -217,18 +218,21 @@ const KEYWORD: Native = Native {
     ],
     arity: Arity::between(1, 2),
     run: |_, args| {
+        let before = name_count();
         if args.len() == 2 {
             return two_parts(&args, |namespace, name| {
                 Keyword::with_namespace(namespace, name).into()
             });
         }
-        Ok(match args.get(0) {
+        let made = match args.get(0) {
             Value::Keyword(keyword) => Value::Keyword(*keyword),
             Value::Text(text) => Value::keyword(text),
             other => other
                 .as_symbol()
                 .map_or(Value::Nil, |symbol| Value::Keyword(symbol.into())),
-        })
+        };
+        check_names(before)?;
+        Ok(made)
     },
 };
 
@@ -241,7 +245,10 @@ fn two_parts(args: &Args<'_>, make: fn(Option<&str>, &str) -> Value) -> Result<V
     };
     let namespace = text(0)?;
     let name = text(1)?.unwrap_or_default();
-    Ok(make(namespace.as_deref(), &name))
+    let before = name_count();
+    let made = make(namespace.as_deref(), &name);
+    check_names(before)?;
+    Ok(made)
 }
 
 const FIND_KEYWORD: Native = Native {
@@ -269,11 +276,19 @@ const SYMBOL: Native = Native {
                 Value::Nil => None,
                 _ => Some(args.text(0)?.as_str()),
             };
-            return Ok(Symbol::with_namespace(namespace, args.text(1)?).into());
+            let before = name_count();
+            let symbol = Symbol::with_namespace(namespace, args.text(1)?);
+            check_names(before)?;
+            return Ok(symbol.into());
         }
         match args.get(0) {
             Value::Symbol(_) | Value::Name(_) => Ok(args.take(0)),
-            Value::Text(text) => Ok(Value::symbol(text)),
+            Value::Text(text) => {
+                let before = name_count();
+                let symbol = Value::symbol(text);
+                check_names(before)?;
+                Ok(symbol)
+            }
             Value::Keyword(keyword) => Ok(Value::Symbol((*keyword).into())),
             Value::Var(var) => Ok(Value::Symbol(var.qualified())),
             _ => Err(

@@ -8,6 +8,7 @@ use std::fmt;
 use std::rc::Rc;
 
 use super::hash::{keyword_hash, symbol_hash};
+use super::{Result, Stop};
 
 /// A name in two parts, as keywords and symbols have it.
 #[derive(Debug, PartialEq, Eq)]
@@ -27,6 +28,31 @@ impl fmt::Display for Named {
         }
         out.write_str(&self.name)
     }
+}
+
+/// How many names a thread may have before data may bring no new ones: about half a gigabyte of them.
+const MAX_NAMES: usize = 1 << 22;
+
+/// Returns how many names this thread has.
+pub(crate) fn name_count() -> usize {
+    NAMES.with_borrow(|interner| interner.names.len())
+}
+
+/// Stops a program that lets data bring more and more names. `before` is how many there were.
+///
+/// # Errors
+/// A stop when names were added and there are too many now.
+pub(crate) fn check_names(before: usize) -> Result<()> {
+    check_limit(before, MAX_NAMES)
+}
+
+fn check_limit(before: usize, limit: usize) -> Result<()> {
+    let count = name_count();
+    if count <= before || count <= limit {
+        return Ok(());
+    }
+    let what = format!("data brought more than {limit} different names");
+    Err(Stop::OutOfMemory(what).into())
 }
 
 /// All names of a thread: handed over where the work of one thread goes on in another.
@@ -312,5 +338,21 @@ impl From<Symbol> for Keyword {
 impl From<Keyword> for Symbol {
     fn from(keyword: Keyword) -> Self {
         Self(keyword.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Keyword, check_limit, name_count};
+
+    #[test]
+    fn new_names_are_refused_where_there_are_too_many() {
+        let before = name_count();
+        Keyword::new("intern-test/a-name");
+        assert!(check_limit(before, before + 1).is_ok());
+        assert!(check_limit(before, before).is_err());
+        let before = name_count();
+        Keyword::new("intern-test/a-name");
+        assert!(check_limit(before, 0).is_ok());
     }
 }

@@ -62,6 +62,35 @@ fn the_library_does_what_its_examples_say() {
     );
 }
 
+/// Returns the list of examples with what they really give.
+fn with_results(list: &str) -> String {
+    let mut runner = Runner::new();
+    let mut out = String::new();
+    let mut is_entry = false;
+    for line in list.lines() {
+        is_entry |= line.starts_with("# ");
+        let is_said = [";=> ", "usage: ", "doc: ", "# "]
+            .iter()
+            .any(|start| line.starts_with(start));
+        if !line.starts_with(";=>") {
+            out.push_str(line);
+            out.push('\n');
+        }
+        if is_entry && !is_said && !line.is_empty() {
+            runner.in_user();
+            let got = runner.run(line).replace('\n', " ");
+            out.push_str(&format!(";=> {got}\n"));
+        }
+    }
+    out
+}
+
+#[test]
+fn the_listed_examples_give_what_the_list_says() {
+    let list = include_str!("../../../stdlib/examples.txt");
+    expect_test::expect_file!["../../../stdlib/examples.txt"].assert_eq(&with_results(list));
+}
+
 impl Runner {
     fn in_user(&self) {
         let world = self.session.world();
