@@ -4,6 +4,8 @@
 //! gets the instruction and the base, and leaves why it failed in the machine. Registers of a body are
 //! valid slots (the verifier checks the numbers in debug builds, entering that the segment has room).
 
+use std::mem::ManuallyDrop;
+
 use super::code::{Instruction, Op, Word};
 use super::slots::{self, FLOAT, FN, INT, KEYWORD, MAP};
 use super::slow::{FAILED, HOLDS};
@@ -28,7 +30,8 @@ pub(super) unsafe fn at<'a>(pc: Pc) -> &'a Instruction {
     unsafe { &*pc.cast::<Instruction>() }
 }
 
-/// Runs the function in `window[0]` with the `count` arguments after it, until it returns.
+/// Runs the function in `window[0]` with the `count` arguments after it, until it returns; what it returns
+/// is in `window[0]` then.
 ///
 /// # Safety
 /// `window` lies in the machine's current segment, with `count` values after the function.
@@ -36,7 +39,7 @@ pub(super) unsafe fn at<'a>(pc: Pc) -> &'a Instruction {
     clippy::too_many_lines,
     reason = "one arm an instruction: the loop must be one function to be fast"
 )]
-pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<Value> {
+pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<()> {
     let mut pc: Pc;
     let mut base: Base;
     // The operands are read from memory where they are needed, so that few registers hold much.
@@ -304,16 +307,20 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
                         let args = Args::new(std::slice::from_raw_parts_mut(window, count));
                         pc = pc.add(1);
                         vm.pc = pc.add(1);
-                        match ((*pc).native.run)(vm, args) {
+                        let result = ManuallyDrop::new(((*pc).native.run)(vm, args));
+                        match &*result {
                             Ok(value) => {
                                 for idx in 0..usize::from(at(pc.sub(1)).x) {
                                     slots::release(register(base, at(pc.sub(1)).a).add(1 + idx));
                                 }
-                                slots::put_value(register(base, at(pc.sub(1)).b), value);
+                                // Moved: what the native returned is not dropped.
+                                slots::put_made(register(base, at(pc.sub(1)).b), value);
                                 next!()
                             }
-                            Err(signal) => {
-                                vm.fail(signal);
+                            Err(_) => {
+                                if let Err(signal) = ManuallyDrop::into_inner(result) {
+                                    vm.fail(signal);
+                                }
                                 fail!()
                             }
                         }
@@ -364,14 +371,12 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
                     Op::Return => {
                         let frame = vm.frames.current;
                         if (*frame).flags != 0 {
-                            match vm.return_slow(a!(), base) {
-                                Some(value) => return Ok(value),
-                                None => {
-                                    base = (*frame.sub(1)).base;
-                                    pc = (*frame).pc;
-                                    continue;
-                                }
+                            if vm.return_slow(a!(), base, window) {
+                                return Ok(());
                             }
+                            base = (*frame.sub(1)).base;
+                            pc = (*frame).pc;
+                            continue;
                         }
                         let caller = frame.sub(1);
                         slots::take(register((*caller).base, (*frame).dst), a!());

@@ -229,7 +229,7 @@ impl Vm {
             for (idx, arg) in args.iter_mut().enumerate() {
                 *window.add(idx + 1) = std::mem::replace(arg, Value::Nil);
             }
-            super::exec::execute(self, window, args.len())
+            super::exec::execute(self, window, args.len()).map(|()| slots::take_out(window))
         };
         if switched {
             self.stack.retreat();
@@ -273,13 +273,8 @@ impl Vm {
             for (idx, slot) in slots.iter_mut().enumerate() {
                 slots::take(outer.add(idx + 1), &raw mut **slot);
             }
-            match super::exec::execute(self, outer, COUNT) {
-                Ok(value) => {
-                    slots::put_value(&raw mut *slots[0], value);
-                    Ok(())
-                }
-                Err(signal) => Err(signal),
-            }
+            super::exec::execute(self, outer, COUNT)
+                .map(|()| slots::take(&raw mut *slots[0], outer))
         };
         self.top = outer;
         result
@@ -299,10 +294,14 @@ impl Vm {
         let result = unsafe {
             slots::lend(outer, function);
             slots::copy(outer.add(1), arg);
-            super::exec::execute(self, outer, 1)
+            super::exec::execute(self, outer, 1).map(|()| {
+                let holds = slots::is_truthy(outer);
+                slots::release(outer);
+                holds
+            })
         };
         self.top = outer;
-        Ok(result?.is_truthy())
+        result
     }
 
     /// Works with the root values of dynamic vars, whatever is bound here: for loading the library.

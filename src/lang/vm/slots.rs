@@ -218,6 +218,16 @@ pub(super) unsafe fn put_value(slot: *mut Value, value: Value) {
     }
 }
 
+/// Moves a value that was just made into a slot; the caller forgets the original.
+#[inline(always)]
+pub(super) unsafe fn put_made(slot: *mut Value, made: *const Value) {
+    // SAFETY: the caller's slot is a register; what it held is dropped first.
+    unsafe {
+        release(slot);
+        copy_made(slot, made);
+    }
+}
+
 /// Makes the slot before a frame's registers free of the closure that ran.
 #[inline(always)]
 pub(super) unsafe fn release_closure(slot: *mut Value) {

@@ -292,24 +292,31 @@ impl Vm {
         }
     }
 
-    /// Leaves a function that was called from Rust, or whose registers begin a segment. Returns the value
-    /// for Rust.
+    /// Leaves a function that was called from Rust, or whose registers begin a segment. For Rust the result
+    /// goes to `window`, and the answer is `true`.
     ///
     /// # Safety
-    /// The registers of the running frame, one of which is the result.
+    /// The registers of the running frame, one of which is the result; the window of `execute`.
     #[inline(never)]
-    pub(super) unsafe fn return_slow(&mut self, result: *mut Value, base: Base) -> Option<Value> {
+    pub(super) unsafe fn return_slow(
+        &mut self,
+        result: *mut Value,
+        base: Base,
+        window: *mut Value,
+    ) -> bool {
         // SAFETY: the frame is the running one, and has one before it.
         unsafe {
             let frame = *self.frames.current;
             let value = slots::take_out(result);
             self.leave(base);
-            if frame.flags & ENTRY != 0 {
-                return Some(value);
-            }
-            let caller = self.frames.current;
-            slots::put_value(register((*caller).base, frame.dst), value);
-            None
+            let is_entry = frame.flags & ENTRY != 0;
+            let to = if is_entry {
+                window
+            } else {
+                register((*self.frames.current).base, frame.dst)
+            };
+            slots::put_value(to, value);
+            is_entry
         }
     }
 

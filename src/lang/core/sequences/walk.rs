@@ -285,6 +285,16 @@ fn plain(
             }
             Ok(())
         }
+        // All cells are there: none is freed earlier by letting go of the head.
+        Value::List(list) if list.count.is_some() => {
+            for item in list.iter() {
+                vm.charge(1)?;
+                if visit(vm, item.clone())?.is_break() {
+                    break;
+                }
+            }
+            Ok(())
+        }
         Value::Seq(view) => match &*view {
             SeqView::Range { start, end, step } => range(vm, (*start, *end, *step), visit),
             SeqView::Repeat { value, count } => repeat(vm, value, *count, visit),
