@@ -174,8 +174,11 @@ const INTERFACES: &[Row] = rows! {
     "clojure.lang" "IAtom" [], |x| matches!(x, Value::Atom(_));
     "clojure.lang" "IDeref" [], |x| matches!(x, Value::Atom(_) | Value::Var(_))
         || object(x, |object| matches!(object, Object::Volatile(_) | Object::Delay(_) | Object::Reduced(_)));
-    "clojure.lang" "IEditableCollection" [], |x| matches!(x, Value::Vector(_) | Value::Set(_))
-        || matches!(x, Value::Map(_));
+    "clojure.lang" "IEditableCollection" [], |x| match x {
+        Value::Map(map) => map.entries().sorted().is_none(),
+        Value::Set(set) => set.items().sorted().is_none(),
+        x => matches!(x, Value::Vector(_)),
+    };
     "clojure.lang" "IExceptionInfo" [], |x| matches!(x, Value::Exception(exception) if exception.class == Class::EXCEPTION_INFO);
     "clojure.lang" "IFn" [], |x| is_function(x)
         || matches!(x, Value::Keyword(_) | Value::Symbol(_) | Value::Name(_) | Value::Map(_) | Value::Set(_) | Value::Vector(_) | Value::Var(_));

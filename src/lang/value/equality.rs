@@ -156,6 +156,8 @@ fn equal_at_once(left: &Value, right: &Value) -> Option<bool> {
         (Value::Map(left), Value::Map(right)) if Rc::ptr_eq(left, right) => true,
         (Value::Set(left), Value::Set(right)) if Rc::ptr_eq(left, right) => true,
         (Value::List(left), Value::List(right)) if Rc::ptr_eq(left, right) => true,
+        (Value::Seq(left), Value::Seq(right)) if Rc::ptr_eq(left, right) => true,
+        (Value::Lazy(left), Value::Lazy(right)) if Rc::ptr_eq(left, right) => true,
         (Value::Record(left), Value::Record(right)) if Rc::ptr_eq(left, right) => true,
         (Value::Object(left), Value::Object(right)) if Rc::ptr_eq(left, right) => true,
         (Value::Name(_), _) | (_, Value::Name(_)) => match (left.as_symbol(), right.as_symbol()) {
