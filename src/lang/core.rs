@@ -20,6 +20,7 @@ mod host_builder;
 mod host_characters;
 mod host_floats;
 mod host_integers;
+mod host_mark;
 mod host_math;
 mod host_numbers;
 mod host_system;
@@ -87,6 +88,7 @@ const AREAS: &[(&str, &[crate::value::Native])] = &[
     ("Float", host_floats::FLOAT_FNS),
     ("Integer", host_integers::INTEGER_FNS),
     ("Long", host_integers::LONG_FNS),
+    ("Object", host_mark::FNS),
     ("Math", host_math::FNS),
     ("Boolean", host_numbers::BOOLEAN_FNS),
     ("Double", host_numbers::DOUBLE_FNS),

@@ -609,7 +609,7 @@ fn call_method(vm: &mut Vm, own: &NativeClosure, mut args: Args<'_>) -> Result<V
 fn no_method(method: &Value, protocol: &Value, target: &Value) -> crate::value::Signal {
     let class = match Class::of(target) {
         Value::Nil => "nil".to_owned(),
-        class => format!("class {}", brief(&class)),
+        class => brief(&class),
     };
     let short = method
         .as_symbol()
@@ -618,7 +618,7 @@ fn no_method(method: &Value, protocol: &Value, target: &Value) -> crate::value::
         Class::ILLEGAL_ARGUMENT,
         "E0350",
         format!(
-            "No implementation of method: :{short} of protocol: {} found for {class}",
+            "No implementation of method: :{short} of protocol: #'{} found for class: {class}",
             brief(protocol)
         ),
     )

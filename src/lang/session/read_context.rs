@@ -5,6 +5,11 @@ use crate::reader::{ReadContext, Reader};
 use crate::value::{Class, Result, Signal, Symbol, Value};
 use crate::vm::{Vm, World};
 
+/// Tells whether a tag is the full name of a type.
+fn is_type(tag: Symbol) -> bool {
+    tag.namespace().is_none() && tag.name().contains('.')
+}
+
 const CORE: &str = "clojure.core";
 
 /// Names that mean the same in every namespace.
@@ -61,6 +66,23 @@ impl<'a> WorldContext<'a> {
         let in_core = !library::defines(&current, &name) && library::defines(CORE, &name);
         let namespace = if in_core { CORE } else { &current };
         Symbol::with_namespace(Some(namespace), &name)
+    }
+
+    /// Returns what makes `#my.ns.Point{...}` or `#my.ns.Point[...]`: the constructor of the type, if there is one.
+    fn constructor(&self, tag: Symbol, form: &Value) -> Option<Value> {
+        let name = match form {
+            Value::Map(_) => "create",
+            Value::Vector(_) => "new",
+            _ => return None,
+        };
+        if !is_type(tag) {
+            return None;
+        }
+        let full = tag.to_string();
+        let (home, own) = full.rsplit_once('.')?;
+        let dashed = format!("{}.{own}", home.replace('_', "-"));
+        let namespace = self.world.find_namespace(Symbol::new(&dashed))?;
+        namespace.lookup(Symbol::new(name))?.root()
     }
 
     /// Returns the value of a var of `clojure.core`, if it is there.
@@ -124,8 +146,11 @@ impl ReadContext for WorldContext<'_> {
             .and_then(Value::as_map)
             .and_then(|readers| readers.get(&Value::Symbol(tag)).cloned());
         let is_builtin = tag.is("inst") || tag.is("uuid");
-        let (function, args) = match reader {
-            Some(reader) => (reader, vec![form]),
+        let (function, args) = match reader.or_else(|| self.constructor(tag, &form)) {
+            Some(reader) => match &form {
+                Value::Vector(items) if is_type(tag) => (reader, items.iter().cloned().collect()),
+                _ => (reader, vec![form]),
+            },
             None if is_builtin => return None,
             None => match self.core_value("*default-data-reader-fn*") {
                 Some(default) if default.is_truthy() => (default, vec![tag.into(), form]),

@@ -50,7 +50,7 @@
   "Returns a method of a protocol: its name, its argument vectors and its docstring."
   [sig]
   {:name (first sig)
-   :arglists (filterv vector? (rest sig))
+   :arglists (apply list (filter vector? (rest sig)))
    :doc (first (filter string? (rest sig)))})
 
 (defmacro defprotocol
@@ -205,13 +205,19 @@
                               fields))
         fields (mapv #(with-meta % nil) fields)
         groups (grouped specs)]
-    (declare-methods (mapcat #(map first (second %)) groups))
+    (declare-methods (concat fields (mapcat #(map first (second %)) groups)))
     `((def ~tname (new-type '~(qualified tname) ~(mapv keyword fields) ~(mapv keyword mutable)))
       (defn ~positional
         ~(str "Returns a " tname " with these values of its fields.")
         ~fields
         (~constructor ~tname ~@fields))
-      (make-constructor '~tname ~positional)
+      (make-constructor '~tname
+                        ~(if (= constructor `new-record)
+                           `(fn (~fields (~positional ~@fields))
+                                ([~@fields meta# more#]
+                                 (with-meta (into (~positional ~@fields) more#) meta#)))
+                           positional)
+                        '~fields)
       ~@(map (fn [[protocol methods]]
                (let [methods (method-map methods (with-fields fields mutable))]
                  (if (extends-class? protocol)
@@ -221,11 +227,18 @@
                       (extend ~tname ~protocol methods#)))))
              groups))))
 
-(defn make-constructor
-  "Makes (Name. ...) call f in the current namespace: what defrecord and deftype need."
+(defn make-map-constructor
+  "Makes (Name/create map) call f in the current namespace: what defrecord needs."
   [tname f]
+  (intern (symbol (str (ns-name *ns*) "." tname)) 'create f)
+  nil)
+
+(defn make-constructor
+  "Makes (Name. ...) call f in the current namespace, and (Name/getBasis) give the fields: what defrecord and deftype need."
+  [tname f fields]
   (let [constructors (symbol (str (ns-name *ns*) "." tname))]
     (intern (create-ns constructors) 'new f)
+    (intern constructors 'getBasis (fn [] fields))
     (alias tname constructors)
     nil))
 
@@ -241,6 +254,7 @@
            ~(str "Returns a " rname " with the values of a map.")
            [~'m]
            (record-from-map ~rname ~'m))
+         (make-map-constructor '~rname ~from-map)
          ~rname)))
 
 (defmacro deftype

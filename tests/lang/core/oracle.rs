@@ -56,6 +56,11 @@ fn streams_and_printing_by_the_program_are_as_in_clojure() {
 }
 
 #[test]
+fn protocols_records_and_their_types_are_as_in_clojure() {
+    check(include_str!("protocols.txt"));
+}
+
+#[test]
 fn names_of_the_host_and_small_functions_are_as_in_clojure() {
     check(include_str!("names.txt"));
 }
