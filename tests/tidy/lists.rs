@@ -27,6 +27,10 @@ fn lists_are_sorted() {
             let Some((_, after)) = text.split_once(start) else {
                 continue;
             };
+            // Rows that stand in the list itself, not as constants below it, are in the order of their subject.
+            if after.trim_start().starts_with("Native {") {
+                continue;
+            }
             let entries = entries(after.split(']').next().unwrap_or(""));
             // Plainly, or as the names stand in the language: `pr-str` before `print`.
             let key = |entry: &str| entry.replace('_', "-");
