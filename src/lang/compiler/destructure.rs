@@ -10,11 +10,14 @@ pub(super) fn is_plain(pattern: &Value) -> bool {
     pattern.as_symbol().is_some()
 }
 
+/// How many different names there are for parts of patterns: each is used up within a few bindings, and names stay.
+const FRESH: u64 = 10_000;
+
 /// Returns a symbol that the user cannot have written.
 pub(super) fn fresh(vm: &mut Vm, prefix: &str) -> Value {
     Value::Symbol(Symbol::new(&format!(
         "{prefix}__{}__auto",
-        vm.world().next_id()
+        vm.world().next_id() % FRESH
     )))
 }
 
