@@ -37,6 +37,13 @@ const APPLY: Native = Native {
             return Ok(lazy(Step::Cat, colls));
         }
         let mut all: Vec<Value> = (1..count).map(|idx| args.take(idx)).collect();
+        if let Value::Vector(vector) = &last
+            && vm.fixed_before_rest(&function).is_none()
+        {
+            vm.charge(u32::try_from(vector.len()).unwrap_or(u32::MAX))?;
+            all.extend(vector.iter().cloned());
+            return vm.invoke(&function, &mut all);
+        }
         let mut items = vm.iter(last)?;
         let fixed = vm.fixed_before_rest(&function).unwrap_or(usize::MAX);
         while all.len() < fixed {

@@ -422,6 +422,10 @@ impl Vm {
 
     /// Collects the items of a seqable value.
     pub fn items(&mut self, value: Value) -> Result<Vec<Value>> {
+        if let Value::Vector(vector) = &value {
+            self.charge(u32::try_from(vector.len()).unwrap_or(u32::MAX))?;
+            return Ok(vector.iter().cloned().collect());
+        }
         let mut iter = self.iter(value)?;
         let mut items = Vec::new();
         while let Some(item) = iter.next(self)? {
