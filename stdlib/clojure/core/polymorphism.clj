@@ -227,7 +227,7 @@
                       (extend ~tname ~protocol methods#)))))
              groups))))
 
-(defn make-map-constructor
+(defn- make-map-constructor
   "Makes (Name/create map) call f in the current namespace: what defrecord needs."
   [tname f]
   (intern (symbol (str (ns-name *ns*) "." tname)) 'create f)
