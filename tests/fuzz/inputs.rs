@@ -57,7 +57,10 @@ pub fn edn(input: &[u8]) {
         assert_eq!(again.len(), 1, "{once} is several forms");
         assert_eq!(printed(&again[0]), once);
         if !once.contains("NaN") && !once.contains("#\"") {
-            assert_eq!(&again[0], form, "{once} does not equal what it was printed from");
+            assert_eq!(
+                &again[0], form,
+                "{once} does not equal what it was printed from"
+            );
         }
     }
 }

@@ -8,6 +8,7 @@ mod core;
 mod diagnostic;
 mod embed;
 mod expectations;
+mod fuzz;
 mod leaks;
 mod reader;
 mod strings;

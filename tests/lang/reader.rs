@@ -6,6 +6,7 @@ mod forms;
 mod places;
 mod quoting;
 mod random;
+mod round_trip;
 mod show;
 
 use flowstone_lang::reader::{NoContext, ReadContext, ReadError, ReadOptions, Reader};
