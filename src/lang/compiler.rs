@@ -14,6 +14,8 @@ pub(crate) mod macros;
 mod node;
 mod scope;
 mod special;
+#[cfg(test)]
+mod tree;
 mod undefined;
 
 use std::rc::Rc;

@@ -740,7 +740,7 @@ impl Vm {
     }
 
     #[cold]
-    pub(super) fn thrown(value: Value) -> Signal {
+    pub(crate) fn thrown(value: Value) -> Signal {
         match value {
             Value::Exception(exception) => Signal::Throw(exception),
             other => super::args::wrong_type(&other, "an exception to throw", 0)
@@ -760,7 +760,7 @@ impl Vm {
         }
     }
 
-    pub(super) fn is_class(exception: &Value, class: &Value) -> bool {
+    pub(crate) fn is_class(exception: &Value, class: &Value) -> bool {
         match (exception, class) {
             (Value::Exception(exception), Value::Object(class)) => match &**class {
                 Object::Class(class) => exception.class.is_a(*class),
