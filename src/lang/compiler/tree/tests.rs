@@ -1,8 +1,5 @@
 //! The machine against the plain evaluator: the same programs, the same values, exceptions and prints.
 
-use std::fs;
-use std::path::Path;
-
 use proptest::prelude::*;
 
 use crate::session::Session;
@@ -67,30 +64,23 @@ fn agree(machine: &mut Side, tree: &mut Side, program: &str) -> std::result::Res
     Err(format!("{program}\n  machine {one}\n  tree    {other}"))
 }
 
-/// The expressions that are compared with Clojure, without those that define things or never return.
-fn stored(name: &str) -> Vec<String> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/lang/expectations/stored");
-    let text = fs::read_to_string(folder.join(name)).expect("it is stored");
-    text.lines()
-        .filter_map(|line| line.split('\t').next())
-        .map(str::to_owned)
-        .collect()
+macro_rules! stored {
+    ($($name:literal)*) => {
+        &[$(include_str!(concat!("../../../../tests/lang/expectations/stored/", $name, ".tsv"))),*]
+    };
 }
+
+/// Expressions that are compared with Clojure too; each is the first column of a line.
+const STORED: &[&str] = stored!("random-destructuring" "random-exceptions" "random-numbers" "random-sequences" "sequences");
 
 #[test]
 fn stored_expressions_agree() {
     let (mut machine, mut tree) = (Side::new(Runs::Machine), Side::new(Runs::Tree));
     let mut problems = Vec::new();
-    let names = [
-        "random-destructuring.tsv",
-        "random-exceptions.tsv",
-        "random-numbers.tsv",
-        "random-sequences.tsv",
-        "sequences.tsv",
-    ];
-    let programs: Vec<String> = names.iter().flat_map(|name| stored(name)).collect();
+    let lines = STORED.iter().flat_map(|text| text.lines());
+    let programs: Vec<&str> = lines.filter_map(|line| line.split('\t').next()).collect();
     let mut compiled = 0;
-    for program in &programs {
+    for program in programs.iter().copied() {
         compiled += usize::from(!tree.outcome(program).starts_with('!'));
         if let Err(problem) = agree(&mut machine, &mut tree, program) {
             problems.push(problem);
