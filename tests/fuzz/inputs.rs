@@ -12,8 +12,11 @@ use flowstone_lang::value::{
 };
 use flowstone_lang::vm::{Host, NoHost, Stream, Vm};
 
+/// Does something with an input.
+pub type Target = fn(&[u8]);
+
 /// The targets, each named after its folder in the corpus.
-pub const TARGETS: &[(&str, fn(&[u8]))] = &[
+pub const TARGETS: &[(&str, Target)] = &[
     ("edn", edn),
     ("program", program),
     ("reader", reader),

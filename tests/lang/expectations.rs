@@ -1,6 +1,11 @@
 //! Expressions by the thousand against what Clojure on the JVM gave for them. `expectations/generate.clj`
 //! says where the stored answers come from; `expectations/differences.edn` lists where we differ, and why.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "the stored answers are files, read on several threads"
+)]
+
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};

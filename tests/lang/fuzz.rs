@@ -1,5 +1,7 @@
 //! The corpus of the fuzzing targets, replayed: `docs/testing.md` says how the fuzzer itself is run.
 
+#![expect(clippy::disallowed_methods, reason = "the corpus is files")]
+
 use std::fs;
 use std::path::Path;
 

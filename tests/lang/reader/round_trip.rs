@@ -2,6 +2,11 @@
 //!
 //! A few thousand forms each time; `PROPTEST_CASES=1000000` makes it a million.
 
+#![expect(
+    clippy::disallowed_methods,
+    reason = "how many cases there are is said from outside"
+)]
+
 use std::cmp::Ordering;
 
 use flowstone_lang::reader::read_all_data;
