@@ -14,6 +14,7 @@ pub(crate) mod lazy;
 mod machine;
 pub(crate) mod objects;
 mod output;
+pub(crate) mod quick;
 mod slots;
 mod slow;
 mod sorted;

@@ -286,7 +286,7 @@ impl Analyzer<'_> {
     fn applied(&mut self, head: Node, mut args: Vec<Node>, span: Span) -> Result<Node> {
         if let Kind::Const(Value::Native(native)) = &head.kind {
             let native = *native;
-            if let Some(operation) = inline::operation(native.name, args.len())
+            if let Some(operation) = inline::operation_of(native, args.len())
                 && std::ptr::eq(native, core_native(self.vm, native.name).unwrap_or(native))
             {
                 while operation.folds() && args.len() > 2 {

@@ -130,6 +130,7 @@ impl Emitter {
             | Op::Set
             | Op::Closure
             | Op::WithMeta => a,
+            Op::Quick => a,
             _ => return,
         };
         if self.numeric != Some(to) {
@@ -142,7 +143,10 @@ impl Emitter {
         let idx = self.code.len();
         self.code.push(Instruction { op, x, a, b, c });
         if op.has_data() {
-            self.code.push(Instruction::DATA);
+            self.code.push(Instruction {
+                c,
+                ..Instruction::DATA
+            });
         }
         if let Some(site) = self.sites.last_mut().filter(|site| site.pc == idx as u32) {
             site.op = op;

@@ -1,5 +1,8 @@
 //! Core functions that are instructions.
 
+use crate::value::Native;
+use crate::vm::quick::QUICK;
+
 /// An operation of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Inline {
@@ -16,10 +19,37 @@ pub(super) enum Inline {
     Not,
     IsNil,
     IsSome,
+    /// One that only looks at its arguments.
+    Quick(Quick),
+}
+
+/// A native of the core whose usual case is an instruction: see `vm::quick`.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Quick {
+    pub native: &'static Native,
+    /// Where it stands in the table.
+    pub idx: u8,
+}
+
+impl PartialEq for Quick {
+    fn eq(&self, other: &Quick) -> bool {
+        self.idx == other.idx
+    }
+}
+
+impl Eq for Quick {}
+
+/// Returns the operation of a native of the core called with `count` arguments.
+pub(super) fn operation_of(native: &'static Native, count: usize) -> Option<Inline> {
+    let quick = |(name, arity, _): &(&str, usize, _)| *name == native.name && *arity == count;
+    operation(native.name, count).or_else(|| {
+        let idx = QUICK.iter().position(quick)? as u8;
+        Some(Inline::Quick(Quick { native, idx }))
+    })
 }
 
 /// Returns the operation of a core function called with `count` arguments.
-pub(super) fn operation(name: &str, count: usize) -> Option<Inline> {
+fn operation(name: &str, count: usize) -> Option<Inline> {
     Some(match (name, count) {
         ("+", 2..) => Inline::Add,
         ("-", 2..) => Inline::Sub,
@@ -55,6 +85,7 @@ impl Inline {
             Inline::Not => "not",
             Inline::IsNil => "nil?",
             Inline::IsSome => "some?",
+            Inline::Quick(quick) => quick.native.name,
         }
     }
 

@@ -55,11 +55,21 @@ impl Var {
         self.entry.get()
     }
 
+    /// Tells whether the root is bytecode and no binding can replace it.
+    pub(crate) fn is_plain_function(&self) -> bool {
+        // `try_borrow` fails only while the root is being replaced, which runs no code.
+        let is_function = self
+            .root
+            .try_borrow()
+            .is_ok_and(|root| matches!(&*root, Some(Value::Fn(_))));
+        is_function && !self.is_dynamic.get()
+    }
+
     /// Returns where the root is, for a call that does not count a reference to it: the value stays alive
-    /// while a machine of this thread runs, as `set_root` parks it. Only for vars with an entry.
+    /// while a machine of this thread runs, as `set_root` parks it. Only for plain functions.
     #[inline(always)]
     pub(crate) fn root_slot(&self) -> *const Value {
-        debug_assert!(self.is_bound(), "a var with an entry has a root");
+        debug_assert!(self.is_plain_function(), "the root is lent to a frame");
         self.root.as_ptr().cast()
     }
 

@@ -109,6 +109,9 @@ pub(crate) enum Op {
     /// `StepInt`, and the `LoopLess` that follows, which compares the same register and goes on where it is
     /// less
     StepIntLoopLess,
+    /// R\[a] = the native that the word after points at, called with R\[b] and R\[c], or with R\[b] if c is the
+    /// same. x has the index of its usual case, and whether b and c are used no more
+    Quick,
     /// R\[a] = R\[b] < R\[c]
     Less,
     LessEqual,
@@ -142,7 +145,10 @@ pub(crate) enum Op {
 impl Op {
     /// Tells whether a word of data follows.
     pub fn has_data(self) -> bool {
-        matches!(self, Op::CallGlobal | Op::CallNative | Op::Keyword)
+        matches!(
+            self,
+            Op::CallGlobal | Op::CallNative | Op::Keyword | Op::Quick
+        )
     }
 
     /// Returns the paid twin of a jump that compares.
@@ -230,6 +236,7 @@ impl Op {
             | Op::AddInts
             | Op::SubInts
             | Op::MulInts
+            | Op::Quick
             | Op::Less
             | Op::LessEqual
             | Op::Equal => (true, true, true),
@@ -258,7 +265,7 @@ pub(crate) struct Instruction {
 const _: () = assert!(size_of::<Instruction>() == 8);
 
 impl Instruction {
-    /// Stands for a word of data until the body is made.
+    /// Stands for a word of data until the body is made: the constant at c.
     pub const DATA: Instruction = Instruction {
         op: Op::Data,
         x: 0,
@@ -360,9 +367,9 @@ pub(crate) struct Body {
 
 impl Body {
     pub fn new(code: Vec<Instruction>, parts: BodyParts) -> Body {
-        let words = code.iter().enumerate().map(|(pc, instruction)| {
+        let words = code.iter().map(|instruction| {
             if instruction.op == Op::Data {
-                return data(&parts.constants[usize::from(code[pc - 1].c)]);
+                return data(&parts.constants[usize::from(instruction.c)]);
             }
             let mut instruction = *instruction;
             instruction.map_registers(|register| register * size_of::<Value>() as u16);

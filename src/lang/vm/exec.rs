@@ -7,6 +7,7 @@
 use std::mem::ManuallyDrop;
 
 use super::code::{Instruction, Op, Word};
+use super::quick::QUICK;
 use super::slots::{self, FLOAT, FN, INT, KEYWORD, MAP};
 use super::slow::{FAILED, HOLDS};
 use super::stack::ENTRY;
@@ -491,6 +492,16 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
                         }
                         None => check!(vm.add_int(pc, base)),
                     },
+                    Op::Quick => {
+                        let quick = pc;
+                        pc = pc.add(1);
+                        let (to, left) = (register(base, at(quick).a), register(base, at(quick).b));
+                        let right = register(base, at(quick).c);
+                        if (QUICK[usize::from(at(quick).x >> 2)].2)(to, left, right) {
+                            next!()
+                        }
+                        check!(vm.native_of_registers(quick, base))
+                    }
                     Op::Less => {
                         let holds = relation!(b!(), c!(), <);
                         slots::put_bool(a!(), holds);

@@ -210,33 +210,32 @@ impl Vm {
     /// Calls a closure with arguments that it may take.
     pub(super) fn call_closure(&mut self, function: &Value, args: &mut [Value]) -> Result<Value> {
         self.check_native_stack()?;
-        // The first call from outside: functions that vars hold must outlive it.
-        let running = (self.frames.depth() == 0).then(Running::begin);
-        let needed = args.len() + 1;
-        let outer = self.top;
-        let room = (self.stack_end as usize - self.top as usize) / size_of::<Value>();
-        let switched = room < needed;
-        let window = if switched {
-            let start = self.stack.advance(needed);
-            self.stack_end = self.stack.end();
-            start
-        } else {
-            self.top
-        };
-        // SAFETY: the window has room for function and arguments, and lies above all registers in use.
-        let result = unsafe {
-            *window = function.clone();
-            for (idx, arg) in args.iter_mut().enumerate() {
-                *window.add(idx + 1) = std::mem::replace(arg, Value::Nil);
-            }
-            super::exec::execute(self, window, args.len()).map(|()| slots::take_out(window))
-        };
-        if switched {
-            self.stack.retreat();
-            self.stack_end = self.stack.end();
+        if self.frames.depth() == 0 {
+            return self.call_outermost(function, args);
         }
-        self.top = outer;
+        self.call_inside(function, args)
+    }
+
+    /// The first call from outside: functions that vars hold must outlive it.
+    #[cold]
+    #[inline(never)]
+    fn call_outermost(&mut self, function: &Value, args: &mut [Value]) -> Result<Value> {
+        let running = Running::begin();
+        let result = self.call_inside(function, args);
         drop(running);
+        result
+    }
+
+    #[inline(always)]
+    fn call_inside(&mut self, function: &Value, args: &mut [Value]) -> Result<Value> {
+        let outer = self.top;
+        let room = (self.stack_end as usize) - (outer as usize);
+        if room <= size_of_val(args) {
+            return self.call_far(function, args);
+        }
+        // SAFETY: the window has room for function and arguments, and lies above all registers in use.
+        let result = unsafe { self.call_at(outer, function, args) };
+        self.top = outer;
         result
     }
 
@@ -302,6 +301,38 @@ impl Vm {
         };
         self.top = outer;
         result
+    }
+
+    /// A call for which the segment has no room.
+    #[cold]
+    #[inline(never)]
+    fn call_far(&mut self, function: &Value, args: &mut [Value]) -> Result<Value> {
+        let outer = self.top;
+        let window = self.stack.advance(args.len() + 1);
+        self.stack_end = self.stack.end();
+        // SAFETY: as in `call_inside`; the segment was made for it.
+        let result = unsafe { self.call_at(window, function, args) };
+        self.stack.retreat();
+        self.stack_end = self.stack.end();
+        self.top = outer;
+        result
+    }
+
+    #[inline(always)]
+    unsafe fn call_at(
+        &mut self,
+        window: *mut Value,
+        function: &Value,
+        args: &mut [Value],
+    ) -> Result<Value> {
+        // SAFETY: the caller has room in the window. It holds the function as long as the call lasts.
+        unsafe {
+            slots::lend(window, function);
+            for (idx, arg) in args.iter_mut().enumerate() {
+                slots::take(window.add(idx + 1), arg);
+            }
+            super::exec::execute(self, window, args.len()).map(|()| slots::take_out(window))
+        }
     }
 
     /// Works with the root values of dynamic vars, whatever is bound here: for loading the library.

@@ -6,7 +6,7 @@
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::rc::Rc;
 
-use crate::value::{Closure, Value};
+use crate::value::{Closure, Result, Signal, Value};
 
 pub(super) const BOOL: u8 = 1;
 pub(super) const INT: u8 = 2;
@@ -272,33 +272,55 @@ pub(super) unsafe fn map_entry<'a>(slot: *const Value, idx: u8) -> Option<&'a (V
 /// Puts a copy of a value into a slot, where the value may be a part of what the slot held.
 #[inline(always)]
 pub(super) unsafe fn put_copy(to: *mut Value, from: *const Value) {
-    // SAFETY: the value is counted, or read, before what the slot held is dropped.
+    // SAFETY: the value is counted and read before what the slot held is dropped.
     unsafe {
-        if tag(from) >= OWNED {
-            let value = (*from).clone();
-            put_value(to, value);
-        } else {
-            let words = from.cast::<MaybeUninit<u64>>();
-            let (tag, payload) = (words.read(), words.add(1).read());
-            release(to);
-            let to = to.cast::<MaybeUninit<u64>>();
-            to.write(tag);
-            to.add(1).write(payload);
-        }
+        count(from);
+        let words = from.cast::<MaybeUninit<u64>>();
+        let (tag, payload) = (words.read(), words.add(1).read());
+        release(to);
+        let to = to.cast::<MaybeUninit<u64>>();
+        to.write(tag);
+        to.add(1).write(payload);
     }
 }
 
 /// Copies the value of one slot to another.
 #[inline(always)]
 pub(super) unsafe fn copy(to: *mut Value, from: *const Value) {
-    // SAFETY: both are registers or constants; what is owned is counted by `clone`, the rest is copied as words.
+    // SAFETY: both are registers or constants.
     unsafe {
         release(to);
-        if tag(from) >= OWNED {
-            to.write((*from).clone());
-        } else {
-            copy_words(to, from);
+        count(from);
+        copy_words(to, from);
+    }
+}
+
+/// Counts one more reference to what a slot owns, for a copy of its words.
+#[inline(always)]
+unsafe fn count(slot: *const Value) {
+    // SAFETY: the caller's slot holds a value. The clone is not looked at: reading it at once, in larger
+    // pieces than it was written in, would wait.
+    unsafe {
+        if tag(slot) >= OWNED {
+            std::mem::forget((*slot).clone());
         }
+    }
+}
+
+/// Puts the result of a native into a slot, or returns why there is none.
+#[inline(always)]
+pub(super) unsafe fn put_result(slot: *mut Value, result: Result<Value>) -> Option<Signal> {
+    let result = ManuallyDrop::new(result);
+    match &*result {
+        Ok(value) => {
+            // SAFETY: as in `put_value`: the value is moved, as its original is never dropped.
+            unsafe {
+                release(slot);
+                copy_made(slot, value);
+            }
+            None
+        }
+        Err(_) => ManuallyDrop::into_inner(result).err(),
     }
 }
 

@@ -5,6 +5,7 @@ use std::rc::Rc;
 use super::Vm;
 use super::code::{Body, Op};
 use super::exec::{Base, Pc, at, register};
+use super::quick::QUICK;
 use super::slots::{self, FLOAT, FN};
 use super::stack::{ENTRY, Frame, SWITCHED};
 use crate::value::{
@@ -58,13 +59,10 @@ impl Vm {
     /// Puts a result into a register.
     #[inline(always)]
     unsafe fn put(&mut self, to: *mut Value, result: Result<Value>) -> bool {
-        match result {
-            Ok(value) => {
-                // SAFETY: the caller's slot is a register.
-                unsafe { slots::put_value(to, value) };
-                true
-            }
-            Err(signal) => {
+        // SAFETY: the caller's slot is a register.
+        match unsafe { slots::put_result(to, result) } {
+            None => true,
+            Some(signal) => {
                 self.fail(signal);
                 false
             }
@@ -275,7 +273,7 @@ impl Vm {
         unsafe {
             let last = call.add(1);
             let var = &*(*last).var;
-            if var.entry().params != usize::MAX {
+            if var.is_plain_function() {
                 slots::lend(window, var.root_slot());
                 return self.enter(window, call, last);
             }
@@ -317,6 +315,38 @@ impl Vm {
             };
             slots::put_value(to, value);
             is_entry
+        }
+    }
+
+    /// Calls a native with arguments that are registers of the frame, and not in a window.
+    ///
+    /// # Safety
+    /// `pc` is at a `Quick`.
+    #[cold]
+    #[inline(never)]
+    pub(super) unsafe fn native_of_registers(&mut self, pc: Pc, base: Base) -> bool {
+        // SAFETY: the operands are registers, the word after points at the native.
+        unsafe {
+            let i = at(pc);
+            self.protect(pc.add(1), base);
+            let argument = |offset: u16, is_dead: bool| {
+                let slot = register(base, offset);
+                // A sequence is not held by a register while it is walked.
+                if is_dead {
+                    slots::take_out(slot)
+                } else {
+                    (*slot).clone()
+                }
+            };
+            let native = (*pc.add(1)).native;
+            let left = argument(i.b, i.x & 1 != 0);
+            let result = if QUICK[usize::from(i.x >> 2)].1 == 1 {
+                (native.run)(self, super::Args::new(&mut [left]))
+            } else {
+                let right = argument(i.c, i.x & 2 != 0);
+                (native.run)(self, super::Args::new(&mut [left, right]))
+            };
+            self.put(register(base, i.a), result)
         }
     }
 

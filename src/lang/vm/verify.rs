@@ -107,6 +107,7 @@ pub(super) fn verify(body: &Body) {
             | Op::AddInts
             | Op::SubInts
             | Op::MulInts
+            | Op::Quick
             | Op::Less
             | Op::LessEqual
             | Op::Equal => {

@@ -167,3 +167,60 @@ fn every_loop_is_paid_for() {
     );
     check_stops("(loop [] (recur))");
 }
+
+#[test]
+fn natives_that_look_take_their_arguments_where_they_are() {
+    check(
+        "(let [m {1 :a} v [5 6]] [(get m 1) (get v v) (nth v 1) (get nil 1) (get m :x)])",
+        "[:a nil 6 nil nil]",
+    );
+    check(
+        "(let [a 6] [(rem a a) (quot a a) (bit-and a a) (bit-xor a a)])",
+        "[0 1 6 0]",
+    );
+    check(
+        "(let [a 7 b -2] [(rem a b) (mod a b) (quot a b) (/ a b) (/ a 2.0) (/ 6 3)])",
+        "[1 -1 -3 -7/2 3.5 2]",
+    );
+    check(
+        "(map (fn [x] [(zero? x) (pos? x) (neg? x)]) [0 1 -1 0.0 2.5 -0.5 0N 1/2])",
+        "([true false false] [false true false] [false false true] [true false false] [false true false] [false false true] [true false false] [false true false])",
+    );
+    check(
+        "(map count [nil [1] {1 2} '(1 2) \"abc\" (map inc [1 2]) #{1}])",
+        "(0 1 1 2 3 2 1)",
+    );
+    check(
+        "(map first [nil [] [1] '(2) (map inc [2]) \"a\" {1 2}])",
+        "(nil nil 1 2 3 \\a [1 2])",
+    );
+    check(
+        "(map empty? [nil [] [1] () '(1) \"\" (filter odd? [2])])",
+        "(true true false true false true true)",
+    );
+    check(
+        "(try (nth [1] 5) (catch IndexOutOfBoundsException _ :out))",
+        ":out",
+    );
+    check(
+        "(try (rem 1 0) (catch ArithmeticException _ :zero))",
+        ":zero",
+    );
+    check(
+        "(try (even? :a) (catch IllegalArgumentException _ :odd))",
+        ":odd",
+    );
+    check("(let [xs (map inc (range 100000))] (count xs))", "100000");
+    check(
+        "(loop [i 10 n 0] (if (pos? i) (recur (quot i 2) (+ n (rem i 2))) n))",
+        "2",
+    );
+    check(
+        "(reduce (fn [m k] (assoc m k (inc (get m k 0)))) {} [1 2 1])",
+        "{1 2, 2 1}",
+    );
+    check(
+        "((fn f [n] (if (zero? n) 0 (+ 1 (reduce (fn [_ x] (f x)) 0 [(dec n)])))) 20)",
+        "20",
+    );
+}

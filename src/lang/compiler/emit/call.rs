@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::super::inline::{Inline, calls_nothing};
+use super::super::inline::{Inline, Quick, calls_nothing};
 use super::super::node::{Kind, Node, Ref};
 use super::Emitter;
 use crate::value::{Native, Result, Span, Value, Var};
@@ -88,6 +88,9 @@ impl Emitter {
         span: Span,
         to: u16,
     ) -> Result<()> {
+        if let Inline::Quick(quick) = operation {
+            return self.quick(quick, args, span, to);
+        }
         let (name, shift) = (operation.name(), folded(operation, args, span));
         let small = |node: &Node| match &node.kind {
             Kind::Const(Value::Int(int)) => i16::try_from(*int).ok().filter(|int| *int != i16::MIN),
@@ -124,7 +127,7 @@ impl Emitter {
             Inline::Mul => Op::Mul,
             Inline::Less | Inline::Greater => Op::Less,
             Inline::LessEqual | Inline::GreaterEqual => Op::LessEqual,
-            Inline::Equal => Op::Equal,
+            Inline::Equal | Inline::Quick(_) => Op::Equal,
         };
         let Some(right) = args.get(1) else {
             self.push(op, 0, to, left, 0);
@@ -139,6 +142,33 @@ impl Emitter {
             Inline::Greater | Inline::GreaterEqual => self.push(op, 2, to, right, left),
             _ => self.push(op, 0, to, left, right),
         };
+        Ok(())
+    }
+
+    /// A native with its arguments where they are.
+    fn quick(&mut self, quick: Quick, args: &[Node], span: Span, to: u16) -> Result<()> {
+        if !calls_nothing(quick.native.name) {
+            self.may_step = true;
+        }
+        let constant = self.short_constant(&Value::Native(quick.native))?;
+        let left = self.operand(&args[0])?;
+        let right = match args.get(1) {
+            Some(right) => self.operand(right)?,
+            None => left,
+        };
+        let dead = |arg: Option<&Node>| match arg.map(|arg| &arg.kind) {
+            Some(Kind::Ref(place)) => match place.place {
+                Ref::Local(id) => place.is_last.get() && !self.ints[id as usize],
+                Ref::Captured(_) | Ref::Myself => true,
+            },
+            _ => true,
+        };
+        let is_same = args.len() == 2 && left == right;
+        let x =
+            u8::from(dead(args.first()) && !is_same) | u8::from(dead(args.get(1)) && !is_same) << 1;
+        self.site_of_native(span, quick.native.name, args, 0);
+        let at = self.push(Op::Quick, quick.idx << 2 | x, to, left, right);
+        self.code[at + 1].c = constant;
         Ok(())
     }
 

@@ -16,10 +16,15 @@ impl Emitter {
                 ..
             }) => self.ints[*id as usize],
             Kind::Inline { operation, args } => {
-                matches!(
-                    operation,
-                    Inline::Add | Inline::Sub | Inline::Mul | Inline::Inc | Inline::Dec
-                ) && args.iter().all(|arg| self.is_int(arg))
+                let is_closed = match operation {
+                    Inline::Add | Inline::Sub | Inline::Mul | Inline::Inc | Inline::Dec => true,
+                    Inline::Quick(quick) => matches!(
+                        quick.native.name,
+                        "bit-and" | "bit-or" | "bit-xor" | "mod" | "quot" | "rem"
+                    ),
+                    _ => false,
+                };
+                is_closed && args.iter().all(|arg| self.is_int(arg))
             }
             _ => false,
         }

@@ -336,7 +336,7 @@ fn is_plain(node: &Node) -> bool {
     match &node.kind {
         Kind::Const(_) | Kind::Ref(_) => true,
         Kind::Inline { operation, args } => {
-            !matches!(operation, Inline::Equal) && args.iter().all(is_plain)
+            !matches!(operation, Inline::Equal | Inline::Quick(_)) && args.iter().all(is_plain)
         }
         _ => false,
     }
