@@ -196,13 +196,25 @@ impl Session {
         Vm::new(self.world.clone(), host)
     }
 
+    /// Lets reader conditionals choose branches of other features too, such as `clj`, where they stand before
+    /// those of `:flowstone` and `:default`.
+    pub fn set_features(&self, features: impl IntoIterator<Item = String>) {
+        self.world.features.replace(features.into_iter().collect());
+    }
+
     /// Reads every form of a text. The text is kept, so that errors can show it.
     ///
     /// # Errors
     /// A reader exception with its place.
     pub fn read(&self, name: &str, text: &str) -> Result<Vec<Value>> {
         let source = self.world.sources.borrow_mut().add(name, text);
-        let mut reader = Reader::new(text, ReadOptions::code(source));
+        let features = self.world.features.borrow().clone();
+        let features = with_own(&features);
+        let options = ReadOptions {
+            features: &features,
+            ..ReadOptions::code(source)
+        };
+        let mut reader = Reader::new(text, options);
         let mut cx = WorldContext::new(&self.world);
         let mut forms = Vec::new();
         while let Some(form) = reader
@@ -235,4 +247,13 @@ impl Default for Session {
     fn default() -> Self {
         Session::new()
     }
+}
+
+/// The features of a program and others.
+fn with_own(others: &[String]) -> Vec<&str> {
+    let own = ReadOptions::code(crate::value::SourceId(0)).features;
+    own.iter()
+        .copied()
+        .chain(others.iter().map(String::as_str))
+        .collect()
 }

@@ -218,3 +218,15 @@ fn colour_is_for_terminals_unless_asked_for() {
     let plain = scratch.run(&["eval", "(totl)", "--color", "never"]);
     assert!(!plain.err.contains('\x1b'));
 }
+
+/// Libraries that were written for other Clojures have branches for those only.
+#[test]
+fn reader_conditionals_choose_what_is_asked_for() {
+    let text = "#?(:cljs 1 :clj 2 :default 3)";
+    check(&[text], expect![["3\n"]]);
+    check(&["--feature", "clj", text], expect![["2\n"]]);
+    check(
+        &["--feature", ":cljs", "--feature", "clj", text],
+        expect![["1\n"]],
+    );
+}

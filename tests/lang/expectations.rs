@@ -139,7 +139,8 @@ fn outcome(session: &Session, vm: &mut Vm, expression: &str) -> String {
 fn without_identities(shown: &str) -> String {
     let shown = without_numbers(shown)
         .replace(['\n', '\r'], "⏎")
-        .replace('\t', "⇥");
+        .replace('\t', "⇥")
+        .replace('\0', "␀");
     let mut rest = shown.as_str();
     let mut left = String::new();
     while let Some(at) = ["#object[", "#function["]

@@ -26,7 +26,7 @@ static URL_BARE_ENCODER: HostConstant = coder(ENCODER, "url without padding", 3)
 static BASIC_DECODER: HostConstant = coder(DECODER, "basic", 0);
 static URL_DECODER: HostConstant = coder(DECODER, "url", 1);
 
-pub(super) const FNS: &[Native] = &[
+pub(super) const BASE64_FNS: &[Native] = &[
     Native {
         name: "getDecoder",
         usage: "(java.util.Base64/getDecoder)",

@@ -18,7 +18,7 @@ impl HostObject for StringBuilder {
     }
 }
 
-pub(super) const FNS: &[Native] = &[Native {
+pub(super) const BUILDER_FNS: &[Native] = &[Native {
     name: "new",
     usage: "(StringBuilder.)\n(StringBuilder. text-or-capacity)",
     doc: "Returns a string builder, with a text to begin with.",

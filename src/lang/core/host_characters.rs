@@ -4,7 +4,7 @@ use super::host_text;
 use crate::value::{Arity, Native, Result, Value};
 use crate::vm::Args;
 
-pub(super) const FNS: &[Native] = &[
+pub(super) const MORE_FNS: &[Native] = &[
     Native {
         name: "compare",
         usage: "(Character/compare a b)",

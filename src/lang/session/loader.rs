@@ -124,8 +124,9 @@ impl Loader for SessionLoader {
         let world = vm.world().clone();
         let source = world.sources.borrow_mut().add(name, text);
         let code = ReadOptions::code(source);
+        let session = world.features.borrow().clone();
         let own = how.features.iter().map(String::as_str);
-        let features: Vec<&str> = code.features.iter().copied().chain(own).collect();
+        let features: Vec<&str> = super::with_own(&session).into_iter().chain(own).collect();
         let options = ReadOptions {
             features: &features,
             conditionals: how.conditionals,
@@ -143,7 +144,13 @@ impl Loader for SessionLoader {
     fn load_text(&self, vm: &mut Vm, name: &str, text: &str) -> Result<Value> {
         let world = vm.world().clone();
         let source = world.sources.borrow_mut().add(name, text);
-        let mut reader = Reader::new(text, ReadOptions::code(source));
+        let features = world.features.borrow().clone();
+        let features = super::with_own(&features);
+        let options = ReadOptions {
+            features: &features,
+            ..ReadOptions::code(source)
+        };
+        let mut reader = Reader::new(text, options);
         let mut last = Value::Nil;
         loop {
             match read_next(vm, &mut reader)? {

@@ -62,6 +62,8 @@ pub struct World {
     pub loader: RefCell<Option<Rc<dyn Loader>>>,
     /// The last number that `gensym` used.
     pub gensym: Cell<u64>,
+    /// What reader conditionals choose besides `:flowstone` and `:default`; without colon.
+    pub features: RefCell<Vec<String>>,
     /// Whether the program has methods of its own for printing.
     pub print_extended: Cell<bool>,
     /// Where the program was when it was stopped; whoever reports it takes this.
@@ -88,6 +90,7 @@ impl World {
             sources: RefCell::default(),
             loader: RefCell::default(),
             gensym: Cell::new(0),
+            features: RefCell::default(),
             print_extended: Cell::new(false),
             stopped: RefCell::default(),
             methods: RefCell::default(),

@@ -97,6 +97,10 @@ pub struct Eval {
     #[arg(long = "path", value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub paths: Vec<PathBuf>,
 
+    /// Choose the branches of another dialect in reader conditionals too, such as clj; may be repeated
+    #[arg(long = "feature", value_name = "NAME")]
+    pub features: Vec<String>,
+
     /// Let the program read and write files
     #[arg(long)]
     pub allow_files: bool,

@@ -49,7 +49,7 @@
   line."
   [shown]
   (-> shown
-      (str/escape {\newline "⏎" \tab "⇥" \return "⏎"})
+      (str/escape {\newline "⏎" \tab "⇥" \return "⏎" \u0000 "␀"})
       (str/replace #"#object\[(\"[^\"]*\"|[^\]\"])*\]" "#object")
       (str/replace #"[a-zA-Z_$.]+@[0-9a-f]{4,8}" "#object")
       (str/replace #"__[0-9]+" "__0")))
