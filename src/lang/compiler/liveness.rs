@@ -98,17 +98,7 @@ impl Walk {
             Kind::Fn(function) => self.function(function, live),
             Kind::LetFn { functions, body } => {
                 self.node(body, live);
-                // The functions refer to one another: none of these uses moves.
-                for (_, function) in functions.iter().rev() {
-                    for capture in &function.captures {
-                        if let Ref::Local(id) = capture.place {
-                            live.insert(id);
-                        }
-                    }
-                }
-                for (id, _) in functions {
-                    live.remove(*id);
-                }
+                Self::together(functions, live);
             }
             Kind::Native { args, .. } => self.parts(args, live),
             // A callee that has a name is called where it is, after the arguments have been computed.
@@ -148,6 +138,20 @@ impl Walk {
                 self.node(meta, live);
                 self.node(value, live);
             }
+        }
+    }
+
+    /// Functions that refer to one another: none of these uses moves.
+    fn together(functions: &[(LocalId, FnNode)], live: &mut Live) {
+        for (_, function) in functions.iter().rev() {
+            for capture in &function.captures {
+                if let Ref::Local(id) = capture.place {
+                    live.insert(id);
+                }
+            }
+        }
+        for (id, _) in functions {
+            live.remove(*id);
         }
     }
 
