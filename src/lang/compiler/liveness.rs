@@ -101,15 +101,7 @@ impl Walk {
                 Self::together(functions, live);
             }
             Kind::Native { args, .. } => self.parts(args, live),
-            // A callee that has a name is called where it is, after the arguments have been computed.
-            Kind::Call { function, args } if matches!(function.kind, Kind::Ref(_)) => {
-                self.node(function, live);
-                self.parts(args, live);
-            }
-            Kind::Call { function, args } => {
-                self.parts(args, live);
-                self.node(function, live);
-            }
+            Kind::Call { function, args } => self.call(function, args, live),
             Kind::Inline { args, .. } => self.operands(args, live),
             Kind::Keyword { coll, .. } => self.node(coll, live),
             Kind::Define { value, meta, .. } => {
@@ -159,6 +151,17 @@ impl Walk {
         if let Ref::Local(id) = place.place {
             place.is_last.set(!live.contains(id));
             live.insert(id);
+        }
+    }
+
+    /// A callee that has a name is called where it is, after the arguments have been computed.
+    fn call(&mut self, function: &Node, args: &[Node], live: &mut Live) {
+        if matches!(function.kind, Kind::Ref(_)) {
+            self.node(function, live);
+            self.parts(args, live);
+        } else {
+            self.parts(args, live);
+            self.node(function, live);
         }
     }
 
