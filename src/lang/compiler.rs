@@ -15,7 +15,7 @@ mod node;
 mod scope;
 mod special;
 #[cfg(test)]
-mod tree;
+pub(crate) mod tree;
 mod undefined;
 
 use std::rc::Rc;

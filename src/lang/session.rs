@@ -1,5 +1,7 @@
 //! A session: one world of namespaces, and everything needed to read, evaluate and report in it.
 
+#[cfg(test)]
+mod against_tree;
 mod loader;
 mod read_context;
 

@@ -2,8 +2,6 @@
 //! knows nothing of registers, last uses, instructions or caches, so what it agrees on with the machine those
 //! did not spoil.
 
-mod tests;
-
 use std::cell::RefCell;
 use std::rc::Rc;
 
@@ -14,7 +12,7 @@ use crate::value::{Arity, Class, Exception, NativeClosure, Object, Result, Signa
 use crate::vm::{Args, Vm};
 
 /// Evaluates a form of the current namespace.
-pub(super) fn eval(vm: &mut Vm, form: &Value) -> Result<Value> {
+pub(crate) fn eval(vm: &mut Vm, form: &Value) -> Result<Value> {
     // Functions that it makes refer to the tree for as long as they live: a test can afford that.
     let top = Box::leak(Box::new(analyze_top(vm, form)?));
     let mut walk = Walk {

@@ -244,3 +244,36 @@ fn templates_in_templates_have_a_limit() {
     let got = Runner::new().run(&format!("(read-string \"{}a\")", "`".repeat(70)));
     assert!(got.starts_with("ReaderException E0115"), "{got}");
 }
+
+#[test]
+fn what_interpreters_get_wrong_about_scope_and_order() {
+    check(
+        "(let [n (atom 0)] (try (try (swap! n inc) (throw (ex-info \"x\" {})) (finally (swap! n + 10))) (catch Exception _)) @n)",
+        "11",
+    );
+    check(
+        "((fn [a & more] (if (seq more) (recur (+ a (first more)) (rest more)) a)) 1 2 3 4)",
+        "10",
+    );
+    check(
+        "(map #(%) (loop [i 0 fs []] (if (< i 3) (recur (inc i) (conj fs (fn [] i))) fs)))",
+        "(0 1 2)",
+    );
+    check(
+        "(do (defn g [] 1) (def held g) (defn h [] (g)) (defn g [] 2) [(held) (h) (#'g)])",
+        "[1 2 2]",
+    );
+    check(
+        "(do (defmacro maker [name x] `(defmacro ~name [] ~x)) (maker seven 7) (seven))",
+        "7",
+    );
+    check(
+        "(ns one) (defn secret [] :one) (defmacro call [] `(secret)) (ns two) (defn secret [] :two) (one/call)",
+        ":one",
+    );
+    check(
+        "(do (defmacro late [] 5) (def from-late (late)) from-late)",
+        "5",
+    );
+    check("(reduce + (map inc (range 1000000)))", "500000500000");
+}

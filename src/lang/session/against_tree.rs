@@ -47,7 +47,7 @@ impl Side {
         for form in self.session.read("<test>", &text)? {
             last = match self.runs {
                 Runs::Machine => self.session.eval(&mut self.vm, &form)?,
-                Runs::Tree => super::eval(&mut self.vm, &form)?,
+                Runs::Tree => crate::compiler::tree::eval(&mut self.vm, &form)?,
             };
         }
         self.vm.print(&last, PrintOptions::READABLE)
@@ -66,7 +66,7 @@ fn agree(machine: &mut Side, tree: &mut Side, program: &str) -> std::result::Res
 
 macro_rules! stored {
     ($($name:literal)*) => {
-        &[$(include_str!(concat!("../../../../tests/lang/expectations/stored/", $name, ".tsv"))),*]
+        &[$(include_str!(concat!("../../../tests/lang/expectations/stored/", $name, ".tsv"))),*]
     };
 }
 
