@@ -42,7 +42,7 @@ mod require;
 mod sequences;
 mod sets;
 mod sorted;
-mod state;
+pub(crate) mod state;
 mod streams;
 mod string;
 mod tagged;

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::value::{Arity, Class, HostObject, Native, Object, Result, Value};
+use crate::value::{Arity, Class, HostObject, Native, Object, RecordType, Result, Value};
 use crate::vm::{Args, objects};
 
 /// The functions of this area.
@@ -104,8 +104,8 @@ const IS_SUBCLASS: Native = Native {
     run: |_, args| {
         let is = match (class(&args, 0)?, class(&args, 1)?) {
             (Some(child), Some(parent)) => child.is_below(parent),
-            (None, Some(parent)) => {
-                ["Object", "IRecord", "IPersistentMap", "Associative"].contains(&parent.0.name)
+            (None, Some(_)) => {
+                declared_above(args.get(0)).is_some_and(|above| above.contains(args.get(1)))
             }
             _ => super::hash::identical(args.get(0), args.get(1)),
         };
@@ -173,11 +173,41 @@ fn declared_above(value: &Value) -> Option<Vec<Value>> {
     let Object::RecordType(own) = &**object else {
         return None;
     };
-    let mut above = own.above.borrow().clone();
-    above.extend(Class::named("Object").map(|class| Value::from(Object::Class(class))));
-    above.dedup_by(|left, right| left == right);
-    Some(above)
+    Some(above_type(own))
 }
+
+/// What a type of the program says that it implements, what every record is, and `Object`.
+pub(super) fn above_type(own: &RecordType) -> Vec<Value> {
+    let mut above = own.above.borrow().clone();
+    let host: &[&str] = if own.is_record {
+        &RECORD_CLASSES
+    } else {
+        &["IType", "Object"]
+    };
+    for class in host.iter().filter_map(|name| Class::named(name)) {
+        let class = Value::from(Object::Class(class));
+        if !above.contains(&class) {
+            above.push(class);
+        }
+    }
+    above
+}
+
+/// The classes that stand above each record.
+const RECORD_CLASSES: [&str; 12] = [
+    "IRecord",
+    "IPersistentMap",
+    "Associative",
+    "IPersistentCollection",
+    "Seqable",
+    "Counted",
+    "ILookup",
+    "IObj",
+    "IMeta",
+    "IHashEq",
+    "Map",
+    "Object",
+];
 
 fn is_instance(args: &Args<'_>, value: &Value) -> Result<bool> {
     match args.get(0) {

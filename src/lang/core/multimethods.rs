@@ -3,6 +3,7 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use super::classes::above_type;
 use super::functions::closure;
 use super::namespaces::lookup;
 use super::print::core_var;
@@ -521,16 +522,15 @@ pub(crate) fn isa(vm: &mut Vm, hierarchy: &Value, child: &Value, parent: &Value)
 }
 
 fn class_is_below(child: &Object, parent: &Value, hierarchy: &Value) -> bool {
-    let above = match child {
-        Object::Class(class) => class.supers(),
-        Object::RecordType(_) => ["IRecord", "IPersistentMap", "Associative", "Object"]
-            .iter()
-            .filter_map(|name| Class::named(name))
-            .collect(),
+    let above: Vec<Value> = match child {
+        Object::Class(class) => {
+            let above = class.supers().into_iter().map(Object::Class);
+            above.map(Value::from).collect()
+        }
+        Object::RecordType(own) => above_type(own),
         _ => return false,
     };
-    above.into_iter().any(|class| {
-        let class = Value::from(Object::Class(class));
-        class == *parent || derives(hierarchy, &class, parent)
-    })
+    above
+        .iter()
+        .any(|class| class == parent || derives(hierarchy, class, parent))
 }

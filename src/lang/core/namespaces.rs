@@ -80,7 +80,7 @@ const ALTER_VAR_ROOT: Native = Native {
         let mut all = super::sequences::pipeline::take_from(&mut args, 1);
         all[0] = root(&var)?;
         let value = vm.invoke(&function, &mut all)?;
-        var.set_root(value.clone());
+        super::state::set_root(vm, &var, value.clone())?;
         Ok(value)
     },
 };
@@ -171,7 +171,7 @@ const INTERN: Native = Native {
             var.set_meta(meta);
         }
         if args.len() == 3 {
-            var.set_root(args.take(2));
+            super::state::set_root(vm, &var, args.take(2))?;
         }
         Ok(Value::Var(var))
     },

@@ -359,10 +359,10 @@ const NEW_REIFIED: Native = Native {
 
 const NEW_TYPE: Native = Native {
     name: "new-type",
-    usage: "(new-type name fields)\n(new-type name fields mutable)",
-    doc: "Returns the type of a record: its name with its namespace, its fields as keywords, and those of them that its methods may set.",
+    usage: "(new-type name fields)\n(new-type name fields mutable record?)",
+    doc: "Returns the type of a record: its name with its namespace, its fields as keywords, those of them that its methods may set, and whether its values are maps.",
     examples: &[],
-    arity: Arity::between(2, 3),
+    arity: Arity::between(2, 4),
     run: |vm, mut args| {
         let name = args.symbol(0)?;
         let fields = keywords(vm, args.take(1))?;
@@ -370,7 +370,8 @@ const NEW_TYPE: Native = Native {
             2 => Box::default(),
             _ => keywords(vm, args.take(2))?,
         };
-        let new = RecordType::new(name, fields, mutable);
+        let mut new = RecordType::new(name, fields, mutable);
+        new.is_record = args.len() > 3 && args.get(3).is_truthy();
         Ok(Value::from(Object::RecordType(Rc::new(new))))
     },
 };

@@ -41,14 +41,14 @@ pub(super) const FNS: &[Native] = &[
 
 const ADD_WATCH: Native = Native {
     name: "add-watch",
-    usage: "(add-watch atom key f)",
-    doc: "Makes (f key atom old new) be called after each change of an atom; returns the atom.",
+    usage: "(add-watch reference key f)",
+    doc: "Makes (f key reference old new) be called after each change of an atom, or of the root of a var; returns it.",
     examples: &[("@(add-watch (atom 1) :log (fn [k a old new] nil))", "1")],
     arity: Arity::exactly(3),
     run: |vm, mut args| {
         vm.realise_key(args.get(1))?;
         let (key, function) = (args.take(1), args.take(2));
-        atom(&args)?.watches.borrow_mut().insert(key, function);
+        watches(&args)?.borrow_mut().insert(key, function);
         Ok(args.take(0))
     },
 };
@@ -85,6 +85,12 @@ const ATOM: Native = Native {
         for idx in (1..args.len()).step_by(2) {
             match args.get(idx).as_keyword() {
                 Some(key) if key.is("meta") => {
+                    if !matches!(
+                        args.get(idx + 1),
+                        Value::Map(_) | Value::Record(_) | Value::Nil
+                    ) {
+                        return Err(args.expected(idx + 1, "a map"));
+                    }
                     made.meta.replace(args.take(idx + 1));
                 }
                 Some(key) if key.is("validator") => {
@@ -173,12 +179,12 @@ const GET_VALIDATOR: Native = Native {
 
 const GET_WATCHES: Native = Native {
     name: "get-watches",
-    usage: "(get-watches atom)",
-    doc: "Returns a map of the watches of an atom.",
+    usage: "(get-watches reference)",
+    doc: "Returns a map of the watches of an atom or a var.",
     examples: &[("(get-watches (atom 1))", "{}")],
     arity: Arity::exactly(1),
     run: |_, args| {
-        let watches = atom(&args)?.watches.borrow().clone();
+        let watches = watches(&args)?.borrow().clone();
         Ok(Value::map(
             watches
                 .iter()
@@ -243,13 +249,13 @@ const IS_REALIZED: Native = Native {
 
 const REMOVE_WATCH: Native = Native {
     name: "remove-watch",
-    usage: "(remove-watch atom key)",
-    doc: "Removes a watch of an atom, and returns the atom.",
+    usage: "(remove-watch reference key)",
+    doc: "Removes a watch of an atom or a var, and returns the reference.",
     examples: &[("@(remove-watch (atom 1) :log)", "1")],
     arity: Arity::exactly(2),
     run: |vm, mut args| {
         vm.realise_key(args.get(1))?;
-        atom(&args)?.watches.borrow_mut().remove(args.get(1));
+        watches(&args)?.borrow_mut().remove(args.get(1));
         Ok(args.take(0))
     },
 };
@@ -399,6 +405,14 @@ fn atom<'a>(args: &'a Args<'_>) -> Result<&'a Rc<Atom>> {
     }
 }
 
+fn watches<'a>(args: &'a Args<'_>) -> Result<&'a RefCell<PMap>> {
+    match args.get(0) {
+        Value::Atom(atom) => Ok(&atom.watches),
+        Value::Var(var) => Ok(&var.watches),
+        _ => Err(args.expected(0, "an atom or a var")),
+    }
+}
+
 /// The metadata of a var, and what it need not hold itself: name, namespace, flags, and of a native its
 /// description.
 fn var_meta(vm: &mut Vm, var: &Var) -> Result<Value> {
@@ -465,17 +479,51 @@ fn set(vm: &mut Vm, atom: &Rc<Atom>, new: Value) -> Result<Value> {
     validate(vm, &validator, &new)?;
     let old = atom.value.replace(new.clone());
     let_go(&old);
-    let watches: PMap = atom.watches.borrow().clone();
-    if !watches.is_empty() {
-        let cell = Value::Atom(atom.clone());
-        for (key, watch) in watches.iter() {
-            vm.call(
-                watch,
-                &[key.clone(), cell.clone(), old.clone(), new.clone()],
-            )?;
-        }
-    }
+    notify(
+        vm,
+        &atom.watches,
+        || Value::Atom(atom.clone()),
+        (&old, &new),
+    )?;
     Ok(old)
+}
+
+/// Calls the watches of a reference with its old and its new value.
+///
+/// # Errors
+/// Whatever a watch throws.
+pub(crate) fn notify(
+    vm: &mut Vm,
+    watches: &RefCell<PMap>,
+    reference: impl FnOnce() -> Value,
+    (old, new): (&Value, &Value),
+) -> Result<()> {
+    let watches = watches.borrow().clone();
+    if watches.is_empty() {
+        return Ok(());
+    }
+    let reference = reference();
+    for (key, watch) in watches.iter() {
+        vm.call(
+            watch,
+            &[key.clone(), reference.clone(), old.clone(), new.clone()],
+        )?;
+    }
+    Ok(())
+}
+
+/// Sets the root of a var, and calls its watches.
+///
+/// # Errors
+/// Whatever a watch throws.
+pub(crate) fn set_root(vm: &mut Vm, var: &Rc<Var>, new: Value) -> Result<()> {
+    if var.watches.borrow().is_empty() {
+        var.set_root(new);
+        return Ok(());
+    }
+    let old = var.root().unwrap_or(Value::Nil);
+    var.set_root(new.clone());
+    notify(vm, &var.watches, || Value::Var(var.clone()), (&old, &new))
 }
 
 /// Applies the function; returns the old and the new value.

@@ -305,7 +305,7 @@ impl Node {
     }
 }
 
-fn entries_in(map: &PMap, see: &mut dyn FnMut(&Value)) {
+pub(super) fn entries_in(map: &PMap, see: &mut dyn FnMut(&Value)) {
     if map.is_unshared() {
         for (key, value) in map.iter() {
             see(key);

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::rc::Rc;
 
-use super::{FixedState, Keyword, Symbol, Value, cycles, parked};
+use super::{FixedState, Keyword, Map, PMap, Symbol, Value, cycles, parked};
 use crate::vm::code::{Entry, NO_ENTRY};
 
 /// A named, replaceable root value. Every global reference goes through one.
@@ -17,6 +17,8 @@ pub struct Var {
     /// `None` while unbound.
     root: RefCell<Option<Value>>,
     meta: RefCell<Value>,
+    /// What is called after each change of the root, by its key.
+    pub watches: RefCell<PMap>,
     is_dynamic: Cell<bool>,
     /// How calls through the var begin, where the root is bytecode and no binding can replace it.
     entry: Cell<Entry>,
@@ -36,6 +38,7 @@ impl Var {
             name,
             root: RefCell::new(None),
             meta: RefCell::new(Value::Nil),
+            watches: RefCell::default(),
             is_dynamic: Cell::new(false),
             entry: Cell::new(NO_ENTRY),
             is_macro: Cell::new(false),
@@ -135,6 +138,9 @@ impl Var {
         if let Ok(meta) = self.meta.try_borrow() {
             see(&meta);
         }
+        if let Ok(watches) = self.watches.try_borrow() {
+            cycles::entries_in(&watches, see);
+        }
     }
 
     /// Takes value and metadata.
@@ -142,6 +148,7 @@ impl Var {
         spoils.extend(self.root.take());
         self.entry.set(NO_ENTRY);
         spoils.push(self.meta.replace(Value::Nil));
+        spoils.push(Value::Map(Rc::new(Map::new(self.watches.take()))));
     }
 
     /// Says that no namespace holds it any more.

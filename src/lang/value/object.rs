@@ -95,6 +95,8 @@ pub struct RecordType {
     pub methods: std::cell::RefCell<PMap>,
     /// The classes and protocols that it says it implements.
     pub above: std::cell::RefCell<Vec<Value>>,
+    /// Whether its values are maps.
+    pub is_record: bool,
 }
 
 impl RecordType {
@@ -106,6 +108,7 @@ impl RecordType {
             mutable,
             methods: std::cell::RefCell::default(),
             above: std::cell::RefCell::default(),
+            is_record: false,
         }
     }
 }

@@ -294,13 +294,7 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
                         next!()
                     }
                     Op::Global => check!(vm.load_global(pc, base)),
-                    Op::Define => {
-                        let value = std::mem::replace(&mut *a!(), Value::Nil);
-                        let var = (*k!(at(pc).wide())).clone();
-                        vm.define(&var, value);
-                        slots::put_value(a!(), var);
-                        next!()
-                    }
+                    Op::Define => check!(vm.define(pc, base)),
                     Op::CallNative => {
                         let window = a!().add(1);
                         let count = usize::from(at(pc).x);

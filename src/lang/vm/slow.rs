@@ -8,6 +8,7 @@ use super::exec::{Base, Pc, at, register};
 use super::quick::QUICK;
 use super::slots::{self, FLOAT, FN};
 use super::stack::{ENTRY, Frame, SWITCHED};
+use crate::core::state;
 use crate::value::{
     Class, Closure, Exception, List, Object, PMap, PVec, Result, Signal, Value, Var, Vector,
     number, track,
@@ -575,9 +576,24 @@ impl Vm {
         })
     }
 
-    pub(super) fn define(&mut self, var: &Value, value: Value) {
-        if let Value::Var(var) = var {
-            var.set_root(value);
+    /// Gives a var its root value.
+    ///
+    /// # Safety
+    /// `pc` is at a `Define`.
+    #[inline(never)]
+    pub(super) unsafe fn define(&mut self, pc: Pc, base: Base) -> bool {
+        // SAFETY: the operand is a register, the verifier knows the constant.
+        unsafe {
+            let i = at(pc);
+            let constants = &(*(*self.frames.current).body).constants;
+            let constant = constants[i.wide() as usize].clone();
+            let value = std::mem::replace(&mut *register(base, i.a), Value::Nil);
+            self.protect(pc, base);
+            let defined = match &constant {
+                Value::Var(var) => state::set_root(self, var, value),
+                _ => Ok(()),
+            };
+            self.put(register(base, i.a), defined.map(|()| constant))
         }
     }
 

@@ -206,7 +206,8 @@
         fields (mapv #(with-meta % nil) fields)
         groups (grouped specs)]
     (declare-methods (concat fields (mapcat #(map first (second %)) groups)))
-    `((def ~tname (new-type '~(qualified tname) ~(mapv keyword fields) ~(mapv keyword mutable)))
+    `((def ~tname (new-type '~(qualified tname) ~(mapv keyword fields) ~(mapv keyword mutable)
+                             ~(= constructor `new-record)))
       (defn ~positional
         ~(str "Returns a " tname " with these values of its fields.")
         ~fields
