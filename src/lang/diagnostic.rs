@@ -44,7 +44,7 @@ pub struct Diagnostic {
     /// The class of the exception, such as `ArithmeticException`; empty for what is none.
     pub class: String,
     /// What was at fault.
-    pub culprit: Option<Culprit>,
+    pub culprit: Option<Box<Culprit>>,
     /// The data of an exception, printed shortly.
     pub data: Option<String>,
     /// What the exception follows from, nearest first.

@@ -144,7 +144,7 @@ fn put_culprit(
     if fault.value.is_empty() {
         return;
     }
-    diagnostic.culprit = Some(Culprit {
+    diagnostic.culprit = Some(Box::new(Culprit {
         argument: match fault.at {
             At::Argument(idx) => Some(idx + 1),
             At::Function | At::Collection => None,
@@ -156,7 +156,7 @@ fn put_culprit(
             .map(str::to_owned),
         value: fault.value.to_string(),
         kind: fault.kind,
-    });
+    }));
     if !diagnostic.label.is_empty() {
         return;
     }
