@@ -5,6 +5,7 @@
 //! a callback.
 
 mod args;
+mod build;
 mod call;
 pub(crate) mod code;
 mod exec;

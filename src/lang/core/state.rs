@@ -518,11 +518,11 @@ pub(crate) fn notify(
 /// Whatever a watch throws.
 pub(crate) fn set_root(vm: &mut Vm, var: &Rc<Var>, new: Value) -> Result<()> {
     if var.watches.borrow().is_empty() {
-        var.set_root(new);
+        vm.world().set_root(var, new);
         return Ok(());
     }
     let old = var.root().unwrap_or(Value::Nil);
-    var.set_root(new.clone());
+    vm.world().set_root(var, new.clone());
     notify(vm, &var.watches, || Value::Var(var.clone()), (&old, &new))
 }
 

@@ -35,6 +35,20 @@ impl Vm {
         }
     }
 
+    /// Calls what the var of a native has now: somewhere `with-redefs` is at work.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn call_replaced(
+        &mut self,
+        native: &'static Native,
+        mut args: Args<'_>,
+    ) -> Result<Value> {
+        match self.world().replacement(native) {
+            Some(function) => self.invoke(&function, args.as_mut_slice()),
+            None => (native.run)(self, args),
+        }
+    }
+
     /// Replaces a value by what a callable value gives for it: what natives do with each item.
     ///
     /// # Errors

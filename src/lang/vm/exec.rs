@@ -302,7 +302,12 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
                         let args = Args::new(std::slice::from_raw_parts_mut(window, count));
                         pc = pc.add(1);
                         vm.pc = pc.add(1);
-                        let result = ManuallyDrop::new(((*pc).native.run)(vm, args));
+                        let native = (*pc).native;
+                        let result = ManuallyDrop::new(if vm.world().has_replaced.get() {
+                            vm.call_replaced(native, args)
+                        } else {
+                            (native.run)(vm, args)
+                        });
                         match &*result {
                             Ok(value) => {
                                 for idx in 0..usize::from(at(pc.sub(1)).x) {

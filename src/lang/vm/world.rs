@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use super::Vm;
 use crate::value::{
-    Conditionals, FixedState, Namespace, Object, Origin, PrintOptions, Result, Sources, Symbol,
-    Value, Var, collect_few,
+    Conditionals, FixedState, Namespace, Native, Object, Origin, PrintOptions, Result, Sources,
+    Symbol, Value, Var, collect_few,
 };
 
 /// What the layers above the VM lend it, so that it can evaluate forms and find library code.
@@ -64,6 +64,10 @@ pub struct World {
     pub gensym: Cell<u64>,
     /// What reader conditionals choose besides `:flowstone` and `:default`; without colon.
     pub features: RefCell<Vec<String>>,
+    /// Natives that calls are linked to while their vars have other roots, with those vars.
+    replaced: RefCell<Vec<(&'static Native, Rc<Var>)>>,
+    /// Whether there are any.
+    pub(crate) has_replaced: Cell<bool>,
     /// Whether the program has methods of its own for printing.
     pub print_extended: Cell<bool>,
     /// Where the program was when it was stopped; whoever reports it takes this.
@@ -77,6 +81,33 @@ pub struct World {
 }
 
 impl World {
+    /// Replaces the root of a var. Calls of a native are compiled to the native itself; where the root of its
+    /// var is another value, as in `with-redefs`, they are told so.
+    pub fn set_root(&self, var: &Rc<Var>, value: Value) {
+        let is_of = |native: &'static Native, of: &(&'static Native, Rc<Var>)| {
+            std::ptr::eq(of.0, native) && Rc::ptr_eq(&of.1, var)
+        };
+        let mut replaced = self.replaced.borrow_mut();
+        if let Value::Native(native) = &value {
+            replaced.retain(|of| !is_of(native, of));
+        }
+        if let Some(Value::Native(native)) = var.root()
+            && !matches!(&value, Value::Native(new) if std::ptr::eq(*new, native))
+        {
+            replaced.push((native, Rc::clone(var)));
+        }
+        self.has_replaced.set(!replaced.is_empty());
+        drop(replaced);
+        var.set_root(value);
+    }
+
+    /// Returns what the var of a native has now, if that is not the native.
+    pub(crate) fn replacement(&self, native: &'static Native) -> Option<Value> {
+        let replaced = self.replaced.borrow();
+        let of = replaced.iter().find(|of| std::ptr::eq(of.0, native))?;
+        of.1.root()
+    }
+
     /// Returns a world with an empty `clojure.core` and `user`.
     pub fn new() -> World {
         let core = Rc::new(Namespace::new(Symbol::new("clojure.core")));
@@ -90,6 +121,8 @@ impl World {
             sources: RefCell::default(),
             loader: RefCell::default(),
             gensym: Cell::new(0),
+            replaced: RefCell::default(),
+            has_replaced: Cell::new(false),
             features: RefCell::default(),
             print_extended: Cell::new(false),
             stopped: RefCell::default(),
