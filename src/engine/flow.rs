@@ -1,5 +1,6 @@
 //! A flow file as data: what may be known without running it.
 
+mod bindings;
 mod compile;
 mod definition;
 mod files;

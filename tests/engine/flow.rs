@@ -361,3 +361,69 @@ mod inputs {
         expect!["E0423 the input must be a map, not a vector"].assert_eq(&coerce("[]", "[1]"));
     }
 }
+
+#[test]
+fn lazy_sequences_that_leave_a_binding_are_warned_of() {
+    let check = |body: &str| {
+        let text = format!(
+            "(do (def ^:dynamic *rate* 1) (def ^:dynamic *f* inc) (def xs [1 2])
+               (defn scaled [x] (* *rate* x)) (defn twice [x] (scaled (scaled x)))
+               (defn harmless [x] '*rate* (inc x))
+               (binding [*rate* 3, *f* dec] {body}))"
+        );
+        let (session, checked) = checked(&[("a.clj", &text)]);
+        let sources = session.world().sources.borrow();
+        let found = checked.findings.iter().map(|finding| {
+            let source = sources.get(finding.span.source).expect("a source");
+            let range = finding.span.start as usize..finding.span.end as usize;
+            format!("{} {}", finding.code, &source.text[range])
+        });
+        found.collect::<Vec<_>>().join("\n")
+    };
+    for (body, part) in [
+        ("(map #(* *rate* %) xs)", "(map #(* *rate* %) xs)"),
+        ("(map scaled xs)", "(map scaled xs)"),
+        (
+            "(let [a 1] (filter (fn [x] (twice x)) xs))",
+            "(filter (fn [x] (twice x)) xs)",
+        ),
+        ("(for [x xs] (* *rate* x))", "(for [x xs] (* *rate* x))"),
+        ("(for [x xs :when *rate*] x)", "(for [x xs :when *rate*] x)"),
+        ("(lazy-seq [*rate*])", "(lazy-seq [*rate*])"),
+        ("(->> xs (map scaled) (remove nil?))", "(map scaled)"),
+        (
+            "(if (seq xs) (take 2 (keep twice xs)) nil)",
+            "(keep twice xs)",
+        ),
+        (
+            "(cond (seq xs) [] :else (map inc (map scaled xs)))",
+            "(map scaled xs)",
+        ),
+        (
+            "(repeatedly 2 (fn [] *rate*))",
+            "(repeatedly 2 (fn [] *rate*))",
+        ),
+    ] {
+        assert_eq!(check(body), format!("E0445 {part}"), "{body}");
+    }
+    for body in [
+        "(doall (map scaled xs))",
+        "(mapv scaled xs)",
+        "(into [] (map scaled) xs)",
+        "(reduce + (map scaled xs))",
+        "(map scaled)",
+        "(map (partial + *rate*) [*rate*])",
+        "(map *f* xs)",
+        "(map harmless xs)",
+        "(map inc xs)",
+        "(let [rate *rate*] (map #(* rate %) xs))",
+        "(for [x (range *rate*)] x)",
+        "(map (fn [x] (binding [*rate* 1] (scaled x))) xs)",
+        "(do (map scaled xs) 1)",
+        "(->> xs (map scaled) vec (map inc))",
+        "'(map scaled xs)",
+        "(comment (map scaled xs))",
+    ] {
+        assert_eq!(check(body), "", "{body}");
+    }
+}

@@ -5,13 +5,14 @@ use flowstone_lang::session::Session;
 use flowstone_lang::value::{Signal, Value};
 use flowstone_lang::vm::{NoHost, Vm};
 
-use super::Flow;
+use super::{Flow, bindings};
 use crate::diagnostic::Diagnostic;
 
 /// Compiles the body and the functions; the session must know what flows may use.
 pub(super) fn check_code(session: &Session, flow: &Flow) -> Vec<Diagnostic> {
     let mut vm = session.vm(Box::new(NoHost::default()));
     let mut findings = Vec::new();
+    let mut whole = vec![flow.body.clone()];
     for form in statements(&flow.body) {
         findings.extend(compile(session, &mut vm, &form));
     }
@@ -26,8 +27,10 @@ pub(super) fn check_code(session: &Session, flow: &Flow) -> Vec<Diagnostic> {
         };
         for form in forms {
             findings.extend(compile(session, &mut vm, &form));
+            whole.push(form);
         }
     }
+    findings.extend(bindings::check(&whole));
     findings
 }
 

@@ -6,7 +6,7 @@ use num_bigint::BigInt;
 use num_integer::Integer;
 use num_traits::{Signed, ToPrimitive, Zero};
 
-use crate::value::number::{RoundingMode, divide_by_zero, overflow, parse_number};
+use crate::value::number::{RoundingMode, check_size, divide_by_zero, overflow, parse_number};
 use crate::value::{Arity, Class, Exception, HostConstant, Native, Result, Signal, Value};
 use crate::vm::Args;
 
@@ -178,12 +178,17 @@ pub(super) const METHODS: &[Native] = &[
             match args.get(0) {
                 Value::Decimal(of) => {
                     let (unscaled, scale) = of.as_bigint_and_exponent();
+                    check_size(unscaled.bits().saturating_mul(u64::from(exponent)))?;
                     let scale = scale
                         .checked_mul(i64::from(exponent))
                         .ok_or_else(overflow)?;
                     Ok(decimal(BigDecimal::new(unscaled.pow(exponent), scale)))
                 }
-                _ => Ok(big(args.big_int(0)?.pow(exponent))),
+                _ => {
+                    let base = args.big_int(0)?;
+                    check_size(base.bits().saturating_mul(u64::from(exponent)))?;
+                    Ok(big(base.pow(exponent)))
+                }
             }
         },
     },

@@ -46,6 +46,8 @@ const STR: Native = Native {
         for value in args.as_slice() {
             write_str(&mut out, vm, value)?;
         }
+        // Copying is quick, and yet to put a letter behind a long text again and again is not.
+        vm.charge((out.len() / 256) as u32)?;
         Ok(Value::from(out))
     },
 };

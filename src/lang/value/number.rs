@@ -17,7 +17,8 @@ use super::exception::{Fault, NUMBER};
 use super::{BigDecimal, BigInt, BigRational, Class, Exception, Result, Signal, Value};
 
 pub use arithmetic::{
-    abs, add_promoting, inc_promoting, mul_promoting, neg_promoting, power, sub_promoting,
+    abs, add_promoting, check_size, inc_promoting, mul_promoting, neg_promoting, power,
+    product_cost, sub_promoting,
 };
 pub use bits::{
     bit_and, bit_not, bit_or, bit_xor, long_bits, shift_left, shift_right, unsigned_shift_right,

@@ -101,6 +101,22 @@ impl Vm {
         }
     }
 
+    /// Pays for work that may be more than one ration of fuel.
+    ///
+    /// # Errors
+    /// As [`Vm::charge`].
+    pub fn charge_much(&mut self, units: u64) -> Result<()> {
+        let mut owed = units;
+        while owed > u64::from(self.fuel) {
+            owed -= u64::from(self.fuel);
+            self.refill()?;
+            // A host that gives nothing is asked once for each unit at most.
+            owed = owed.saturating_sub(1);
+        }
+        self.fuel -= owed as u32;
+        Ok(())
+    }
+
     /// Says how far down the native stack may grow, as an address. The default is 700 KB below where the
     /// machine was made.
     pub fn set_native_stack_limit(&mut self, address: usize) {

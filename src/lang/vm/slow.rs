@@ -433,7 +433,10 @@ impl Vm {
             let result = match i.op {
                 Op::Add | Op::AddInts => number::add(left, right),
                 Op::Sub | Op::SubInts => number::sub(left, right),
-                _ => number::mul(left, right),
+                _ => match self.charge_much(number::product_cost(left, right)) {
+                    Ok(()) => number::mul(left, right),
+                    Err(stop) => Err(stop),
+                },
             };
             self.put(register(base, i.a), result)
         }

@@ -102,6 +102,60 @@ fn endless_work_stops_with_the_fuel() {
     check_stops("(first (flatten (repeat [])))");
     check_stops("(second (dedupe (repeat 1)))");
     check_stops("(first (mapcat (fn [_] nil) (range)))");
+    for endless in [
+        "(repeat 1)",
+        "(cycle [1 2])",
+        "(iterate inc 0)",
+        "(range)",
+        "(range 0 1 0)",
+    ] {
+        for call in [
+            "(= XS (map identity XS))",
+            "(apply max XS)",
+            "(apply str XS)",
+            "(clojure.string/join XS)",
+            "(clojure.walk/postwalk identity XS)",
+            "(count XS)",
+            "(doseq [x XS] x)",
+            "(every? some? XS)",
+            "(first (keep-indexed (fn [_ _]) XS))",
+            "(hash XS)",
+            "(into #{} XS)",
+            "(into-array XS)",
+            "(last XS)",
+            "(nth (map inc XS) 1000000000)",
+            "(pr-str XS)",
+            "(re-seq #\"1\" (str XS))",
+            "(reduce + XS)",
+            "(second (partition 1000000000 XS))",
+            "(set XS)",
+            "(shuffle XS)",
+            "(some nil? XS)",
+            "(sort XS)",
+            "(str XS)",
+            "(vec XS)",
+        ] {
+            check_stops(&call.replace("XS", endless));
+        }
+    }
+}
+
+#[test]
+fn large_numbers_and_texts_cost_what_they_are_long() {
+    check_stops(
+        "(loop [a 3N, b nil] (recur (if (< (.bitLength (biginteger a)) 1000000) (* a a) a) (* a a)))",
+    );
+    check_stops("(let [a (.pow 3N 1000000)] (loop [] (*' a a) (recur)))");
+    check_stops("(reduce str (repeat \"a\"))");
+    let got = limited(1_000_000).run(
+        "(let [big (.pow 3N 1000000)]
+           (mapv #(try (%) (catch ArithmeticException e (ex-message e)))
+                 [#(reduce *' (repeat 20 big)) #(.pow big 1000) #(.pow 1.1M 900000000)]))",
+    );
+    assert_eq!(
+        got,
+        "[\"BigInteger would overflow supported range\" \"BigInteger would overflow supported range\" \"Invalid operation: an exponent is from 0 to 1000000\"]"
+    );
 }
 
 #[test]

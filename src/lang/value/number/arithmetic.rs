@@ -96,11 +96,58 @@ pub(super) fn sub(left: &Value, right: &Value) -> Result<Value> {
 pub(super) fn mul(left: &Value, right: &Value) -> Result<Value> {
     Ok(match pair(left, right, "*")? {
         Pair::Ints(left, right) => Value::Int(left.checked_mul(right).ok_or_else(overflow)?),
-        Pair::Bigs(left, right) => Value::from(&*left * &*right),
-        Pair::Ratios(left, right) => Value::from(&*left * &*right),
-        Pair::Decimals(left, right) => Value::from(decimal::mul(&left, &right)?),
+        Pair::Bigs(left, right) => {
+            check_size(left.bits().saturating_add(right.bits()))?;
+            Value::from(&*left * &*right)
+        }
+        Pair::Ratios(left, right) => {
+            check_size(ratio_bits(&left).saturating_add(ratio_bits(&right)))?;
+            Value::from(&*left * &*right)
+        }
+        Pair::Decimals(left, right) => {
+            check_size(decimal_bits(&left).saturating_add(decimal_bits(&right)))?;
+            Value::from(decimal::mul(&left, &right)?)
+        }
         Pair::Floats(left, right) => Value::Float(left * right),
     })
+}
+
+/// How many binary digits an exact number may have: five million decimal ones. A product of such takes less than a
+/// second, so that a run can be stopped.
+const MOST_BITS: u64 = 1 << 24;
+
+/// Refuses to make an exact number of more than so many binary digits.
+///
+/// # Errors
+/// When that is more than a number may have.
+pub fn check_size(bits: u64) -> Result<()> {
+    if bits <= MOST_BITS {
+        return Ok(());
+    }
+    let message = "BigInteger would overflow supported range";
+    Err(Exception::new(Class::ARITHMETIC, "E0327", message)
+        .hint("an exact number has at most 5,000,000 digits; a float such as 1e300 may be enough")
+        .into())
+}
+
+fn ratio_bits(ratio: &BigRational) -> u64 {
+    ratio.numer().bits().saturating_add(ratio.denom().bits())
+}
+
+fn decimal_bits(decimal: &BigDecimal) -> u64 {
+    decimal.as_bigint_and_scale().0.bits()
+}
+
+/// How much work the product of two numbers is, in units of fuel: 0 for all but large ones.
+pub fn product_cost(left: &Value, right: &Value) -> u64 {
+    let words = |value: &Value| match value.as_number() {
+        Some(Number::BigInt(int)) => int.bits() / 64,
+        Some(Number::Ratio(ratio)) => ratio_bits(ratio) / 16,
+        Some(Number::Decimal(decimal)) => decimal_bits(decimal) / 64,
+        _ => 0,
+    };
+    let (left, right) = (words(left), words(right));
+    (left + 1).saturating_mul(right + 1) / 32
 }
 
 #[cold]
