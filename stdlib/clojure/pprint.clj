@@ -189,10 +189,17 @@
               (recur (conj items (assoc parsed :clauses clauses)) text))
             :else (recur (conj items parsed) (:rest parsed))))))))
 
+(defn- filling
+  [size fill]
+  (apply str (repeat size (or fill \space))))
+
 (defn- pad-text
   [text {:keys [params at?]}]
-  (let [[size _ _ fill] params
-        space (apply str (repeat (- (or size 0) (count text)) (or fill \space)))]
+  (let [[size step least fill] params
+        step (max 1 (or step 1))
+        least (or least 0)
+        missing (max 0 (- (or size 0) (count text) least))
+        space (filling (+ least (* step (quot (+ missing (dec step)) step))) fill)]
     (if at? (str space text) (str text space))))
 
 (defn- group-digits
@@ -203,18 +210,26 @@
        reverse
        (string/join (str separator))))
 
+(defn- whole-number
+  "Returns x as an integer if its value is one, else nil."
+  [x]
+  (cond
+    (integer? x) x
+    (and (or (decimal? x) (and (float? x) (not (infinite? x)))) (== x (bigint x))) (bigint x)))
+
 (defn- integer-text
-  [x base {:keys [params colon? at?]}]
-  (if-not (integer? x)
-    (str x)
-    (let [[size fill separator group] params
-          digits (loop [n (abs x) digits ()]
-                   (let [digits (cons (nth "0123456789abcdefghijklmnopqrstuvwxyz" (rem n base)) digits)
-                         n (quot n base)]
-                     (if (zero? n) (apply str digits) (recur n digits))))
-          digits (if colon? (group-digits digits (or separator \,) (or group 3)) digits)
-          text (str (cond (neg? x) "-" at? "+") digits)]
-      (str (apply str (repeat (- (or size 0) (count text)) (or fill \space))) text))))
+  [given base {:keys [params colon? at?]}]
+  (let [[size fill separator group] params
+        x (whole-number given)
+        text (if (nil? x)
+               (print-str given)
+               (let [digits (loop [n (abs x) digits ()]
+                              (let [digits (cons (nth "0123456789abcdefghijklmnopqrstuvwxyz" (rem n base)) digits)
+                                    n (quot n base)]
+                                (if (zero? n) (apply str digits) (recur n digits))))
+                     digits (if colon? (group-digits digits (or separator \,) (or group 3)) digits)]
+                 (str (cond (neg? x) "-" at? "+") digits)))]
+    (str (filling (- (or size 0) (count text)) fill) text)))
 
 (def ^:private small-numbers
   ["zero" "one" "two" "three" "four" "five" "six" "seven" "eight" "nine" "ten" "eleven" "twelve" "thirteen"
@@ -224,7 +239,9 @@
   ["" "" "twenty" "thirty" "forty" "fifty" "sixty" "seventy" "eighty" "ninety"])
 
 (def ^:private scales
-  ["" "thousand" "million" "billion" "trillion" "quadrillion" "quintillion"])
+  ["" "thousand" "million" "billion" "trillion" "quadrillion" "quintillion" "sextillion" "septillion" "octillion"
+   "nonillion" "decillion" "undecillion" "duodecillion" "tredecillion" "quattuordecillion" "quindecillion"
+   "sexdecillion" "septendecillion" "octodecillion" "novemdecillion" "vigintillion"])
 
 (defn- below-thousand
   [n]
@@ -237,12 +254,23 @@
                 :else (str (tens (quot below 10)) "-" (small-numbers (rem below 10))))]
     (string/join " " (remove nil? [(when (pos? hundreds) (str (small-numbers hundreds) " hundred")) small]))))
 
+(defn- named?
+  "Tells whether there is a word for each group of three digits of an integer."
+  [n]
+  (<= (count (str (abs (bigint n)))) (* 3 (count scales))))
+
+(defn- plain
+  [n]
+  (integer-text n 10 {:params [] :colon? true}))
+
 (defn- words
   [n]
-  (if (zero? n)
-    "zero"
+  (cond
+    (zero? n) "zero"
+    (not (named? n)) (plain n)
+    :else
     (let [groups (loop [n (abs n) groups ()]
-                   (if (zero? n) groups (recur (quot n 1000) (cons (rem n 1000) groups))))
+                   (if (zero? n) groups (recur (quot n 1000) (cons (long (rem n 1000)) groups))))
           named (map (fn [group scale]
                        (when (pos? group)
                          (str (below-thousand group) (when (not= scale "") (str " " scale)))))
@@ -252,51 +280,160 @@
 
 (defn- ordinal
   [n]
-  (let [text (words n)
-        [_ before end] (re-matches #"(.*?)([a-z]+)" text)]
-    (str before
-         (or ({"one" "first" "two" "second" "three" "third" "five" "fifth" "eight" "eighth" "nine" "ninth"
-               "twelve" "twelfth"} end)
-             (if (string/ends-with? end "y")
-               (str (subs end 0 (dec (count end))) "ieth")
-               (str end "th"))))))
-
-(defn- exponent-text
-  "A double as digits with one before the point, and its power of ten."
-  [x]
-  (let [[_ sign whole fraction exponent] (re-matches #"(-?)(\d+)\.(\d+)(?:E(-?\d+))?" (str (double x)))
-        digits (str whole fraction)
-        zeros (count (re-find #"^0*" digits))
-        kept (string/replace (subs digits zeros) #"0+$" "")
-        power (if (= kept "") 0 (+ (or (some-> exponent parse-long) 0) (count whole) (- zeros) -1))]
-    (str sign
-         (if (= kept "") "0" (subs kept 0 1))
-         "."
-         (if (< (count kept) 2) "0" (subs kept 1))
-         (if (neg? power) "E-" "E+")
-         (abs power))))
+  (if-not (named? n)
+    (let [below (rem (abs n) 100)
+          unit (rem below 10)]
+      (str (plain n) (if (or (<= 11 below 13) (not (<= 1 unit 3))) "th" (["th" "st" "nd" "rd"] (long unit)))))
+    (let [text (words n)
+          [_ before end] (re-matches #"(.*?)([a-z]+)" text)]
+      (str before
+           (or ({"one" "first" "two" "second" "three" "third" "five" "fifth" "eight" "eighth" "nine" "ninth"
+                 "twelve" "twelfth"} end)
+               (if (string/ends-with? end "y")
+                 (str (subs end 0 (dec (count end))) "ieth")
+                 (str end "th")))))))
 
 (defn- roman
-  [n]
+  [n old?]
   (loop [n n text ""]
-    (if-let [[value digits] (first (filter #(<= (first %) n)
+    (if-let [[value digits] (first (filter #(and (<= (first %) n) (or (not old?) (= (count (second %)) 1)))
                                            [[1000 "M"] [900 "CM"] [500 "D"] [400 "CD"] [100 "C"] [90 "XC"]
                                             [50 "L"] [40 "XL"] [10 "X"] [9 "IX"] [5 "V"] [4 "IV"] [1 "I"]]))]
       (recur (- n value) (str text digits))
       text)))
 
+(defn- radix-text
+  "What ~r writes: in a base, in Roman numerals, or in words."
+  [given {:keys [params colon? at?] :as directive}]
+  (let [x (whole-number given)]
+    (cond
+      (first params) (integer-text given (first params) (update directive :params subvec 1))
+      (nil? x) (print-str given)
+      (and at? (< 0 x 4000)) (roman x colon?)
+      at? (plain x)
+      colon? (ordinal x)
+      :else (words x))))
+
+(defn- character-text
+  [c {:keys [colon? at?]}]
+  (let [code (int c)]
+    (cond
+      at? (pr-str c)
+      (not colon?) (str c)
+      :else (or ({8 "Backspace" 9 "Tab" 10 "Newline" 13 "Return" 32 "Space" 127 "Control-?"} code)
+                (if (< code 32) (str "Control-" (char (+ code 64))) (str c))))))
+
+;; Numbers with a point are taken apart into their digits and the place of the point in front of or behind them:
+;; 0.0314 is ["314" -1], 314.0 is ["314" 3].
+
+(defn- digits-of
+  [x]
+  (let [x (abs (if (ratio? x) (double x) x))
+        [_ whole fraction exponent] (re-matches #"(\d+)(?:\.(\d+))?(?:E([-+]?\d+))?[MN]?" (str x))
+        digits (str whole fraction)
+        zeros (count (re-find #"^0*" digits))
+        kept (string/replace (subs digits zeros) #"0+$" "")]
+    (if (= kept "")
+      ["0" 1]
+      [kept (+ (count whole) (- zeros) (if exponent (parse-long (string/replace exponent "+" "")) 0))])))
+
+(defn- rounded
+  "Rounds to so many digits, a half up."
+  [[digits point] kept]
+  (cond
+    (neg? kept) ["0" 1]
+    (zero? kept) [(if (string/starts-with? (string/replace digits #"^[5-9]" "up") "up") "1" "0") (inc point)]
+    (<= (count digits) kept) [digits point]
+    :else
+    (let [up? (<= (int \5) (int (nth digits kept)))
+          cut (subs digits 0 kept)
+          text (str (if up? (inc (bigint cut)) (bigint cut)))]
+      (if (< kept (count text))
+        [(subs text 0 kept) (inc point)]
+        [(str (filling (- kept (count text)) \0) text) point]))))
+
+(defn- pointed
+  "Writes digits with their point, and with so many of them behind it if places is given: 0.5 is .5 here."
+  [[digits point] places]
+  (let [digits (if (neg? point) (str (filling (- point) \0) digits) digits)
+        point (max 0 point)
+        digits (str digits (filling (- (+ point (or places 0)) (count digits)) \0))]
+    (str (subs digits 0 point) "." (subs digits point (if places (+ point places) (count digits))))))
+
+(defn- sign-of
+  [x at?]
+  (cond (neg? x) "-" at? "+" :else ""))
+
+(defn- fitted
+  "Pads a number on its left, or puts signs that say that it is too long."
+  [text size overflow fill]
+  (if (and size overflow (< size (count text)))
+    (filling size overflow)
+    (str (filling (- (or size 0) (count text)) fill) text)))
+
 (defn- float-text
   [x {:keys [params at?]}]
-  (let [[size digits] params
-        text (if digits (format (str "%." digits "f") (double x)) (str (double x)))
-        text (if (and at? (not (neg? x))) (str "+" text) text)]
-    (str (apply str (repeat (- (or size 0) (count text)) " ")) text)))
+  (let [[size places scale overflow fill] params
+        sign (sign-of x at?)
+        [digits point] (update (digits-of x) 1 + (or scale 0))
+        room (when size (- size (count sign)))
+        kept (cond
+               places (+ point places)
+               size (if (pos? point) (max point (dec (max 2 room))) (+ (max 2 room) point -1)))
+        text (pointed (if kept (rounded [digits point] kept) [digits point]) places)
+        text (if (and size places (pos? places) (string/starts-with? text "0.") (< room (count text)))
+               (subs text 1)
+               text)
+        space? (or (nil? size) (< (count text) room))
+        text (str (when (and space? (string/starts-with? text ".")) "0")
+                  text
+                  (when (and space? (nil? places) (<= (count digits) point)) "0"))]
+    (fitted (str sign text) size overflow fill)))
+
+(defn- exponent-text
+  [x {:keys [params at?]}]
+  (let [[size places exponent-size scale overflow fill mark] params
+        scale (or scale 1)
+        sign (sign-of x at?)]
+    (loop [[digits point] (digits-of x)]
+      (let [power (- point scale)
+            power-digits (str (abs power))
+            power-text (str (or mark \E) (if (neg? power) "-" "+")
+                            (filling (- (or exponent-size 0) (count power-digits)) \0) power-digits)
+            room (when size (- size (count power-text) (count sign)))
+            kept (cond
+                   places (if (pos? scale) (inc places) (+ places scale))
+                   size (+ (dec (max 2 room)) (min 0 scale)))
+            [shown moved] (if kept (rounded [digits point] kept) [digits point])]
+        (if (and (not= moved point) (not= shown "0"))
+          (recur [shown moved])
+          (let [text (pointed [shown scale] (when places (if (pos? scale) (max 0 (- (inc places) scale)) places)))
+                text (if (and (not (pos? scale)) (or (nil? size) (not= (count text) room))) (str "0" text) text)
+                text (if (and (nil? places) (string/ends-with? text ".") (or (nil? size) (< (count text) room)))
+                       (str text "0")
+                       text)
+                wide? (and exponent-size (< exponent-size (count power-digits)))]
+            (if (and wide? overflow size)
+              (filling size overflow)
+              (fitted (str sign text power-text) size overflow fill))))))))
 
 (defn- dollars-text
-  [x {:keys [params]}]
-  (let [[digits _ size] params
-        text (format (str "%." (or digits 2) "f") (double x))]
-    (str (apply str (repeat (- (or size 0) (count text)) " ")) text)))
+  [x {:keys [params colon? at?]}]
+  (let [[places least size fill] params
+        places (or places 2)
+        sign (sign-of x at?)
+        [_ point :as parts] (digits-of x)
+        text (pointed (rounded parts (+ point places)) places)
+        text (str (filling (- (or least 1) (string/index-of text ".")) \0) text)
+        space (filling (- (or size 0) (count sign) (count text)) fill)]
+    (if colon? (str sign space text) (str space sign text))))
+
+(defn- of-number
+  "Writes a number with a function, and anything else as ~a does."
+  [text-of directive]
+  #(if (and (number? %) (not (and (float? %) (or (infinite? %) (NaN? %)))))
+     (text-of % directive)
+     (fitted (print-str %) (first (:params directive)) nil nil)))
 
 (declare run)
 
@@ -316,22 +453,36 @@
     (emit state (text-of x))))
 
 (defn- run-loop
-  "~{...~}: the items once for each round of arguments."
+  "~{...~}: the items once for each round of arguments; with ~:} once at least. Empty braces take them from an argument."
   [state {:keys [clauses colon? at? params]}]
-  (let [items (:items (first clauses))
+  (let [{:keys [items end]} (first clauses)
+        [items state] (if (seq items)
+                        [items state]
+                        (let [[text state] (take-argument state)] [(first (parse text #{})) state]))
         limit (or (first params) -1)
         [arguments state] (if at?
                             [(subvec (:arguments state) (:at state)) (assoc state :at (count (:arguments state)))]
                             (let [[x state] (take-argument state)] [(vec x) state]))]
-    (loop [inner {:arguments arguments :at 0 :out (:out state)} left limit]
-      (if (or (>= (:at inner) (count (:arguments inner))) (zero? left))
+    (loop [inner {:arguments arguments :at 0 :out (:out state)} left limit once? (:colon? end)]
+      (if (or (zero? left) (and (not once?) (>= (:at inner) (count (:arguments inner)))))
         (assoc state :out (:out inner))
         (if colon?
-          (let [[round inner] (take-argument inner)
+          (let [[round inner] (if (< (:at inner) (count (:arguments inner))) (take-argument inner) [nil inner])
                 done (run {:arguments (vec round) :at 0 :out (:out inner)} items)]
-            (recur (assoc inner :out (:out done)) (dec left)))
-          (let [done (run inner items)]
-            (recur (dissoc done :stop?) (if (:stop? done) 0 (dec left)))))))))
+            (recur (assoc inner :out (:out done)) (dec left) false))
+          (let [done (run inner items)
+                stuck? (= (:at done) (:at inner))]
+            (recur (dissoc done :stop?) (if (or (:stop? done) stuck?) 0 (dec left)) false)))))))
+
+(defn- stop?
+  "Tells whether ~^ ends what it is in."
+  [state params]
+  (let [[low middle high] (remove nil? params)]
+    (cond
+      high (<= low middle high)
+      middle (= low middle)
+      low (= low 0)
+      :else (>= (:at state) (count (:arguments state))))))
 
 (defn- run-choice
   "~[...~]: one of the clauses."
@@ -365,6 +516,43 @@
   [text]
   (- (count text) (inc (or (string/last-index-of text "\n") -1))))
 
+(defn- run-parts
+  "The texts of the clauses of ~<...~>, up to a ~^ that ends them, and the state behind them."
+  [state clauses]
+  (loop [state state texts [] clauses clauses]
+    (if (empty? clauses)
+      [texts state]
+      (let [done (run (assoc state :out "") (:items (first clauses)))
+            after (assoc (dissoc done :stop?) :out (:out state))]
+        (if (:stop? done)
+          [texts after]
+          (recur after (conj texts (:out done)) (next clauses)))))))
+
+(defn- run-justified
+  "~<...~>: texts with space between them, so that they fill a width; the first, if it ends with ~:;, begins lines."
+  [state {:keys [clauses colon? at? params]}]
+  (let [[least-size step least fill] params
+        step (max 1 (or step 1))
+        [begins state] (if (and (next clauses) (:colon? (:end (first clauses))))
+                         (run-parts state (take 1 clauses))
+                         [nil state])
+        [texts state] (run-parts state (if begins (next clauses) clauses))
+        before? (or colon? (and (= (count texts) 1) (not at?)))
+        slots (max 1 (+ (dec (count texts)) (if colon? 1 0) (if at? 1 0)))
+        size (reduce + (map count texts))
+        wanted (+ size (* slots (or least 0)))
+        missing (max 0 (- wanted (or least-size 0)))
+        width (+ (or least-size 0) (* step (quot (+ missing (dec step)) step)))
+        space (- width size)
+        gaps (map #(filling (+ (quot space slots) (if (< % (rem space slots)) 1 0)) fill) (range slots))
+        gaps (concat (when-not before? [""]) gaps)
+        [spare line] (:params (:end (first clauses)))
+        [spare line] [(or spare 0) (or line 72)]
+        state (if (and begins (< line (+ (column (:out state)) spare width)))
+                (emit state (first begins))
+                state)]
+    (emit state (apply str (concat (mapcat vector gaps texts) (drop (count texts) gaps))))))
+
 (defn- fill-params
   "Replaces the parameters V and # by an argument and by the number of arguments left."
   [state directive]
@@ -377,6 +565,18 @@
           [state directive]
           (range (count (:params directive)))))
 
+(defn- tab-size
+  "How many spaces ~t writes at a column: up to the next place, or with @ so many and then up to the next place."
+  [here {:keys [params at?]}]
+  (let [[place step] params
+        [place step] [(or place 1) (or step 1)]
+        after (fn [at] (if (pos? step) (mod (- at) step) 0))]
+    (cond
+      at? (+ place (after (+ here place)))
+      (< here place) (- place here)
+      (pos? step) (- step (rem (- here place) step))
+      :else 0)))
+
 (defn- run-one
   [state {:keys [params colon? at?] :as directive}]
   (case (:directive directive)
@@ -387,41 +587,39 @@
     \b (one-argument state #(integer-text % 2 directive))
     \o (one-argument state #(integer-text % 8 directive))
     \x (one-argument state #(integer-text % 16 directive))
-    \r (one-argument state (fn [x]
-                             (cond
-                               (first params) (integer-text x (first params) (update directive :params subvec 1))
-                               (and at? (< 0 x 4000)) (roman x)
-                               at? (integer-text x 10 {:params [] :colon? true})
-                               colon? (ordinal x)
-                               :else (words x))))
+    \r (one-argument state #(radix-text % directive))
     \p (let [state (if colon? (update state :at dec) state)]
          (one-argument state #(if at? (if (= % 1) "y" "ies") (if (= % 1) "" "s"))))
-    \c (one-argument state #(if at? (pr-str %) (str %)))
-    \f (one-argument state #(float-text % directive))
-    \e (one-argument state exponent-text)
-    \g (one-argument state #(float-text % directive))
-    \$ (one-argument state #(dollars-text % directive))
+    \c (one-argument state #(character-text % directive))
+    \f (one-argument state (of-number float-text directive))
+    \e (one-argument state (of-number exponent-text directive))
+    \g (one-argument state (of-number float-text directive))
+    \$ (one-argument state (of-number dollars-text directive))
     \% (emit state (apply str (repeat (or (first params) 1) "\n")))
-    \& (if (zero? (column (:out state))) state (emit state "\n"))
+    \& (let [lines (or (first params) 1)]
+         (emit state (filling (if (zero? (column (:out state))) (dec lines) lines) \newline)))
     \| (emit state "\f")
     \~ (emit state (apply str (repeat (or (first params) 1) "~")))
     \newline state
-    \t (let [wanted (or (first params) 1)
-             here (column (:out state))]
-         (emit state (apply str (repeat (if at? wanted (max 1 (- wanted here))) " "))))
+    \t (emit state (filling (tab-size (column (:out state)) directive) nil))
     \* (cond
          at? (assoc state :at (or (first params) 0))
          colon? (update state :at - (or (first params) 1))
          :else (update state :at + (or (first params) 1)))
     \? (let [[inner state] (take-argument state)
-             [arguments state] (take-argument state)
-             done (run {:arguments (vec arguments) :at 0 :out (:out state)} (first (parse inner #{})))]
-         (assoc state :out (:out done)))
-    \^ (if (>= (:at state) (count (:arguments state))) (assoc state :stop? true) state)
+             items (first (parse inner #{}))]
+         (if at?
+           (run state items)
+           (let [[arguments state] (take-argument state)
+                 done (run {:arguments (vec arguments) :at 0 :out (:out state)} items)]
+             (assoc state :out (:out done)))))
+    \^ (if (stop? state params) (assoc state :stop? true) state)
     \{ (run-loop state directive)
     \[ (run-choice state directive)
     \( (run-case state directive)
-    \< (run state (:items (first (:clauses directive))))
+    \< (if (:colon? (:end (peek (:clauses directive))))
+         (run state (:items (first (:clauses directive))))
+         (run-justified state directive))
     \_ state
     \i state
     (throw (ex-info (str "cl-format does not know ~" (:directive directive)) {}))))
@@ -439,7 +637,7 @@
           items))
 
 (defn cl-format
-  "Writes arguments by a format string of Common Lisp: to a string if writer is nil, else to standard output."
+  "Writes arguments by a format string of Common Lisp: to a string if writer is nil or false, else to standard output."
   {:examples '[[(cl-format nil "~a and ~s" "x" "y") "x and \"y\""]
                [(cl-format nil "~{~a~^, ~}" [1 2 3]) "1, 2, 3"]
                [(cl-format nil "~:d item~:p" 1234) "1,234 items"]
@@ -448,6 +646,6 @@
   [writer format-string & arguments]
   (let [[items] (parse format-string #{})
         text (:out (run {:arguments (vec arguments) :at 0 :out ""} items))]
-    (if (nil? writer)
+    (if-not writer
       text
       (do (print text) nil))))
