@@ -238,6 +238,15 @@ impl Value {
         }
     }
 
+    /// Returns the integer, a big one too if it fits: what may be the index of something.
+    pub fn as_index(&self) -> Option<i64> {
+        match self {
+            Value::Int(int) => Some(*int),
+            Value::BigInt(big) => i64::try_from(&**big).ok(),
+            _ => None,
+        }
+    }
+
     /// Returns the map, if this is one; a record is none.
     pub fn as_map(&self) -> Option<&Rc<Map>> {
         match self {

@@ -445,7 +445,7 @@ pub(crate) fn assoc(vm: &mut Vm, mut coll: Value, key: Value, value: Value) -> R
         }
         Value::Vector(vector) => {
             let count = vector.len();
-            let Value::Int(int) = key else {
+            let Some(int) = key.as_index() else {
                 return Err(wrong_type(&key, "an index of the vector", 1)
                     .of_class(Class::ILLEGAL_ARGUMENT)
                     .into());
@@ -487,7 +487,7 @@ pub(crate) fn out_of_bounds(idx: i64, count: usize) -> Exception {
 fn contains(vm: &mut Vm, args: &Args<'_>) -> Result<bool> {
     let (coll, key) = (args.get(0), args.get(1));
     let within = |count: usize| {
-        key.as_int()
+        key.as_index()
             .is_some_and(|idx| usize::try_from(idx).is_ok_and(|idx| idx < count))
     };
     match coll {

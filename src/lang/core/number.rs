@@ -323,9 +323,11 @@ const UNCHECKED_INT: Native = Native {
     examples: &[("(unchecked-int 3)", "3")],
     arity: Arity::exactly(1),
     run: |_, args| {
-        Ok(Value::Int(i64::from(
-            unchecked(&args, "unchecked-int")? as i32
-        )))
+        Ok(Value::Int(i64::from(match args.get(0) {
+            // What is too large becomes the largest, as when a float is converted.
+            Value::Float(float) => *float as i32,
+            _ => unchecked(&args, "unchecked-int")? as i32,
+        })))
     },
 };
 

@@ -170,13 +170,10 @@ impl Vm {
             }
             Value::Vector(vector) => {
                 lookup("a vector as a function", 1)?;
-                let idx = match &args[0] {
-                    Value::Int(idx) => *idx,
-                    other => {
-                        return Err(super::wrong_type(other, "an index", 0)
-                            .of_class(Class::ILLEGAL_ARGUMENT)
-                            .into());
-                    }
+                let Some(idx) = args[0].as_index() else {
+                    return Err(super::wrong_type(&args[0], "an index", 0)
+                        .of_class(Class::ILLEGAL_ARGUMENT)
+                        .into());
                 };
                 usize::try_from(idx)
                     .ok()
@@ -242,7 +239,7 @@ impl Vm {
         if !matches!(coll, Value::Vector(_) | Value::Text(_)) {
             self.realise_key(key)?;
         }
-        let index = || key.as_int().and_then(|idx| usize::try_from(idx).ok());
+        let index = || key.as_index().and_then(|idx| usize::try_from(idx).ok());
         Ok(match coll {
             Value::Map(map) => match map.entries().sorted() {
                 None => map.get(key).cloned(),
