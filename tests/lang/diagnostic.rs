@@ -252,3 +252,26 @@ fn a_single_call_at_top_level_says_nothing_new() {
     let drawn = Diagnostic::of_exception(&sources, &exception).render();
     assert!(!drawn.contains("top level"), "{drawn}");
 }
+
+#[test]
+fn a_key_without_order_is_the_culprit() {
+    for (call, key) in [
+        ("(get (sorted-map 1 2) :a)", ":a"),
+        ("(contains? (sorted-set 1) :b)", ":b"),
+        ("(conj (sorted-set 1) 2 :c)", ":c"),
+        ("(assoc (sorted-map 1 2) 2 3 :d 4)", ":d"),
+    ] {
+        let session = flowstone_lang::session::Session::new();
+        let mut vm = session.vm(Box::new(flowstone_lang::vm::NoHost::default()));
+        let Err(flowstone_lang::value::Signal::Throw(thrown)) =
+            session.eval_text(&mut vm, "a.clj", call)
+        else {
+            panic!("{call} throws");
+        };
+        let sources = session.world().sources.borrow();
+        let drawn = Diagnostic::of_exception(&sources, &thrown).render();
+        let place = call.find(key).expect("the key");
+        let carets = format!("  | {}{}\n", " ".repeat(place), "^".repeat(key.len()));
+        assert!(drawn.contains(&carets), "{drawn}");
+    }
+}

@@ -79,7 +79,8 @@ pub(in crate::core) const CONJ: Native = Native {
         }
         let mut coll = args.take(0);
         for idx in 1..args.len() {
-            coll = conj(vm, coll, args.take(idx))?;
+            let item = args.take(idx);
+            coll = conj(vm, coll, item).map_err(|signal| signal.at_argument(idx))?;
         }
         Ok(coll)
     },
@@ -178,7 +179,8 @@ const GET: Native = Native {
     ],
     arity: Arity::between(2, 3),
     run: |vm, mut args| {
-        let found = vm.lookup(args.get(0), args.get(1))?;
+        let found = vm.lookup(args.get(0), args.get(1));
+        let found = found.map_err(|signal| signal.at_argument(1))?;
         Ok(found.unwrap_or_else(|| args.take(2)))
     },
 };
@@ -505,7 +507,8 @@ fn contains(vm: &mut Vm, args: &Args<'_>) -> Result<bool> {
                 _ => None,
             };
             if let Some(sorted) = sorted {
-                return Ok(vm.find_sorted(sorted, key)?.is_some());
+                let found = vm.find_sorted(sorted, key);
+                return Ok(found.map_err(|signal| signal.at_argument(1))?.is_some());
             }
             Ok(match coll {
                 Value::Map(map) => map.entries().contains(key),

@@ -57,7 +57,7 @@ const ASSOC: Native = Native {
         let mut coll = args.take(0);
         for idx in (1..args.len()).step_by(2) {
             let (key, value) = (args.take(idx), args.take(idx + 1));
-            coll = assoc(vm, coll, key, value)?;
+            coll = assoc(vm, coll, key, value).map_err(|signal| signal.at_argument(idx))?;
         }
         Ok(coll)
     },
