@@ -23,6 +23,7 @@ mod stack;
 mod unwind;
 #[cfg(debug_assertions)]
 mod verify;
+mod watches;
 mod world;
 
 pub use args::{Args, wrong_type};

@@ -80,7 +80,7 @@ const ALTER_VAR_ROOT: Native = Native {
         let mut all = super::sequences::pipeline::take_from(&mut args, 1);
         all[0] = root(&var)?;
         let value = vm.invoke(&function, &mut all)?;
-        super::state::set_root(vm, &var, value.clone())?;
+        vm.set_root(&var, value.clone())?;
         Ok(value)
     },
 };
@@ -171,7 +171,7 @@ const INTERN: Native = Native {
             var.set_meta(meta);
         }
         if args.len() == 3 {
-            super::state::set_root(vm, &var, args.take(2))?;
+            vm.set_root(&var, args.take(2))?;
         }
         Ok(Value::Var(var))
     },

@@ -479,51 +479,8 @@ fn set(vm: &mut Vm, atom: &Rc<Atom>, new: Value) -> Result<Value> {
     validate(vm, &validator, &new)?;
     let old = atom.value.replace(new.clone());
     let_go(&old);
-    notify(
-        vm,
-        &atom.watches,
-        || Value::Atom(atom.clone()),
-        (&old, &new),
-    )?;
+    vm.notify(&atom.watches, || Value::Atom(atom.clone()), (&old, &new))?;
     Ok(old)
-}
-
-/// Calls the watches of a reference with its old and its new value.
-///
-/// # Errors
-/// Whatever a watch throws.
-pub(crate) fn notify(
-    vm: &mut Vm,
-    watches: &RefCell<PMap>,
-    reference: impl FnOnce() -> Value,
-    (old, new): (&Value, &Value),
-) -> Result<()> {
-    let watches = watches.borrow().clone();
-    if watches.is_empty() {
-        return Ok(());
-    }
-    let reference = reference();
-    for (key, watch) in watches.iter() {
-        vm.call(
-            watch,
-            &[key.clone(), reference.clone(), old.clone(), new.clone()],
-        )?;
-    }
-    Ok(())
-}
-
-/// Sets the root of a var, and calls its watches.
-///
-/// # Errors
-/// Whatever a watch throws.
-pub(crate) fn set_root(vm: &mut Vm, var: &Rc<Var>, new: Value) -> Result<()> {
-    if var.watches.borrow().is_empty() {
-        vm.world().set_root(var, new);
-        return Ok(());
-    }
-    let old = var.root().unwrap_or(Value::Nil);
-    vm.world().set_root(var, new.clone());
-    notify(vm, &var.watches, || Value::Var(var.clone()), (&old, &new))
 }
 
 /// Applies the function; returns the old and the new value.

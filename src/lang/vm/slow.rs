@@ -8,7 +8,6 @@ use super::exec::{Base, Pc, at, register};
 use super::quick::QUICK;
 use super::slots::{self, FLOAT, FN};
 use super::stack::{ENTRY, Frame, SWITCHED};
-use crate::core::state;
 use crate::value::{Class, Exception, List, Object, Result, Signal, Value, Var, number};
 
 /// Where a function goes on: its next instruction and its registers.
@@ -339,10 +338,10 @@ impl Vm {
             let native = (*pc.add(1)).native;
             let left = argument(i.b, i.x & 1 != 0);
             let result = if QUICK[usize::from(i.x >> 2)].1 == 1 {
-                (native.run)(self, super::Args::new(&mut [left]))
+                self.call_native(native, &mut [left])
             } else {
                 let right = argument(i.c, i.x & 2 != 0);
-                (native.run)(self, super::Args::new(&mut [left, right]))
+                self.call_native(native, &mut [left, right])
             };
             self.put(register(base, i.a), result)
         }
@@ -590,7 +589,7 @@ impl Vm {
             let value = std::mem::replace(&mut *register(base, i.a), Value::Nil);
             self.protect(pc, base);
             let defined = match &constant {
-                Value::Var(var) => state::set_root(self, var, value),
+                Value::Var(var) => self.set_root(var, value),
                 _ => Ok(()),
             };
             self.put(register(base, i.a), defined.map(|()| constant))
