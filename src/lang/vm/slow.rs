@@ -338,10 +338,10 @@ impl Vm {
             let native = (*pc.add(1)).native;
             let left = argument(i.b, i.x & 1 != 0);
             let result = if QUICK[usize::from(i.x >> 2)].1 == 1 {
-                self.call_native(native, &mut [left])
+                (native.run)(self, super::Args::new(&mut [left]))
             } else {
                 let right = argument(i.c, i.x & 2 != 0);
-                self.call_native(native, &mut [left, right])
+                (native.run)(self, super::Args::new(&mut [left, right]))
             };
             self.put(register(base, i.a), result)
         }

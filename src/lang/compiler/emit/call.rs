@@ -167,6 +167,9 @@ impl Emitter {
         let x =
             u8::from(dead(args.first()) && !is_same) | u8::from(dead(args.get(1)) && !is_same) << 1;
         self.site_of_native(span, quick.native.name, args, 0);
+        if let Some(site) = self.sites.last_mut() {
+            site.native = Some(quick.native);
+        }
         let at = self.push(Op::Quick, quick.idx << 2 | x, to, left, right);
         self.code[at + 1].c = constant;
         Ok(())
