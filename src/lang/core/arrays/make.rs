@@ -178,8 +178,19 @@ fn nested(vm: &mut Vm, kind: Element, sizes: &[usize]) -> Result<Value> {
     Ok(array(Element::Any, rows?))
 }
 
+/// An array may have so many items, 2 GiB of them.
+const MANY: usize = 1 << 27;
+
+/// Pays for an array, and refuses one that there is no room for.
 fn charge(vm: &mut Vm, size: usize) -> Result<()> {
-    vm.charge(u32::try_from(size).unwrap_or(u32::MAX))
+    let has_room = || Vec::<Value>::new().try_reserve_exact(size).is_ok();
+    if size > MANY || !has_room() {
+        let message = format!("there is no room for an array of {size} items");
+        return Err(Exception::new(Class::OUT_OF_MEMORY, "E0328", message)
+            .hint("work on parts of it, or use a sequence")
+            .into());
+    }
+    vm.charge_much(size as u64)
 }
 
 /// Returns a size: an integer of 0 or more that fits into 32 bits.
