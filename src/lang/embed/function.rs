@@ -26,7 +26,7 @@ type Run = Box<dyn Fn(&mut Vm, Args<'_>) -> Result<Value>>;
 /// assert_eq!(price.to_string(), "15.0");
 ///
 /// let failure = session.evaluate("(shop/price :free)").expect_err("no number");
-/// assert!(failure.to_string().contains("needs a number, got :free (a keyword) as argument 1"));
+/// assert!(failure.to_string().contains("shop/price got :free (a keyword) as argument 1"));
 /// ```
 pub struct Function {
     name: String,
