@@ -230,3 +230,12 @@ fn reader_conditionals_choose_what_is_asked_for() {
         expect![["1\n"]],
     );
 }
+
+#[test]
+fn a_feature_has_a_name() {
+    for name in ["", ":", "a b", "(x)"] {
+        let ran = Scratch::new().run(&["eval", "--feature", name, "1"]);
+        assert_eq!((ran.code, &*ran.out), (Some(2), ""), "{name}");
+        assert!(ran.err.contains("a feature is a name"), "{}", ran.err);
+    }
+}

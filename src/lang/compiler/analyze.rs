@@ -251,7 +251,7 @@ impl Analyzer<'_> {
                 .collect::<Result<Vec<Node>>>()
         })?;
         if args.len() > 200 {
-            return self.call_with_many(form, &items);
+            return self.call_with_many(&items);
         }
         match &items[0] {
             Value::Keyword(key) if args.len() == 1 => {
@@ -275,10 +275,9 @@ impl Analyzer<'_> {
     }
 
     /// More arguments than an instruction has room for go through `apply`.
-    fn call_with_many(&mut self, form: &Value, items: &[Value]) -> Result<Node> {
+    fn call_with_many(&mut self, items: &[Value]) -> Result<Node> {
         let args = Value::vector(items[1..].iter().cloned());
         let call = Value::list([Value::symbol("clojure.core/apply"), items[0].clone(), args]);
-        let _ = form;
         self.node(&call)
     }
 

@@ -71,7 +71,9 @@ fn of_plain(world: &World, scopes: &Scopes, symbol: Symbol, span: Span) -> Excep
         Some(near) => refused.hint(near),
         None if text.starts_with('.') && text.len() > 1 => {
             let methods = names_of(&world.core).into_iter();
-            let methods: Vec<String> = methods.filter(|name| name.starts_with('.')).collect();
+            let methods: Vec<String> = methods
+                .filter(|name| name.starts_with('.') && name != "..")
+                .collect();
             refused.hint(format!("the methods that exist are {}", listed(methods)))
         }
         None => refused,

@@ -26,28 +26,28 @@ macro_rules! integers {
             unary!($class "hashCode" "the hash that Java gives n" "5" "5",
                 |n: $int| i64::from(((n as i64) ^ if <$int>::BITS == 64 { ((n as u64) >> 32) as i64 } else { 0 }) as i32)),
             binary!($class "compare" "-1, 0 or 1, as a is less than, equal to or greater than b" "1 2" "-1",
-                |a: $int, b: $int| a.cmp(&b) as i64),
+                |a: $int, b: $int| Some(a.cmp(&b) as i64)),
             binary!($class "compareUnsigned" "-1, 0 or 1, for a and b taken as unsigned" "-1 1" "1",
-                |a: $int, b: $int| (a as $unsigned).cmp(&(b as $unsigned)) as i64),
-            binary!($class "max" "the greater of a and b" "1 2" "2", |a: $int, b: $int| a.max(b) as i64),
-            binary!($class "min" "the lesser of a and b" "1 2" "1", |a: $int, b: $int| a.min(b) as i64),
+                |a: $int, b: $int| Some((a as $unsigned).cmp(&(b as $unsigned)) as i64)),
+            binary!($class "max" "the greater of a and b" "1 2" "2", |a: $int, b: $int| Some(a.max(b) as i64)),
+            binary!($class "min" "the lesser of a and b" "1 2" "1", |a: $int, b: $int| Some(a.min(b) as i64)),
             binary!($class "sum" "a and b together, around the end where it does not fit" "1 2" "3",
-                |a: $int, b: $int| a.wrapping_add(b) as i64),
+                |a: $int, b: $int| Some(a.wrapping_add(b) as i64)),
             binary!($class "rotateLeft" "a with its bits moved left by b, around the end" "1 3" "8",
-                |a: $int, b: $int| a.rotate_left(b.rem_euclid(<$int>::BITS as $int) as u32) as i64),
+                |a: $int, b: $int| Some(a.rotate_left(b.rem_euclid(<$int>::BITS as $int) as u32) as i64)),
             binary!($class "rotateRight" "a with its bits moved right by b, around the end" "8 3" "1",
-                |a: $int, b: $int| a.rotate_right(b.rem_euclid(<$int>::BITS as $int) as u32) as i64),
-            division!($class "divideUnsigned" "a divided by b, both taken as unsigned" "7 2" "3",
+                |a: $int, b: $int| Some(a.rotate_right(b.rem_euclid(<$int>::BITS as $int) as u32) as i64)),
+            binary!($class "divideUnsigned" "a divided by b, both taken as unsigned" "7 2" "3",
                 |a: $int, b: $int| (a as $unsigned).checked_div(b as $unsigned).map(|n| n as $int as i64)),
-            division!($class "remainderUnsigned" "what is left of a divided by b, both taken as unsigned" "7 2" "1",
+            binary!($class "remainderUnsigned" "what is left of a divided by b, both taken as unsigned" "7 2" "1",
                 |a: $int, b: $int| (a as $unsigned).checked_rem(b as $unsigned).map(|n| n as $int as i64)),
-            text!($class "toBinaryString" "the bits of n as digits" "5" "101",
+            unary!($class "toBinaryString" "the bits of n as digits" "5" "\"101\"",
                 |n: $int| format!("{n:b}")),
-            text!($class "toHexString" "the bits of n as hexadecimal digits" "255" "ff",
+            unary!($class "toHexString" "the bits of n as hexadecimal digits" "255" "\"ff\"",
                 |n: $int| format!("{n:x}")),
-            text!($class "toOctalString" "the bits of n as octal digits" "8" "10",
+            unary!($class "toOctalString" "the bits of n as octal digits" "8" "\"10\"",
                 |n: $int| format!("{n:o}")),
-            text!($class "toUnsignedString" "n, taken as unsigned, as text" "5" "5",
+            unary!($class "toUnsignedString" "n, taken as unsigned, as text" "5" "\"5\"",
                 |n: $int| (n as $unsigned).to_string()),
             Native {
                 name: "toString",
@@ -86,31 +86,13 @@ macro_rules! unary {
             arity: Arity::exactly(1),
             run: |_, args| {
                 let $n: $int = narrow(&args, 0, $class)?;
-                Ok(Value::Int($body))
+                Ok(Value::from($body))
             },
         }
     };
 }
 
-macro_rules! text {
-    ($class:literal $name:literal $doc:literal $given:literal $result:literal, |$n:ident: $int:ty| $body:expr) => {
-        Native {
-            name: $name,
-            usage: concat!("(", $class, "/", $name, " n)"),
-            doc: concat!("Returns ", $doc, "."),
-            examples: &[(
-                concat!("(", $class, "/", $name, " ", $given, ")"),
-                concat!("\"", $result, "\""),
-            )],
-            arity: Arity::exactly(1),
-            run: |_, args| {
-                let $n: $int = narrow(&args, 0, $class)?;
-                Ok(Value::text($body))
-            },
-        }
-    };
-}
-
+/// `None` is a division by zero.
 macro_rules! binary {
     ($class:literal $name:literal $doc:literal $given:literal $result:literal, |$a:ident: $int:ty, $b:ident: $other:ty| $body:expr) => {
         Native {
@@ -122,24 +104,8 @@ macro_rules! binary {
             run: |_, args| {
                 let $a: $int = narrow(&args, 0, $class)?;
                 let $b: $int = narrow(&args, 1, $class)?;
-                Ok(Value::Int($body))
-            },
-        }
-    };
-}
-
-macro_rules! division {
-    ($class:literal $name:literal $doc:literal $given:literal $result:literal, |$a:ident: $int:ty, $b:ident: $other:ty| $body:expr) => {
-        Native {
-            name: $name,
-            usage: concat!("(", $class, "/", $name, " a b)"),
-            doc: concat!("Returns ", $doc, "."),
-            examples: &[(concat!("(", $class, "/", $name, " ", $given, ")"), $result)],
-            arity: Arity::exactly(2),
-            run: |_, args| {
-                let $a: $int = narrow(&args, 0, $class)?;
-                let $b: $int = narrow(&args, 1, $class)?;
-                $body
+                let result: Option<i64> = $body;
+                result
                     .map(Value::Int)
                     .ok_or_else(crate::value::number::divide_by_zero)
             },

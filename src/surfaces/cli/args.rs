@@ -98,7 +98,7 @@ pub struct Eval {
     pub paths: Vec<PathBuf>,
 
     /// Choose the branches of another dialect in reader conditionals too, such as clj; may be repeated
-    #[arg(long = "feature", value_name = "NAME")]
+    #[arg(long = "feature", value_name = "NAME", value_parser = feature)]
     pub features: Vec<String>,
 
     /// Let the program read and write files
@@ -350,4 +350,14 @@ fn status(name: &str) -> Result<RunStatus, String> {
         let names: Vec<&str> = RunStatus::NAMES.iter().map(|(_, name)| *name).collect();
         format!("one of {}", names.join(", "))
     })
+}
+
+/// The name of a feature, with or without colon.
+fn feature(text: &str) -> Result<String, String> {
+    let name = text.strip_prefix(':').unwrap_or(text);
+    let is_name = |char: char| char.is_ascii_alphanumeric() || "-_.+*".contains(char);
+    if name.is_empty() || !name.chars().all(is_name) {
+        return Err("a feature is a name, such as clj or cljs".to_owned());
+    }
+    Ok(name.to_owned())
 }

@@ -41,11 +41,7 @@ pub fn run(args: &Eval) -> Exit {
         deadline: args.deadline,
     };
     let session = Session::new();
-    let features = args
-        .features
-        .iter()
-        .map(|name| name.trim_start_matches(':').to_owned());
-    session.set_features(features);
+    session.set_features(args.features.iter().cloned());
     let host = ProgramHost::new(grants, Interrupt::listen());
     let mut vm = session.vm(Box::new(host));
     vm.set_native_stack_limit(stack::limit());

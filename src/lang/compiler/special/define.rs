@@ -110,7 +110,7 @@ fn constant_part(meta: &Value) -> Value {
 }
 
 /// `(set! var value)` of a dynamic var that is bound here.
-pub(super) fn set(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Result<Node> {
+pub(super) fn set(cx: &mut Analyzer<'_>, _form: &Value, items: &[Value]) -> Result<Node> {
     expect_items(cx, items, 3, 3, "(set! *var* value)")?;
     let span = cx.place;
     let Some(name) = items[1].as_symbol() else {
@@ -128,6 +128,5 @@ pub(super) fn set(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Resul
     }
     let var = List::of([Value::symbol("var"), items[1].clone()]);
     let call = List::of([Value::symbol("clojure.core/var-set"), var, items[2].clone()]);
-    let _ = form;
     cx.node(&call)
 }

@@ -38,11 +38,8 @@ pub(super) fn write(out: &mut String, value: &Value, options: PrintOptions) -> b
             var.name.write_to(out);
         }
         Value::Object(object) => return write_object(out, object),
-        Value::Name(name) => {
-            // Metadata goes before it; the symbol itself is written when that is done.
-            let _ = name;
-            return false;
-        }
+        // Metadata goes before it; the symbol itself is written when that is done.
+        Value::Name(_) => return false,
         Value::Vector(_)
         | Value::Map(_)
         | Value::Set(_)
