@@ -140,7 +140,16 @@ fn stored_outcome(row: &RunRow) -> Result<RunOutcome, EngineError> {
         RunStatus::Cancelled => RunOutcome::Cancelled {
             reason: row.cancel_requested.clone().unwrap_or_default(),
         },
-        RunStatus::Running | RunStatus::Waiting => {
+        RunStatus::Terminated => RunOutcome::Cancelled {
+            reason: row.cancel_requested.clone().unwrap_or_default(),
+        },
+        RunStatus::TimedOut => RunOutcome::Cancelled {
+            reason: "it took longer than it was given".to_owned(),
+        },
+        RunStatus::Queued
+        | RunStatus::Running
+        | RunStatus::Waiting
+        | RunStatus::FailedCompensating => {
             return Err(EngineError::Internal("the run is not over".to_owned()));
         }
     })

@@ -153,6 +153,12 @@ impl Engine {
             input: codec::encode(&input)?,
             seed: self.services.random.next(),
             now_ms,
+            invocation: options.invocation,
+            key: None,
+            priority: 0,
+            started_by: "manual".to_owned(),
+            origin: None,
+            parent: None,
         };
         Ok(self.services.stores.runs.create(run).await?)
     }

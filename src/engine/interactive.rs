@@ -142,6 +142,12 @@ impl Interactive<'_> {
             input: "{}".to_owned(),
             seed: self.seed,
             now_ms,
+            invocation: None,
+            key: None,
+            priority: 0,
+            started_by: "prompt".to_owned(),
+            origin: None,
+            parent: None,
         };
         services.stores.runs.create(run).await?;
         match services.stores.runs.claim(&self.run, now_ms).await? {

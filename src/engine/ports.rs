@@ -18,7 +18,9 @@ use std::sync::Arc;
 pub(crate) use clock::mix;
 pub use clock::{Clock, Random, SimulatedClock, SystemClock, SystemRandom};
 pub use journal::{Ack, Batch, Change, Durability, Entry, EntryKind, Journal, Receipt};
-pub use runs::{Claim, NewRun, Program, RunFilter, RunRow, RunStatus, RunUpdate, Runs};
+pub use runs::{
+    Claim, NewRun, Parent, ParentClose, Program, RunFilter, RunRow, RunStatus, RunUpdate, Runs,
+};
 pub use secrets::{NoSecrets, Secret, Secrets};
 pub use waits::{Completion, NewWait, WaitFilter, WaitRow, WaitState, Waits, WaitsAnswer};
 

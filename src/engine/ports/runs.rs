@@ -49,16 +49,83 @@ pub struct NewRun {
     /// Where the run's randomness starts.
     pub seed: u64,
     pub now_ms: i64,
+    /// Which of `:invocations`; `None`: the default one.
+    pub invocation: Option<String>,
+    /// The value of `:concurrency :key-field`, as EDN text.
+    pub key: Option<String>,
+    /// Higher starts first.
+    pub priority: i64,
+    /// What started it: `manual`, `schedule:<id>`, `call`, `fork`, `import`.
+    pub started_by: String,
+    /// The run that it was made from: by a fork, an import or a replay.
+    pub origin: Option<RunId>,
+    /// The run that called it.
+    pub parent: Option<Parent>,
+}
+
+/// Where a child run hangs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parent {
+    pub run: RunId,
+    /// The run at the top.
+    pub root: RunId,
+    /// Counted from 1 below the top.
+    pub depth: u32,
+    pub close: ParentClose,
+}
+
+/// What becomes of a child when its parent ends before it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ParentClose {
+    /// It goes on.
+    Abandon,
+    /// It is cancelled, and may tidy up.
+    #[default]
+    RequestCancel,
+    /// It is ended at once.
+    Terminate,
+}
+
+impl ParentClose {
+    /// All, with the names they have in flows and are stored under.
+    pub const NAMES: &'static [(ParentClose, &'static str)] = &[
+        (ParentClose::Abandon, "abandon"),
+        (ParentClose::RequestCancel, "request-cancel"),
+        (ParentClose::Terminate, "terminate"),
+    ];
+
+    pub fn name(self) -> &'static str {
+        Self::NAMES
+            .iter()
+            .find(|(close, _)| *close == self)
+            .map_or("unknown", |(_, name)| name)
+    }
+
+    pub fn from_name(name: &str) -> Option<ParentClose> {
+        Self::NAMES
+            .iter()
+            .find(|(_, known)| *known == name)
+            .map(|(close, _)| *close)
+    }
 }
 
 /// What a run is at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum RunStatus {
+    /// It has not begun: the flow's `:concurrency` or a limit holds it back.
+    Queued,
     Running,
     Waiting,
+    /// The flow failed, and so did undoing what it had done: somebody has to look.
+    FailedCompensating,
     Completed,
     Failed,
+    /// Ended on request, with its `finally` blocks and compensations.
     Cancelled,
+    /// Ended on request, at once.
+    Terminated,
+    /// It took longer than it was given.
+    TimedOut,
 }
 
 impl RunStatus {
@@ -67,15 +134,26 @@ impl RunStatus {
         (RunStatus::Cancelled, "cancelled"),
         (RunStatus::Completed, "completed"),
         (RunStatus::Failed, "failed"),
+        (RunStatus::FailedCompensating, "failed-compensating"),
+        (RunStatus::Queued, "queued"),
         (RunStatus::Running, "running"),
+        (RunStatus::Terminated, "terminated"),
+        (RunStatus::TimedOut, "timed-out"),
         (RunStatus::Waiting, "waiting"),
     ];
 
     /// Tells whether nothing will happen to the run any more.
     pub fn is_final(self) -> bool {
         match self {
-            RunStatus::Running | RunStatus::Waiting => false,
-            RunStatus::Completed | RunStatus::Failed | RunStatus::Cancelled => true,
+            RunStatus::Queued
+            | RunStatus::Running
+            | RunStatus::Waiting
+            | RunStatus::FailedCompensating => false,
+            RunStatus::Completed
+            | RunStatus::Failed
+            | RunStatus::Cancelled
+            | RunStatus::Terminated
+            | RunStatus::TimedOut => true,
         }
     }
 
@@ -86,12 +164,12 @@ impl RunStatus {
             .map_or("unknown", |(_, name)| name)
     }
 
-    /// Returns the status of a name; `canceled` is taken too.
+    /// Returns the status of a name; `canceled` and `timed_out` are taken too.
     pub fn from_name(name: &str) -> Option<RunStatus> {
-        let name = if name == "canceled" {
-            "cancelled"
-        } else {
-            name
+        let name = match name {
+            "canceled" => "cancelled",
+            "timed_out" => "timed-out",
+            name => name,
         };
         Self::NAMES
             .iter()
@@ -124,6 +202,20 @@ pub struct RunRow {
     pub driven: bool,
     pub created_ms: i64,
     pub updated_ms: i64,
+    pub invocation: Option<String>,
+    /// The value of `:concurrency :key-field`, as EDN text.
+    pub key: Option<String>,
+    pub priority: i64,
+    /// As in [`NewRun::started_by`].
+    pub started_by: String,
+    /// As in [`NewRun::origin`].
+    pub origin: Option<RunId>,
+    pub parent: Option<Parent>,
+    /// How often the run was continued as new.
+    pub pass: i64,
+    /// The cancel that was asked for is to end the run at once.
+    pub force: bool,
+    pub ended_ms: Option<i64>,
 }
 
 /// Which runs to list.

@@ -15,8 +15,20 @@ use super::{Options, blob, journal, kv, runs, table, waits};
 const FILE: &str = "flowstone.db";
 /// Marks the file as ours: `Flow`.
 const APPLICATION: i64 = 0x466c_6f77;
-/// Raised when an older build could not work with the file.
-const FORMAT: i64 = 1;
+/// Raised when an older build could not work with the file: how many of [`STEPS`] a file has been through.
+const FORMAT: i64 = STEPS.len() as i64;
+/// What takes a file from each format to the next, part by part. A step that was released is never changed.
+const STEPS: &[&[&str]] = &[
+    &[
+        runs::SCHEMA,
+        journal::SCHEMA,
+        waits::SCHEMA,
+        kv::SCHEMA,
+        table::SCHEMA,
+        blob::SCHEMA,
+    ],
+    &[runs::FORMAT_2, waits::FORMAT_2],
+];
 /// How long another process may keep the file to itself.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Pages in the log before it is copied into the file.
@@ -69,7 +81,7 @@ pub(super) fn connect(path: &Path) -> Result<Connection, StoreError> {
     db.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)
         .map_err(place)?;
     if found < FORMAT {
-        make_tables(&db).map_err(place)?;
+        bring_up_to_date(&db).map_err(place)?;
     }
     Ok(db)
 }
@@ -100,20 +112,25 @@ fn is_empty(db: &Connection) -> rusqlite::Result<bool> {
     })
 }
 
-fn make_tables(db: &Connection) -> rusqlite::Result<()> {
-    let parts = [
-        runs::SCHEMA,
-        journal::SCHEMA,
-        waits::SCHEMA,
-        kv::SCHEMA,
-        table::SCHEMA,
-        blob::SCHEMA,
-    ];
-    let sql = format!(
-        "BEGIN IMMEDIATE; {} PRAGMA user_version = {FORMAT}; COMMIT;",
-        parts.join("\n")
-    );
-    db.execute_batch(&sql)
+/// Does the steps that the file has not been through, all or none. Another process may have been faster.
+fn bring_up_to_date(db: &Connection) -> rusqlite::Result<()> {
+    db.execute_batch("BEGIN IMMEDIATE")?;
+    let stepped = db
+        .pragma_query_value(None, "user_version", |row| row.get::<_, i64>(0))
+        .and_then(|found| {
+            let done = usize::try_from(found).unwrap_or(0);
+            for parts in STEPS.iter().skip(done) {
+                db.execute_batch(&parts.join("\n"))?;
+            }
+            db.pragma_update(None, "user_version", FORMAT.max(found))
+        });
+    match stepped {
+        Ok(()) => db.execute_batch("COMMIT"),
+        Err(error) => {
+            db.execute_batch("ROLLBACK")?;
+            Err(error)
+        }
+    }
 }
 
 /// Looks at the bytes before SQLite does: what is not a whole database is not touched.

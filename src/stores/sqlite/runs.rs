@@ -2,7 +2,8 @@
 
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{
-    Claim, NewRun, Program, RunFilter, RunRow, RunStatus, RunUpdate, StoreError,
+    Claim, NewRun, Parent, ParentClose, Program, RunFilter, RunRow, RunStatus, RunUpdate,
+    StoreError,
 };
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
@@ -40,8 +41,28 @@ CREATE TABLE run (
 CREATE INDEX run_status ON run (status);
 ";
 
+/// What the second format adds.
+pub(super) const FORMAT_2: &str = "
+ALTER TABLE run ADD COLUMN invocation TEXT;
+ALTER TABLE run ADD COLUMN key TEXT;
+ALTER TABLE run ADD COLUMN priority INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE run ADD COLUMN started_by TEXT NOT NULL DEFAULT 'manual';
+ALTER TABLE run ADD COLUMN origin TEXT;
+ALTER TABLE run ADD COLUMN parent TEXT;
+ALTER TABLE run ADD COLUMN root TEXT;
+ALTER TABLE run ADD COLUMN depth INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE run ADD COLUMN parent_close TEXT;
+ALTER TABLE run ADD COLUMN pass INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE run ADD COLUMN force INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE run ADD COLUMN ended_ms INTEGER;
+CREATE INDEX run_due ON run (due_ms) WHERE due_ms IS NOT NULL;
+CREATE INDEX run_flow ON run (flow, status);
+CREATE INDEX run_parent ON run (parent) WHERE parent IS NOT NULL;
+";
+
 const COLUMNS: &str = "id, external_id, program, flow, status, wait_reason, due_ms, input, seed, result, error, \
-                       cancel, lease_owner, created_ms, updated_ms";
+                       cancel, lease_owner, created_ms, updated_ms, invocation, key, priority, started_by, origin, \
+                       parent, root, depth, parent_close, pass, force, ended_ms";
 
 pub(super) fn create(db: &Connection, run: &NewRun) -> Result<RunId, StoreError> {
     if let Some(external) = &run.external_id {
@@ -53,7 +74,7 @@ pub(super) fn create(db: &Connection, run: &NewRun) -> Result<RunId, StoreError>
             return Ok(RunId::from_text(found));
         }
     }
-    let program = &run.program;
+    let (program, parent) = (&run.program, run.parent.as_ref());
     db.prepare_cached(
         "INSERT OR IGNORE INTO program (hash, source, engine_abi, created_ms) VALUES (?1, ?2, ?3, ?4)",
     )
@@ -67,8 +88,9 @@ pub(super) fn create(db: &Connection, run: &NewRun) -> Result<RunId, StoreError>
     })
     .map_err(failed)?;
     db.prepare_cached(
-        "INSERT INTO run (id, external_id, program, flow, status, input, seed, created_ms, updated_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8)",
+        "INSERT INTO run (id, external_id, program, flow, status, input, seed, created_ms, updated_ms, invocation,
+                          key, priority, started_by, origin, parent, root, depth, parent_close)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
     )
     .and_then(|mut sql| {
         sql.execute(params![
@@ -79,7 +101,16 @@ pub(super) fn create(db: &Connection, run: &NewRun) -> Result<RunId, StoreError>
             RunStatus::Running.name(),
             run.input,
             run.seed.cast_signed(),
-            run.now_ms
+            run.now_ms,
+            run.invocation,
+            run.key,
+            run.priority,
+            run.started_by,
+            run.origin.as_ref().map(RunId::as_str),
+            parent.map(|parent| parent.run.as_str()),
+            parent.map(|parent| parent.root.as_str()),
+            parent.map_or(0, |parent| parent.depth),
+            parent.map(|parent| parent.close.name())
         ])
     })
     .map_err(failed)?;
@@ -168,7 +199,34 @@ fn run_row(row: &Row<'_>, owner: &Owner) -> rusqlite::Result<RunRow> {
         driven: lease.is_some_and(|lease| owner.is_alive(&lease)),
         created_ms: row.get(13)?,
         updated_ms: row.get(14)?,
+        invocation: row.get(15)?,
+        key: row.get(16)?,
+        priority: row.get(17)?,
+        started_by: row.get(18)?,
+        origin: row.get::<_, Option<String>>(19)?.map(RunId::from_text),
+        parent: parent(row)?,
+        pass: row.get(24)?,
+        force: row.get(25)?,
+        ended_ms: row.get(26)?,
     })
+}
+
+fn parent(row: &Row<'_>) -> rusqlite::Result<Option<Parent>> {
+    let (Some(run), Some(root)) = (
+        row.get::<_, Option<String>>(20)?,
+        row.get::<_, Option<String>>(21)?,
+    ) else {
+        return Ok(None);
+    };
+    let close: Option<String> = row.get(23)?;
+    Ok(Some(Parent {
+        run: RunId::from_text(run),
+        root: RunId::from_text(root),
+        depth: row.get(22)?,
+        close: close
+            .and_then(|name| ParentClose::from_name(&name))
+            .unwrap_or_default(),
+    }))
 }
 
 pub(super) fn program(db: &Connection, hash: &str) -> Result<Option<Program>, StoreError> {
@@ -193,7 +251,8 @@ pub(super) fn update(
     now_ms: i64,
 ) -> Result<(), StoreError> {
     db.prepare_cached(
-        "UPDATE run SET status = ?2, wait_reason = ?3, due_ms = ?4, result = ?5, error = ?6, updated_ms = ?7
+        "UPDATE run SET status = ?2, wait_reason = ?3, due_ms = ?4, result = ?5, error = ?6, updated_ms = ?7,
+                        ended_ms = ?8
          WHERE num = ?1",
     )
     .and_then(|mut sql| {
@@ -204,7 +263,8 @@ pub(super) fn update(
             update.due_ms,
             update.result,
             update.error,
-            now_ms
+            now_ms,
+            update.status.is_final().then_some(now_ms)
         ])
     })
     .map_err(failed)?;
@@ -266,7 +326,8 @@ pub(super) fn request_cancel(
 ) -> Result<(), StoreError> {
     db.prepare_cached(
         "UPDATE run SET cancel = ?2, updated_ms = ?3
-         WHERE id = ?1 AND cancel IS NULL AND status IN ('running', 'waiting')",
+         WHERE id = ?1 AND cancel IS NULL AND ended_ms IS NULL
+           AND status NOT IN ('completed', 'failed', 'cancelled')",
     )
     .and_then(|mut sql| sql.execute(params![run.as_str(), reason, now_ms]))
     .map_err(failed)?;

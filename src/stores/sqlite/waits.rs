@@ -37,6 +37,15 @@ CREATE TABLE inbox (
 );
 ";
 
+/// What the second format adds: who decided and how, and a digest of what was shown.
+pub(super) const FORMAT_2: &str = "
+ALTER TABLE wait ADD COLUMN digest TEXT;
+ALTER TABLE wait ADD COLUMN decided_by TEXT;
+ALTER TABLE wait ADD COLUMN decided_ms INTEGER;
+CREATE INDEX wait_deadline ON wait (deadline_ms) WHERE state = 'open';
+CREATE INDEX inbox_new ON inbox (key) WHERE consumed = 0;
+";
+
 const COLUMNS: &str = "wait.id, run.id, run.flow, wait.path, wait.key, wait.token, wait.state, wait.deadline_ms, \
                        wait.details, wait.payload, wait.opened_ms";
 

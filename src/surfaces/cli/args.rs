@@ -238,7 +238,8 @@ pub struct RunsCancel {
   flowstone runs list
   flowstone runs list --status waiting --json")]
 pub struct RunsList {
-    /// Only runs with this status: running, waiting, completed, failed, cancelled
+    /// Only runs with this status: queued, running, waiting, failed-compensating, completed, failed,
+    /// cancelled, terminated, timed-out
     #[arg(long, value_name = "STATUS", value_parser = status)]
     pub status: Option<RunStatus>,
 
