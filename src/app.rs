@@ -24,6 +24,7 @@ impl App for Flowstone {
         let secrets = secrets.map_err(|error| of_settings(&error))?;
         let options = flowstone_stores::Options {
             must_exist: open == Open::Existing,
+            ..Default::default()
         };
         let stores = flowstone_stores::open(&project.home, &options);
         Ok(Engine::open(EngineConfig {

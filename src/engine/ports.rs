@@ -7,8 +7,10 @@
 
 mod clock;
 mod journal;
+mod probe;
 mod runs;
 mod secrets;
+mod simulated_clock;
 mod waits;
 
 use std::future::Future;
@@ -16,12 +18,14 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 pub(crate) use clock::mix;
-pub use clock::{Clock, Random, SimulatedClock, SystemClock, SystemRandom};
+pub use clock::{Clock, Random, SystemClock, SystemRandom};
 pub use journal::{Ack, Batch, Change, Durability, Entry, EntryKind, Journal, Receipt};
+pub use probe::{Moment, Probe};
 pub use runs::{
     Claim, NewRun, Parent, ParentClose, Program, RunFilter, RunRow, RunStatus, RunUpdate, Runs,
 };
 pub use secrets::{NoSecrets, Secret, Secrets};
+pub use simulated_clock::SimulatedClock;
 pub use waits::{Completion, NewWait, WaitFilter, WaitRow, WaitState, Waits, WaitsAnswer};
 
 use crate::blob::BlobHash;
@@ -62,6 +66,9 @@ pub trait Kv: Send + Sync {
 
 /// Reading tables.
 pub trait Tables: Send + Sync {
+    /// Returns the names of all tables, sorted.
+    fn names(&self) -> PortFuture<'_, Vec<String>>;
+
     /// Answers a question, as EDN text.
     fn query(&self, query: TableQuery) -> PortFuture<'_, String>;
 }

@@ -21,9 +21,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use flowstone_engine::blob::BlobHash;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{
-    Batch, BlobRow, Blobs, Claim, Completion, Entry, Journal, Kv, NewRun, PortFuture, Program,
-    Receipt, RunFilter, RunRow, Runs, StoreError, Stores, Tables, WaitFilter, WaitRow, Waits,
-    WaitsAnswer,
+    Batch, BlobRow, Blobs, Claim, Completion, Entry, Journal, Kv, NewRun, PortFuture, Probe,
+    Program, Receipt, RunFilter, RunRow, Runs, StoreError, Stores, Tables, WaitFilter, WaitRow,
+    Waits, WaitsAnswer,
 };
 use flowstone_engine::table::TableQuery;
 use rusqlite::Connection;
@@ -36,6 +36,10 @@ use writer::Writer;
 pub struct Options {
     /// Refuse to make a database where there is none.
     pub must_exist: bool,
+    /// The file layer of SQLite to use, by the name it was registered under.
+    pub vfs: Option<String>,
+    /// Is told of each transaction.
+    pub probe: Option<Arc<dyn Probe>>,
 }
 
 /// Opens the database of a project, making folder and file if need be.
@@ -44,14 +48,14 @@ pub struct Options {
 /// When the file is no database, is not ours, is damaged or newer than this build; it is left as it is.
 pub fn open(home: &Path, options: &Options) -> Result<Stores, StoreError> {
     let path = open::prepare_home(home, options)?;
-    let writing = open::connect(&path)?;
-    let reading = open::connect_reader(&path)?;
+    let writing = open::connect(&path, options)?;
+    let reading = open::connect_reader(&path, options)?;
     let owner = Arc::new(Owner::register(&home.join("owners"))?);
     let sqlite = Arc::new(Sqlite {
         path: path.clone(),
         blobs: home.join("blobs"),
         reader: Mutex::new(reading),
-        writer: Writer::start(writing, path)?,
+        writer: Writer::start(writing, path, options.probe.clone())?,
         owner,
     });
     Ok(Stores {
@@ -176,6 +180,10 @@ impl Kv for Sqlite {
 }
 
 impl Tables for Sqlite {
+    fn names(&self) -> PortFuture<'_, Vec<String>> {
+        self.read_settled(table::names)
+    }
+
     fn query(&self, query: TableQuery) -> PortFuture<'_, String> {
         self.read_settled(move |db| table::query(db, &query))
     }

@@ -310,6 +310,10 @@ impl Kv for Nothing {
 }
 
 impl Tables for Nothing {
+    fn names(&self) -> PortFuture<'_, Vec<String>> {
+        unused()
+    }
+
     fn query(&self, _: TableQuery) -> PortFuture<'_, String> {
         unused()
     }

@@ -27,6 +27,8 @@ pub(crate) struct Shared {
     seed: u64,
     draws: Cell<u64>,
     looked_ms: Cell<i64>,
+    /// What the flow was told last when it asked for the time.
+    last_now_ms: Cell<i64>,
 }
 
 impl Shared {
@@ -38,6 +40,7 @@ impl Shared {
             seed,
             draws: Cell::new(0),
             looked_ms: Cell::new(0),
+            last_now_ms: Cell::new(i64::MIN),
         }
     }
 
@@ -101,9 +104,15 @@ impl Shared {
         Ok(true)
     }
 
+    /// Returns the time as it was noted, or notes it. It does not go back within a run, whatever the machine's does.
     pub(super) fn now_ms(&self) -> i64 {
-        let now = self.note("flow/now", || Value::Int(self.ledger.clock().now_ms()));
-        now.and_then(|now| now.as_int()).unwrap_or(0)
+        let last = self.last_now_ms.get();
+        let now = self.note("flow/now", || {
+            Value::Int(self.ledger.clock().now_ms().max(last))
+        });
+        let now = now.and_then(|now| now.as_int()).unwrap_or(0);
+        self.last_now_ms.set(now.max(last));
+        now
     }
 
     /// Returns the next bits of the run's own random sequence: the same on replay, without a journal entry.

@@ -3,7 +3,6 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// Wall-clock time.
@@ -41,32 +40,6 @@ impl Clock for SystemClock {
                 tokio::time::sleep(Duration::from_millis(left.min(60_000))).await;
             }
         })
-    }
-}
-
-/// A clock for tests: sleeping moves it to the moment slept for.
-#[derive(Debug, Default)]
-pub struct SimulatedClock(AtomicI64);
-
-impl SimulatedClock {
-    pub fn starting_at(now_ms: i64) -> SimulatedClock {
-        SimulatedClock(AtomicI64::new(now_ms))
-    }
-
-    /// Moves the clock.
-    pub fn advance(&self, by_ms: i64) {
-        self.0.fetch_add(by_ms, Ordering::SeqCst);
-    }
-}
-
-impl Clock for SimulatedClock {
-    fn now_ms(&self) -> i64 {
-        self.0.load(Ordering::SeqCst)
-    }
-
-    fn sleep_until(&self, due_ms: i64) -> Pin<Box<dyn Future<Output = ()> + Send + '_>> {
-        self.0.fetch_max(due_ms, Ordering::SeqCst);
-        Box::pin(std::future::ready(()))
     }
 }
 

@@ -51,10 +51,10 @@ pub(super) fn prepare_home(home: &Path, options: &Options) -> Result<PathBuf, St
 }
 
 /// Opens the connection that writes.
-pub(super) fn connect(path: &Path) -> Result<Connection, StoreError> {
+pub(super) fn connect(path: &Path, options: &Options) -> Result<Connection, StoreError> {
     look_at(path)?;
     let place = |error: rusqlite::Error| located(failed(error), path);
-    let db = connection(path, OpenFlags::default())?;
+    let db = connection(path, options)?;
     let is_new = is_empty(&db).map_err(place)?;
     if is_new {
         db.pragma_update(None, "application_id", APPLICATION)
@@ -87,15 +87,20 @@ pub(super) fn connect(path: &Path) -> Result<Connection, StoreError> {
 }
 
 /// Opens a connection that only reads.
-pub(super) fn connect_reader(path: &Path) -> Result<Connection, StoreError> {
-    let db = connection(path, OpenFlags::default())?;
+pub(super) fn connect_reader(path: &Path, options: &Options) -> Result<Connection, StoreError> {
+    let db = connection(path, options)?;
     db.pragma_update(None, "query_only", true)
         .map_err(|error| located(failed(error), path))?;
     Ok(db)
 }
 
-fn connection(path: &Path, flags: OpenFlags) -> Result<Connection, StoreError> {
-    let db = Connection::open_with_flags(path, flags).map_err(|error| StoreError::Unreachable {
+fn connection(path: &Path, options: &Options) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::default();
+    let opened = match &options.vfs {
+        None => Connection::open_with_flags(path, flags),
+        Some(vfs) => Connection::open_with_flags_and_vfs(path, flags, vfs.as_str()),
+    };
+    let db = opened.map_err(|error| StoreError::Unreachable {
         path: path.display().to_string(),
         detail: error.to_string(),
     })?;

@@ -60,6 +60,16 @@ pub fn apply(db: &Connection, op: &TableOp, now_ms: i64) -> Result<String, Store
     }
 }
 
+/// Returns the names of all tables, sorted.
+///
+/// # Errors
+/// When the database cannot be read.
+pub fn names(db: &Connection) -> Result<Vec<String>, StoreError> {
+    db.prepare_cached("SELECT name FROM table_registry ORDER BY name")
+        .and_then(|mut sql| sql.query_map([], |row| row.get(0))?.collect())
+        .map_err(super::failure::failed)
+}
+
 /// Answers a question, as EDN text.
 ///
 /// # Errors

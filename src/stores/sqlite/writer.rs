@@ -14,7 +14,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use flowstone_engine::ids::RunId;
-use flowstone_engine::ports::{Ack, Batch, Durability, PortFuture, Receipt, StoreError};
+use flowstone_engine::ports::{
+    Ack, Batch, Durability, Moment, PortFuture, Probe, Receipt, StoreError,
+};
 use rusqlite::Connection;
 use tokio::sync::oneshot;
 
@@ -67,13 +69,18 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn start(db: Connection, path: PathBuf) -> Result<Writer, StoreError> {
+    pub(super) fn start(
+        db: Connection,
+        path: PathBuf,
+        probe: Option<Arc<dyn Probe>>,
+    ) -> Result<Writer, StoreError> {
         let (jobs, queue) = channel();
         let unreachable = path.display().to_string();
         let unsettled = Arc::new(AtomicUsize::new(0));
         let writing = Loop {
             db,
             path,
+            probe,
             queue,
             unsettled: unsettled.clone(),
             mode: Durability::Full,
@@ -252,6 +259,7 @@ fn make_room(log: &Path) -> std::io::Result<()> {
 struct Loop {
     db: Connection,
     path: PathBuf,
+    probe: Option<Arc<dyn Probe>>,
     queue: Receiver<Job>,
     unsettled: Arc<AtomicUsize>,
     /// What a commit is worth at the moment.
@@ -313,7 +321,7 @@ impl Loop {
             }
             self.perform(&mut open, job);
         }
-        let outcome = open.state.and_then(|()| self.execute("COMMIT"));
+        let outcome = open.state.and_then(|()| self.commit());
         if outcome.is_err() {
             // Fails where nothing was begun, which is as well.
             let _ = self.execute("ROLLBACK");
@@ -325,9 +333,18 @@ impl Loop {
         left
     }
 
+    fn commit(&self) -> Result<(), StoreError> {
+        let Some(probe) = &self.probe else {
+            return self.execute("COMMIT");
+        };
+        probe.reach(Moment::BeforeCommit)?;
+        self.execute("COMMIT")?;
+        probe.reach(Moment::AfterCommit)
+    }
+
     /// Returns another job for a transaction, if it is worth waiting for one.
     fn company(&self, open: &Open) -> Option<Job> {
-        if open.jobs >= GROUP_MAX || open.state.is_err() {
+        if open.jobs >= GROUP_MAX || open.state.is_err() || self.probe.is_some() {
             return None;
         }
         if open.is_awaited {

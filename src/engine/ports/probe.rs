@@ -1,0 +1,25 @@
+//! Looking in on a store as it commits: where tests of crashes and of full disks take hold.
+
+use std::fmt::Debug;
+
+use super::StoreError;
+
+/// Is told of each transaction of a store. A store that has a probe gives every job a transaction of its own, so
+/// that there is a moment between any two of them.
+pub trait Probe: Debug + Send + Sync {
+    /// Called at that moment, in the thread that writes.
+    ///
+    /// # Errors
+    /// What is given back becomes the end of the transaction: before the commit it is undone; after it, it stays and
+    /// nobody hears of it.
+    fn reach(&self, moment: Moment) -> Result<(), StoreError>;
+}
+
+/// A moment of a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// Its rows are written, nothing is durable.
+    BeforeCommit,
+    /// It is durable, and nobody was told.
+    AfterCommit,
+}
