@@ -406,7 +406,12 @@ impl<'a> Driver<'a> {
             .into()));
         };
         match request {
-            Request::Step { kind, id, config } => self.step(&kind, &id, config).await,
+            Request::Step {
+                kind,
+                id,
+                config,
+                place,
+            } => self.step((&kind, &id), config, place).await,
             Request::Input => Ok(Ok(self.input())),
             Request::Now => Ok(Ok(Value::Int(self.shared.now_ms()))),
             Request::Uuid => Ok(Ok(self.shared.uuid())),

@@ -2,6 +2,7 @@
 
 use crate::codec::CodecError;
 use crate::flow::InputError;
+use crate::outcome::FailurePlace;
 use crate::ports::StoreError;
 
 /// See the module.
@@ -29,6 +30,8 @@ pub enum EngineError {
         path: String,
         recorded: String,
         requested: String,
+        /// Where the flow asks for it.
+        place: Option<Box<FailurePlace>>,
     },
     #[error("there is no wait `{target}`")]
     NoSuchWait { target: String },
@@ -68,6 +71,14 @@ impl EngineError {
             EngineError::Input(error) => error.code(),
             EngineError::Codec(error) => error.code(),
             EngineError::Store(error) => error.code(),
+        }
+    }
+
+    /// Returns the place in a flow that it is about.
+    pub fn place(&self) -> Option<&FailurePlace> {
+        match self {
+            EngineError::Diverged { place, .. } => place.as_deref(),
+            _ => None,
         }
     }
 

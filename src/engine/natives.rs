@@ -3,7 +3,9 @@
 //! Each function leaves the VM with a request, a vector that starts with a keyword; [`Request`] reads it back.
 
 use flowstone_lang::session::Session;
-use flowstone_lang::value::{Arity, Class, Exception, Native, Result, Signal, Symbol, Value};
+use flowstone_lang::value::{
+    Arity, Class, Exception, Native, Result, Signal, SourceId, Span, Symbol, Value,
+};
 use flowstone_lang::vm::{Args, Vm};
 
 use crate::diagnostic::Diagnostic;
@@ -33,6 +35,8 @@ pub(crate) enum Request {
         kind: Value,
         id: Value,
         config: Value,
+        /// The call in the flow.
+        place: Span,
     },
     Input,
     Now,
@@ -63,6 +67,7 @@ impl Request {
                 kind: item(1),
                 id: item(2),
                 config: item(3),
+                place: read_place(&item(4)),
             },
             "input" => Request::Input,
             "now" => Request::Now,
@@ -118,9 +123,32 @@ const STEP: Native = Native {
             return Err(exception(finding).into());
         }
         vm.realise(args.get(2))?;
-        ask(vm, "step", args.as_slice())
+        let place = place(vm.here());
+        let request = args.as_slice().iter().cloned().chain([place]);
+        ask(vm, "step", &request.collect::<Vec<_>>())
     },
 };
+
+/// Writes a place into a request.
+fn place(span: Span) -> Value {
+    let numbers = [span.source.0, span.start, span.end];
+    Value::vector(numbers.map(|number| Value::Int(i64::from(number))))
+}
+
+fn read_place(value: &Value) -> Span {
+    let number = |idx: usize| {
+        let number = value.as_vector()?.get(idx)?.as_int()?;
+        u32::try_from(number).ok()
+    };
+    match (number(0), number(1), number(2)) {
+        (Some(source), Some(start), Some(end)) => Span {
+            source: SourceId(source),
+            start,
+            end,
+        },
+        _ => Span::NONE,
+    }
+}
 
 const INPUT: Native = Native {
     name: "input",

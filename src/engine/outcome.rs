@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use flowstone_lang::session::Session;
-use flowstone_lang::value::{Exception, Sources, Value};
+use flowstone_lang::value::{Exception, Sources, Span, Value};
 
 use crate::codec;
 use crate::ports::WaitRow;
@@ -108,7 +108,11 @@ pub(crate) fn decode_failure(text: &str) -> Option<Failure> {
 }
 
 fn place_of(exception: &Exception, sources: &Sources) -> Option<FailurePlace> {
-    let span = exception.span();
+    place_at(exception.span(), sources)
+}
+
+/// Returns a place that outlives the texts.
+pub(crate) fn place_at(span: Span, sources: &Sources) -> Option<FailurePlace> {
     let source = sources.get(span.source)?;
     let at = source.line_column(span.start);
     Some(FailurePlace {

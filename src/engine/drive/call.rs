@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::time::Duration;
 
-use flowstone_lang::value::{Exception, Value};
+use flowstone_lang::value::{Exception, Span, Value};
 
 use super::{Answer, Driver, Halt};
 use crate::codec;
@@ -15,12 +15,15 @@ use crate::history::{End, Recorded};
 use crate::ids::StepPath;
 use crate::natives::exception;
 use crate::observer::StepNote;
+use crate::outcome::{FailurePlace, place_at};
 use crate::ports::{Entry, EntryKind};
 use crate::retry::Policy;
 use crate::step::{Effect, Step, StepContext, StepError, StepRequest, StepSpec, config};
 
 /// As much of a request is kept to be shown.
 const REQUEST_SHOWN: usize = 600;
+/// Stands for the run's own id in what a digest is made of.
+const OWN_RUN: &str = "<this run>";
 
 /// A step request, checked.
 pub(super) struct StepCall<'a> {
@@ -32,7 +35,11 @@ pub(super) struct StepCall<'a> {
     /// With the defaults.
     pub config: Value,
     pub digest: String,
+    /// The digest that earlier builds made of a config which names its own run.
+    pub older_digest: Option<String>,
     pub request: String,
+    /// The call in the flow.
+    pub place: Span,
     /// An entry of this path has the request.
     pub is_request_kept: Cell<bool>,
     pub title: String,
@@ -59,6 +66,13 @@ pub(super) enum OnDoubt {
 }
 
 impl StepCall<'_> {
+    /// Tells whether this is the request that the journal has.
+    pub(super) fn is_asked_by(&self, recorded: &Recorded) -> bool {
+        recorded.what == self.spec.kind
+            && (recorded.digest == self.digest
+                || self.older_digest.as_ref() == Some(&recorded.digest))
+    }
+
     pub(super) fn note(&self, attempt: u32) -> StepNote {
         StepNote {
             path: self.path.clone(),
@@ -97,9 +111,14 @@ impl StepCall<'_> {
 
 impl Driver<'_> {
     /// Answers a step request: from the journal where it has ended, else by doing it.
-    pub(super) async fn step(&self, kind: &Value, id: &Value, config: Value) -> Answer {
+    pub(super) async fn step(
+        &self,
+        (kind, id): (&Value, &Value),
+        config: Value,
+        place: Span,
+    ) -> Answer {
         let call = match self.prepare(kind, id, &config) {
-            Ok(call) => call,
+            Ok(call) => StepCall { place, ..call },
             Err(exception) => return Ok(Err((*exception).into())),
         };
         let recorded = self.shared.history.borrow_mut().take(&call.at);
@@ -176,8 +195,14 @@ impl Driver<'_> {
         // The digest is of what the flow wrote: a default that a later build adds does not change it.
         let canonical = codec::canonical(given)
             .map_err(|error| StepError::config(error.code(), error.to_string()))?;
-        let mut digest = codec::digest_bytes(format!("{} {canonical}", spec.kind).as_bytes());
-        digest.truncate(32);
+        let digest = |canonical: &str| {
+            let mut digest = codec::digest_bytes(format!("{} {canonical}", spec.kind).as_bytes());
+            digest.truncate(32);
+            digest
+        };
+        let older_digest = canonical
+            .contains(self.scope.run.as_str())
+            .then(|| digest(&canonical));
         let text = |key: &str| config.get(key).and_then(Value::as_str).map(str::to_owned);
         let name = |key: &str| config.get(key).and_then(name_of);
         let has_key = text("idempotency-key").is_some();
@@ -185,7 +210,13 @@ impl Driver<'_> {
         Ok(StepCall {
             step,
             spec,
-            digest,
+            // A run's own id does not count: a fork asks for the same under another id.
+            digest: match &older_digest {
+                Some(_) => digest(&canonical.replace(self.scope.run.as_str(), OWN_RUN)),
+                None => digest(&canonical),
+            },
+            older_digest,
+            place: Span::NONE,
             request: self.scope.redact(shorten(&canonical)),
             is_request_kept: Cell::new(false),
             title: text("title").unwrap_or_else(|| path.step.clone()),
@@ -214,7 +245,7 @@ impl Driver<'_> {
 
     /// Checks that a replayed request is the one that was journaled.
     fn compare(&self, call: &StepCall<'_>, recorded: &Recorded) -> Result<(), Halt> {
-        if recorded.what == call.spec.kind && recorded.digest == call.digest {
+        if call.is_asked_by(recorded) {
             return Ok(());
         }
         let shown = recorded.request.as_deref().unwrap_or("(not kept)");
@@ -223,7 +254,14 @@ impl Driver<'_> {
             path: call.at.clone(),
             recorded: format!(":{} {shown}", recorded.what),
             requested: format!(":{} {}", call.spec.kind, call.request),
+            place: self.place_of(call),
         }))
+    }
+
+    /// Returns where the flow makes a call, if that is known.
+    pub(super) fn place_of(&self, call: &StepCall<'_>) -> Option<Box<FailurePlace>> {
+        let sources = self.scope.session.world().sources.borrow();
+        place_at(call.place, &sources).map(Box::new)
     }
 
     /// A run that is over asked for something that it did not ask for when it was driven.
@@ -233,6 +271,7 @@ impl Driver<'_> {
             path: at.to_owned(),
             recorded: "nothing".to_owned(),
             requested: format!(":{kind} {request}"),
+            place: None,
         }
     }
 

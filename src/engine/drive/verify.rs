@@ -49,6 +49,7 @@ impl Driver<'_> {
                 path: "the end".to_owned(),
                 recorded,
                 requested: end,
+                place: None,
             });
         }
         if let Some((path, left)) = self.shared.history.borrow().left() {
@@ -57,6 +58,7 @@ impl Driver<'_> {
                 path: path.to_owned(),
                 recorded: format!(":{}", left.what),
                 requested: "nothing".to_owned(),
+                place: None,
             });
         }
         if self.shared.has_pending() {

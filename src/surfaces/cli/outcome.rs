@@ -138,7 +138,10 @@ pub fn of_failure(failure: &Failure) -> Report {
 
 /// Says why the engine could not do what it was asked.
 pub fn of_engine_error(error: &EngineError) -> Report {
-    let report = Report::error(error.code(), error.to_string());
+    let mut report = Report::error(error.code(), error.to_string());
+    if let Some(place) = error.place() {
+        report = report.on_line(&place.file, place.line, place.column, &place.text);
+    }
     match error.hint() {
         Some(hint) => report.hint(hint),
         None => report,
