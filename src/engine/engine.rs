@@ -159,6 +159,7 @@ impl Engine {
             started_by: "manual".to_owned(),
             origin: None,
             parent: None,
+            deadline_ms: None,
         };
         Ok(self.services.stores.runs.create(run).await?)
     }

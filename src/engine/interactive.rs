@@ -148,6 +148,7 @@ impl Interactive<'_> {
             started_by: "prompt".to_owned(),
             origin: None,
             parent: None,
+            deadline_ms: None,
         };
         services.stores.runs.create(run).await?;
         match services.stores.runs.claim(&self.run, now_ms).await? {

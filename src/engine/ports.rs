@@ -26,7 +26,9 @@ pub use runs::{
 };
 pub use secrets::{NoSecrets, Secret, Secrets};
 pub use simulated_clock::SimulatedClock;
-pub use waits::{Completion, NewWait, WaitFilter, WaitRow, WaitState, Waits, WaitsAnswer};
+pub use waits::{
+    CHILD_KEY, Completion, NewWait, WaitFilter, WaitRow, WaitState, Waits, WaitsAnswer,
+};
 
 use crate::blob::BlobHash;
 use crate::kv::KvOp;

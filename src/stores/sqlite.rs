@@ -6,6 +6,7 @@
 pub mod blob;
 mod edn;
 mod failure;
+mod family;
 mod journal;
 pub mod kv;
 mod open;
@@ -22,8 +23,8 @@ use flowstone_engine::blob::BlobHash;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{
     Batch, BlobRow, Blobs, Claim, Completion, Entry, Journal, Kv, NewRun, PortFuture, Probe,
-    Program, Receipt, RunFilter, RunRow, Runs, StoreError, Stores, Tables, WaitFilter, WaitRow,
-    Waits, WaitsAnswer,
+    Program, Receipt, RunFilter, RunRow, RunStatus, Runs, StoreError, Stores, Tables, WaitFilter,
+    WaitRow, Waits, WaitsAnswer,
 };
 use flowstone_engine::table::TableQuery;
 use rusqlite::Connection;
@@ -153,6 +154,17 @@ impl Runs for Sqlite {
         let (run, reason) = (run.clone(), reason.to_owned());
         self.writer
             .submit(move |db| runs::request_cancel(db, &run, &reason, now_ms))
+    }
+
+    fn terminate(
+        &self,
+        run: &RunId,
+        reason: &str,
+        now_ms: i64,
+    ) -> PortFuture<'_, Option<RunStatus>> {
+        let (run, reason) = (run.clone(), reason.to_owned());
+        self.writer
+            .submit(move |db| family::terminate(db, &run, &reason, now_ms))
     }
 }
 

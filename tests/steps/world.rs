@@ -289,6 +289,9 @@ impl Runs for Nothing {
     fn request_cancel(&self, _: &RunId, _: &str, _: i64) -> PortFuture<'_, ()> {
         unused()
     }
+    fn terminate(&self, _: &RunId, _: &str, _: i64) -> PortFuture<'_, Option<RunStatus>> {
+        unused()
+    }
 }
 
 impl Waits for Nothing {

@@ -69,6 +69,17 @@ pub enum Change {
     CloseWait { path: String, seen: WaitState },
     /// Closes whatever waits the run still has open.
     CloseWaits,
+    /// Ends the children that are not over by their [`super::ParentClose`].
+    CloseChildren,
+    /// Completes the open waits under a key, or is kept for one that opens later. Of several with one `dedup`, the
+    /// first counts.
+    Signal {
+        key: String,
+        dedup: String,
+        payload: String,
+    },
+    /// Begins the next pass: journal and waits are dropped, and the run goes on with this input and seed.
+    Restart { input: String, seed: u64 },
 }
 
 /// What a commit gives back.

@@ -24,6 +24,16 @@ pub trait Runs: Send + Sync {
 
     /// Asks whoever drives the run, or the next one who will, to cancel it.
     fn request_cancel(&self, run: &RunId, reason: &str, now_ms: i64) -> PortFuture<'_, ()>;
+
+    /// Ends a run at once, whoever drives it: its lease is void, its waits are closed, its parent is told, and its
+    /// children end by their policies, all in one transaction. Returns the status it had before; one that was over
+    /// already stays as it is. `None`: there is no such run.
+    fn terminate(
+        &self,
+        run: &RunId,
+        reason: &str,
+        now_ms: i64,
+    ) -> PortFuture<'_, Option<RunStatus>>;
 }
 
 /// The source of a flow, named by its hash.
@@ -61,6 +71,8 @@ pub struct NewRun {
     pub origin: Option<RunId>,
     /// The run that called it.
     pub parent: Option<Parent>,
+    /// When it is unwound with status `timed-out`.
+    pub deadline_ms: Option<i64>,
 }
 
 /// Where a child run hangs.
@@ -211,6 +223,8 @@ pub struct RunRow {
     /// As in [`NewRun::origin`].
     pub origin: Option<RunId>,
     pub parent: Option<Parent>,
+    /// When it is unwound with status `timed-out`.
+    pub deadline_ms: Option<i64>,
     /// How often the run was continued as new.
     pub pass: i64,
     /// The cancel that was asked for is to end the run at once.
@@ -225,6 +239,8 @@ pub struct RunFilter {
     pub flow: Option<String>,
     pub id_prefix: Option<String>,
     pub due_before_ms: Option<i64>,
+    /// The run that called them.
+    pub parent: Option<RunId>,
     /// 0: no limit.
     pub limit: usize,
 }

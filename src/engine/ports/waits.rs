@@ -12,6 +12,9 @@ pub trait Waits: Send + Sync {
     fn complete(&self, completion: Completion) -> PortFuture<'_, WaitsAnswer>;
 }
 
+/// How the keys begin under which runs wait for their children. The child's id follows.
+pub const CHILD_KEY: &str = "child-run:";
+
 /// A wait to be opened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewWait {
@@ -60,6 +63,13 @@ pub struct WaitFilter {
     pub target: Option<String>,
     /// Also those that are not open.
     pub all: bool,
+}
+
+impl WaitRow {
+    /// Tells whether the run waits for a child and not for somebody outside.
+    pub fn is_for_child(&self) -> bool {
+        self.key.starts_with(CHILD_KEY)
+    }
 }
 
 /// What completes a wait.

@@ -9,7 +9,7 @@ use flowstone_engine::ports::{Batch, Change, Entry, EntryKind, Receipt, StoreErr
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::failed;
-use super::{blob, kv, runs, table, waits};
+use super::{blob, family, kv, runs, table, waits};
 
 /// The tables of this part.
 pub(super) const SCHEMA: &str = "
@@ -59,6 +59,18 @@ pub(super) fn apply(db: &Connection, batch: &Batch) -> Result<Receipt, StoreErro
             Change::OpenWait(wait) => waits::open(db, run, wait, batch.now_ms)?,
             Change::CloseWait { path, seen } => waits::close(db, run, path, *seen)?,
             Change::CloseWaits => waits::close_all(db, run)?,
+            Change::CloseChildren => {
+                family::close_children(db, batch.run.as_str(), batch.now_ms)?;
+            }
+            Change::Signal {
+                key,
+                dedup,
+                payload,
+            } => waits::signal(db, key, dedup, payload, batch.now_ms)?,
+            Change::Restart { input, seed } => {
+                restart(db, run, input, *seed, batch.now_ms)?;
+                place = None;
+            }
         }
     }
     Ok(receipt)
@@ -126,6 +138,22 @@ fn append(
     })
     .map_err(failed)?;
     Ok(())
+}
+
+/// Forgets a pass of a run and begins the next.
+fn restart(
+    db: &Connection,
+    run: i64,
+    input: &str,
+    seed: u64,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let start = run << PLACE_BITS;
+    db.prepare_cached("DELETE FROM journal WHERE id BETWEEN ?1 AND ?2")
+        .and_then(|mut sql| sql.execute([start, start + (1 << PLACE_BITS) - 1]))
+        .map_err(failed)?;
+    waits::forget(db, run)?;
+    runs::restart(db, run, input, seed, now_ms)
 }
 
 fn end(db: &Connection, run: i64) -> Result<i64, StoreError> {

@@ -55,6 +55,7 @@ ALTER TABLE run ADD COLUMN parent_close TEXT;
 ALTER TABLE run ADD COLUMN pass INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE run ADD COLUMN force INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE run ADD COLUMN ended_ms INTEGER;
+ALTER TABLE run ADD COLUMN deadline_ms INTEGER;
 CREATE INDEX run_due ON run (due_ms) WHERE due_ms IS NOT NULL;
 CREATE INDEX run_flow ON run (flow, status);
 CREATE INDEX run_parent ON run (parent) WHERE parent IS NOT NULL;
@@ -62,7 +63,7 @@ CREATE INDEX run_parent ON run (parent) WHERE parent IS NOT NULL;
 
 const COLUMNS: &str = "id, external_id, program, flow, status, wait_reason, due_ms, input, seed, result, error, \
                        cancel, lease_owner, created_ms, updated_ms, invocation, key, priority, started_by, origin, \
-                       parent, root, depth, parent_close, pass, force, ended_ms";
+                       parent, root, depth, parent_close, pass, force, ended_ms, deadline_ms";
 
 pub(super) fn create(db: &Connection, run: &NewRun) -> Result<RunId, StoreError> {
     if let Some(external) = &run.external_id {
@@ -89,8 +90,8 @@ pub(super) fn create(db: &Connection, run: &NewRun) -> Result<RunId, StoreError>
     .map_err(failed)?;
     db.prepare_cached(
         "INSERT INTO run (id, external_id, program, flow, status, input, seed, created_ms, updated_ms, invocation,
-                          key, priority, started_by, origin, parent, root, depth, parent_close)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17)",
+                          key, priority, started_by, origin, parent, root, depth, parent_close, deadline_ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
     )
     .and_then(|mut sql| {
         sql.execute(params![
@@ -110,7 +111,8 @@ pub(super) fn create(db: &Connection, run: &NewRun) -> Result<RunId, StoreError>
             parent.map(|parent| parent.run.as_str()),
             parent.map(|parent| parent.root.as_str()),
             parent.map_or(0, |parent| parent.depth),
-            parent.map(|parent| parent.close.name())
+            parent.map(|parent| parent.close.name()),
+            run.deadline_ms
         ])
     })
     .map_err(failed)?;
@@ -165,6 +167,10 @@ pub(super) fn list(
         sql += " AND due_ms <= ?";
         values.push(Sql::Integer(due));
     }
+    if let Some(parent) = &filter.parent {
+        sql += " AND parent = ?";
+        values.push(Sql::Text(parent.to_string()));
+    }
     sql += " ORDER BY num DESC";
     if filter.limit > 0 {
         sql += " LIMIT ?";
@@ -208,6 +214,7 @@ fn run_row(row: &Row<'_>, owner: &Owner) -> rusqlite::Result<RunRow> {
         pass: row.get(24)?,
         force: row.get(25)?,
         ended_ms: row.get(26)?,
+        deadline_ms: row.get(27)?,
     })
 }
 
@@ -265,6 +272,32 @@ pub(super) fn update(
             update.error,
             now_ms,
             update.status.is_final().then_some(now_ms)
+        ])
+    })
+    .map_err(failed)?;
+    Ok(())
+}
+
+/// Gives a run what its next pass begins with.
+pub(super) fn restart(
+    db: &Connection,
+    run: i64,
+    input: &str,
+    seed: u64,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    db.prepare_cached(
+        "UPDATE run SET pass = pass + 1, input = ?2, seed = ?3, status = ?4, wait_reason = NULL, due_ms = NULL,
+                        updated_ms = ?5
+         WHERE num = ?1",
+    )
+    .and_then(|mut sql| {
+        sql.execute(params![
+            run,
+            input,
+            seed.cast_signed(),
+            RunStatus::Running.name(),
+            now_ms
         ])
     })
     .map_err(failed)?;

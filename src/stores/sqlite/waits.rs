@@ -134,6 +134,45 @@ pub(super) fn close_all(db: &Connection, run: i64) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Forgets all that a run waited for: its places are used again.
+pub(super) fn forget(db: &Connection, run: i64) -> Result<(), StoreError> {
+    db.prepare_cached("DELETE FROM wait WHERE run = ?1")
+        .and_then(|mut sql| sql.execute([run]))
+        .map_err(failed)?;
+    Ok(())
+}
+
+/// Completes what is open under a key, or keeps the payload for a wait that opens later; once for each `dedup`.
+pub(super) fn signal(
+    db: &Connection,
+    key: &str,
+    dedup: &str,
+    payload: &str,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let is_new = db
+        .prepare_cached(
+            "INSERT OR IGNORE INTO inbox (key, dedup, payload, at_ms) VALUES (?1, ?2, ?3, ?4)",
+        )
+        .and_then(|mut sql| sql.execute(params![key, dedup, payload, now_ms]))
+        .map_err(failed)?;
+    if is_new == 0 {
+        return Ok(());
+    }
+    let completed = db
+        .prepare_cached(
+            "UPDATE wait SET state = 'completed', payload = ?2 WHERE key = ?1 AND state = 'open'",
+        )
+        .and_then(|mut sql| sql.execute([key, payload]))
+        .map_err(failed)?;
+    if completed > 0 {
+        db.prepare_cached("UPDATE inbox SET consumed = 1 WHERE key = ?1 AND dedup = ?2")
+            .and_then(|mut sql| sql.execute([key, dedup]))
+            .map_err(failed)?;
+    }
+    Ok(())
+}
+
 pub(super) fn list(db: &Connection, filter: &WaitFilter) -> Result<Vec<WaitRow>, StoreError> {
     let mut sql = format!("SELECT {COLUMNS} FROM wait JOIN run ON run.num = wait.run WHERE 1");
     let mut values: Vec<Sql> = Vec::new();
