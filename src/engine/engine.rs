@@ -234,7 +234,7 @@ impl Engine {
             let is_due = run.due_ms.is_some_and(|due| due <= now_ms);
             let can_go_on = run.status == RunStatus::Running || is_due || answered(run);
             let is_flow = run.program != crate::interactive::PROGRAM;
-            !run.driven && is_flow && (can_go_on || run.cancel_requested.is_some())
+            !run.driven && !run.held && is_flow && (can_go_on || run.cancel_requested.is_some())
         });
         runs.reverse();
         Ok(runs)

@@ -1,5 +1,6 @@
 //! Why the engine could not do what it was asked. What a flow throws is a [`crate::outcome::Failure`], not this.
 
+use crate::archive::ArchiveError;
 use crate::codec::CodecError;
 use crate::flow::InputError;
 use crate::outcome::FailurePlace;
@@ -41,6 +42,10 @@ pub enum EngineError {
     BadAnswer { problems: Vec<String> },
     #[error("the run {run} belongs to a prompt that has ended")]
     Interactive { run: String },
+    #[error("the journal of the run {run} was removed by `gc`; its row and result are left")]
+    Pruned { run: String },
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
     #[error(transparent)]
     Input(#[from] InputError),
     #[error(transparent)]
@@ -68,6 +73,8 @@ impl EngineError {
             EngineError::NoSuchWait { .. } => "E0514",
             EngineError::AlreadyDecided { .. } => "E0515",
             EngineError::BadAnswer { .. } => "E0516",
+            EngineError::Pruned { .. } => "E0565",
+            EngineError::Archive(error) => error.code(),
             EngineError::Input(error) => error.code(),
             EngineError::Codec(error) => error.code(),
             EngineError::Store(error) => error.code(),
@@ -104,6 +111,10 @@ impl EngineError {
             }
             EngineError::BadAnswer { .. } => "the wait is still open; answer it again".to_owned(),
             EngineError::Interactive { .. } => "what it did is in `flowstone runs show`".to_owned(),
+            EngineError::Pruned { .. } => {
+                "`:retention {:journal ...}` in flowstone.edn says how long journals are kept".to_owned()
+            }
+            EngineError::Archive(error) => error.hint(),
             EngineError::Input(error) => error.hint(),
             EngineError::Store(error) => return error.hint(),
             EngineError::BadProgram { .. } | EngineError::Codec(_) | EngineError::Internal(_) => {

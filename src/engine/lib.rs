@@ -4,6 +4,7 @@
 //! journal on replay. It knows nothing of SQL, HTTP, providers or terminals: those come through
 //! [`ports`] and [`step::Step`].
 
+pub mod archive;
 pub mod blob;
 pub mod codec;
 pub mod diagnostic;

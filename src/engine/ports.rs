@@ -22,7 +22,8 @@ pub use clock::{Clock, Random, SystemClock, SystemRandom};
 pub use journal::{Ack, Batch, Change, Durability, Entry, EntryKind, Journal, Receipt};
 pub use probe::{Moment, Probe};
 pub use runs::{
-    Claim, NewRun, Parent, ParentClose, Program, RunFilter, RunRow, RunStatus, RunUpdate, Runs,
+    Claim, Import, ImportedRun, NewRun, Parent, ParentClose, Program, RunFilter, RunRow, RunStatus,
+    RunUpdate, Runs,
 };
 pub use secrets::{NoSecrets, Secret, Secrets};
 pub use simulated_clock::SimulatedClock;

@@ -7,6 +7,7 @@ pub mod blob;
 mod edn;
 mod failure;
 mod family;
+mod import;
 mod journal;
 pub mod kv;
 mod open;
@@ -22,9 +23,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use flowstone_engine::blob::BlobHash;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{
-    Batch, BlobRow, Blobs, Claim, Completion, Entry, Journal, Kv, NewRun, PortFuture, Probe,
-    Program, Receipt, RunFilter, RunRow, RunStatus, Runs, StoreError, Stores, Tables, WaitFilter,
-    WaitRow, Waits, WaitsAnswer,
+    Batch, BlobRow, Blobs, Claim, Completion, Entry, Import, Journal, Kv, NewRun, PortFuture,
+    Probe, Program, Receipt, RunFilter, RunRow, RunStatus, Runs, StoreError, Stores, Tables,
+    WaitFilter, WaitRow, Waits, WaitsAnswer,
 };
 use flowstone_engine::table::TableQuery;
 use rusqlite::Connection;
@@ -148,6 +149,10 @@ impl Runs for Sqlite {
     fn release(&self, run: &RunId, epoch: i64) -> PortFuture<'_, ()> {
         let run = run.clone();
         self.writer.submit(move |db| runs::release(db, &run, epoch))
+    }
+
+    fn import(&self, import: Import) -> PortFuture<'_, ()> {
+        self.writer.submit(move |db| import::import(db, &import))
     }
 
     fn request_cancel(&self, run: &RunId, reason: &str, now_ms: i64) -> PortFuture<'_, ()> {

@@ -1,5 +1,6 @@
 //! Tests of the stores.
 
+mod archive;
 mod bench;
 mod blob;
 mod crash;

@@ -1,6 +1,6 @@
 //! The rows of runs, the programs they are pinned to, and who drives them.
 
-use super::PortFuture;
+use super::{BlobRow, Entry, PortFuture, WaitRow};
 use crate::ids::RunId;
 
 /// All runs.
@@ -21,6 +21,12 @@ pub trait Runs: Send + Sync {
 
     /// Gives the lease back. The run must not be changed under that epoch any more.
     fn release(&self, run: &RunId, epoch: i64) -> PortFuture<'_, ()>;
+
+    /// Adds runs that were exported elsewhere, all or none. Runs that are not over are held: see [`RunRow::held`].
+    ///
+    /// # Errors
+    /// [`super::StoreError::Rejected`] with kind `conflict` when one of the ids is taken.
+    fn import(&self, import: Import) -> PortFuture<'_, ()>;
 
     /// Asks whoever drives the run, or the next one who will, to cancel it.
     fn request_cancel(&self, run: &RunId, reason: &str, now_ms: i64) -> PortFuture<'_, ()>;
@@ -230,6 +236,29 @@ pub struct RunRow {
     /// The cancel that was asked for is to end the run at once.
     pub force: bool,
     pub ended_ms: Option<i64>,
+    /// It was imported while it was not over: nobody drives it before somebody asks for that, because its
+    /// effects may go on elsewhere. A claim ends this.
+    pub held: bool,
+    /// When its journal was removed.
+    pub pruned_ms: Option<i64>,
+}
+
+/// Runs that were exported elsewhere. The bytes of the resources are there already.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Import {
+    /// Parents before children.
+    pub runs: Vec<ImportedRun>,
+    pub resources: Vec<BlobRow>,
+    pub now_ms: i64,
+}
+
+/// One run of an [`Import`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImportedRun {
+    pub row: RunRow,
+    pub program: Program,
+    pub entries: Vec<Entry>,
+    pub waits: Vec<WaitRow>,
 }
 
 /// Which runs to list.

@@ -50,6 +50,27 @@ pub fn apply(db: &Connection, op: &BlobOp, now_ms: i64) -> Result<String, StoreE
     Ok(value.clone())
 }
 
+/// Registers a resource that came from elsewhere; one of that name that is here stays.
+pub(super) fn keep(db: &Connection, row: &BlobRow, now_ms: i64) -> Result<(), StoreError> {
+    let size = i64::try_from(row.size).unwrap_or(i64::MAX);
+    db.prepare_cached(
+        "INSERT OR IGNORE INTO resource (uri, hash, size, filename, content_type, created_ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
+    )
+    .and_then(|mut sql| {
+        sql.execute(params![
+            row.uri,
+            row.hash.0,
+            size,
+            row.filename,
+            row.content_type,
+            now_ms
+        ])
+    })
+    .map_err(failed)?;
+    Ok(())
+}
+
 /// Returns what a resource name stands for.
 ///
 /// # Errors

@@ -103,6 +103,15 @@ fn perform(db: &Connection, op: &StoreOp, now_ms: i64) -> Result<String, StoreEr
     }
 }
 
+/// Adds the entries of a run that was imported.
+pub(super) fn append_all(db: &Connection, run: i64, entries: &[Entry]) -> Result<(), StoreError> {
+    let mut place = None;
+    for entry in entries {
+        append(db, run, &mut place, entry)?;
+    }
+    Ok(())
+}
+
 /// Adds a row. `place` is where the run's journal ends, once it is known.
 fn append(
     db: &Connection,

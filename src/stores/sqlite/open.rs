@@ -28,6 +28,7 @@ const STEPS: &[&[&str]] = &[
         blob::SCHEMA,
     ],
     &[runs::FORMAT_2, waits::FORMAT_2],
+    &[runs::FORMAT_3],
 ];
 /// How long another process may keep the file to itself.
 const PATIENCE: Duration = Duration::from_secs(10);

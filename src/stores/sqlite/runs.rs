@@ -61,9 +61,20 @@ CREATE INDEX run_flow ON run (flow, status);
 CREATE INDEX run_parent ON run (parent) WHERE parent IS NOT NULL;
 ";
 
+/// What the third format adds: runs that are held, journals that were removed, and the order of time.
+pub(super) const FORMAT_3: &str = "
+ALTER TABLE run ADD COLUMN held INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE run ADD COLUMN pruned_ms INTEGER;
+DROP INDEX run_status;
+DROP INDEX run_flow;
+CREATE INDEX run_created ON run (created_ms);
+CREATE INDEX run_status ON run (status, created_ms);
+CREATE INDEX run_flow ON run (flow, status, created_ms);
+";
+
 const COLUMNS: &str = "id, external_id, program, flow, status, wait_reason, due_ms, input, seed, result, error, \
                        cancel, lease_owner, created_ms, updated_ms, invocation, key, priority, started_by, origin, \
-                       parent, root, depth, parent_close, pass, force, ended_ms, deadline_ms";
+                       parent, root, depth, parent_close, pass, force, ended_ms, deadline_ms, held, pruned_ms";
 
 pub(super) fn create(db: &Connection, run: &NewRun) -> Result<RunId, StoreError> {
     if let Some(external) = &run.external_id {
@@ -76,18 +87,7 @@ pub(super) fn create(db: &Connection, run: &NewRun) -> Result<RunId, StoreError>
         }
     }
     let (program, parent) = (&run.program, run.parent.as_ref());
-    db.prepare_cached(
-        "INSERT OR IGNORE INTO program (hash, source, engine_abi, created_ms) VALUES (?1, ?2, ?3, ?4)",
-    )
-    .and_then(|mut sql| {
-        sql.execute(params![
-            program.hash,
-            program.source,
-            program.engine_abi,
-            run.now_ms
-        ])
-    })
-    .map_err(failed)?;
+    keep_program(db, program, run.now_ms)?;
     db.prepare_cached(
         "INSERT INTO run (id, external_id, program, flow, status, input, seed, created_ms, updated_ms, invocation,
                           key, priority, started_by, origin, parent, root, depth, parent_close, deadline_ms)
@@ -117,6 +117,27 @@ pub(super) fn create(db: &Connection, run: &NewRun) -> Result<RunId, StoreError>
     })
     .map_err(failed)?;
     Ok(run.id.clone())
+}
+
+/// Keeps the source of a flow, once.
+pub(super) fn keep_program(
+    db: &Connection,
+    program: &Program,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    db.prepare_cached(
+        "INSERT OR IGNORE INTO program (hash, source, engine_abi, created_ms) VALUES (?1, ?2, ?3, ?4)",
+    )
+    .and_then(|mut sql| {
+        sql.execute(params![
+            program.hash,
+            program.source,
+            program.engine_abi,
+            now_ms
+        ])
+    })
+    .map_err(failed)?;
+    Ok(())
 }
 
 /// Returns the number that stands for a run in other tables.
@@ -215,6 +236,8 @@ fn run_row(row: &Row<'_>, owner: &Owner) -> rusqlite::Result<RunRow> {
         force: row.get(25)?,
         ended_ms: row.get(26)?,
         deadline_ms: row.get(27)?,
+        held: row.get(28)?,
+        pruned_ms: row.get(29)?,
     })
 }
 
@@ -329,7 +352,7 @@ pub(super) fn claim(
     }
     let epoch = epoch + 1;
     db.prepare_cached(
-        "UPDATE run SET lease_owner = ?2, lease_epoch = ?3, updated_ms = ?4 WHERE id = ?1",
+        "UPDATE run SET lease_owner = ?2, lease_epoch = ?3, updated_ms = ?4, held = 0 WHERE id = ?1",
     )
     .and_then(|mut sql| sql.execute(params![run.as_str(), owner.id(), epoch, now_ms]))
     .map_err(failed)?;

@@ -49,7 +49,7 @@ CREATE INDEX inbox_new ON inbox (key) WHERE consumed = 0;
 const COLUMNS: &str = "wait.id, run.id, run.flow, wait.path, wait.key, wait.token, wait.state, wait.deadline_ms, \
                        wait.details, wait.payload, wait.opened_ms";
 
-fn name(state: WaitState) -> &'static str {
+pub(super) fn name(state: WaitState) -> &'static str {
     match state {
         WaitState::Open => "open",
         WaitState::Completed => "completed",

@@ -1,0 +1,131 @@
+//! Runs in a file: program, input, journal, waits and blobs of a run, as text that another project can read.
+//!
+//! The file is one EDN form, laid out a record a line. Its first line names the format, its second has a digest
+//! of everything below, so that a file that is cut, changed or not ours is known before anything is made of it.
+//! Tokens of waits are left out: whoever holds the file must not be able to answer for the run.
+
+mod moving;
+mod read;
+mod write;
+
+use std::collections::BTreeMap;
+
+use crate::ports::{BlobRow, Entry, Program, RunRow, WaitState};
+
+pub use moving::{ImportOptions, Imported};
+
+/// The version of the format. Raised when an earlier build could not read what this one writes.
+pub const FORMAT: i64 = 1;
+/// What the first line of a file starts with.
+const HEAD: &str = "{:flowstone-archive ";
+
+/// What a file holds.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Archive {
+    /// The run that was exported, and the runs it called, parents before children.
+    pub runs: Vec<ArchivedRun>,
+    /// By their hash.
+    pub programs: BTreeMap<String, Program>,
+    pub blobs: Vec<ArchivedBlob>,
+}
+
+/// One run of a file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ArchivedRun {
+    pub row: RunRow,
+    /// The journal, in order.
+    pub entries: Vec<Entry>,
+    pub waits: Vec<ArchivedWait>,
+}
+
+/// A wait without what would let somebody answer it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArchivedWait {
+    pub path: String,
+    pub key: String,
+    pub state: WaitState,
+    pub deadline_ms: Option<i64>,
+    /// EDN text.
+    pub details: String,
+    /// EDN text.
+    pub payload: Option<String>,
+    pub opened_ms: i64,
+}
+
+/// A blob that the run refers to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArchivedBlob {
+    pub row: BlobRow,
+    pub bytes: Vec<u8>,
+}
+
+/// Why a file cannot be read, or may not be taken in.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ArchiveError {
+    #[error("this is not a file that `runs export` wrote")]
+    Foreign,
+    #[error("the file is damaged: {detail}")]
+    Damaged { detail: String },
+    #[error("the file was written by a newer Flowstone (format {found}, this one knows {known})")]
+    TooNew { found: i64, known: i64 },
+    #[error("there is a run `{run}` already")]
+    Taken { run: String },
+    #[error("the run {run} is not over, and an unfinished run keeps its id")]
+    KeepsId { run: String },
+}
+
+impl ArchiveError {
+    /// Returns the code of the page in `docs/errors`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            ArchiveError::Foreign => "E0560",
+            ArchiveError::Damaged { .. } => "E0561",
+            ArchiveError::TooNew { .. } => "E0562",
+            ArchiveError::Taken { .. } => "E0563",
+            ArchiveError::KeepsId { .. } => "E0564",
+        }
+    }
+
+    /// Returns what to try.
+    pub fn hint(&self) -> String {
+        match self {
+            ArchiveError::Foreign => "`flowstone runs export ID FILE` writes one",
+            ArchiveError::Damaged { .. } => {
+                "nothing was changed; copy the file again, or export the run anew"
+            }
+            ArchiveError::TooNew { .. } => "use the Flowstone that wrote it, or a newer one",
+            ArchiveError::Taken { .. } => {
+                "nothing was changed; `--new-id` gives the imported run another id"
+            }
+            ArchiveError::KeepsId { .. } => {
+                "its steps send the id along, so that nothing is done twice; `runs fork` makes another run of it"
+            }
+        }
+        .to_owned()
+    }
+}
+
+impl Archive {
+    /// Reads the text of a file, and checks every digest in it.
+    ///
+    /// # Errors
+    /// When it is damaged, newer than this build, or something else.
+    pub fn read(text: &str) -> Result<Archive, ArchiveError> {
+        read::read(text)
+    }
+
+    /// Writes the text of a file: the same for equal contents.
+    pub fn write(&self) -> String {
+        write::write(self)
+    }
+
+    /// Returns the run that was exported.
+    pub fn main(&self) -> Option<&ArchivedRun> {
+        self.runs.first()
+    }
+
+    /// Returns the program of one of the runs.
+    pub fn program(&self, run: &ArchivedRun) -> Option<&Program> {
+        self.programs.get(&run.row.program)
+    }
+}

@@ -1,0 +1,118 @@
+//! Runs that were exported elsewhere: their rows, journals and waits in one transaction.
+
+use flowstone_engine::ids::RunId;
+use flowstone_engine::ports::{Import, ImportedRun, RunRow, StoreError, WaitRow};
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::failure::{failed, rejected, with_hint};
+use super::{blob, journal, runs, waits};
+
+/// Adds the runs. To be called inside a transaction, which is undone when one of the ids is taken.
+pub(super) fn import(db: &Connection, import: &Import) -> Result<(), StoreError> {
+    for resource in &import.resources {
+        blob::keep(db, resource, import.now_ms)?;
+    }
+    for run in &import.runs {
+        add(db, run, import.now_ms)?;
+    }
+    Ok(())
+}
+
+fn add(db: &Connection, run: &ImportedRun, now_ms: i64) -> Result<(), StoreError> {
+    let row = &run.row;
+    if runs::number(db, &row.id)?.is_some() {
+        let taken = rejected(
+            "E0563",
+            "conflict",
+            format!("there is a run `{}` already", row.id),
+        );
+        let hint = "nothing was changed; `--new-id` gives the imported run another id";
+        return Err(with_hint(taken, hint));
+    }
+    runs::keep_program(db, &run.program, now_ms)?;
+    let number = insert(db, row)?;
+    journal::append_all(db, number, &run.entries)?;
+    for wait in &run.waits {
+        add_wait(db, number, wait)?;
+    }
+    Ok(())
+}
+
+fn insert(db: &Connection, row: &RunRow) -> Result<i64, StoreError> {
+    // A name from outside stays with the run that has it here.
+    let external = match &row.external_id {
+        Some(external) => db
+            .prepare_cached("SELECT 1 FROM run WHERE external_id = ?1")
+            .and_then(|mut sql| sql.query_row([external], |_| Ok(())).optional())
+            .map_err(failed)?
+            .is_none()
+            .then_some(external),
+        None => None,
+    };
+    let parent = row.parent.as_ref();
+    db.prepare_cached(
+        "INSERT INTO run (id, external_id, program, flow, status, wait_reason, due_ms, input, seed, result, error,
+                          cancel, created_ms, updated_ms, invocation, key, priority, started_by, origin, parent,
+                          root, depth, parent_close, pass, force, ended_ms, held, pruned_ms, deadline_ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21,
+                 ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29)",
+    )
+    .and_then(|mut sql| {
+        sql.execute(params![
+            row.id.as_str(),
+            external,
+            row.program,
+            row.flow,
+            row.status.name(),
+            row.wait_reason,
+            row.due_ms,
+            row.input,
+            row.seed.cast_signed(),
+            row.result,
+            row.error,
+            row.cancel_requested,
+            row.created_ms,
+            row.updated_ms,
+            row.invocation,
+            row.key,
+            row.priority,
+            row.started_by,
+            row.origin.as_ref().map(RunId::as_str),
+            parent.map(|parent| parent.run.as_str()),
+            parent.map(|parent| parent.root.as_str()),
+            parent.map_or(0, |parent| parent.depth),
+            parent.map(|parent| parent.close.name()),
+            row.pass,
+            row.force,
+            row.ended_ms,
+            row.held,
+            row.pruned_ms,
+            row.deadline_ms
+        ])
+    })
+    .map_err(failed)?;
+    Ok(db.last_insert_rowid())
+}
+
+fn add_wait(db: &Connection, run: i64, wait: &WaitRow) -> Result<(), StoreError> {
+    db.prepare_cached(
+        "INSERT INTO wait (id, run, path, key, token, state, deadline_ms, details, payload, opened_ms)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+    )
+    .and_then(|mut sql| {
+        sql.execute(params![
+            wait.id,
+            run,
+            wait.path,
+            wait.key,
+            wait.token,
+            waits::name(wait.state),
+            wait.deadline_ms,
+            wait.details,
+            wait.payload,
+            wait.opened_ms
+        ])
+    })
+    .map_err(failed)?;
+    Ok(())
+}
