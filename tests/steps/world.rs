@@ -286,6 +286,9 @@ impl Runs for Nothing {
     fn release(&self, _: &RunId, _: i64) -> PortFuture<'_, ()> {
         unused()
     }
+    fn import(&self, _: Import) -> PortFuture<'_, ()> {
+        unused()
+    }
     fn request_cancel(&self, _: &RunId, _: &str, _: i64) -> PortFuture<'_, ()> {
         unused()
     }
