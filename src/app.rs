@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use flowstone_engine::ports::{SystemClock, SystemRandom};
 use flowstone_engine::step::Step;
+use flowstone_engine::trial::World;
 use flowstone_engine::{Engine, EngineConfig, Interactive, Limits, natives};
 use flowstone_lang::session::Session;
 use flowstone_lang::value::{Result as Evaluated, Signal, Value};
 use flowstone_repl::{Body, Evaluator, Repl};
 use flowstone_steps::{sandbox, secrets, settings};
+use flowstone_stores::Options;
 use flowstone_surfaces::cli::{
     App, Open, Project, Prompt, Report, Runtime, lost_terminal, of_store_error,
 };
@@ -19,27 +21,24 @@ pub struct Flowstone;
 
 impl App for Flowstone {
     fn open(&self, project: &Project, open: Open) -> Result<Engine, Report> {
-        let settings = settings::load(&project.root).map_err(|error| of_settings(&error))?;
-        let secrets = secrets::ProjectSecrets::load(&project.root, &settings);
-        let secrets = secrets.map_err(|error| of_settings(&error))?;
-        let options = flowstone_stores::Options {
+        let options = Options {
             must_exist: open == Open::Existing,
-            ..Default::default()
+            ..Options::default()
         };
-        let stores = flowstone_stores::open(&project.home, &options);
+        Ok(Engine::open(self.config(project, &options)?))
+    }
+
+    fn open_trial(&self, project: &Project, world: &World) -> Result<Engine, Report> {
+        let options = Options {
+            probe: Some(world.points.clone()),
+            ..Options::default()
+        };
+        let config = self.config(project, &options)?;
         Ok(Engine::open(EngineConfig {
-            home: project.home.clone(),
-            project_root: project.root.clone(),
-            stores: stores.map_err(|error| of_store_error(&error))?,
-            steps: self.steps(),
-            persist: Some(Rc::new(flowstone_steps::persist::PersistResult)),
-            library: sandbox::register,
-            secrets: Arc::new(secrets),
-            durability: settings::of_durability(&settings),
-            settings,
-            clock: Arc::new(SystemClock),
-            random: Arc::new(SystemRandom),
-            limits: Limits::default(),
+            steps: world.watch(config.steps),
+            clock: world.clock.clone(),
+            random: world.random(),
+            ..config
         }))
     }
 
@@ -80,6 +79,30 @@ impl App for Flowstone {
         let finished = runtime.block_on(evaluator.steps.finish());
         finished.map_err(|error| Report::error(error.code(), error.to_string()))?;
         Ok(all_well)
+    }
+}
+
+impl Flowstone {
+    /// What the engine of a project is made of.
+    fn config(&self, project: &Project, options: &Options) -> Result<EngineConfig, Report> {
+        let settings = settings::load(&project.root).map_err(|error| of_settings(&error))?;
+        let secrets = secrets::ProjectSecrets::load(&project.root, &settings);
+        let secrets = secrets.map_err(|error| of_settings(&error))?;
+        let stores = flowstone_stores::open(&project.home, options);
+        Ok(EngineConfig {
+            home: project.home.clone(),
+            project_root: project.root.clone(),
+            stores: stores.map_err(|error| of_store_error(&error))?,
+            steps: self.steps(),
+            persist: Some(Rc::new(flowstone_steps::persist::PersistResult)),
+            library: sandbox::register,
+            secrets: Arc::new(secrets),
+            durability: settings::of_durability(&settings),
+            settings,
+            clock: Arc::new(SystemClock),
+            random: Arc::new(SystemRandom),
+            limits: Limits::default(),
+        })
     }
 }
 

@@ -10,3 +10,4 @@ mod kill;
 mod reference;
 mod repl;
 mod run;
+mod test;

@@ -29,6 +29,7 @@ pub mod schema;
 pub mod step;
 pub mod table;
 mod timeline;
+pub mod trial;
 mod waits;
 pub mod words;
 

@@ -24,6 +24,7 @@ mod runtime;
 mod show_run;
 mod stack;
 mod table;
+mod test;
 mod waits;
 
 use std::process::ExitCode;
@@ -31,6 +32,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use flowstone_engine::Engine;
 use flowstone_engine::step::Step;
+use flowstone_engine::trial::World;
 use flowstone_lang::session::Session;
 
 use args::{Cli, Command};
@@ -47,6 +49,12 @@ pub trait App: Sync {
     /// # Errors
     /// When the stores or the project's settings cannot be used.
     fn open(&self, project: &Project, open: Open) -> Result<Engine, Report>;
+
+    /// Opens the engine for a trial: with the clock, the randomness and the probe of its world, and its steps watched.
+    ///
+    /// # Errors
+    /// As [`App::open`].
+    fn open_trial(&self, project: &Project, world: &World) -> Result<Engine, Report>;
 
     /// Returns a session that knows all that flows may use.
     fn session(&self) -> Session;
@@ -104,6 +112,7 @@ fn perform(command: &Command, app: &dyn App) -> exit::Exit {
         Command::Repl(args) => repl::run(args, app),
         Command::Run(args) => run::run(args, app),
         Command::Runs(args) => runs::run(args, app),
+        Command::Test(args) => test::run(args, app),
         Command::Waits(args) => waits::run(args, app),
     }
 }

@@ -43,6 +43,7 @@ pub enum Command {
     Repl(Repl),
     Run(Run),
     Runs(Runs),
+    Test(super::test::Test),
     Waits(Waits),
 }
 

@@ -1,5 +1,6 @@
 //! `flowstone run`: a flow file, to its result.
 
+use std::path::Path;
 use std::rc::Rc;
 
 use flowstone_engine::codec;
@@ -53,14 +54,19 @@ async fn drive(args: &Run, app: &dyn App, input: Value) -> Result<Exit, Report> 
 
 /// Reads and checks the file. Warnings are shown at once; of errors, the first is the answer and the others are shown.
 fn load(engine: &Engine, args: &Run) -> Result<LoadedFlow, Report> {
+    load_file(engine, &args.file, args.show.json)
+}
+
+/// Reads and checks a file; warnings are left out where nobody reads them.
+pub fn load_file(engine: &Engine, file: &Path, quietly: bool) -> Result<LoadedFlow, Report> {
     let session = engine.session();
-    let name = args.file.display().to_string();
-    let checked = engine.check(&session, &args.file, &name);
+    let name = file.display().to_string();
+    let checked = engine.check(&session, file, &name);
     let mut first = None;
     for report in of_findings(&session, &checked.findings) {
         if first.is_none() && report.severity == Severity::Error {
             first = Some(report);
-        } else if !args.show.json {
+        } else if !quietly {
             output::report(&report);
         }
     }

@@ -1,0 +1,126 @@
+//! Trials: a flow run in a home of its own, on a clock that skips time, with answers that are given beforehand.
+//!
+//! A trial may be told to die at one of its points: around each commit, and around each effect outside. A second
+//! process goes on with what the first left, and [`compare`] says whether that differs from a trial that nobody
+//! disturbed. All takes hold at ports: the engine itself does not know that it is tried.
+
+mod case;
+mod compare;
+mod effects;
+mod play;
+mod points;
+mod watched;
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+pub use case::Case;
+pub use compare::{Comparison, compare};
+pub use effects::{Doubt, EffectLine, read_effects};
+pub use play::{Told, play};
+pub use points::Points;
+
+use crate::error::EngineError;
+use crate::ports::{Random, SimulatedClock};
+use crate::step::Step;
+
+/// When trials begin: 2030-01-01, midnight in UTC.
+const BEGINNING_MS: i64 = 1_893_456_000_000;
+/// The file in the home that each effect is written to, synced, as it happens.
+const EFFECTS: &str = "effects.log";
+/// The file in the home that counts the processes of the trial.
+const PROCESSES: &str = "processes.log";
+
+/// What surrounds a flow on trial. Whoever opens the engine takes clock, randomness and probe from here, and has its
+/// steps watched.
+pub struct World {
+    pub case: Rc<Case>,
+    pub clock: Arc<SimulatedClock>,
+    pub points: Arc<Points>,
+    random: Arc<Mutex<u64>>,
+    home: PathBuf,
+}
+
+impl World {
+    /// Prepares a world over a home folder, with a crash at a point if one is given.
+    pub fn new(case: Case, home: &Path, crash_at: Option<u64>) -> World {
+        World {
+            case: Rc::new(case),
+            clock: Arc::new(SimulatedClock::starting_at(BEGINNING_MS)),
+            points: Arc::new(Points::new(crash_at)),
+            random: Arc::new(Mutex::new(0)),
+            home: home.to_owned(),
+        }
+    }
+
+    /// Returns the folder that keeps the trial.
+    pub fn home(&self) -> &Path {
+        &self.home
+    }
+
+    /// Returns the same randomness for each trial of a flow.
+    pub fn random(&self) -> Arc<dyn Random> {
+        self.random.clone()
+    }
+
+    /// Has the effects of steps written down, answered from the case, and surrounded by points.
+    pub fn watch(&self, steps: Vec<Box<dyn Step>>) -> Vec<Box<dyn Step>> {
+        let log = Rc::new(effects::Log::new(self.home.join(EFFECTS)));
+        steps
+            .into_iter()
+            .map(|step| -> Box<dyn Step> {
+                Box::new(watched::Watched {
+                    step,
+                    case: self.case.clone(),
+                    points: self.points.clone(),
+                    log: log.clone(),
+                })
+            })
+            .collect()
+    }
+
+    /// Gives the processes of a trial different randomness, so that what one of them drew is not drawn again.
+    fn reseed(&self, process: u64) {
+        let mut seed = self.random.lock().unwrap_or_else(PoisonError::into_inner);
+        *seed = process << 32;
+    }
+}
+
+/// Why a trial came to no end.
+#[derive(Debug, thiserror::Error)]
+pub enum TrialError {
+    #[error("{0}")]
+    BadCase(String),
+    #[error("the flow waits, and nobody answers: {reason}")]
+    Unanswered { reason: String, path: String },
+    #[error("{path} cannot be used: {detail}")]
+    Unusable { path: String, detail: String },
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+impl TrialError {
+    /// Returns the code of the page in `docs/errors`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            TrialError::BadCase(_) => "E0580",
+            TrialError::Unanswered { .. } => "E0581",
+            TrialError::Unusable { .. } => "E0582",
+            TrialError::Engine(error) => error.code(),
+        }
+    }
+
+    /// Returns what to try.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            TrialError::BadCase(_) => {
+                Some("a case is a map such as {:input {...} :mock {...} :answers {...}}".to_owned())
+            }
+            TrialError::Unanswered { path, .. } => Some(format!(
+                "give the answer beforehand: --answer '{path}={{:action :approve}}', or '*=...' for all"
+            )),
+            TrialError::Unusable { .. } | TrialError::Engine(_) => None,
+        }
+    }
+}

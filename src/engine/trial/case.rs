@@ -1,0 +1,158 @@
+//! A case: what a flow is tried with, as an EDN map.
+
+use flowstone_lang::value::{PMap, Value};
+
+use super::TrialError;
+use crate::codec;
+use crate::flow::name_of;
+use crate::ids::StepPath;
+
+/// The keys of a case.
+const KEYS: &[&str] = &["answers", "expect", "input", "invocation", "live", "mock"];
+
+/// What a flow is tried with.
+#[derive(Debug, Clone)]
+pub struct Case {
+    pub input: Value,
+    /// Which of `:invocations`; nil: the default one.
+    pub invocation: Value,
+    /// What steps give instead of being performed: by path, step id or step type.
+    pub mock: Value,
+    /// What waits are answered with: by path, step id or key, or `"*"`.
+    pub answers: Value,
+    /// What the flow must give; nil: anything.
+    pub expect: Value,
+    /// Steps that change something outside, and models, may be called although no mock answers for them.
+    pub live: bool,
+}
+
+impl Default for Case {
+    fn default() -> Case {
+        Case {
+            input: Value::Nil,
+            invocation: Value::Nil,
+            mock: Value::Nil,
+            answers: Value::Nil,
+            expect: Value::Nil,
+            live: false,
+        }
+    }
+}
+
+impl Case {
+    /// Reads a case.
+    ///
+    /// # Errors
+    /// When it is no map, or has keys that mean nothing.
+    pub fn of_value(value: &Value) -> Result<Case, TrialError> {
+        let bad = |words: String| Err(TrialError::BadCase(words));
+        let Some(map) = value.as_map() else {
+            return bad(format!("a case is a map, not {}", value.kind()));
+        };
+        for (key, _) in map.entries().iter() {
+            let name = name_of(key).unwrap_or_default();
+            if !KEYS.contains(&&*name) {
+                return bad(format!("a case has no `:{name}`"));
+            }
+        }
+        let part = |key: &str| value.get(key).cloned().unwrap_or(Value::Nil);
+        for key in ["answers", "mock"] {
+            let part = part(key);
+            if !part.is_nil() && part.as_map().is_none() {
+                return bad(format!("`:{key}` of a case is a map, not {}", part.kind()));
+            }
+        }
+        Ok(Case {
+            input: part("input"),
+            invocation: part("invocation"),
+            mock: part("mock"),
+            answers: part("answers"),
+            expect: part("expect"),
+            live: part("live") == Value::Bool(true),
+        })
+    }
+
+    /// Writes the case down.
+    ///
+    /// # Errors
+    /// When something in it is not data.
+    pub fn encode(&self) -> Result<String, TrialError> {
+        let whole = Value::map([
+            (Value::keyword("input"), self.input.clone()),
+            (Value::keyword("invocation"), self.invocation.clone()),
+            (Value::keyword("mock"), self.mock.clone()),
+            (Value::keyword("answers"), self.answers.clone()),
+            (Value::keyword("expect"), self.expect.clone()),
+            (Value::keyword("live"), Value::Bool(self.live)),
+        ]);
+        codec::encode(&whole).map_err(|error| TrialError::BadCase(error.to_string()))
+    }
+
+    /// Adds an answer, before those that are there.
+    pub fn add_answer(&mut self, target: &str, answer: Value) {
+        self.answers = with(&self.answers, Value::from(target), answer);
+    }
+
+    /// Adds mocks; they hide those of the same names.
+    ///
+    /// # Errors
+    /// When they are no map.
+    pub fn add_mocks(&mut self, mocks: &Value) -> Result<(), TrialError> {
+        let Some(map) = mocks.as_map() else {
+            let words = format!("mocks are a map, not {}", mocks.kind());
+            return Err(TrialError::BadCase(words));
+        };
+        for (name, mock) in map.entries().iter() {
+            self.mock = with(&self.mock, name.clone(), mock.clone());
+        }
+        Ok(())
+    }
+
+    /// Returns what a step is to give instead of being performed.
+    pub(super) fn mock(&self, path: &StepPath, kind: &str, attempt: u32) -> Option<Value> {
+        let at = path.to_string();
+        let names = [at.as_str(), path.step.as_str(), kind];
+        let mock = names.iter().find_map(|name| named(&self.mock, name))?;
+        Some(choose(
+            choose(mock, "each", path.occurrence),
+            "attempts",
+            attempt,
+        ))
+    }
+
+    /// Returns the answer to a wait that is known by any of these names.
+    pub(super) fn answer(&self, names: &[&str]) -> Option<Value> {
+        let mut names = names.iter().copied().chain(["*"]);
+        names.find_map(|name| named(&self.answers, name))
+    }
+}
+
+/// Returns the entry of a map whose key, a keyword or a string, has this name.
+fn named(map: &Value, name: &str) -> Option<Value> {
+    let map = map.as_map()?;
+    let mut entries = map.entries().iter();
+    entries.find_map(|(key, value)| (name_of(key).as_deref() == Some(name)).then(|| value.clone()))
+}
+
+fn with(map: &Value, key: Value, value: Value) -> Value {
+    let mut entries = map
+        .as_map()
+        .map_or_else(PMap::new, |map| map.entries().clone());
+    entries.insert(key, value);
+    Value::Map(std::rc::Rc::new(flowstone_lang::value::Map::new(entries)))
+}
+
+/// `{:mock/each [...]}` gives the items one after another, and the last one from then on.
+fn choose(mock: Value, name: &str, number: u32) -> Value {
+    let key = Value::keyword(&format!("mock/{name}"));
+    let items = match mock
+        .as_map()
+        .and_then(|map| map.entries().get(&key).cloned())
+    {
+        Some(Value::Vector(items)) => items,
+        _ => return mock,
+    };
+    let last = items.len().saturating_sub(1);
+    let idx = (number.max(1) as usize - 1).min(last);
+    items.iter().nth(idx).cloned().unwrap_or(Value::Nil)
+}

@@ -1,0 +1,246 @@
+//! Playing a trial to its end: drive, answer what waits, let time pass, again.
+
+use std::collections::BTreeMap;
+use std::io::Write as _;
+use std::path::Path;
+use std::rc::Rc;
+
+use flowstone_lang::value::Value;
+
+use super::{PROCESSES, TrialError, World};
+use crate::codec;
+use crate::drive::DriveOptions;
+use crate::engine::{Engine, StartOptions};
+use crate::flow::{LoadedFlow, name_of};
+use crate::ids::RunId;
+use crate::observer::{NoObserver, Observer};
+use crate::ports::{RunFilter, RunRow, StoreError, Stores, WaitFilter, WaitRow};
+use crate::table::{Filter, TableName, TableQuery};
+
+/// The name under which the processes of a trial find its run.
+const NAME: &str = "trial";
+/// More turns than this are a flow that does not end.
+const TURNS: u32 = 100_000;
+
+/// What a trial came to: all of it is text, so that it can be compared and handed to another process.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Told {
+    pub status: String,
+    /// EDN text of the result or the error.
+    pub end: String,
+    /// What is in our own stores at the end, by name.
+    pub contents: BTreeMap<String, String>,
+    /// The paths of steps about which somebody was asked because a crash had left them in doubt.
+    pub in_doubt: Vec<String>,
+    /// How many points this process passed, and how many commits.
+    pub points: u64,
+    pub commits: u64,
+}
+
+/// Starts the flow, or goes on with it where an earlier process left it, to its end; replays it, and tells what came
+/// of it.
+///
+/// # Errors
+/// When it cannot be driven, a replay differs, or it waits for something that the case has no answer for.
+pub async fn play(
+    engine: &Engine,
+    world: &World,
+    loaded: &LoadedFlow,
+    observer: Rc<dyn Observer>,
+) -> Result<Told, TrialError> {
+    world.reseed(0);
+    let run = engine
+        .start(
+            loaded,
+            StartOptions {
+                input: world.case.input.clone(),
+                invocation: name_of(&world.case.invocation).map(|name| name.to_string()),
+                external_id: Some(NAME.to_owned()),
+            },
+        )
+        .await?;
+    world.reseed(count_process(&world.home)?);
+    catch_up(engine, world, &run).await?;
+    let mut turns = 0;
+    loop {
+        engine
+            .drive(&run, observer.clone(), DriveOptions::default())
+            .await?;
+        let row = engine.run_row(&run).await?;
+        if row.status.is_final() && unfinished(engine).await?.is_empty() {
+            break;
+        }
+        turns += 1;
+        let answered = answer(engine, world).await?;
+        let others = go_on(engine, &run).await?;
+        if answered + others == 0 && !row.status.is_final() && !pass_time(engine, world).await? {
+            return Err(unanswered(engine, &row).await?);
+        }
+        if turns > TURNS || (row.status.is_final() && answered + others == 0) {
+            break;
+        }
+    }
+    engine.verify(&run).await?;
+    tell(engine, world, &run).await
+}
+
+/// Notes that another process takes part, and returns which one it is.
+fn count_process(home: &Path) -> Result<u64, TrialError> {
+    let path = home.join(PROCESSES);
+    let noted = std::fs::OpenOptions::new()
+        .create(true)
+        .append(true)
+        .open(&path)
+        .and_then(|mut file| {
+            file.write_all(b"\n")?;
+            file.metadata()
+        });
+    match noted {
+        Ok(about) => Ok(about.len()),
+        Err(error) => Err(TrialError::Unusable {
+            path: path.display().to_string(),
+            detail: error.to_string(),
+        }),
+    }
+}
+
+/// Sets the clock to the last moment that an earlier process wrote down.
+async fn catch_up(engine: &Engine, world: &World, run: &RunId) -> Result<(), TrialError> {
+    let row = engine.run_row(run).await?;
+    let entries = engine.stores().journal.load(run).await.map_err(of_store)?;
+    let last = entries.iter().map(|entry| entry.at_ms).max();
+    let moment = last.unwrap_or(0).max(row.updated_ms);
+    world.clock.set(moment.max(super::BEGINNING_MS));
+    Ok(())
+}
+
+fn of_store(error: StoreError) -> TrialError {
+    TrialError::Engine(error.into())
+}
+
+async fn unfinished(engine: &Engine) -> Result<Vec<RunRow>, TrialError> {
+    let mut runs = engine.list_runs(RunFilter::default()).await?;
+    runs.retain(|run| !run.status.is_final());
+    Ok(runs)
+}
+
+/// Answers every open wait that the case, or doubt, has an answer for.
+async fn answer(engine: &Engine, world: &World) -> Result<usize, TrialError> {
+    let mut answered = 0;
+    for wait in engine.list_waits(WaitFilter::default()).await? {
+        let value = match is_doubt(&wait) {
+            true => Some(Value::keyword("retry")),
+            false => {
+                let step = step_of(&wait.path);
+                let id = step.split(['#', '?']).next().unwrap_or(step);
+                let id = id.rsplit('/').next().unwrap_or(id);
+                world.case.answer(&[&wait.path, step, id, &wait.key])
+            }
+        };
+        if let Some(value) = value {
+            engine.complete_wait(&wait.id, &value, false).await?;
+            answered += 1;
+        }
+    }
+    Ok(answered)
+}
+
+/// The path of the step that a wait, or a question about it, belongs to.
+fn step_of(path: &str) -> &str {
+    path.split_once('?').map_or(path, |(step, _)| step)
+}
+
+fn is_doubt(wait: &WaitRow) -> bool {
+    let details = codec::decode(&wait.details).unwrap_or(Value::Nil);
+    details.get("question") == Some(&Value::keyword("in-doubt"))
+}
+
+/// Drives the other runs, such as those that the flow has called.
+async fn go_on(engine: &Engine, run: &RunId) -> Result<usize, TrialError> {
+    let mut driven = 0;
+    for other in engine.resumable().await? {
+        if other.id != *run {
+            let options = DriveOptions::default();
+            engine
+                .drive(&other.id, Rc::new(NoObserver), options)
+                .await?;
+            driven += 1;
+        }
+    }
+    Ok(driven)
+}
+
+/// Moves the clock to the next moment that a run waits for. Tells whether there is one.
+async fn pass_time(engine: &Engine, world: &World) -> Result<bool, TrialError> {
+    let due = unfinished(engine)
+        .await?
+        .iter()
+        .filter_map(|run| run.due_ms)
+        .min();
+    if let Some(due) = due {
+        let now_ms = engine.services.clock.now_ms();
+        world.clock.set(due.max(now_ms));
+    }
+    Ok(due.is_some())
+}
+
+async fn unanswered(engine: &Engine, row: &RunRow) -> Result<TrialError, TrialError> {
+    let waits = engine.list_waits(WaitFilter::default()).await?;
+    let path = waits.first().map_or("*", |wait| step_of(&wait.path));
+    let reason = row.wait_reason.clone();
+    Ok(TrialError::Unanswered {
+        reason: reason.unwrap_or_else(|| format!("it is {}", row.status.name())),
+        path: path.to_owned(),
+    })
+}
+
+async fn tell(engine: &Engine, world: &World, run: &RunId) -> Result<Told, TrialError> {
+    let row = engine.run_row(run).await?;
+    let stores = engine.stores();
+    let now_ms = engine.services.clock.now_ms();
+    let mut in_doubt = Vec::new();
+    for row in engine.list_runs(RunFilter::default()).await? {
+        let filter = WaitFilter {
+            run: Some(row.id.clone()),
+            all: true,
+            ..WaitFilter::default()
+        };
+        for wait in engine.list_waits(filter).await? {
+            if is_doubt(&wait) {
+                in_doubt.push(format!("{}/{}", row.flow, step_of(&wait.path)));
+            }
+        }
+    }
+    Ok(Told {
+        status: row.status.name().to_owned(),
+        end: row.result.or(row.error).unwrap_or_default(),
+        contents: contents(stores, now_ms).await.map_err(of_store)?,
+        in_doubt,
+        points: world.points.passed(),
+        commits: world.points.commits(),
+    })
+}
+
+/// Returns all keys and tables, as text.
+async fn contents(stores: &Stores, now_ms: i64) -> Result<BTreeMap<String, String>, StoreError> {
+    let mut contents = BTreeMap::new();
+    for key in stores.kv.list_keys("", usize::MAX, now_ms).await? {
+        if let Some(value) = stores.kv.get(&key, now_ms).await? {
+            contents.insert(format!("kv {key}"), value);
+        }
+    }
+    for name in stores.tables.names().await? {
+        let table = TableName::Name(name.clone());
+        let everything = TableQuery::Export {
+            table,
+            select: Vec::new(),
+            filter: Filter::ALL,
+            sort: Vec::new(),
+        };
+        contents.insert(
+            format!("table {name}"),
+            stores.tables.query(everything).await?,
+        );
+    }
+    Ok(contents)
+}

@@ -1,0 +1,72 @@
+//! What may be typed behind `flowstone test`.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+
+/// Tries a flow: no time passes, nothing is kept, every crash is survived
+///
+/// The flow runs in a scratch home on a clock that skips time, and is replayed at its end. Steps that change something
+/// outside, and models, are answered by mocks. With --crash-everywhere the process is killed at each commit and at each
+/// effect, before and after it; another process goes on, and must come to the same end.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone test flows/repo-report.edn
+  flowstone test flows/feed-digest.edn --crash-everywhere
+  flowstone test flow.edn --input '{:n 3}' --mock mocks.edn --answer 'approval={:action :approve}'
+
+A case beside the flow, in flows/NAME/test.edn for flows/NAME.edn, is taken where --case names no other:
+  {:input {:url \"https://example.com\"} :mock {:fetch {:status 200 :body \"hello\"}} :answers {:approval {:action :approve}}}")]
+pub struct Test {
+    /// The flow file
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+
+    /// The input: JSON or EDN, `@file`, or `-` for standard input
+    #[arg(long, value_name = "JSON|EDN|@FILE|-", allow_hyphen_values = true)]
+    pub input: Option<String>,
+
+    /// Which of the flow's invocations to use [default: default]
+    #[arg(long, value_name = "ID")]
+    pub invocation: Option<String>,
+
+    /// A file with input, mocks and answers [default: test.edn in the folder with the flow's name]
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub case: Option<PathBuf>,
+
+    /// A file that says what steps give, by path, id or type; may be repeated
+    #[arg(long = "mock", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub mocks: Vec<PathBuf>,
+
+    /// What a wait is answered with, by step id, path or key, or `*` for all; may be repeated
+    #[arg(long = "answer", value_name = "KEY=VALUE")]
+    pub answers: Vec<String>,
+
+    /// Perform steps that change something outside, and call models, where no mock answers
+    #[arg(long)]
+    pub live: bool,
+
+    /// Kill the process at every commit and effect, go on in another, and compare
+    #[arg(long)]
+    pub crash_everywhere: bool,
+
+    /// Print the result of the flow
+    #[arg(long)]
+    pub show_result: bool,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+
+    /// Show no progress
+    #[arg(long, short)]
+    pub quiet: bool,
+
+    /// Be one process of a trial in this home
+    #[arg(long, value_name = "DIR", hide = true)]
+    pub trial: Option<PathBuf>,
+
+    /// Die at this point
+    #[arg(long, value_name = "N", hide = true, requires = "trial")]
+    pub crash_at: Option<u64>,
+}

@@ -1,0 +1,115 @@
+//! What a trial came to: as JSON between processes, as words for people.
+
+use flowstone_engine::codec;
+use flowstone_engine::json::to_json as value_json;
+use flowstone_engine::trial::{Case, Told};
+use flowstone_lang::value::Value;
+use serde_json::json;
+
+use super::super::output;
+use super::super::report::Report;
+use super::super::table::table;
+use super::crash::Crashes;
+
+/// Writes down what a trial came to.
+pub fn to_json(told: &Told) -> serde_json::Value {
+    json!({
+        "status": told.status,
+        "end": told.end,
+        "contents": told.contents,
+        "in_doubt": told.in_doubt,
+        "points": told.points,
+        "commits": told.commits,
+    })
+}
+
+/// Reads what [`to_json`] wrote.
+pub fn of_json(bytes: &[u8]) -> Option<Told> {
+    let json: serde_json::Value = serde_json::from_slice(bytes).ok()?;
+    let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
+    let contents = json.get("contents")?.as_object()?.iter();
+    Some(Told {
+        status: text(json.get("status")?)?,
+        end: text(json.get("end")?)?,
+        contents: contents
+            .map(|(name, value)| Some((name.clone(), text(value)?)))
+            .collect::<Option<_>>()?,
+        in_doubt: json
+            .get("in_doubt")?
+            .as_array()?
+            .iter()
+            .map(text)
+            .collect::<Option<_>>()?,
+        points: json.get("points")?.as_u64()?,
+        commits: json.get("commits")?.as_u64()?,
+    })
+}
+
+/// Returns the end of a run as JSON.
+pub fn end_json(told: &Told) -> serde_json::Value {
+    match codec::decode(&told.end) {
+        Ok(value) => value_json(&value).unwrap_or_default(),
+        Err(_) => serde_json::Value::Null,
+    }
+}
+
+/// Compares the end with what the case expects; without an expectation, the flow must complete.
+pub fn unexpected(told: &Told, case: &Case) -> Result<Vec<String>, Report> {
+    if case.expect.is_nil() {
+        return Ok(match told.status.as_str() {
+            "completed" => Vec::new(),
+            status => vec![format!("the run is {status}: {}", message(told))],
+        });
+    }
+    let wanted = codec::encode(&case.expect)
+        .map_err(|error| Report::error("E0580", format!("`:expect` is not data: {error}")))?;
+    if told.status == "completed" && told.end == wanted {
+        return Ok(Vec::new());
+    }
+    Ok(vec![format!(
+        "the run is {} with {}, expected {wanted}",
+        told.status,
+        message(told)
+    )])
+}
+
+/// The result, or the words of the error.
+fn message(told: &Told) -> String {
+    let value = codec::decode(&told.end).unwrap_or(Value::Nil);
+    match value.get("error") {
+        Some(Value::Exception(exception)) => format!("{} {}", exception.code, exception.text()),
+        _ => told.end.clone(),
+    }
+}
+
+/// Shows the verdict: a table on standard output, what is wrong on standard error.
+pub fn show(told: &Told, crashes: Option<&Crashes>, problems: &[String]) {
+    let mut rows = vec![
+        ("status", told.status.clone()),
+        ("replayed", "same".to_owned()),
+    ];
+    if let Some(crashes) = crashes {
+        rows.extend([
+            ("commits", told.commits.to_string()),
+            ("crash points", told.points.to_string()),
+            ("killed", crashes.killed.to_string()),
+            ("resumed to the same end", crashes.resumed.to_string()),
+            ("reads repeated", crashes.looked_again.to_string()),
+            ("writes repeated", crashes.repeated.to_string()),
+            ("asked in doubt", crashes.in_doubt.to_string()),
+        ]);
+    }
+    let verdict = match problems.len() {
+        0 => "passed".to_owned(),
+        1 => "1 problem".to_owned(),
+        count => format!("{count} problems"),
+    };
+    rows.push(("verdict", verdict));
+    let rows = rows
+        .into_iter()
+        .map(|(what, value)| vec![what.to_owned(), value]);
+    output::data(&table(&["test", ""], rows));
+    for problem in problems {
+        output::report(&Report::error("E0928", problem.clone()));
+    }
+}

@@ -1,0 +1,183 @@
+//! `flowstone test`: trials, and a crash at every point of them.
+
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::program::{Ran, Scratch};
+use crate::tidy::{files, root};
+
+/// Syncs cost nothing there, and a killed process does not need them.
+const MEMORY: &str = "/dev/shm";
+
+fn test(scratch: &Scratch, args: &[&str]) -> Ran {
+    let mut command = scratch.command(&["test"]);
+    command.args(args);
+    if Path::new(MEMORY).is_dir() {
+        command.env("TMPDIR", MEMORY);
+    }
+    Ran::of(command.output().expect("the program runs"))
+}
+
+/// Kills a flow everywhere and returns the object about it.
+#[track_caller]
+fn crash_everywhere(scratch: &Scratch, args: &[&str]) -> Value {
+    let ran = test(scratch, &[args, &["--crash-everywhere", "--json"]].concat());
+    let told = ran.json();
+    assert_eq!(
+        (ran.code, &told["ok"]),
+        (Some(0), &Value::Bool(true)),
+        "{told:#}"
+    );
+    let crashes = &told["crashes"];
+    assert_eq!(crashes["killed"], crashes["resumed"], "{told:#}");
+    // Around each commit there are two points; how many commits there are may differ by one or two.
+    let killed = crashes["killed"].as_u64().expect("a number");
+    let commits = crashes["commits"].as_u64().expect("a number");
+    assert!(killed + 4 >= 2 * commits && commits >= 4, "{told:#}");
+    told
+}
+
+/// Each flow in `flows/` survives a crash at each commit and at each effect, before and after it.
+#[test]
+fn every_flow_survives_every_crash() {
+    let scratch = Scratch::new();
+    for file in files("flows", &[""]) {
+        let bytes = std::fs::read(root().join(&file)).expect("it is listed");
+        scratch.write(&file.display().to_string(), bytes);
+    }
+    let mut flows = 0;
+    for file in files("flows", &[".edn"]) {
+        let is_flow = file.components().count() == 2;
+        if is_flow {
+            crash_everywhere(&scratch, &[&file.display().to_string()]);
+            flows += 1;
+        }
+    }
+    assert!(flows >= 4);
+}
+
+/// Writes of every kind, a retry, a sleep, a wait, an error that is caught, our own store.
+const FLOW: &str = "(let [a (flow/step :http :pay {:url \"https://example.com/pay\" :method :post :json {:n 1}})
+      n (:value (flow/step :kv :count {:operation :increment :key \"count\"}))
+      b (flow/step :http :keyed {:url \"https://example.com/k\" :method :post :idempotency-key \"k1\"})
+      slept (flow/step :sleep :night {:duration \"8h\"})
+      d (try (flow/step :http :fails {:url \"https://example.com/f\" :method :post})
+             (catch Exception e (:kind (ex-data e))))
+      answer (flow/step :wait :approval {:timeout \"7d\"})
+      m (:value (flow/step :kv :count {:operation :increment :key \"count\"}))]
+  {:pay (:body a) :count [n m] :keyed (:body b) :fails d :answer (:action answer)})";
+
+const MOCKS: &str = "{:pay {:status 200 :body \"paid\"}
+ :keyed {:status 200 :body \"kept\"}
+ :fails {:mock/error {:kind :denied :message \"no\"}}}";
+
+#[test]
+fn what_may_not_happen_twice_is_asked_about() {
+    let scratch = Scratch::new();
+    scratch.write("flow.edn", FLOW);
+    scratch.write("mocks.edn", MOCKS);
+    let args = [
+        "flow.edn",
+        "--mock",
+        "mocks.edn",
+        "--answer",
+        "approval={:action :approve}",
+    ];
+    let told = crash_everywhere(&scratch, &args);
+    assert_eq!(
+        told["result"],
+        serde_json::json!({"pay": "paid", "count": [1, 2], "keyed": "kept", "fails": "denied", "answer": "approve"})
+    );
+    // Of two steps without a key, a crash leaves open before the effect, after it, and until the outcome is kept.
+    let (asked, repeated) = (&told["crashes"]["in_doubt"], &told["crashes"]["repeated"]);
+    assert!(asked.as_u64() >= Some(6), "{told:#}");
+    assert!(repeated.as_u64() >= Some(3), "{told:#}");
+}
+
+#[test]
+fn time_passes_at_once() {
+    let scratch = Scratch::new();
+    scratch.write(
+        "flow.edn",
+        "(let [begun (flow/now-ms)
+               answer (flow/step :wait :nobody {:timeout \"7d\" :on-timeout :continue :default-value :none})
+               _ (flow/step :sleep :long {:duration \"30d\"})]
+           [answer (quot (- (flow/now-ms) begun) 86400000)])",
+    );
+    let told = test(&scratch, &["flow.edn", "--json"]).json();
+    assert_eq!(told["result"], serde_json::json!(["none", 37]), "{told:#}");
+    assert_eq!(told["ok"], true);
+    // Nothing of it is kept.
+    assert!(!scratch.path().join(".flowstone").exists());
+}
+
+#[test]
+fn nothing_outside_is_touched_unasked() {
+    let scratch = Scratch::new();
+    scratch.write(
+        "flow.edn",
+        "(flow/step :http :pay {:url \"http://127.0.0.1:9/\" :method :post})",
+    );
+    let ran = test(&scratch, &["flow.edn", "--quiet"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(
+        ran.err.contains("E0583") && ran.err.contains(":pay"),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
+fn an_answer_that_is_missing_is_named() {
+    let scratch = Scratch::new();
+    scratch.write(
+        "flow.edn",
+        "(flow/step :http :pay {:url \"https://example.com\" :method :post :on-error :checkpoint})",
+    );
+    scratch.write("mocks.edn", "{:pay {:mock/error {:message \"no\"}}}");
+    let ran = test(&scratch, &["flow.edn", "--quiet", "--mock", "mocks.edn"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(
+        ran.err.contains("E0581") && ran.err.contains("--answer 'pay="),
+        "{}",
+        ran.err
+    );
+    let ran = test(
+        &scratch,
+        &[
+            "flow.edn",
+            "--quiet",
+            "--mock",
+            "mocks.edn",
+            "--answer",
+            "pay={:action :use :value 3}",
+            "--json",
+        ],
+    );
+    assert_eq!(ran.json()["result"], 3, "{ran:?}");
+}
+
+#[test]
+fn a_case_is_checked() {
+    let scratch = Scratch::new();
+    scratch.write("flow.edn", "1");
+    scratch.write("flow/test.edn", "{:inputs {}}");
+    let ran = test(&scratch, &["flow.edn"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert!(
+        ran.err.contains("E0580") && ran.err.contains(":inputs"),
+        "{}",
+        ran.err
+    );
+    scratch.write("flow/test.edn", "{:expect 2}");
+    let ran = test(&scratch, &["flow.edn", "--quiet"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert!(
+        ran.err.contains("E0928") && ran.err.contains("expected 2"),
+        "{}",
+        ran.err
+    );
+    let ran = test(&scratch, &["flow.edn", "--answer", "approve"]);
+    assert!(ran.code == Some(2) && ran.err.contains("E0926"), "{ran:?}");
+}
