@@ -48,6 +48,8 @@ pub struct DriveOptions {
 pub enum Stay {
     /// Neither timers nor answers: whoever drives looks for due runs itself.
     No,
+    /// Pauses that are shorter than leaving and coming back is worth.
+    Briefly,
     /// Sleeps and retries; not answers from outside.
     #[default]
     Timers,
@@ -114,14 +116,23 @@ pub(crate) async fn drive(
             });
         }
     };
-    let outcome = match open(engine, &row, epoch, observer, options).await {
-        Ok(driver) => driver.run().await,
-        Err(error) => Err(error),
-    };
+    let outcome = drive_taken(engine, &row, epoch, observer, options).await;
     let released = runs.release(run, epoch).await;
     let outcome = outcome?;
     released?;
     Ok(outcome)
+}
+
+/// Drives a run whose lease is held, and leaves giving it back to the caller.
+pub(crate) async fn drive_taken(
+    engine: &Engine,
+    row: &RunRow,
+    epoch: i64,
+    observer: Rc<dyn Observer>,
+    options: DriveOptions,
+) -> Result<RunOutcome, EngineError> {
+    let driver = open(engine, row, epoch, observer, options).await?;
+    driver.run().await
 }
 
 /// Tells again how a run ended.

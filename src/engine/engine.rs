@@ -160,6 +160,7 @@ impl Engine {
             origin: None,
             parent: None,
             deadline_ms: None,
+            is_taken: true,
         };
         Ok(self.services.stores.runs.create(run).await?)
     }

@@ -149,6 +149,7 @@ impl Interactive<'_> {
             origin: None,
             parent: None,
             deadline_ms: None,
+            is_taken: true,
         };
         services.stores.runs.create(run).await?;
         match services.stores.runs.claim(&self.run, now_ms).await? {

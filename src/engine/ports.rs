@@ -5,6 +5,7 @@
 //!
 //! [`Value`]: flowstone_lang::value::Value
 
+mod agenda;
 mod clock;
 mod journal;
 mod probe;
@@ -17,6 +18,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
+pub use agenda::{Agenda, Setback, Taken};
 pub(crate) use clock::mix;
 pub use clock::{Clock, Random, SystemClock, SystemRandom};
 pub use journal::{Ack, Batch, Change, Durability, Entry, EntryKind, Journal, Receipt};
@@ -50,6 +52,7 @@ pub enum StoreOp {
 /// The open stores of a project.
 #[derive(Clone)]
 pub struct Stores {
+    pub agenda: Arc<dyn Agenda>,
     pub journal: Arc<dyn Journal>,
     pub runs: Arc<dyn Runs>,
     pub waits: Arc<dyn Waits>,

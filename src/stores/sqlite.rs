@@ -3,6 +3,7 @@
 //! All changes of all runs go through one connection, many in one transaction. Reading has a connection of its
 //! own and never holds a transaction open.
 
+mod agenda;
 pub mod blob;
 mod edn;
 mod failure;
@@ -23,15 +24,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use flowstone_engine::blob::BlobHash;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{
-    Batch, BlobRow, Blobs, Claim, Completion, Entry, Import, Journal, Kv, NewRun, PortFuture,
-    Probe, Program, Receipt, RunFilter, RunRow, RunStatus, Runs, StoreError, Stores, Tables,
-    WaitFilter, WaitRow, Waits, WaitsAnswer,
+    Agenda, Batch, BlobRow, Blobs, Claim, Completion, Entry, Import, Journal, Kv, NewRun,
+    PortFuture, Probe, Program, Receipt, RunFilter, RunRow, RunStatus, Runs, Setback, StoreError,
+    Stores, Tables, Taken, WaitFilter, WaitRow, Waits, WaitsAnswer,
 };
 use flowstone_engine::table::TableQuery;
 use rusqlite::Connection;
+use tokio::sync::watch;
 
 use owner::Owner;
-use writer::Writer;
+use writer::{News, Writer};
 
 /// How to open a database.
 #[derive(Debug, Clone, Default)]
@@ -61,6 +63,7 @@ pub fn open(home: &Path, options: &Options) -> Result<Stores, StoreError> {
         owner,
     });
     Ok(Stores {
+        agenda: sqlite.clone(),
         journal: sqlite.clone(),
         runs: sqlite.clone(),
         waits: sqlite.clone(),
@@ -124,7 +127,8 @@ impl Journal for Sqlite {
 
 impl Runs for Sqlite {
     fn create(&self, run: NewRun) -> PortFuture<'_, RunId> {
-        self.writer.submit(move |db| runs::create(db, &run))
+        let owner = self.owner.clone();
+        self.writer.submit(move |db| runs::create(db, &owner, &run))
     }
 
     fn find(&self, run: &RunId) -> PortFuture<'_, Option<RunRow>> {
@@ -141,14 +145,15 @@ impl Runs for Sqlite {
 
     fn claim(&self, run: &RunId, now_ms: i64) -> PortFuture<'_, Claim> {
         let (run, owner) = (run.clone(), self.owner.clone());
-        self.writer.forget_failure(&run);
+        self.writer.failures().forget(std::iter::once(&run));
         self.writer
-            .submit(move |db| runs::claim(db, &owner, &run, now_ms))
+            .arrange(News::None, move |db| runs::claim(db, &owner, &run, now_ms))
     }
 
     fn release(&self, run: &RunId, epoch: i64) -> PortFuture<'_, ()> {
         let run = run.clone();
-        self.writer.submit(move |db| runs::release(db, &run, epoch))
+        self.writer
+            .arrange(News::Some, move |db| runs::release(db, &run, epoch))
     }
 
     fn import(&self, import: Import) -> PortFuture<'_, ()> {
@@ -170,6 +175,48 @@ impl Runs for Sqlite {
         let (run, reason) = (run.clone(), reason.to_owned());
         self.writer
             .submit(move |db| family::terminate(db, &run, &reason, now_ms))
+    }
+}
+
+impl Agenda for Sqlite {
+    fn news(&self) -> watch::Receiver<u64> {
+        self.writer.news()
+    }
+
+    fn take(&self, now_ms: i64, limit: usize) -> PortFuture<'_, Vec<Taken>> {
+        let (owner, failures) = (self.owner.clone(), self.writer.failures());
+        self.writer.arrange(News::None, move |db| {
+            let taken = agenda::take(db, &owner, now_ms, limit)?;
+            failures.forget(taken.iter().map(|taken| &taken.row.id));
+            Ok(taken)
+        })
+    }
+
+    fn next_ms(&self) -> PortFuture<'_, Option<i64>> {
+        self.read(agenda::next_ms)
+    }
+
+    fn sweep(&self) -> PortFuture<'_, usize> {
+        let owner = self.owner.clone();
+        Box::pin(async move {
+            let gone = self.read(|db| agenda::gone(db, &owner)).await?;
+            if gone.is_empty() {
+                return Ok(0);
+            }
+            let free = move |db: &Connection| agenda::free(db, &gone);
+            self.writer.arrange(News::Some, free).await
+        })
+    }
+
+    fn set_aside(&self, run: &RunId, epoch: i64, setback: Setback) -> PortFuture<'_, ()> {
+        let run = run.clone();
+        self.writer.arrange(News::Some, move |db| {
+            agenda::set_aside(db, &run, epoch, &setback)
+        })
+    }
+
+    fn forget_setbacks(&self) -> PortFuture<'_, usize> {
+        self.writer.arrange(News::Some, agenda::forget_setbacks)
     }
 }
 

@@ -186,6 +186,7 @@ fn read_row(fields: &Fields<'_>) -> Read<RunRow> {
         deadline_ms: fields.maybe_int("deadline")?,
         held: false,
         pruned_ms: None,
+        setback: None,
     })
 }
 

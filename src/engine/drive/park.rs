@@ -14,7 +14,7 @@ use crate::ports::{
 use crate::step::{OnTimeout, StepError, WaitSpec};
 
 /// A pause up to this long is not worth a status.
-const SHORT_MS: i64 = 2_000;
+const SHORT_MS: i64 = 1_000;
 /// How often a process that stays looks whether somebody answered.
 const LOOK_EVERY_MS: i64 = 250;
 
@@ -87,7 +87,11 @@ impl Driver<'_> {
             return Ok(());
         }
         let reason = format!("`{}` until {}", call.title, codec::instant(due_ms));
-        let stays = self.options.stay != Stay::No;
+        let stays = match self.options.stay {
+            Stay::No => false,
+            Stay::Briefly => left <= SHORT_MS,
+            Stay::Timers | Stay::Always => true,
+        };
         if stays && left <= SHORT_MS {
             self.shared.ledger.post()?;
         } else {

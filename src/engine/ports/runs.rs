@@ -19,7 +19,8 @@ pub trait Runs: Send + Sync {
     /// Takes the lease of a run for this process: free, expired, or held by a process that is gone.
     fn claim(&self, run: &RunId, now_ms: i64) -> PortFuture<'_, Claim>;
 
-    /// Gives the lease back. The run must not be changed under that epoch any more.
+    /// Gives the lease back. The run must not be changed under that epoch any more. Like a claim, it is worth as much
+    /// as the processes that know of it, and need not survive a loss of power.
     fn release(&self, run: &RunId, epoch: i64) -> PortFuture<'_, ()>;
 
     /// Adds runs that were exported elsewhere, all or none. Runs that are not over are held: see [`RunRow::held`].
@@ -79,6 +80,8 @@ pub struct NewRun {
     pub parent: Option<Parent>,
     /// When it is unwound with status `timed-out`.
     pub deadline_ms: Option<i64>,
+    /// The process that adds it is going to drive it: no worker takes it as long as that process lives.
+    pub is_taken: bool,
 }
 
 /// Where a child run hangs.
@@ -241,6 +244,8 @@ pub struct RunRow {
     pub held: bool,
     /// When its journal was removed.
     pub pruned_ms: Option<i64>,
+    /// Why the worker that tried last could not drive it.
+    pub setback: Option<String>,
 }
 
 /// Runs that were exported elsewhere. The bytes of the resources are there already.

@@ -72,11 +72,11 @@ CREATE INDEX run_status ON run (status, created_ms);
 CREATE INDEX run_flow ON run (flow, status, created_ms);
 ";
 
-const COLUMNS: &str = "id, external_id, program, flow, status, wait_reason, due_ms, input, seed, result, error, \
+pub(super) const COLUMNS: &str = "id, external_id, program, flow, status, wait_reason, due_ms, input, seed, result, error, \
                        cancel, lease_owner, created_ms, updated_ms, invocation, key, priority, started_by, origin, \
-                       parent, root, depth, parent_close, pass, force, ended_ms, deadline_ms, held, pruned_ms";
+                       parent, root, depth, parent_close, pass, force, ended_ms, deadline_ms, held, pruned_ms, setback";
 
-pub(super) fn create(db: &Connection, run: &NewRun) -> Result<RunId, StoreError> {
+pub(super) fn create(db: &Connection, owner: &Owner, run: &NewRun) -> Result<RunId, StoreError> {
     if let Some(external) = &run.external_id {
         let found: Option<String> = db
             .prepare_cached("SELECT id FROM run WHERE external_id = ?1")
@@ -90,8 +90,9 @@ pub(super) fn create(db: &Connection, run: &NewRun) -> Result<RunId, StoreError>
     keep_program(db, program, run.now_ms)?;
     db.prepare_cached(
         "INSERT INTO run (id, external_id, program, flow, status, input, seed, created_ms, updated_ms, invocation,
-                          key, priority, started_by, origin, parent, root, depth, parent_close, deadline_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
+                          key, priority, started_by, origin, parent, root, depth, parent_close, deadline_ms,
+                          lease_owner)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
     )
     .and_then(|mut sql| {
         sql.execute(params![
@@ -112,7 +113,8 @@ pub(super) fn create(db: &Connection, run: &NewRun) -> Result<RunId, StoreError>
             parent.map(|parent| parent.root.as_str()),
             parent.map_or(0, |parent| parent.depth),
             parent.map(|parent| parent.close.name()),
-            run.deadline_ms
+            run.deadline_ms,
+            run.is_taken.then(|| owner.id())
         ])
     })
     .map_err(failed)?;
@@ -206,7 +208,7 @@ pub(super) fn list(
     rows.collect::<rusqlite::Result<Vec<_>>>().map_err(failed)
 }
 
-fn run_row(row: &Row<'_>, owner: &Owner) -> rusqlite::Result<RunRow> {
+pub(super) fn run_row(row: &Row<'_>, owner: &Owner) -> rusqlite::Result<RunRow> {
     let status: String = row.get(4)?;
     let lease: Option<String> = row.get(12)?;
     Ok(RunRow {
@@ -238,6 +240,7 @@ fn run_row(row: &Row<'_>, owner: &Owner) -> rusqlite::Result<RunRow> {
         deadline_ms: row.get(27)?,
         held: row.get(28)?,
         pruned_ms: row.get(29)?,
+        setback: row.get(30)?,
     })
 }
 
@@ -352,7 +355,8 @@ pub(super) fn claim(
     }
     let epoch = epoch + 1;
     db.prepare_cached(
-        "UPDATE run SET lease_owner = ?2, lease_epoch = ?3, updated_ms = ?4, held = 0 WHERE id = ?1",
+        "UPDATE run SET lease_owner = ?2, lease_epoch = ?3, updated_ms = ?4, held = 0, setback = NULL, again_ms = NULL
+         WHERE id = ?1",
     )
     .and_then(|mut sql| sql.execute(params![run.as_str(), owner.id(), epoch, now_ms]))
     .map_err(failed)?;

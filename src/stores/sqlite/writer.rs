@@ -8,17 +8,17 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{
-    Ack, Batch, Durability, Moment, PortFuture, Probe, Receipt, StoreError,
+    Ack, Batch, Change, Durability, Moment, PortFuture, Probe, Receipt, RunStatus, StoreError,
 };
 use rusqlite::Connection;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 
 use super::failure::{failed, located};
 use super::journal;
@@ -27,6 +27,8 @@ use super::journal;
 const GROUP_MAX: usize = 4096;
 /// How long changes that nobody needs durable wait for company.
 const MOMENT: Duration = Duration::from_millis(10);
+/// How often it is looked whether another process has written.
+const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// After so many transactions it is worth while to make room for the log.
 const ROOM_AFTER: u32 = 24;
 /// How long the log is made, once: writing over blocks that are there syncs faster than making the file longer.
@@ -53,11 +55,30 @@ struct Job {
     ack: Ack,
     /// It may change what others read: not only a run's own journal.
     is_public: bool,
+    news: News,
     apply: Apply,
 }
 
 /// Runs of which something failed after it was said to have happened: what comes after it must fail too.
-type Failures = Arc<Mutex<HashMap<RunId, StoreError>>>;
+#[derive(Clone, Default)]
+pub(super) struct Failures(Arc<Mutex<HashMap<RunId, StoreError>>>);
+
+impl Failures {
+    /// Lets runs be written again: whoever drives them has read them anew.
+    pub(super) fn forget<'a>(&self, runs: impl Iterator<Item = &'a RunId>) {
+        let mut failures = lock(self);
+        for run in runs {
+            failures.remove(run);
+        }
+    }
+}
+
+/// Whether a change may mean that a run can go on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum News {
+    None,
+    Some,
+}
 
 /// The way to the thread. Dropping it lets the thread finish what was handed over.
 pub(super) struct Writer {
@@ -65,6 +86,7 @@ pub(super) struct Writer {
     failures: Failures,
     /// How many changes were said to have happened and are not in the file yet.
     unsettled: Arc<AtomicUsize>,
+    news: Arc<watch::Sender<u64>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -77,7 +99,11 @@ impl Writer {
         let (jobs, queue) = channel();
         let unreachable = path.display().to_string();
         let unsettled = Arc::new(AtomicUsize::new(0));
+        let news = Arc::new(watch::Sender::new(0));
         let writing = Loop {
+            news: news.clone(),
+            version: None,
+            looked: Instant::now(),
             db,
             path,
             probe,
@@ -97,6 +123,7 @@ impl Writer {
             jobs: Some(jobs),
             failures: Failures::default(),
             unsettled,
+            news,
             thread: Some(thread),
         })
     }
@@ -111,6 +138,7 @@ impl Writer {
             durability: Durability::Full,
             ack: Ack::Durable,
             is_public: true,
+            news: News::Some,
             apply: Box::new(move |db| {
                 let result = db.and_then(work);
                 Applied {
@@ -129,6 +157,36 @@ impl Writer {
         })
     }
 
+    /// Has something arranged between processes that is worth nothing after a loss of power: returns when it has
+    /// happened.
+    pub(super) fn arrange<T: Send + 'static>(
+        &self,
+        news: News,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> PortFuture<'static, T> {
+        let (answer, answered) = oneshot::channel();
+        let sent = self.send(Job {
+            durability: Durability::Relaxed,
+            ack: Ack::Applied,
+            is_public: false,
+            news,
+            apply: Box::new(move |db| {
+                let result = db.and_then(work);
+                Applied {
+                    keep: result.is_ok(),
+                    now: Some(Box::new(move |happened| {
+                        let _ = answer.send(happened.and(result));
+                    })),
+                    end: None,
+                }
+            }),
+        });
+        Box::pin(async move {
+            sent?;
+            answered.await.unwrap_or_else(|_| Err(gone()))
+        })
+    }
+
     pub(super) fn commit(&self, batch: Batch) -> PortFuture<'static, Receipt> {
         let (answer, answered) = oneshot::channel();
         let failures = self.failures.clone();
@@ -137,6 +195,7 @@ impl Writer {
             durability,
             ack,
             is_public: true,
+            news: news_in(&batch),
             apply: Box::new(move |db| {
                 let result = apply(db, &batch, &failures);
                 let keep = result.is_ok();
@@ -172,6 +231,7 @@ impl Writer {
             durability: batch.durability,
             ack: Ack::Applied,
             is_public: false,
+            news: news_in(&batch),
             apply: Box::new(move |db| {
                 let result = apply(db, &batch, &failures);
                 let remember = remember(failures, batch.run);
@@ -186,9 +246,14 @@ impl Writer {
         })
     }
 
-    /// Lets a run be written again: whoever drives it has read it anew.
-    pub(super) fn forget_failure(&self, run: &RunId) {
-        lock(&self.failures).remove(run);
+    /// Returns what is known of failed runs.
+    pub(super) fn failures(&self) -> Failures {
+        self.failures.clone()
+    }
+
+    /// Returns what changes with each commit that may let a run go on; from now on, of other processes as well.
+    pub(super) fn news(&self) -> watch::Receiver<u64> {
+        self.news.subscribe()
     }
 
     /// Tells whether changes were said to have happened that a reader does not see yet.
@@ -202,6 +267,19 @@ impl Writer {
             self.unsettled.fetch_add(1, Ordering::SeqCst);
         }
         jobs.send(job).map_err(|_| gone())
+    }
+}
+
+/// A driven run is no news, as long as it goes on.
+fn news_in(batch: &Batch) -> News {
+    let is_news = |change: &Change| match change {
+        Change::Update(update) => update.status != RunStatus::Running,
+        Change::OpenWait(_) | Change::Signal { .. } | Change::CloseChildren => true,
+        _ => false,
+    };
+    match batch.changes.iter().any(is_news) {
+        true => News::Some,
+        false => News::None,
     }
 }
 
@@ -239,7 +317,7 @@ fn gone() -> StoreError {
 }
 
 fn lock(failures: &Failures) -> std::sync::MutexGuard<'_, HashMap<RunId, StoreError>> {
-    failures.lock().unwrap_or_else(PoisonError::into_inner)
+    failures.0.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Writes zeros behind the end of the log. To SQLite they are what is left of an earlier log: no valid frame.
@@ -262,6 +340,10 @@ struct Loop {
     probe: Option<Arc<dyn Probe>>,
     queue: Receiver<Job>,
     unsettled: Arc<AtomicUsize>,
+    news: Arc<watch::Sender<u64>>,
+    /// Changes whenever another process has written.
+    version: Option<i64>,
+    looked: Instant,
     /// What a commit is worth at the moment.
     mode: Durability,
     transactions: u32,
@@ -277,6 +359,7 @@ struct Open {
     /// How many of the jobs were said to have happened.
     unsettled: usize,
     ends: Vec<Tell>,
+    news: News,
 }
 
 impl Loop {
@@ -285,9 +368,9 @@ impl Loop {
         loop {
             let first = match next.take() {
                 Some(job) => job,
-                None => match self.queue.recv() {
-                    Ok(job) => job,
-                    Err(_) => return,
+                None => match self.next_job() {
+                    Some(job) => job,
+                    None => return,
                 },
             };
             next = self.transact(first);
@@ -297,6 +380,46 @@ impl Loop {
                 let _ = make_room(&self.path.with_extension("db-wal"));
             }
         }
+    }
+
+    /// Waits for a job. Returns none when there will be no more.
+    fn next_job(&mut self) -> Option<Job> {
+        loop {
+            // Only who drives runs wants to know what other processes do.
+            if self.news.receiver_count() == 0 {
+                self.version = None;
+                return self.queue.recv().ok();
+            }
+            if self.looked.elapsed() >= LOOK_EVERY {
+                self.look_at_others();
+            }
+            match self.queue.recv_timeout(LOOK_EVERY) {
+                Ok(job) => return Some(job),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return None,
+            }
+        }
+    }
+
+    /// Tells of changes by other processes. Costs a look into shared memory.
+    fn look_at_others(&mut self) {
+        self.looked = Instant::now();
+        let version = self
+            .db
+            .prepare_cached("PRAGMA data_version")
+            .and_then(|mut sql| sql.query_row([], |row| row.get::<_, i64>(0)));
+        // Where it cannot be had, the next look may have it.
+        let Ok(version) = version else {
+            return;
+        };
+        if self.version.replace(version) != Some(version) {
+            self.tell_news();
+        }
+    }
+
+    fn tell_news(&self) {
+        self.news
+            .send_modify(|count| *count = count.wrapping_add(1));
     }
 
     /// Does a job and what comes with it in one transaction; a job that fails is undone alone. When the
@@ -310,6 +433,7 @@ impl Loop {
             is_awaited: false,
             unsettled: 0,
             ends: Vec::new(),
+            news: News::None,
         };
         self.perform(&mut open, first);
         let mut left = None;
@@ -329,6 +453,9 @@ impl Loop {
         self.unsettled.fetch_sub(open.unsettled, Ordering::SeqCst);
         for tell in open.ends {
             tell(outcome.clone());
+        }
+        if open.news == News::Some {
+            self.tell_news();
         }
         left
     }
@@ -356,6 +483,9 @@ impl Loop {
 
     fn perform(&self, open: &mut Open, job: Job) {
         open.jobs += 1;
+        if job.news == News::Some {
+            open.news = News::Some;
+        }
         match job.ack {
             Ack::Durable => open.is_awaited = true,
             Ack::Applied => open.unsettled += usize::from(job.is_public),

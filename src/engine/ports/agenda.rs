@@ -1,0 +1,46 @@
+//! What can go on: how a worker finds runs without looking at all of them.
+
+use tokio::sync::watch;
+
+use super::{PortFuture, RunRow};
+use crate::ids::RunId;
+
+/// The runs that nobody drives and that can go on.
+///
+/// That is: those in status `running` (new, interrupted, or left by a process that died), waiting ones whose timer
+/// is due or whose wait was answered, and those that are to be cancelled.
+pub trait Agenda: Send + Sync {
+    /// Returns what changes whenever there may be more to do: after commits of this process, and soon after those of
+    /// others. Looking for those of others begins with the first call.
+    fn news(&self) -> watch::Receiver<u64>;
+
+    /// Takes the leases of runs that can go on, those of the highest priority first, then the oldest.
+    fn take(&self, now_ms: i64, limit: usize) -> PortFuture<'_, Vec<Taken>>;
+
+    /// Returns when the next timer is due, a moment that may have passed.
+    fn next_ms(&self) -> PortFuture<'_, Option<i64>>;
+
+    /// Frees the runs that processes held which are gone. Returns how many.
+    fn sweep(&self) -> PortFuture<'_, usize>;
+
+    /// Gives the lease of a run back that cannot be driven: nobody takes it before that moment.
+    fn set_aside(&self, run: &RunId, epoch: i64, setback: Setback) -> PortFuture<'_, ()>;
+
+    /// Forgets all setbacks: a worker that starts may be able to do what the one before it was not.
+    fn forget_setbacks(&self) -> PortFuture<'_, usize>;
+}
+
+/// A run that the caller may drive, under that epoch.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Taken {
+    /// As it was before it was taken.
+    pub row: RunRow,
+    pub epoch: i64,
+}
+
+/// Why a run cannot be driven, and when that is to be tried again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Setback {
+    pub reason: String,
+    pub again_ms: i64,
+}

@@ -1,0 +1,172 @@
+//! What can go on, each kind of it behind an index of its own: a database full of finished and waiting runs costs
+//! nothing to look through.
+
+use std::collections::HashSet;
+
+use flowstone_engine::ids::RunId;
+use flowstone_engine::ports::{Setback, StoreError, Taken};
+use rusqlite::{Connection, OptionalExtension as _, params};
+
+use super::failure::failed;
+use super::owner::Owner;
+use super::runs;
+
+/// What this part adds. The conditions of the indexes are repeated word for word in the questions.
+pub(super) const SCHEMA: &str = "
+ALTER TABLE run ADD COLUMN setback TEXT;
+ALTER TABLE run ADD COLUMN again_ms INTEGER;
+UPDATE run SET ended_ms = updated_ms WHERE ended_ms IS NULL AND status IN ('cancelled', 'completed', 'failed');
+CREATE INDEX run_free ON run (priority DESC, num) WHERE status = 'running' AND lease_owner IS NULL;
+CREATE INDEX run_lease ON run (lease_owner) WHERE lease_owner IS NOT NULL;
+CREATE INDEX run_cancel ON run (num) WHERE cancel IS NOT NULL AND ended_ms IS NULL;
+CREATE INDEX run_setback ON run (again_ms) WHERE setback IS NOT NULL;
+CREATE INDEX wait_answered ON wait (run) WHERE state = 'completed';
+";
+
+/// Runs whose numbers and priorities are asked for; `?1` is now, `?2` how many.
+const READY: &[&str] = &[
+    "SELECT num, priority FROM run
+     WHERE status = 'running' AND lease_owner IS NULL
+       AND held = 0 AND program <> 'interactive' AND (setback IS NULL OR again_ms <= ?1)
+     ORDER BY priority DESC, num LIMIT ?2",
+    "SELECT num, priority FROM run
+     WHERE due_ms IS NOT NULL AND due_ms <= ?1
+       AND status = 'waiting' AND held = 0 AND lease_owner IS NULL AND (setback IS NULL OR again_ms <= ?1)
+     ORDER BY due_ms LIMIT ?2",
+    "SELECT run.num, run.priority FROM wait CROSS JOIN run ON run.num = wait.run
+     WHERE wait.state = 'completed'
+       AND run.status = 'waiting' AND run.held = 0 AND run.lease_owner IS NULL AND (run.setback IS NULL OR run.again_ms <= ?1)
+     LIMIT ?2",
+    "SELECT num, priority FROM run
+     WHERE cancel IS NOT NULL AND ended_ms IS NULL
+       AND status IN ('running', 'waiting') AND lease_owner IS NULL AND held = 0
+       AND program <> 'interactive'
+       AND (setback IS NULL OR again_ms <= ?1)
+     LIMIT ?2",
+];
+/// So many of each kind are looked at, so that the order of priorities holds among them.
+const LOOKED_AT: usize = 4096;
+
+/// Takes the leases of runs that can go on.
+pub(super) fn take(
+    db: &Connection,
+    owner: &Owner,
+    now_ms: i64,
+    limit: usize,
+) -> Result<Vec<Taken>, StoreError> {
+    let mut found: Vec<(i64, i64)> = Vec::new();
+    let looked_at = i64::try_from(limit.max(LOOKED_AT)).unwrap_or(i64::MAX);
+    for question in READY {
+        let mut sql = db.prepare_cached(question).map_err(failed)?;
+        let rows = sql
+            .query_map([now_ms, looked_at], |row| {
+                Ok((-row.get::<_, i64>(1)?, row.get::<_, i64>(0)?))
+            })
+            .map_err(failed)?;
+        for row in rows {
+            found.push(row.map_err(failed)?);
+        }
+    }
+    found.sort_unstable();
+    let mut seen = HashSet::new();
+    found.retain(|(_, run)| seen.insert(*run));
+    found.truncate(limit);
+    found
+        .into_iter()
+        .map(|(_, run)| take_one(db, owner, run, now_ms))
+        .collect()
+}
+
+fn take_one(db: &Connection, owner: &Owner, run: i64, now_ms: i64) -> Result<Taken, StoreError> {
+    let row = db
+        .prepare_cached(&format!("SELECT {} FROM run WHERE num = ?1", runs::COLUMNS))
+        .and_then(|mut sql| sql.query_row([run], |row| runs::run_row(row, owner)))
+        .map_err(failed)?;
+    let epoch = db
+        .prepare_cached(
+            "UPDATE run SET lease_owner = ?2, lease_epoch = lease_epoch + 1, updated_ms = ?3,
+                            setback = NULL, again_ms = NULL
+             WHERE num = ?1 RETURNING lease_epoch",
+        )
+        .and_then(|mut sql| sql.query_row(params![run, owner.id(), now_ms], |row| row.get(0)))
+        .map_err(failed)?;
+    Ok(Taken { row, epoch })
+}
+
+/// Returns when the next timer of a run that nobody drives is due.
+pub(super) fn next_ms(db: &Connection) -> Result<Option<i64>, StoreError> {
+    let ask = |sql: &str| {
+        db.prepare_cached(sql)
+            .and_then(|mut sql| sql.query_row([], |row| row.get::<_, i64>(0)).optional())
+            .map_err(failed)
+    };
+    let due = ask("SELECT due_ms FROM run
+         WHERE due_ms IS NOT NULL AND status = 'waiting' AND held = 0 AND lease_owner IS NULL AND setback IS NULL
+         ORDER BY due_ms LIMIT 1")?;
+    let again =
+        ask("SELECT again_ms FROM run WHERE setback IS NOT NULL ORDER BY again_ms LIMIT 1")?;
+    Ok(due.into_iter().chain(again).min())
+}
+
+/// Returns the processes that hold leases and are gone. Each is found in the index with one step.
+pub(super) fn gone(db: &Connection, owner: &Owner) -> Result<Vec<String>, StoreError> {
+    let mut sql = db
+        .prepare_cached(
+            "SELECT min(lease_owner) FROM run WHERE lease_owner IS NOT NULL AND lease_owner > ?1",
+        )
+        .map_err(failed)?;
+    let mut gone = Vec::new();
+    let mut last = String::new();
+    while let Some(next) = sql
+        .query_row([&last], |row| row.get::<_, Option<String>>(0))
+        .map_err(failed)?
+    {
+        if !owner.is_alive(&next) {
+            gone.push(next.clone());
+        }
+        last = next;
+    }
+    Ok(gone)
+}
+
+/// Frees what processes hold.
+pub(super) fn free(db: &Connection, owners: &[String]) -> Result<usize, StoreError> {
+    let mut freed = 0;
+    for owner in owners {
+        freed += db
+            .prepare_cached("UPDATE run SET lease_owner = NULL WHERE lease_owner IS NOT NULL AND lease_owner = ?1")
+            .and_then(|mut sql| sql.execute([owner]))
+            .map_err(failed)?;
+    }
+    Ok(freed)
+}
+
+/// Gives a lease back, with why and until when the run is left alone.
+pub(super) fn set_aside(
+    db: &Connection,
+    run: &RunId,
+    epoch: i64,
+    setback: &Setback,
+) -> Result<(), StoreError> {
+    db.prepare_cached(
+        "UPDATE run SET lease_owner = NULL, setback = ?3, again_ms = ?4
+         WHERE id = ?1 AND lease_epoch = ?2 AND ended_ms IS NULL",
+    )
+    .and_then(|mut sql| {
+        sql.execute(params![
+            run.as_str(),
+            epoch,
+            setback.reason,
+            setback.again_ms
+        ])
+    })
+    .map_err(failed)?;
+    runs::release(db, run, epoch)
+}
+
+/// Forgets why runs could not be driven.
+pub(super) fn forget_setbacks(db: &Connection) -> Result<usize, StoreError> {
+    db.prepare_cached("UPDATE run SET again_ms = 0 WHERE setback IS NOT NULL")
+        .and_then(|mut sql| sql.execute([]))
+        .map_err(failed)
+}
