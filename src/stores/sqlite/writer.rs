@@ -133,12 +133,21 @@ impl Writer {
         &self,
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> PortFuture<'static, T> {
+        self.submit_as(Durability::Full, News::Some, work)
+    }
+
+    fn submit_as<T: Send + 'static>(
+        &self,
+        durability: Durability,
+        news: News,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> PortFuture<'static, T> {
         let (answer, answered) = oneshot::channel();
         let sent = self.send(Job {
-            durability: Durability::Full,
+            durability,
             ack: Ack::Durable,
             is_public: true,
-            news: News::Some,
+            news,
             apply: Box::new(move |db| {
                 let result = db.and_then(work);
                 Applied {
@@ -157,34 +166,14 @@ impl Writer {
         })
     }
 
-    /// Has something arranged between processes that is worth nothing after a loss of power: returns when it has
-    /// happened.
+    /// Has something arranged between processes, which is worth nothing after a loss of power: in the file, but not
+    /// synced for its own sake.
     pub(super) fn arrange<T: Send + 'static>(
         &self,
         news: News,
         work: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     ) -> PortFuture<'static, T> {
-        let (answer, answered) = oneshot::channel();
-        let sent = self.send(Job {
-            durability: Durability::Relaxed,
-            ack: Ack::Applied,
-            is_public: false,
-            news,
-            apply: Box::new(move |db| {
-                let result = db.and_then(work);
-                Applied {
-                    keep: result.is_ok(),
-                    now: Some(Box::new(move |happened| {
-                        let _ = answer.send(happened.and(result));
-                    })),
-                    end: None,
-                }
-            }),
-        });
-        Box::pin(async move {
-            sent?;
-            answered.await.unwrap_or_else(|_| Err(gone()))
-        })
+        self.submit_as(Durability::Relaxed, news, work)
     }
 
     pub(super) fn commit(&self, batch: Batch) -> PortFuture<'static, Receipt> {
