@@ -160,6 +160,7 @@ impl World {
 
     fn stores(&self) -> Stores {
         Stores {
+            agenda: Arc::new(Nothing),
             journal: Arc::new(Nothing),
             runs: Arc::new(Nothing),
             waits: Arc::new(Nothing),
@@ -263,6 +264,27 @@ impl Journal for Nothing {
         Err(StoreError::Internal("not part of this test".into()))
     }
     fn load(&self, _: &RunId) -> PortFuture<'_, Vec<Entry>> {
+        unused()
+    }
+}
+
+impl Agenda for Nothing {
+    fn news(&self) -> tokio::sync::watch::Receiver<u64> {
+        tokio::sync::watch::Sender::new(0).subscribe()
+    }
+    fn take(&self, _: i64, _: usize) -> PortFuture<'_, Vec<Taken>> {
+        unused()
+    }
+    fn next_ms(&self) -> PortFuture<'_, Option<i64>> {
+        unused()
+    }
+    fn sweep(&self) -> PortFuture<'_, usize> {
+        unused()
+    }
+    fn set_aside(&self, _: &RunId, _: i64, _: Setback) -> PortFuture<'_, ()> {
+        unused()
+    }
+    fn forget_setbacks(&self) -> PortFuture<'_, usize> {
         unused()
     }
 }
