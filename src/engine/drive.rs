@@ -9,6 +9,7 @@ mod host;
 mod journal;
 mod park;
 mod question;
+mod rehearse;
 mod verify;
 
 use std::cell::{Cell, RefCell};
@@ -34,6 +35,8 @@ use crate::step::Scope;
 
 use host::{FlowHost, Shared};
 pub(crate) use journal::Ledger;
+pub(crate) use rehearse::{Changed, End as RehearsedEnd, Purpose, Rehearsed, Script, rehearse};
+pub use rehearse::{Difference, Stand};
 pub(crate) use verify::verify;
 
 /// How to drive.
@@ -242,6 +245,8 @@ pub(crate) struct Driver<'a> {
     is_waiting: Cell<bool>,
     /// The run is over: whatever the journal does not answer is an error.
     replay_only: bool,
+    /// Nothing is to happen: the flow is only held against a journal.
+    rehearsal: Option<rehearse::Rehearsal>,
 }
 
 impl<'a> Driver<'a> {
@@ -278,6 +283,7 @@ impl<'a> Driver<'a> {
             cancelling: RefCell::default(),
             is_waiting: Cell::new(place.is_waiting),
             replay_only: false,
+            rehearsal: None,
         }
     }
 

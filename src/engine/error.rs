@@ -34,6 +34,24 @@ pub enum EngineError {
         /// Where the flow asks for it.
         place: Option<Box<FailurePlace>>,
     },
+    #[error(
+        "the flow does not fit what the run {run} has done: step `{path}`\n  journal: {recorded}\n  flow:    {requested}"
+    )]
+    Incompatible {
+        run: String,
+        path: String,
+        recorded: String,
+        requested: String,
+        place: Option<Box<FailurePlace>>,
+    },
+    #[error("the run {run} has no step `{step}`")]
+    NoSuchStep {
+        run: String,
+        step: String,
+        steps: Vec<String>,
+    },
+    #[error("`{path}` cannot be set: {why}")]
+    BadSetting { path: String, why: String },
     #[error("there is no wait `{target}`")]
     NoSuchWait { target: String },
     #[error("the wait `{target}` has been answered already")]
@@ -75,6 +93,9 @@ impl EngineError {
             EngineError::BadAnswer { .. } => "E0516",
             EngineError::Pruned { .. } => "E0565",
             EngineError::Archive(error) => error.code(),
+            EngineError::Incompatible { .. } => "E0570",
+            EngineError::NoSuchStep { .. } => "E0571",
+            EngineError::BadSetting { .. } => "E0572",
             EngineError::Input(error) => error.code(),
             EngineError::Codec(error) => error.code(),
             EngineError::Store(error) => error.code(),
@@ -84,7 +105,9 @@ impl EngineError {
     /// Returns the place in a flow that it is about.
     pub fn place(&self) -> Option<&FailurePlace> {
         match self {
-            EngineError::Diverged { place, .. } => place.as_deref(),
+            EngineError::Diverged { place, .. } | EngineError::Incompatible { place, .. } => {
+                place.as_deref()
+            }
             _ => None,
         }
     }
@@ -104,6 +127,20 @@ impl EngineError {
             EngineError::Diverged { .. } => {
                 "the journal is intact; resume the run with the build that started it, or start it anew"
                     .to_owned()
+            }
+            EngineError::Incompatible { run, path, .. } => format!(
+                "nothing was changed; `flowstone runs fork {run} --at {path} --flow FILE` starts a run that does \
+                 that step anew"
+            ),
+            EngineError::NoSuchStep { step, steps, .. } => {
+                match crate::diagnostic::nearest(step, steps.iter().map(String::as_str)) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None if steps.is_empty() => "it has done no step; leave `--at` away".to_owned(),
+                    None => format!("its steps are {}", steps.join(", ")),
+                }
+            }
+            EngineError::BadSetting { .. } => {
+                "write it as `input.key=value` or `step.key=value`; values are EDN".to_owned()
             }
             EngineError::NoSuchWait { .. } => "`flowstone waits list` shows what is open".to_owned(),
             EngineError::AlreadyDecided { .. } => {

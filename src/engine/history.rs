@@ -11,6 +11,8 @@ use crate::ports::{Entry, EntryKind};
 #[derive(Debug, Default)]
 pub(crate) struct History {
     paths: HashMap<String, Recorded>,
+    /// What another run got: an answer where the request is the same.
+    reusable: HashMap<String, Recorded>,
     finished: usize,
 }
 
@@ -77,6 +79,29 @@ impl History {
         Some((first, &self.paths[*first]))
     }
 
+    /// Returns the steps that were journaled and not asked for again, sorted.
+    pub(crate) fn left_steps(&self) -> Vec<(&str, &Recorded)> {
+        let steps = self.paths.iter();
+        let steps = steps.filter(|(_, recorded)| !recorded.what.starts_with("flow/"));
+        let mut steps: Vec<_> = steps
+            .map(|(path, recorded)| (path.as_str(), recorded))
+            .collect();
+        steps.sort_unstable_by_key(|(path, _)| *path);
+        steps
+    }
+
+    /// Returns a step that has ended and was not asked for again.
+    pub(crate) fn left_done(&self) -> Option<(&str, &Recorded)> {
+        let mut steps = self.left_steps();
+        steps.retain(|(_, recorded)| recorded.end.is_some());
+        steps.into_iter().next()
+    }
+
+    /// Takes out what another run got at a path.
+    pub(crate) fn take_reusable(&mut self, path: &str) -> Option<Recorded> {
+        self.reusable.remove(path)
+    }
+
     /// Returns how many steps have ended.
     pub(crate) fn finished(&self) -> usize {
         self.finished
@@ -88,6 +113,10 @@ impl History {
     }
 
     fn add(&mut self, entry: Entry) {
+        if entry.kind == EntryKind::Reuse {
+            self.add_reusable(entry);
+            return;
+        }
         let is_step = entry.kind != EntryKind::Note;
         let recorded = self.paths.entry(entry.path).or_default();
         recorded.what = entry.what;
@@ -135,7 +164,18 @@ impl History {
                 recorded.in_flight = false;
                 recorded.timer = None;
             }
-            EntryKind::Turn | EntryKind::Tool | EntryKind::Log => {}
+            EntryKind::Reuse | EntryKind::Turn | EntryKind::Tool | EntryKind::Log => {}
         }
+    }
+
+    fn add_reusable(&mut self, entry: Entry) {
+        let recorded = Recorded {
+            what: entry.what,
+            digest: entry.digest,
+            request: entry.request,
+            end: Some(End::Value(entry.payload)),
+            ..Recorded::default()
+        };
+        self.reusable.insert(entry.path, recorded);
     }
 }

@@ -30,13 +30,17 @@ pub mod step;
 pub mod table;
 mod timeline;
 pub mod trial;
+mod versions;
 mod waits;
 pub mod words;
 
-pub use drive::{DriveOptions, Stay};
+pub use drive::{Difference, DriveOptions, Stand, Stay};
 pub use engine::{CancelOutcome, Engine, EngineConfig, Limits, StartOptions};
 pub use error::EngineError;
 pub use interactive::Interactive;
 pub use interrupt::Interrupt;
 pub use timeline::{LogLine, RunReport, StepReport, StepStatus};
+pub use versions::{
+    Against, Backtest, BacktestOptions, BacktestSummary, ForkOptions, Setting, Verdict,
+};
 pub use waits::Answered;

@@ -104,7 +104,7 @@ impl Engine {
 impl RunReport {
     fn add(&mut self, entry: Entry) {
         match entry.kind {
-            EntryKind::Note => return,
+            EntryKind::Note | EntryKind::Reuse => return,
             EntryKind::Log => {
                 let line = codec::decode(&entry.payload).unwrap_or(Value::Nil);
                 self.lines.push(LogLine {
@@ -180,7 +180,11 @@ impl StepReport {
                 };
             }
             EntryKind::Signal => self.status = StepStatus::InFlight,
-            EntryKind::Turn | EntryKind::Tool | EntryKind::Note | EntryKind::Log => {}
+            EntryKind::Turn
+            | EntryKind::Tool
+            | EntryKind::Note
+            | EntryKind::Log
+            | EntryKind::Reuse => {}
         }
         self.attempts = self.attempts.max(1);
     }

@@ -150,6 +150,17 @@ impl Runs for Sqlite {
             .arrange(News::None, move |db| runs::claim(db, &owner, &run, now_ms))
     }
 
+    fn create_with(&self, run: NewRun, journal: Vec<Entry>) -> PortFuture<'_, RunId> {
+        self.writer
+            .submit(move |db| runs::create_with(db, &run, &journal))
+    }
+
+    fn adopt(&self, run: &RunId, seen: &str, program: Program, now_ms: i64) -> PortFuture<'_, ()> {
+        let (run, seen, owner) = (run.clone(), seen.to_owned(), self.owner.clone());
+        self.writer
+            .submit(move |db| runs::adopt(db, &owner, &run, (&seen, &program), now_ms))
+    }
+
     fn release(&self, run: &RunId, epoch: i64) -> PortFuture<'_, ()> {
         let run = run.clone();
         self.writer

@@ -305,6 +305,12 @@ impl Runs for Nothing {
     fn claim(&self, _: &RunId, _: i64) -> PortFuture<'_, Claim> {
         unused()
     }
+    fn create_with(&self, _: NewRun, _: Vec<Entry>) -> PortFuture<'_, RunId> {
+        unused()
+    }
+    fn adopt(&self, _: &RunId, _: &str, _: Program, _: i64) -> PortFuture<'_, ()> {
+        unused()
+    }
     fn release(&self, _: &RunId, _: i64) -> PortFuture<'_, ()> {
         unused()
     }

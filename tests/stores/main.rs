@@ -7,3 +7,4 @@ mod crash;
 mod damaged;
 mod prompt;
 mod runs;
+mod versions;

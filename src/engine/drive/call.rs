@@ -14,7 +14,7 @@ use crate::flow::{find_spec, lint_packaged, lint_unknown, name_of};
 use crate::history::{End, Recorded};
 use crate::ids::StepPath;
 use crate::natives::exception;
-use crate::observer::StepNote;
+use crate::observer::{RunEvent, StepNote};
 use crate::outcome::{FailurePlace, place_at};
 use crate::ports::{Entry, EntryKind};
 use crate::retry::Policy;
@@ -122,11 +122,17 @@ impl Driver<'_> {
             Err(exception) => return Ok(Err((*exception).into())),
         };
         let recorded = self.shared.history.borrow_mut().take(&call.at);
+        if let Some(rehearsal) = &self.rehearsal {
+            return self.rehearse(rehearsal, &call, recorded).await;
+        }
         let Some(recorded) = recorded else {
             self.check_cancel()?;
             if self.replay_only {
                 let error = self.unknown_to_journal(&call.at, call.spec.kind, &call.request);
                 return Err(Halt::Engine(error));
+            }
+            if let Some(answer) = self.reused(&call) {
+                return answer;
             }
             return self.attempts(&call, Recorded::default()).await;
         };
@@ -275,7 +281,29 @@ impl Driver<'_> {
         }
     }
 
-    fn replayed(&self, call: &StepCall<'_>, end: &End) -> Answer {
+    /// Answers with what a run that this one was forked from has got for the same request.
+    fn reused(&self, call: &StepCall<'_>) -> Option<Answer> {
+        let recorded = self.shared.history.borrow_mut().take_reusable(&call.at)?;
+        let Some(End::Value(text)) = &recorded.end else {
+            return None;
+        };
+        if !call.is_asked_by(&recorded) {
+            return None;
+        }
+        let entry = call.entry(self, EntryKind::Result, text.clone());
+        self.shared.ledger.append(entry);
+        self.emit(&RunEvent::StepFinished {
+            step: call.note(0),
+            millis: 0,
+            preview: preview(text),
+        });
+        Some(match codec::decode(text).map_err(EngineError::from) {
+            Ok(value) => Ok(self.expected(call, value)),
+            Err(error) => Err(Halt::Engine(error)),
+        })
+    }
+
+    pub(super) fn replayed(&self, call: &StepCall<'_>, end: &End) -> Answer {
         match end {
             End::Value(text) => {
                 let value = codec::decode(text).map_err(EngineError::from)?;

@@ -20,6 +20,8 @@ pub(crate) struct Ledger {
     journal: Arc<dyn Journal>,
     clock: Arc<dyn Clock>,
     pending: RefCell<Vec<Change>>,
+    /// Nothing is written: see [`super::rehearse`].
+    keeps_nothing: Cell<bool>,
 }
 
 impl Ledger {
@@ -31,7 +33,21 @@ impl Ledger {
             journal: engine.services.stores.journal.clone(),
             clock: engine.services.clock.clone(),
             pending: RefCell::default(),
+            keeps_nothing: Cell::new(false),
         }
+    }
+
+    /// Lets go of whatever is handed over.
+    pub(super) fn keep_nothing(&self) {
+        self.keeps_nothing.set(true);
+    }
+
+    fn lets_go(&self) -> bool {
+        let lets_go = self.keeps_nothing.get();
+        if lets_go {
+            self.pending.take();
+        }
+        lets_go
     }
 
     pub(super) fn epoch(&self) -> i64 {
@@ -61,7 +77,7 @@ impl Ledger {
 
     /// Hands over what is pending without waiting for it.
     pub(super) fn post(&self) -> Result<(), StoreError> {
-        if self.pending.borrow().is_empty() {
+        if self.lets_go() || self.pending.borrow().is_empty() {
             return Ok(());
         }
         let batch = self.batch(Vec::new(), Ack::Applied);
@@ -78,12 +94,18 @@ impl Ledger {
 
     /// Commits what is pending and these changes, and waits until they are durable.
     pub(crate) async fn commit(&self, changes: Vec<Change>) -> Result<Receipt, StoreError> {
+        if self.lets_go() {
+            return Ok(Receipt::default());
+        }
         let batch = self.batch(changes, Ack::Durable);
         self.journal.commit(batch).await
     }
 
     /// Has something done that only our own stores know of: it is durable before anything outside starts.
     pub(super) async fn apply(&self, changes: Vec<Change>) -> Result<Receipt, StoreError> {
+        if self.lets_go() {
+            return Ok(Receipt::default());
+        }
         let batch = self.batch(changes, Ack::Applied);
         self.journal.commit(batch).await
     }

@@ -127,6 +127,8 @@ pub enum EntryKind {
     Tool,
     /// A log line or event of the flow.
     Log,
+    /// What the run that this one was forked from got for such a request.
+    Reuse,
 }
 
 impl EntryKind {
@@ -137,6 +139,7 @@ impl EntryKind {
         (EntryKind::Log, "log"),
         (EntryKind::Note, "note"),
         (EntryKind::Result, "result"),
+        (EntryKind::Reuse, "reuse"),
         (EntryKind::Signal, "signal"),
         (EntryKind::Timer, "timer"),
         (EntryKind::Tool, "tool"),

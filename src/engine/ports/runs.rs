@@ -19,6 +19,15 @@ pub trait Runs: Send + Sync {
     /// Takes the lease of a run for this process: free, expired, or held by a process that is gone.
     fn claim(&self, run: &RunId, now_ms: i64) -> PortFuture<'_, Claim>;
 
+    /// Adds a run with a journal, all or none.
+    fn create_with(&self, run: NewRun, journal: Vec<Entry>) -> PortFuture<'_, RunId>;
+
+    /// Gives a run that is not over and that nobody drives another program, if it still has the one that was seen.
+    ///
+    /// # Errors
+    /// [`StoreError::Rejected`](super::StoreError::Rejected) with kind `conflict` otherwise.
+    fn adopt(&self, run: &RunId, seen: &str, program: Program, now_ms: i64) -> PortFuture<'_, ()>;
+
     /// Gives the lease back. The run must not be changed under that epoch any more. Like a claim, it is worth as much
     /// as the processes that know of it, and need not survive a loss of power.
     fn release(&self, run: &RunId, epoch: i64) -> PortFuture<'_, ()>;

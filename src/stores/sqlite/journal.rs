@@ -165,6 +165,15 @@ fn restart(
     runs::restart(db, run, input, seed, now_ms)
 }
 
+/// Adds entries to the journal of a run.
+pub(super) fn extend(db: &Connection, run: i64, entries: &[Entry]) -> Result<(), StoreError> {
+    let mut place = None;
+    for entry in entries {
+        append(db, run, &mut place, entry)?;
+    }
+    Ok(())
+}
+
 fn end(db: &Connection, run: i64) -> Result<i64, StoreError> {
     let start = run << PLACE_BITS;
     db.prepare_cached("SELECT coalesce(max(id), ?1) FROM journal WHERE id BETWEEN ?1 AND ?2")

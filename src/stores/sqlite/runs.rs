@@ -2,13 +2,14 @@
 
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{
-    Claim, NewRun, Parent, ParentClose, Program, RunFilter, RunRow, RunStatus, RunUpdate,
+    Claim, Entry, NewRun, Parent, ParentClose, Program, RunFilter, RunRow, RunStatus, RunUpdate,
     StoreError,
 };
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
 
-use super::failure::failed;
+use super::failure::{failed, rejected};
+use super::journal;
 use super::owner::Owner;
 
 /// The tables of this part.
@@ -121,6 +122,19 @@ pub(super) fn create(db: &Connection, owner: &Owner, run: &NewRun) -> Result<Run
     Ok(run.id.clone())
 }
 
+/// Adds a run with a journal.
+pub(super) fn create_with(
+    db: &Connection,
+    run: &NewRun,
+    entries: &[Entry],
+) -> Result<RunId, StoreError> {
+    let id = create(db, run)?;
+    if let Some(number) = number(db, &id)? {
+        journal::extend(db, number, entries)?;
+    }
+    Ok(id)
+}
+
 /// Keeps the source of a flow, once.
 pub(super) fn keep_program(
     db: &Connection,
@@ -138,6 +152,29 @@ pub(super) fn keep_program(
             now_ms
         ])
     })
+    .map_err(failed)?;
+    Ok(())
+}
+
+/// Gives a run another program.
+pub(super) fn adopt(
+    db: &Connection,
+    owner: &Owner,
+    run: &RunId,
+    (seen, program): (&str, &Program),
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let row = find(db, owner, run)?;
+    let fits = row.is_some_and(|row| row.program == seen && !row.status.is_final() && !row.driven);
+    if !fits {
+        let words = format!("the run {run} has gone on meanwhile");
+        return Err(rejected("E0574", "conflict", words));
+    }
+    keep_program(db, program, now_ms)?;
+    db.prepare_cached(
+        "UPDATE run SET program = ?2, lease_epoch = lease_epoch + 1, updated_ms = ?3 WHERE id = ?1",
+    )
+    .and_then(|mut sql| sql.execute(params![run.as_str(), program.hash, now_ms]))
     .map_err(failed)?;
     Ok(())
 }

@@ -1,0 +1,386 @@
+//! Evaluating a flow against a journal without touching anything: what would be asked again, and what would not.
+//!
+//! What the journal answers is answered from it. A request that it does not know ends the line that makes it; only
+//! what costs and changes nothing is done, and what the caller allows. Nothing is written.
+
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use flowstone_lang::value::Value;
+
+use super::call::StepCall;
+use super::journal::Ledger;
+use super::{Answer, DriveOptions, Driver, Ended, Halt, Place, Stay, unstorable};
+use crate::codec;
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::flow::{self, Flow, name_of};
+use crate::history::{History, Recorded};
+use crate::ids::RunId;
+use crate::observer::NoObserver;
+use crate::outcome::{FailurePlace, encode_failure};
+use crate::ports::{Entry, Program};
+use crate::step::Effect;
+
+/// What the rehearsal is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Whether the journal fits: ends at the first request that is another.
+    Fit,
+    /// What would differ: goes on with what was recorded where a request is another. `live`: reads and model calls
+    /// are made.
+    Differences { live: bool },
+}
+
+/// A journal, and what it is rehearsed with.
+pub(crate) struct Script {
+    pub run: RunId,
+    pub seed: u64,
+    pub program: Program,
+    pub input: Value,
+    pub entries: Vec<Entry>,
+    pub changed: Changed,
+    pub purpose: Purpose,
+}
+
+/// The parts of a definition that steps refer to and that are not what they were when the journal was written.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Changed {
+    names: BTreeSet<String>,
+    providers: bool,
+}
+
+impl Changed {
+    pub(crate) fn between(old: &Flow, new: &Flow) -> Changed {
+        let mut names = BTreeSet::new();
+        let text = |value: &Value| codec::canonical(value).unwrap_or_default();
+        for function in old.functions.iter().chain(&new.functions) {
+            let code = |flow: &Flow| flow.function(&function.id).map(|found| text(&found.code));
+            if code(old) != code(new) {
+                names.insert(function.id.to_string());
+            }
+        }
+        for template in old.templates.iter().chain(&new.templates) {
+            let body = |flow: &Flow| flow.template(&template.id).map(|found| text(&found.body));
+            if body(old) != body(new) {
+                names.insert(template.id.to_string());
+            }
+        }
+        Changed {
+            names,
+            providers: text(&old.llm_providers) != text(&new.llm_providers),
+        }
+    }
+
+    /// Returns what a request refers to and what is another thing now.
+    fn met_by(&self, call: &StepCall<'_>) -> Option<String> {
+        if self.providers && matches!(call.spec.kind, "agent" | "llm") {
+            return Some("`:llm-providers`".to_owned());
+        }
+        let mut open = vec![&call.config];
+        while let Some(value) = open.pop() {
+            if let Some(map) = value.as_map() {
+                for (key, value) in map.iter() {
+                    let refers = matches!(
+                        name_of(key).as_deref(),
+                        Some("ref" | "template" | "transform")
+                    );
+                    let name = refers.then(|| name_of(value)).flatten();
+                    if let Some(name) = name.filter(|name| self.names.contains(&**name)) {
+                        return Some(format!("`{name}`"));
+                    }
+                    open.push(value);
+                }
+            } else if let Some(items) = value.as_vector() {
+                open.extend(items.iter());
+            }
+        }
+        None
+    }
+}
+
+/// One request that is not what it was.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// The step's path.
+    pub path: String,
+    /// What the journal has there; `None`: the step is new.
+    pub recorded: Option<String>,
+    /// What is asked now; `None`: it is not asked for any more.
+    pub requested: Option<String>,
+    pub place: Option<FailurePlace>,
+    pub answer: Stand,
+}
+
+/// What a request that is not what it was was answered with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Stand {
+    /// Nothing: the rehearsal ended there.
+    Stopped,
+    /// Nothing: it is not asked for any more.
+    Dropped,
+    /// The recorded value, which may not be what it would give now.
+    Assumed,
+    /// It was done.
+    Performed,
+}
+
+impl Stand {
+    pub fn name(self) -> &'static str {
+        match self {
+            Stand::Stopped => "stopped",
+            Stand::Dropped => "dropped",
+            Stand::Assumed => "assumed",
+            Stand::Performed => "performed",
+        }
+    }
+}
+
+/// What a rehearsal came to.
+#[derive(Debug, Clone)]
+pub(crate) struct Rehearsed {
+    pub end: End,
+    pub differences: Vec<Difference>,
+    /// Steps answered from the journal.
+    pub answered: usize,
+    /// Paths of the steps that the flow asks for next.
+    pub next: Vec<String>,
+}
+
+/// How the evaluation ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum End {
+    /// EDN text.
+    Value(String),
+    /// As a run's row has it.
+    Error(String),
+    /// It asks for something that nothing here answers.
+    Open,
+}
+
+/// Notes what is met.
+pub(super) struct Rehearsal {
+    purpose: Purpose,
+    changed: Changed,
+    differences: RefCell<Vec<Difference>>,
+    answered: RefCell<usize>,
+    next: RefCell<Vec<String>>,
+}
+
+pub(crate) async fn rehearse(engine: &Engine, script: Script) -> Result<Rehearsed, EngineError> {
+    let session = Rc::new(engine.session());
+    let checked = flow::reload(&session, &script.program);
+    let Some(loaded) = checked.loaded else {
+        let first = checked.findings.first();
+        return Err(EngineError::BadProgram {
+            run: script.run.to_string(),
+            detail: first
+                .map_or("it is no flow", |finding| &finding.message)
+                .to_owned(),
+        });
+    };
+    let place = Place {
+        run: script.run,
+        epoch: 0,
+        flow: loaded.flow,
+        input: script.input,
+        session,
+        seed: script.seed,
+        cancel: None,
+        is_waiting: false,
+    };
+    let options = DriveOptions {
+        stay: Stay::No,
+        ..DriveOptions::default()
+    };
+    let history = History::new(script.entries);
+    let mut driver = Driver::new(engine, place, history, Rc::new(NoObserver), options);
+    driver.ledger().keep_nothing();
+    driver.rehearsal = Some(Rehearsal {
+        purpose: script.purpose,
+        changed: script.changed,
+        differences: RefCell::default(),
+        answered: RefCell::default(),
+        next: RefCell::default(),
+    });
+    let ended = driver.evaluate(driver.fiber()).await?;
+    Ok(driver.rehearsed(ended))
+}
+
+impl Driver<'_> {
+    /// Answers a request of a rehearsal.
+    pub(super) async fn rehearse(
+        &self,
+        rehearsal: &Rehearsal,
+        call: &StepCall<'_>,
+        recorded: Option<Recorded>,
+    ) -> Answer {
+        let Some(recorded) = recorded else {
+            return self.rehearse_new(rehearsal, call).await;
+        };
+        let met = rehearsal.changed.met_by(call);
+        let Some(end) = &recorded.end else {
+            return self.rehearse_open(rehearsal, call, &recorded);
+        };
+        if call.is_asked_by(&recorded) && met.is_none() {
+            *rehearsal.answered.borrow_mut() += 1;
+            return self.replayed(call, end);
+        }
+        let mut difference = self.difference(call, Some(&recorded));
+        if let (true, Some(met)) = (call.is_asked_by(&recorded), met) {
+            let requested = difference.requested.get_or_insert_default();
+            *requested = format!("{requested} ({met} is another now)");
+        }
+        if rehearsal.may_do(call) {
+            difference.answer = Stand::Performed;
+            rehearsal.note(difference);
+            return self.attempts(call, Recorded::default()).await;
+        }
+        let stops = rehearsal.purpose == Purpose::Fit || recorded.what != call.spec.kind;
+        if stops {
+            rehearsal.note(difference);
+            return Err(stopped(call));
+        }
+        difference.answer = Stand::Assumed;
+        rehearsal.note(difference);
+        self.replayed(call, end)
+    }
+
+    /// A step that the journal does not know.
+    async fn rehearse_new(&self, rehearsal: &Rehearsal, call: &StepCall<'_>) -> Answer {
+        let mut difference = self.difference(call, None);
+        match rehearsal.purpose {
+            Purpose::Fit => {
+                rehearsal.next.borrow_mut().push(call.at.clone());
+                // On the main line everything before has been asked for.
+                if call.path.branch.is_empty()
+                    && let Some((path, left)) = self.shared.history.borrow().left_done()
+                {
+                    difference.recorded = Some(format!("`{path}`: {}", shown(left)));
+                    rehearsal.note(difference);
+                }
+                Err(stopped(call))
+            }
+            Purpose::Differences { .. } if rehearsal.may_do(call) => {
+                difference.answer = Stand::Performed;
+                rehearsal.note(difference);
+                self.attempts(call, Recorded::default()).await
+            }
+            Purpose::Differences { .. } => {
+                rehearsal.note(difference);
+                Err(stopped(call))
+            }
+        }
+    }
+
+    /// A step that was begun and has not ended.
+    fn rehearse_open(
+        &self,
+        rehearsal: &Rehearsal,
+        call: &StepCall<'_>,
+        recorded: &Recorded,
+    ) -> Answer {
+        if call.is_asked_by(recorded) {
+            rehearsal.next.borrow_mut().push(call.at.clone());
+        } else {
+            rehearsal.note(self.difference(call, Some(recorded)));
+        }
+        Err(stopped(call))
+    }
+
+    fn difference(&self, call: &StepCall<'_>, recorded: Option<&Recorded>) -> Difference {
+        Difference {
+            path: call.at.clone(),
+            recorded: recorded.map(shown),
+            requested: Some(format!(":{} {}", call.spec.kind, call.request)),
+            place: self.place_of(call).map(|place| *place),
+            answer: Stand::Stopped,
+        }
+    }
+
+    fn rehearsed(self, ended: Ended) -> Rehearsed {
+        let end = match ended {
+            Ended::Value(value) => match codec::encode(&value) {
+                Ok(text) => End::Value(self.scope.redact(text)),
+                Err(error) => End::Error(unstorable(&error)),
+            },
+            Ended::Threw(exception) => {
+                let sources = self.scope.session.world().sources.borrow();
+                End::Error(self.scope.redact(encode_failure(&exception, &sources)))
+            }
+            Ended::Stopped(stop) => End::Error(format!("the run was stopped: {stop}")),
+            Ended::Interrupted | Ended::Parked { .. } => End::Open,
+        };
+        let Some(rehearsal) = &self.rehearsal else {
+            return Rehearsed {
+                end,
+                differences: Vec::new(),
+                answered: 0,
+                next: Vec::new(),
+            };
+        };
+        let mut differences = rehearsal.differences.take();
+        // Where the evaluation stopped early, what comes later may still be asked for.
+        let is_cut_short = differences.iter().any(|met| met.answer == Stand::Stopped);
+        for (path, left) in self.shared.history.borrow().left_steps() {
+            if !is_cut_short {
+                differences.push(Difference {
+                    path: path.to_owned(),
+                    recorded: Some(shown(left)),
+                    requested: None,
+                    place: None,
+                    answer: Stand::Dropped,
+                });
+            }
+        }
+        Rehearsed {
+            end,
+            differences,
+            answered: rehearsal.answered.take(),
+            next: rehearsal.next.take(),
+        }
+    }
+
+    fn ledger(&self) -> &Ledger {
+        &self.shared.ledger
+    }
+}
+
+impl Rehearsal {
+    fn note(&self, difference: Difference) {
+        self.differences.borrow_mut().push(difference);
+    }
+
+    /// Tells whether a step may be done here: it changes nothing, and is allowed.
+    fn may_do(&self, call: &StepCall<'_>) -> bool {
+        let Purpose::Differences { live } = self.purpose else {
+            return false;
+        };
+        let persists = call
+            .config
+            .get("persist")
+            .is_some_and(|value| !value.is_nil());
+        let is_model = call.spec.kind == "llm";
+        let is_harmless = match call.effect {
+            Effect::Pure => !matches!(call.spec.kind, "sleep" | "wait"),
+            Effect::Read => live,
+            Effect::External => live && is_model,
+            Effect::OwnStore => false,
+        };
+        is_harmless && !persists
+    }
+}
+
+/// Ends the line of the flow that asks.
+fn stopped(call: &StepCall<'_>) -> Halt {
+    Halt::Parked {
+        reason: format!("`{}` is not answered here", call.at),
+        due_ms: None,
+    }
+}
+
+fn shown(recorded: &Recorded) -> String {
+    let request = recorded.request.as_deref().unwrap_or("(not kept)");
+    format!(":{} {request}", recorded.what)
+}

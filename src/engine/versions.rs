@@ -1,0 +1,222 @@
+//! New code and old runs: does a run in flight fit an edited flow, what would past runs have done with it, and
+//! a new run that goes on where an old one was.
+//!
+//! All of it holds a flow against a journal, see [`crate::drive`]; only a fork and taking over a run write.
+
+mod backtest;
+mod fork;
+
+pub use backtest::{Backtest, BacktestOptions, BacktestSummary};
+pub use fork::{ForkOptions, Setting};
+
+use crate::codec;
+use crate::drive::{Changed, Difference, Purpose, Rehearsed, RehearsedEnd, Script, rehearse};
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::flow::{self, Flow, LoadedFlow};
+use crate::ids::RunId;
+use crate::ports::{Entry, Program, RunFilter, RunRow, RunStatus};
+
+/// How a run in flight and a flow that was edited go together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Verdict {
+    /// Form by form it is the flow that the run was started with.
+    Same,
+    /// Only code that the run has not reached is another.
+    Safe,
+    /// What the run has done already is another.
+    Conflict(Box<Difference>),
+}
+
+impl Verdict {
+    pub fn name(&self) -> &'static str {
+        match self {
+            Verdict::Same => "same",
+            Verdict::Safe => "safe",
+            Verdict::Conflict(_) => "conflict",
+        }
+    }
+}
+
+/// A run in flight, held against a flow.
+#[derive(Debug, Clone)]
+pub struct Against {
+    pub row: RunRow,
+    pub verdict: Verdict,
+    /// Paths of the steps that the run is at.
+    pub at: Vec<String>,
+    /// Steps that are answered from its journal.
+    pub answered: usize,
+}
+
+impl Engine {
+    /// Says for each run of a flow that is not over how it goes together with an edited flow, oldest first.
+    /// Nothing is performed.
+    ///
+    /// # Errors
+    /// When the runs cannot be read.
+    pub async fn check_against_running(
+        &self,
+        edited: &LoadedFlow,
+    ) -> Result<Vec<Against>, EngineError> {
+        let filter = RunFilter {
+            statuses: vec![
+                RunStatus::Queued,
+                RunStatus::Running,
+                RunStatus::Waiting,
+                RunStatus::FailedCompensating,
+            ],
+            flow: Some(edited.flow.slug.to_string()),
+            ..RunFilter::default()
+        };
+        let mut rows = self.services.stores.runs.list(filter).await?;
+        rows.reverse();
+        let mut all = Vec::new();
+        for row in rows {
+            all.push(self.against(row, edited).await?);
+        }
+        Ok(all)
+    }
+
+    /// Holds one run against an edited flow.
+    ///
+    /// # Errors
+    /// When the run cannot be read.
+    pub async fn against(&self, row: RunRow, edited: &LoadedFlow) -> Result<Against, EngineError> {
+        let program = self.program_of(&row).await?;
+        let old = self.flow_of(&row, &program)?;
+        let entries = self.services.stores.journal.load(&row.id).await?;
+        let is_same = same_forms(&old, &edited.flow);
+        let mut script = self.script(&row, edited.program.clone(), entries)?;
+        script.changed = Changed::between(&old, &edited.flow);
+        let rehearsed = rehearse(self, script).await?;
+        let verdict = match (conflict(&row, &rehearsed), is_same) {
+            (_, true) => Verdict::Same,
+            (Some(difference), false) => Verdict::Conflict(Box::new(difference)),
+            (None, false) => Verdict::Safe,
+        };
+        Ok(Against {
+            row,
+            verdict,
+            at: rehearsed.next,
+            answered: rehearsed.answered,
+        })
+    }
+
+    /// Makes a run that is not over go on with an edited flow.
+    ///
+    /// # Errors
+    /// When the run is over or driven, or has done something that the edited flow does not ask for: nothing is
+    /// changed then.
+    pub async fn adopt(&self, run: &RunId, edited: &LoadedFlow) -> Result<Verdict, EngineError> {
+        let row = self.run_row(run).await?;
+        if row.status.is_final() {
+            return Err(EngineError::Over {
+                run: run.to_string(),
+                status: row.status.name(),
+            });
+        }
+        let seen = row.program.clone();
+        let against = self.against(row, edited).await?;
+        if let Verdict::Conflict(difference) = &against.verdict {
+            return Err(incompatible(run, difference));
+        }
+        let now_ms = self.services.clock.now_ms();
+        let runs = &self.services.stores.runs;
+        runs.adopt(run, &seen, edited.program.clone(), now_ms)
+            .await?;
+        Ok(against.verdict)
+    }
+
+    pub(crate) async fn program_of(&self, row: &RunRow) -> Result<Program, EngineError> {
+        if row.program == crate::interactive::PROGRAM {
+            return Err(EngineError::Interactive {
+                run: row.id.to_string(),
+            });
+        }
+        let program = self.services.stores.runs.program(&row.program).await?;
+        program.ok_or_else(|| EngineError::BadProgram {
+            run: row.id.to_string(),
+            detail: "it is missing".to_owned(),
+        })
+    }
+
+    pub(crate) fn flow_of(&self, row: &RunRow, program: &Program) -> Result<Flow, EngineError> {
+        let session = self.session();
+        let checked = flow::reload(&session, program);
+        let loaded = checked.loaded.ok_or_else(|| EngineError::BadProgram {
+            run: row.id.to_string(),
+            detail: "it is no flow".to_owned(),
+        })?;
+        Ok((*loaded.flow).clone())
+    }
+
+    fn script(
+        &self,
+        row: &RunRow,
+        program: Program,
+        entries: Vec<Entry>,
+    ) -> Result<Script, EngineError> {
+        Ok(Script {
+            run: row.id.clone(),
+            seed: row.seed,
+            program,
+            input: codec::decode(&row.input)?,
+            entries,
+            changed: Changed::default(),
+            purpose: Purpose::Fit,
+        })
+    }
+}
+
+/// Refuses a run whose journal was removed.
+fn check_journal(row: &RunRow) -> Result<(), EngineError> {
+    match row.pruned_ms {
+        Some(_) => Err(EngineError::Pruned {
+            run: row.id.to_string(),
+        }),
+        None => Ok(()),
+    }
+}
+
+/// Returns the first thing that a run has done and that the flow does not do.
+fn conflict(row: &RunRow, rehearsed: &Rehearsed) -> Option<Difference> {
+    let undoes = |difference: &&Difference| {
+        row.status == RunStatus::FailedCompensating && difference.path.starts_with("compensate")
+    };
+    let met = rehearsed.differences.iter().find(|met| !undoes(met))?;
+    let mut met = met.clone();
+    if met.requested.is_none() {
+        met.requested = Some(match &rehearsed.end {
+            RehearsedEnd::Open if rehearsed.next.is_empty() => "nothing".to_owned(),
+            RehearsedEnd::Open => format!("`{}` next, and not this", rehearsed.next.join("`, `")),
+            RehearsedEnd::Value(_) => "nothing: the flow returns before it".to_owned(),
+            RehearsedEnd::Error(_) => "nothing: the flow fails before it".to_owned(),
+        });
+    }
+    Some(met)
+}
+
+/// The error of code that does not fit what a run has done.
+fn incompatible(run: &RunId, met: &Difference) -> EngineError {
+    let words = |side: &Option<String>| side.clone().unwrap_or_else(|| "nothing".to_owned());
+    EngineError::Incompatible {
+        run: run.to_string(),
+        path: met.path.clone(),
+        recorded: words(&met.recorded),
+        requested: words(&met.requested),
+        place: met.place.clone().map(Box::new),
+    }
+}
+
+fn same_forms(one: &Flow, other: &Flow) -> bool {
+    let text = |flow: &Flow| {
+        let definition = codec::canonical(&flow.definition);
+        let body = codec::canonical(&flow.body);
+        definition.and_then(|definition| body.map(|body| (definition, body)))
+    };
+    match (text(one), text(other)) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => false,
+    }
+}

@@ -1,0 +1,146 @@
+//! Past runs against an edited flow: a regression test made of what really happened.
+
+use crate::codec;
+use crate::drive::{Changed, Difference, Purpose, RehearsedEnd, Script, Stand, rehearse};
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::flow::{LoadedFlow, coerce_input};
+use crate::outcome::decode_failure;
+use crate::ports::{RunFilter, RunRow, RunStatus};
+
+/// How to test.
+#[derive(Debug, Clone, Default)]
+pub struct BacktestOptions {
+    pub runs: RunFilter,
+    /// Reads and model calls that are not answered from a journal are made.
+    pub live: bool,
+}
+
+/// What one run would do with the edited flow.
+#[derive(Debug, Clone)]
+pub struct Backtest {
+    pub row: RunRow,
+    /// What would be asked differently, in order.
+    pub differences: Vec<Difference>,
+    /// Steps answered from the journal.
+    pub answered: usize,
+    /// How the run ended, in words or as EDN text.
+    pub recorded: String,
+    /// How it would end; `None`: not known without calls that were not made.
+    pub now: Option<String>,
+}
+
+impl Backtest {
+    /// Tells whether the run would do the same and come to the same end.
+    pub fn is_same(&self) -> bool {
+        self.differences.is_empty() && self.now.as_ref() == Some(&self.recorded)
+    }
+
+    /// Tells whether it would come to another end, as far as that is known.
+    pub fn ends_differently(&self) -> bool {
+        self.now.as_ref().is_some_and(|now| *now != self.recorded)
+    }
+
+    /// Tells whether the end rests on answers that may be others now.
+    pub fn is_assumed(&self) -> bool {
+        let assumed = |met: &Difference| met.answer == Stand::Assumed;
+        self.differences.iter().any(assumed)
+    }
+
+    /// Says in one word what came of it.
+    pub fn verdict(&self) -> &'static str {
+        match (self.is_same(), self.ends_differently(), &self.now) {
+            (true, _, _) => "same",
+            (false, true, _) => "different end",
+            (false, false, None) => "unknown",
+            (false, false, Some(_)) if self.is_assumed() => "same end, assumed",
+            (false, false, Some(_)) => "same end",
+        }
+    }
+}
+
+/// The tests of many runs.
+#[derive(Debug, Clone, Default)]
+pub struct BacktestSummary {
+    pub tests: Vec<Backtest>,
+    /// Runs that could not be tested, and why.
+    pub skipped: Vec<(RunRow, EngineError)>,
+}
+
+impl Engine {
+    /// Replays past runs of a flow against an edited one. Requests that are the same are answered from their
+    /// journals; nothing is written.
+    ///
+    /// # Errors
+    /// When the runs cannot be listed.
+    pub async fn backtest(
+        &self,
+        edited: &LoadedFlow,
+        options: BacktestOptions,
+    ) -> Result<BacktestSummary, EngineError> {
+        let mut filter = options.runs;
+        filter
+            .flow
+            .get_or_insert_with(|| edited.flow.slug.to_string());
+        if filter.statuses.is_empty() {
+            filter.statuses = vec![RunStatus::Completed, RunStatus::Failed];
+        }
+        let mut summary = BacktestSummary::default();
+        for row in self.services.stores.runs.list(filter).await? {
+            match self.backtest_one(&row, edited, options.live).await {
+                Ok(test) => summary.tests.push(test),
+                Err(error) => summary.skipped.push((row, error)),
+            }
+        }
+        Ok(summary)
+    }
+
+    async fn backtest_one(
+        &self,
+        row: &RunRow,
+        edited: &LoadedFlow,
+        live: bool,
+    ) -> Result<Backtest, EngineError> {
+        let program = self.program_of(row).await?;
+        let old = self.flow_of(row, &program)?;
+        let entries = self.services.stores.journal.load(&row.id).await?;
+        super::check_journal(row)?;
+        let input = codec::decode(&row.input)?;
+        let script = Script {
+            run: row.id.clone(),
+            seed: row.seed,
+            program: edited.program.clone(),
+            input: coerce_input(&edited.flow, row.invocation.as_deref(), &input)?,
+            entries,
+            changed: Changed::between(&old, &edited.flow),
+            purpose: Purpose::Differences { live },
+        };
+        let rehearsed = rehearse(self, script).await?;
+        let failure = |text: &str| match decode_failure(text) {
+            Some(failure) => format!("failed: {}", failure.exception.text()),
+            None => format!("failed: {text}"),
+        };
+        let recorded = match (&row.status, &row.result, &row.error) {
+            (RunStatus::Completed, Some(result), _) => result.clone(),
+            (_, _, Some(error)) => failure(error),
+            (status, _, _) => status.name().to_owned(),
+        };
+        let now = match &rehearsed.end {
+            RehearsedEnd::Value(text) => Some(text.clone()),
+            RehearsedEnd::Error(text) => Some(failure(text)),
+            RehearsedEnd::Open => None,
+        };
+        // What undoes a failed run comes after its end.
+        let mut rehearsed = rehearsed;
+        rehearsed
+            .differences
+            .retain(|met| met.requested.is_some() || !met.path.starts_with("compensate"));
+        Ok(Backtest {
+            row: row.clone(),
+            differences: rehearsed.differences,
+            answered: rehearsed.answered,
+            recorded,
+            now,
+        })
+    }
+}

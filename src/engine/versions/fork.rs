@@ -1,0 +1,253 @@
+//! A new run that keeps what an old one got before a step.
+
+use std::collections::HashMap;
+
+use flowstone_lang::value::Value;
+
+use super::{conflict, incompatible};
+use crate::codec;
+use crate::drive::{Changed, Purpose, Script, rehearse};
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::flow::{LoadedFlow, coerce_input, name_of};
+use crate::ids::RunId;
+use crate::ports::{Entry, EntryKind, NewRun};
+
+/// How to fork.
+#[derive(Debug, Clone, Default)]
+pub struct ForkOptions {
+    /// The path of the step to begin with; `None`: the first one.
+    pub at: Option<String>,
+    /// Goes on with this flow; `None`: with the run's own.
+    pub flow: Option<LoadedFlow>,
+    pub settings: Vec<Setting>,
+    /// Also keeps what steps after the first gave, where they ask for the same.
+    pub reuse: bool,
+}
+
+/// A value that is to be another one in the fork.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Setting {
+    /// `input`, or the path of a step that is kept; then keys, with dots between.
+    pub path: String,
+    pub value: Value,
+}
+
+impl Engine {
+    /// Starts a run with the results that another one got before a step. It does nothing before it is driven.
+    ///
+    /// # Errors
+    /// When there is no such run or step, a setting means nothing, or what is kept does not fit the flow.
+    pub async fn fork(&self, run: &RunId, options: ForkOptions) -> Result<RunId, EngineError> {
+        let row = self.run_row(run).await?;
+        let old_program = self.program_of(&row).await?;
+        let old = self.flow_of(&row, &old_program)?;
+        let (program, flow) = match &options.flow {
+            Some(edited) => (edited.program.clone(), (*edited.flow).clone()),
+            None => (old_program, old.clone()),
+        };
+        let entries = self.services.stores.journal.load(&row.id).await?;
+        super::check_journal(&row)?;
+        let mut cut = Cut::at(entries, options.at.as_deref(), options.reuse, run)?;
+        let mut input = codec::decode(&row.input)?;
+        for setting in &options.settings {
+            let (at, keys) = target(setting, &cut)?;
+            match at {
+                None => input = set_in(&input, &keys, setting)?,
+                Some(path) => cut.set(&path, &keys, setting)?,
+            }
+        }
+        let input = coerce_input(&flow, row.invocation.as_deref(), &input)?;
+        let script = Script {
+            run: row.id.clone(),
+            seed: row.seed,
+            program: program.clone(),
+            input: input.clone(),
+            entries: cut.kept.clone(),
+            changed: Changed::between(&old, &flow),
+            purpose: Purpose::Fit,
+        };
+        let rehearsed = rehearse(self, script).await?;
+        if let Some(difference) = conflict(&row, &rehearsed) {
+            return Err(incompatible(run, &difference));
+        }
+        let now_ms = self.services.clock.now_ms();
+        let id = RunId::new(now_ms, self.services.random.next());
+        let fork = NewRun {
+            id,
+            external_id: None,
+            program,
+            flow: flow.slug.to_string(),
+            input: codec::encode(&input)?,
+            seed: row.seed,
+            now_ms,
+            invocation: row.invocation.clone(),
+            key: row.key.clone(),
+            priority: row.priority,
+            started_by: "fork".to_owned(),
+            origin: Some(run.clone()),
+            parent: None,
+        };
+        cut.kept.append(&mut cut.reusable);
+        let runs = &self.services.stores.runs;
+        Ok(runs.create_with(fork, cut.kept).await?)
+    }
+}
+
+/// A journal, cut before a step.
+struct Cut {
+    kept: Vec<Entry>,
+    reusable: Vec<Entry>,
+}
+
+impl Cut {
+    fn at(
+        entries: Vec<Entry>,
+        at: Option<&str>,
+        reuse: bool,
+        run: &RunId,
+    ) -> Result<Cut, EngineError> {
+        let is_step = |entry: &Entry| {
+            !matches!(
+                entry.kind,
+                EntryKind::Note | EntryKind::Log | EntryKind::Reuse
+            )
+        };
+        let place = match at {
+            Some(at) => entries
+                .iter()
+                .position(|entry| is_step(entry) && entry.path == at),
+            None => Some(0),
+        };
+        let Some(place) = place else {
+            let mut paths: Vec<&str> = Vec::new();
+            for entry in entries.iter().filter(|entry| is_step(entry)) {
+                if !paths.contains(&entry.path.as_str()) {
+                    paths.push(&entry.path);
+                }
+            }
+            return Err(EngineError::NoSuchStep {
+                run: run.to_string(),
+                step: at.unwrap_or_default().to_owned(),
+                steps: paths.into_iter().map(str::to_owned).collect(),
+            });
+        };
+        // What was under way at that moment is begun again.
+        let mut ends: HashMap<String, usize> = HashMap::new();
+        for (idx, entry) in entries.iter().enumerate() {
+            let is_end = matches!(
+                entry.kind,
+                EntryKind::Result | EntryKind::Error | EntryKind::Note | EntryKind::Log
+            );
+            if is_end {
+                ends.entry(entry.path.clone()).or_insert(idx);
+            }
+        }
+        let mut cut = Cut {
+            kept: Vec::new(),
+            reusable: Vec::new(),
+        };
+        for entry in entries {
+            let end = ends.get(&entry.path).copied();
+            if end.is_some_and(|end| end < place) {
+                cut.kept.push(entry);
+            } else if reuse
+                && entry.kind == EntryKind::Result
+                && Some(entry.path.as_str()) != at
+                && !entry.what.starts_with("flow/")
+            {
+                cut.reusable.push(Entry {
+                    kind: EntryKind::Reuse,
+                    ..entry
+                });
+            } else if reuse && entry.kind == EntryKind::Reuse {
+                cut.reusable.push(entry);
+            }
+        }
+        Ok(cut)
+    }
+
+    fn result(&self, path: &str) -> Option<&Entry> {
+        let results = self.kept.iter();
+        let mut results = results.filter(|entry| entry.kind == EntryKind::Result);
+        results.find(|entry| entry.path == path)
+    }
+
+    /// Changes what a kept step gave.
+    fn set(&mut self, path: &str, keys: &[String], setting: &Setting) -> Result<(), EngineError> {
+        let entry = self
+            .kept
+            .iter_mut()
+            .find(|entry| entry.kind == EntryKind::Result && entry.path == path);
+        let entry = entry.ok_or_else(|| bad_setting(setting, "no step before the fork has it"))?;
+        let value = set_in(&codec::decode(&entry.payload)?, keys, setting)?;
+        entry.payload = codec::encode(&value)?;
+        Ok(())
+    }
+}
+
+/// Returns the step that a setting is about, `None` for the input, and the keys in it. A step's path may have
+/// dots itself: the longest that is there counts.
+fn target(setting: &Setting, cut: &Cut) -> Result<(Option<String>, Vec<String>), EngineError> {
+    let parts: Vec<&str> = setting.path.split('.').collect();
+    let keys = |from: usize| parts[from..].iter().map(|key| (*key).to_owned()).collect();
+    for length in (1..=parts.len()).rev() {
+        let path = parts[..length].join(".");
+        if cut.result(&path).is_some() {
+            return Ok((Some(path), keys(length)));
+        }
+    }
+    match parts.first() {
+        Some(&"input") => Ok((None, keys(1))),
+        _ => Err(bad_setting(
+            setting,
+            "it is neither `input` nor a step that ended before the fork",
+        )),
+    }
+}
+
+/// Returns a value with another one at a place in it. Keys are keywords in maps, and numbers in vectors.
+fn set_in(value: &Value, keys: &[String], setting: &Setting) -> Result<Value, EngineError> {
+    let Some((key, rest)) = keys.split_first() else {
+        return Ok(setting.value.clone());
+    };
+    if let Some(items) = value.as_vector() {
+        let idx = key.parse::<usize>().ok();
+        let item = idx.and_then(|idx| items.get(idx).map(|item| (idx, item)));
+        let (idx, item) = item.ok_or_else(|| {
+            bad_setting(setting, &format!("there is no item `{key}` in a vector"))
+        })?;
+        let new = set_in(item, rest, setting)?;
+        let items = items.iter().enumerate();
+        let items = items.map(|(at, old)| if at == idx { new.clone() } else { old.clone() });
+        return Ok(Value::vector(items.collect::<Vec<_>>()));
+    }
+    let Some(map) = value.as_map() else {
+        if value.is_nil() {
+            let inner = set_in(&Value::Nil, rest, setting)?;
+            return Ok(Value::map([(Value::keyword(key), inner)]));
+        }
+        let words = format!("`{key}` cannot be set in {}", value.kind());
+        return Err(bad_setting(setting, &words));
+    };
+    let same = |name: &Value| name_of(name).is_some_and(|name| *name == **key);
+    let found = map.iter().find(|(name, _)| same(name));
+    let (name, old) = match found {
+        Some((name, old)) => (name.clone(), old.clone()),
+        None => (Value::keyword(key), Value::Nil),
+    };
+    let new = set_in(&old, rest, setting)?;
+    let others = map.iter().filter(|(key, _)| **key != name);
+    let mut entries: Vec<(Value, Value)> = others
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
+    entries.push((name, new));
+    Ok(Value::map(entries))
+}
+
+fn bad_setting(setting: &Setting, why: &str) -> EngineError {
+    EngineError::BadSetting {
+        path: setting.path.clone(),
+        why: why.to_owned(),
+    }
+}
