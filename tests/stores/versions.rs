@@ -433,24 +433,24 @@ fn a_fork_keeps_what_came_before_the_step() {
         told += &format!("{name}: {}\n", fork(options));
     }
     expect![[r#"
-        from the start: {:a 1 :c 2 :d true} did FORK/a=1 FORK/c=1
-        at c: {:a 1 :c 2 :d true} did FORK/c=1
-        at the second gate: {:a 1 :c 2 :d true} did 
-        at a, reusing: {:a 1 :c 2 :d true} did FORK/a=1
-        with another value: {:a 10 :c 11 :d true} did FORK/c=1
-        with another part of a value: {:a 1 :c 7 :d true} did FORK/c=1
-        with another input: {:a 1 :c 2 :d true} did FORK/c=1
-        reusing, with another value: {:a 1 :c 7 :d true} did FORK/c=1
-        with a flow that fits: {:a 1 :c 2 :d true} did 
-        with a flow that does not: E0570 the flow does not fit what the run RUN has done: step `a`
+        from the start: {:a 1 :c 2 :d true} did ["FORK/a=1", "FORK/c=1"]
+        at c: {:a 1 :c 2 :d true} did ["FORK/c=1"]
+        at the second gate: {:a 1 :c 2 :d true} did []
+        at a, reusing: {:a 1 :c 2 :d true} did ["FORK/a=1"]
+        another value: {:a 10 :c 11 :d true} did ["FORK/c=1"]
+        a part of a value: {:a 1 :c 7 :d true} did ["FORK/c=1"]
+        another input: {:a 1 :c 2 :d true} did ["FORK/c=1"]
+        another value, reusing: {:a 1 :c 7 :d true} did ["FORK/c=1"]
+        a flow that fits: {:a 1 :c 2 :d true} did []
+        a flow that does not: E0570 the flow does not fit what the run RUN has done: step `a`
           journal: :write {:value 1}
           flow:    :write {:value 3}
-        with a value that does not fit: E0570 the flow does not fit what the run RUN has done: step `b`
+        a value that does not fit: E0570 the flow does not fit what the run RUN has done: step `b`
           journal: :pure {:value {:n 2 :ref :shape}}
           flow:    :pure {:value {:n 11 :ref :shape}}
         at no step: E0571 the run RUN has no step `gate-3`
-        with a setting of no step: E0572 `q.n` cannot be set: it is neither `input` nor a step that ended before the fork
-        with a setting of a later step: E0572 `d` cannot be set: it is neither `input` nor a step that ended before the fork
+        a value of no step: E0572 `q.n` cannot be set: it is neither `input` nor a step that ended before the fork
+        a value of a later step: E0572 `d` cannot be set: it is neither `input` nor a step that ended before the fork
     "#]].assert_eq(&told);
     // The run itself is as it was.
     assert_eq!(outcome(&engine, &run), "{:a 1 :c 2 :d true}");

@@ -87,6 +87,7 @@ impl Engine {
             started_by: "fork".to_owned(),
             origin: Some(run.clone()),
             parent: None,
+            deadline_ms: None,
         };
         cut.kept.append(&mut cut.reusable);
         let runs = &self.services.stores.runs;
