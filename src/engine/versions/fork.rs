@@ -88,6 +88,7 @@ impl Engine {
             origin: Some(run.clone()),
             parent: None,
             deadline_ms: None,
+            is_taken: false,
         };
         cut.kept.append(&mut cut.reusable);
         let runs = &self.services.stores.runs;
