@@ -151,8 +151,9 @@ impl Runs for Sqlite {
     }
 
     fn create_with(&self, run: NewRun, journal: Vec<Entry>) -> PortFuture<'_, RunId> {
+        let owner = self.owner.clone();
         self.writer
-            .submit(move |db| runs::create_with(db, &run, &journal))
+            .submit(move |db| runs::create_with(db, &owner, &run, &journal))
     }
 
     fn adopt(&self, run: &RunId, seen: &str, program: Program, now_ms: i64) -> PortFuture<'_, ()> {

@@ -125,10 +125,11 @@ pub(super) fn create(db: &Connection, owner: &Owner, run: &NewRun) -> Result<Run
 /// Adds a run with a journal.
 pub(super) fn create_with(
     db: &Connection,
+    owner: &Owner,
     run: &NewRun,
     entries: &[Entry],
 ) -> Result<RunId, StoreError> {
-    let id = create(db, run)?;
+    let id = create(db, owner, run)?;
     if let Some(number) = number(db, &id)? {
         journal::extend(db, number, entries)?;
     }
