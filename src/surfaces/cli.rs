@@ -21,7 +21,6 @@ mod report;
 mod run;
 mod runs;
 mod runtime;
-mod show_run;
 mod stack;
 mod table;
 mod test;

@@ -1,11 +1,14 @@
 //! What may be typed: commands, options, and the examples in their help.
 
+mod runs;
+
 use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
-use flowstone_engine::ports::RunStatus;
+
+pub use runs::*;
 
 /// Runs agent workflows written in Clojure syntax, and keeps every finished step.
 #[derive(Debug, Parser)]
@@ -198,101 +201,6 @@ pub struct Show {
     pub quiet: bool,
 }
 
-/// Lists, shows, resumes and cancels runs
-#[derive(Debug, Args)]
-pub struct Runs {
-    #[command(subcommand)]
-    pub command: RunsCommand,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum RunsCommand {
-    Cancel(RunsCancel),
-    List(RunsList),
-    Resume(RunsResume),
-    Show(RunsShow),
-}
-
-/// Ends a run that is not finished
-#[derive(Debug, Args)]
-#[command(after_help = "Example:
-  flowstone runs cancel r3 --reason 'wrong month'")]
-pub struct RunsCancel {
-    /// The run
-    pub id: String,
-
-    /// Why; kept with the run
-    #[arg(long, value_name = "TEXT")]
-    pub reason: Option<String>,
-
-    #[command(flatten)]
-    pub home: Home,
-
-    /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// Lists runs, the newest first
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  flowstone runs list
-  flowstone runs list --status waiting --json")]
-pub struct RunsList {
-    /// Only runs with this status: queued, running, waiting, failed-compensating, completed, failed,
-    /// cancelled, terminated, timed-out
-    #[arg(long, value_name = "STATUS", value_parser = status)]
-    pub status: Option<RunStatus>,
-
-    /// At most this many
-    #[arg(long, value_name = "N", default_value_t = 50)]
-    pub limit: usize,
-
-    #[command(flatten)]
-    pub home: Home,
-
-    /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// Goes on with a run that was interrupted, or whose wait is over
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  flowstone runs resume r3
-  flowstone runs resume --all")]
-pub struct RunsResume {
-    /// The run
-    #[arg(required_unless_present = "all", conflicts_with = "all")]
-    pub id: Option<String>,
-
-    /// Every run that is not finished
-    #[arg(long)]
-    pub all: bool,
-
-    #[command(flatten)]
-    pub home: Home,
-
-    #[command(flatten)]
-    pub show: Show,
-}
-
-/// Shows one run with its steps
-#[derive(Debug, Args)]
-#[command(after_help = "Example:
-  flowstone runs show r3")]
-pub struct RunsShow {
-    /// The run
-    pub id: String,
-
-    #[command(flatten)]
-    pub home: Home,
-
-    /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
-}
-
 /// Lists and completes what runs wait for
 #[derive(Debug, Args)]
 pub struct Waits {
@@ -345,13 +253,6 @@ pub struct WaitsList {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
-}
-
-fn status(name: &str) -> Result<RunStatus, String> {
-    RunStatus::from_name(name).ok_or_else(|| {
-        let names: Vec<&str> = RunStatus::NAMES.iter().map(|(_, name)| *name).collect();
-        format!("one of {}", names.join(", "))
-    })
 }
 
 /// The name of a feature, with or without colon.

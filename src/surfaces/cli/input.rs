@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Read;
+use std::path::Path;
 
 use flowstone_engine::json::from_json;
 use flowstone_lang::reader::{NoContext, ReadOptions, Reader};
@@ -39,6 +40,20 @@ pub fn read(argument: &str, option: &str) -> Result<Value, Report> {
         return parse(file, &text, syntax);
     }
     parse(option, argument, Syntax::Either)
+}
+
+/// Reads the text of a file, or of standard input where that is `-`.
+///
+/// # Errors
+/// When it cannot be read, or is not UTF-8.
+pub fn text(file: &Path) -> Result<String, Report> {
+    if file == Path::new("-") {
+        let mut text = String::new();
+        let read = std::io::stdin().read_to_string(&mut text);
+        read.map_err(|error| unreadable("standard input", &error))?;
+        return Ok(text);
+    }
+    fs::read_to_string(file).map_err(|error| unreadable(&file.display().to_string(), &error))
 }
 
 fn parse(name: &str, text: &str, syntax: Syntax) -> Result<Value, Report> {

@@ -5,28 +5,24 @@ use flowstone_engine::json::to_json;
 use flowstone_engine::{LogLine, RunReport, StepReport};
 use serde_json::json;
 
-use super::args::RunsShow;
-use super::exit::Exit;
-use super::home::Project;
-use super::outcome::{how_to_answer, instant, of_engine_error, of_failure, stored_json, wait_json};
-use super::pretty::pretty;
-use super::progress::seconds;
-use super::report::{Report, Shown};
-use super::runs::{row_json, status_words};
-use super::runtime::Runtime;
-use super::table::table;
-use super::{App, Open, output};
+use super::{ask, row_json, status_words};
+use crate::cli::App;
+use crate::cli::args::RunsShow;
+use crate::cli::exit::Exit;
+use crate::cli::outcome::{how_to_answer, instant, of_failure, stored_json, wait_json};
+use crate::cli::output;
+use crate::cli::pretty::pretty;
+use crate::cli::progress::seconds;
+use crate::cli::report::{Report, Shown};
+use crate::cli::table::table;
 
 /// How much of a value a line shows.
 const BRIEF: usize = 60;
 
 /// Shows the run.
-pub fn run(args: &RunsShow, app: &dyn App) -> Result<Exit, Report> {
-    let project = Project::find(&args.home);
-    let shown = Runtime::start()?.block_on(async {
-        let engine = app.open(&project, Open::Existing)?;
-        let report = async { engine.show_run(&engine.find_run(&args.id).await?.id).await };
-        report.await.map_err(|error| of_engine_error(&error))
+pub(super) fn run(args: &RunsShow, app: &dyn App) -> Result<Exit, Report> {
+    let shown = ask(app, &args.home, async |engine| {
+        engine.show_run(&engine.find_run(&args.id).await?.id).await
     })?;
     if args.json {
         output::json(&in_json(&shown));

@@ -1,0 +1,165 @@
+//! `flowstone runs`: its commands and their options.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueHint};
+use flowstone_engine::ports::RunStatus;
+
+use super::{Home, Show};
+
+/// Lists, shows, moves, resumes and cancels runs
+#[derive(Debug, Args)]
+pub struct Runs {
+    #[command(subcommand)]
+    pub command: RunsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum RunsCommand {
+    Cancel(RunsCancel),
+    Export(RunsExport),
+    Import(RunsImport),
+    List(RunsList),
+    Resume(RunsResume),
+    Show(RunsShow),
+}
+
+/// Ends a run that is not finished
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  flowstone runs cancel r3 --reason 'wrong month'")]
+pub struct RunsCancel {
+    /// The run
+    pub id: String,
+
+    /// Why; kept with the run
+    #[arg(long, value_name = "TEXT")]
+    pub reason: Option<String>,
+
+    #[command(flatten)]
+    pub home: Home,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Writes a run to a file that holds all it needs
+///
+/// The file has the flow's source, the input, the journal, the result and the blobs that they name; not the tokens of
+/// waits. A run that is under way is written as far as it is.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone runs export r3 run.edn
+  flowstone runs export r3 - | ssh other flowstone runs import -")]
+pub struct RunsExport {
+    /// The run
+    pub id: String,
+
+    /// The file, or `-` for standard output
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+
+    /// With the runs that it called
+    #[arg(long)]
+    pub children: bool,
+
+    #[command(flatten)]
+    pub home: Home,
+
+    /// Print one JSON object about the file
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Adds a run from a file that `runs export` wrote
+///
+/// A run that is not over is held: nothing goes on with it before `runs resume` asks for it, because it may go on where
+/// it comes from.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone runs import run.edn
+  flowstone runs import --new-id run.edn")]
+pub struct RunsImport {
+    /// The file, or `-` for standard input
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub file: PathBuf,
+
+    /// Give the run another id; only for runs that are over
+    #[arg(long)]
+    pub new_id: bool,
+
+    #[command(flatten)]
+    pub home: Home,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Lists runs, the newest first
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone runs list
+  flowstone runs list --status waiting --json")]
+pub struct RunsList {
+    /// Only runs with this status: queued, running, waiting, failed-compensating, completed, failed,
+    /// cancelled, terminated, timed-out
+    #[arg(long, value_name = "STATUS", value_parser = status)]
+    pub status: Option<RunStatus>,
+
+    /// At most this many
+    #[arg(long, value_name = "N", default_value_t = 50)]
+    pub limit: usize,
+
+    #[command(flatten)]
+    pub home: Home,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Goes on with a run that was interrupted, or whose wait is over
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone runs resume r3
+  flowstone runs resume --all")]
+pub struct RunsResume {
+    /// The run
+    #[arg(required_unless_present = "all", conflicts_with = "all")]
+    pub id: Option<String>,
+
+    /// Every run that is not finished
+    #[arg(long)]
+    pub all: bool,
+
+    #[command(flatten)]
+    pub home: Home,
+
+    #[command(flatten)]
+    pub show: Show,
+}
+
+/// Shows one run with its steps
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  flowstone runs show r3")]
+pub struct RunsShow {
+    /// The run
+    pub id: String,
+
+    #[command(flatten)]
+    pub home: Home,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn status(name: &str) -> Result<RunStatus, String> {
+    RunStatus::from_name(name).ok_or_else(|| {
+        let names: Vec<&str> = RunStatus::NAMES.iter().map(|(_, name)| *name).collect();
+        format!("one of {}", names.join(", "))
+    })
+}

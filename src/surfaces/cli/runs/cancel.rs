@@ -1,0 +1,43 @@
+//! `flowstone runs cancel`: ending a run.
+
+use flowstone_engine::ids::RunId;
+use flowstone_engine::{CancelOutcome, Engine, EngineError};
+use serde_json::json;
+
+use super::ask;
+use crate::cli::args::RunsCancel;
+use crate::cli::exit::Exit;
+use crate::cli::report::Report;
+use crate::cli::{App, output};
+
+/// Cancels the run.
+pub(super) fn run(args: &RunsCancel, app: &dyn App) -> Result<Exit, Report> {
+    let reason = args
+        .reason
+        .as_deref()
+        .unwrap_or("cancelled on the command line");
+    let (run, outcome) = ask(app, &args.home, async |engine| {
+        cancel_one(engine, &args.id, reason).await
+    })?;
+    let words = match outcome {
+        CancelOutcome::Cancelled => "cancelled",
+        CancelOutcome::Requested => "asked to cancel; another process drives it",
+    };
+    if args.json {
+        output::json(&json!({"ok": true, "run": run.as_str(), "status": words}));
+    } else {
+        output::note(&format!("run {run} is {words}"));
+    }
+    Ok(Exit::Completed)
+}
+
+async fn cancel_one(
+    engine: &Engine,
+    id: &str,
+    reason: &str,
+) -> Result<(RunId, CancelOutcome), EngineError> {
+    let run = engine.find_run(id).await?.id;
+    let observer = std::rc::Rc::new(flowstone_engine::observer::NoObserver);
+    let outcome = engine.cancel(&run, reason, observer).await?;
+    Ok((run, outcome))
+}

@@ -1,0 +1,70 @@
+//! `flowstone runs resume`: going on with runs.
+
+use flowstone_engine::ids::RunId;
+use flowstone_engine::outcome::RunOutcome;
+use flowstone_engine::{Engine, EngineError};
+use serde_json::json;
+
+use super::ask;
+use crate::cli::App;
+use crate::cli::args::RunsResume;
+use crate::cli::exit::Exit;
+use crate::cli::outcome::{exit, in_json, of_engine_error, tell};
+use crate::cli::output;
+use crate::cli::report::{Report, Shown};
+use crate::cli::run::{drive_options, observer};
+
+/// Goes on with one run, or with all that can.
+pub(super) fn run(args: &RunsResume, app: &dyn App) -> Result<Exit, Report> {
+    ask(app, &args.home, async |engine| match &args.id {
+        Some(id) => resume_one(engine, id, args).await,
+        None => resume_all(engine, args).await,
+    })
+}
+
+async fn resume_one(engine: &Engine, id: &str, args: &RunsResume) -> Result<Exit, EngineError> {
+    let run = engine.find_run(id).await?.id;
+    let outcome = engine
+        .drive(&run, observer(&args.show), drive_options())
+        .await?;
+    Ok(tell(&run, &outcome, args.show.json))
+}
+
+async fn resume_all(engine: &Engine, args: &RunsResume) -> Result<Exit, EngineError> {
+    let driven = engine
+        .resume_all(observer(&args.show), drive_options())
+        .await?;
+    if args.show.json {
+        let runs: Vec<_> = driven
+            .iter()
+            .map(|(run, outcome)| one_json(run, outcome))
+            .collect();
+        output::json(&json!({"ok": true, "runs": runs}));
+    } else if driven.is_empty() && !args.show.quiet {
+        output::note("no run can go on");
+    }
+    let mut worst = Exit::Completed;
+    for (run, outcome) in &driven {
+        let exit = match outcome {
+            Ok(outcome) if args.show.json => exit(outcome),
+            Ok(outcome) => tell(run, outcome, false),
+            Err(error) => {
+                if !args.show.json {
+                    output::report(&of_engine_error(error).note(format!("run {run}")));
+                }
+                Exit::Failed
+            }
+        };
+        worst = worst.worse(exit);
+    }
+    Ok(worst)
+}
+
+fn one_json(run: &RunId, outcome: &Result<RunOutcome, EngineError>) -> serde_json::Value {
+    match outcome {
+        Ok(outcome) => in_json(run, outcome),
+        Err(error) => {
+            json!({"ok": false, "run": run.as_str(), "error": of_engine_error(error).to_json()})
+        }
+    }
+}
