@@ -10,7 +10,7 @@ mod write;
 
 use std::collections::BTreeMap;
 
-use crate::ports::{BlobRow, Entry, Program, RunRow, WaitState};
+use crate::ports::{BlobRow, Entry, Program, RunRow, WaitEnding, WaitEvent, WaitState};
 
 pub use moving::{ImportOptions, Imported};
 
@@ -50,6 +50,11 @@ pub struct ArchivedWait {
     /// EDN text.
     pub payload: Option<String>,
     pub opened_ms: i64,
+    pub ending: Option<WaitEnding>,
+    pub decided_by: Option<String>,
+    pub decided_ms: Option<i64>,
+    pub event: Option<WaitEvent>,
+    pub webhook: Option<String>,
 }
 
 /// A blob that the run refers to.

@@ -5,6 +5,7 @@ use crate::codec::CodecError;
 use crate::flow::InputError;
 use crate::outcome::FailurePlace;
 use crate::ports::StoreError;
+use crate::waits::{Decided, WaitError};
 
 /// See the module.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -54,8 +55,8 @@ pub enum EngineError {
     BadSetting { path: String, why: String },
     #[error("there is no wait `{target}`")]
     NoSuchWait { target: String },
-    #[error("the wait `{target}` has been answered already")]
-    AlreadyDecided { target: String },
+    #[error("{0}")]
+    AlreadyDecided(Box<Decided>),
     #[error("the answer does not fit the wait: {}", problems.join("; "))]
     BadAnswer { problems: Vec<String> },
     #[error("the run {run} belongs to a prompt that has ended")]
@@ -70,6 +71,8 @@ pub enum EngineError {
     Codec(#[from] CodecError),
     #[error(transparent)]
     Store(#[from] StoreError),
+    #[error(transparent)]
+    Wait(#[from] WaitError),
     /// We are wrong.
     #[error("internal error: {0}")]
     Internal(String),
@@ -89,7 +92,7 @@ impl EngineError {
             EngineError::OtherAbi { .. } => "E0508",
             EngineError::Interactive { .. } => "E0509",
             EngineError::NoSuchWait { .. } => "E0514",
-            EngineError::AlreadyDecided { .. } => "E0515",
+            EngineError::AlreadyDecided(_) => "E0515",
             EngineError::BadAnswer { .. } => "E0516",
             EngineError::Pruned { .. } => "E0565",
             EngineError::Archive(error) => error.code(),
@@ -99,6 +102,7 @@ impl EngineError {
             EngineError::Input(error) => error.code(),
             EngineError::Codec(error) => error.code(),
             EngineError::Store(error) => error.code(),
+            EngineError::Wait(error) => error.code(),
         }
     }
 
@@ -143,7 +147,7 @@ impl EngineError {
                 "write it as `input.key=value` or `step.key=value`; values are EDN".to_owned()
             }
             EngineError::NoSuchWait { .. } => "`flowstone waits list` shows what is open".to_owned(),
-            EngineError::AlreadyDecided { .. } => {
+            EngineError::AlreadyDecided(_) => {
                 "an answer is taken once; the first one counts".to_owned()
             }
             EngineError::BadAnswer { .. } => "the wait is still open; answer it again".to_owned(),
@@ -154,6 +158,7 @@ impl EngineError {
             EngineError::Archive(error) => error.hint(),
             EngineError::Input(error) => error.hint(),
             EngineError::Store(error) => return error.hint(),
+            EngineError::Wait(error) => error.hint(),
             EngineError::BadProgram { .. } | EngineError::Codec(_) | EngineError::Internal(_) => {
                 return None;
             }

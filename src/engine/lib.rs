@@ -31,7 +31,7 @@ pub mod table;
 mod timeline;
 pub mod trial;
 mod versions;
-mod waits;
+pub mod waits;
 pub mod words;
 
 pub use drive::{Difference, DriveOptions, Stand, Stay};
@@ -43,4 +43,4 @@ pub use timeline::{LogLine, RunReport, StepReport, StepStatus};
 pub use versions::{
     Against, Backtest, BacktestOptions, BacktestSummary, ForkOptions, Setting, Verdict,
 };
-pub use waits::Answered;
+pub use waits::{Answered, Answering, Caller, Remark, WaitReport};

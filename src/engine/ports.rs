@@ -24,13 +24,14 @@ pub use clock::{Clock, Random, SystemClock, SystemRandom};
 pub use journal::{Ack, Batch, Change, Durability, Entry, EntryKind, Journal, Receipt};
 pub use probe::{Moment, Probe};
 pub use runs::{
-    Claim, Import, ImportedRun, NewRun, Parent, ParentClose, Program, RunFilter, RunRow, RunStatus,
-    RunUpdate, Runs,
+    Claim, Import, ImportedRun, ImportedWait, NewRun, Parent, ParentClose, Program, RunFilter,
+    RunRow, RunStatus, RunUpdate, Runs,
 };
 pub use secrets::{NoSecrets, Secret, Secrets};
 pub use simulated_clock::SimulatedClock;
 pub use waits::{
-    CHILD_KEY, Completion, NewWait, WaitFilter, WaitRow, WaitState, Waits, WaitsAnswer,
+    CHILD_KEY, Completion, NewWait, Refusal, SignalFilter, SignalRow, Target, WaitAnswer,
+    WaitEnding, WaitEvent, WaitFilter, WaitRow, WaitState, Waits, WaitsAnswer,
 };
 
 use crate::blob::BlobHash;

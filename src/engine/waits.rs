@@ -1,21 +1,91 @@
-//! Answering waits from outside: validation, single use, signals that come early.
+//! Answering waits from outside: who may, validation, single use, signals that come early.
+//!
+//! An answer is judged inside the transaction that takes it; here is what is said before and after.
+
+mod error;
+mod judge;
 
 use flowstone_lang::value::Value;
+
+pub use error::{Decided, WaitError};
+pub use judge::{actions, event_key, is_for, judge, roles, shown_digest};
 
 use crate::codec;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::ids::RunId;
-use crate::ports::{Completion, WaitFilter, WaitRow, WaitState, WaitsAnswer};
-use crate::schema;
+use crate::ports::{
+    Completion, Refusal, SignalFilter, SignalRow, Target, WaitAnswer, WaitEnding, WaitFilter,
+    WaitRow, WaitsAnswer,
+};
+
+/// Who answers.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Caller {
+    pub name: Option<String>,
+    pub roles: Vec<String>,
+}
+
+/// How an answer is given.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Answering {
+    pub caller: Caller,
+    /// A second answer with the same text is taken, and does nothing.
+    pub dedup: Option<String>,
+    /// Keep it for the wait that comes, where nothing waits under this key.
+    pub keep: bool,
+    /// The digest of what was shown to the caller, or its beginning.
+    pub digest: Option<String>,
+}
 
 /// What answering came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answered {
     /// These runs can go on.
     Runs(Vec<RunId>),
+    /// These runs can go on; of the waits with this id, one did not take the answer, for this reason.
+    Partly {
+        runs: Vec<RunId>,
+        refused: Vec<(String, String)>,
+    },
     /// Nothing waits under this key yet; the answer is kept for it.
     Kept,
+    /// One with this `dedup` was taken before.
+    Duplicate,
+}
+
+impl Answered {
+    /// Returns the runs that can go on.
+    pub fn runs(&self) -> &[RunId] {
+        match self {
+            Answered::Runs(runs) | Answered::Partly { runs, .. } => runs,
+            Answered::Kept | Answered::Duplicate => &[],
+        }
+    }
+}
+
+/// What who approves or rejects says beside that.
+#[derive(Debug, Clone, Default)]
+pub struct Remark {
+    /// Why, under `:comment` of an approval and `:reason` of a rejection.
+    pub text: Option<String>,
+    /// What to use instead of what was shown: an approval becomes an edit.
+    pub value: Option<Value>,
+}
+
+/// A wait with all that there is to see of it.
+#[derive(Debug)]
+pub struct WaitReport {
+    pub row: WaitRow,
+    /// What is shown, and what is asked for.
+    pub details: Value,
+    pub actions: Vec<String>,
+    /// One of them is needed to answer; where there is none, anybody may.
+    pub roles: Vec<String>,
+    /// Only for who may answer, and while it is open.
+    pub token: Option<String>,
+    /// Early signals that it did not take.
+    pub refused: Vec<SignalRow>,
 }
 
 impl Engine {
@@ -25,6 +95,68 @@ impl Engine {
     /// When the store cannot be read.
     pub async fn list_waits(&self, filter: WaitFilter) -> Result<Vec<WaitRow>, EngineError> {
         Ok(self.services.stores.waits.list(filter).await?)
+    }
+
+    /// Returns signals that wait for their wait, and those that theirs refused.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn list_signals(&self, filter: SignalFilter) -> Result<Vec<SignalRow>, EngineError> {
+        Ok(self.services.stores.waits.signals(filter).await?)
+    }
+
+    /// Finds the one wait that an id, the beginning of one, a token or a key means.
+    ///
+    /// # Errors
+    /// When there is none, or more than one.
+    pub async fn find_wait(&self, target: &str) -> Result<WaitRow, EngineError> {
+        let filter = WaitFilter {
+            target: Some(target.to_owned()),
+            all: true,
+            ..WaitFilter::default()
+        };
+        let mut found = self.services.stores.waits.list(filter).await?;
+        match found.len() {
+            0 => Err(missing(target)),
+            1 => Ok(found.remove(0)),
+            _ => Err(WaitError::Ambiguous {
+                target: target.to_owned(),
+                waits: found.into_iter().map(|row| row.id).collect(),
+            }
+            .into()),
+        }
+    }
+
+    /// Returns a wait to look at. Its token is for who may answer.
+    ///
+    /// # Errors
+    /// When there is no such wait.
+    pub async fn show_wait(
+        &self,
+        target: &str,
+        caller: &Caller,
+    ) -> Result<WaitReport, EngineError> {
+        let row = self.find_wait(target).await?;
+        let waits = &self.services.stores.waits;
+        let details = codec::decode(&row.details)?;
+        let roles = roles(&details);
+        let may_answer = roles.is_empty() || roles.iter().any(|role| caller.roles.contains(role));
+        let token = match may_answer && row.ending.is_none() {
+            true => waits.token(&row.id).await?,
+            false => None,
+        };
+        let filter = SignalFilter {
+            refused_by: Some(row.id.clone()),
+            ..SignalFilter::default()
+        };
+        Ok(WaitReport {
+            refused: waits.signals(filter).await?,
+            actions: actions(&details),
+            roles,
+            token,
+            details,
+            row,
+        })
     }
 
     /// Answers the waits that an id, the beginning of one, a token or a key names. With `keep`, an answer to a
@@ -38,54 +170,222 @@ impl Engine {
         payload: &Value,
         keep: bool,
     ) -> Result<Answered, EngineError> {
-        let filter = WaitFilter {
-            target: Some(target.to_owned()),
-            ..WaitFilter::default()
-        };
-        let mut payload = payload.clone();
-        for wait in self.services.stores.waits.list(filter).await? {
-            if wait.state == WaitState::Open {
-                payload = validated(&wait, &payload)?;
-            }
-        }
-        let completion = Completion {
-            target: target.to_owned(),
-            payload: codec::encode(&payload)?,
-            dedup: None,
+        let how = Answering {
             keep,
+            ..Answering::default()
+        };
+        self.answer_waits(Target::Name(target.to_owned()), payload, how)
+            .await
+    }
+
+    /// Answers the waits of a target.
+    ///
+    /// # Errors
+    /// When there is nothing of that name, it was decided before, or no wait takes the answer.
+    pub async fn answer_waits(
+        &self,
+        target: Target,
+        payload: &Value,
+        how: Answering,
+    ) -> Result<Answered, EngineError> {
+        self.complete(target, payload, WaitEnding::Answered, how)
+            .await
+    }
+
+    /// Approves or rejects what one wait shows: an answer with `:action`, who gave it, and why.
+    ///
+    /// # Errors
+    /// As of [`Engine::answer_waits`]; and when the wait does not offer that.
+    pub async fn decide_wait(
+        &self,
+        target: &str,
+        approve: bool,
+        remark: Remark,
+        mut how: Answering,
+    ) -> Result<Answered, EngineError> {
+        let row = self.find_wait(target).await?;
+        if row.ending.is_some() {
+            return Err(decided(target, &row));
+        }
+        let details = codec::decode(&row.details)?;
+        let action = match (approve, &remark.value) {
+            (true, Some(_)) => "edit",
+            (true, None) => "approve",
+            (false, _) => "reject",
+        };
+        let offered = actions(&details);
+        if !offered.is_empty() && !offered.iter().any(|known| known == action) {
+            let refusal = Refusal::NotOffered {
+                action: action.to_owned(),
+                offered,
+            };
+            return Err(refused(target, &[(row, refusal)]));
+        }
+        let words = remark.text.map(Value::from);
+        let said = [
+            ("action", Some(Value::keyword(action))),
+            ("value", remark.value),
+            (if approve { "comment" } else { "reason" }, words),
+            ("by", how.caller.name.clone().map(Value::from)),
+        ];
+        let said = said
+            .into_iter()
+            .filter_map(|(key, value)| Some((Value::keyword(key), value?)));
+        // What was looked at is what is decided about.
+        how.digest = how
+            .digest
+            .or_else(|| Some(row.digest.clone()).filter(|digest| !digest.is_empty()));
+        how.keep = false;
+        self.answer_waits(Target::Name(row.id), &Value::map(said), how)
+            .await
+    }
+
+    /// Takes a wait away: its step fails with kind `:cancelled`. A question about a step is answered with what
+    /// it offers for that: `:abort`, or `:reject`.
+    ///
+    /// # Errors
+    /// As of [`Engine::answer_waits`].
+    pub async fn cancel_wait(
+        &self,
+        target: &str,
+        reason: Option<&str>,
+        mut how: Answering,
+    ) -> Result<Answered, EngineError> {
+        let row = self.find_wait(target).await?;
+        let details = codec::decode(&row.details)?;
+        let offered = actions(&details);
+        let is_question = details.get("show").is_none();
+        let refusing = ["abort", "reject"]
+            .into_iter()
+            .find(|action| is_question && offered.iter().any(|known| known == action));
+        let mut said = vec![(
+            Value::keyword("reason"),
+            reason.map_or(Value::Nil, Value::from),
+        )];
+        let ending = match refusing {
+            Some(action) => {
+                said.push((Value::keyword("action"), Value::keyword(action)));
+                WaitEnding::Answered
+            }
+            None => WaitEnding::Cancelled,
+        };
+        how.keep = false;
+        self.complete(Target::Name(row.id), &Value::map(said), ending, how)
+            .await
+    }
+
+    async fn complete(
+        &self,
+        target: Target,
+        payload: &Value,
+        ending: WaitEnding,
+        how: Answering,
+    ) -> Result<Answered, EngineError> {
+        let name = match &target {
+            Target::Name(name) | Target::Event { name, .. } => name.clone(),
+        };
+        let completion = Completion {
+            target,
+            answer: WaitAnswer {
+                payload: codec::encode(payload)?,
+                ending,
+                by: how.caller.name,
+                roles: how.caller.roles,
+                digest: how.digest,
+            },
+            dedup: how.dedup,
+            keep: how.keep,
             now_ms: self.services.clock.now_ms(),
         };
+        let runs = |waits: Vec<WaitRow>| {
+            let mut runs: Vec<RunId> = Vec::new();
+            for wait in waits {
+                if !runs.contains(&wait.run) {
+                    runs.push(wait.run);
+                }
+            }
+            runs
+        };
         match self.services.stores.waits.complete(completion).await? {
-            WaitsAnswer::Completed(waits) => Ok(Answered::Runs(
-                waits.into_iter().map(|wait| wait.run).collect(),
-            )),
+            WaitsAnswer::Completed { waits, refused } if refused.is_empty() => {
+                Ok(Answered::Runs(runs(waits)))
+            }
+            WaitsAnswer::Completed { waits, refused } => Ok(Answered::Partly {
+                runs: runs(waits),
+                refused: refused
+                    .into_iter()
+                    .map(|(row, why)| (row.id, why.words()))
+                    .collect(),
+            }),
             WaitsAnswer::Kept => Ok(Answered::Kept),
-            WaitsAnswer::AlreadyDecided(wait) => Err(EngineError::AlreadyDecided {
-                target: wait.key.clone(),
-            }),
-            WaitsAnswer::Missing => Err(EngineError::NoSuchWait {
-                target: target.to_owned(),
-            }),
+            WaitsAnswer::Duplicate => Ok(Answered::Duplicate),
+            WaitsAnswer::Refused(refusals) => Err(refused(&name, &refusals)),
+            WaitsAnswer::AlreadyDecided(wait) => Err(decided(&name, &wait)),
+            WaitsAnswer::Ambiguous(waits) => Err(WaitError::Ambiguous {
+                target: name,
+                waits,
+            }
+            .into()),
+            WaitsAnswer::Missing => Err(missing(&name)),
         }
     }
 }
 
-/// Checks an answer against the `:validation` of its wait, and returns it as the schema means it: what came as
-/// JSON has strings where a flow looks for keywords.
-fn validated(wait: &WaitRow, payload: &Value) -> Result<Value, EngineError> {
-    let details = codec::decode(&wait.details)?;
-    let Some(validation) = details.get("validation").filter(|value| !value.is_nil()) else {
-        return Ok(payload.clone());
-    };
-    let schema = schema::parse(validation).map_err(|error| EngineError::BadAnswer {
-        problems: vec![format!("its `:validation` is wrong: {error}")],
-    })?;
-    let payload = schema::decode(&schema, payload.clone());
-    let problems = schema::validate(&schema, &payload);
-    if problems.is_empty() {
-        return Ok(payload);
+/// A token is not repeated: errors are logged.
+fn shown_target(target: &str) -> String {
+    let is_token = target.len() == 32 && target.bytes().all(|byte| byte.is_ascii_hexdigit());
+    match is_token {
+        true => format!("{}…", &target[..6]),
+        false => target.to_owned(),
     }
-    Err(EngineError::BadAnswer {
-        problems: problems.iter().map(ToString::to_string).collect(),
-    })
+}
+
+fn missing(target: &str) -> EngineError {
+    EngineError::NoSuchWait {
+        target: shown_target(target),
+    }
+}
+
+/// Says who was first, when, and with what.
+fn decided(target: &str, row: &WaitRow) -> EngineError {
+    let payload = row.payload.as_deref().map(codec::decode);
+    let payload = payload.and_then(Result::ok).unwrap_or(Value::Nil);
+    let action = payload.get("action").and_then(crate::flow::name_of);
+    EngineError::AlreadyDecided(Box::new(Decided {
+        target: shown_target(target),
+        ending: row.ending,
+        action: action.map(|action| action.to_string()),
+        by: row.decided_by.clone(),
+        at_ms: row.decided_ms,
+    }))
+}
+
+/// Of several refusals the first is the answer.
+fn refused(target: &str, refusals: &[(WaitRow, Refusal)]) -> EngineError {
+    let Some((row, refusal)) = refusals.first() else {
+        return missing(target);
+    };
+    let target = row.key.clone();
+    match refusal.clone() {
+        Refusal::Invalid { problems } => EngineError::BadAnswer { problems },
+        Refusal::NotOffered { action, offered } => WaitError::NotOffered {
+            target,
+            action,
+            offered,
+        }
+        .into(),
+        Refusal::Role { needed } => WaitError::Role { target, needed }.into(),
+        Refusal::Expired { deadline_ms } => WaitError::Expired {
+            target,
+            deadline_ms,
+        }
+        .into(),
+        Refusal::Stale => WaitError::Stale { target }.into(),
+    }
+}
+
+/// Names as they are written in a flow.
+pub(crate) fn listed(names: &[String]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("`:{name}`")).collect();
+    names.join(", ")
 }

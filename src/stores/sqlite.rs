@@ -25,8 +25,8 @@ use flowstone_engine::blob::BlobHash;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{
     Agenda, Batch, BlobRow, Blobs, Claim, Completion, Entry, Import, Journal, Kv, NewRun,
-    PortFuture, Probe, Program, Receipt, RunFilter, RunRow, RunStatus, Runs, Setback, StoreError,
-    Stores, Tables, Taken, WaitFilter, WaitRow, Waits, WaitsAnswer,
+    PortFuture, Probe, Program, Receipt, RunFilter, RunRow, RunStatus, Runs, Setback, SignalFilter,
+    SignalRow, StoreError, Stores, Tables, Taken, WaitFilter, WaitRow, Waits, WaitsAnswer,
 };
 use flowstone_engine::table::TableQuery;
 use rusqlite::Connection;
@@ -237,9 +237,21 @@ impl Waits for Sqlite {
         self.read(|db| waits::list(db, &filter))
     }
 
+    fn at(&self, run: &RunId, path: &str) -> PortFuture<'_, Option<WaitRow>> {
+        self.read(|db| waits::at(db, run, path))
+    }
+
+    fn token(&self, id: &str) -> PortFuture<'_, Option<String>> {
+        self.read(|db| waits::token(db, id))
+    }
+
     fn complete(&self, completion: Completion) -> PortFuture<'_, WaitsAnswer> {
         self.writer
             .submit(move |db| waits::complete(db, &completion))
+    }
+
+    fn signals(&self, filter: SignalFilter) -> PortFuture<'_, Vec<SignalRow>> {
+        self.read(|db| waits::signals(db, &filter))
     }
 }
 

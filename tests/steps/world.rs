@@ -329,7 +329,16 @@ impl Waits for Nothing {
     fn list(&self, _: WaitFilter) -> PortFuture<'_, Vec<WaitRow>> {
         unused()
     }
+    fn at(&self, _: &RunId, _: &str) -> PortFuture<'_, Option<WaitRow>> {
+        unused()
+    }
+    fn token(&self, _: &str) -> PortFuture<'_, Option<String>> {
+        unused()
+    }
     fn complete(&self, _: Completion) -> PortFuture<'_, WaitsAnswer> {
+        unused()
+    }
+    fn signals(&self, _: SignalFilter) -> PortFuture<'_, Vec<SignalRow>> {
         unused()
     }
 }

@@ -85,9 +85,9 @@ fn an_unfinished_run_is_held_until_somebody_asks_for_it() {
     let engine = here.engine();
     let run = here.start(&engine, ASK);
     expect!["waiting: `door` waits for an answer"].assert_eq(&outcome(&engine, &run));
-    let token = block_on(engine.list_waits(WaitFilter::default())).expect("waits")[0]
-        .token
-        .clone();
+    let waits = block_on(engine.list_waits(WaitFilter::default())).expect("waits");
+    let token = block_on(engine.stores().waits.token(&waits[0].id)).expect("readable");
+    let token = token.expect("a token");
     let text = export(&engine, &run).write();
     assert!(!text.contains(&token), "a token is in the file");
     assert_eq!(

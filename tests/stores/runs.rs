@@ -187,7 +187,9 @@ fn a_wait_is_answered_once_and_checked() {
     expect!["the answer does not fit the wait: :action is missing"]
         .assert_eq(&refused.expect_err("refused").to_string());
     let answer = codec::decode("{:action :approve}").expect("EDN");
-    let answered = block_on(engine.complete_wait(&waits[0].token, &answer, false));
+    let token = block_on(engine.stores().waits.token(&waits[0].id)).expect("readable");
+    let token = token.expect("a token");
+    let answered = block_on(engine.complete_wait(&token, &answer, false));
     assert_eq!(
         answered.expect("answered"),
         Answered::Runs(vec![run.clone()])

@@ -7,7 +7,7 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::ids::RunId;
 use crate::ports::{
-    Import, ImportedRun, Parent, RunFilter, RunRow, StoreError, WaitFilter, WaitRow,
+    Import, ImportedRun, ImportedWait, Parent, RunFilter, RunRow, StoreError, WaitFilter, WaitRow,
 };
 
 /// What the names of stored resources start with.
@@ -195,22 +195,29 @@ impl Engine {
         Ok(ids)
     }
 
-    fn with_token(&self, wait: ArchivedWait, row: &RunRow) -> WaitRow {
+    fn with_token(&self, wait: ArchivedWait, row: &RunRow) -> ImportedWait {
         let random = &self.services.random;
         let id = RunId::new(wait.opened_ms, random.next());
-        WaitRow {
+        let row = WaitRow {
             id: format!("w{id}"),
             run: row.id.clone(),
             flow: row.flow.clone(),
             path: wait.path,
+            digest: crate::waits::shown_digest(&wait.key, &wait.details),
             key: wait.key,
-            token: format!("{:016x}{:016x}", random.next(), random.next()),
             state: wait.state,
             deadline_ms: wait.deadline_ms,
             details: wait.details,
             payload: wait.payload,
             opened_ms: wait.opened_ms,
-        }
+            ending: wait.ending,
+            decided_by: wait.decided_by,
+            decided_ms: wait.decided_ms,
+            event: wait.event,
+            webhook: wait.webhook,
+        };
+        let token = format!("{:016x}{:016x}", random.next(), random.next());
+        ImportedWait { row, token }
     }
 }
 
@@ -223,6 +230,11 @@ fn without_token(wait: WaitRow) -> ArchivedWait {
         details: wait.details,
         payload: wait.payload,
         opened_ms: wait.opened_ms,
+        ending: wait.ending,
+        decided_by: wait.decided_by,
+        decided_ms: wait.decided_ms,
+        event: wait.event,
+        webhook: wait.webhook,
     }
 }
 

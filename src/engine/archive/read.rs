@@ -12,7 +12,8 @@ use crate::blob::BlobHash;
 use crate::codec;
 use crate::ids::RunId;
 use crate::ports::{
-    BlobRow, Entry, EntryKind, Parent, ParentClose, Program, RunRow, RunStatus, WaitState,
+    BlobRow, Entry, EntryKind, Parent, ParentClose, Program, RunRow, RunStatus, WaitEnding,
+    WaitEvent, WaitState,
 };
 
 type Read<T> = Result<T, ArchiveError>;
@@ -212,6 +213,20 @@ fn read_wait(fields: &Fields<'_>) -> Read<ArchivedWait> {
         details: fields.text("details")?,
         payload: fields.maybe("payload")?,
         opened_ms: fields.int("opened")?,
+        ending: fields
+            .maybe("ending")?
+            .and_then(|name| WaitEnding::from_name(&name)),
+        decided_by: fields.maybe("decided-by")?,
+        decided_ms: fields.maybe_int("decided")?,
+        event: match fields.maybe("event")? {
+            Some(name) => Some(WaitEvent {
+                name,
+                key: fields.maybe("event-key")?,
+                path: fields.maybe("event-path")?,
+            }),
+            None => None,
+        },
+        webhook: fields.maybe("webhook")?,
     })
 }
 

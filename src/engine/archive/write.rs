@@ -8,7 +8,7 @@ use flowstone_lang::value::Value;
 
 use super::{Archive, ArchivedBlob, ArchivedRun, ArchivedWait, FORMAT, HEAD};
 use crate::codec;
-use crate::ports::{Entry, Parent, Program, RunRow, WaitState};
+use crate::ports::{Entry, Parent, Program, RunRow, WaitEnding, WaitState};
 
 pub(super) fn write(archive: &Archive) -> String {
     let mut body = String::new();
@@ -141,6 +141,7 @@ fn parent_record(parent: &Parent) -> String {
 }
 
 fn wait_record(wait: &ArchivedWait) -> String {
+    let event = wait.event.as_ref();
     Record::new()
         .text("path", &wait.path)
         .text("key", &wait.key)
@@ -149,6 +150,13 @@ fn wait_record(wait: &ArchivedWait) -> String {
         .text("details", &wait.details)
         .maybe("payload", wait.payload.as_deref())
         .int("opened", wait.opened_ms)
+        .maybe("ending", wait.ending.map(WaitEnding::name))
+        .maybe("decided-by", wait.decided_by.as_deref())
+        .maybe_int("decided", wait.decided_ms)
+        .maybe("event", event.map(|event| event.name.as_str()))
+        .maybe("event-key", event.and_then(|event| event.key.as_deref()))
+        .maybe("event-path", event.and_then(|event| event.path.as_deref()))
+        .maybe("webhook", wait.webhook.as_deref())
         .end()
 }
 

@@ -9,7 +9,7 @@ use crate::error::EngineError;
 use crate::history::Recorded;
 use crate::observer::RunEvent;
 use crate::ports::{
-    Change, EntryKind, NewWait, RunStatus, RunUpdate, StoreError, WaitFilter, WaitRow, WaitState,
+    Change, EntryKind, NewWait, RunStatus, RunUpdate, StoreError, WaitRow, WaitState,
 };
 use crate::step::{OnTimeout, StepError, WaitSpec};
 
@@ -185,11 +185,14 @@ impl Driver<'_> {
         let id = crate::ids::RunId::new(self.now_ms(), random.next());
         NewWait {
             id: format!("w{id}"),
+            digest: crate::waits::shown_digest(&key, &details),
             path,
             key,
             token: format!("{:016x}{:016x}", random.next(), random.next()),
             deadline_ms,
             details,
+            event: None,
+            webhook: None,
         }
     }
 
@@ -309,13 +312,8 @@ impl Driver<'_> {
     }
 
     async fn find_wait(&self, path: &str) -> Result<WaitRow, Halt> {
-        let filter = WaitFilter {
-            run: Some(self.scope.run.clone()),
-            all: true,
-            ..WaitFilter::default()
-        };
-        let rows = self.engine.services.stores.waits.list(filter).await?;
-        let row = rows.into_iter().find(|row| row.path == path);
+        let waits = &self.engine.services.stores.waits;
+        let row = waits.at(&self.scope.run, path).await?;
         row.ok_or_else(|| EngineError::Internal(format!("the wait of `{path}` is missing")).into())
     }
 }

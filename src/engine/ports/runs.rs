@@ -272,7 +272,15 @@ pub struct ImportedRun {
     pub row: RunRow,
     pub program: Program,
     pub entries: Vec<Entry>,
-    pub waits: Vec<WaitRow>,
+    pub waits: Vec<ImportedWait>,
+}
+
+/// A wait of an [`ImportedRun`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImportedWait {
+    pub row: WaitRow,
+    /// A new one.
+    pub token: String,
 }
 
 /// Which runs to list.

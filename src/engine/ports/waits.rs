@@ -1,4 +1,7 @@
-//! Waits: rows that something outside completes.
+//! Waits: rows that something outside completes; and answers that came before theirs.
+//!
+//! Deciding about a wait is one transaction: who is late is told who was first. Whether an answer may pass is
+//! judged inside it, by [`crate::waits::judge`], so that every store judges alike.
 
 use super::PortFuture;
 use crate::ids::RunId;
@@ -7,9 +10,18 @@ use crate::ids::RunId;
 pub trait Waits: Send + Sync {
     fn list(&self, filter: WaitFilter) -> PortFuture<'_, Vec<WaitRow>>;
 
-    /// Completes the open waits that an id, token or key names, once. Keeps the payload as an early signal
-    /// when the target can only be a key and nothing is open under it.
+    /// Returns the wait of a run at a path: the one that is not closed, else the last.
+    fn at(&self, run: &RunId, path: &str) -> PortFuture<'_, Option<WaitRow>>;
+
+    /// Returns the token of a wait. It is told to nobody but who may answer.
+    fn token(&self, id: &str) -> PortFuture<'_, Option<String>>;
+
+    /// Completes the open waits that a target names, once. Keeps the payload as an early signal where nothing
+    /// is open that it could be for, and the sender wants that.
     fn complete(&self, completion: Completion) -> PortFuture<'_, WaitsAnswer>;
+
+    /// Returns signals that wait for their wait, and those that their wait refused, oldest first.
+    fn signals(&self, filter: SignalFilter) -> PortFuture<'_, Vec<SignalRow>>;
 }
 
 /// How the keys begin under which runs wait for their children. The child's id follows.
@@ -26,6 +38,21 @@ pub struct NewWait {
     pub deadline_ms: Option<i64>,
     /// What is shown to who decides, and what the payload must satisfy, as EDN text.
     pub details: String,
+    /// Of what is shown: the token is good for that only.
+    pub digest: String,
+    pub event: Option<WaitEvent>,
+    /// Where a webhook for this wait comes in.
+    pub webhook: Option<String>,
+}
+
+/// An event that completes a wait.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitEvent {
+    pub name: String,
+    /// What the event's key must be. `None`: any.
+    pub key: Option<String>,
+    /// Where in the payload the key is, as an EDN vector, for events that come without one.
+    pub path: Option<String>,
 }
 
 /// How far a wait is.
@@ -38,7 +65,40 @@ pub enum WaitState {
     Closed,
 }
 
-/// A wait as it is stored.
+/// How a wait came to its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WaitEnding {
+    Answered,
+    /// Somebody took it away; the payload is `{:reason ...}`.
+    Cancelled,
+    /// Nobody answered in time.
+    TimedOut,
+}
+
+impl WaitEnding {
+    /// All, with the names they are stored and shown under.
+    pub const NAMES: &'static [(WaitEnding, &'static str)] = &[
+        (WaitEnding::Answered, "answered"),
+        (WaitEnding::Cancelled, "cancelled"),
+        (WaitEnding::TimedOut, "timed-out"),
+    ];
+
+    pub fn name(self) -> &'static str {
+        Self::NAMES
+            .iter()
+            .find(|(ending, _)| *ending == self)
+            .map_or("unknown", |(_, name)| name)
+    }
+
+    pub fn from_name(name: &str) -> Option<WaitEnding> {
+        Self::NAMES
+            .iter()
+            .find(|(_, known)| *known == name)
+            .map(|(ending, _)| *ending)
+    }
+}
+
+/// A wait as it is stored, without its token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WaitRow {
     pub id: String,
@@ -46,21 +106,31 @@ pub struct WaitRow {
     pub flow: String,
     pub path: String,
     pub key: String,
-    pub token: String,
     pub state: WaitState,
     pub deadline_ms: Option<i64>,
     pub details: String,
+    pub digest: String,
     /// EDN text.
     pub payload: Option<String>,
     pub opened_ms: i64,
+    /// How it ended; `None` too where its run was over first.
+    pub ending: Option<WaitEnding>,
+    pub decided_by: Option<String>,
+    pub decided_ms: Option<i64>,
+    pub event: Option<WaitEvent>,
+    pub webhook: Option<String>,
 }
 
 /// Which waits to list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct WaitFilter {
     pub run: Option<RunId>,
+    pub flow: Option<String>,
+    pub key: Option<String>,
     /// An id, an id's beginning, a token or a key.
     pub target: Option<String>,
+    /// Where its webhook comes in.
+    pub webhook: Option<String>,
     /// Also those that are not open.
     pub all: bool,
 }
@@ -72,14 +142,36 @@ impl WaitRow {
     }
 }
 
-/// What completes a wait.
+/// What an answer is for.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Completion {
+pub enum Target {
     /// An id, an id's beginning, a token or a key.
-    pub target: String,
+    Name(String),
+    /// Every wait for an event of this name and key. Without a key, the payload has it where a wait says.
+    Event { name: String, key: Option<String> },
+}
+
+/// What somebody says to a wait.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WaitAnswer {
     /// EDN text.
     pub payload: String,
-    /// A second signal with the same text is not kept.
+    /// [`WaitEnding::Answered`] or [`WaitEnding::Cancelled`].
+    pub ending: WaitEnding,
+    /// Who says it, as far as known.
+    pub by: Option<String>,
+    /// What who says it may do.
+    pub roles: Vec<String>,
+    /// The digest of what was shown to who says it.
+    pub digest: Option<String>,
+}
+
+/// What completes waits.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Completion {
+    pub target: Target,
+    pub answer: WaitAnswer,
+    /// A second one with the same text is taken, and does nothing.
     pub dedup: Option<String>,
     /// Keep it for a wait that comes later, where none is open.
     pub keep: bool,
@@ -89,12 +181,61 @@ pub struct Completion {
 /// What became of a completion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum WaitsAnswer {
-    /// These waits are complete.
-    Completed(Vec<WaitRow>),
+    /// These waits are complete; those stay open.
+    Completed {
+        waits: Vec<WaitRow>,
+        refused: Vec<(WaitRow, Refusal)>,
+    },
     /// It is kept for a wait that comes later.
     Kept,
-    /// Somebody was faster.
+    /// One with this `dedup` was taken before.
+    Duplicate,
+    /// None of the waits takes it; they stay open. Never empty.
+    Refused(Vec<(WaitRow, Refusal)>),
+    /// Somebody was faster, or the time is over.
     AlreadyDecided(Box<WaitRow>),
+    /// It is the beginning of several ids.
+    Ambiguous(Vec<String>),
     /// There is nothing of that name.
     Missing,
+}
+
+/// Why a wait does not take an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// The payload breaks its `:validation`.
+    Invalid { problems: Vec<String> },
+    /// The action is none of these.
+    NotOffered {
+        action: String,
+        offered: Vec<String>,
+    },
+    /// The sender has none of these roles.
+    Role { needed: Vec<String> },
+    /// Its time is over; the run decides by its timeout.
+    Expired { deadline_ms: i64 },
+    /// What was shown to the sender is not what is asked now.
+    Stale,
+}
+
+/// Which signals to list.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SignalFilter {
+    pub key: Option<String>,
+    /// Those that this wait refused.
+    pub refused_by: Option<String>,
+}
+
+/// A signal that no wait took.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SignalRow {
+    pub event: Option<String>,
+    pub key: Option<String>,
+    pub dedup: Option<String>,
+    /// EDN text.
+    pub payload: String,
+    pub by: Option<String>,
+    pub at_ms: i64,
+    /// Which wait refused it, and why.
+    pub refused: Option<(String, String)>,
 }

@@ -1,7 +1,7 @@
 //! Runs that were exported elsewhere: their rows, journals and waits in one transaction.
 
 use flowstone_engine::ids::RunId;
-use flowstone_engine::ports::{Import, ImportedRun, RunRow, StoreError, WaitRow};
+use flowstone_engine::ports::{Import, ImportedRun, ImportedWait, RunRow, StoreError, WaitEnding};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::{failed, rejected, with_hint};
@@ -94,10 +94,13 @@ fn insert(db: &Connection, row: &RunRow) -> Result<i64, StoreError> {
     Ok(db.last_insert_rowid())
 }
 
-fn add_wait(db: &Connection, run: i64, wait: &WaitRow) -> Result<(), StoreError> {
+fn add_wait(db: &Connection, run: i64, wait: &ImportedWait) -> Result<(), StoreError> {
+    let (wait, token) = (&wait.row, &wait.token);
+    let event = wait.event.as_ref();
     db.prepare_cached(
-        "INSERT INTO wait (id, run, path, key, token, state, deadline_ms, details, payload, opened_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        "INSERT INTO wait (id, run, path, key, token, state, deadline_ms, details, digest, payload, opened_ms,
+                           ending, decided_by, decided_ms, event, event_key, event_path, webhook)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18)",
     )
     .and_then(|mut sql| {
         sql.execute(params![
@@ -105,12 +108,20 @@ fn add_wait(db: &Connection, run: i64, wait: &WaitRow) -> Result<(), StoreError>
             run,
             wait.path,
             wait.key,
-            wait.token,
+            token,
             waits::name(wait.state),
             wait.deadline_ms,
             wait.details,
+            wait.digest,
             wait.payload,
-            wait.opened_ms
+            wait.opened_ms,
+            wait.ending.map(WaitEnding::name),
+            wait.decided_by,
+            wait.decided_ms,
+            event.map(|event| &event.name),
+            event.and_then(|event| event.key.as_ref()),
+            event.and_then(|event| event.path.as_ref()),
+            wait.webhook
         ])
     })
     .map_err(failed)?;

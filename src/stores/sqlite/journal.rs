@@ -57,7 +57,7 @@ pub(super) fn apply(db: &Connection, batch: &Batch) -> Result<Receipt, StoreErro
             }
             Change::Update(update) => runs::update(db, run, update, batch.now_ms)?,
             Change::OpenWait(wait) => waits::open(db, run, wait, batch.now_ms)?,
-            Change::CloseWait { path, seen } => waits::close(db, run, path, *seen)?,
+            Change::CloseWait { path, seen } => waits::close(db, run, path, *seen, batch.now_ms)?,
             Change::CloseWaits => waits::close_all(db, run)?,
             Change::CloseChildren => {
                 family::close_children(db, batch.run.as_str(), batch.now_ms)?;

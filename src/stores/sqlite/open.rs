@@ -30,6 +30,7 @@ const STEPS: &[&[&str]] = &[
     &[runs::FORMAT_2, waits::FORMAT_2],
     &[runs::FORMAT_3],
     &[agenda::SCHEMA],
+    &[waits::FORMAT_5],
 ];
 /// How long another process may keep the file to itself.
 const PATIENCE: Duration = Duration::from_secs(10);

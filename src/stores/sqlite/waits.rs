@@ -1,13 +1,22 @@
 //! Waits, and the inbox of answers that came before theirs.
+//!
+//! Deciding is one conditional statement on a wait that is open. Every look-up has an index: ten thousand open
+//! waits do not make one slower.
+
+mod complete;
+mod inbox;
 
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{
-    Completion, NewWait, StoreError, WaitFilter, WaitRow, WaitState, WaitsAnswer,
+    Completion, NewWait, StoreError, Target, WaitAnswer, WaitEnding, WaitEvent, WaitFilter,
+    WaitRow, WaitState,
 };
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
 
 use super::failure::{failed, rejected};
+pub(super) use complete::complete;
+pub(super) use inbox::signals;
 
 /// The tables of this part.
 pub(super) const SCHEMA: &str = "
@@ -46,8 +55,74 @@ CREATE INDEX wait_deadline ON wait (deadline_ms) WHERE state = 'open';
 CREATE INDEX inbox_new ON inbox (key) WHERE consumed = 0;
 ";
 
-const COLUMNS: &str = "wait.id, run.id, run.flow, wait.path, wait.key, wait.token, wait.state, wait.deadline_ms, \
-                       wait.details, wait.payload, wait.opened_ms";
+/// What the next format adds: how waits ended, events and webhooks; a place may be waited at again once its wait
+/// is closed. The inbox knows events, who sent a signal, and who refused it.
+pub(super) const FORMAT_5: &str = "
+ALTER TABLE wait RENAME TO wait_old;
+DROP INDEX wait_key;
+DROP INDEX wait_state;
+DROP INDEX wait_deadline;
+CREATE TABLE wait (
+    id TEXT PRIMARY KEY,
+    run INTEGER NOT NULL,
+    path TEXT NOT NULL,
+    key TEXT NOT NULL,
+    token TEXT NOT NULL UNIQUE,
+    state TEXT NOT NULL,
+    deadline_ms INTEGER,
+    details TEXT NOT NULL,
+    digest TEXT NOT NULL DEFAULT '',
+    payload TEXT,
+    opened_ms INTEGER NOT NULL,
+    ending TEXT,
+    decided_by TEXT,
+    decided_ms INTEGER,
+    event TEXT,
+    event_key TEXT,
+    event_path TEXT,
+    webhook TEXT
+);
+INSERT INTO wait (id, run, path, key, token, state, deadline_ms, details, digest, payload, opened_ms, ending,
+                  decided_by, decided_ms)
+    SELECT id, run, path, key, token, state, deadline_ms, details, coalesce(digest, ''), payload, opened_ms,
+           CASE WHEN payload IS NULL THEN NULL ELSE 'answered' END, decided_by, decided_ms
+    FROM wait_old;
+DROP TABLE wait_old;
+CREATE UNIQUE INDEX wait_place ON wait (run, path) WHERE state <> 'closed';
+CREATE INDEX wait_run ON wait (run, path);
+CREATE INDEX wait_key ON wait (key, state, opened_ms);
+CREATE INDEX wait_state ON wait (state) WHERE state <> 'closed';
+CREATE INDEX wait_answered ON wait (run) WHERE state = 'completed';
+CREATE INDEX wait_deadline ON wait (deadline_ms) WHERE state = 'open';
+CREATE INDEX wait_event ON wait (event, event_key) WHERE state = 'open' AND event IS NOT NULL;
+CREATE INDEX wait_event_path ON wait (event, event_path) WHERE state = 'open' AND event_path IS NOT NULL;
+CREATE INDEX wait_webhook ON wait (webhook) WHERE webhook IS NOT NULL;
+ALTER TABLE inbox RENAME TO inbox_old;
+DROP INDEX inbox_new;
+CREATE TABLE inbox (
+    num INTEGER PRIMARY KEY,
+    event TEXT NOT NULL DEFAULT '',
+    key TEXT NOT NULL,
+    dedup TEXT,
+    payload TEXT NOT NULL,
+    by TEXT,
+    roles TEXT NOT NULL DEFAULT '',
+    state TEXT NOT NULL,
+    wait TEXT,
+    refusal TEXT,
+    at_ms INTEGER NOT NULL,
+    UNIQUE (event, key, dedup)
+);
+INSERT INTO inbox (num, key, dedup, payload, state, at_ms)
+    SELECT num, key, dedup, payload, CASE consumed WHEN 0 THEN 'kept' ELSE 'taken' END, at_ms FROM inbox_old;
+DROP TABLE inbox_old;
+CREATE INDEX inbox_kept ON inbox (event, key) WHERE state = 'kept';
+CREATE INDEX inbox_wait ON inbox (wait) WHERE state = 'refused';
+";
+
+const COLUMNS: &str = "wait.id, run.id, run.flow, wait.path, wait.key, wait.state, wait.deadline_ms, wait.details, \
+                       wait.digest, wait.payload, wait.opened_ms, wait.ending, wait.decided_by, wait.decided_ms, \
+                       wait.event, wait.event_key, wait.event_path, wait.webhook";
 
 pub(super) fn name(state: WaitState) -> &'static str {
     match state {
@@ -57,36 +132,18 @@ pub(super) fn name(state: WaitState) -> &'static str {
     }
 }
 
-/// Opens a wait; an answer that is there already completes it.
+/// Opens a wait; an answer that is there already and fits completes it.
 pub(super) fn open(
     db: &Connection,
     run: i64,
     wait: &NewWait,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    let early = db
-        .prepare_cached(
-            "SELECT num, payload FROM inbox WHERE key = ?1 AND consumed = 0 ORDER BY num LIMIT 1",
-        )
-        .and_then(|mut sql| {
-            sql.query_row([&wait.key], |row| {
-                Ok((row.get::<_, i64>(0)?, row.get::<_, String>(1)?))
-            })
-            .optional()
-        })
-        .map_err(failed)?;
-    let (state, payload) = match early {
-        None => (WaitState::Open, None),
-        Some((num, payload)) => {
-            db.prepare_cached("UPDATE inbox SET consumed = 1 WHERE num = ?1")
-                .and_then(|mut sql| sql.execute([num]))
-                .map_err(failed)?;
-            (WaitState::Completed, Some(payload))
-        }
-    };
+    let event = wait.event.as_ref();
     db.prepare_cached(
-        "INSERT INTO wait (id, run, path, key, token, state, deadline_ms, details, payload, opened_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)",
+        "INSERT INTO wait (id, run, path, key, token, state, deadline_ms, details, digest, opened_ms, event,
+                           event_key, event_path, webhook)
+         VALUES (?1, ?2, ?3, ?4, ?5, 'open', ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
     )
     .and_then(|mut sql| {
         sql.execute(params![
@@ -95,15 +152,18 @@ pub(super) fn open(
             wait.path,
             wait.key,
             wait.token,
-            name(state),
             wait.deadline_ms,
             wait.details,
-            payload,
-            now_ms
+            wait.digest,
+            now_ms,
+            event.map(|event| &event.name),
+            event.and_then(|event| event.key.as_ref()),
+            event.and_then(|event| event.path.as_ref()),
+            wait.webhook
         ])
     })
     .map_err(failed)?;
-    Ok(())
+    inbox::take_early(db, wait, now_ms)
 }
 
 /// Closes a wait that is as the sender saw it.
@@ -112,12 +172,22 @@ pub(super) fn close(
     run: i64,
     path: &str,
     seen: WaitState,
+    now_ms: i64,
 ) -> Result<(), StoreError> {
+    // Who closes an open one has waited long enough.
+    let sql = match seen {
+        WaitState::Open => {
+            "UPDATE wait SET state = 'closed', ending = 'timed-out', decided_ms = ?4
+             WHERE run = ?1 AND path = ?2 AND state = ?3"
+        }
+        WaitState::Completed | WaitState::Closed => {
+            "UPDATE wait SET state = 'closed', decided_ms = coalesce(decided_ms, ?4)
+             WHERE run = ?1 AND path = ?2 AND state = ?3"
+        }
+    };
     let changed = db
-        .prepare_cached(
-            "UPDATE wait SET state = 'closed' WHERE run = ?1 AND path = ?2 AND state = ?3",
-        )
-        .and_then(|mut sql| sql.execute(params![run, path, name(seen)]))
+        .prepare_cached(sql)
+        .and_then(|mut sql| sql.execute(params![run, path, name(seen), now_ms]))
         .map_err(failed)?;
     if changed == 0 {
         let words = format!("the wait at `{path}` is not {} any more", name(seen));
@@ -134,12 +204,9 @@ pub(super) fn close_all(db: &Connection, run: i64) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Forgets all that a run waited for: its places are used again.
+/// Forgets all that a run waits for: its places are used again.
 pub(super) fn forget(db: &Connection, run: i64) -> Result<(), StoreError> {
-    db.prepare_cached("DELETE FROM wait WHERE run = ?1")
-        .and_then(|mut sql| sql.execute([run]))
-        .map_err(failed)?;
-    Ok(())
+    close_all(db, run)
 }
 
 /// Completes what is open under a key, or keeps the payload for a wait that opens later; once for each `dedup`.
@@ -150,46 +217,88 @@ pub(super) fn signal(
     payload: &str,
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    let is_new = db
-        .prepare_cached(
-            "INSERT OR IGNORE INTO inbox (key, dedup, payload, at_ms) VALUES (?1, ?2, ?3, ?4)",
-        )
-        .and_then(|mut sql| sql.execute(params![key, dedup, payload, now_ms]))
-        .map_err(failed)?;
-    if is_new == 0 {
-        return Ok(());
-    }
-    let completed = db
-        .prepare_cached(
-            "UPDATE wait SET state = 'completed', payload = ?2 WHERE key = ?1 AND state = 'open'",
-        )
-        .and_then(|mut sql| sql.execute([key, payload]))
-        .map_err(failed)?;
-    if completed > 0 {
-        db.prepare_cached("UPDATE inbox SET consumed = 1 WHERE key = ?1 AND dedup = ?2")
-            .and_then(|mut sql| sql.execute([key, dedup]))
-            .map_err(failed)?;
-    }
-    Ok(())
+    let signal = Completion {
+        target: Target::Name(key.to_owned()),
+        answer: WaitAnswer {
+            payload: payload.to_owned(),
+            ending: WaitEnding::Answered,
+            by: None,
+            roles: Vec::new(),
+            digest: None,
+        },
+        dedup: Some(dedup.to_owned()),
+        keep: true,
+        now_ms,
+    };
+    complete(db, &signal).map(|_| ())
+}
+
+pub(super) fn token(db: &Connection, id: &str) -> Result<Option<String>, StoreError> {
+    db.prepare_cached("SELECT token FROM wait WHERE id = ?1")
+        .and_then(|mut sql| sql.query_row([id], |row| row.get(0)).optional())
+        .map_err(failed)
+}
+
+/// Returns the wait of a run at a path: the one that is not closed, else the last.
+pub(super) fn at(db: &Connection, run: &RunId, path: &str) -> Result<Option<WaitRow>, StoreError> {
+    let found = select(
+        db,
+        "wait.run = (SELECT num FROM run WHERE id = ?1) AND wait.path = ?2
+         ORDER BY wait.state = 'closed', wait.rowid DESC LIMIT 1",
+        [Sql::Text(run.to_string()), Sql::Text(path.to_owned())],
+    )?;
+    Ok(found.into_iter().next())
 }
 
 pub(super) fn list(db: &Connection, filter: &WaitFilter) -> Result<Vec<WaitRow>, StoreError> {
-    let mut sql = format!("SELECT {COLUMNS} FROM wait JOIN run ON run.num = wait.run WHERE 1");
+    let mut sql = "1".to_owned();
     let mut values: Vec<Sql> = Vec::new();
+    let mut equal = |sql: &mut String, column: &str, value: Option<String>| {
+        if let Some(value) = value {
+            *sql += &format!(" AND {column} = ?");
+            values.push(Sql::Text(value));
+        }
+    };
+    let is_narrow = filter.run.is_some() || filter.target.is_some() || filter.key.is_some();
     if !filter.all {
         sql += " AND wait.state = 'open'";
-    } else if filter.run.is_none() && filter.target.is_none() {
+    } else if !is_narrow {
         sql += " AND wait.state <> 'closed'";
     }
-    if let Some(run) = &filter.run {
-        sql += " AND run.id = ?";
-        values.push(Sql::Text(run.to_string()));
-    }
+    equal(
+        &mut sql,
+        "run.id",
+        filter.run.as_ref().map(ToString::to_string),
+    );
+    equal(&mut sql, "run.flow", filter.flow.clone());
+    equal(&mut sql, "wait.key", filter.key.clone());
+    equal(&mut sql, "wait.webhook", filter.webhook.clone());
     if let Some(target) = &filter.target {
-        sql += " AND (wait.id = ? OR wait.token = ? OR wait.key = ? OR substr(wait.id, 1, length(?)) = ?)";
-        values.extend(vec![Sql::Text(target.clone()); 5]);
+        let meant = complete::named(db, target)?;
+        sql += " AND wait.id IN (SELECT value FROM json_each(?))";
+        let ids: Vec<&str> = meant.ids().collect();
+        values.push(Sql::Text(json_list(&ids)));
     }
     sql += " ORDER BY wait.opened_ms, wait.id";
+    select(db, &sql, values)
+}
+
+/// Ids and keys as a JSON list.
+fn json_list(texts: &[&str]) -> String {
+    let quoted: Vec<String> = texts
+        .iter()
+        .map(|text| format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\"")))
+        .collect();
+    format!("[{}]", quoted.join(","))
+}
+
+fn select(
+    db: &Connection,
+    condition: &str,
+    values: impl IntoIterator<Item = Sql>,
+) -> Result<Vec<WaitRow>, StoreError> {
+    let sql =
+        format!("SELECT {COLUMNS} FROM wait JOIN run ON run.num = wait.run WHERE {condition}");
     let mut statement = db.prepare_cached(&sql).map_err(failed)?;
     let rows = statement
         .query_map(params_from_iter(values), wait_row)
@@ -198,87 +307,36 @@ pub(super) fn list(db: &Connection, filter: &WaitFilter) -> Result<Vec<WaitRow>,
 }
 
 fn wait_row(row: &Row<'_>) -> rusqlite::Result<WaitRow> {
-    let state: String = row.get(6)?;
+    let state: String = row.get(5)?;
+    let ending: Option<String> = row.get(11)?;
+    let event: Option<String> = row.get(14)?;
     Ok(WaitRow {
         id: row.get(0)?,
         run: RunId::from_text(row.get::<_, String>(1)?),
         flow: row.get(2)?,
         path: row.get(3)?,
         key: row.get(4)?,
-        token: row.get(5)?,
         state: match state.as_str() {
             "open" => WaitState::Open,
             "completed" => WaitState::Completed,
             _ => WaitState::Closed,
         },
-        deadline_ms: row.get(7)?,
-        details: row.get(8)?,
+        deadline_ms: row.get(6)?,
+        details: row.get(7)?,
+        digest: row.get(8)?,
         payload: row.get(9)?,
         opened_ms: row.get(10)?,
+        ending: ending.and_then(|name| WaitEnding::from_name(&name)),
+        decided_by: row.get(12)?,
+        decided_ms: row.get(13)?,
+        event: match event {
+            Some(name) => Some(WaitEvent {
+                name,
+                key: row.get(15)?,
+                path: row.get(16)?,
+            }),
+            None => None,
+        },
+        webhook: row.get(17)?,
     })
-}
-
-/// Completes what a target names: one wait by id, token or beginning of an id; all open ones by key.
-pub(super) fn complete(
-    db: &Connection,
-    completion: &Completion,
-) -> Result<WaitsAnswer, StoreError> {
-    let filter = WaitFilter {
-        target: Some(completion.target.clone()),
-        all: true,
-        ..WaitFilter::default()
-    };
-    let found = list(db, &filter)?;
-    let target = &completion.target;
-    let exact = |row: &&WaitRow| row.id == *target || row.token == *target;
-    let meant: Vec<&WaitRow> = if let Some(row) = found.iter().find(exact) {
-        vec![row]
-    } else if found.iter().any(|row| row.key == *target) {
-        found.iter().filter(|row| row.key == *target).collect()
-    } else if let [row] = &found[..] {
-        vec![row]
-    } else {
-        Vec::new()
-    };
-    let open: Vec<&WaitRow> = meant
-        .iter()
-        .copied()
-        .filter(|row| row.state == WaitState::Open)
-        .collect();
-    let is_key = !found.iter().any(|row| exact(&row));
-    match (open.is_empty(), meant.last()) {
-        (false, _) => {}
-        (true, _) if completion.keep && is_key => {
-            keep(db, completion)?;
-            return Ok(WaitsAnswer::Kept);
-        }
-        (true, Some(decided)) => {
-            return Ok(WaitsAnswer::AlreadyDecided(Box::new((*decided).clone())));
-        }
-        (true, None) => return Ok(WaitsAnswer::Missing),
-    }
-    for row in &open {
-        db.prepare_cached(
-            "UPDATE wait SET state = 'completed', payload = ?2 WHERE id = ?1 AND state = 'open'",
-        )
-        .and_then(|mut sql| sql.execute([&row.id, &completion.payload]))
-        .map_err(failed)?;
-    }
-    Ok(WaitsAnswer::Completed(open.into_iter().cloned().collect()))
-}
-
-fn keep(db: &Connection, completion: &Completion) -> Result<(), StoreError> {
-    db.prepare_cached(
-        "INSERT OR IGNORE INTO inbox (key, dedup, payload, at_ms) VALUES (?1, ?2, ?3, ?4)",
-    )
-    .and_then(|mut sql| {
-        sql.execute(params![
-            completion.target,
-            completion.dedup,
-            completion.payload,
-            completion.now_ms
-        ])
-    })
-    .map_err(failed)?;
-    Ok(())
 }

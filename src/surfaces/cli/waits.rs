@@ -80,8 +80,14 @@ fn complete(args: &WaitsComplete, app: &dyn App) -> Result<Exit, Report> {
             .await
             .map_err(|error| of_engine_error(&error))?;
         match answered {
-            Answered::Runs(runs) if !args.no_resume => go_on(&engine, &runs, args).await,
-            Answered::Runs(runs) => {
+            Answered::Duplicate => {
+                acknowledge(args, "this was answered before; nothing was done");
+                Ok(Exit::Completed)
+            }
+            Answered::Runs(runs) | Answered::Partly { runs, .. } if !args.no_resume => {
+                go_on(&engine, &runs, args).await
+            }
+            Answered::Runs(runs) | Answered::Partly { runs, .. } => {
                 let runs: Vec<&str> = runs.iter().map(RunId::as_str).collect();
                 acknowledge(
                     args,

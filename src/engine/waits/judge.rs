@@ -1,0 +1,194 @@
+//! Whether a wait takes an answer. Stores ask inside the transaction that decides, so that nothing can change
+//! between the judgement and the deed.
+
+use flowstone_lang::value::Value;
+
+use crate::codec;
+use crate::flow::name_of;
+use crate::json::items;
+use crate::ports::{Refusal, Target, WaitAnswer, WaitEnding, WaitEvent, WaitRow};
+use crate::schema;
+
+/// Returns the payload as the wait means it, as EDN text: what came as JSON has strings where a flow looks for
+/// keywords.
+///
+/// # Errors
+/// Why the wait does not take the answer; it stays open.
+pub fn judge(
+    row: &WaitRow,
+    answer: &WaitAnswer,
+    target: &Target,
+    now_ms: i64,
+) -> Result<String, Refusal> {
+    if let Some(deadline_ms) = row.deadline_ms.filter(|deadline| *deadline <= now_ms) {
+        return Err(Refusal::Expired { deadline_ms });
+    }
+    let details = codec::decode(&row.details).unwrap_or(Value::Nil);
+    // Roles are of people. That an event completes it, the flow's author said; who sends one is proved elsewhere.
+    let is_event = matches!(target, Target::Event { .. });
+    let needed = if is_event {
+        Vec::new()
+    } else {
+        roles(&details)
+    };
+    if !needed.is_empty() && !needed.iter().any(|role| answer.roles.contains(role)) {
+        return Err(Refusal::Role { needed });
+    }
+    if is_stale(row, answer) {
+        return Err(Refusal::Stale);
+    }
+    match answer.ending {
+        WaitEnding::Answered => fitted(&details, &answer.payload),
+        WaitEnding::Cancelled | WaitEnding::TimedOut => Ok(answer.payload.clone()),
+    }
+}
+
+/// The token was made for what was shown; so was the digest that came with the answer.
+fn is_stale(row: &WaitRow, answer: &WaitAnswer) -> bool {
+    // Waits of the first format have none.
+    if !row.digest.is_empty() && row.digest != shown_digest(&row.key, &row.details) {
+        return true;
+    }
+    let seen = answer.digest.as_ref();
+    seen.is_some_and(|seen| seen.len() < 8 || !row.digest.starts_with(seen.as_str()))
+}
+
+/// Returns the digest of what a wait shows and asks for.
+pub fn shown_digest(key: &str, details: &str) -> String {
+    let mut digest = codec::digest_bytes(format!("{key}\n{details}").as_bytes());
+    digest.truncate(32);
+    digest
+}
+
+fn fitted(details: &Value, payload: &str) -> Result<String, Refusal> {
+    let invalid = |problem: String| Refusal::Invalid {
+        problems: vec![problem],
+    };
+    let mut value = codec::decode(payload).map_err(|error| invalid(error.to_string()))?;
+    let offered = actions(details);
+    if !offered.is_empty() {
+        value = with_keyword_action(value);
+    }
+    let validation = details.get("validation").filter(|it| !it.is_nil());
+    match validation {
+        Some(form) => {
+            let schema = schema::parse(form)
+                .map_err(|error| invalid(format!("its `:validation` is wrong: {error}")))?;
+            value = schema::decode(&schema, value);
+            let problems = schema::validate(&schema, &value);
+            if !problems.is_empty() {
+                let problems = problems.iter().map(ToString::to_string).collect();
+                return Err(Refusal::Invalid { problems });
+            }
+        }
+        None => {
+            let action = value.get("action").and_then(name_of);
+            if let Some(action) = action.filter(|action| {
+                !offered.is_empty() && !offered.iter().any(|known| **known == **action)
+            }) {
+                return Err(Refusal::NotOffered {
+                    action: action.to_string(),
+                    offered,
+                });
+            }
+        }
+    }
+    codec::encode(&value).map_err(|error| invalid(error.to_string()))
+}
+
+/// What decides is a keyword, however it came.
+fn with_keyword_action(value: Value) -> Value {
+    let Some(map) = value.as_map() else {
+        return value;
+    };
+    let text = value.get("action").and_then(Value::as_str);
+    let text = text.map(|text| text.trim_start_matches(':'));
+    let Some(text) = text.filter(|text| !text.is_empty()) else {
+        return value;
+    };
+    let action = (Value::keyword("action"), Value::keyword(text));
+    let entries = map.iter().map(|(at, it)| (at.clone(), it.clone()));
+    Value::map(entries.chain([action]))
+}
+
+/// Returns the actions that a wait offers; none where anything may be said.
+pub fn actions(details: &Value) -> Vec<String> {
+    names(details, "actions")
+}
+
+/// Returns the roles of which one is needed to answer; none where anybody may.
+pub fn roles(details: &Value) -> Vec<String> {
+    names(details, "roles")
+}
+
+/// What a wait shows stands beside its other details, or apart.
+fn names(details: &Value, key: &str) -> Vec<String> {
+    let found = details
+        .get(key)
+        .filter(|it| !it.is_nil())
+        .or_else(|| details.get("show")?.get(key));
+    let found = found.and_then(items).unwrap_or_default();
+    let mut names: Vec<String> = found
+        .iter()
+        .filter_map(|item| name_of(item).map(|name| name.to_string()))
+        .collect();
+    names.dedup();
+    names
+}
+
+/// Returns the key of an event that came without one, where a wait says that it is in the payload.
+pub fn event_key(path: &str, payload: &str) -> Option<String> {
+    let path = items(&codec::decode(path).ok()?)?;
+    let mut value = codec::decode(payload).ok()?;
+    for part in path {
+        value = match (&part, &value) {
+            (Value::Int(at), Value::Vector(items)) => {
+                items.iter().nth(usize::try_from(*at).ok()?)?.clone()
+            }
+            _ => {
+                let name = name_of(&part)?;
+                let text = || value.as_map()?.get(&Value::from(&*name));
+                value.get(&name).or_else(text)?.clone()
+            }
+        };
+    }
+    crate::json::name_text(&value).or_else(|| match value {
+        Value::Int(_) => codec::encode(&value).ok(),
+        _ => None,
+    })
+}
+
+/// Tells whether an early event is for a wait.
+pub fn is_for(wait: &WaitEvent, name: &str, key: Option<&str>, payload: &str) -> bool {
+    if wait.name != name {
+        return false;
+    }
+    let Some(wanted) = wait.key.as_deref() else {
+        return true;
+    };
+    match (key, &wait.path) {
+        (Some(key), _) => key == wanted,
+        (None, Some(path)) => event_key(path, payload).as_deref() == Some(wanted),
+        (None, None) => false,
+    }
+}
+
+impl Refusal {
+    /// Says why, in words.
+    pub fn words(&self) -> String {
+        match self {
+            Refusal::Invalid { problems } => problems.join("; "),
+            Refusal::NotOffered { action, offered } => format!(
+                "`:{action}` is not offered; there are {}",
+                crate::waits::listed(offered)
+            ),
+            Refusal::Role { needed } => {
+                format!("it takes one of the roles {}", crate::waits::listed(needed))
+            }
+            Refusal::Expired { deadline_ms } => {
+                format!("its time was over at {}", codec::instant(*deadline_ms))
+            }
+            Refusal::Stale => "what is asked has changed since it was shown".to_owned(),
+        }
+    }
+}
