@@ -5,6 +5,8 @@ mod bench;
 mod blob;
 mod crash;
 mod damaged;
+mod lossy;
+mod power;
 mod prompt;
 mod runs;
 mod versions;
