@@ -44,6 +44,7 @@ fn new_run() -> NewRun {
         origin: None,
         parent: None,
         deadline_ms: None,
+        is_taken: false,
     }
 }
 
