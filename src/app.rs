@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use flowstone_engine::ports::{SystemClock, SystemRandom};
+use flowstone_engine::ports::{Stores, SystemClock, SystemRandom};
 use flowstone_engine::step::Step;
 use flowstone_engine::trial::World;
 use flowstone_engine::{Engine, EngineConfig, Interactive, Limits, natives};
@@ -20,12 +20,18 @@ use flowstone_surfaces::cli::{
 pub struct Flowstone;
 
 impl App for Flowstone {
-    fn open(&self, project: &Project, open: Open) -> Result<Engine, Report> {
-        let options = Options {
-            must_exist: open == Open::Existing,
-            ..Options::default()
-        };
-        Ok(Engine::open(self.config(project, &options)?))
+    fn stores(&self, project: &Project, open: Open) -> Result<Stores, Report> {
+        stores(
+            project,
+            &Options {
+                must_exist: open == Open::Existing,
+                ..Options::default()
+            },
+        )
+    }
+
+    fn engine(&self, project: &Project, stores: Stores) -> Result<Engine, Report> {
+        Ok(Engine::open(self.config(project, stores)?))
     }
 
     fn open_trial(&self, project: &Project, world: &World) -> Result<Engine, Report> {
@@ -33,7 +39,7 @@ impl App for Flowstone {
             probe: Some(world.points.clone()),
             ..Options::default()
         };
-        let config = self.config(project, &options)?;
+        let config = self.config(project, stores(project, &options)?)?;
         Ok(Engine::open(EngineConfig {
             steps: world.watch(config.steps),
             clock: world.clock.clone(),
@@ -84,15 +90,14 @@ impl App for Flowstone {
 
 impl Flowstone {
     /// What the engine of a project is made of.
-    fn config(&self, project: &Project, options: &Options) -> Result<EngineConfig, Report> {
+    fn config(&self, project: &Project, stores: Stores) -> Result<EngineConfig, Report> {
         let settings = settings::load(&project.root).map_err(|error| of_settings(&error))?;
         let secrets = secrets::ProjectSecrets::load(&project.root, &settings);
         let secrets = secrets.map_err(|error| of_settings(&error))?;
-        let stores = flowstone_stores::open(&project.home, options);
         Ok(EngineConfig {
             home: project.home.clone(),
             project_root: project.root.clone(),
-            stores: stores.map_err(|error| of_store_error(&error))?,
+            stores,
             steps: self.steps(),
             persist: Some(Rc::new(flowstone_steps::persist::PersistResult)),
             library: sandbox::register,
@@ -104,6 +109,10 @@ impl Flowstone {
             limits: Limits::default(),
         })
     }
+}
+
+fn stores(project: &Project, options: &Options) -> Result<Stores, Report> {
+    flowstone_stores::open(&project.home, options).map_err(|error| of_store_error(&error))
 }
 
 /// Evaluates what is typed, as a run of its own.

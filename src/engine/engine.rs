@@ -18,7 +18,8 @@ use crate::natives;
 use crate::observer::Observer;
 use crate::outcome::RunOutcome;
 use crate::ports::{
-    Clock, Durability, NewRun, Random, RunFilter, RunRow, RunStatus, Secrets, Stores, WaitFilter,
+    Clock, Durability, NewRun, Random, RunFilter, RunRow, RunStatus, Secrets, Stores, Taken,
+    WaitFilter,
 };
 use crate::step::{Persist, Services, Step};
 
@@ -178,6 +179,21 @@ impl Engine {
     ) -> Result<RunOutcome, EngineError> {
         let _active = self.activate(run)?;
         drive::drive(self, run, observer, options).await
+    }
+
+    /// Drives a run whose lease was taken, as [`Engine::drive`] does. Giving the lease back is left to the caller.
+    pub(crate) async fn drive_taken(
+        &self,
+        taken: &Taken,
+        observer: Rc<dyn Observer>,
+        options: DriveOptions,
+    ) -> Result<RunOutcome, EngineError> {
+        let _active = self.activate(&taken.row.id)?;
+        drive::drive_taken(self, &taken.row, taken.epoch, observer, options).await
+    }
+
+    pub(crate) fn now_ms(&self) -> i64 {
+        self.services.clock.now_ms()
     }
 
     /// Replays a run that is over, with every answer from its journal, and compares the end.

@@ -33,6 +33,7 @@ pub mod trial;
 mod versions;
 pub mod waits;
 pub mod words;
+pub mod worker;
 
 pub use drive::{Difference, DriveOptions, Stand, Stay};
 pub use engine::{CancelOutcome, Engine, EngineConfig, Limits, StartOptions};

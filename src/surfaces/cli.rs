@@ -21,6 +21,7 @@ mod report;
 mod run;
 mod runs;
 mod runtime;
+mod serve;
 mod stack;
 mod table;
 mod test;
@@ -30,6 +31,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use flowstone_engine::Engine;
+use flowstone_engine::ports::Stores;
 use flowstone_engine::step::Step;
 use flowstone_engine::trial::World;
 use flowstone_lang::session::Session;
@@ -47,7 +49,21 @@ pub trait App: Sync {
     ///
     /// # Errors
     /// When the stores or the project's settings cannot be used.
-    fn open(&self, project: &Project, open: Open) -> Result<Engine, Report>;
+    fn open(&self, project: &Project, open: Open) -> Result<Engine, Report> {
+        self.engine(project, self.stores(project, open)?)
+    }
+
+    /// Opens the stores of a project, which all engines of a process may share.
+    ///
+    /// # Errors
+    /// When they cannot be used.
+    fn stores(&self, project: &Project, open: Open) -> Result<Stores, Report>;
+
+    /// Makes an engine over stores that are open.
+    ///
+    /// # Errors
+    /// When the project's settings cannot be used.
+    fn engine(&self, project: &Project, stores: Stores) -> Result<Engine, Report>;
 
     /// Opens the engine for a trial: with the clock, the randomness and the probe of its world, and its steps watched.
     ///
@@ -112,6 +128,7 @@ fn perform(command: &Command, app: &dyn App) -> exit::Exit {
         Command::Run(args) => run::run(args, app),
         Command::Runs(args) => runs::run(args, app),
         Command::Test(args) => test::run(args, app),
+        Command::Serve(args) => serve::run(args, app),
         Command::Waits(args) => waits::run(args, app),
     }
 }

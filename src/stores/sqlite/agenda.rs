@@ -45,7 +45,7 @@ const READY: &[&str] = &[
      LIMIT ?2",
 ];
 /// So many of each kind are looked at, so that the order of priorities holds among them.
-const LOOKED_AT: usize = 4096;
+const LOOKED_AT: usize = 1024;
 
 /// Takes the leases of runs that can go on.
 pub(super) fn take(

@@ -1,6 +1,7 @@
 //! What may be typed: commands, options, and the examples in their help.
 
 mod runs;
+mod serve;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,6 +10,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
 pub use runs::*;
+pub use serve::*;
 
 /// Runs agent workflows written in Clojure syntax, and keeps every finished step.
 #[derive(Debug, Parser)]
@@ -46,6 +48,7 @@ pub enum Command {
     Repl(Repl),
     Run(Run),
     Runs(Runs),
+    Serve(Serve),
     Test(super::test::Test),
     Waits(Waits),
 }

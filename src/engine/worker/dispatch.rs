@@ -1,0 +1,196 @@
+//! Finding runs that can go on, and handing them to threads.
+//!
+//! Nothing is asked of the store unless something has changed there, a timer is due or there is room again.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::sync::{Notify, watch};
+
+use super::lane::Lane;
+use super::{Served, Until, Watch, WorkerEvent, WorkerOptions};
+use crate::error::EngineError;
+use crate::ports::{Clock, StoreError, Stores, Taken};
+
+/// How often it is looked whether other processes died, and whether to end.
+const TICK: Duration = Duration::from_millis(100);
+/// Much news in a row is answered together.
+const TOGETHER: Duration = Duration::from_millis(2);
+/// How long a store that fails is left alone.
+const TROUBLE: Duration = Duration::from_secs(1);
+
+pub(super) struct Dispatcher<'a> {
+    pub stores: Stores,
+    pub clock: Arc<dyn Clock>,
+    pub lanes: Vec<Lane>,
+    pub room: Arc<Notify>,
+    pub options: &'a WorkerOptions,
+    pub watch: Arc<dyn Watch>,
+}
+
+/// What there was to do.
+enum Found {
+    /// All threads have enough.
+    Full,
+    /// That was all; the next timer.
+    All { handed: usize, next_ms: Option<i64> },
+}
+
+impl Dispatcher<'_> {
+    pub(super) async fn run(mut self) -> Result<Served, EngineError> {
+        let mut news = self.stores.agenda.news();
+        let recovered = self.stores.agenda.sweep().await?;
+        self.stores.agenda.forget_setbacks().await?;
+        let threads = self.lanes.len();
+        self.watch.event(&WorkerEvent::Ready { threads });
+        self.tell_recovered(recovered);
+        while !self.options.interrupt.is_set() {
+            news.borrow_and_update();
+            match self.hand_out().await {
+                Ok(Found::Full) => self.pause(None, None).await,
+                Ok(Found::All { handed, next_ms }) => {
+                    let is_idle = handed == 0 && self.active() == 0;
+                    if is_idle && self.options.until == Until::Idle && !changed(&news) {
+                        break;
+                    }
+                    self.pause(Some(&mut news), next_ms).await;
+                }
+                Err(error) => {
+                    let error = error.into();
+                    self.watch.event(&WorkerEvent::Troubled { error: &error });
+                    self.pause_for(TROUBLE).await;
+                }
+            }
+        }
+        Ok(self.end().await)
+    }
+
+    /// Gives the threads what they have room for.
+    async fn hand_out(&mut self) -> Result<Found, StoreError> {
+        let room: usize = self.lanes.iter().map(Lane::room).sum();
+        if room == 0 {
+            return Ok(Found::Full);
+        }
+        let agenda = &self.stores.agenda;
+        let taken = agenda.take(self.clock.now_ms(), room).await?;
+        let handed = taken.len();
+        for taken in taken {
+            self.give(taken).await?;
+        }
+        if handed == room {
+            return Ok(Found::Full);
+        }
+        // After the runs were taken, so that a timer that became due in between is seen as past.
+        let next_ms = self.stores.agenda.next_ms().await?;
+        Ok(Found::All { handed, next_ms })
+    }
+
+    async fn give(&mut self, taken: Taken) -> Result<(), StoreError> {
+        let freest = self.lanes.iter().max_by_key(|lane| lane.room());
+        let back = match freest {
+            Some(lane) => lane.give(taken),
+            None => Err(Box::new(taken)),
+        };
+        match back {
+            Ok(()) => Ok(()),
+            Err(taken) => {
+                let runs = &self.stores.runs;
+                runs.release(&taken.row.id, taken.epoch).await
+            }
+        }
+    }
+
+    /// Waits until there may be something to do.
+    async fn pause(&self, news: Option<&mut watch::Receiver<u64>>, next_ms: Option<i64>) {
+        let timer = async {
+            match next_ms {
+                // In the meantime of an idle worker's last look, nothing is waited for.
+                Some(due_ms) if self.options.until == Until::Interrupted => {
+                    self.clock.sleep_until(due_ms).await;
+                }
+                _ => std::future::pending().await,
+            }
+        };
+        let change = async {
+            match news {
+                Some(news) => {
+                    // Fails when the store is gone, and then everything does.
+                    let _ = news.changed().await;
+                    tokio::time::sleep(TOGETHER).await;
+                }
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = self.room.notified() => {}
+            () = change => {}
+            () = timer => {}
+            () = self.look_around() => {}
+        }
+    }
+
+    async fn pause_for(&self, long: Duration) {
+        tokio::select! {
+            () = tokio::time::sleep(long) => {}
+            () = self.options.interrupt.wait() => {}
+        }
+    }
+
+    /// Returns when the worker is to end; meanwhile frees what dying processes leave, which is news.
+    async fn look_around(&self) {
+        loop {
+            tokio::time::sleep(TICK).await;
+            if self.options.interrupt.is_set() {
+                return;
+            }
+            match self.stores.agenda.sweep().await {
+                Ok(0) => {}
+                Ok(runs) => self.tell_recovered(runs),
+                // Told when runs are looked for.
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn tell_recovered(&self, runs: usize) {
+        if runs > 0 {
+            self.watch.event(&WorkerEvent::Recovered { runs });
+        }
+    }
+
+    fn active(&self) -> usize {
+        self.lanes.iter().map(Lane::held).sum()
+    }
+
+    /// Lets the threads finish: what was not begun is given back, what is under way is interrupted.
+    async fn end(mut self) -> Served {
+        let active = self.active();
+        if self.options.interrupt.is_set() && active > 0 {
+            self.watch.event(&WorkerEvent::Stopping { active });
+        }
+        let loads: Vec<_> = self.lanes.iter().map(|lane| lane.load.clone()).collect();
+        // Their ends of the channels close.
+        self.lanes.clear();
+        while loads
+            .iter()
+            .any(|load| load.held.load(Ordering::SeqCst) > 0)
+        {
+            tokio::select! {
+                () = self.room.notified() => {}
+                () = tokio::time::sleep(TICK) => {}
+            }
+        }
+        let mut served = Served::default();
+        for load in loads {
+            served.drives += load.drives.load(Ordering::SeqCst);
+            served.ended += load.ended.load(Ordering::SeqCst);
+            served.set_aside += load.set_aside.load(Ordering::SeqCst);
+        }
+        served
+    }
+}
+
+fn changed(news: &watch::Receiver<u64>) -> bool {
+    news.has_changed().unwrap_or(false)
+}

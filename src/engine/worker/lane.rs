@@ -1,0 +1,256 @@
+//! One thread of a worker: an engine of its own, and the runs that it drives side by side.
+
+use std::num::NonZeroUsize;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio::sync::{Notify, Semaphore};
+use tokio::task::{JoinSet, LocalSet, spawn_local};
+
+use super::setbacks::Setbacks;
+use super::{Watch, WorkerEvent, WorkerOptions};
+use crate::drive::{DriveOptions, Stay, panic_words};
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::ids::RunId;
+use crate::observer::Observer;
+use crate::outcome::RunOutcome;
+use crate::ports::{Setback, Taken};
+
+/// So many runs are held ready for each that is driven, so that a thread need not wait for the next.
+const AHEAD: usize = 8;
+
+/// What a thread and the dispatcher both know.
+#[derive(Debug, Default)]
+pub(super) struct Load {
+    /// Runs that were handed over and are not left yet.
+    pub held: AtomicUsize,
+    pub drives: AtomicUsize,
+    pub ended: AtomicUsize,
+    pub set_aside: AtomicUsize,
+    /// Told when there is room again; shared by all threads of a worker.
+    pub room: Arc<Notify>,
+}
+
+/// The dispatcher's end: dropping it lets the thread finish.
+pub(super) struct Lane {
+    runs: UnboundedSender<Taken>,
+    pub load: Arc<Load>,
+    capacity: usize,
+}
+
+/// The thread's end.
+pub(super) struct Inside {
+    runs: UnboundedReceiver<Taken>,
+    load: Arc<Load>,
+    capacity: usize,
+}
+
+pub(super) fn pair(drives: NonZeroUsize, room: &Arc<Notify>) -> (Lane, Inside) {
+    // Bounded by the dispatcher, which hands over no more than there is room for.
+    let (sender, runs) = unbounded_channel();
+    let load = Arc::new(Load {
+        room: room.clone(),
+        ..Load::default()
+    });
+    let capacity = drives.get() * AHEAD;
+    let lane = Lane {
+        runs: sender,
+        load: load.clone(),
+        capacity,
+    };
+    let inside = Inside {
+        runs,
+        load,
+        capacity,
+    };
+    (lane, inside)
+}
+
+impl Lane {
+    /// Returns how many runs more the thread can be given.
+    pub(super) fn room(&self) -> usize {
+        self.capacity.saturating_sub(self.held())
+    }
+
+    pub(super) fn held(&self) -> usize {
+        self.load.held.load(Ordering::SeqCst)
+    }
+
+    /// Hands a run over; gives it back where the thread is gone.
+    pub(super) fn give(&self, taken: Taken) -> Result<(), Box<Taken>> {
+        self.load.held.fetch_add(1, Ordering::SeqCst);
+        self.runs.send(taken).map_err(|back| {
+            self.load.held.fetch_sub(1, Ordering::SeqCst);
+            Box::new(back.0)
+        })
+    }
+}
+
+/// What all drives of a thread share.
+struct Shop {
+    engine: Engine,
+    observer: Rc<dyn Observer>,
+    drive: DriveOptions,
+    watch: Arc<dyn Watch>,
+    load: Arc<Load>,
+    setbacks: Setbacks,
+    capacity: usize,
+}
+
+impl Inside {
+    /// Drives what is handed over, until there will be no more and all of it is left.
+    pub(super) fn work(mut self, engine: Engine, options: &WorkerOptions, watch: Arc<dyn Watch>) {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build();
+        let runtime = match runtime {
+            Ok(runtime) => runtime,
+            Err(error) => {
+                let error = EngineError::Internal(format!("a thread has no runtime: {error}"));
+                watch.event(&WorkerEvent::Troubled { error: &error });
+                return;
+            }
+        };
+        let shop = Rc::new(Shop {
+            engine,
+            observer: watch.observer(),
+            drive: DriveOptions {
+                interrupt: options.interrupt.clone(),
+                stay: Stay::Briefly,
+            },
+            watch,
+            load: self.load.clone(),
+            setbacks: Setbacks::default(),
+            capacity: self.capacity,
+        });
+        let slots = Arc::new(Semaphore::new(options.drives.get()));
+        LocalSet::new().block_on(&runtime, async {
+            let mut drives = JoinSet::new();
+            while let Ok(slot) = slots.clone().acquire_owned().await {
+                let Some(taken) = self.runs.recv().await else {
+                    break;
+                };
+                let shop = shop.clone();
+                drives.spawn_local(async move {
+                    shop.handle(taken).await;
+                    drop(slot);
+                });
+                while drives.try_join_next().is_some() {}
+            }
+            while drives.join_next().await.is_some() {}
+        });
+    }
+}
+
+impl Shop {
+    /// Drives a run as far as it goes now, and lets go of it.
+    async fn handle(self: Rc<Self>, taken: Taken) {
+        let (run, flow) = (taken.row.id.clone(), taken.row.flow.clone());
+        let epoch = taken.epoch;
+        let (load, watch) = (self.load.clone(), self.watch.clone());
+        if self.drive.interrupt.is_set() {
+            let _ = self.engine.stores().runs.release(&run, epoch).await;
+            self.leave();
+            return;
+        }
+        let begun_ms = self.engine.now_ms();
+        let shop = self.clone();
+        // In a task of its own, so that a panic ends that and nothing else.
+        let task = spawn_local(async move {
+            let (observer, options) = (shop.observer.clone(), shop.drive.clone());
+            shop.engine.drive_taken(&taken, observer, options).await
+        });
+        let driven = match task.await {
+            Ok(driven) => driven,
+            Err(error) => Err(EngineError::Internal(match error.try_into_panic() {
+                Ok(panic) => panic_words(&*panic),
+                Err(_) => "the task of a drive was ended".to_owned(),
+            })),
+        };
+        load.drives.fetch_add(1, Ordering::SeqCst);
+        let now_ms = self.engine.now_ms();
+        match driven {
+            Ok(outcome) => {
+                watch.event(&WorkerEvent::Driven {
+                    run: &run,
+                    flow: &flow,
+                    outcome: &outcome,
+                    millis: now_ms - begun_ms,
+                });
+                self.let_go(&run, &flow, epoch, &outcome).await;
+            }
+            Err(error) => {
+                let again_ms = self.setbacks.after(&run, &error, now_ms);
+                self.set_aside(&run, &flow, epoch, &error, again_ms).await;
+            }
+        }
+        self.leave();
+    }
+
+    async fn let_go(&self, run: &RunId, flow: &str, epoch: i64, outcome: &RunOutcome) {
+        if matches!(outcome, RunOutcome::Waiting { .. }) {
+            let now_ms = self.engine.now_ms();
+            if self.setbacks.is_circling(run, now_ms) {
+                let error = EngineError::Internal(
+                    "the run is woken again and again without getting on".to_owned(),
+                );
+                let again_ms = self.setbacks.after(run, &error, now_ms);
+                self.set_aside(run, flow, epoch, &error, again_ms).await;
+                return;
+            }
+        } else {
+            self.setbacks.forget(run);
+            if !matches!(outcome, RunOutcome::Interrupted) {
+                self.load.ended.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+        let released = self.engine.stores().runs.release(run, epoch).await;
+        if let Err(error) = released {
+            self.trouble(error);
+        }
+    }
+
+    /// Gives back a run that cannot be driven.
+    async fn set_aside(
+        &self,
+        run: &RunId,
+        flow: &str,
+        epoch: i64,
+        error: &EngineError,
+        again_ms: Option<i64>,
+    ) {
+        self.load.set_aside.fetch_add(1, Ordering::SeqCst);
+        // Somebody else has it.
+        let Some(again_ms) = again_ms else { return };
+        self.watch.event(&WorkerEvent::SetAside {
+            run,
+            flow,
+            error,
+            again_ms,
+        });
+        let setback = Setback {
+            reason: format!("{}: {error}", error.code()),
+            again_ms,
+        };
+        let agenda = &self.engine.stores().agenda;
+        if let Err(error) = agenda.set_aside(run, epoch, setback).await {
+            self.trouble(error);
+        }
+    }
+
+    fn trouble(&self, error: impl Into<EngineError>) {
+        let error = error.into();
+        self.watch.event(&WorkerEvent::Troubled { error: &error });
+    }
+
+    /// Makes room for the next run.
+    fn leave(&self) {
+        let held = self.load.held.fetch_sub(1, Ordering::SeqCst) - 1;
+        if held == 0 || held == self.capacity / 2 {
+            self.load.room.notify_one();
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! How long a run is left alone that could not be driven, and one that is woken without ever getting on.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::error::EngineError;
+use crate::ids::RunId;
+use crate::ports::StoreError;
+
+/// The first pause; each is twice the one before it.
+const FIRST_MS: i64 = 1_000;
+const LONGEST_MS: i64 = 5 * 60_000;
+/// What this build cannot do, it cannot do tomorrow either; a worker that starts tries again at once.
+const HOPELESS_MS: i64 = 24 * 3_600_000;
+/// A run that is back so soon, so often in a row, is going round in a circle.
+const SOON_MS: i64 = 100;
+const CIRCLES: u32 = 50;
+/// More runs than this are not kept in mind.
+const KEPT: usize = 4096;
+
+/// What is known about runs that do not get on.
+#[derive(Debug, Default)]
+pub(super) struct Setbacks(Mutex<HashMap<RunId, Known>>);
+
+#[derive(Debug, Default)]
+struct Known {
+    failures: u32,
+    circles: u32,
+    left_ms: i64,
+}
+
+impl Setbacks {
+    /// Returns when to try again after an error; none where somebody else has the run now.
+    pub(super) fn after(&self, run: &RunId, error: &EngineError, now_ms: i64) -> Option<i64> {
+        let pause = match error {
+            EngineError::Store(StoreError::LeaseLost { .. }) | EngineError::Driven { .. } => {
+                return None;
+            }
+            EngineError::BadProgram { .. }
+            | EngineError::Diverged { .. }
+            | EngineError::Interactive { .. }
+            | EngineError::OtherAbi { .. } => HOPELESS_MS,
+            _ => {
+                let mut all = self.lock();
+                let known = all.entry(run.clone()).or_default();
+                let pause = FIRST_MS.saturating_mul(1 << known.failures.min(16));
+                known.failures += 1;
+                pause.min(LONGEST_MS)
+            }
+        };
+        Some(now_ms.saturating_add(pause))
+    }
+
+    /// Notes that a run was left waiting; tells whether it comes back again and again without getting on.
+    pub(super) fn is_circling(&self, run: &RunId, now_ms: i64) -> bool {
+        let mut all = self.lock();
+        if all.len() > KEPT {
+            all.retain(|_, known| known.failures > 0 || now_ms - known.left_ms < SOON_MS);
+        }
+        let known = all.entry(run.clone()).or_default();
+        known.failures = 0;
+        let is_soon = now_ms - known.left_ms < SOON_MS;
+        known.left_ms = now_ms;
+        known.circles = if is_soon { known.circles + 1 } else { 0 };
+        known.circles > CIRCLES
+    }
+
+    pub(super) fn forget(&self, run: &RunId) {
+        self.lock().remove(run);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<RunId, Known>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,42 @@
+//! What may be typed after `serve`.
+
+use std::num::NonZeroUsize;
+
+use clap::Args;
+
+use super::Home;
+
+/// Keeps runs going: timers, answered waits, interrupted runs
+///
+/// Whatever can go on in the project is driven, whichever command started it; the commands need not wait for each
+/// other. Ctrl-C, or SIGTERM, ends it in good order: effects under way are finished, and every run goes on later from its
+/// last finished step.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone serve
+  flowstone serve --threads 2 --json >> worker.log
+  flowstone serve --until-idle")]
+pub struct Serve {
+    /// How many threads drive runs [default: one for each core]
+    #[arg(long, value_name = "N")]
+    pub threads: Option<NonZeroUsize>,
+
+    /// How many runs a thread drives at the same time
+    #[arg(long, value_name = "N", default_value = "64")]
+    pub drives: NonZeroUsize,
+
+    /// End when no run can go on now
+    #[arg(long, visible_alias = "once")]
+    pub until_idle: bool,
+
+    #[command(flatten)]
+    pub home: Home,
+
+    /// Tell what happens as lines of JSON
+    #[arg(long)]
+    pub json: bool,
+
+    /// Tell only what goes wrong
+    #[arg(long, short)]
+    pub quiet: bool,
+}

@@ -1,0 +1,199 @@
+//! `flowstone serve`: a worker in this process, and lines that tell what it does.
+
+use std::num::NonZeroUsize;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use flowstone_engine::EngineError;
+use flowstone_engine::ids::RunId;
+use flowstone_engine::observer::{NoObserver, Observer};
+use flowstone_engine::outcome::RunOutcome;
+use flowstone_engine::worker::{
+    self, ServeError, Served, Until, Watch, WorkerEvent, WorkerOptions,
+};
+use serde_json::{Value, json};
+
+use super::args::Serve;
+use super::exit::Exit;
+use super::home::Project;
+use super::interrupt::Interrupt;
+use super::outcome::{in_json, instant, of_engine_error};
+use super::output;
+use super::report::{Report, Shown};
+use super::{App, Open};
+
+/// Works until it is interrupted, or until nothing is left to do.
+pub fn run(args: &Serve, app: &dyn App) -> Exit {
+    match serve(args, app) {
+        Ok(served) => {
+            let lines = Lines::of(args);
+            lines.tell(Told {
+                event: "ended",
+                words: format!("ended: {} drives, {} runs over", served.drives, served.ended),
+                fields: json!({"drives": served.drives, "over": served.ended, "setAside": served.set_aside}),
+                is_wrong: false,
+            });
+            Exit::Completed
+        }
+        Err(report) => {
+            output::failure(&report, args.json);
+            Exit::Failed
+        }
+    }
+}
+
+fn serve(args: &Serve, app: &dyn App) -> Result<Served, Report> {
+    let project = Project::find(&args.home);
+    let stores = app.stores(&project, Open::OrMake)?;
+    let options = WorkerOptions {
+        threads: args.threads.unwrap_or_else(cores),
+        drives: args.drives,
+        until: match args.until_idle {
+            true => Until::Idle,
+            false => Until::Interrupted,
+        },
+        interrupt: Interrupt::listen().for_engine(),
+    };
+    let open = || app.engine(&project, stores.clone());
+    let watch: Arc<dyn Watch> = Arc::new(Lines::of(args));
+    worker::serve(&open, &options, &watch).map_err(|error| match error {
+        ServeError::Open(report) => report,
+        ServeError::Engine(error) => of_engine_error(&error),
+    })
+}
+
+fn cores() -> NonZeroUsize {
+    std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
+}
+
+/// Tells what happens: words on standard error, or lines of JSON on standard output.
+struct Lines {
+    as_json: bool,
+    quiet: bool,
+}
+
+/// One line.
+struct Told {
+    event: &'static str,
+    words: String,
+    /// A JSON object.
+    fields: Value,
+    /// It is told also to who wants it quiet.
+    is_wrong: bool,
+}
+
+impl Lines {
+    fn of(args: &Serve) -> Lines {
+        Lines {
+            as_json: args.json,
+            quiet: args.quiet,
+        }
+    }
+
+    fn tell(&self, told: Told) {
+        if self.quiet && !told.is_wrong {
+            return;
+        }
+        if !self.as_json {
+            output::note(&told.words);
+            return;
+        }
+        let mut line = json!({"event": told.event});
+        if let (Value::Object(line), Value::Object(fields)) = (&mut line, told.fields) {
+            line.extend(fields);
+        }
+        output::data(&line.to_string());
+    }
+}
+
+impl Watch for Lines {
+    fn event(&self, event: &WorkerEvent<'_>) {
+        self.tell(match event {
+            WorkerEvent::Ready { threads } => Told {
+                event: "ready",
+                words: format!("ready, with {threads} threads"),
+                fields: json!({"threads": threads}),
+                is_wrong: false,
+            },
+            WorkerEvent::Recovered { runs } => Told {
+                event: "recovered",
+                words: format!("going on with what a process left that is gone: {runs}"),
+                fields: json!({"runs": runs}),
+                is_wrong: false,
+            },
+            WorkerEvent::Driven {
+                run,
+                flow,
+                outcome,
+                millis,
+            } => driven(run, flow, outcome, *millis),
+            WorkerEvent::SetAside {
+                run,
+                flow,
+                error,
+                again_ms,
+            } => set_aside(run, flow, error, *again_ms),
+            WorkerEvent::Troubled { error } => troubled(error),
+            WorkerEvent::Stopping { active } => Told {
+                event: "stopping",
+                words: format!("stopping; runs under way: {active} (again: at once)"),
+                fields: json!({"active": active}),
+                is_wrong: false,
+            },
+        });
+    }
+
+    fn observer(&self) -> Rc<dyn Observer> {
+        Rc::new(NoObserver)
+    }
+}
+
+fn driven(run: &RunId, flow: &str, outcome: &RunOutcome, millis: i64) -> Told {
+    let mut fields = in_json(run, outcome);
+    let status = fields["status"].as_str().unwrap_or_default().to_owned();
+    let detail = match outcome {
+        RunOutcome::Failed(failure) => {
+            let exception = &failure.exception;
+            format!(": {} {}", exception.code, exception.text())
+        }
+        RunOutcome::Waiting { reason, .. } | RunOutcome::Cancelled { reason } => {
+            format!(": {reason}")
+        }
+        _ => String::new(),
+    };
+    if let Value::Object(fields) = &mut fields {
+        fields.insert("flow".to_owned(), json!(flow));
+        fields.insert("millis".to_owned(), json!(millis));
+    }
+    Told {
+        event: "run",
+        words: format!("run {run} {flow} {status}{detail} ({millis} ms)"),
+        fields,
+        is_wrong: matches!(outcome, RunOutcome::Failed(_)),
+    }
+}
+
+fn set_aside(run: &RunId, flow: &str, error: &EngineError, again_ms: i64) -> Told {
+    let report = of_engine_error(error);
+    let again = instant(again_ms);
+    Told {
+        event: "set-aside",
+        words: format!(
+            "run {run} {flow} cannot be driven, and is left until {}\n{}",
+            again.as_str().unwrap_or_default(),
+            report.draw().trim_end()
+        ),
+        fields: json!({"run": run.as_str(), "flow": flow, "again": again, "error": report.to_json()}),
+        is_wrong: true,
+    }
+}
+
+fn troubled(error: &EngineError) -> Told {
+    let report = of_engine_error(error);
+    Told {
+        event: "trouble",
+        words: report.draw().trim_end().to_owned(),
+        fields: json!({"error": report.to_json()}),
+        is_wrong: true,
+    }
+}
