@@ -4,9 +4,12 @@
 //! with the effect's own intent; what costs nothing to compute again is handed to the writer without waiting.
 
 mod attempt;
+mod branches;
 mod call;
+mod cancel;
 mod host;
 mod journal;
+mod line;
 mod park;
 mod question;
 mod rehearse;
@@ -19,6 +22,8 @@ use std::rc::Rc;
 use flowstone_lang::fiber::{Exit, Fiber};
 use flowstone_lang::session::Session;
 use flowstone_lang::value::{Class, Exception, Result as Evaluated, Stop, Value};
+use flowstone_lang::vm::Vm;
+use tokio::sync::Notify;
 
 use crate::codec::{self, CodecError};
 use crate::engine::Engine;
@@ -28,13 +33,16 @@ use crate::history::History;
 use crate::ids::RunId;
 use crate::interrupt::Interrupt;
 use crate::natives::Request;
+use crate::natives::branches::Branches;
 use crate::observer::{Observer, RunEvent};
 use crate::outcome::{Failure, RunOutcome, decode_failure, encode_failure};
 use crate::ports::{Change, Claim, RunRow, RunStatus, RunUpdate, WaitFilter};
 use crate::step::Scope;
 
+use call::Asked;
 use host::{FlowHost, Shared};
 pub(crate) use journal::Ledger;
+use line::Line;
 pub(crate) use rehearse::{Changed, End as RehearsedEnd, Purpose, Rehearsed, Script, rehearse};
 pub use rehearse::{Difference, Stand};
 pub(crate) use verify::verify;
@@ -88,6 +96,17 @@ enum Ended {
     Stopped(Stop),
     Interrupted,
     Parked { reason: String, due_ms: Option<i64> },
+}
+
+/// How far a request is when it was looked at.
+enum Begun<'d> {
+    /// It is answered.
+    Now(Evaluated<Value>),
+    /// The journal has its answer.
+    Replayed(Box<Asked<'d>>),
+    /// It is to be done.
+    Live(Box<Asked<'d>>),
+    Branches(Box<Branches>),
 }
 
 /// What a flow is answered, or why it is not.
@@ -237,10 +256,21 @@ pub(crate) struct Driver<'a> {
     shared: Rc<Shared>,
     observer: Rc<dyn Observer>,
     options: DriveOptions,
+    /// The line of the flow that is no branch.
+    line: Rc<Line>,
+    /// Branches go on side by side.
+    is_beside: Cell<bool>,
+    /// Wakes lines that look for something only now and then.
+    looks: Notify,
+    /// Branches are to leave, because the run is interrupted.
+    is_leaving: Cell<bool>,
+    leaving: Notify,
     /// Somebody asked for the run to be cancelled, and the flow was not told yet.
     cancel: RefCell<Option<String>>,
     /// The flow is being unwound by a cancel.
     cancelling: RefCell<Option<String>>,
+    /// The journal says that the flow was told.
+    is_cancel_noted: Cell<bool>,
     /// The run's row says that it waits.
     is_waiting: Cell<bool>,
     /// The run is over: whatever the journal does not answer is an error.
@@ -258,7 +288,7 @@ impl<'a> Driver<'a> {
         options: DriveOptions,
     ) -> Driver<'a> {
         let ledger = Ledger::new(engine, place.run.clone(), place.epoch);
-        let shared = Rc::new(Shared::new(history, ledger, place.seed));
+        let shared = Rc::new(Shared::new(history, ledger, engine.limits.fuel));
         let watcher = observer.clone();
         let run = place.run.clone();
         let scope = Scope {
@@ -279,8 +309,14 @@ impl<'a> Driver<'a> {
             shared,
             observer,
             options,
+            line: Line::main(place.seed),
+            is_beside: Cell::new(false),
+            looks: Notify::new(),
+            is_leaving: Cell::new(false),
+            leaving: Notify::new(),
             cancel: RefCell::new(place.cancel),
             cancelling: RefCell::default(),
+            is_cancel_noted: Cell::new(false),
             is_waiting: Cell::new(place.is_waiting),
             replay_only: false,
             rehearsal: None,
@@ -306,19 +342,28 @@ impl<'a> Driver<'a> {
 
     /// Prepares the flow's body, with nothing evaluated yet.
     fn fiber(&self) -> Fiber {
-        let host = FlowHost::new(
-            self.shared.clone(),
-            self.scope.run.clone(),
-            self.observer.clone(),
-            self.engine.limits.fuel,
-        );
         let session = self.scope.session.clone();
         let body = self.scope.flow.body.clone();
-        Fiber::new(&self.scope.session, Box::new(host), move |vm| {
+        self.fiber_of(&self.line, move |vm| {
             let value = session.eval(vm, &body)?;
             vm.realise(&value)?;
             Ok(value)
         })
+    }
+
+    /// Prepares what a line evaluates.
+    fn fiber_of(
+        &self,
+        line: &Rc<Line>,
+        body: impl FnOnce(&mut Vm) -> Evaluated<Value> + 'static,
+    ) -> Fiber {
+        let host = FlowHost::new(
+            self.shared.clone(),
+            line.clone(),
+            self.scope.run.clone(),
+            self.observer.clone(),
+        );
+        Fiber::new(&self.scope.session, Box::new(host), body)
     }
 
     /// Runs the flow for as long as what it asks for can be answered.
@@ -333,13 +378,14 @@ impl<'a> Driver<'a> {
                 Exit::Done(value) => return Ok(Ended::Value(value)),
                 Exit::Threw(exception) => return Ok(Ended::Threw(exception)),
                 Exit::Stopped(stop) => return Ok(Ended::Stopped(stop)),
-                Exit::OutOfFuel => self.breathe().await,
+                Exit::OutOfFuel => self.breathe(usize::MAX).await,
                 Exit::Step(request) => self.answer(request).await,
             };
             // Leaving drops the fiber: its stack is unwound, and no `finally` runs.
             answer = match next {
                 Ok(answer) => answer,
                 Err(Halt::Cancelled { reason }) => {
+                    self.note_cancel(&reason);
                     self.cancelling.replace(Some(reason));
                     Err(Stop::Cancelled.into())
                 }
@@ -376,71 +422,71 @@ impl<'a> Driver<'a> {
     }
 
     /// Between two quanta of a long computation: hand over what is finished, let others run, look around.
-    async fn breathe(&self) -> Answer {
+    /// `next`: the place of the next answer that the journal has for another line.
+    async fn breathe(&self, next: usize) -> Answer {
         self.shared.ledger.post()?;
         tokio::task::yield_now().await;
         if self.options.interrupt.is_set() {
             return Err(Halt::Interrupted);
         }
-        self.look_for_cancel().await?;
+        self.look_for_cancel_at(next).await?;
         Ok(Ok(Value::Nil))
     }
 
-    /// Raises a cancel that was asked for, once.
-    fn check_cancel(&self) -> Result<(), Halt> {
-        match self.cancel.take() {
-            Some(reason) => Err(Halt::Cancelled { reason }),
-            None => Ok(()),
-        }
-    }
-
-    /// Asks the store whether somebody wants the run cancelled.
-    async fn look_for_cancel(&self) -> Result<(), Halt> {
-        self.check_cancel()?;
-        if self.cancelling.borrow().is_some() || !self.shared.look_is_due(self.now_ms()) {
-            return Ok(());
-        }
-        let row = self
-            .engine
-            .services
-            .stores
-            .runs
-            .find(&self.scope.run)
-            .await?;
-        match row.and_then(|row| row.cancel_requested) {
-            Some(reason) => Err(Halt::Cancelled { reason }),
-            None => Ok(()),
-        }
-    }
-
+    /// Answers what the main line asks for.
     pub(crate) async fn answer(&self, request: Value) -> Answer {
+        match self.begin(&self.line, request)? {
+            Begun::Now(answer) => Ok(answer),
+            Begun::Replayed(asked) => {
+                self.check_recorded_cancel(asked.recorded.place)?;
+                match self.rehearsal {
+                    Some(_) => self.live(*asked).await,
+                    None => self.replay(&asked),
+                }
+            }
+            Begun::Live(asked) => {
+                self.check_recorded_cancel(usize::MAX)?;
+                self.check_cancel()?;
+                if self.replay_only {
+                    return Err(self.unfinished(&asked.call).into());
+                }
+                self.live(*asked).await
+            }
+            // Boxed: few runs need the room for it.
+            Begun::Branches(asked) => Box::pin(self.side_by_side(&self.line, *asked)).await,
+        }
+    }
+
+    /// Looks at a request, and answers it where nothing has to be waited for.
+    fn begin(&self, line: &Rc<Line>, request: Value) -> Result<Begun<'_>, Halt> {
         let Some(request) = Request::read(&request) else {
-            return Ok(Err(Exception::new(
+            return Ok(Begun::Now(Err(Exception::new(
                 Class::UNSUPPORTED_OPERATION,
                 "E0517",
                 "this cannot be asked of a flow",
             )
-            .into()));
+            .into())));
         };
-        match request {
+        Ok(Begun::Now(match request {
             Request::Step {
                 kind,
                 id,
                 config,
                 place,
-            } => self.step((&kind, &id), config, place).await,
-            Request::Input => Ok(Ok(self.input())),
-            Request::Now => Ok(Ok(Value::Int(self.shared.now_ms()))),
-            Request::Uuid => Ok(Ok(self.shared.uuid())),
-            Request::Rand => Ok(Ok(self.shared.fraction())),
-            Request::SlotBound { slot } => Ok(Ok(self.slot_bound(&slot))),
+            } => return self.begin_step(line, (&kind, &id), &config, place),
+            Request::Branches(asked) => return Ok(Begun::Branches(asked)),
+            Request::Input => Ok(self.input()),
+            Request::Now => Ok(Value::Int(self.shared.now_ms(line))),
+            Request::Uuid => Ok(line.uuid()),
+            Request::Rand => Ok(line.fraction()),
+            Request::SlotBound { slot } => Ok(self.slot_bound(line, &slot)),
             Request::Log {
                 level,
                 message,
                 data,
-            } => Ok(self.log(&level, &message, data)),
-            Request::Emit { name, data } => Ok(self.emitted(&name, data)),
-        }
+            } => self.log(line, &level, &message, data),
+            Request::Emit { name, data } => self.emitted(line, &name, data),
+        }))
     }
 
     fn input(&self) -> Value {
@@ -452,9 +498,9 @@ impl<'a> Driver<'a> {
         Value::Map(Rc::new(flowstone_lang::value::Map::new(entries)))
     }
 
-    fn slot_bound(&self, slot: &Value) -> Value {
+    fn slot_bound(&self, line: &Line, slot: &Value) -> Value {
         let name = name_of(slot).unwrap_or_default();
-        let bound = self.shared.note("flow/slot-bound", || {
+        let bound = self.shared.note(line, "flow/slot-bound", || {
             let connections = self.engine.services.settings.get("connections").cloned();
             let is_bound = connections.is_some_and(|all| all.get(&name).is_some());
             Value::Bool(is_bound)
@@ -462,18 +508,18 @@ impl<'a> Driver<'a> {
         bound.unwrap_or(Value::Bool(false))
     }
 
-    fn log(&self, level: &Value, message: &Value, data: Value) -> Evaluated<Value> {
+    fn log(&self, line: &Line, level: &Value, message: &Value, data: Value) -> Evaluated<Value> {
         let level = name_of(level).unwrap_or_else(|| "info".into()).to_string();
         let message = match message {
             Value::Text(text) => text.to_string(),
             other => codec::encode(other).unwrap_or_else(|_| other.kind().to_owned()),
         };
-        let line = Value::map([
+        let said = Value::map([
             (Value::keyword("level"), Value::from(level.as_str())),
             (Value::keyword("message"), Value::from(message.as_str())),
             (Value::keyword("data"), data.clone()),
         ]);
-        if self.shared.record_line("flow/log", &line)? {
+        if self.shared.record_line(line, "flow/log", &said)? {
             self.emit(&RunEvent::Log {
                 level,
                 message,
@@ -483,13 +529,13 @@ impl<'a> Driver<'a> {
         Ok(Value::Nil)
     }
 
-    fn emitted(&self, name: &Value, data: Value) -> Evaluated<Value> {
+    fn emitted(&self, line: &Line, name: &Value, data: Value) -> Evaluated<Value> {
         let name = name_of(name).unwrap_or_default().to_string();
-        let line = Value::map([
+        let said = Value::map([
             (Value::keyword("name"), Value::from(name.as_str())),
             (Value::keyword("data"), data.clone()),
         ]);
-        if self.shared.record_line("flow/emit", &line)? {
+        if self.shared.record_line(line, "flow/emit", &said)? {
             self.emit(&RunEvent::Emitted { name, data });
         }
         Ok(Value::Nil)

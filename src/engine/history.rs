@@ -7,6 +7,9 @@ use flowstone_lang::value::Value;
 use crate::codec;
 use crate::ports::{Entry, EntryKind};
 
+/// The path of the note that the flow was told of a cancel.
+pub(crate) const CANCEL: &str = "flow/cancel";
+
 /// Everything that was journaled of a run.
 #[derive(Debug, Default)]
 pub(crate) struct History {
@@ -14,6 +17,10 @@ pub(crate) struct History {
     /// What another run got: an answer where the request is the same.
     reusable: HashMap<String, Recorded>,
     finished: usize,
+    /// Where the flow was told that the run is cancelled, and why.
+    cancel: Option<(usize, String)>,
+    /// How many paths that ended before that were not asked for again yet.
+    before_cancel: usize,
 }
 
 /// What is known of one path.
@@ -33,6 +40,14 @@ pub(crate) struct Recorded {
     /// Attempts before a person said to try again: the policy counts from there.
     pub base: u32,
     pub end: Option<End>,
+    /// Where in the journal the end stands.
+    pub place: usize,
+}
+
+impl Recorded {
+    fn ended_before(&self, place: usize) -> bool {
+        self.end.is_some() && self.place < place
+    }
 }
 
 /// A moment that a step waits for.
@@ -60,10 +75,34 @@ pub(crate) enum End {
 impl History {
     pub(crate) fn new(entries: Vec<Entry>) -> History {
         let mut history = History::default();
-        for entry in entries {
-            history.add(entry);
+        for (place, entry) in entries.into_iter().enumerate() {
+            if entry.path == CANCEL && entry.kind == EntryKind::Note {
+                let reason = codec::decode(&entry.payload).ok();
+                let reason = reason.as_ref().and_then(Value::as_str).unwrap_or_default();
+                history.cancel = Some((place, reason.to_owned()));
+                continue;
+            }
+            history.add(place, entry);
+        }
+        if let Some((noted, _)) = &history.cancel {
+            let ended = history
+                .paths
+                .values()
+                .filter(|path| path.ended_before(*noted));
+            history.before_cancel = ended.count();
         }
         history
+    }
+
+    /// Tells whether a cancel was noted that is not due before more is asked for again.
+    pub(crate) fn has_later_cancel(&self) -> bool {
+        self.cancel.is_some() && self.before_cancel > 0
+    }
+
+    /// Returns why the run was cancelled, if the flow was told so before the entry at `place` was made.
+    pub(crate) fn take_cancel_before(&mut self, place: usize) -> Option<String> {
+        let (_, reason) = self.cancel.take_if(|(noted, _)| *noted < place)?;
+        Some(reason)
     }
 
     /// Tells whether everything journaled was asked for again.
@@ -109,10 +148,16 @@ impl History {
 
     /// Takes a path's record out once it was used: memory is given back while the run replays.
     pub(crate) fn take(&mut self, path: &str) -> Option<Recorded> {
-        self.paths.remove(path)
+        let recorded = self.paths.remove(path)?;
+        if let Some((noted, _)) = &self.cancel
+            && recorded.ended_before(*noted)
+        {
+            self.before_cancel -= 1;
+        }
+        Some(recorded)
     }
 
-    fn add(&mut self, entry: Entry) {
+    fn add(&mut self, place: usize, entry: Entry) {
         if entry.kind == EntryKind::Reuse {
             self.add_reusable(entry);
             return;
@@ -121,6 +166,7 @@ impl History {
         let recorded = self.paths.entry(entry.path).or_default();
         recorded.what = entry.what;
         recorded.digest = entry.digest;
+        recorded.place = place;
         if entry.request.is_some() {
             recorded.request = entry.request;
         }

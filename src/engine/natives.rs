@@ -2,6 +2,8 @@
 //!
 //! Each function leaves the VM with a request, a vector that starts with a keyword; [`Request`] reads it back.
 
+pub(crate) mod branches;
+
 use flowstone_lang::session::Session;
 use flowstone_lang::value::{
     Arity, Class, Exception, Native, Result, Signal, SourceId, Span, Symbol, Value,
@@ -13,7 +15,20 @@ use crate::duration;
 
 /// What this file adds to `flow`, sorted.
 pub const FNS: &[Native] = &[
-    BACKOFF, ELAPSED, EMIT, INPUT, LOG, NOW_MS, RAND, SLOT_BOUND, STEP, UUID,
+    branches::ALL,
+    BACKOFF,
+    ELAPSED,
+    EMIT,
+    branches::GRAPH,
+    INPUT,
+    LOG,
+    NOW_MS,
+    branches::PMAP,
+    branches::RACE,
+    RAND,
+    SLOT_BOUND,
+    STEP,
+    UUID,
 ];
 
 /// Makes the functions known in a session; `step` alone means `flow/step` in the current namespace.
@@ -54,6 +69,7 @@ pub(crate) enum Request {
     SlotBound {
         slot: Value,
     },
+    Branches(Box<branches::Branches>),
 }
 
 impl Request {
@@ -83,6 +99,10 @@ impl Request {
                 data: item(2),
             },
             "slot-bound" => Request::SlotBound { slot: item(1) },
+            "branches" => {
+                let items: Vec<Value> = items.iter().cloned().collect();
+                Request::Branches(Box::new(branches::Branches::read(&items)?))
+            }
             _ => return None,
         })
     }

@@ -182,7 +182,10 @@ impl Driver<'_> {
             },
             Outcome::Commit(op) => match self.perform(call, op).await {
                 Ok(text) => Attempted::Value(text),
-                Err(error @ StoreError::Rejected { .. }) => Attempted::Failed(error.into()),
+                Err(error @ StoreError::Rejected { .. }) => {
+                    call.line.set_ticket(None);
+                    Attempted::Failed(error.into())
+                }
                 Err(error) => return Err(error.into()),
             },
             Outcome::Park(spec) => Attempted::Parked(spec),
@@ -236,6 +239,11 @@ impl Driver<'_> {
 
     /// Returns when the run is to be interrupted or cancelled.
     pub(super) async fn halted(&self) -> Halt {
+        if self.is_beside.get() {
+            // Whoever drives several lines looks for all of them.
+            self.left().await;
+            return Halt::Interrupted;
+        }
         let cancel = async {
             loop {
                 if let Err(halt) = self.look_for_cancel().await {

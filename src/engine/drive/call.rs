@@ -1,11 +1,13 @@
 //! A step request: what is asked, where it stands, what the journal says about it.
 
 use std::cell::Cell;
+use std::rc::Rc;
 use std::time::Duration;
 
 use flowstone_lang::value::{Exception, Span, Value};
 
-use super::{Answer, Driver, Halt};
+use super::line::Line;
+use super::{Answer, Begun, Driver, Halt};
 use crate::codec;
 use crate::diagnostic::Diagnostic;
 use crate::duration;
@@ -25,8 +27,18 @@ const REQUEST_SHOWN: usize = 600;
 /// Stands for the run's own id in what a digest is made of.
 const OWN_RUN: &str = "<this run>";
 
+/// A step request together with what the journal says about it.
+pub(super) struct Asked<'a> {
+    pub call: StepCall<'a>,
+    pub recorded: Recorded,
+    /// The journal says something.
+    pub is_known: bool,
+}
+
 /// A step request, checked.
 pub(super) struct StepCall<'a> {
+    /// Whoever asks.
+    pub line: Rc<Line>,
     pub step: &'a dyn Step,
     pub spec: &'static StepSpec,
     pub path: StepPath,
@@ -82,8 +94,12 @@ impl StepCall<'_> {
         }
     }
 
-    /// Returns an entry of the journal about this call.
+    /// Returns an entry of the journal about this call. One that ends it takes its turn among all ends of the run:
+    /// it must go to the ledger before anything else is awaited.
     pub(super) fn entry(&self, driver: &Driver<'_>, kind: EntryKind, payload: String) -> Entry {
+        if matches!(kind, EntryKind::Result | EntryKind::Error) {
+            self.line.set_ticket(Some(driver.shared.next_ticket()));
+        }
         Entry {
             digest: self.digest.clone(),
             request: (!self.is_request_kept.replace(true)).then(|| self.request.clone()),
@@ -110,43 +126,57 @@ impl StepCall<'_> {
 }
 
 impl Driver<'_> {
-    /// Answers a step request: from the journal where it has ended, else by doing it.
-    pub(super) async fn step(
+    /// Looks a step request up: whether the journal has its answer, or it is to be done.
+    pub(super) fn begin_step(
         &self,
+        line: &Rc<Line>,
         (kind, id): (&Value, &Value),
-        config: Value,
+        config: &Value,
         place: Span,
-    ) -> Answer {
-        let call = match self.prepare(kind, id, &config) {
+    ) -> Result<Begun<'_>, Halt> {
+        let call = match self.prepare(line, kind, id, config) {
             Ok(call) => StepCall { place, ..call },
-            Err(exception) => return Ok(Err((*exception).into())),
+            Err(exception) => return Ok(Begun::Now(Err((*exception).into()))),
         };
-        let recorded = self.shared.history.borrow_mut().take(&call.at);
+        let known = self.shared.history.borrow_mut().take(&call.at);
+        let is_known = known.is_some();
+        let recorded = known.unwrap_or_default();
+        if is_known && self.rehearsal.is_none() {
+            self.compare(&call, &recorded)?;
+        }
+        call.is_request_kept.set(recorded.request.is_some());
+        let is_over = recorded.end.is_some();
+        let asked = Box::new(Asked {
+            call,
+            recorded,
+            is_known,
+        });
+        Ok(match is_over {
+            true => Begun::Replayed(asked),
+            false => Begun::Live(asked),
+        })
+    }
+
+    /// Does a step, or goes on with one that was begun.
+    pub(super) async fn live(&self, asked: Asked<'_>) -> Answer {
+        let Asked {
+            call,
+            recorded,
+            is_known,
+        } = asked;
         if let Some(rehearsal) = &self.rehearsal {
+            let recorded = is_known.then_some(recorded);
             return self.rehearse(rehearsal, &call, recorded).await;
         }
-        let Some(recorded) = recorded else {
-            self.check_cancel()?;
-            if self.replay_only {
-                let error = self.unknown_to_journal(&call.at, call.spec.kind, &call.request);
-                return Err(Halt::Engine(error));
-            }
-            if let Some(answer) = self.reused(&call) {
-                return answer;
-            }
-            return self.attempts(&call, Recorded::default()).await;
-        };
-        self.compare(&call, &recorded)?;
-        if let Some(end) = &recorded.end {
-            return self.replayed(&call, end);
+        if !is_known && let Some(answer) = self.reused(&call) {
+            return answer;
         }
-        self.check_cancel()?;
-        call.is_request_kept.set(recorded.request.is_some());
         self.go_on(&call, recorded).await
     }
 
     fn prepare<'s>(
         &'s self,
+        line: &Rc<Line>,
         kind: &Value,
         id: &Value,
         given: &Value,
@@ -184,15 +214,15 @@ impl Driver<'_> {
             return Err(refuse(Diagnostic::error("E0432", message)));
         }
         // From here on the request has a place in the run, whatever becomes of it.
-        let path = self.shared.next_path(&step_id);
-        self.call(&**step, spec, path, given)
+        let path = line.next_path(&step_id);
+        self.call(line, (&**step, spec), path, given)
             .map_err(|error| Box::new(self.exception_at(&error, &step_id)))
     }
 
     fn call<'s>(
         &self,
-        step: &'s dyn Step,
-        spec: &'static StepSpec,
+        line: &Rc<Line>,
+        (step, spec): (&'s dyn Step, &'static StepSpec),
         path: StepPath,
         given: &Value,
     ) -> Result<StepCall<'s>, StepError> {
@@ -214,6 +244,7 @@ impl Driver<'_> {
         let has_key = text("idempotency-key").is_some();
         let at = path.to_string();
         Ok(StepCall {
+            line: line.clone(),
             step,
             spec,
             // A run's own id does not count: a fork asks for the same under another id.
@@ -270,6 +301,11 @@ impl Driver<'_> {
         place_at(call.place, &sources).map(Box::new)
     }
 
+    /// A run that is over asked for something that has no end in its journal.
+    pub(super) fn unfinished(&self, call: &StepCall<'_>) -> EngineError {
+        self.unknown_to_journal(&call.at, call.spec.kind, &call.request)
+    }
+
     /// A run that is over asked for something that it did not ask for when it was driven.
     pub(super) fn unknown_to_journal(&self, at: &str, kind: &str, request: &str) -> EngineError {
         EngineError::Diverged {
@@ -301,6 +337,14 @@ impl Driver<'_> {
             Ok(value) => Ok(self.expected(call, value)),
             Err(error) => Err(Halt::Engine(error)),
         })
+    }
+
+    /// Answers a step request with what the journal has.
+    pub(super) fn replay(&self, asked: &Asked<'_>) -> Answer {
+        match &asked.recorded.end {
+            Some(end) => self.replayed(&asked.call, end),
+            None => Err(self.unfinished(&asked.call).into()),
+        }
     }
 
     pub(super) fn replayed(&self, call: &StepCall<'_>, end: &End) -> Answer {

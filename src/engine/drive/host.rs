@@ -1,18 +1,18 @@
 //! The world as a flow sees it: no files, no input; time and randomness from the journal.
 
 use std::cell::{Cell, RefCell};
-use std::collections::HashMap;
 use std::rc::Rc;
 
-use flowstone_lang::value::{Class, Exception, Object, Result as Evaluated, Stop, Value};
+use flowstone_lang::value::{Class, Exception, Result as Evaluated, Stop, Value};
 use flowstone_lang::vm::{Host, Stream};
 
 use super::journal::Ledger;
+use super::line::Line;
 use crate::codec;
 use crate::history::{End, History};
-use crate::ids::{RunId, StepPath};
+use crate::ids::RunId;
 use crate::observer::{Observer, RunEvent};
-use crate::ports::{EntryKind, mix};
+use crate::ports::EntryKind;
 
 const QUANTUM: u32 = 200_000;
 /// How often a computing run asks the store whether it is to be cancelled.
@@ -22,38 +22,31 @@ const LOOK_EVERY_MS: i64 = 500;
 pub(crate) struct Shared {
     pub(super) history: RefCell<History>,
     pub(super) ledger: Ledger,
-    /// How often each step id was met, by branch.
-    counters: RefCell<HashMap<String, u32>>,
-    seed: u64,
-    draws: Cell<u64>,
     looked_ms: Cell<i64>,
     /// What the flow was told last when it asked for the time.
     last_now_ms: Cell<i64>,
+    /// How many ends were made for the journal in this drive.
+    tickets: Cell<u64>,
+    fuel_left: Cell<u64>,
 }
 
 impl Shared {
-    pub(super) fn new(history: History, ledger: Ledger, seed: u64) -> Shared {
+    pub(super) fn new(history: History, ledger: Ledger, fuel: u64) -> Shared {
         Shared {
             history: RefCell::new(history),
             ledger,
-            counters: RefCell::default(),
-            seed,
-            draws: Cell::new(0),
             looked_ms: Cell::new(0),
             last_now_ms: Cell::new(i64::MIN),
+            tickets: Cell::new(0),
+            fuel_left: Cell::new(fuel),
         }
     }
 
-    /// Returns the path of the next occurrence of a step id.
-    pub(super) fn next_path(&self, step: &str) -> StepPath {
-        let mut counters = self.counters.borrow_mut();
-        let count = counters.entry(step.to_owned()).or_default();
-        *count += 1;
-        StepPath {
-            branch: String::new(),
-            step: step.to_owned(),
-            occurrence: *count,
-        }
+    /// Returns the number of the next end that is made for the journal.
+    pub(super) fn next_ticket(&self) -> u64 {
+        let ticket = self.tickets.get() + 1;
+        self.tickets.set(ticket);
+        ticket
     }
 
     /// Tells whether it is time to ask the store for news.
@@ -66,8 +59,13 @@ impl Shared {
     }
 
     /// Returns what was noted the first time, or notes what `make` gives now. `None`: the note cannot be read.
-    pub(super) fn note(&self, what: &str, make: impl FnOnce() -> Value) -> Option<Value> {
-        let path = self.next_path(what).to_string();
+    pub(super) fn note(
+        &self,
+        line: &Line,
+        what: &str,
+        make: impl FnOnce() -> Value,
+    ) -> Option<Value> {
+        let path = line.next_path(what).to_string();
         if let Some(recorded) = self.history.borrow_mut().take(&path) {
             return match recorded.end {
                 Some(End::Value(text)) => codec::decode(&text).ok(),
@@ -87,12 +85,12 @@ impl Shared {
     }
 
     /// Notes a line of the log; tells whether it is new.
-    pub(super) fn record_line(&self, what: &str, line: &Value) -> Evaluated<bool> {
-        let path = self.next_path(what).to_string();
+    pub(super) fn record_line(&self, line: &Line, what: &str, said: &Value) -> Evaluated<bool> {
+        let path = line.next_path(what).to_string();
         if self.history.borrow_mut().take(&path).is_some() {
             return Ok(false);
         }
-        let text = codec::encode(line).map_err(|error| {
+        let text = codec::encode(said).map_err(|error| {
             Exception::new(
                 Class::ILLEGAL_ARGUMENT,
                 error.code(),
@@ -105,55 +103,36 @@ impl Shared {
     }
 
     /// Returns the time as it was noted, or notes it. It does not go back within a run, whatever the machine's does.
-    pub(super) fn now_ms(&self) -> i64 {
+    pub(super) fn now_ms(&self, line: &Line) -> i64 {
         let last = self.last_now_ms.get();
-        let now = self.note("flow/now", || {
+        let now = self.note(line, "flow/now", || {
             Value::Int(self.ledger.clock().now_ms().max(last))
         });
         let now = now.and_then(|now| now.as_int()).unwrap_or(0);
         self.last_now_ms.set(now.max(last));
         now
     }
-
-    /// Returns the next bits of the run's own random sequence: the same on replay, without a journal entry.
-    pub(super) fn random(&self) -> u64 {
-        let draw = self.draws.get() + 1;
-        self.draws.set(draw);
-        mix(self
-            .seed
-            .wrapping_add(draw.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
-    }
-
-    pub(super) fn uuid(&self) -> Value {
-        let bits = (u128::from(self.random()) << 64) | u128::from(self.random());
-        let version = (bits & !(0xf << 76)) | (4 << 76);
-        Object::Uuid((version & !(0b11 << 62)) | (0b10 << 62)).into()
-    }
-
-    pub(super) fn fraction(&self) -> Value {
-        Value::Float((self.random() >> 11) as f64 / (1_u64 << 53) as f64)
-    }
 }
 
 pub(super) struct FlowHost {
     shared: Rc<Shared>,
+    line: Rc<Line>,
     run: RunId,
     observer: Rc<dyn Observer>,
-    fuel_left: u64,
 }
 
 impl FlowHost {
     pub(super) fn new(
         shared: Rc<Shared>,
+        line: Rc<Line>,
         run: RunId,
         observer: Rc<dyn Observer>,
-        fuel: u64,
     ) -> FlowHost {
         FlowHost {
             shared,
+            line,
             run,
             observer,
-            fuel_left: fuel,
         }
     }
 }
@@ -162,9 +141,9 @@ const NO_FILES: &str = "a flow has no files of its own; use a `:files` step";
 
 impl Host for FlowHost {
     fn refill(&mut self) -> Evaluated<u32, Stop> {
-        match self.fuel_left.checked_sub(u64::from(QUANTUM)) {
+        match self.shared.fuel_left.get().checked_sub(u64::from(QUANTUM)) {
             Some(left) => {
-                self.fuel_left = left;
+                self.shared.fuel_left.set(left);
                 Ok(QUANTUM)
             }
             None => Err(Stop::OutOfFuel),
@@ -185,15 +164,15 @@ impl Host for FlowHost {
     }
 
     fn now_millis(&mut self) -> Evaluated<i64> {
-        Ok(self.shared.now_ms())
+        Ok(self.shared.now_ms(&self.line))
     }
 
     fn now_nanos(&mut self) -> Evaluated<i64> {
-        Ok(self.shared.now_ms().saturating_mul(1_000_000))
+        Ok(self.shared.now_ms(&self.line).saturating_mul(1_000_000))
     }
 
     fn random(&mut self) -> Evaluated<u64> {
-        Ok(self.shared.random())
+        Ok(self.line.random())
     }
 
     fn read_file(&mut self, _path: &str) -> Result<String, String> {

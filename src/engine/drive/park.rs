@@ -3,6 +3,7 @@
 use flowstone_lang::value::Value;
 
 use super::call::StepCall;
+use super::line::Waiting;
 use super::{Answer, Driver, Halt, Stay};
 use crate::codec;
 use crate::error::EngineError;
@@ -95,38 +96,70 @@ impl Driver<'_> {
         if stays && left <= SHORT_MS {
             self.shared.ledger.post()?;
         } else {
-            self.say_waiting(&reason, Some(due_ms), Vec::new()).await?;
+            self.say_waiting(call, &reason, Some(due_ms), Vec::new())
+                .await?;
         }
+        let is_short = stays && left <= SHORT_MS;
+        let waiting = Waiting {
+            reason,
+            due_ms: Some(due_ms),
+            stays,
+        };
         if !stays {
-            return Err(Halt::Parked {
-                reason,
-                due_ms: Some(due_ms),
-            });
-        }
-        let clock = self.engine.services.clock.clone();
-        tokio::select! {
-            biased;
-            () = clock.sleep_until(due_ms) => {}
-            halt = self.halted() => return Err(halt),
+            while self.now_ms() < due_ms {
+                self.look_again(call, &waiting).await?;
+            }
+        } else {
+            let _waiting = (!is_short).then(|| call.line.wait(waiting));
+            let clock = self.engine.services.clock.clone();
+            tokio::select! {
+                biased;
+                () = clock.sleep_until(due_ms) => {}
+                halt = self.halted() => return Err(halt),
+            }
         }
         self.awake();
         Ok(())
     }
 
+    /// Where the process does not stay for what a line waits for: leaves, or waits a moment while other lines of the
+    /// run go on.
+    async fn look_again(&self, call: &StepCall<'_>, waiting: &Waiting) -> Result<(), Halt> {
+        if call.line.is_main() {
+            return Err(Halt::Parked {
+                reason: waiting.reason.clone(),
+                due_ms: waiting.due_ms,
+            });
+        }
+        let _waiting = call.line.wait(waiting.clone());
+        tokio::select! {
+            biased;
+            halt = self.halted() => Err(halt),
+            () = self.looks.notified() => Ok(()),
+        }
+    }
+
+    /// Says in the run's row what all lines wait for.
+    pub(super) fn say_all_wait(&self, reason: &str, due_ms: Option<i64>) -> Result<(), StoreError> {
+        self.shared.ledger.push(waits_for(reason, due_ms));
+        self.is_waiting.set(true);
+        self.shared.ledger.post()
+    }
+
+    /// Says that a line waits. The run's row says so when all lines wait: see [`Self::say_all_wait`].
     async fn say_waiting(
         &self,
+        call: &StepCall<'_>,
         reason: &str,
         due_ms: Option<i64>,
         mut changes: Vec<Change>,
     ) -> Result<(), StoreError> {
-        changes.push(Change::Update(RunUpdate {
-            status: RunStatus::Waiting,
-            wait_reason: Some(reason.to_owned()),
-            due_ms,
-            result: None,
-            error: None,
-        }));
-        self.is_waiting.set(true);
+        if call.line.is_main() {
+            changes.push(waits_for(reason, due_ms));
+            self.is_waiting.set(true);
+        } else if changes.is_empty() {
+            return self.shared.ledger.post();
+        }
         self.shared.ledger.commit(changes).await?;
         Ok(())
     }
@@ -209,7 +242,7 @@ impl Driver<'_> {
         let reason = format!("`{}` waits for an answer", call.title);
         let due_ms = wait.deadline_ms;
         let changes = vec![Change::Append(entry), Change::OpenWait(Box::new(wait))];
-        self.say_waiting(&reason, due_ms, changes).await?;
+        self.say_waiting(call, &reason, due_ms, changes).await?;
         Ok(())
     }
 
@@ -237,7 +270,10 @@ impl Driver<'_> {
                 // Somebody answered at the last moment.
                 Err(StoreError::Rejected {
                     kind: "conflict", ..
-                }) => continue,
+                }) => {
+                    call.line.set_ticket(None);
+                    continue;
+                }
                 Err(error) => return Err(error.into()),
             }
             return match end {
@@ -294,12 +330,16 @@ impl Driver<'_> {
                     wait: row.clone(),
                 });
             }
-            if self.options.stay != Stay::Always {
-                return Err(Halt::Parked {
-                    reason: format!("`{}` waits for an answer", call.title),
-                    due_ms: row.deadline_ms,
-                });
+            let waiting = Waiting {
+                reason: format!("`{}` waits for an answer", call.title),
+                due_ms: row.deadline_ms,
+                stays: self.options.stay == Stay::Always,
+            };
+            if !waiting.stays {
+                self.look_again(call, &waiting).await?;
+                continue;
             }
+            let _waiting = call.line.wait(waiting);
             let next = now_ms + LOOK_EVERY_MS;
             let due_ms = row.deadline_ms.map_or(next, |deadline| deadline.min(next));
             let clock = self.engine.services.clock.clone();
@@ -316,6 +356,16 @@ impl Driver<'_> {
         let row = waits.at(&self.scope.run, path).await?;
         row.ok_or_else(|| EngineError::Internal(format!("the wait of `{path}` is missing")).into())
     }
+}
+
+fn waits_for(reason: &str, due_ms: Option<i64>) -> Change {
+    Change::Update(RunUpdate {
+        status: RunStatus::Waiting,
+        wait_reason: Some(reason.to_owned()),
+        due_ms,
+        result: None,
+        error: None,
+    })
 }
 
 /// What a wait comes to that nobody answered.

@@ -1,0 +1,564 @@
+//! Lines of a run that go on side by side, in an order that replay repeats.
+//!
+//! Only one fiber runs at a time, until it asks for something that is not there. When all have asked, exactly one
+//! answer is delivered: those of the journal in the journal's order, then live ones in the order in which their ends
+//! were made for the journal. So whatever lines share is changed in the same order by every replay, whichever step
+//! was faster.
+
+mod group;
+mod underway;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::future::poll_fn;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
+use std::task::Poll;
+use std::time::Duration;
+
+use flowstone_lang::fiber::{Exit, Fiber};
+use flowstone_lang::value::{Result as Evaluated, Stop, Value};
+
+use super::call::Asked;
+use super::line::{Line, Waiting};
+use super::{Answer, Begun, Driver, Halt, panic_words};
+use crate::error::EngineError;
+use crate::natives::branches::Branches;
+
+use group::Group;
+use underway::Underway;
+
+/// How often what the process does not stay for is looked at again while other lines go on.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// How long an interrupted run waits for lines to see it: longer than effects outside are let finish.
+const LEAVING: Duration = Duration::from_secs(8);
+
+/// What is known of a line while branches are under way.
+struct Branch<'d> {
+    line: Rc<Line>,
+    group: u64,
+    /// Which of its group.
+    idx: usize,
+    fiber: Fiber,
+    /// The fiber has run.
+    is_started: bool,
+    /// It is being unwound: what it comes to is of no interest.
+    is_cancelled: bool,
+    state: State<'d>,
+}
+
+/// Where a branch stands.
+enum State<'d> {
+    /// Its fiber runs, or is to be resumed.
+    Running,
+    /// The journal has the answer, at this place.
+    Replayed(usize, Box<Asked<'d>>),
+    /// What it asked for is being done.
+    Live,
+    /// The run is over, and the journal has no answer.
+    Unanswered(EngineError),
+    /// What it asked for is done: this is the answer, and its turn among the live ones.
+    Arrived(u64, Evaluated<Value>),
+    /// It waits for something that this drive does not wait for.
+    Parked(Waiting),
+    /// It waits for branches of its own.
+    Group(u64),
+}
+
+/// All branches under way.
+struct Branching<'d, 'a> {
+    driver: &'d Driver<'a>,
+    branches: BTreeMap<u64, Branch<'d>>,
+    groups: BTreeMap<u64, Group>,
+    last_id: u64,
+    /// Fibers to resume, with what.
+    runnable: VecDeque<(u64, Evaluated<Value>)>,
+    /// Who waits for an answer of the journal, by its place.
+    replayed: BTreeMap<usize, u64>,
+    underway: Underway<'d, Answer>,
+    /// Who has a live answer, by its turn.
+    arrived: BTreeMap<u64, u64>,
+    /// What the outermost group came to.
+    outcome: Option<Evaluated<Value>>,
+    /// The whole run is being cancelled.
+    cancelled: Option<String>,
+    /// What the run's row says that all wait for.
+    said: Option<(String, Option<i64>)>,
+}
+
+impl Driver<'_> {
+    /// Has branches done side by side, and returns what they come to.
+    pub(super) async fn side_by_side(&self, line: &Rc<Line>, asked: Branches) -> Answer {
+        let _beside = self.beside();
+        let mut branching = Branching {
+            driver: self,
+            branches: BTreeMap::new(),
+            groups: BTreeMap::new(),
+            last_id: 0,
+            runnable: VecDeque::new(),
+            replayed: BTreeMap::new(),
+            underway: Underway::new(),
+            arrived: BTreeMap::new(),
+            outcome: None,
+            cancelled: None,
+            said: None,
+        };
+        branching.open(None, line, asked);
+        branching.run().await
+    }
+}
+
+impl<'d, 'a> Branching<'d, 'a> {
+    async fn run(&mut self) -> Answer {
+        loop {
+            while let Some((id, answer)) = self.runnable.pop_front() {
+                self.turn(id, answer).await?;
+            }
+            if let Some(answer) = self.outcome.take() {
+                return match self.cancelled.take() {
+                    Some(reason) => Err(Halt::Cancelled { reason }),
+                    None => Ok(answer),
+                };
+            }
+            let next = self.replayed.first_key_value().map(|(place, _)| *place);
+            let told = next.unwrap_or(usize::MAX);
+            if let Some(reason) = self.driver.recorded_cancel(told) {
+                self.cancel_all(reason);
+            } else if let Some(place) = next {
+                self.deliver_replayed(place)?;
+            } else if !self.deliver_live() {
+                self.wait().await?;
+            }
+        }
+    }
+
+    fn next_id(&mut self) -> u64 {
+        self.last_id += 1;
+        self.last_id
+    }
+
+    /// Begins what a call asks for.
+    fn open(&mut self, owner: Option<u64>, line: &Rc<Line>, asked: Branches) {
+        let path = line.next_path(&asked.id).to_string();
+        let id = self.next_id();
+        self.groups.insert(id, Group::new(owner, path, asked));
+        if let Some(branch) = owner.and_then(|owner| self.branches.get_mut(&owner)) {
+            branch.state = State::Group(id);
+        }
+        self.go_on(id, line);
+    }
+
+    /// Starts what may start of a group; where nothing is left to be done, its owner gets the answer.
+    fn go_on(&mut self, group_id: u64, line: &Rc<Line>) {
+        loop {
+            let id = self.next_id();
+            let Some(group) = self.groups.get_mut(&group_id) else {
+                return;
+            };
+            if group.is_decided() {
+                break;
+            }
+            let Some((idx, prefix, args)) = group.next() else {
+                break;
+            };
+            group.running.insert(idx, id);
+            let function = group.asked.nodes[idx].function.clone();
+            let bound = group.asked.bound.clone();
+            let line = Line::branch(prefix, line);
+            let fiber = self.driver.fiber_of(&line, move |vm| {
+                for (var, value) in bound {
+                    vm.bind(var, value);
+                }
+                let value = vm.call(&function, &args)?;
+                vm.realise(&value)?;
+                Ok(value)
+            });
+            self.branches.insert(
+                id,
+                Branch {
+                    line,
+                    group: group_id,
+                    idx,
+                    fiber,
+                    is_started: false,
+                    is_cancelled: false,
+                    state: State::Running,
+                },
+            );
+            self.runnable.push_back((id, Ok(Value::Nil)));
+        }
+        self.close(group_id);
+    }
+
+    /// Answers the owner of a group that is over.
+    fn close(&mut self, group_id: u64) {
+        let group = self.groups.get_mut(&group_id);
+        let Some(answer) = group.and_then(Group::answer) else {
+            return;
+        };
+        let owner = self.groups.remove(&group_id).and_then(|group| group.owner);
+        match owner {
+            Some(owner) => self.resume(owner, answer),
+            None => self.outcome = Some(answer),
+        }
+    }
+
+    fn resume(&mut self, id: u64, answer: Evaluated<Value>) {
+        if let Some(branch) = self.branches.get_mut(&id) {
+            branch.state = State::Running;
+            self.runnable.push_back((id, answer));
+        }
+    }
+
+    /// Runs a fiber until it is over or asks for what is not there.
+    async fn turn(&mut self, id: u64, mut answer: Evaluated<Value>) -> Result<(), Halt> {
+        loop {
+            let Some(branch) = self.branches.get_mut(&id) else {
+                return Ok(());
+            };
+            branch.is_started = true;
+            let line = branch.line.clone();
+            let exit = catch_unwind(AssertUnwindSafe(|| branch.fiber.resume(answer)))
+                .map_err(|panic| EngineError::Internal(panic_words(&*panic)))?;
+            let request = match exit {
+                Exit::Step(request) => request,
+                Exit::OutOfFuel => {
+                    answer = self.breathe(id).await?;
+                    continue;
+                }
+                Exit::Done(value) => return Ok(self.ended(id, Ok(value))),
+                Exit::Threw(exception) => {
+                    let thrown = flowstone_lang::value::Signal::Throw(exception);
+                    return Ok(self.ended(id, Err(thrown)));
+                }
+                Exit::Stopped(stop) => return Ok(self.ended(id, Err(stop.into()))),
+            };
+            answer = match self.driver.begin(&line, request)? {
+                Begun::Now(answer) => answer,
+                Begun::Replayed(asked) => {
+                    let place = asked.recorded.place;
+                    self.replayed.insert(place, id);
+                    self.set_state(id, State::Replayed(place, asked));
+                    return Ok(());
+                }
+                Begun::Live(asked) => {
+                    let driver = self.driver;
+                    if driver.replay_only {
+                        let error = driver.unfinished(&asked.call);
+                        self.set_state(id, State::Unanswered(error));
+                        return Ok(());
+                    }
+                    line.set_ticket(None);
+                    self.underway
+                        .add(id, Box::pin(async move { driver.live(*asked).await }));
+                    self.set_state(id, State::Live);
+                    return Ok(());
+                }
+                Begun::Branches(asked) => {
+                    self.open(Some(id), &line, *asked);
+                    return Ok(());
+                }
+            };
+        }
+    }
+
+    /// Has what a branch asked for done.
+    fn begin_live(&mut self, id: u64, asked: Box<Asked<'d>>) {
+        let driver = self.driver;
+        asked.call.line.set_ticket(None);
+        let doing = Box::pin(async move { driver.live(*asked).await });
+        self.underway.add(id, doing);
+        self.set_state(id, State::Live);
+    }
+
+    fn set_state(&mut self, id: u64, state: State<'d>) {
+        if let Some(branch) = self.branches.get_mut(&id) {
+            branch.state = state;
+        }
+    }
+
+    /// Between two quanta of one fiber: the others wait, so that the order of what they do stays what it was.
+    async fn breathe(&mut self, id: u64) -> Answer {
+        let next = self.replayed.first_key_value().map(|(place, _)| *place);
+        match self.driver.breathe(next.unwrap_or(usize::MAX)).await {
+            Ok(answer) => Ok(answer),
+            Err(Halt::Interrupted) => Err(self.leave().await),
+            Err(Halt::Cancelled { reason }) => {
+                self.cancel_all(reason);
+                let branch = self.branches.get(&id);
+                Ok(match branch.is_some_and(|branch| branch.is_cancelled) {
+                    true => Err(Stop::Cancelled.into()),
+                    false => Ok(Value::Nil),
+                })
+            }
+            Err(halt) => Err(halt),
+        }
+    }
+
+    /// Takes a branch out that is over.
+    fn ended(&mut self, id: u64, result: Evaluated<Value>) {
+        let Some(branch) = self.branches.remove(&id) else {
+            return;
+        };
+        let Some(group) = self.groups.get_mut(&branch.group) else {
+            return;
+        };
+        let was_decided = group.is_decided();
+        group.ended(branch.idx, result);
+        if group.is_decided() && !was_decided {
+            self.unwind(branch.group);
+        }
+        let owner = self.groups.get(&branch.group).and_then(|group| group.owner);
+        let line = owner.and_then(|owner| Some(self.branches.get(&owner)?.line.clone()));
+        let line = line.unwrap_or_else(|| self.driver.line.clone());
+        self.go_on(branch.group, &line);
+    }
+
+    /// Delivers the answer that the journal has at a place.
+    fn deliver_replayed(&mut self, place: usize) -> Result<(), Halt> {
+        let Some(id) = self.replayed.remove(&place) else {
+            return Ok(());
+        };
+        let Some(branch) = self.branches.get_mut(&id) else {
+            return Ok(());
+        };
+        if let State::Replayed(_, asked) = std::mem::replace(&mut branch.state, State::Running) {
+            if self.driver.rehearsal.is_some() {
+                self.begin_live(id, asked);
+                return Ok(());
+            }
+            let answer = self.driver.replay(&asked)?;
+            self.runnable.push_back((id, answer));
+        }
+        Ok(())
+    }
+
+    /// Delivers the live answer whose turn it is, if it is there.
+    fn deliver_live(&mut self) -> bool {
+        let Some((turn, id)) = self
+            .arrived
+            .first_key_value()
+            .map(|(turn, id)| (*turn, *id))
+        else {
+            return false;
+        };
+        // An end that was made earlier is still on its way into the journal.
+        let is_early = self.underway.ids().any(|other| {
+            let branch = self.branches.get(&other);
+            let ticket = branch.and_then(|branch| branch.line.ticket());
+            ticket.is_some_and(|ticket| ticket < turn)
+        });
+        if is_early {
+            return false;
+        }
+        self.arrived.remove(&turn);
+        let Some(branch) = self.branches.get_mut(&id) else {
+            return true;
+        };
+        if let State::Arrived(_, answer) = std::mem::replace(&mut branch.state, State::Running) {
+            self.runnable.push_back((id, answer));
+        }
+        true
+    }
+
+    /// Waits until something that is under way is done.
+    async fn wait(&mut self) -> Result<(), Halt> {
+        self.check_answered()?;
+        if let Err(Halt::Cancelled { reason }) = self.driver.check_cancel() {
+            self.cancel_all(reason);
+            return Ok(());
+        }
+        loop {
+            let done = poll_fn(|cx| Poll::Ready(self.underway.poll(cx))).await;
+            if let Poll::Ready(done) = done {
+                return self.take(done);
+            }
+            self.park_if_idle()?;
+            let driver = self.driver;
+            let underway = &mut self.underway;
+            tokio::select! {
+                biased;
+                done = poll_fn(|cx| underway.poll(cx)) => return self.take(done),
+                () = driver.options.interrupt.wait() => return Err(self.leave().await),
+                () = tokio::time::sleep(LOOK_EVERY) => driver.looks.notify_waiters(),
+            }
+            match driver.look_for_cancel().await {
+                Err(Halt::Cancelled { reason }) => {
+                    self.cancel_all(reason);
+                    return Ok(());
+                }
+                looked => looked?,
+            }
+        }
+    }
+
+    /// Stops the replay of a run that is over where it asks for something new.
+    fn check_answered(&mut self) -> Result<(), Halt> {
+        for branch in self.branches.values_mut() {
+            if matches!(branch.state, State::Unanswered(_))
+                && let State::Unanswered(error) =
+                    std::mem::replace(&mut branch.state, State::Running)
+            {
+                return Err(error.into());
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what live steps came to.
+    fn take(&mut self, done: Vec<(u64, Answer)>) -> Result<(), Halt> {
+        for (id, answer) in done {
+            let Some(branch) = self.branches.get_mut(&id) else {
+                continue;
+            };
+            match answer {
+                Ok(answer) => {
+                    // Whatever ends without an entry of its own ends now.
+                    let turn = branch.line.ticket();
+                    let turn = turn.unwrap_or_else(|| self.driver.shared.next_ticket());
+                    branch.state = State::Arrived(turn, answer);
+                    self.arrived.insert(turn, id);
+                }
+                Err(Halt::Parked { reason, due_ms }) => {
+                    branch.state = State::Parked(Waiting {
+                        reason,
+                        due_ms,
+                        stays: false,
+                    });
+                }
+                Err(halt) => return Err(halt),
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the drive where all that is left waits for something that it does not stay for; says what for where it
+    /// does.
+    fn park_if_idle(&mut self) -> Result<(), Halt> {
+        let mut waiting = Vec::new();
+        for branch in self.branches.values() {
+            match &branch.state {
+                State::Live => match branch.line.waiting() {
+                    Some(wait) => waiting.push(wait),
+                    None => return Ok(()),
+                },
+                State::Parked(wait) => waiting.push(wait.clone()),
+                State::Arrived(..) => return Ok(()),
+                State::Running | State::Replayed(..) | State::Unanswered(_) | State::Group(_) => {}
+            }
+        }
+        if waiting.is_empty() {
+            let words = "branches wait for one another".to_owned();
+            return Err(EngineError::Internal(words).into());
+        }
+        let reason = reason(&waiting);
+        let due_ms = waiting.iter().filter_map(|wait| wait.due_ms).min();
+        let said = Some((reason.clone(), due_ms));
+        if self.said != said || !self.driver.is_waiting.get() {
+            self.driver.say_all_wait(&reason, due_ms)?;
+            self.said = said;
+        }
+        if waiting.iter().any(|wait| wait.stays) {
+            return Ok(());
+        }
+        Err(Halt::Parked { reason, due_ms })
+    }
+
+    /// Lets what is under way see that the run is interrupted; effects outside are let finish.
+    async fn leave(&mut self) -> Halt {
+        self.underway.drop_unpolled();
+        self.driver.tell_leaving();
+        let finish = async {
+            while !self.underway.is_empty() {
+                for (_, answer) in poll_fn(|cx| self.underway.poll(cx)).await {
+                    if let Err(halt @ Halt::Engine(_)) = answer {
+                        return halt;
+                    }
+                }
+            }
+            Halt::Interrupted
+        };
+        let finished = tokio::time::timeout(LEAVING, finish).await;
+        finished.unwrap_or(Halt::Interrupted)
+    }
+
+    /// Cancels every branch; the line that they began on is told when all are unwound.
+    fn cancel_all(&mut self, reason: String) {
+        self.driver.note_cancel(&reason);
+        self.driver.cancelling.replace(Some(reason.clone()));
+        self.cancelled = Some(reason);
+        if let Some(outermost) = self.groups.first_key_value().map(|(id, _)| *id) {
+            self.cancel_group(outermost);
+        }
+    }
+
+    /// Cancels a group; its owner is told when all are unwound.
+    fn cancel_group(&mut self, group_id: u64) {
+        if let Some(group) = self.groups.get_mut(&group_id) {
+            group.decide(Err(Stop::Cancelled.into()));
+            self.unwind(group_id);
+            self.close(group_id);
+        }
+    }
+
+    /// Cancels those of a group that are under way, in their order.
+    fn unwind(&mut self, group_id: u64) {
+        let running = self.groups.get(&group_id).map(|group| &group.running);
+        let running: Vec<u64> = running.into_iter().flatten().map(|(_, id)| *id).collect();
+        for id in running {
+            self.cancel_branch(id);
+        }
+    }
+
+    fn cancel_branch(&mut self, id: u64) {
+        let Some(branch) = self.branches.get_mut(&id) else {
+            return;
+        };
+        if std::mem::replace(&mut branch.is_cancelled, true) {
+            return;
+        }
+        if !branch.is_started {
+            // There is nothing to unwind.
+            self.runnable.retain(|(other, _)| *other != id);
+            let (group_id, idx) = (branch.group, branch.idx);
+            self.branches.remove(&id);
+            if let Some(group) = self.groups.get_mut(&group_id) {
+                group.running.remove(&idx);
+            }
+            return;
+        }
+        match std::mem::replace(&mut branch.state, State::Running) {
+            State::Running => {
+                let queued = self.runnable.iter_mut().find(|(other, _)| *other == id);
+                if let Some((_, answer)) = queued {
+                    *answer = Err(Stop::Cancelled.into());
+                }
+                return;
+            }
+            State::Group(inner) => {
+                branch.state = State::Group(inner);
+                self.cancel_group(inner);
+                return;
+            }
+            State::Replayed(place, _) => drop(self.replayed.remove(&place)),
+            State::Live => self.underway.remove(id),
+            State::Arrived(turn, _) => drop(self.arrived.remove(&turn)),
+            State::Parked(_) | State::Unanswered(_) => {}
+        }
+        self.runnable.push_back((id, Err(Stop::Cancelled.into())));
+    }
+}
+
+/// Returns in words what several lines wait for.
+fn reason(waiting: &[Waiting]) -> String {
+    const MOST: usize = 3;
+    let reasons: Vec<&str> = waiting
+        .iter()
+        .map(|wait| &*wait.reason)
+        .take(MOST)
+        .collect();
+    let reasons = reasons.join("; ");
+    match waiting.len() {
+        count if count > MOST => format!("{reasons}; and {} more", count - MOST),
+        _ => reasons,
+    }
+}

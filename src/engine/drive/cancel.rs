@@ -1,0 +1,115 @@
+//! Cancelling a run: when the flow is told, and that a replay tells it at the same place again.
+//!
+//! The journal notes that the flow was told; what stands before that note was delivered before. While something is
+//! still to be replayed, nobody is told of a new cancel.
+
+use std::cell::Cell;
+
+use flowstone_lang::value::Value;
+
+use super::{Driver, Halt};
+use crate::codec;
+use crate::history::CANCEL;
+use crate::ports::EntryKind;
+
+/// Branches go on side by side for as long as this lives.
+pub(super) struct Beside<'d>(&'d Cell<bool>, &'d Cell<bool>);
+
+impl Drop for Beside<'_> {
+    fn drop(&mut self) {
+        self.0.set(false);
+        self.1.set(false);
+    }
+}
+
+impl Driver<'_> {
+    /// Raises a cancel that was asked for, once.
+    pub(super) fn check_cancel(&self) -> Result<(), Halt> {
+        match self.cancel.take() {
+            Some(reason) => Err(Halt::Cancelled { reason }),
+            None => Ok(()),
+        }
+    }
+
+    /// Returns why the run was cancelled, if the flow was told so before the entry at `place` was made.
+    pub(super) fn recorded_cancel(&self, place: usize) -> Option<String> {
+        let mut history = self.shared.history.borrow_mut();
+        let reason = history.take_cancel_before(place)?;
+        self.is_cancel_noted.set(true);
+        self.cancel.take();
+        Some(reason)
+    }
+
+    /// Raises the cancel that the journal knows of, before the answer at `place` is given.
+    pub(super) fn check_recorded_cancel(&self, place: usize) -> Result<(), Halt> {
+        match self.recorded_cancel(place) {
+            Some(reason) => Err(Halt::Cancelled { reason }),
+            None => Ok(()),
+        }
+    }
+
+    /// Asks, in the middle of a long computation, whether the run is to be cancelled. `next`: the place of the next
+    /// answer that the journal has.
+    pub(super) async fn look_for_cancel_at(&self, next: usize) -> Result<(), Halt> {
+        let (has_later, is_replayed) = {
+            let history = self.shared.history.borrow();
+            (history.has_later_cancel(), history.is_empty())
+        };
+        if has_later {
+            return Ok(());
+        }
+        self.check_recorded_cancel(next)?;
+        if !is_replayed || next != usize::MAX {
+            return Ok(());
+        }
+        self.look_for_cancel().await
+    }
+
+    /// Asks the store whether somebody wants the run cancelled.
+    pub(super) async fn look_for_cancel(&self) -> Result<(), Halt> {
+        self.check_cancel()?;
+        if self.cancelling.borrow().is_some() || !self.shared.look_is_due(self.now_ms()) {
+            return Ok(());
+        }
+        let row = self
+            .engine
+            .services
+            .stores
+            .runs
+            .find(&self.scope.run)
+            .await?;
+        match row.and_then(|row| row.cancel_requested) {
+            Some(reason) => Err(Halt::Cancelled { reason }),
+            None => Ok(()),
+        }
+    }
+
+    /// Notes in the journal that the flow is told of a cancel.
+    pub(super) fn note_cancel(&self, reason: &str) {
+        if self.is_cancel_noted.replace(true) || self.replay_only {
+            return;
+        }
+        let text = codec::encode(&Value::from(reason)).unwrap_or_else(|_| "\"\"".to_owned());
+        let ledger = &self.shared.ledger;
+        ledger.append(ledger.entry(EntryKind::Note, CANCEL.to_owned(), CANCEL, text));
+    }
+
+    /// Says that branches go on side by side, until what is returned is dropped.
+    pub(super) fn beside(&self) -> Beside<'_> {
+        self.is_beside.set(true);
+        Beside(&self.is_beside, &self.is_leaving)
+    }
+
+    /// Tells the branches that the run is interrupted.
+    pub(super) fn tell_leaving(&self) {
+        self.is_leaving.set(true);
+        self.leaving.notify_waiters();
+    }
+
+    /// Returns when the branches are to leave.
+    pub(super) async fn left(&self) {
+        while !self.is_leaving.get() {
+            self.leaving.notified().await;
+        }
+    }
+}

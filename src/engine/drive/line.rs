@@ -1,0 +1,129 @@
+//! What each line of a run has for itself: the main line of the flow, and every branch that goes on beside others.
+//!
+//! A line's place in the run, its count of what it met and its share of randomness depend on the flow alone, never on
+//! which of several lines was faster.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+
+use flowstone_lang::value::{Object, Value};
+
+use crate::ids::StepPath;
+use crate::ports::mix;
+
+/// Randomness of the `n`th draw is that of the `n`th multiple of this.
+const STRIDE: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// One line of a run.
+#[derive(Debug)]
+pub(crate) struct Line {
+    /// Where it branched off; empty for the main line.
+    prefix: String,
+    /// How often each step id was met.
+    counters: RefCell<HashMap<String, u32>>,
+    seed: u64,
+    draws: Cell<u64>,
+    /// Which end of the run's journal the request under way has made, counted in this drive.
+    ticket: Cell<Option<u64>>,
+    /// What the request under way waits for, where nothing is done meanwhile.
+    waiting: RefCell<Option<Waiting>>,
+}
+
+/// Something that a line waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Waiting {
+    pub reason: String,
+    pub due_ms: Option<i64>,
+    /// The process is to stay for it.
+    pub stays: bool,
+}
+
+impl Line {
+    pub(super) fn main(seed: u64) -> Rc<Line> {
+        Rc::new(Line::new(String::new(), seed))
+    }
+
+    /// Branches off another line. `prefix` is unique in the run.
+    pub(super) fn branch(prefix: String, from: &Line) -> Rc<Line> {
+        let seed = prefix
+            .bytes()
+            .fold(from.seed, |seed, byte| mix(seed ^ u64::from(byte)));
+        Rc::new(Line::new(prefix, seed))
+    }
+
+    fn new(prefix: String, seed: u64) -> Line {
+        Line {
+            prefix,
+            counters: RefCell::default(),
+            seed,
+            draws: Cell::new(0),
+            ticket: Cell::new(None),
+            waiting: RefCell::default(),
+        }
+    }
+
+    pub(super) fn is_main(&self) -> bool {
+        self.prefix.is_empty()
+    }
+
+    /// Returns the path of the next occurrence of a step id.
+    pub(super) fn next_path(&self, step: &str) -> StepPath {
+        let mut counters = self.counters.borrow_mut();
+        let count = match counters.get_mut(step) {
+            Some(count) => count,
+            None => counters.entry(step.to_owned()).or_default(),
+        };
+        *count += 1;
+        StepPath {
+            branch: self.prefix.clone(),
+            step: step.to_owned(),
+            occurrence: *count,
+        }
+    }
+
+    /// Returns the next bits of the line's own random sequence: the same on replay, without a journal entry.
+    pub(super) fn random(&self) -> u64 {
+        let draw = self.draws.get() + 1;
+        self.draws.set(draw);
+        mix(self.seed.wrapping_add(draw.wrapping_mul(STRIDE)))
+    }
+
+    pub(super) fn uuid(&self) -> Value {
+        let bits = (u128::from(self.random()) << 64) | u128::from(self.random());
+        let version = (bits & !(0xf << 76)) | (4 << 76);
+        Object::Uuid((version & !(0b11 << 62)) | (0b10 << 62)).into()
+    }
+
+    pub(super) fn fraction(&self) -> Value {
+        Value::Float((self.random() >> 11) as f64 / (1_u64 << 53) as f64)
+    }
+
+    pub(super) fn ticket(&self) -> Option<u64> {
+        self.ticket.get()
+    }
+
+    /// Notes that the request under way has made its end, as the journal's `ticket`th; `None`: that was undone.
+    pub(super) fn set_ticket(&self, ticket: Option<u64>) {
+        self.ticket.set(ticket);
+    }
+
+    /// Says that nothing is done on this line until what is returned is dropped.
+    pub(super) fn wait(self: &Rc<Self>, waiting: Waiting) -> WaitingNow {
+        self.waiting.replace(Some(waiting));
+        WaitingNow(self.clone())
+    }
+
+    pub(super) fn waiting(&self) -> Option<Waiting> {
+        self.waiting.borrow().clone()
+    }
+}
+
+/// A line waits for as long as this lives.
+pub(super) struct WaitingNow(Rc<Line>);
+
+impl Drop for WaitingNow {
+    fn drop(&mut self) {
+        self.0.waiting.take();
+    }
+}
