@@ -24,6 +24,8 @@ use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
 use flowstone_stores::Options;
 
+use crate::gate::{Gate, Script};
+
 /// What happened outside, by idempotency key: a counter that no step can see.
 pub type Effects = Rc<RefCell<BTreeMap<String, u32>>>;
 
@@ -31,6 +33,7 @@ pub type Effects = Rc<RefCell<BTreeMap<String, u32>>>;
 pub struct Bench {
     pub home: tempfile::TempDir,
     pub effects: Effects,
+    pub script: Script,
     pub clock: Arc<SimulatedClock>,
     /// The clock's own seed differs for each engine, like a machine's.
     seeds: RefCell<u64>,
@@ -41,6 +44,7 @@ impl Bench {
         Bench {
             home: tempfile::tempdir().expect("a folder"),
             effects: Effects::default(),
+            script: Script::default(),
             clock: Arc::new(SimulatedClock::starting_at(1_000_000)),
             seeds: RefCell::new(1),
         }
@@ -64,7 +68,7 @@ impl Bench {
             home: self.home.path().join("home"),
             project_root: self.home.path().to_owned(),
             stores,
-            steps: steps(&self.effects),
+            steps: steps(&self.effects, &self.script),
             persist: None,
             library: |_| {},
             secrets: Arc::new(NoSecrets),
@@ -230,7 +234,7 @@ static PAUSE: StepSpec = spec("pause", &[TIMES], Effect::Pure);
 static SLEEP: StepSpec = spec("sleep", &[MILLIS], Effect::Pure);
 static HOLD: StepSpec = spec("hold", &[VALUE, TIMES], Effect::Pure);
 
-fn steps(effects: &Effects) -> Vec<Box<dyn Step>> {
+fn steps(effects: &Effects, script: &Script) -> Vec<Box<dyn Step>> {
     let step = |spec, perform: Perform| -> Box<dyn Step> {
         Box::new(Fake {
             spec,
@@ -239,6 +243,10 @@ fn steps(effects: &Effects) -> Vec<Box<dyn Step>> {
         })
     };
     vec![
+        Box::new(Gate {
+            script: script.clone(),
+            effects: effects.clone(),
+        }),
         step(&HOLD, hold),
         step(&LOOK, effect),
         step(&PAUSE, |cx, config, _| {

@@ -3,8 +3,10 @@
 mod archive;
 mod bench;
 mod blob;
+mod branches;
 mod crash;
 mod damaged;
+mod gate;
 mod lossy;
 mod power;
 mod prompt;

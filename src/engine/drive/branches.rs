@@ -16,7 +16,7 @@ use std::task::Poll;
 use std::time::Duration;
 
 use flowstone_lang::fiber::{Exit, Fiber};
-use flowstone_lang::value::{Result as Evaluated, Stop, Value};
+use flowstone_lang::value::{Result as Evaluated, Signal, Stop, Value};
 
 use super::call::Asked;
 use super::line::{Line, Waiting};
@@ -219,46 +219,56 @@ impl<'d, 'a> Branching<'d, 'a> {
             let line = branch.line.clone();
             let exit = catch_unwind(AssertUnwindSafe(|| branch.fiber.resume(answer)))
                 .map_err(|panic| EngineError::Internal(panic_words(&*panic)))?;
-            let request = match exit {
-                Exit::Step(request) => request,
+            let result = match exit {
+                Exit::Step(request) => match self.ask(id, &line, request)? {
+                    Some(now) => {
+                        answer = now;
+                        continue;
+                    }
+                    None => return Ok(()),
+                },
                 Exit::OutOfFuel => {
                     answer = self.breathe(id).await?;
                     continue;
                 }
-                Exit::Done(value) => return Ok(self.ended(id, Ok(value))),
-                Exit::Threw(exception) => {
-                    let thrown = flowstone_lang::value::Signal::Throw(exception);
-                    return Ok(self.ended(id, Err(thrown)));
-                }
-                Exit::Stopped(stop) => return Ok(self.ended(id, Err(stop.into()))),
+                Exit::Done(value) => Ok(value),
+                Exit::Threw(exception) => Err(Signal::Throw(exception)),
+                Exit::Stopped(stop) => Err(stop.into()),
             };
-            answer = match self.driver.begin(&line, request)? {
-                Begun::Now(answer) => answer,
-                Begun::Replayed(asked) => {
-                    let place = asked.recorded.place;
-                    self.replayed.insert(place, id);
-                    self.set_state(id, State::Replayed(place, asked));
-                    return Ok(());
-                }
-                Begun::Live(asked) => {
-                    let driver = self.driver;
-                    if driver.replay_only {
-                        let error = driver.unfinished(&asked.call);
-                        self.set_state(id, State::Unanswered(error));
-                        return Ok(());
-                    }
-                    line.set_ticket(None);
-                    self.underway
-                        .add(id, Box::pin(async move { driver.live(*asked).await }));
-                    self.set_state(id, State::Live);
-                    return Ok(());
-                }
-                Begun::Branches(asked) => {
-                    self.open(Some(id), &line, *asked);
-                    return Ok(());
-                }
-            };
+            self.ended(id, result);
+            return Ok(());
         }
+    }
+
+    /// Takes a request of a branch; the answer, where it is there at once.
+    fn ask(
+        &mut self,
+        id: u64,
+        line: &Rc<Line>,
+        request: Value,
+    ) -> Result<Option<Evaluated<Value>>, Halt> {
+        let driver = self.driver;
+        let state = match driver.begin(line, request)? {
+            Begun::Now(answer) => return Ok(Some(answer)),
+            Begun::Replayed(asked) => {
+                let place = asked.recorded.place;
+                self.replayed.insert(place, id);
+                State::Replayed(place, asked)
+            }
+            Begun::Live(asked) if driver.replay_only => {
+                State::Unanswered(driver.unfinished(&asked.call))
+            }
+            Begun::Live(asked) => {
+                self.begin_live(id, asked);
+                return Ok(None);
+            }
+            Begun::Branches(asked) => {
+                self.open(Some(id), line, *asked);
+                return Ok(None);
+            }
+        };
+        self.set_state(id, state);
+        Ok(None)
     }
 
     /// Has what a branch asked for done.

@@ -1,0 +1,181 @@
+//! Branches of a run side by side: values, failures, order, replay.
+
+use expect_test::{Expect, expect};
+use flowstone_engine::codec;
+use flowstone_engine::ports::WaitFilter;
+
+use crate::bench::{Bench, block_on, outcome};
+
+/// Runs a flow with gates opened in an order, and replays it.
+fn run(script: &[&str], text: &str) -> String {
+    let bench = Bench::new();
+    bench.script.set(script.iter().copied());
+    let engine = bench.engine();
+    let run = bench.start(&engine, text);
+    outcome(&engine, &run)
+}
+
+fn check(text: &str, expected: Expect) {
+    expected.assert_eq(&run(&[], text));
+}
+
+#[test]
+fn values_come_in_the_order_of_the_branches() {
+    check("(flow/all [])", expect!["[]"]);
+    check("(flow/pmap inc nil)", expect!["[]"]);
+    check("(flow/all [(fn [] 1) #(+ 1 1)])", expect!["[1 2]"]);
+    check(
+        "(flow/all [#(flow/step :gate :a {}) #(flow/step :pure :b {:value 2}) #(flow/step :put :c {:value 3})])",
+        expect![[r#"["all.0/a" 2 {:success true :key "all" :count 1 :dropped 0}]"#]],
+    );
+    check(
+        "(flow/pmap (fn [n] (:value (flow/step :look :page {:value {:value (* n n)}}))) (range 5))",
+        expect!["[0 1 4 9 16]"],
+    );
+    check(
+        "(flow/pmap #(map (fn [n] (flow/step :gate :part {})) (range %)) [1 2])",
+        expect![[r#"[("pmap.0/part") ("pmap.1/part" "pmap.1/part#2")]"#]],
+    );
+}
+
+#[test]
+fn each_branch_has_a_place_of_its_own() {
+    check(
+        "(let [gate #(flow/step :gate :x {})
+               two #(flow/all [gate gate])]
+           [(gate) (two) (two) (gate) (flow/all {:id :named} [two gate]) (flow/race {:left gate})])",
+        expect![[r#"["x" ["all.0/x" "all.1/x"] ["all#2.0/x" "all#2.1/x"] "x#2" [["named.0/all.0/x" "named.0/all.1/x"] "named.1/x"] [:left "race.left/x"]]"#]],
+    );
+}
+
+#[test]
+fn what_finishes_first_does_not_matter_for_a_replay() {
+    let text = "(let [seen (atom [])
+          three (flow/pmap (fn [n]
+                             (swap! seen conj [:start n])
+                             (let [got (flow/step :gate :x {:as (nth [:read :put :write] n) :value n})]
+                               (swap! seen conj [:end n (flow/rand)])
+                               (flow/step :pure :y {:value @seen})
+                               (flow/log :info \"done\" n)
+                               n))
+                           [0 1 2])]
+      [three (mapv #(take 2 %) @seen)])";
+    let gates = ["pmap.0/x", "pmap.1/x", "pmap.2/x"];
+    for order in [
+        [0, 1, 2],
+        [0, 2, 1],
+        [1, 0, 2],
+        [1, 2, 0],
+        [2, 0, 1],
+        [2, 1, 0],
+    ] {
+        let script = order.map(|idx: usize| gates[idx]);
+        let ends = order.map(|idx| format!("(:end {idx})")).join(" ");
+        let expected = format!("[[0 1 2] [(:start 0) (:start 1) (:start 2) {ends}]]");
+        assert_eq!(run(&script, text), expected, "{order:?}");
+    }
+}
+
+#[test]
+fn a_failure_is_treated_as_the_flow_says() {
+    check(
+        "(try (flow/all [#(flow/step :gate :a {:fails true :retry {:max-attempts 1}}) #(flow/step :gate :b {})])
+           (catch Exception e [(ex-message e) (:step (ex-data e))]))",
+        expect![[r#"["all.0/a fails" "a"]"#]],
+    );
+    check(
+        "(flow/pmap {:on-error :continue} #(/ 6 %) [1 0 3])",
+        expect!["[6 nil 2]"],
+    );
+    check(
+        "(flow/all {:on-error :collect} [(fn [] 1) #(throw (ex-info \"no\" {:kind :odd :n 1}))])",
+        expect![[r#"[1 {:error {:message "no" :kind :odd :data {:kind :odd :n 1}}}]"#]],
+    );
+    check(
+        "(flow/all [5])",
+        expect!["failed E0540 branch 0 of `flow/all` is an integer, not a function"],
+    );
+    check(
+        "(flow/race {})",
+        expect!["failed E0541 `flow/race` without branches never ends"],
+    );
+    check(
+        "(flow/pmap {:maxx 3} inc [1])",
+        expect!["failed E0541 `flow/pmap` has no option `:maxx`"],
+    );
+    check(
+        "(flow/pmap {:max 0} inc [1])",
+        expect!["failed E0541 `:max` of `flow/pmap` is a number from 1 on"],
+    );
+}
+
+#[test]
+fn the_losers_of_a_race_are_unwound() {
+    for (winner, expected) in [
+        (":a", expect!["[[:a 1] [:a :b1 :b2 :c]]"]),
+        (":c", expect!["[[:c 1] [:c :a :b1 :b2]]"]),
+    ] {
+        let text = "(let [seen (atom [])
+              run (fn [name]
+                    (fn [] (try (flow/step :look :x (if (= name WINNER) {:value 1} {:hang true}))
+                             (finally (flow/step :put :over {:value name})
+                                      (swap! seen conj name)))))
+              won (flow/race {:a (run :a) :b #(flow/all [(run :b1) (run :b2)]) :c (run :c)})]
+          [won @seen])";
+        check(&text.replace("WINNER", winner), expected);
+    }
+    check(
+        "(try (flow/race [#(flow/step :look :a {:hang true}) #(throw (ex-info \"first\" {}))])
+           (catch Exception e (ex-message e)))",
+        expect![[r#""first""#]],
+    );
+}
+
+#[test]
+fn only_so_many_are_under_way_at_once() {
+    for (max, expected) in [(1, 1), (3, 3), (64, 10)] {
+        let bench = Bench::new();
+        let engine = bench.engine();
+        let run = bench.start(
+            &engine,
+            &format!("(count (flow/pmap {{:max {max}}} #(flow/step :gate :x {{:name (str %)}}) (range 10)))"),
+        );
+        let order: Vec<String> = (0..10).map(|n| n.to_string()).collect();
+        bench.script.set(order.iter().map(String::as_str));
+        assert_eq!(outcome(&engine, &run), "10");
+        assert_eq!(bench.script.most(), expected, "{max}");
+    }
+}
+
+#[test]
+fn a_branch_waits_and_another_sleeps() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let run = bench.start(
+        &engine,
+        "(flow/all [#(:action (flow/step :hold :door {})) #(flow/step :pause :nap {:times 60000}) #(flow/step :gate :x {})])",
+    );
+    expect!["waiting: `door` waits for an answer"].assert_eq(&outcome(&engine, &run));
+    let waits = block_on(engine.list_waits(WaitFilter::default())).expect("waits");
+    assert_eq!(waits[0].path, "all.0/door");
+    let answer = codec::decode("{:action :approve}").expect("EDN");
+    block_on(engine.complete_wait("door", &answer, false)).expect("answered");
+    expect![[r#"[:approve :slept "all.2/x"]"#]].assert_eq(&outcome(&engine, &run));
+}
+
+#[test]
+fn a_long_coll_needs_little() {
+    check(
+        "(reduce + (flow/pmap #(flow/step :pure :x {:value %}) (range 10000)))",
+        expect!["49995000"],
+    );
+}
+
+#[test]
+fn bindings_reach_the_branches() {
+    check(
+        "(do (def ^:dynamic *who* :nobody)
+             (binding [*who* :me] (flow/all [(fn [] (flow/step :gate :x {}) *who*) (fn [] *who*)])))",
+        expect!["[:me :me]"],
+    );
+}
