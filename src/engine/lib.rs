@@ -42,6 +42,6 @@ pub use interactive::Interactive;
 pub use interrupt::Interrupt;
 pub use timeline::{LogLine, RunReport, StepReport, StepStatus};
 pub use versions::{
-    Against, Backtest, BacktestOptions, BacktestSummary, ForkOptions, Setting, Verdict,
+    Against, Backtest, BacktestOptions, BacktestSummary, ForkOptions, Replayed, Setting, Verdict,
 };
 pub use waits::{Answered, Answering, Caller, Remark, WaitReport};

@@ -5,9 +5,11 @@
 
 mod backtest;
 mod fork;
+mod replay;
 
 pub use backtest::{Backtest, BacktestOptions, BacktestSummary};
 pub use fork::{ForkOptions, Setting};
+pub use replay::Replayed;
 
 use crate::codec;
 use crate::drive::{Changed, Difference, Purpose, Rehearsed, RehearsedEnd, Script, rehearse};

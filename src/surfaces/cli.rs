@@ -1,6 +1,8 @@
 //! The command line: reads what was typed, and hands it to the command.
 
+mod against;
 mod args;
+mod backtest;
 mod check;
 mod completions;
 mod duration;
@@ -120,6 +122,7 @@ fn internal_error(panic: &std::panic::PanicHookInfo<'_>) -> String {
 
 fn perform(command: &Command, app: &dyn App) -> exit::Exit {
     match command {
+        Command::Backtest(args) => backtest::run(args, app),
         Command::Check(args) => check::run(args, app),
         Command::Completions(args) => completions::run(args),
         Command::Eval(args) => eval::run(args),

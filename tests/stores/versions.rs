@@ -3,7 +3,6 @@
 use expect_test::expect;
 use flowstone_engine::flow::LoadedFlow;
 use flowstone_engine::ids::RunId;
-use flowstone_engine::ports::RunFilter;
 use flowstone_engine::{
     Backtest, BacktestOptions, Engine, ForkOptions, Setting, StartOptions, Verdict, codec,
 };
@@ -487,8 +486,8 @@ fn a_backtest_says_what_past_runs_would_do() {
     let test = |from: &str, to: &str, live: bool| {
         let flow = bench.flow(&FLOW.replacen(from, to, 1));
         let options = BacktestOptions {
-            runs: RunFilter::default(),
             live,
+            ..BacktestOptions::default()
         };
         let summary = block_on(engine.backtest(&flow, options)).expect("it can be tested");
         let [test] = &summary.tests[..] else {

@@ -12,6 +12,8 @@ use crate::ports::{RunFilter, RunRow, RunStatus};
 #[derive(Debug, Clone, Default)]
 pub struct BacktestOptions {
     pub runs: RunFilter,
+    /// Only runs that started since then.
+    pub since_ms: Option<i64>,
     /// Reads and model calls that are not answered from a journal are made.
     pub live: bool,
 }
@@ -87,6 +89,9 @@ impl Engine {
         }
         let mut summary = BacktestSummary::default();
         for row in self.services.stores.runs.list(filter).await? {
+            if options.since_ms.is_some_and(|since| row.created_ms < since) {
+                break;
+            }
             match self.backtest_one(&row, edited, options.live).await {
                 Ok(test) => summary.tests.push(test),
                 Err(error) => summary.skipped.push((row, error)),

@@ -40,6 +40,7 @@ pub enum Color {
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
+    Backtest(super::backtest::Backtest),
     Check(Check),
     Completions(Completions),
     Eval(Eval),
@@ -57,11 +58,20 @@ pub enum Command {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone check flows/
-  flowstone check --json flows/repo-report.edn")]
+  flowstone check --json flows/repo-report.edn
+  flowstone check --against-running flows/orders.edn")]
 pub struct Check {
     /// Flow files, or folders of them
     #[arg(required = true, value_hint = ValueHint::AnyPath)]
     pub paths: Vec<PathBuf>,
+
+    /// Also hold each flow against its runs that are not over: same, safe (only code that they have not reached is
+    /// another), or conflict
+    #[arg(long)]
+    pub against_running: bool,
+
+    #[command(flatten)]
+    pub home: Home,
 
     /// Print the findings as one JSON object
     #[arg(long)]

@@ -9,11 +9,12 @@ use flowstone_engine::step::Step;
 use flowstone_lang::session::Session;
 use serde_json::json;
 
-use super::App;
 use super::args::Check;
 use super::exit::Exit;
+use super::home::Project;
 use super::output;
 use super::report::{self, Report, Shown, unreadable};
+use super::{App, against};
 
 /// Endings of files that may be flows.
 const ENDINGS: &[&str] = &["clj", "edn"];
@@ -28,6 +29,9 @@ pub fn run(args: &Check, app: &dyn App) -> Exit {
         if let Err(error) = gather(path, &mut files) {
             reports.push(unreadable(&path.display().to_string(), &error));
         }
+    }
+    if args.against_running {
+        return against::run(&files, &Project::find(&args.home), app, args.json);
     }
     let steps = app.steps();
     for file in &files {

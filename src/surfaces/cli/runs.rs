@@ -2,8 +2,10 @@
 
 mod cancel;
 mod export;
+pub mod fork;
 mod import;
 mod list;
+pub mod replay;
 mod resume;
 mod show;
 
@@ -24,8 +26,10 @@ pub fn run(args: &Runs, app: &dyn App) -> Exit {
     let (done, as_json) = match &args.command {
         RunsCommand::Cancel(args) => (cancel::run(args, app), args.json),
         RunsCommand::Export(args) => (export::run(args, app), args.json),
+        RunsCommand::Fork(args) => (fork::run(args, app), args.show.json),
         RunsCommand::Import(args) => (import::run(args, app), args.json),
         RunsCommand::List(args) => (list::run(args, app), args.json),
+        RunsCommand::Replay(args) => (replay::run(args, app), args.json),
         RunsCommand::Resume(args) => (resume::run(args, app), args.show.json),
         RunsCommand::Show(args) => (show::run(args, app), args.json),
     };

@@ -6,6 +6,7 @@ use clap::{Args, Subcommand, ValueHint};
 use flowstone_engine::ports::RunStatus;
 
 use super::{Home, Show};
+use crate::cli::runs::{fork, replay};
 
 /// Lists, shows, moves, resumes and cancels runs
 #[derive(Debug, Args)]
@@ -18,8 +19,10 @@ pub struct Runs {
 pub enum RunsCommand {
     Cancel(RunsCancel),
     Export(RunsExport),
+    Fork(fork::RunsFork),
     Import(RunsImport),
     List(RunsList),
+    Replay(replay::RunsReplay),
     Resume(RunsResume),
     Show(RunsShow),
 }
@@ -124,6 +127,7 @@ pub struct RunsList {
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone runs resume r3
+  flowstone runs resume r3 --flow flows/orders.edn
   flowstone runs resume --all")]
 pub struct RunsResume {
     /// The run
@@ -133,6 +137,10 @@ pub struct RunsResume {
     /// Every run that is not finished
     #[arg(long)]
     pub all: bool,
+
+    /// Go on with this edited flow, if the run has done nothing that the flow does not ask for
+    #[arg(long, value_name = "FILE", requires = "id", value_hint = ValueHint::FilePath)]
+    pub flow: Option<PathBuf>,
 
     #[command(flatten)]
     pub home: Home,

@@ -6,19 +6,33 @@ use flowstone_engine::{Engine, EngineError};
 use serde_json::json;
 
 use super::ask;
-use crate::cli::App;
 use crate::cli::args::RunsResume;
 use crate::cli::exit::Exit;
+use crate::cli::home::Project;
 use crate::cli::outcome::{exit, in_json, of_engine_error, tell};
-use crate::cli::output;
 use crate::cli::report::{Report, Shown};
-use crate::cli::run::{drive_options, observer};
+use crate::cli::run::{drive_options, load_file, observer};
+use crate::cli::runtime::Runtime;
+use crate::cli::{App, Open, output};
 
 /// Goes on with one run, or with all that can.
 pub(super) fn run(args: &RunsResume, app: &dyn App) -> Result<Exit, Report> {
-    ask(app, &args.home, async |engine| match &args.id {
-        Some(id) => resume_one(engine, id, args).await,
-        None => resume_all(engine, args).await,
+    let Some(file) = &args.flow else {
+        return ask(app, &args.home, async |engine| match &args.id {
+            Some(id) => resume_one(engine, id, args).await,
+            None => resume_all(engine, args).await,
+        });
+    };
+    Runtime::start()?.block_on(async {
+        let engine = app.open(&Project::find(&args.home), Open::Existing)?;
+        let edited = load_file(&engine, file, args.show.json)?;
+        let id = args.id.as_deref().unwrap_or_default();
+        let adopted = async {
+            let run = engine.find_run(id).await?.id;
+            engine.adopt(&run, &edited).await?;
+            resume_one(&engine, id, args).await
+        };
+        adopted.await.map_err(|error| of_engine_error(&error))
     })
 }
 

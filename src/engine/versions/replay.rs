@@ -1,0 +1,128 @@
+//! A run evaluated again from its journal alone, and compared with what became of it.
+
+use super::{check_journal, conflict};
+use crate::archive::Archive;
+use crate::codec;
+use crate::drive::{Changed, Difference, Purpose, RehearsedEnd, Script, Stand, rehearse};
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::ids::RunId;
+use crate::outcome::decode_failure;
+use crate::ports::{Entry, Program, RunRow, RunStatus};
+
+/// A replay that came to the recorded end.
+#[derive(Debug, Clone)]
+pub struct Replayed {
+    pub row: RunRow,
+    /// Steps answered from the journal.
+    pub answered: usize,
+    /// Where a run that is not over stands: the paths of its next steps.
+    pub at: Vec<String>,
+}
+
+impl Engine {
+    /// Replays a run from its journal. Nothing is performed, nothing is written.
+    ///
+    /// # Errors
+    /// When it asks for something else than it did, comes to another end, or has no journal any more.
+    pub async fn replay(&self, run: &RunId) -> Result<Replayed, EngineError> {
+        let row = self.run_row(run).await?;
+        check_journal(&row)?;
+        let program = self.program_of(&row).await?;
+        let entries = self.services.stores.journal.load(&row.id).await?;
+        self.replay_from(row, program, entries).await
+    }
+
+    /// Replays the runs of a file that was exported, the main one first.
+    ///
+    /// # Errors
+    /// As for [`Engine::replay`].
+    pub async fn replay_archive(&self, archive: &Archive) -> Result<Vec<Replayed>, EngineError> {
+        let mut replayed = Vec::new();
+        for run in &archive.runs {
+            check_journal(&run.row)?;
+            let program = archive
+                .program(run)
+                .ok_or_else(|| EngineError::BadProgram {
+                    run: run.row.id.to_string(),
+                    detail: "it is not in the file".to_owned(),
+                })?;
+            let (row, entries) = (run.row.clone(), run.entries.clone());
+            replayed.push(self.replay_from(row, program.clone(), entries).await?);
+        }
+        Ok(replayed)
+    }
+
+    async fn replay_from(
+        &self,
+        row: RunRow,
+        program: Program,
+        entries: Vec<Entry>,
+    ) -> Result<Replayed, EngineError> {
+        if program.engine_abi != crate::flow::ENGINE_ABI {
+            return Err(EngineError::OtherAbi {
+                run: row.id.to_string(),
+                found: program.engine_abi,
+                known: crate::flow::ENGINE_ABI,
+            });
+        }
+        let rehearsed = rehearse(
+            self,
+            Script {
+                run: row.id.clone(),
+                seed: row.seed,
+                program,
+                input: codec::decode(&row.input)?,
+                entries,
+                changed: Changed::default(),
+                purpose: Purpose::Fit,
+            },
+        )
+        .await?;
+        let diverged = |met: Difference| EngineError::Diverged {
+            run: row.id.to_string(),
+            path: met.path,
+            recorded: met.recorded.unwrap_or_else(|| "nothing".to_owned()),
+            requested: met.requested.unwrap_or_else(|| "nothing".to_owned()),
+            place: met.place.map(Box::new),
+        };
+        let is_unwound = matches!(
+            row.status,
+            RunStatus::Cancelled | RunStatus::Terminated | RunStatus::TimedOut
+        );
+        if let (Some(met), false) = (conflict(&row, &rehearsed), is_unwound) {
+            return Err(diverged(met));
+        }
+        let recorded = match row.status {
+            RunStatus::Completed => row.result.clone(),
+            RunStatus::Failed => row.error.as_deref().map(failure_words),
+            _ => None,
+        };
+        let now = match &rehearsed.end {
+            RehearsedEnd::Value(text) => text.clone(),
+            RehearsedEnd::Error(text) => failure_words(text),
+            RehearsedEnd::Open => format!("nothing: it stops at {}", rehearsed.next.join(", ")),
+        };
+        match recorded {
+            Some(recorded) if recorded != now => Err(diverged(Difference {
+                path: "the end".to_owned(),
+                recorded: Some(recorded),
+                requested: Some(now),
+                place: None,
+                answer: Stand::Stopped,
+            })),
+            _ => Ok(Replayed {
+                answered: rehearsed.answered,
+                at: rehearsed.next,
+                row,
+            }),
+        }
+    }
+}
+
+fn failure_words(text: &str) -> String {
+    match decode_failure(text) {
+        Some(failure) => format!("failed: {}", failure.exception.text()),
+        None => format!("failed: {text}"),
+    }
+}

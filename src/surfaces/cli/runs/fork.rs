@@ -1,0 +1,109 @@
+//! `flowstone runs fork`: a new run with the results of an old one.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use flowstone_engine::{ForkOptions, Setting};
+use serde_json::json;
+
+use crate::cli::args::{Home, Show};
+use crate::cli::exit::Exit;
+use crate::cli::home::Project;
+use crate::cli::outcome::{of_engine_error, tell};
+use crate::cli::report::Report;
+use crate::cli::run::{drive_options, load_file, observer};
+use crate::cli::runtime::Runtime;
+use crate::cli::{App, Open, input, output};
+
+/// Starts a run that keeps what another one got before a step
+///
+/// The step that is named is done anew, and so is all that comes after it. Without --at nothing is kept.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone runs fork r3 --at summarize
+  flowstone runs fork r3 --at send --flow flows/orders.edn --reuse
+  flowstone runs fork r3 --at send --set input.limit=5 --set 'fetch.items=[1 2]'")]
+pub struct RunsFork {
+    /// The run
+    pub id: String,
+
+    /// The step to begin with, by its path as `runs show` has it
+    #[arg(long, value_name = "STEP")]
+    pub at: Option<String>,
+
+    /// Go on with this flow instead of the run's own
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub flow: Option<PathBuf>,
+
+    /// Another value in the input, or in what a kept step gave; EDN or JSON
+    #[arg(long, value_name = "PATH=VALUE")]
+    pub set: Vec<String>,
+
+    /// Also keep what later steps gave, where they ask for the same as before
+    #[arg(long)]
+    pub reuse: bool,
+
+    /// Only make the run; it goes on with `runs resume`
+    #[arg(long)]
+    pub no_resume: bool,
+
+    #[command(flatten)]
+    pub home: Home,
+
+    #[command(flatten)]
+    pub show: Show,
+}
+
+/// Performs the command.
+pub fn run(args: &RunsFork, app: &dyn App) -> Result<Exit, Report> {
+    let settings: Vec<Setting> = args
+        .set
+        .iter()
+        .map(|text| setting(text))
+        .collect::<Result<_, _>>()?;
+    let project = Project::find(&args.home);
+    Runtime::start()?.block_on(async {
+        let engine = app.open(&project, Open::Existing)?;
+        let flow = match &args.flow {
+            Some(file) => Some(load_file(&engine, file, args.show.json)?),
+            None => None,
+        };
+        let options = ForkOptions {
+            at: args.at.clone(),
+            flow,
+            settings,
+            reuse: args.reuse,
+        };
+        let forked = async {
+            let origin = engine.find_run(&args.id).await?;
+            engine.fork(&origin.id, options).await
+        };
+        let fork = forked.await.map_err(|error| of_engine_error(&error))?;
+        if args.no_resume {
+            if args.show.json {
+                output::json(&json!({"ok": true, "run": fork.as_str(), "status": "running"}));
+            } else {
+                output::data(&format!("{fork}\n"));
+                output::note(&format!("go on with: flowstone runs resume {fork}"));
+            }
+            return Ok(Exit::Completed);
+        }
+        let outcome = engine
+            .drive(&fork, observer(&args.show), drive_options())
+            .await
+            .map_err(|error| of_engine_error(&error))?;
+        Ok(tell(&fork, &outcome, args.show.json))
+    })
+}
+
+fn setting(text: &str) -> Result<Setting, Report> {
+    let Some((path, value)) = text.split_once('=') else {
+        let message = format!("`--set {text}` has no value");
+        return Err(Report::error("E0921", message)
+            .hint("write it as --set input.key=value or --set step.key=value"));
+    };
+    Ok(Setting {
+        path: path.to_owned(),
+        value: input::read(value, "--set")?,
+    })
+}
