@@ -25,6 +25,7 @@ pub mod observer;
 pub mod outcome;
 pub mod ports;
 mod retry;
+mod runs;
 pub mod schema;
 pub mod step;
 pub mod table;
@@ -40,6 +41,7 @@ pub use engine::{CancelOutcome, Engine, EngineConfig, Limits, StartOptions};
 pub use error::EngineError;
 pub use interactive::Interactive;
 pub use interrupt::Interrupt;
+pub use runs::{EventsPage, RunEventRow, moment};
 pub use timeline::{LogLine, RunReport, StepReport, StepStatus};
 pub use versions::{
     Against, Backtest, BacktestOptions, BacktestSummary, ForkOptions, Replayed, Setting, Verdict,

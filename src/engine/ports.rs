@@ -8,6 +8,7 @@
 mod agenda;
 mod clock;
 mod journal;
+mod listing;
 mod probe;
 mod runs;
 mod secrets;
@@ -22,6 +23,7 @@ pub use agenda::{Agenda, Setback, Taken};
 pub(crate) use clock::mix;
 pub use clock::{Clock, Random, SystemClock, SystemRandom};
 pub use journal::{Ack, Batch, Change, Durability, Entry, EntryKind, Journal, Receipt};
+pub use listing::{RunOrder, RunQuery, RunSummary};
 pub use probe::{Moment, Probe};
 pub use runs::{
     Claim, Import, ImportedRun, ImportedWait, NewRun, Parent, ParentClose, Program, RunFilter,

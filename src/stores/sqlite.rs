@@ -11,6 +11,7 @@ mod family;
 mod import;
 mod journal;
 pub mod kv;
+mod listing;
 mod open;
 mod owner;
 mod runs;
@@ -25,8 +26,9 @@ use flowstone_engine::blob::BlobHash;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{
     Agenda, Batch, BlobRow, Blobs, Claim, Completion, Entry, Import, Journal, Kv, NewRun,
-    PortFuture, Probe, Program, Receipt, RunFilter, RunRow, RunStatus, Runs, Setback, SignalFilter,
-    SignalRow, StoreError, Stores, Tables, Taken, WaitFilter, WaitRow, Waits, WaitsAnswer,
+    PortFuture, Probe, Program, Receipt, RunFilter, RunQuery, RunRow, RunStatus, RunSummary, Runs,
+    Setback, SignalFilter, SignalRow, StoreError, Stores, Tables, Taken, WaitFilter, WaitRow,
+    Waits, WaitsAnswer,
 };
 use flowstone_engine::table::TableQuery;
 use rusqlite::Connection;
@@ -123,6 +125,15 @@ impl Journal for Sqlite {
     fn load(&self, run: &RunId) -> PortFuture<'_, Vec<Entry>> {
         self.read(|db| journal::load(db, run))
     }
+
+    fn load_after(
+        &self,
+        run: &RunId,
+        place: i64,
+        limit: usize,
+    ) -> PortFuture<'_, Vec<(i64, Entry)>> {
+        self.read(|db| journal::load_after(db, run, place, limit))
+    }
 }
 
 impl Runs for Sqlite {
@@ -137,6 +148,10 @@ impl Runs for Sqlite {
 
     fn list(&self, filter: RunFilter) -> PortFuture<'_, Vec<RunRow>> {
         self.read(|db| runs::list(db, &self.owner, &filter))
+    }
+
+    fn summaries(&self, query: RunQuery) -> PortFuture<'_, Vec<RunSummary>> {
+        self.read(|db| listing::list(db, &self.owner, &query))
     }
 
     fn program(&self, hash: &str) -> PortFuture<'_, Option<Program>> {

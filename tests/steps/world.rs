@@ -266,6 +266,9 @@ impl Journal for Nothing {
     fn load(&self, _: &RunId) -> PortFuture<'_, Vec<Entry>> {
         unused()
     }
+    fn load_after(&self, _: &RunId, _: i64, _: usize) -> PortFuture<'_, Vec<(i64, Entry)>> {
+        unused()
+    }
 }
 
 impl Agenda for Nothing {
@@ -297,6 +300,9 @@ impl Runs for Nothing {
         unused()
     }
     fn list(&self, _: RunFilter) -> PortFuture<'_, Vec<RunRow>> {
+        unused()
+    }
+    fn summaries(&self, _: RunQuery) -> PortFuture<'_, Vec<RunSummary>> {
         unused()
     }
     fn program(&self, _: &str) -> PortFuture<'_, Option<Program>> {

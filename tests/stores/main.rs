@@ -7,6 +7,7 @@ mod branches;
 mod crash;
 mod damaged;
 mod gate;
+mod listing;
 mod lossy;
 mod power;
 mod prompt;

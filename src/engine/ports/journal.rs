@@ -18,6 +18,22 @@ pub trait Journal: Send + Sync {
 
     /// Returns the journal of a run, in order.
     fn load(&self, run: &RunId) -> PortFuture<'_, Vec<Entry>>;
+
+    /// Returns entries of a run that come after a place, in order, each with its own place; at most so many.
+    /// Places grow; 0 comes before the first.
+    fn load_after(
+        &self,
+        run: &RunId,
+        place: i64,
+        limit: usize,
+    ) -> PortFuture<'_, Vec<(i64, Entry)>> {
+        let loading = self.load(run);
+        Box::pin(async move {
+            let entries = (1..).zip(loading.await?);
+            let after = entries.filter(|(at, _)| *at > place);
+            Ok(after.take(limit).collect())
+        })
+    }
 }
 
 /// What survives what.

@@ -1,6 +1,6 @@
 //! The rows of runs, the programs they are pinned to, and who drives them.
 
-use super::{BlobRow, Entry, PortFuture, WaitRow};
+use super::{BlobRow, Entry, PortFuture, RunQuery, RunSummary, WaitRow};
 use crate::ids::RunId;
 
 /// All runs.
@@ -13,6 +13,12 @@ pub trait Runs: Send + Sync {
 
     /// Returns runs, newest first.
     fn list(&self, filter: RunFilter) -> PortFuture<'_, Vec<RunRow>>;
+
+    /// Returns runs as a list shows them.
+    ///
+    /// # Errors
+    /// [`super::StoreError::Rejected`] with kind `not-found` when there is no run [`RunQuery::after`].
+    fn summaries(&self, query: RunQuery) -> PortFuture<'_, Vec<RunSummary>>;
 
     fn program(&self, hash: &str) -> PortFuture<'_, Option<Program>>;
 

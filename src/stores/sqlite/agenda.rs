@@ -8,7 +8,7 @@ use flowstone_engine::ports::{Setback, StoreError, Taken};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::failed;
-use super::owner::Owner;
+use super::owner::{Alive, Owner};
 use super::runs;
 
 /// What this part adds. The conditions of the indexes are repeated word for word in the questions.
@@ -80,7 +80,7 @@ pub(super) fn take(
 fn take_one(db: &Connection, owner: &Owner, run: i64, now_ms: i64) -> Result<Taken, StoreError> {
     let row = db
         .prepare_cached(&format!("SELECT {} FROM run WHERE num = ?1", runs::COLUMNS))
-        .and_then(|mut sql| sql.query_row([run], |row| runs::run_row(row, owner)))
+        .and_then(|mut sql| sql.query_row([run], |row| runs::run_row(row, &Alive::new(owner))))
         .map_err(failed)?;
     let epoch = db
         .prepare_cached(

@@ -196,11 +196,9 @@ pub(super) fn load(db: &Connection, run: &RunId) -> Result<Vec<Entry>, StoreErro
     };
     let start = run << PLACE_BITS;
     let mut sql = db
-        .prepare_cached(
-            "SELECT kind, path, what, digest, request, coalesce(journal.payload, payload.text), at_ms
-             FROM journal LEFT JOIN payload ON payload.hash = journal.blob
-             WHERE journal.id BETWEEN ?1 AND ?2 ORDER BY journal.id",
-        )
+        .prepare_cached(&format!(
+            "{ENTRIES} WHERE journal.id BETWEEN ?1 AND ?2 ORDER BY journal.id"
+        ))
         .map_err(failed)?;
     let mut rows = sql
         .query([start, start + (1 << PLACE_BITS) - 1])
@@ -211,6 +209,39 @@ pub(super) fn load(db: &Connection, run: &RunId) -> Result<Vec<Entry>, StoreErro
     }
     Ok(entries)
 }
+
+/// Returns what comes after a place, with the place of each.
+pub(super) fn load_after(
+    db: &Connection,
+    run: &RunId,
+    place: i64,
+    limit: usize,
+) -> Result<Vec<(i64, Entry)>, StoreError> {
+    let Some(run) = runs::number(db, run)? else {
+        return Ok(Vec::new());
+    };
+    let start = run << PLACE_BITS;
+    let end = start + (1 << PLACE_BITS) - 1;
+    let after = start.saturating_add(place.max(0)).min(end);
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut sql = db
+        .prepare_cached(&format!(
+            "{ENTRIES} WHERE journal.id > ?1 AND journal.id <= ?2 ORDER BY journal.id LIMIT ?3"
+        ))
+        .map_err(failed)?;
+    let mut rows = sql.query([after, end, limit]).map_err(failed)?;
+    let mut entries = Vec::new();
+    while let Some(row) = rows.next().map_err(failed)? {
+        let id: i64 = row.get(7).map_err(failed)?;
+        entries.push((id - start, entry(row).map_err(failed)??));
+    }
+    Ok(entries)
+}
+
+const ENTRIES: &str =
+    "SELECT kind, path, what, digest, request, coalesce(journal.payload, payload.text), at_ms,
+                              journal.id
+                       FROM journal LEFT JOIN payload ON payload.hash = journal.blob";
 
 fn entry(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<Entry, StoreError>> {
     let damaged = |detail: String| StoreError::Damaged {

@@ -3,6 +3,8 @@
 //! The system lets go of the lock when the process ends, however it ends. So nobody waits for a lease to run
 //! out after a crash, and nobody takes a run from a process that is only slow.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -83,6 +85,30 @@ impl Owner {
             }
             Err(TryLockError::Error(_)) => true,
         }
+    }
+}
+
+/// Answers for many rows whether the process behind an owner still runs: each owner is looked at once.
+pub(super) struct Alive<'a> {
+    owner: &'a Owner,
+    known: RefCell<HashMap<String, bool>>,
+}
+
+impl Alive<'_> {
+    pub(super) fn new(owner: &Owner) -> Alive<'_> {
+        Alive {
+            owner,
+            known: RefCell::default(),
+        }
+    }
+
+    pub(super) fn is_alive(&self, owner: &str) -> bool {
+        if let Some(known) = self.known.borrow().get(owner) {
+            return *known;
+        }
+        let is_alive = self.owner.is_alive(owner);
+        self.known.borrow_mut().insert(owner.to_owned(), is_alive);
+        is_alive
     }
 }
 

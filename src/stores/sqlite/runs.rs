@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter
 
 use super::failure::{failed, rejected};
 use super::journal;
-use super::owner::Owner;
+use super::owner::{Alive, Owner};
 
 /// The tables of this part.
 pub(super) const SCHEMA: &str = "
@@ -194,7 +194,8 @@ pub(super) fn find(
 ) -> Result<Option<RunRow>, StoreError> {
     db.prepare_cached(&format!("SELECT {COLUMNS} FROM run WHERE id = ?1"))
         .and_then(|mut sql| {
-            sql.query_row([run.as_str()], |row| run_row(row, owner))
+            let alive = Alive::new(owner);
+            sql.query_row([run.as_str()], |row| run_row(row, &alive))
                 .optional()
         })
         .map_err(failed)
@@ -221,8 +222,11 @@ pub(super) fn list(
         values.push(Sql::Text(flow.clone()));
     }
     if let Some(prefix) = &filter.id_prefix {
-        sql += " AND (substr(id, 1, length(?)) = ? OR external_id = ?)";
-        values.extend([prefix, prefix, prefix].map(|prefix| Sql::Text(prefix.clone())));
+        // Two conditions, so that each goes by its index: no id has this character.
+        sql += " AND num IN (SELECT num FROM run WHERE id >= ? AND id < ? UNION ALL
+                             SELECT num FROM run WHERE external_id = ?)";
+        let end = format!("{prefix}\u{10ffff}");
+        values.extend([prefix, &end, prefix].map(|text| Sql::Text(text.clone())));
     }
     if let Some(due) = filter.due_before_ms {
         sql += " AND due_ms <= ?";
@@ -240,13 +244,14 @@ pub(super) fn list(
         ));
     }
     let mut statement = db.prepare_cached(&sql).map_err(failed)?;
+    let alive = Alive::new(owner);
     let rows = statement
-        .query_map(params_from_iter(values), |row| run_row(row, owner))
+        .query_map(params_from_iter(values), |row| run_row(row, &alive))
         .map_err(failed)?;
     rows.collect::<rusqlite::Result<Vec<_>>>().map_err(failed)
 }
 
-pub(super) fn run_row(row: &Row<'_>, owner: &Owner) -> rusqlite::Result<RunRow> {
+pub(super) fn run_row(row: &Row<'_>, owner: &Alive<'_>) -> rusqlite::Result<RunRow> {
     let status: String = row.get(4)?;
     let lease: Option<String> = row.get(12)?;
     Ok(RunRow {
@@ -271,7 +276,7 @@ pub(super) fn run_row(row: &Row<'_>, owner: &Owner) -> rusqlite::Result<RunRow> 
         priority: row.get(17)?,
         started_by: row.get(18)?,
         origin: row.get::<_, Option<String>>(19)?.map(RunId::from_text),
-        parent: parent(row)?,
+        parent: parent(row, 20)?,
         pass: row.get(24)?,
         force: row.get(25)?,
         ended_ms: row.get(26)?,
@@ -282,18 +287,19 @@ pub(super) fn run_row(row: &Row<'_>, owner: &Owner) -> rusqlite::Result<RunRow> 
     })
 }
 
-fn parent(row: &Row<'_>) -> rusqlite::Result<Option<Parent>> {
+/// Reads where a run hangs, from four columns in a row.
+pub(super) fn parent(row: &Row<'_>, at: usize) -> rusqlite::Result<Option<Parent>> {
     let (Some(run), Some(root)) = (
-        row.get::<_, Option<String>>(20)?,
-        row.get::<_, Option<String>>(21)?,
+        row.get::<_, Option<String>>(at)?,
+        row.get::<_, Option<String>>(at + 1)?,
     ) else {
         return Ok(None);
     };
-    let close: Option<String> = row.get(23)?;
+    let close: Option<String> = row.get(at + 3)?;
     Ok(Some(Parent {
         run: RunId::from_text(run),
         root: RunId::from_text(root),
-        depth: row.get(22)?,
+        depth: row.get(at + 2)?,
         close: close
             .and_then(|name| ParentClose::from_name(&name))
             .unwrap_or_default(),

@@ -29,6 +29,11 @@ pub fn json(value: &serde_json::Value) {
     checked(writeln!(io::stdout(), "{value:#}"));
 }
 
+/// Prints one JSON object on a line of its own.
+pub fn json_line(value: &serde_json::Value) {
+    checked(writeln!(io::stdout(), "{value}"));
+}
+
 /// Prints a line for the person who watches.
 pub fn note(text: &str) {
     checked(writeln!(anstream::stderr(), "{text}"));

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
-use flowstone_engine::ports::RunStatus;
+use flowstone_engine::ports::{Clock, RunOrder, RunStatus, SystemClock};
 
 use super::{Home, Show};
 use crate::cli::runs::{fork, replay};
@@ -18,6 +18,7 @@ pub struct Runs {
 #[derive(Debug, Subcommand)]
 pub enum RunsCommand {
     Cancel(RunsCancel),
+    Events(RunsEvents),
     Export(RunsExport),
     Fork(fork::RunsFork),
     Import(RunsImport),
@@ -100,18 +101,85 @@ pub struct RunsImport {
     pub json: bool,
 }
 
+/// Prints the journal of a run, an event a line
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone runs events r3
+  flowstone runs events r3 --follow --json | jq .kind
+  flowstone runs events r3 --after 120")]
+pub struct RunsEvents {
+    /// The run
+    pub id: String,
+
+    /// Go on until the run is over
+    #[arg(long, short)]
+    pub follow: bool,
+
+    /// Only events after this number
+    #[arg(long, value_name = "SEQ", default_value_t = 0)]
+    pub after: i64,
+
+    #[command(flatten)]
+    pub home: Home,
+
+    /// Print each event as one JSON object on a line of its own, with all it carries
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// Lists runs, the newest first
+///
+/// A moment is a duration back from now, such as 2h, or an instant, such as 2026-01-31 or 2026-01-31T09:30:00Z.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone runs list
+  flowstone runs list --status failed --status timed-out --since 1d
+  flowstone runs list --flow invoice --text 'no such customer'
+  flowstone runs list --limit 20 --before ID
   flowstone runs list --status waiting --json")]
 pub struct RunsList {
-    /// Only runs with this status: queued, running, waiting, failed-compensating, completed, failed,
-    /// cancelled, terminated, timed-out
-    #[arg(long, value_name = "STATUS", value_parser = status)]
-    pub status: Option<RunStatus>,
+    /// Only runs of this flow
+    #[arg(long, value_name = "SLUG")]
+    pub flow: Option<String>,
 
-    /// At most this many
+    /// Only runs with this status: queued, running, waiting, failed-compensating, completed, failed,
+    /// cancelled, terminated, timed-out; may be repeated, or several with commas
+    #[arg(long, value_name = "STATUS", value_parser = status, value_delimiter = ',')]
+    pub status: Vec<RunStatus>,
+
+    /// Only runs that were created at this moment or later
+    #[arg(long, value_name = "MOMENT", value_parser = moment)]
+    pub since: Option<i64>,
+
+    /// Only runs that were created before this moment
+    #[arg(long, value_name = "MOMENT", value_parser = moment)]
+    pub until: Option<i64>,
+
+    /// Only runs with this key of `:concurrency`
+    #[arg(long, value_name = "KEY")]
+    pub key: Option<String>,
+
+    /// Only runs with this text in their id, flow, key, input, result or error
+    #[arg(long, value_name = "TEXT")]
+    pub text: Option<String>,
+
+    /// Only runs that this started: manual, schedule, schedule:ID, call, fork, import
+    #[arg(long, value_name = "WHAT")]
+    pub started_by: Option<String>,
+
+    /// Only runs that this run called
+    #[arg(long, value_name = "ID")]
+    pub parent: Option<String>,
+
+    /// The order: newest, oldest or changed
+    #[arg(long, value_name = "ORDER", value_parser = order, default_value = "newest")]
+    pub sort: RunOrder,
+
+    /// Only runs that come after this one in the order: the next page
+    #[arg(long, value_name = "ID")]
+    pub before: Option<String>,
+
+    /// At most this many; 0 for all
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub limit: usize,
 
@@ -121,6 +189,10 @@ pub struct RunsList {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+
+    /// With --json: also input, result and error of each run
+    #[arg(long, requires = "json")]
+    pub full: bool,
 }
 
 /// Goes on with a run that was interrupted, or whose wait is over
@@ -169,5 +241,19 @@ fn status(name: &str) -> Result<RunStatus, String> {
     RunStatus::from_name(name).ok_or_else(|| {
         let names: Vec<&str> = RunStatus::NAMES.iter().map(|(_, name)| *name).collect();
         format!("one of {}", names.join(", "))
+    })
+}
+
+fn order(name: &str) -> Result<RunOrder, String> {
+    RunOrder::from_name(name).ok_or_else(|| {
+        let names: Vec<&str> = RunOrder::NAMES.iter().map(|(_, name)| *name).collect();
+        format!("one of {}", names.join(", "))
+    })
+}
+
+fn moment(text: &str) -> Result<i64, String> {
+    flowstone_engine::moment(text, SystemClock.now_ms()).ok_or_else(|| {
+        "write how long ago, such as 2h, or when, such as 2026-01-31 or 2026-01-31T09:30:00Z"
+            .to_owned()
     })
 }

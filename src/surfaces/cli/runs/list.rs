@@ -1,54 +1,146 @@
-//! `flowstone runs list`: runs in a table.
+//! `flowstone runs list`: runs in a table, a page at a time.
 
-use flowstone_engine::ports::{Clock, RunFilter, SystemClock};
-use serde_json::json;
+use flowstone_engine::ports::{Clock, RunQuery, RunStatus, RunSummary, SystemClock};
+use flowstone_engine::{Engine, EngineError};
+use serde_json::{Value, json};
 
-use super::{row_json, status_words};
+use super::{ask, row_json};
 use crate::cli::args::RunsList;
 use crate::cli::exit::Exit;
 use crate::cli::home::Project;
-use crate::cli::outcome::of_engine_error;
+use crate::cli::outcome::instant;
+use crate::cli::progress::seconds;
 use crate::cli::report::Report;
-use crate::cli::runtime::Runtime;
 use crate::cli::table::{ago, table};
-use crate::cli::{App, Open, output};
+use crate::cli::{App, output};
+
+/// As much of a reason is shown.
+const REASON: usize = 60;
+
+/// What a list comes to.
+struct Page {
+    runs: Vec<RunSummary>,
+    /// With `--full`, the whole of each.
+    full: Vec<Value>,
+}
 
 /// Lists the runs.
 pub(super) fn run(args: &RunsList, app: &dyn App) -> Result<Exit, Report> {
-    let project = Project::find(&args.home);
-    let filter = RunFilter {
-        statuses: args.status.iter().copied().collect(),
-        limit: args.limit,
-        ..RunFilter::default()
-    };
-    let runs = Runtime::start()?.block_on(async {
-        if !project.home.is_dir() {
-            return Ok(Vec::new());
+    let page = if Project::find(&args.home).home.is_dir() {
+        ask(app, &args.home, async |engine| find(engine, args).await)?
+    } else {
+        Page {
+            runs: Vec::new(),
+            full: Vec::new(),
         }
-        let engine = app.open(&project, Open::Existing)?;
-        let runs = engine.list_runs(filter).await;
-        runs.map_err(|error| of_engine_error(&error))
-    })?;
+    };
+    // A page that is not full is the last one.
+    let next = match page.runs.last() {
+        Some(last) if page.runs.len() == args.limit => Some(last.id.as_str()),
+        _ => None,
+    };
     if args.json {
-        let runs: Vec<_> = runs.iter().map(row_json).collect();
-        output::json(&json!({"ok": true, "runs": runs}));
-    } else if runs.is_empty() {
+        let runs = match args.full {
+            true => page.full,
+            false => page.runs.iter().map(summary_json).collect(),
+        };
+        output::json(&json!({"ok": true, "runs": runs, "next": next}));
+    } else if page.runs.is_empty() {
         output::note("no runs");
     } else {
         let now_ms = SystemClock.now_ms();
-        let rows = runs.iter().map(|run| {
-            vec![
-                run.id.to_string(),
-                run.flow.clone(),
-                status_words(run),
-                ago(now_ms, run.created_ms),
-                ago(now_ms, run.updated_ms),
-            ]
-        });
+        let rows = page.runs.iter().map(|run| row(run, now_ms));
         output::data(&table(
-            &["run", "flow", "status", "started", "changed"],
+            &["run", "flow", "status", "started", "took", "changed"],
             rows,
         ));
+        if let Some(next) = next {
+            output::note(&format!("there may be more: --before {next}"));
+        }
     }
     Ok(Exit::Completed)
+}
+
+async fn find(engine: &Engine, args: &RunsList) -> Result<Page, EngineError> {
+    let mut query = RunQuery {
+        statuses: args.status.clone(),
+        flow: args.flow.clone(),
+        since_ms: args.since,
+        until_ms: args.until,
+        key: args.key.clone(),
+        text: args.text.clone(),
+        started_by: args.started_by.clone(),
+        sort: args.sort,
+        limit: args.limit,
+        ..RunQuery::default()
+    };
+    if let Some(parent) = &args.parent {
+        query.parent = Some(engine.find_run(parent).await?.id);
+    }
+    if let Some(before) = &args.before {
+        query.after = Some(engine.find_run(before).await?.id);
+    }
+    let runs = engine.summaries(query).await?;
+    let mut full = Vec::new();
+    if args.full {
+        for run in &runs {
+            full.push(row_json(&engine.find_run(run.id.as_str()).await?));
+        }
+    }
+    Ok(Page { runs, full })
+}
+
+fn row(run: &RunSummary, now_ms: i64) -> Vec<String> {
+    let took = run
+        .ended_ms
+        .map(|ended| seconds((ended - run.created_ms).max(0)));
+    vec![
+        run.id.to_string(),
+        run.flow.clone(),
+        status_words(run),
+        ago(now_ms, run.created_ms),
+        took.unwrap_or_else(|| "-".to_owned()),
+        ago(now_ms, run.updated_ms),
+    ]
+}
+
+/// Says what a run is at, as far as a list knows.
+pub(super) fn status_words(run: &RunSummary) -> String {
+    if run.held {
+        return "held: imported while it was not over".to_owned();
+    }
+    match (run.status, &run.wait_reason) {
+        (RunStatus::Running, _) if !run.driven => "interrupted".to_owned(),
+        (RunStatus::Waiting, Some(reason)) => match reason.char_indices().nth(REASON) {
+            Some((end, _)) => format!("waiting: {}…", &reason[..end]),
+            None => format!("waiting: {reason}"),
+        },
+        (status, _) => status.name().to_owned(),
+    }
+}
+
+/// Returns a run of a list as JSON. The names of the fields are stable.
+pub(super) fn summary_json(run: &RunSummary) -> Value {
+    json!({
+        "id": run.id.as_str(),
+        "externalId": run.external_id,
+        "flow": run.flow,
+        "status": run.status.name(),
+        "driven": run.driven,
+        "held": run.held,
+        "waitReason": run.wait_reason,
+        "due": run.due_ms.map(instant),
+        "cancelRequested": run.is_cancel_requested,
+        "createdAt": instant(run.created_ms),
+        "updatedAt": instant(run.updated_ms),
+        "endedAt": run.ended_ms.map(instant),
+        "invocation": run.invocation,
+        "key": run.key,
+        "priority": run.priority,
+        "startedBy": run.started_by,
+        "origin": run.origin.as_ref().map(|id| id.as_str()),
+        "parent": run.parent.as_ref().map(|parent| parent.run.as_str()),
+        "pass": run.pass,
+        "journal": run.pruned_ms.is_none(),
+    })
 }
