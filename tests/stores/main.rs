@@ -9,6 +9,7 @@ mod damaged;
 mod gate;
 mod listing;
 mod lossy;
+mod model;
 mod power;
 mod prompt;
 mod runs;

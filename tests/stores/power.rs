@@ -140,7 +140,7 @@ fn batches_left(image: &Image) -> u64 {
 }
 
 /// Where syncs cost nothing, if there is such a place.
-fn scratch() -> std::path::PathBuf {
+pub fn scratch() -> std::path::PathBuf {
     let memory = Path::new("/dev/shm");
     match memory.is_dir() {
         true => memory.to_owned(),

@@ -223,13 +223,14 @@ impl Writer {
             news: news_in(&batch),
             apply: Box::new(move |db| {
                 let result = apply(db, &batch, &failures);
-                let remember = remember(failures, batch.run);
+                if let Err(error) = &result {
+                    // At once: what comes next for the run may be in the same transaction.
+                    note_failure(&failures, &batch.run, error);
+                }
                 Applied {
                     keep: result.is_ok(),
                     now: None,
-                    end: Some(Box::new(move |committed| {
-                        remember(committed.and(result.map(|_| ())));
-                    })),
+                    end: Some(remember(failures, batch.run)),
                 }
             }),
         })
@@ -287,9 +288,14 @@ fn apply(
 fn remember(failures: Failures, run: RunId) -> Tell {
     Box::new(move |committed| {
         if let Err(error) = committed {
-            lock(&failures).entry(run).or_insert(error);
+            note_failure(&failures, &run, &error);
         }
     })
+}
+
+fn note_failure(failures: &Failures, run: &RunId, error: &StoreError) {
+    let mut failures = lock(failures);
+    failures.entry(run.clone()).or_insert_with(|| error.clone());
 }
 
 impl Drop for Writer {
