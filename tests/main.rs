@@ -3,6 +3,7 @@
 mod cli;
 mod decisions;
 mod flows;
+mod golden;
 mod program;
 mod server;
 mod tidy;
