@@ -7,12 +7,15 @@ mod attempt;
 mod branches;
 mod call;
 mod cancel;
+mod confirm;
+mod doubt;
 mod host;
 mod journal;
 mod line;
 mod park;
 mod question;
 mod rehearse;
+mod review;
 mod verify;
 
 use std::cell::{Cell, RefCell};

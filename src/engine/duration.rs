@@ -71,3 +71,11 @@ fn seconds_of(seconds: f64) -> Option<Duration> {
 pub fn millis(duration: Duration) -> i64 {
     i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)
 }
+
+/// Returns a duration as a flow's number of seconds.
+pub(crate) fn seconds_value(duration: Duration) -> Value {
+    match duration.subsec_nanos() {
+        0 => Value::Int(i64::try_from(duration.as_secs()).unwrap_or(i64::MAX)),
+        _ => Value::Float(duration.as_secs_f64()),
+    }
+}

@@ -3,11 +3,12 @@
 use flowstone_lang::value::{Object, Value, compile_regex};
 
 use crate::codec;
-use crate::diagnostic::nearest;
 use crate::flow::name_of;
 use crate::schema;
+use crate::step::options::{Wrong, keys};
 use crate::step::{Retry, StepContext, StepError};
 
+const CODE: &str = "E0715";
 const KEYS: &[&str] = &["contains", "equals", "fn", "matches", "schema"];
 
 /// Checks a value.
@@ -18,10 +19,7 @@ pub fn check(cx: &StepContext, expectation: &Value, value: &Value) -> Result<(),
     if expectation.is_nil() {
         return Ok(());
     }
-    let Some(map) = expectation.as_map() else {
-        return Err(StepError::config("E0715", "`:expect` must be a map")
-            .hint("for example `{:contains [:title]}`"));
-    };
+    let map = keys(CODE, "expect", expectation, KEYS)?;
     for (key, wanted) in map.iter() {
         let name = name_of(key).unwrap_or_default();
         match &*name {
@@ -31,7 +29,7 @@ pub fn check(cx: &StepContext, expectation: &Value, value: &Value) -> Result<(),
             "matches" => matches(wanted, value)?,
             "schema" => {
                 let parsed = schema::parse_with_functions(wanted)
-                    .map_err(|error| StepError::config("E0715", error.to_string()))?;
+                    .map_err(|error| StepError::config(CODE, error.to_string()))?;
                 let problems = schema::validate_with(&parsed, value, &mut |function, value| {
                     let function = cx.function(function).map_err(|error| error.message)?;
                     let held = cx.call(&function, std::slice::from_ref(value));
@@ -48,17 +46,36 @@ pub fn check(cx: &StepContext, expectation: &Value, value: &Value) -> Result<(),
                     return Err(failed("should satisfy the function".to_owned(), value));
                 }
             }
-            other => {
-                let error =
-                    StepError::config("E0715", format!("`:expect` has no option `:{other}`"));
-                return Err(match nearest(other, KEYS.iter().copied()) {
-                    Some(near) => error.hint(format!("did you mean `:{near}`?")),
-                    None => {
-                        error.hint("its options are :contains, :equals, :fn, :matches and :schema")
-                    }
-                });
-            }
+            _ => {}
         }
+    }
+    Ok(())
+}
+
+/// Checks `:expect` as far as it is known.
+pub(crate) fn check_shape(given: &Value) -> Result<(), Wrong> {
+    if given.is_nil() {
+        return Ok(());
+    }
+    let map = keys(CODE, "expect", given, KEYS)?;
+    let get = |name: &str| map.get(&Value::keyword(name)).filter(|it| !it.is_nil());
+    if let Some(wanted) = get("matches") {
+        let source = regex_source(wanted).ok_or_else(|| {
+            let expected = "a regex such as #\"ok\"";
+            Wrong::value(CODE, "expect", "matches", expected)
+        })?;
+        if let Err(error) = compile_regex(&source) {
+            let mut wrong = Wrong::value(CODE, "expect", "matches", "a regex");
+            wrong.hint = Some(error.message.to_string());
+            return Err(wrong);
+        }
+    }
+    if let Some(wanted) = get("schema")
+        && let Err(error) = schema::parse_with_functions(wanted)
+    {
+        let mut wrong = Wrong::value(CODE, "expect", "schema", "a Malli schema");
+        wrong.hint = Some(error.to_string());
+        return Err(wrong);
     }
     Ok(())
 }
@@ -101,19 +118,10 @@ fn holds(item: &Value, value: &Value) -> bool {
 }
 
 fn matches(wanted: &Value, value: &Value) -> Result<(), StepError> {
-    let source = match wanted {
-        Value::Text(source) => source.to_string(),
-        Value::Object(object) => match &**object {
-            Object::Regex { source, .. } => source.to_string(),
-            _ => return Err(StepError::config("E0715", "`:matches` must be a regex")),
-        },
-        _ => return Err(StepError::config("E0715", "`:matches` must be a regex")),
-    };
+    let source = regex_source(wanted)
+        .ok_or_else(|| StepError::config(CODE, "`:matches` must be a regex"))?;
     let regex = compile_regex(&source).map_err(|error| {
-        StepError::config(
-            "E0715",
-            format!("`:matches` is no regex: {}", error.message),
-        )
+        StepError::config(CODE, format!("`:matches` is no regex: {}", error.message))
     })?;
     let text = match value {
         Value::Text(text) => text.to_string(),
@@ -123,6 +131,17 @@ fn matches(wanted: &Value, value: &Value) -> Result<(), StepError> {
         return Ok(());
     }
     Err(failed(format!("should match {source}"), value))
+}
+
+fn regex_source(wanted: &Value) -> Option<String> {
+    match wanted {
+        Value::Text(source) => Some(source.to_string()),
+        Value::Object(object) => match &**object {
+            Object::Regex { source, .. } => Some(source.to_string()),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 fn failed(words: String, value: &Value) -> StepError {

@@ -1,10 +1,12 @@
 //! A run's journal by path: what replay answers from.
 
 use std::collections::HashMap;
+use std::rc::Rc;
 
 use flowstone_lang::value::Value;
 
 use crate::codec;
+use crate::flow::name_of;
 use crate::ports::{Entry, EntryKind};
 
 /// The path of the note that the flow was told of a cancel.
@@ -39,6 +41,14 @@ pub(crate) struct Recorded {
     pub questions: u32,
     /// Attempts before a person said to try again: the policy counts from there.
     pub base: u32,
+    /// What a person said before the step.
+    pub approval: Approval,
+    /// EDN text of its value, which something is still to be done about: a review, a check.
+    pub draft: Option<String>,
+    /// EDN text of what a person said about the draft.
+    pub verdict: Option<String>,
+    /// Somebody decided about it, so that its value need not be what the flow expects.
+    pub decided: bool,
     pub end: Option<End>,
     /// Where in the journal the end stands.
     pub place: usize,
@@ -48,6 +58,17 @@ impl Recorded {
     fn ended_before(&self, place: usize) -> bool {
         self.end.is_some() && self.place < place
     }
+}
+
+/// What became of a `:confirm`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) enum Approval {
+    /// Nobody said anything yet.
+    #[default]
+    Open,
+    Given,
+    /// With EDN text of the answer.
+    Refused(String),
 }
 
 /// A moment that a step waits for.
@@ -61,6 +82,10 @@ pub(crate) enum Timer {
     Wait,
     /// Somebody decides what to do about the step.
     Question,
+    /// Somebody decides whether the step may run.
+    Confirm,
+    /// Somebody decides about the step's value.
+    Review,
 }
 
 /// How a path ended.
@@ -185,31 +210,15 @@ impl History {
                 recorded.end = Some(End::Error(entry.payload));
                 self.finished += 1;
             }
-            EntryKind::Timer => {
-                let note = codec::decode(&entry.payload).unwrap_or(Value::Nil);
-                let number = |key: &str| note.get(key).and_then(Value::as_int);
-                let attempts = number("attempt").and_then(|number| u32::try_from(number).ok());
-                recorded.attempts = attempts.unwrap_or(recorded.attempts);
-                recorded.in_flight = false;
-                let due_ms = number("due").unwrap_or(0);
-                recorded.timer = match note.get("kind") {
-                    Some(kind) if *kind == Value::keyword("retry") => Some(Timer::Retry { due_ms }),
-                    Some(kind) if *kind == Value::keyword("sleep") => Some(Timer::Sleep {
-                        due_ms,
-                        value: note.get("value").cloned().unwrap_or(Value::Nil),
-                    }),
-                    Some(kind) if *kind == Value::keyword("question") => {
-                        recorded.questions += 1;
-                        Some(Timer::Question)
-                    }
-                    _ => Some(Timer::Wait),
-                };
-            }
-            EntryKind::Signal => {
-                recorded.base = recorded.attempts;
+            EntryKind::Draft => {
+                recorded.draft = Some(entry.payload);
+                recorded.verdict = None;
                 recorded.in_flight = false;
                 recorded.timer = None;
             }
+            EntryKind::Timer => recorded.wait_for(&entry.payload),
+            EntryKind::Signal => recorded.answered(entry.payload),
+            EntryKind::Cost => {}
             EntryKind::Reuse | EntryKind::Turn | EntryKind::Tool | EntryKind::Log => {}
         }
     }
@@ -224,4 +233,74 @@ impl History {
         };
         self.reusable.insert(entry.path, recorded);
     }
+}
+
+impl Recorded {
+    fn wait_for(&mut self, payload: &str) {
+        let note = codec::decode(payload).unwrap_or(Value::Nil);
+        let number = |key: &str| note.get(key).and_then(Value::as_int);
+        let attempts = number("attempt").and_then(|number| u32::try_from(number).ok());
+        self.attempts = attempts.unwrap_or(self.attempts);
+        self.in_flight = false;
+        let due_ms = number("due").unwrap_or(0);
+        let kind = note.get("kind").and_then(name_of);
+        self.timer = Some(match kind.as_deref() {
+            Some("retry") => Timer::Retry { due_ms },
+            Some("sleep") => Timer::Sleep {
+                due_ms,
+                value: note.get("value").cloned().unwrap_or(Value::Nil),
+            },
+            Some("question") => Timer::Question,
+            Some("confirm") => Timer::Confirm,
+            Some("review") => Timer::Review,
+            _ => Timer::Wait,
+        });
+        let asks = matches!(
+            self.timer,
+            Some(Timer::Question | Timer::Confirm | Timer::Review)
+        );
+        self.questions += u32::from(asks);
+    }
+
+    /// Takes in what a person said, or what a probe found.
+    fn answered(&mut self, payload: String) {
+        self.in_flight = false;
+        match self.timer.take() {
+            Some(Timer::Confirm) => {
+                self.approval = match action(&payload).as_deref() {
+                    Some("approve") => Approval::Given,
+                    Some("reject" | "timeout") => Approval::Refused(payload),
+                    _ => Approval::Open,
+                };
+            }
+            Some(Timer::Review) => {
+                self.decided = true;
+                self.verdict = Some(payload);
+            }
+            Some(Timer::Question) => {
+                self.decided = true;
+                // A value that does not fit is asked about again.
+                if action(&payload).as_deref() == Some("retry") {
+                    self.again();
+                }
+            }
+            Some(Timer::Retry { .. } | Timer::Sleep { .. } | Timer::Wait) | None => {}
+        }
+    }
+
+    /// Forgets what came of it: it is to be done again.
+    pub(crate) fn again(&mut self) {
+        self.base = self.attempts;
+        self.draft = None;
+        self.verdict = None;
+        if self.approval != Approval::Given {
+            self.approval = Approval::Open;
+        }
+    }
+}
+
+/// Returns what an answer says to do.
+fn action(payload: &str) -> Option<Rc<str>> {
+    let answer = codec::decode(payload).ok()?;
+    name_of(answer.get("action").unwrap_or(&answer))
 }

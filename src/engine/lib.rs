@@ -4,22 +4,26 @@
 //! journal on replay. It knows nothing of SQL, HTTP, providers or terminals: those come through
 //! [`ports`] and [`step::Step`].
 
+mod answer;
 pub mod archive;
 pub mod blob;
 pub mod codec;
 pub mod diagnostic;
+mod doubt;
 mod drive;
 pub mod duration;
 mod engine;
 mod error;
 mod expect;
 pub mod flow;
+mod gate;
 mod history;
 pub mod ids;
 mod interactive;
 mod interrupt;
 pub mod json;
 pub mod kv;
+mod metering;
 pub mod natives;
 pub mod observer;
 pub mod outcome;
@@ -42,7 +46,7 @@ pub use error::EngineError;
 pub use interactive::Interactive;
 pub use interrupt::Interrupt;
 pub use runs::{EventsPage, RunEventRow, moment};
-pub use timeline::{LogLine, RunReport, StepReport, StepStatus};
+pub use timeline::{CostLine, LogLine, RunReport, StepReport, StepStatus};
 pub use versions::{
     Against, Backtest, BacktestOptions, BacktestSummary, ForkOptions, Replayed, Setting, Verdict,
 };

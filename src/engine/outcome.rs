@@ -50,6 +50,8 @@ pub struct FailurePlace {
     pub file: String,
     pub line: u32,
     pub column: u32,
+    /// How many columns of the line are at fault.
+    pub width: u32,
     /// The line itself.
     pub text: String,
 }
@@ -64,6 +66,7 @@ pub(crate) fn encode_failure(exception: &Rc<Exception>, sources: &Sources) -> St
                 Value::keyword("column"),
                 Value::Int(i64::from(place.column)),
             ),
+            (Value::keyword("width"), Value::Int(i64::from(place.width))),
             (Value::keyword("text"), Value::from(place.text)),
         ])
     });
@@ -97,6 +100,8 @@ pub(crate) fn decode_failure(text: &str) -> Option<Failure> {
             file: text("file")?,
             line: number("line")?,
             column: number("column")?,
+            // Older builds did not store it.
+            width: number("width").unwrap_or(1),
             text: text("text")?,
         })
     });
@@ -115,10 +120,19 @@ fn place_of(exception: &Exception, sources: &Sources) -> Option<FailurePlace> {
 pub(crate) fn place_at(span: Span, sources: &Sources) -> Option<FailurePlace> {
     let source = sources.get(span.source)?;
     let at = source.line_column(span.start);
+    let text = source.line(at.line).to_owned();
+    // Of a form on several lines, the first.
+    let rest = text.chars().count().saturating_sub(at.column as usize - 1);
+    let from = span.start as usize;
+    let form = source.text.get(from..(span.end as usize).max(from));
+    let width = form
+        .map_or(1, |form| form.chars().count())
+        .clamp(1, rest.max(1));
     Some(FailurePlace {
         file: source.name.to_string(),
         line: at.line,
         column: at.column,
-        text: source.line(at.line).to_owned(),
+        width: u32::try_from(width).unwrap_or(1),
+        text,
     })
 }

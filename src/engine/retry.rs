@@ -6,6 +6,7 @@ use flowstone_lang::value::Value;
 
 use crate::duration;
 use crate::flow::name_of;
+use crate::step::options::{Wrong, keys};
 use crate::step::{Effect, Retry, StepError};
 
 /// `:retry` of a step, with our defaults.
@@ -20,6 +21,10 @@ pub(crate) struct Policy {
     retry_on: Option<Vec<String>>,
 }
 
+const CODE: &str = "E0713";
+/// A server that asks for more patience gets this much.
+const PATIENCE: Duration = Duration::from_secs(3600);
+
 const KEYS: &[&str] = &[
     "backoff-ms",
     "coefficient",
@@ -31,13 +36,10 @@ const KEYS: &[&str] = &[
 ];
 
 impl Policy {
-    /// Reads the policy of a step. Without one, reads are tried three times, and what may have changed something
+    /// What holds where a flow says nothing: reads are tried three times, and what may have changed something
     /// outside only where an idempotency key makes that safe.
-    pub(crate) fn of(config: &Value, effect: Effect) -> Result<Policy, StepError> {
-        let has_key = config
-            .get("idempotency-key")
-            .is_some_and(|key| !key.is_nil());
-        let mut policy = Policy {
+    fn default_for(effect: Effect, has_key: bool) -> Policy {
+        Policy {
             max_attempts: match effect {
                 Effect::Read => 3,
                 Effect::External if has_key => 3,
@@ -48,41 +50,56 @@ impl Policy {
             max_interval_ms: 60_000.0,
             jitter: 0.2,
             retry_on: None,
-        };
-        let Some(given) = config.get("retry").filter(|given| !given.is_nil()) else {
-            return Ok(policy);
-        };
-        check_keys(given)?;
-        policy.max_attempts = 3;
-        if let Some(value) = given.get("max-attempts") {
+        }
+    }
+
+    /// Reads the policy of a step.
+    pub(crate) fn of(config: &Value, effect: Effect) -> Result<Policy, Wrong> {
+        let key = config.get("idempotency-key");
+        let mut policy = Policy::default_for(effect, key.is_some_and(|key| !key.is_nil()));
+        if let Some(given) = config.get("retry").filter(|given| !given.is_nil()) {
+            policy.max_attempts = 3;
+            policy.read(given)?;
+        }
+        Ok(policy)
+    }
+
+    /// Takes over what a flow says.
+    fn read(&mut self, given: &Value) -> Result<(), Wrong> {
+        let map = keys(CODE, "retry", given, KEYS)?;
+        let get = |name: &str| map.get(&Value::keyword(name)).filter(|it| !it.is_nil());
+        if let Some(value) = get("max-attempts") {
             let attempts = value.as_int().and_then(|number| u32::try_from(number).ok());
-            policy.max_attempts = attempts
+            self.max_attempts = attempts
                 .filter(|attempts| (1..=1000).contains(attempts))
                 .ok_or_else(|| wrong("max-attempts", "a number from 1 to 1000"))?;
         }
-        let initial = given
-            .get("initial-interval-ms")
-            .or_else(|| given.get("backoff-ms"));
-        if let Some(value) = initial {
-            policy.initial_ms = millis("initial-interval-ms", value)?;
+        match (get("initial-interval-ms"), get("backoff-ms")) {
+            (Some(_), Some(_)) => {
+                let message = "`:backoff-ms` of `:retry` is another name of `:initial-interval-ms`";
+                return Err(Wrong::new(CODE, "retry", message.to_owned()).hint("leave one out"));
+            }
+            (Some(value), None) => self.initial_ms = millis("initial-interval-ms", value)?,
+            (None, Some(value)) => self.initial_ms = millis("backoff-ms", value)?,
+            (None, None) => {}
         }
-        if let Some(value) = given.get("max-interval-ms") {
-            policy.max_interval_ms = millis("max-interval-ms", value)?;
+        if let Some(value) = get("max-interval-ms") {
+            self.max_interval_ms = millis("max-interval-ms", value)?;
         }
-        if let Some(value) = given.get("coefficient") {
-            policy.coefficient = number(value)
+        if let Some(value) = get("coefficient") {
+            self.coefficient = number(value)
                 .filter(|factor| (1.0..=100.0).contains(factor))
                 .ok_or_else(|| wrong("coefficient", "a number from 1 to 100"))?;
         }
-        if let Some(value) = given.get("jitter") {
-            policy.jitter = number(value)
+        if let Some(value) = get("jitter") {
+            self.jitter = number(value)
                 .filter(|jitter| (0.0..=1.0).contains(jitter))
                 .ok_or_else(|| wrong("jitter", "a number from 0 to 1"))?;
         }
-        if let Some(value) = given.get("retry-on").filter(|value| !value.is_nil()) {
-            policy.retry_on = Some(kinds(value)?);
+        if let Some(value) = get("retry-on") {
+            self.retry_on = Some(kinds(value)?);
         }
-        Ok(policy)
+        Ok(())
     }
 
     /// Returns how long to wait after attempt number `attempt` failed; `None` where it is not tried again.
@@ -104,37 +121,23 @@ impl Policy {
         let spread = (random >> 11) as f64 / (1_u64 << 53) as f64 * 2.0 - 1.0;
         let delay = Duration::from_millis((plain * (1.0 + self.jitter * spread)).max(0.0) as u64);
         match error.retry {
-            Retry::After(least) => Some(delay.max(least)),
+            // The server knows better than our guess, up to a point.
+            Retry::After(least) => Some(delay.max(least.min(PATIENCE))),
             Retry::Never | Retry::Backoff => Some(delay),
         }
     }
 }
 
-fn check_keys(given: &Value) -> Result<(), StepError> {
-    let Some(map) = given.as_map() else {
-        return Err(wrong("", "a map"));
-    };
-    for (key, _) in map.iter() {
-        let name = name_of(key).unwrap_or_default();
-        if !KEYS.contains(&&*name) {
-            let error = StepError::config("E0713", format!("`:retry` has no option `:{name}`"));
-            return Err(
-                match crate::diagnostic::nearest(&name, KEYS.iter().copied()) {
-                    Some(near) => error.hint(format!("did you mean `:{near}`?")),
-                    None => error,
-                },
-            );
-        }
+/// Checks `:retry` as far as it is known.
+pub(crate) fn check_shape(given: &Value) -> Result<(), Wrong> {
+    if given.is_nil() {
+        return Ok(());
     }
-    Ok(())
+    Policy::default_for(Effect::Read, false).read(given)
 }
 
-fn wrong(key: &str, expected: &str) -> StepError {
-    let what = match key {
-        "" => "`:retry`".to_owned(),
-        key => format!("`:{key}` of `:retry`"),
-    };
-    StepError::config("E0713", format!("{what} must be {expected}"))
+fn wrong(key: &str, expected: &str) -> Wrong {
+    Wrong::value(CODE, "retry", key, expected)
 }
 
 fn number(value: &Value) -> Option<f64> {
@@ -145,13 +148,13 @@ fn number(value: &Value) -> Option<f64> {
     }
 }
 
-fn millis(key: &str, value: &Value) -> Result<f64, StepError> {
+fn millis(key: &str, value: &Value) -> Result<f64, Wrong> {
     duration::of_millis_value(value)
         .map(|duration| duration::millis(duration) as f64)
         .ok_or_else(|| wrong(key, "milliseconds"))
 }
 
-fn kinds(value: &Value) -> Result<Vec<String>, StepError> {
+fn kinds(value: &Value) -> Result<Vec<String>, Wrong> {
     let items: Vec<&Value> = match value {
         Value::Set(set) => set.iter().collect(),
         Value::Vector(vector) => vector.iter().collect(),

@@ -7,6 +7,7 @@ mod call;
 pub(crate) mod config;
 mod context;
 mod error;
+pub(crate) mod options;
 mod spec;
 
 use std::future::Future;

@@ -1,13 +1,18 @@
 //! A run to look at: its steps in order, what they were asked and what came of them.
 
+use std::collections::HashSet;
+
 use flowstone_lang::value::Value;
 
 use crate::codec;
 use crate::engine::Engine;
 use crate::error::EngineError;
+use crate::flow::name_of;
 use crate::ids::RunId;
 use crate::outcome::{Failure, decode_failure};
-use crate::ports::{Entry, EntryKind, RunRow, WaitFilter, WaitRow};
+use crate::ports::{
+    Entry, EntryKind, RunRow, RunStatus, RunSummary, WaitFilter, WaitRow, WaitState,
+};
 
 /// Everything that is known of a run.
 #[derive(Debug)]
@@ -17,6 +22,8 @@ pub struct RunReport {
     /// What `flow/log` and `flow/emit` wrote, in order.
     pub lines: Vec<LogLine>,
     pub waits: Vec<WaitRow>,
+    /// What the steps cost together by their `:metering`, in millionths of a dollar.
+    pub cost_micros: i64,
     /// Why it failed.
     pub failure: Option<Failure>,
 }
@@ -33,8 +40,25 @@ pub struct StepReport {
     pub request: Option<String>,
     /// Its value as EDN text, or its error's words.
     pub result: Option<String>,
+    /// The words of the last error, also where the step went on after it.
+    pub error: Option<String>,
+    /// The process ended while it was under way, and nobody has said yet whether it was done.
+    pub in_doubt: bool,
+    pub costs: Vec<CostLine>,
     pub started_ms: i64,
     pub ended_ms: Option<i64>,
+}
+
+/// What a step cost, by its `:metering`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CostLine {
+    pub label: Option<String>,
+    pub unit: String,
+    pub quantity: f64,
+    /// Millionths of a dollar.
+    pub micros: i64,
+    /// Why the quantity could not be told.
+    pub problem: Option<String>,
 }
 
 /// How far a step is.
@@ -42,12 +66,16 @@ pub struct StepReport {
 pub enum StepStatus {
     Done,
     Failed,
+    /// It failed, and the flow goes on without its value.
+    Skipped,
     /// It failed and is tried again.
     Retrying,
     Sleeping,
     Waiting,
-    /// It was begun and nothing says how it ended: the run is driven now, or a crash left it in doubt.
+    /// It is under way, or will be when the run goes on.
     InFlight,
+    /// The process ended while it was under way.
+    InDoubt,
 }
 
 impl StepStatus {
@@ -55,10 +83,12 @@ impl StepStatus {
         match self {
             StepStatus::Done => "done",
             StepStatus::Failed => "failed",
+            StepStatus::Skipped => "skipped",
             StepStatus::Retrying => "retrying",
             StepStatus::Sleeping => "sleeping",
             StepStatus::Waiting => "waiting",
             StepStatus::InFlight => "in flight",
+            StepStatus::InDoubt => "in doubt",
         }
     }
 }
@@ -87,6 +117,7 @@ impl Engine {
             steps: Vec::new(),
             lines: Vec::new(),
             waits: Vec::new(),
+            cost_micros: 0,
         };
         let filter = WaitFilter {
             run: Some(run.clone()),
@@ -97,11 +128,60 @@ impl Engine {
         for entry in stores.journal.load(run).await? {
             report.add(entry);
         }
+        report.settle();
         Ok(report)
+    }
+
+    /// Returns those of some runs that have a step in doubt.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn in_doubt(&self, runs: &[RunSummary]) -> Result<HashSet<RunId>, EngineError> {
+        let mut found = HashSet::new();
+        if runs.iter().any(|row| row.status == RunStatus::Waiting) {
+            let waits = self.list_waits(WaitFilter::default()).await?;
+            let asked = waits
+                .into_iter()
+                .filter(|wait| is_about_doubt(&wait.details));
+            found.extend(asked.map(|wait| wait.run));
+        }
+        for row in runs {
+            // A run that somebody drives is in the middle of a step, not in doubt about it.
+            let may_be = matches!(row.status, RunStatus::Running | RunStatus::Cancelled);
+            if !may_be || row.driven {
+                continue;
+            }
+            let report = self.show_run(&row.id).await?;
+            if report.steps.iter().any(|step| step.in_doubt) {
+                found.insert(row.id.clone());
+            }
+        }
+        Ok(found)
     }
 }
 
 impl RunReport {
+    /// Says what only the whole tells: what is in doubt, what it cost.
+    fn settle(&mut self) {
+        for step in &mut self.steps {
+            step.in_doubt &= !self.row.driven;
+            if step.in_doubt {
+                step.status = StepStatus::InDoubt;
+            }
+            // Somebody was asked, and has not said.
+            if step.status == StepStatus::Waiting {
+                let path = format!("{}?", step.path);
+                step.in_doubt = self.waits.iter().any(|wait| {
+                    wait.state != WaitState::Closed
+                        && wait.path.starts_with(&path)
+                        && is_about_doubt(&wait.details)
+                });
+            }
+            let micros = step.costs.iter().map(|cost| cost.micros);
+            self.cost_micros = micros.fold(self.cost_micros, i64::saturating_add);
+        }
+    }
+
     fn add(&mut self, entry: Entry) {
         match entry.kind {
             EntryKind::Note | EntryKind::Reuse => return,
@@ -119,6 +199,8 @@ impl RunReport {
             | EntryKind::Error
             | EntryKind::Timer
             | EntryKind::Signal
+            | EntryKind::Cost
+            | EntryKind::Draft
             | EntryKind::Turn
             | EntryKind::Tool => {}
         }
@@ -132,6 +214,9 @@ impl RunReport {
                     attempts: 0,
                     request: None,
                     result: None,
+                    error: None,
+                    in_doubt: false,
+                    costs: Vec::new(),
                     started_ms: entry.at_ms,
                     ended_ms: None,
                 });
@@ -147,6 +232,7 @@ impl StepReport {
         if entry.request.is_some() {
             self.request = entry.request;
         }
+        self.in_doubt = entry.kind == EntryKind::Intent;
         match entry.kind {
             EntryKind::Intent => {
                 self.attempts += 1;
@@ -158,11 +244,14 @@ impl StepReport {
                 self.ended_ms = Some(entry.at_ms);
             }
             EntryKind::Error => {
-                self.status = StepStatus::Failed;
+                if self.status != StepStatus::Skipped {
+                    self.status = StepStatus::Failed;
+                }
                 let words = match codec::decode(&entry.payload) {
                     Ok(Value::Exception(exception)) => exception.shown().to_owned(),
                     _ => entry.payload,
                 };
+                self.error = Some(words.clone());
                 self.result = Some(words);
                 self.ended_ms = Some(entry.at_ms);
             }
@@ -172,6 +261,8 @@ impl StepReport {
                 self.attempts = attempts
                     .and_then(|count| u32::try_from(count).ok())
                     .unwrap_or(self.attempts);
+                let message = note.get("message").and_then(Value::as_str);
+                self.error = message.map(str::to_owned).or(self.error.take());
                 let kind = note.get("kind").and_then(Value::as_keyword);
                 self.status = match kind {
                     Some(kind) if kind.is("retry") => StepStatus::Retrying,
@@ -179,13 +270,43 @@ impl StepReport {
                     _ => StepStatus::Waiting,
                 };
             }
-            EntryKind::Signal => self.status = StepStatus::InFlight,
+            EntryKind::Signal => {
+                let note = codec::decode(&entry.payload).unwrap_or(Value::Nil);
+                let is_skip = note.get("kind") == Some(&Value::keyword("skip"));
+                self.status = match is_skip {
+                    true => StepStatus::Skipped,
+                    false => StepStatus::InFlight,
+                };
+            }
+            EntryKind::Cost => self.costs.extend(cost_line(&entry.payload)),
             EntryKind::Turn
             | EntryKind::Tool
             | EntryKind::Note
             | EntryKind::Log
             | EntryKind::Reuse => {}
+            EntryKind::Draft => self.status = StepStatus::InFlight,
         }
         self.attempts = self.attempts.max(1);
     }
+}
+
+fn is_about_doubt(details: &str) -> bool {
+    let details = codec::decode(details).unwrap_or(Value::Nil);
+    details.get("question") == Some(&Value::keyword("in-doubt"))
+}
+
+fn cost_line(payload: &str) -> Option<CostLine> {
+    let line = codec::decode(payload).ok()?;
+    let text = |key: &str| line.get(key).and_then(Value::as_str).map(str::to_owned);
+    Some(CostLine {
+        label: text("label"),
+        unit: line.get("unit").and_then(name_of)?.to_string(),
+        quantity: match line.get("quantity")? {
+            Value::Int(int) => *int as f64,
+            Value::Float(float) => *float,
+            _ => return None,
+        },
+        micros: line.get("micros").and_then(Value::as_int)?,
+        problem: text("problem"),
+    })
 }

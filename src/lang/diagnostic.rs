@@ -165,15 +165,25 @@ impl Diagnostic {
 
     /// Says on which line it is, where only that line is known.
     #[must_use]
-    pub fn on_line(mut self, file: &str, line: u32, column: u32, text: &str) -> Diagnostic {
+    ///
+    /// `width` is how many columns of `text` are meant.
+    pub fn on_line(
+        mut self,
+        file: &str,
+        line: u32,
+        column: u32,
+        width: u32,
+        text: &str,
+    ) -> Diagnostic {
+        let (column, width) = (column.max(1), width.max(1));
         self.place = Some(Excerpt {
             file: file.to_owned(),
             line,
-            column: column.max(1),
+            column,
             text: text.to_owned(),
-            length: 1,
+            length: width as usize,
             end_line: line,
-            end_column: column.max(1) + 1,
+            end_column: column.saturating_add(width),
         });
         self
     }

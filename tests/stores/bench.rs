@@ -6,13 +6,16 @@ use std::future::Future;
 use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use flowstone_engine::flow::{LoadedFlow, load};
+use flowstone_engine::flow::{LoadedFlow, load, name_of};
 use flowstone_engine::ids::RunId;
 use flowstone_engine::kv::KvOp;
 use flowstone_engine::observer::{NoObserver, Observer, RunEvent};
 use flowstone_engine::outcome::RunOutcome;
-use flowstone_engine::ports::{Durability, NoSecrets, SimulatedClock, StoreError, StoreOp, Stores};
+use flowstone_engine::ports::{
+    Clock, Durability, NoSecrets, SimulatedClock, StoreError, StoreOp, Stores,
+};
 use flowstone_engine::step::{
     Effect, Field, FieldType, LocalFuture, OnTimeout, Outcome, Retry, Step, StepContext, StepError,
     StepSpec, WaitSpec,
@@ -48,6 +51,10 @@ impl Bench {
             clock: Arc::new(SimulatedClock::starting_at(1_000_000)),
             seeds: RefCell::new(1),
         }
+    }
+
+    pub fn clock_ms(&self) -> i64 {
+        Clock::now_ms(&*self.clock)
     }
 
     pub fn stores(&self) -> Stores {
@@ -86,6 +93,17 @@ impl Bench {
         let checked = load(&Session::new(), Path::new(&path), "flow.clj");
         assert!(!checked.has_errors(), "{:?}", checked.findings);
         checked.loaded.expect("a flow")
+    }
+
+    /// What is found in a flow text before it runs.
+    pub fn findings(&self, engine: &Engine, text: &str) -> Vec<String> {
+        let path = self.home.path().join("flow.clj");
+        std::fs::write(&path, text).expect("a file");
+        let checked = engine.check(&engine.session(), &path, "flow.clj");
+        let words = checked.findings.iter();
+        words
+            .map(|finding| format!("{} {}", finding.code, finding.message))
+            .collect()
     }
 
     /// Starts a run of a flow text.
@@ -213,6 +231,8 @@ impl Step for Fake {
 const VALUE: Field = Field::optional("value", FieldType::Any, "What it gives.");
 const TIMES: Field = Field::optional("times", FieldType::Int, "How often it fails.");
 const MILLIS: Field = Field::optional("millis", FieldType::Int, "How long it sleeps.");
+const KIND: Field = Field::optional("kind", FieldType::Name, "Which error it fails with.");
+const AFTER: Field = Field::optional("after", FieldType::Int, "When to come back, in ms.");
 const HANG: Field = Field::optional("hang", FieldType::Bool, "Never ends.");
 
 const fn spec(kind: &'static str, fields: &'static [Field], effect: Effect) -> StepSpec {
@@ -227,8 +247,13 @@ const fn spec(kind: &'static str, fields: &'static [Field], effect: Effect) -> S
 }
 
 static PURE: StepSpec = spec("pure", &[VALUE], Effect::Pure);
-static LOOK: StepSpec = spec("look", &[VALUE, TIMES, HANG], Effect::Read);
-static WRITE: StepSpec = spec("write", &[VALUE, TIMES, HANG], Effect::External);
+static LOOK: StepSpec = spec("look", &[VALUE, TIMES, HANG, KIND, AFTER], Effect::Read);
+static SEEN: StepSpec = spec("seen", &[VALUE, TIMES], Effect::Read);
+static WRITE: StepSpec = spec(
+    "write",
+    &[VALUE, TIMES, HANG, KIND, AFTER],
+    Effect::External,
+);
 static PUT: StepSpec = spec("put", &[VALUE], Effect::OwnStore);
 static PAUSE: StepSpec = spec("pause", &[TIMES], Effect::Pure);
 static SLEEP: StepSpec = spec("sleep", &[MILLIS], Effect::Pure);
@@ -264,6 +289,7 @@ fn steps(effects: &Effects, script: &Script) -> Vec<Box<dyn Step>> {
                 max_length: 1000,
             })))
         }),
+        step(&SEEN, seen),
         step(&SLEEP, |cx, config, _| {
             let millis = config.get("millis").and_then(Value::as_int).unwrap_or(0);
             Ok(Outcome::Sleep {
@@ -285,9 +311,41 @@ fn effect(cx: &StepContext, config: &Value, effects: &Effects) -> Result<Outcome
     *count += 1;
     let fails = config.get("times").and_then(Value::as_int).unwrap_or(0);
     if i64::from(*count) <= fails {
-        return Err(StepError::new("E0799", "unavailable", "not now").retry(Retry::Backoff));
+        return Err(failure(config));
     }
     Ok(Outcome::Value(value(config)))
+}
+
+fn failure(config: &Value) -> StepError {
+    const KINDS: &[&str] = &[
+        "denied",
+        "not-found",
+        "rate-limited",
+        "timeout",
+        "unavailable",
+    ];
+    let kind = config.get("kind").and_then(name_of);
+    let kind = KINDS.iter().find(|known| Some(**known) == kind.as_deref());
+    let kind = kind.copied().unwrap_or("unavailable");
+    let after = config.get("after").and_then(Value::as_int);
+    let retry = match after.and_then(|millis| u64::try_from(millis).ok()) {
+        Some(millis) => Retry::After(Duration::from_millis(millis)),
+        None if matches!(kind, "denied" | "not-found") => Retry::Never,
+        None => Retry::Backoff,
+    };
+    StepError::new("E0799", kind, "not now").retry(retry)
+}
+
+/// Looks whether the effect of this key has happened. With `:times`, looking fails.
+fn seen(cx: &StepContext, config: &Value, effects: &Effects) -> Result<Outcome, StepError> {
+    if config.get("times").is_some() {
+        return Err(failure(config));
+    }
+    let count = effects.borrow().get(cx.idempotency_key()).copied();
+    Ok(Outcome::Value(match count {
+        Some(_) => value(config),
+        None => Value::Nil,
+    }))
 }
 
 fn hold(cx: &StepContext, config: &Value, _: &Effects) -> Result<Outcome, StepError> {

@@ -62,7 +62,8 @@ const FLOW: &str = "(let [a (flow/step :write :a {:value 1})
       g (try (flow/step :write :g {:times 9}) (catch Exception e (ex-message e)))]
   [a b (:value c) (first d) (:value e) f g])";
 
-fn stores(bench: &Bench, left: i64, silently: bool) -> Stores {
+/// Returns stores that take so many commits.
+pub fn stores(bench: &Bench, left: i64, silently: bool) -> Stores {
     let stores = bench.stores();
     Stores {
         journal: Arc::new(Dying {

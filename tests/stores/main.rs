@@ -10,6 +10,7 @@ mod gate;
 mod listing;
 mod lossy;
 mod model;
+mod policy;
 mod power;
 mod prompt;
 mod runs;

@@ -3,16 +3,17 @@
 use std::future::Future;
 use std::time::Duration;
 
-use flowstone_lang::value::{Result as Evaluated, Signal, Value};
+use flowstone_lang::value::{Exception, Result as Evaluated, Signal, Value};
 
-use super::call::{OnDoubt, OnError, StepCall, preview};
+use super::call::{OnError, StepCall, exception_at, preview};
+use super::confirm::refused;
 use super::{Answer, Driver, Halt};
 use crate::codec;
 use crate::error::EngineError;
 use crate::expect;
-use crate::history::{Recorded, Timer};
+use crate::history::{Approval, Recorded, Timer};
 use crate::observer::RunEvent;
-use crate::ports::{Change, EntryKind, StoreError, StoreOp};
+use crate::ports::{Change, Entry, EntryKind, StoreError, StoreOp};
 use crate::step::{Effect, Outcome, Retry, StepError};
 
 /// How long an interrupted run lets an effect outside finish, so that it is not in doubt.
@@ -22,6 +23,8 @@ const GRACE: Duration = Duration::from_secs(5);
 enum Attempted {
     /// The step's value as EDN text; journaled or pending.
     Value(String),
+    /// The same, with something still to be done about it.
+    Draft(String),
     Parked(Box<crate::step::WaitSpec>),
     Sleeping {
         until_ms: i64,
@@ -33,26 +36,29 @@ enum Attempted {
 impl Driver<'_> {
     /// Goes on with a step that was begun in an earlier drive.
     pub(super) async fn go_on(&self, call: &StepCall<'_>, recorded: Recorded) -> Answer {
+        call.attempts.set(recorded.attempts);
         match recorded.timer.clone() {
             Some(Timer::Sleep { due_ms, value }) => {
-                return self.sleep(call, &recorded, due_ms, value).await;
+                return self.sleep(call, recorded, due_ms, value).await;
             }
             Some(Timer::Retry { due_ms }) => self.pause(call, due_ms).await?,
-            Some(Timer::Wait) => return self.wait(call, recorded.attempts).await,
-            Some(Timer::Question) => return self.question_again(call, recorded).await,
+            Some(Timer::Wait) => return self.wait(call, recorded).await,
+            Some(Timer::Question) => return self.decide(call, recorded).await,
+            Some(Timer::Confirm) => return self.confirmed(call, recorded).await,
+            Some(Timer::Review) => return self.reviewed(call, recorded).await,
             None => {}
         }
-        if recorded.in_flight {
-            match call.on_doubt {
-                OnDoubt::Retry => {}
-                OnDoubt::Ask => {
-                    let error = in_doubt(call);
-                    return self.ask(call, recorded, &error).await;
-                }
-                OnDoubt::Fail => return self.failed(call, recorded, in_doubt(call)).await,
-            }
+        if recorded.draft.is_some() {
+            return self.drafted(call, recorded).await;
         }
-        self.attempts(call, recorded).await
+        if let Approval::Refused(answer) = &recorded.approval {
+            let error = refused(call, "confirm", answer);
+            return self.failed(call, recorded, error).await;
+        }
+        if recorded.in_flight {
+            return self.settle_doubt(call, recorded).await;
+        }
+        self.start_step(call, recorded).await
     }
 
     /// Attempts the step until it succeeds or there is no point in trying again.
@@ -60,14 +66,19 @@ impl Driver<'_> {
         loop {
             recorded.attempts += 1;
             let attempt = recorded.attempts;
+            call.attempts.set(attempt);
             match self.attempt(call, attempt).await? {
                 Attempted::Value(text) => {
                     let value = codec::decode(&text).map_err(EngineError::from)?;
-                    return Ok(self.expected(call, value));
+                    return Ok(Ok(value));
                 }
-                Attempted::Parked(spec) => return self.park(call, attempt, *spec).await,
+                Attempted::Draft(text) => {
+                    recorded.draft = Some(text);
+                    return self.drafted(call, recorded).await;
+                }
+                Attempted::Parked(spec) => return self.park(call, recorded, *spec).await,
                 Attempted::Sleeping { until_ms, value } => {
-                    return self.start_sleep(call, &recorded, until_ms, value).await;
+                    return self.start_sleep(call, recorded, until_ms, value).await;
                 }
                 Attempted::Failed(error) => {
                     let round = attempt - recorded.base;
@@ -145,12 +156,16 @@ impl Driver<'_> {
         let Some((persist, config)) = persist else {
             return Ok(Outcome::Value(value));
         };
+        // What somebody is to look at is stored when they have.
+        if call.review.is_some() {
+            return Ok(Outcome::Value(value));
+        }
         let op = persist.persist(cx, config, value).await?;
         Ok(Outcome::Commit(op))
     }
 
     /// Returns what persists the result and its config, where the flow asks for that.
-    fn persistence<'c>(
+    pub(super) fn persistence<'c>(
         &'c self,
         call: &'c StepCall<'_>,
     ) -> Result<Option<(&'c dyn crate::step::Persist, &'c Value)>, StepError> {
@@ -170,10 +185,13 @@ impl Driver<'_> {
             Outcome::Value(value) => match codec::encode(&value) {
                 Ok(text) => {
                     let text = self.scope.redact(text);
-                    let entry = call.entry(self, EntryKind::Result, text.clone());
-                    self.shared.ledger.append(entry);
+                    let is_draft = call.review.is_some();
+                    self.value_entries(call, &value, text.clone(), is_draft);
                     self.shared.ledger.relieve()?;
-                    Attempted::Value(text)
+                    match is_draft {
+                        true => Attempted::Draft(text),
+                        false => Attempted::Value(text),
+                    }
                 }
                 Err(error) => {
                     let message = format!("the result of the step cannot be stored: {error}");
@@ -181,6 +199,7 @@ impl Driver<'_> {
                 }
             },
             Outcome::Commit(op) => match self.perform(call, op).await {
+                Ok(text) if drafts(call) => Attempted::Draft(text),
                 Ok(text) => Attempted::Value(text),
                 Err(error @ StoreError::Rejected { .. }) => {
                     call.line.set_ticket(None);
@@ -193,15 +212,72 @@ impl Driver<'_> {
         })
     }
 
-    async fn perform(&self, call: &StepCall<'_>, op: StoreOp) -> Result<String, StoreError> {
-        let entry = call.entry(self, EntryKind::Result, String::new());
-        let change = Change::Perform {
+    /// Journals a step's value, and what it cost.
+    pub(super) fn value_entries(
+        &self,
+        call: &StepCall<'_>,
+        value: &Value,
+        text: String,
+        is_draft: bool,
+    ) {
+        let kind = match is_draft {
+            true => EntryKind::Draft,
+            false => EntryKind::Result,
+        };
+        self.shared.ledger.append(call.entry(self, kind, text));
+        if let Some(cost) = self.cost(call, Some(value)) {
+            self.shared.ledger.append(cost);
+        }
+    }
+
+    /// Returns the entry that says what a step cost. `value` is its value, where that is known yet.
+    pub(super) fn cost(&self, call: &StepCall<'_>, value: Option<&Value>) -> Option<Entry> {
+        let metering = call.metering.as_ref()?;
+        let cx = call.context(self, call.attempts.get());
+        let line = metering.line(&cx, value)?;
+        let text = codec::encode(&line).unwrap_or_else(|_| "{}".to_owned());
+        Some(call.entry(self, EntryKind::Cost, self.scope.redact(text)))
+    }
+
+    pub(super) async fn perform(
+        &self,
+        call: &StepCall<'_>,
+        op: StoreOp,
+    ) -> Result<String, StoreError> {
+        let kind = match drafts(call) {
+            true => EntryKind::Draft,
+            false => EntryKind::Result,
+        };
+        let cost = self.cost(call, None);
+        let is_metered = cost.is_some();
+        let text = self.perform_as(call, kind, op, cost).await?;
+        if call.metering.is_some() && !is_metered {
+            // The quantity is in the value.
+            let value = codec::decode(&text).unwrap_or(Value::Nil);
+            if let Some(cost) = self.cost(call, Some(&value)) {
+                self.shared.ledger.append(cost);
+            }
+        }
+        Ok(text)
+    }
+
+    /// Has the store do something, with an entry of that kind for what it gives.
+    pub(super) async fn perform_as(
+        &self,
+        call: &StepCall<'_>,
+        kind: EntryKind,
+        op: StoreOp,
+        cost: Option<Entry>,
+    ) -> Result<String, StoreError> {
+        let entry = call.entry(self, kind, String::new());
+        let mut changes = vec![Change::Perform {
             op: Box::new(op),
             entry,
-        };
+        }];
+        changes.extend(cost.map(Change::Append));
         // Alone: what is wrong with the operation must not undo what was finished before it.
         self.shared.ledger.post()?;
-        let mut receipt = self.shared.ledger.apply(vec![change]).await?;
+        let mut receipt = self.shared.ledger.apply(changes).await?;
         receipt
             .results
             .pop()
@@ -209,7 +285,7 @@ impl Driver<'_> {
     }
 
     /// Awaits an effect, its timeout, an interrupt and a cancel.
-    async fn guarded(
+    pub(super) async fn guarded(
         &self,
         call: &StepCall<'_>,
         performing: impl Future<Output = Result<Outcome, StepError>>,
@@ -260,14 +336,22 @@ impl Driver<'_> {
 
     /// Checks again what a journaled value must satisfy: what the store made of it was not seen before.
     pub(super) fn expected(&self, call: &StepCall<'_>, value: Value) -> Evaluated<Value> {
-        let Some(expectation) = call.config.get("expect") else {
-            return Ok(value);
-        };
-        let cx = call.context(self, 1);
-        match expect::check(&cx, expectation, &value) {
+        match self.fits(call, &value) {
             Ok(()) => Ok(value),
             Err(_) if call.on_error == OnError::Skip => Ok(Value::Nil),
-            Err(error) => Err(self.exception_at(&error, &call.path.step).into()),
+            Err(error) => Err(self.exception(call, &error).into()),
+        }
+    }
+
+    /// Checks a value against the step's `:expect`. Of what is persisted, the value itself was checked, not the
+    /// reference to it.
+    pub(super) fn fits(&self, call: &StepCall<'_>, value: &Value) -> Result<(), StepError> {
+        match call.config.get("expect") {
+            Some(expectation) if !call.has("persist") => {
+                let cx = call.context(self, call.attempts.get());
+                expect::check(&cx, expectation, value)
+            }
+            _ => Ok(()),
         }
     }
 
@@ -293,6 +377,11 @@ impl Driver<'_> {
     /// Journals the error of a step, and returns what the flow sees of it.
     pub(super) fn end_with_error(&self, call: &StepCall<'_>, error: &StepError) -> Answer {
         let text = self.error_text(call, error);
+        if call.on_error == OnError::Skip {
+            let note = "{:kind :skip}".to_owned();
+            let entry = call.entry(self, EntryKind::Signal, note);
+            self.shared.ledger.append(entry);
+        }
         let entry = call.entry(self, EntryKind::Error, text.clone());
         self.shared.ledger.append(entry);
         let answer = self.raised(call, &text);
@@ -304,15 +393,20 @@ impl Driver<'_> {
         answer
     }
 
+    /// Returns what the flow sees of a failed step.
+    fn exception(&self, call: &StepCall<'_>, error: &StepError) -> Exception {
+        exception_at(error, &call.path, call.attempts.get())
+    }
+
     pub(super) fn error_text(&self, call: &StepCall<'_>, error: &StepError) -> String {
-        let exception = self.exception_at(error, &call.path.step);
+        let exception = self.exception(call, error);
         let text = codec::encode(&exception.into()).or_else(|_| {
             // Its data is not data; the words are kept.
             let plain = StepError {
                 data: Value::Nil,
                 ..error.clone()
             };
-            codec::encode(&self.exception_at(&plain, &call.path.step).into())
+            codec::encode(&self.exception(call, &plain).into())
         });
         self.scope.redact(text.expect("words can be written down"))
     }
@@ -357,14 +451,7 @@ fn timed_out(call: &StepCall<'_>) -> StepError {
     .hint("give it more time with `:timeout`, or another try with `:retry`")
 }
 
-fn in_doubt(call: &StepCall<'_>) -> StepError {
-    StepError::new(
-        "E0522",
-        "in-doubt",
-        format!(
-            "the process ended while the `:{}` step was under way, so that it may or may not have been done",
-            call.spec.kind
-        ),
-    )
-    .hint("look at the other side; `:on-doubt :retry` says that doing it twice is harmless")
+/// Tells whether what the store or somebody else makes the value of is to be looked at before it is the result.
+pub(super) fn drafts(call: &StepCall<'_>) -> bool {
+    call.review.is_some() || (call.has("expect") && !call.has("persist"))
 }

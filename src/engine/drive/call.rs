@@ -10,17 +10,20 @@ use super::line::Line;
 use super::{Answer, Begun, Driver, Halt};
 use crate::codec;
 use crate::diagnostic::Diagnostic;
+use crate::doubt::OnDoubt;
 use crate::duration;
 use crate::error::EngineError;
 use crate::flow::{find_spec, lint_packaged, lint_unknown, name_of};
+use crate::gate::Gate;
 use crate::history::{End, Recorded};
 use crate::ids::StepPath;
+use crate::metering::Metering;
 use crate::natives::exception;
 use crate::observer::{RunEvent, StepNote};
 use crate::outcome::{FailurePlace, place_at};
 use crate::ports::{Entry, EntryKind};
 use crate::retry::Policy;
-use crate::step::{Effect, Step, StepContext, StepError, StepRequest, StepSpec, config};
+use crate::step::{Effect, Retry, Step, StepContext, StepError, StepRequest, StepSpec, config};
 
 /// As much of a request is kept to be shown.
 const REQUEST_SHOWN: usize = 600;
@@ -61,6 +64,11 @@ pub(super) struct StepCall<'a> {
     pub idempotency_key: String,
     pub on_error: OnError,
     pub on_doubt: OnDoubt,
+    pub confirm: Option<Gate>,
+    pub review: Option<Gate>,
+    pub metering: Option<Metering>,
+    /// How often it was attempted, as far as known.
+    pub attempts: Cell<u32>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,13 +76,6 @@ pub(super) enum OnError {
     Fail,
     Skip,
     Checkpoint,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum OnDoubt {
-    Retry,
-    Ask,
-    Fail,
 }
 
 impl StepCall<'_> {
@@ -108,6 +109,19 @@ impl StepCall<'_> {
                 .ledger
                 .entry(kind, self.at.clone(), self.spec.kind, payload)
         }
+    }
+
+    /// Returns the request as it is shown to who decides about it: as data, where it is.
+    pub(super) fn shown_request(&self) -> Value {
+        match codec::encode(&self.config) {
+            Ok(_) => self.config.clone(),
+            Err(_) => Value::from(self.request.as_str()),
+        }
+    }
+
+    /// Tells whether the flow gives an option.
+    pub(super) fn has(&self, option: &str) -> bool {
+        self.config.get(option).is_some_and(|given| !given.is_nil())
     }
 
     pub(super) fn context(&self, driver: &Driver<'_>, attempt: u32) -> StepContext {
@@ -215,11 +229,12 @@ impl Driver<'_> {
         }
         // From here on the request has a place in the run, whatever becomes of it.
         let path = line.next_path(&step_id);
-        self.call(line, (&**step, spec), path, given)
-            .map_err(|error| Box::new(self.exception_at(&error, &step_id)))
+        self.call(line, (&**step, spec), path.clone(), given)
+            .map_err(|error| Box::new(exception_at(&error, &path, 0)))
     }
 
-    fn call<'s>(
+    /// Reads a request.
+    pub(super) fn call<'s>(
         &self,
         line: &Rc<Line>,
         (step, spec): (&'s dyn Step, &'static StepSpec),
@@ -241,6 +256,7 @@ impl Driver<'_> {
             .then(|| digest(&canonical));
         let text = |key: &str| config.get(key).and_then(Value::as_str).map(str::to_owned);
         let name = |key: &str| config.get(key).and_then(name_of);
+        let option = |key: &str| config.get(key).unwrap_or(&Value::Nil);
         let has_key = text("idempotency-key").is_some();
         let at = path.to_string();
         Ok(StepCall {
@@ -267,13 +283,12 @@ impl Driver<'_> {
                 Some("checkpoint") => OnError::Checkpoint,
                 _ => OnError::Fail,
             },
-            on_doubt: match name("on-doubt").as_deref() {
-                Some("retry") => OnDoubt::Retry,
-                Some("ask") => OnDoubt::Ask,
-                Some("fail") => OnDoubt::Fail,
-                _ if effect == Effect::External && !has_key => OnDoubt::Ask,
-                _ => OnDoubt::Retry,
-            },
+            on_doubt: OnDoubt::of(option("on-doubt"))?
+                .unwrap_or_else(|| OnDoubt::default_for(effect, has_key)),
+            confirm: Gate::of("confirm", option("confirm"))?,
+            review: Gate::of("review", option("review"))?,
+            metering: Metering::of(option("metering"))?,
+            attempts: Cell::new(0),
             config,
             path,
             at,
@@ -342,16 +357,19 @@ impl Driver<'_> {
     /// Answers a step request with what the journal has.
     pub(super) fn replay(&self, asked: &Asked<'_>) -> Answer {
         match &asked.recorded.end {
-            Some(end) => self.replayed(&asked.call, end),
+            Some(end) => self.replayed(&asked.call, &asked.recorded, end),
             None => Err(self.unfinished(&asked.call).into()),
         }
     }
 
-    pub(super) fn replayed(&self, call: &StepCall<'_>, end: &End) -> Answer {
+    pub(super) fn replayed(&self, call: &StepCall<'_>, recorded: &Recorded, end: &End) -> Answer {
         match end {
             End::Value(text) => {
                 let value = codec::decode(text).map_err(EngineError::from)?;
-                Ok(self.expected(call, value))
+                match recorded.decided {
+                    true => Ok(Ok(value)),
+                    false => Ok(self.expected(call, value)),
+                }
             }
             End::Error(text) => self.raised(call, text),
         }
@@ -369,19 +387,30 @@ impl Driver<'_> {
             ))),
         }
     }
+}
 
-    /// Returns the exception that a flow sees for a failed step.
-    pub(super) fn exception_at(&self, error: &StepError, step: &str) -> Exception {
-        let class = flowstone_lang::value::Class::EXCEPTION_INFO;
-        let mut exception = Exception::new(class, error.code, error.message.as_str());
-        exception.hints.clone_from(&error.hints);
-        exception.data = error.data.clone();
-        let kind = Value::keyword(error.kind);
-        if exception.data.get("kind").is_none() {
-            exception = exception.with("kind", kind);
-        }
-        exception.with("step", step)
+/// Returns the exception that a flow sees for a failed step.
+pub(super) fn exception_at(error: &StepError, path: &StepPath, attempts: u32) -> Exception {
+    let class = flowstone_lang::value::Class::EXCEPTION_INFO;
+    let mut exception = Exception::new(class, error.code, error.message.as_str());
+    exception.hints.clone_from(&error.hints);
+    exception.data = error.data.clone();
+    let mut facts = vec![
+        ("kind", Value::keyword(error.kind)),
+        ("path", Value::from(path.to_string())),
+        ("code", Value::from(error.code)),
+        ("attempts", Value::Int(i64::from(attempts))),
+        ("message", Value::from(error.message.as_str())),
+    ];
+    if let Retry::After(wait) = error.retry {
+        facts.push(("retry-after", duration::seconds_value(wait)));
     }
+    for (key, fact) in facts {
+        if exception.data.get(key).is_none() {
+            exception = exception.with(key, fact);
+        }
+    }
+    exception.with("step", path.step.as_str())
 }
 
 fn shorten(text: &str) -> String {

@@ -2,6 +2,7 @@
 
 use flowstone_lang::value::Value;
 
+use super::attempt::drafts;
 use super::call::StepCall;
 use super::line::Waiting;
 use super::{Answer, Driver, Halt, Stay};
@@ -10,7 +11,7 @@ use crate::error::EngineError;
 use crate::history::Recorded;
 use crate::observer::RunEvent;
 use crate::ports::{
-    Change, EntryKind, NewWait, RunStatus, RunUpdate, StoreError, WaitRow, WaitState,
+    Change, Entry, EntryKind, NewWait, RunStatus, RunUpdate, StoreError, WaitRow, WaitState,
 };
 use crate::step::{OnTimeout, StepError, WaitSpec};
 
@@ -31,10 +32,16 @@ impl Driver<'_> {
     pub(super) async fn start_sleep(
         &self,
         call: &StepCall<'_>,
-        recorded: &Recorded,
+        recorded: Recorded,
         until_ms: i64,
         value: Value,
     ) -> Answer {
+        if let Some(timeout) = call.timeout
+            && until_ms - self.now_ms() > crate::duration::millis(timeout)
+        {
+            let error = sleeps_too_long(call, until_ms - self.now_ms());
+            return self.failed(call, recorded, error).await;
+        }
         let note = Value::map([
             (Value::keyword("kind"), Value::keyword("sleep")),
             (
@@ -58,26 +65,35 @@ impl Driver<'_> {
     pub(super) async fn sleep(
         &self,
         call: &StepCall<'_>,
-        recorded: &Recorded,
+        recorded: Recorded,
         due_ms: i64,
         value: Value,
     ) -> Answer {
         let started_ms = self.now_ms();
         self.pause(call, due_ms).await?;
         let text = codec::encode(&value).map_err(EngineError::from)?;
-        self.finish(call, recorded.attempts, started_ms, &text);
-        Ok(self.expected(call, codec::decode(&text).map_err(EngineError::from)?))
+        self.value_entries(call, &value, text.clone(), drafts(call));
+        self.came_to(call, recorded, text, started_ms).await
     }
 
-    /// Journals the value of a step that was waited for.
-    fn finish(&self, call: &StepCall<'_>, attempt: u32, started_ms: i64, text: &str) {
-        let entry = call.entry(self, EntryKind::Result, text.to_owned());
-        self.shared.ledger.append(entry);
+    /// Answers with a value that was waited for and is journaled.
+    async fn came_to(
+        &self,
+        call: &StepCall<'_>,
+        mut recorded: Recorded,
+        text: String,
+        started_ms: i64,
+    ) -> Answer {
+        if drafts(call) {
+            recorded.draft = Some(text);
+            return self.drafted(call, recorded).await;
+        }
         self.emit(&RunEvent::StepFinished {
-            step: call.note(attempt),
+            step: call.note(recorded.attempts),
             millis: self.now_ms() - started_ms,
-            preview: super::call::preview(text),
+            preview: super::call::preview(&text),
         });
+        Ok(Ok(codec::decode(&text).map_err(EngineError::from)?))
     }
 
     /// Waits for a moment, here or by leaving.
@@ -178,7 +194,12 @@ impl Driver<'_> {
     }
 
     /// Opens the wait of a step, and waits.
-    pub(super) async fn park(&self, call: &StepCall<'_>, attempt: u32, spec: WaitSpec) -> Answer {
+    pub(super) async fn park(
+        &self,
+        call: &StepCall<'_>,
+        recorded: Recorded,
+        spec: WaitSpec,
+    ) -> Answer {
         let (on_timeout, default) = match &spec.on_timeout {
             OnTimeout::Fail => ("fail", Value::Nil),
             OnTimeout::Continue(value) => ("continue", value.clone()),
@@ -203,8 +224,9 @@ impl Driver<'_> {
             .key
             .unwrap_or_else(|| format!("{}/{}", self.scope.run, call.at));
         let wait = self.new_wait(call.at.clone(), key, spec.deadline_ms, details);
-        self.open_wait(call, attempt, "wait", wait).await?;
-        self.wait(call, attempt).await
+        self.open_wait(call, recorded.attempts, "wait", wait)
+            .await?;
+        self.wait(call, recorded).await
     }
 
     pub(super) fn new_wait(
@@ -247,54 +269,60 @@ impl Driver<'_> {
     }
 
     /// Waits for the answer to a step's own wait.
-    pub(super) async fn wait(&self, call: &StepCall<'_>, attempt: u32) -> Answer {
+    pub(super) async fn wait(&self, call: &StepCall<'_>, recorded: Recorded) -> Answer {
         let started_ms = self.now_ms();
         loop {
-            let (row, waited) = self.await_answer(call, &call.at, attempt).await?;
-            let closing = Change::CloseWait {
-                path: call.at.clone(),
-                seen: row.state,
+            let (row, waited) = self.await_answer(call, &call.at, recorded.attempts).await?;
+            let text = match waited {
+                Waited::Answered(text) => text,
+                Waited::TimedOut => match timeout_value(&row) {
+                    Ok(text) => text,
+                    Err(error) => {
+                        if !self.close_wait(&row, Vec::new()).await? {
+                            continue;
+                        }
+                        return self.failed(call, recorded, error).await;
+                    }
+                },
             };
-            let end = match waited {
-                Waited::Answered(text) => Ok(text),
-                Waited::TimedOut => timeout_value(&row),
+            let kind = match drafts(call) {
+                true => EntryKind::Draft,
+                false => EntryKind::Result,
             };
-            let entry = match &end {
-                Ok(text) => call.entry(self, EntryKind::Result, text.clone()),
-                Err(error) => call.entry(self, EntryKind::Error, self.error_text(call, error)),
-            };
-            self.awake();
-            let changes = vec![closing, Change::Append(entry.clone())];
-            match self.shared.ledger.commit(changes).await {
-                Ok(_) => {}
-                // Somebody answered at the last moment.
-                Err(StoreError::Rejected {
-                    kind: "conflict", ..
-                }) => {
-                    call.line.set_ticket(None);
-                    continue;
-                }
-                Err(error) => return Err(error.into()),
+            let entry = call.entry(self, kind, text.clone());
+            if !self.close_wait(&row, vec![entry]).await? {
+                call.line.set_ticket(None);
+                continue;
             }
-            return match end {
-                Ok(text) => {
-                    self.emit(&RunEvent::StepFinished {
-                        step: call.note(attempt),
-                        millis: self.now_ms() - started_ms,
-                        preview: super::call::preview(&text),
-                    });
-                    Ok(self.expected(call, codec::decode(&text).map_err(EngineError::from)?))
-                }
-                Err(error) => {
-                    self.emit(&RunEvent::StepFailed {
-                        step: call.note(attempt),
-                        millis: self.now_ms() - started_ms,
-                        code: error.code,
-                        message: error.message.clone(),
-                    });
-                    self.raised(call, &entry.payload)
-                }
-            };
+            let value = codec::decode(&text).map_err(EngineError::from)?;
+            if let Some(cost) = self.cost(call, Some(&value)) {
+                self.shared.ledger.append(cost);
+            }
+            return self.came_to(call, recorded, text, started_ms).await;
+        }
+    }
+
+    /// Closes a wait as it was seen, with what that comes to. `false`: somebody answered at the last moment.
+    pub(super) async fn close_wait(
+        &self,
+        row: &WaitRow,
+        entries: Vec<Entry>,
+    ) -> Result<bool, Halt> {
+        self.awake();
+        let closing = Change::CloseWait {
+            path: row.path.clone(),
+            seen: row.state,
+        };
+        let mut changes = vec![closing];
+        changes.extend(entries.into_iter().map(Change::Append));
+        // Alone: a conflict must not undo what was finished before it.
+        self.shared.ledger.post()?;
+        match self.shared.ledger.commit(changes).await {
+            Ok(_) => Ok(true),
+            Err(StoreError::Rejected {
+                kind: "conflict", ..
+            }) => Ok(false),
+            Err(error) => Err(error.into()),
         }
     }
 
@@ -314,6 +342,10 @@ impl Driver<'_> {
                     return Ok((row, Waited::Answered(payload)));
                 }
                 (WaitState::Open, _) => {}
+                // It was over its deadline, and the process ended before it could say what comes of that.
+                (WaitState::Closed, _) if row.deadline_ms.is_some() => {
+                    return Ok((row, Waited::TimedOut));
+                }
                 (WaitState::Completed | WaitState::Closed, _) => {
                     let words = format!("the wait of `{path}` was closed without an answer");
                     return Err(EngineError::Internal(words).into());
@@ -382,4 +414,15 @@ fn timeout_value(row: &WaitRow) -> Result<String, StepError> {
     )
     .with("key", row.key.as_str())
     .hint("`:on-timeout :continue` with a `:default-value` lets the flow go on"))
+}
+
+fn sleeps_too_long(call: &StepCall<'_>, millis: i64) -> StepError {
+    let timeout = call.timeout.unwrap_or_default().as_secs_f64();
+    let asked = millis as f64 / 1000.0;
+    StepError::new(
+        "E0535",
+        "timeout",
+        format!("the step is to sleep {asked} s, which is longer than its timeout of {timeout} s"),
+    )
+    .hint("leave out `:timeout`, or sleep less")
 }

@@ -225,7 +225,7 @@ impl Driver<'_> {
         };
         if call.is_asked_by(&recorded) && met.is_none() {
             *rehearsal.answered.borrow_mut() += 1;
-            return self.replayed(call, end);
+            return self.replayed(call, &recorded, end);
         }
         let mut difference = self.difference(call, Some(&recorded));
         if let (true, Some(met)) = (call.is_asked_by(&recorded), met) {
@@ -244,7 +244,7 @@ impl Driver<'_> {
         }
         difference.answer = Stand::Assumed;
         rehearsal.note(difference);
-        self.replayed(call, end)
+        self.replayed(call, &recorded, end)
     }
 
     /// A step that the journal does not know.
@@ -361,6 +361,7 @@ impl Rehearsal {
             .config
             .get("persist")
             .is_some_and(|value| !value.is_nil());
+        let asks = call.confirm.is_some() || call.review.is_some();
         let is_model = call.spec.kind == "llm";
         let is_harmless = match call.effect {
             Effect::Pure => !matches!(call.spec.kind, "sleep" | "wait"),
@@ -368,7 +369,7 @@ impl Rehearsal {
             Effect::External => live && is_model,
             Effect::OwnStore => false,
         };
-        is_harmless && !persists
+        is_harmless && !persists && !asks
     }
 }
 

@@ -174,8 +174,14 @@ impl Lint<'_> {
         for problem in problems {
             let at = problem.key().map_or(span, |key| {
                 let spans = entry_spans(self.sources, config, &format!(":{key}"));
-                match problem {
+                match &problem {
                     Problem::WrongType { .. } => spans.value,
+                    Problem::Option(wrong) => match (&wrong.inner, config.get(key)) {
+                        (Some(inner), Some(option @ Value::Map(_))) => {
+                            entry_spans(self.sources, option, &format!(":{inner}")).key
+                        }
+                        _ => spans.value,
+                    },
                     _ => spans.key,
                 }
             });

@@ -133,7 +133,11 @@ pub enum EntryKind {
     Error,
     /// It failed this time and is tried again, or sleeps. Payload: `{:due ms ...}`.
     Timer,
-    /// Someone outside answered: a checkpoint, a doubt.
+    /// It gave this value, which is to be checked or reviewed before it is the result.
+    Draft,
+    /// What it cost. Payload: `{:label :unit :quantity :micros}`.
+    Cost,
+    /// Someone outside answered: a checkpoint, a doubt, a confirmation, a review.
     Signal,
     /// A built-in's journaled answer: a time, a random number.
     Note,
@@ -150,6 +154,8 @@ pub enum EntryKind {
 impl EntryKind {
     /// All kinds with the names they are stored under.
     pub const NAMES: &'static [(EntryKind, &'static str)] = &[
+        (EntryKind::Cost, "cost"),
+        (EntryKind::Draft, "draft"),
         (EntryKind::Error, "error"),
         (EntryKind::Intent, "intent"),
         (EntryKind::Log, "log"),

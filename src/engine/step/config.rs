@@ -2,6 +2,7 @@
 
 use flowstone_lang::value::Value;
 
+use super::options::{self, Wrong};
 use super::{COMMON, Field, FieldType, StepError, StepSpec};
 use crate::codec;
 use crate::diagnostic::nearest;
@@ -22,6 +23,8 @@ pub(crate) enum Problem {
         expected: String,
         found: String,
     },
+    /// Something inside a common option.
+    Option(Box<Wrong>),
     /// Keys are keywords.
     BadKey {
         found: &'static str,
@@ -34,6 +37,7 @@ impl Problem {
             Problem::Unknown { .. } | Problem::BadKey { .. } => "E0710",
             Problem::Missing { .. } => "E0711",
             Problem::WrongType { .. } => "E0712",
+            Problem::Option(wrong) => wrong.code,
         }
     }
 
@@ -42,6 +46,7 @@ impl Problem {
         match self {
             Problem::Unknown { key } => Some(key),
             Problem::WrongType { key, .. } => Some(key),
+            Problem::Option(wrong) => Some(wrong.key),
             Problem::Missing { .. } | Problem::BadKey { .. } => None,
         }
     }
@@ -58,6 +63,7 @@ impl Problem {
             } => {
                 format!("`:{key}` of a `:{kind}` step must be {expected}, not {found}")
             }
+            Problem::Option(wrong) => wrong.message.clone(),
             Problem::BadKey { found } => format!("the keys of a config are keywords, not {found}"),
         }
     }
@@ -90,6 +96,7 @@ impl Problem {
                 let field = spec.field(key)?;
                 Some(format!("`:{key}`: {}", field.doc))
             }
+            Problem::Option(wrong) => wrong.hint.clone(),
             Problem::BadKey { .. } => None,
         }
     }
@@ -154,12 +161,19 @@ fn check(spec: &'static StepSpec, config: &Value, literal: bool) -> Vec<Problem>
             continue;
         }
         let is_known = !literal || is_constant(value);
-        if is_known && !value.is_nil() && !fits(field.type_, value) {
+        if !is_known || value.is_nil() {
+            continue;
+        }
+        if !fits(field.type_, value) {
             problems.push(Problem::WrongType {
                 key: field.name,
                 expected: expected(field.type_),
                 found: shown(value),
             });
+        } else if !spec.fields.iter().any(|own| own.name == name)
+            && let Err(wrong) = options::check(field, value, literal)
+        {
+            problems.push(Problem::Option(Box::new(wrong)));
         }
     }
     let missing = |field: &&Field| {

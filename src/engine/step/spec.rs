@@ -107,7 +107,12 @@ pub enum FieldType {
 
 /// The options that every step takes. The engine acts on them; steps never see to them.
 pub const COMMON: &[Field] = &[
-    Field::optional("expect", FieldType::Any, "What the result must satisfy."),
+    Field::optional(
+        "confirm",
+        FieldType::Either(&[FieldType::Bool, FieldType::Map]),
+        "Waits for a person's approval before the step.",
+    ),
+    Field::optional("expect", FieldType::Map, "What the result must satisfy."),
     Field::optional(
         "idempotency-key",
         FieldType::Text,
@@ -120,7 +125,7 @@ pub const COMMON: &[Field] = &[
     ),
     Field::optional(
         "on-doubt",
-        FieldType::OneOf(&["ask", "fail", "retry"]),
+        FieldType::Either(&[FieldType::OneOf(&["ask", "fail", "retry"]), FieldType::Map]),
         "What to do when a crash leaves it open whether the step was done.",
     ),
     Field::optional(
@@ -134,6 +139,11 @@ pub const COMMON: &[Field] = &[
         "Where to store the result; its value is then a reference.",
     ),
     Field::optional("retry", FieldType::Map, "How often and when to try again."),
+    Field::optional(
+        "review",
+        FieldType::Either(&[FieldType::Bool, FieldType::Map]),
+        "Waits for a person to look at the result.",
+    ),
     Field::optional(
         "timeout",
         FieldType::Duration,

@@ -3,6 +3,7 @@
 
 use flowstone_lang::value::Value;
 
+use crate::answer;
 use crate::codec;
 use crate::flow::name_of;
 use crate::json::items;
@@ -65,6 +66,10 @@ fn fitted(details: &Value, payload: &str) -> Result<String, Refusal> {
         problems: vec![problem],
     };
     let mut value = codec::decode(payload).map_err(|error| invalid(error.to_string()))?;
+    if details.get("question").is_some() {
+        let answer = answer::check(details, &value)?;
+        return codec::encode(&answer).map_err(|error| invalid(error.to_string()));
+    }
     let offered = actions(details);
     if !offered.is_empty() {
         value = with_keyword_action(value);

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::backtest::difference_json;
 use super::exit::Exit;
 use super::home::Project;
-use super::outcome::of_engine_error;
+use super::outcome::{of_engine_error, on_line};
 use super::report::Report;
 use super::run::load_file;
 use super::runtime::Runtime;
@@ -90,7 +90,7 @@ fn explain(one: &Against) {
         ),
     );
     if let Some(place) = &met.place {
-        report = report.on_line(&place.file, place.line, place.column, &place.text);
+        report = on_line(report, place);
     }
     output::report(&report.hint("the run keeps the flow that it was started with"));
 }

@@ -3,7 +3,7 @@
 use flowstone_engine::EngineError;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::json::to_json;
-use flowstone_engine::outcome::{Failure, RunOutcome};
+use flowstone_engine::outcome::{Failure, FailurePlace, RunOutcome};
 use flowstone_engine::ports::{StoreError, WaitRow};
 use flowstone_lang::value::{Object, Sources, Value};
 use serde_json::{Map, json};
@@ -129,18 +129,30 @@ pub fn of_failure(failure: &Failure) -> Report {
         None => {
             let report = Report::of_exception(&Sources::default(), &failure.exception);
             match &failure.place {
-                Some(place) => report.on_line(&place.file, place.line, place.column, &place.text),
+                Some(place) => on_line(report, place),
                 None => report,
             }
         }
     }
 }
 
+/// Says on which line something is.
+pub fn on_line(report: Report, place: &FailurePlace) -> Report {
+    let FailurePlace {
+        file,
+        line,
+        column,
+        width,
+        text,
+    } = place;
+    report.on_line(file, *line, *column, *width, text)
+}
+
 /// Says why the engine could not do what it was asked.
 pub fn of_engine_error(error: &EngineError) -> Report {
     let mut report = Report::error(error.code(), error.to_string());
     if let Some(place) = error.place() {
-        report = report.on_line(&place.file, place.line, place.column, &place.text);
+        report = on_line(report, place);
     }
     match error.hint() {
         Some(hint) => report.hint(hint),

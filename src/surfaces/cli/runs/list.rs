@@ -1,5 +1,8 @@
 //! `flowstone runs list`: runs in a table, a page at a time.
 
+use std::collections::HashSet;
+
+use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{Clock, RunQuery, RunStatus, RunSummary, SystemClock};
 use flowstone_engine::{Engine, EngineError};
 use serde_json::{Value, json};
@@ -22,6 +25,8 @@ struct Page {
     runs: Vec<RunSummary>,
     /// With `--full`, the whole of each.
     full: Vec<Value>,
+    /// Those with a step of which nobody knows whether it was done.
+    doubts: HashSet<RunId>,
 }
 
 /// Lists the runs.
@@ -32,6 +37,7 @@ pub(super) fn run(args: &RunsList, app: &dyn App) -> Result<Exit, Report> {
         Page {
             runs: Vec::new(),
             full: Vec::new(),
+            doubts: HashSet::new(),
         }
     };
     // A page that is not full is the last one.
@@ -44,12 +50,21 @@ pub(super) fn run(args: &RunsList, app: &dyn App) -> Result<Exit, Report> {
             true => page.full,
             false => page.runs.iter().map(summary_json).collect(),
         };
+        let runs: Vec<Value> = page
+            .runs
+            .iter()
+            .zip(runs)
+            .map(|(run, json)| marked(json, page.doubts.contains(&run.id)))
+            .collect();
         output::json(&json!({"ok": true, "runs": runs, "next": next}));
     } else if page.runs.is_empty() {
         output::note("no runs");
     } else {
         let now_ms = SystemClock.now_ms();
-        let rows = page.runs.iter().map(|run| row(run, now_ms));
+        let rows = page
+            .runs
+            .iter()
+            .map(|run| row(run, page.doubts.contains(&run.id), now_ms));
         output::data(&table(
             &["run", "flow", "status", "started", "took", "changed"],
             rows,
@@ -87,17 +102,28 @@ async fn find(engine: &Engine, args: &RunsList) -> Result<Page, EngineError> {
             full.push(row_json(&engine.find_run(run.id.as_str()).await?));
         }
     }
-    Ok(Page { runs, full })
+    let doubts = engine.in_doubt(&runs).await?;
+    Ok(Page { runs, full, doubts })
 }
 
-fn row(run: &RunSummary, now_ms: i64) -> Vec<String> {
+fn marked(mut run: Value, in_doubt: bool) -> Value {
+    if let Some(fields) = run.as_object_mut() {
+        fields.insert("inDoubt".into(), json!(in_doubt));
+    }
+    run
+}
+
+fn row(run: &RunSummary, in_doubt: bool, now_ms: i64) -> Vec<String> {
     let took = run
         .ended_ms
         .map(|ended| seconds((ended - run.created_ms).max(0)));
     vec![
         run.id.to_string(),
         run.flow.clone(),
-        status_words(run),
+        match in_doubt {
+            true => format!("{}, in doubt", status_words(run)),
+            false => status_words(run),
+        },
         ago(now_ms, run.created_ms),
         took.unwrap_or_else(|| "-".to_owned()),
         ago(now_ms, run.updated_ms),

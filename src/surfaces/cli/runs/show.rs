@@ -2,7 +2,7 @@
 
 use flowstone_engine::codec;
 use flowstone_engine::json::to_json;
-use flowstone_engine::{LogLine, RunReport, StepReport};
+use flowstone_engine::{CostLine, LogLine, RunReport, StepReport, StepStatus};
 use serde_json::json;
 
 use super::{ask, row_json, status_words};
@@ -45,6 +45,7 @@ fn in_json(shown: &RunReport) -> serde_json::Value {
         if let Some(failure) = &shown.failure {
             fields.insert("error".into(), of_failure(failure).to_json());
         }
+        fields.insert("costMicros".into(), json!(shown.cost_micros));
         fields.insert("steps".into(), json!(steps));
         fields.insert("log".into(), json!(lines));
         fields.insert("waits".into(), json!(waits));
@@ -58,10 +59,23 @@ fn step_json(step: &StepReport) -> serde_json::Value {
         "type": step.kind,
         "status": step.status.name(),
         "attempts": step.attempts,
+        "inDoubt": step.in_doubt,
+        "error": step.error,
+        "costs": step.costs.iter().map(cost_json).collect::<Vec<_>>(),
         "startedAt": instant(step.started_ms),
         "completedAt": step.ended_ms.map(instant),
         "request": step.request,
         "result": step.result.as_deref().map(stored_json),
+    })
+}
+
+fn cost_json(cost: &CostLine) -> serde_json::Value {
+    json!({
+        "label": cost.label,
+        "unit": cost.unit,
+        "quantity": cost.quantity,
+        "micros": cost.micros,
+        "problem": cost.problem,
     })
 }
 
@@ -83,6 +97,9 @@ fn in_words(shown: &RunReport) -> String {
         let rows = shown.steps.iter().map(step_row);
         out.push_str(&table(&["step", "type", "status", "took", "result"], rows));
     }
+    if shown.steps.iter().any(|step| !step.costs.is_empty()) {
+        out.push_str(&format!("\ncost    {}\n", dollars(shown.cost_micros)));
+    }
     for line in &shown.lines {
         out.push_str(&format!("{}  {}\n", line.what, pretty(&line.line)));
     }
@@ -96,16 +113,25 @@ fn in_words(shown: &RunReport) -> String {
     out
 }
 
+/// Returns millionths of a dollar in dollars.
+fn dollars(micros: i64) -> String {
+    format!("${}.{:06}", micros / 1_000_000, micros % 1_000_000)
+}
+
 fn step_row(step: &StepReport) -> Vec<String> {
     let took = step.ended_ms.map(|ended| seconds(ended - step.started_ms));
     let tries = match step.attempts {
         0 | 1 => String::new(),
         attempts => format!(", {attempts} attempts"),
     };
+    let doubt = match step.in_doubt && step.status != StepStatus::InDoubt {
+        true => ", in doubt",
+        false => "",
+    };
     vec![
         step.path.clone(),
         step.kind.clone(),
-        format!("{}{tries}", step.status.name()),
+        format!("{}{tries}{doubt}", step.status.name()),
         took.unwrap_or_else(|| "-".to_owned()),
         brief(step.result.as_deref().unwrap_or("")),
     ]

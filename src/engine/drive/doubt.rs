@@ -1,0 +1,252 @@
+//! A step that was under way when the process ended: it may or may not have been done.
+
+use std::rc::Rc;
+
+use flowstone_lang::value::Value;
+
+use super::call::StepCall;
+use super::{Answer, Driver, Halt};
+use crate::diagnostic::nearest;
+use crate::doubt::{OnDoubt, Probe, Settle};
+use crate::expect;
+use crate::flow::name_of;
+use crate::history::Recorded;
+use crate::ports::EntryKind;
+use crate::step::{Effect, Outcome, Progress, StepError};
+
+/// Options that mean nothing for a step that only looks.
+const NOT_FOR_PROBES: &[&str] = &[
+    "confirm",
+    "idempotency-key",
+    "metering",
+    "on-doubt",
+    "on-error",
+    "persist",
+    "review",
+];
+
+/// What a probe found.
+enum Found {
+    Done(Value),
+    NotDone,
+}
+
+impl Driver<'_> {
+    /// Goes on with a step that is in doubt.
+    pub(super) async fn settle_doubt(&self, call: &StepCall<'_>, mut recorded: Recorded) -> Answer {
+        let (settle, failure) = match &call.on_doubt {
+            OnDoubt::Settle(settle) => (*settle, None),
+            OnDoubt::Probe(probe) => match self.probe(call, probe).await? {
+                Ok(found) => {
+                    let is_done = matches!(found, Found::Done(_));
+                    let note = format!("{{:kind :probe :done? {is_done}}}");
+                    let signal = call.entry(self, EntryKind::Signal, note);
+                    self.shared.ledger.append(signal);
+                    return match found {
+                        Found::Done(value) => self.found(call, recorded, &value).await,
+                        Found::NotDone => {
+                            recorded.in_flight = false;
+                            self.start_step(call, recorded).await
+                        }
+                    };
+                }
+                Err(error) => (probe.otherwise, Some(error)),
+            },
+        };
+        let error = in_doubt(call, failure.as_ref());
+        match settle {
+            Settle::Retry => self.start_step(call, recorded).await,
+            Settle::Ask => self.ask(call, recorded, &error).await,
+            Settle::Fail => self.failed(call, recorded, error).await,
+        }
+    }
+
+    /// Looks whether a step was done.
+    async fn probe(
+        &self,
+        call: &StepCall<'_>,
+        probe: &Probe,
+    ) -> Result<Result<Found, StepError>, Halt> {
+        (self.scope.progress)(
+            &call.path,
+            Progress::Status("looks whether it was done".to_owned()),
+        );
+        let cx = call.context(self, call.attempts.get());
+        let look = match &probe.look {
+            Value::Map(_) => Ok(probe.look.clone()),
+            code => cx
+                .function(code)
+                .and_then(|code| cx.call(&code, &[self.doubted(call)])),
+        };
+        let look = match look {
+            Ok(look) => look,
+            Err(error) => return Ok(Err(error)),
+        };
+        let seen = match look.get("type") {
+            Some(kind) if look.as_map().is_some() => {
+                match self.look(call, kind, &look).await? {
+                    Ok(seen) => seen,
+                    // What is not there was not made.
+                    Err(error) if error.kind == "not-found" => return Ok(Ok(Found::NotDone)),
+                    Err(error) => return Ok(Err(error)),
+                }
+            }
+            _ => look,
+        };
+        let verdict = match &probe.done {
+            None => Ok(seen),
+            Some(code) => cx
+                .function(code)
+                .and_then(|code| cx.call(&code, std::slice::from_ref(&seen))),
+        };
+        Ok(verdict.map(found))
+    }
+
+    /// What the code of a probe is told.
+    fn doubted(&self, call: &StepCall<'_>) -> Value {
+        Value::map([
+            (
+                Value::keyword("run-id"),
+                Value::from(self.scope.run.as_str()),
+            ),
+            (Value::keyword("path"), Value::from(call.at.as_str())),
+            (
+                Value::keyword("step-id"),
+                Value::from(call.path.step.as_str()),
+            ),
+            (
+                Value::keyword("attempts"),
+                Value::Int(i64::from(call.attempts.get())),
+            ),
+            (
+                Value::keyword("idempotency-key"),
+                Value::from(call.idempotency_key.as_str()),
+            ),
+            (Value::keyword("config"), call.config.clone()),
+        ])
+    }
+
+    /// Performs the step of a probe, which must only look, with its own retries. Nothing of that is journaled but
+    /// what it comes to: looking twice is harmless.
+    async fn look(
+        &self,
+        doubted: &StepCall<'_>,
+        kind: &Value,
+        config: &Value,
+    ) -> Result<Result<Value, StepError>, Halt> {
+        let call = match self.probing(doubted, kind, config) {
+            Ok(call) => call,
+            Err(error) => return Ok(Err(error)),
+        };
+        let mut attempt = 0;
+        loop {
+            attempt += 1;
+            call.attempts.set(attempt);
+            let cx = call.context(self, attempt);
+            let performing = async {
+                match call.step.run(&cx, call.config.clone()).await? {
+                    Outcome::Value(value) => {
+                        if let Some(expectation) = call.config.get("expect") {
+                            expect::check(&cx, expectation, &value)?;
+                        }
+                        Ok(Outcome::Value(value))
+                    }
+                    Outcome::Commit(_) | Outcome::Park(_) | Outcome::Sleep { .. } => {
+                        Err(only_looks(call.spec.kind))
+                    }
+                }
+            };
+            let error = match self.guarded(&call, performing).await? {
+                Ok(Outcome::Value(value)) => return Ok(Ok(value)),
+                Ok(_) => only_looks(call.spec.kind),
+                Err(error) => error,
+            };
+            let random = self.engine.services.random.next();
+            let Some(delay) = call.policy.delay(attempt, &error, random) else {
+                return Ok(Err(error));
+            };
+            let due_ms = self.now_ms().saturating_add(crate::duration::millis(delay));
+            let clock = self.engine.services.clock.clone();
+            tokio::select! {
+                biased;
+                () = clock.sleep_until(due_ms) => {}
+                halt = self.halted() => return Err(halt),
+            }
+        }
+    }
+
+    /// Reads the config of a probe.
+    fn probing<'s>(
+        &'s self,
+        doubted: &StepCall<'_>,
+        kind: &Value,
+        config: &Value,
+    ) -> Result<StepCall<'s>, StepError> {
+        let name = name_of(kind).unwrap_or_else(|| Rc::from(""));
+        let step = self.engine.steps.iter().find(|step| {
+            let spec = step.spec();
+            spec.kind == &*name || spec.aliases.contains(&&*name)
+        });
+        let Some(step) = step else {
+            let message = format!("there is no step type `:{name}` for a probe");
+            let kinds = self.engine.steps.iter().map(|step| step.spec().kind);
+            let error = StepError::config("E0454", message);
+            return Err(match nearest(&name, kinds) {
+                Some(near) => error.hint(format!("did you mean `:{near}`?")),
+                None => error,
+            });
+        };
+        if let Some(option) = NOT_FOR_PROBES
+            .iter()
+            .find(|option| config.get(option).is_some_and(|given| !given.is_nil()))
+        {
+            let message = format!("`:{option}` means nothing for a probe");
+            return Err(StepError::config("E0454", message));
+        }
+        let mut call = self.call(
+            &doubted.line,
+            (&**step, step.spec()),
+            doubted.path.clone(),
+            config,
+        )?;
+        if !matches!(call.effect, Effect::Read | Effect::Pure) {
+            return Err(only_looks(call.spec.kind));
+        }
+        call.idempotency_key.clone_from(&doubted.idempotency_key);
+        Ok(call)
+    }
+}
+
+/// Reads what a probe says: `{:done? ... :value ...}`, or anything that is true or not.
+fn found(verdict: Value) -> Found {
+    let done = match verdict.as_map() {
+        Some(_) => verdict.get("done?"),
+        None => None,
+    };
+    match done {
+        Some(done) if done.is_truthy() => {
+            Found::Done(verdict.get("value").cloned().unwrap_or(Value::Nil))
+        }
+        Some(_) => Found::NotDone,
+        None if verdict.is_truthy() => Found::Done(verdict),
+        None => Found::NotDone,
+    }
+}
+
+fn only_looks(kind: &str) -> StepError {
+    let message = format!("a probe only looks, and this `:{kind}` step may change something");
+    StepError::config("E0534", message).hint("probe with a step that reads")
+}
+
+fn in_doubt(call: &StepCall<'_>, failure: Option<&StepError>) -> StepError {
+    let mut message = format!(
+        "the process ended while the `:{}` step was under way, so that it may or may not have been done",
+        call.spec.kind
+    );
+    if let Some(failure) = failure {
+        message.push_str("; its probe failed: ");
+        message.push_str(&failure.message);
+    }
+    StepError::new("E0522", "in-doubt", message)
+        .hint("look at the other side; `:on-doubt :retry` says that doing it twice is harmless")
+}
