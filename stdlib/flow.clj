@@ -1,5 +1,6 @@
 (ns flow
-  "What flows use beside the functions of the engine.")
+  "What flows use beside the functions of the engine."
+  (:refer-clojure :exclude [let]))
 
 (def ^:private poll-options
   #{:interval :timeout :max-attempts :return-on :backoff :abort-on :id})
@@ -31,11 +32,11 @@
   "Calls f until :return-on holds for what it returns, with pauses between; see poll."
   [opts f]
   (check-poll opts)
-  (let [{:keys [return-on abort-on id]} opts
-        start (flow/now-ms)]
+  (clojure.core/let [{:keys [return-on abort-on id]} opts
+                     start (flow/now-ms)]
     (loop [attempt 1]
-      (let [[result :as done] (poll-attempt opts f)
-            status (:status result)]
+      (clojure.core/let [[result :as done] (poll-attempt opts f)
+                         status (:status result)]
         (cond
           (and done (return-on result))
           result
@@ -58,3 +59,77 @@
   :backoff as in flow/backoff; :abort-on {:error? bool :status #{...}}; :id of the pauses."
   [opts step-form]
   `(flow/poll* ~opts (fn [] ~step-form)))
+
+(defn- bound-names
+  "Returns the names that a pattern binds."
+  [pattern]
+  (cond
+    (symbol? pattern) (if (= '& pattern) [] [pattern])
+    (vector? pattern) (mapcat bound-names (remove keyword? pattern))
+    (map? pattern) (mapcat (fn [[key value]]
+                             (if (keyword? key)
+                               (case (name key)
+                                 ("keys" "strs" "syms") (map (comp symbol name) value)
+                                 "as" [value]
+                                 [])
+                               (bound-names key)))
+                           pattern)
+    :else []))
+
+(defn- evaluated-parts
+  "Returns what is evaluated when a pattern is bound."
+  [pattern]
+  (cond
+    (vector? pattern) (mapcat evaluated-parts pattern)
+    (map? pattern) (mapcat (fn [[key value]]
+                             (cond
+                               (= :or key) (vals value)
+                               (keyword? key) []
+                               :else (cons value (evaluated-parts key))))
+                           pattern)
+    :else []))
+
+(defn- mentioned
+  "Returns the names that stand anywhere in a form."
+  [form]
+  (set (filter symbol? (tree-seq coll? seq form))))
+
+(defn- let-node
+  "Describes one binding of flow/let. known: the number of the binding that each name so far stands for."
+  [known [idx [pattern value]]]
+  (clojure.core/let [names (vec (distinct (bound-names pattern)))
+                     used (mentioned (cons value (evaluated-parts pattern)))]
+    {:idx idx
+     :target (if (symbol? pattern) pattern names)
+     :label (when (symbol? pattern) (name pattern))
+     :needs (vec (sort (distinct (keep known used))))
+     :value (if (symbol? pattern)
+              value
+              `(clojure.core/let [~pattern ~value] ~names))
+     :known (into known (map (fn [name] [name idx]) names))}))
+
+(defn- let-nodes [bindings]
+  (rest (reductions (fn [{:keys [known]} binding] (let-node known binding))
+                    {:known {}}
+                    (map-indexed vector (partition 2 bindings)))))
+
+(defmacro let
+  "A let whose bindings start side by side, each as soon as those are there that it mentions:
+  (flow/let [user (flow/step :http :user {...}) news (flow/step :http :news {...}) page (render user news)] page).
+  The first that fails cancels the others. What is bound is computed whole: no endless sequences."
+  [bindings & body]
+  (when-not (and (vector? bindings) (even? (count bindings)))
+    (throw (ex-info "flow/let needs a vector with a value for each name" {:kind :bad-config})))
+  (clojure.core/let [nodes (vec (let-nodes bindings))
+                     values (mapv (fn [_] (gensym "value")) nodes)
+                     bind (fn [{:keys [idx target]}] [target (nth values idx)])]
+    `(clojure.core/let [~values (flow/graph*
+                                 [~@(map (fn [{:keys [label needs value]}]
+                                           [label
+                                            `(fn [~@(map values needs)]
+                                               (clojure.core/let [~@(mapcat (comp bind nodes) needs)]
+                                                 ~value))
+                                            needs])
+                                         nodes)])
+                        ~@(mapcat bind nodes)]
+       ~@body)))

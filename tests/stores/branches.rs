@@ -179,3 +179,36 @@ fn bindings_reach_the_branches() {
         expect!["[:me :me]"],
     );
 }
+
+#[test]
+fn bindings_start_as_soon_as_they_can() {
+    check("(flow/let [] 1)", expect!["1"]);
+    check(
+        "(flow/let [a (flow/step :gate :x {:value 1})
+                    b (flow/step :gate :x {:value 2})
+                    c (+ a b)
+                    {:keys [d] :or {d c} [e & more] :list :as all} {:list [c 5 6]}
+                    a (* 10 (flow/step :gate :x {:value a}))
+                    f (str a d)]
+           [a b c d e more all f])",
+        expect![[r#"[10 2 3 3 3 (5 6) {:list [3 5 6]} "103"]"#]],
+    );
+    check(
+        "(let [x 1] (flow/let [a (flow/step :gate :s {}) y (let [a x] (inc a)) [p q] [(flow/step :gate :s {}) y]] [a y p q]))",
+        expect![[r#"["let.a/s" 2 "let.2/s" 2]"#]],
+    );
+    check(
+        "(try (flow/let [a (/ 1 0) b (flow/step :look :l {:hang true}) c (inc b)] c) (catch Exception e (ex-message e)))",
+        expect![[r#""Divide by zero""#]],
+    );
+    let bench = Bench::new();
+    bench.script.set(["b", "c", "a"]);
+    let engine = bench.engine();
+    let run = bench.start(
+        &engine,
+        "(let [seen (atom [])
+               gate (fn [name] (flow/step :gate :x {:name name}) (swap! seen conj name) name)]
+           (flow/let [a (gate \"a\") b (gate \"b\") c (do b (gate \"c\"))] [a b c @seen]))",
+    );
+    expect![[r#"["a" "b" "c" ["b" "c" "a"]]"#]].assert_eq(&outcome(&engine, &run));
+}

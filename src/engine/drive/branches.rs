@@ -52,14 +52,14 @@ enum State<'d> {
     Running,
     /// The journal has the answer, at this place.
     Replayed(usize, Box<Asked<'d>>),
-    /// What it asked for is being done.
-    Live,
+    /// What it asked for, at this path, is being done.
+    Live(String),
     /// The run is over, and the journal has no answer.
     Unanswered(EngineError),
     /// What it asked for is done: this is the answer, and its turn among the live ones.
     Arrived(u64, Evaluated<Value>),
     /// It waits for something that this drive does not wait for.
-    Parked(Waiting),
+    Parked(String, Waiting),
     /// It waits for branches of its own.
     Group(u64),
 }
@@ -275,9 +275,10 @@ impl<'d, 'a> Branching<'d, 'a> {
     fn begin_live(&mut self, id: u64, asked: Box<Asked<'d>>) {
         let driver = self.driver;
         asked.call.line.set_ticket(None);
+        let at = asked.call.at.clone();
         let doing = Box::pin(async move { driver.live(*asked).await });
         self.underway.add(id, doing);
-        self.set_state(id, State::Live);
+        self.set_state(id, State::Live(at));
     }
 
     fn set_state(&mut self, id: u64, state: State<'d>) {
@@ -429,11 +430,15 @@ impl<'d, 'a> Branching<'d, 'a> {
                     self.arrived.insert(turn, id);
                 }
                 Err(Halt::Parked { reason, due_ms }) => {
-                    branch.state = State::Parked(Waiting {
+                    let wait = Waiting {
                         reason,
                         due_ms,
                         stays: false,
-                    });
+                    };
+                    branch.state = match std::mem::replace(&mut branch.state, State::Running) {
+                        State::Live(at) => State::Parked(at, wait),
+                        other => other,
+                    };
                 }
                 Err(halt) => return Err(halt),
             }
@@ -447,11 +452,11 @@ impl<'d, 'a> Branching<'d, 'a> {
         let mut waiting = Vec::new();
         for branch in self.branches.values() {
             match &branch.state {
-                State::Live => match branch.line.waiting() {
+                State::Live(_) => match branch.line.waiting() {
                     Some(wait) => waiting.push(wait),
                     None => return Ok(()),
                 },
-                State::Parked(wait) => waiting.push(wait.clone()),
+                State::Parked(_, wait) => waiting.push(wait.clone()),
                 State::Arrived(..) => return Ok(()),
                 State::Running | State::Replayed(..) | State::Unanswered(_) | State::Group(_) => {}
             }
@@ -550,9 +555,13 @@ impl<'d, 'a> Branching<'d, 'a> {
                 return;
             }
             State::Replayed(place, _) => drop(self.replayed.remove(&place)),
-            State::Live => self.underway.remove(id),
+            State::Live(at) => {
+                self.underway.remove(id);
+                self.driver.give_up(at);
+            }
+            State::Parked(at, _) => self.driver.give_up(at),
             State::Arrived(turn, _) => drop(self.arrived.remove(&turn)),
-            State::Parked(_) | State::Unanswered(_) => {}
+            State::Unanswered(_) => {}
         }
         self.runnable.push_back((id, Err(Stop::Cancelled.into())));
     }

@@ -10,7 +10,7 @@ use flowstone_lang::value::Value;
 use super::{Driver, Halt};
 use crate::codec;
 use crate::history::CANCEL;
-use crate::ports::EntryKind;
+use crate::ports::{Change, EntryKind};
 
 /// Branches go on side by side for as long as this lives.
 pub(super) struct Beside<'d>(&'d Cell<bool>, &'d Cell<bool>);
@@ -92,6 +92,11 @@ impl Driver<'_> {
         let text = codec::encode(&Value::from(reason)).unwrap_or_else(|_| "\"\"".to_owned());
         let ledger = &self.shared.ledger;
         ledger.append(ledger.entry(EntryKind::Note, CANCEL.to_owned(), CANCEL, text));
+    }
+
+    /// Lets go of a step under way on a branch that is cancelled: nobody is to answer its wait any more.
+    pub(super) fn give_up(&self, path: String) {
+        self.shared.ledger.push(Change::CloseWaitsOf { path });
     }
 
     /// Says that branches go on side by side, until what is returned is dropped.

@@ -85,6 +85,8 @@ pub enum Change {
     CloseWait { path: String, seen: WaitState },
     /// Closes whatever waits the run still has open.
     CloseWaits,
+    /// Closes what the step at a path waits for, if it waits: the flow has given it up.
+    CloseWaitsOf { path: String },
     /// Ends the children that are not over by their [`super::ParentClose`].
     CloseChildren,
     /// Completes the open waits under a key, or is kept for one that opens later. Of several with one `dedup`, the

@@ -59,6 +59,7 @@ pub(super) fn apply(db: &Connection, batch: &Batch) -> Result<Receipt, StoreErro
             Change::OpenWait(wait) => waits::open(db, run, wait, batch.now_ms)?,
             Change::CloseWait { path, seen } => waits::close(db, run, path, *seen, batch.now_ms)?,
             Change::CloseWaits => waits::close_all(db, run)?,
+            Change::CloseWaitsOf { path } => waits::close_of(db, run, path)?,
             Change::CloseChildren => {
                 family::close_children(db, batch.run.as_str(), batch.now_ms)?;
             }

@@ -204,6 +204,17 @@ pub(super) fn close_all(db: &Connection, run: i64) -> Result<(), StoreError> {
     Ok(())
 }
 
+/// Closes what a step waits for: its own wait and the questions about it.
+pub(super) fn close_of(db: &Connection, run: i64, path: &str) -> Result<(), StoreError> {
+    db.prepare_cached(
+        "UPDATE wait SET state = 'closed' WHERE run = ?1 AND state <> 'closed' \
+         AND (path = ?2 OR substr(path, 1, length(?2) + 1) = ?2 || '?')",
+    )
+    .and_then(|mut sql| sql.execute(rusqlite::params![run, path]))
+    .map_err(failed)?;
+    Ok(())
+}
+
 /// Forgets all that a run waits for: its places are used again.
 pub(super) fn forget(db: &Connection, run: i64) -> Result<(), StoreError> {
     close_all(db, run)
