@@ -38,10 +38,12 @@ impl Script {
         self.0.borrow().most
     }
 
-    async fn pass(&self, name: &str) {
+    async fn pass(&self, name: &str, turns: i64) {
         let _under_way = UnderWay::begin(self, name);
         // Others begin before this one ends.
-        tokio::task::yield_now().await;
+        for _ in 0..turns {
+            tokio::task::yield_now().await;
+        }
         poll_fn(|cx| {
             let mut gates = self.0.borrow_mut();
             let is_closed = gates.order.iter().any(|other| other == name)
@@ -91,6 +93,12 @@ static SPEC: StepSpec = StepSpec {
         Field::optional("as", FieldType::Any, "The kind of effect."),
         Field::optional("value", FieldType::Any, "What it gives."),
         Field::optional("fails", FieldType::Bool, "It fails."),
+        Field::optional("turns", FieldType::Int, "How often others go on first."),
+        Field::optional(
+            "note",
+            FieldType::Any,
+            "Whatever the digest is to depend on.",
+        ),
     ],
     examples: &[],
     effect: Effect::Read,
@@ -118,7 +126,8 @@ impl Step for Gate {
         Box::pin(async move {
             let path = cx.path().to_string();
             let name = config.get("name").and_then(Value::as_str).unwrap_or(&path);
-            self.script.pass(name).await;
+            let turns = config.get("turns").and_then(Value::as_int).unwrap_or(1);
+            self.script.pass(name, turns).await;
             let value = config.get("value").cloned().unwrap_or(Value::from(name));
             if config.get("fails").is_some() {
                 return Err(StepError::new("E0799", "refused", format!("{name} fails")));

@@ -4,6 +4,7 @@ mod archive;
 mod bench;
 mod blob;
 mod branches;
+mod branches_resumed;
 mod crash;
 mod damaged;
 mod gate;
