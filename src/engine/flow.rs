@@ -14,6 +14,9 @@ use std::rc::Rc;
 
 use flowstone_lang::value::{Span, Value};
 
+use crate::schedule::Schedule;
+
+pub(crate) use definition::{Reading as FlowReading, is_identifier};
 pub use files::{DiskFiles, FlowFiles, StoredFiles};
 pub use inputs::{InputError, coerce_input};
 pub use lint::check_steps;
@@ -34,6 +37,7 @@ pub struct Flow {
     pub functions: Vec<FlowFunction>,
     pub templates: Vec<Template>,
     pub invocations: Vec<Invocation>,
+    pub schedules: Vec<Schedule>,
     /// `:requires`, a vector of maps, or nil.
     pub requires: Value,
     /// `:concurrency`, a map, or nil for a bare form.
@@ -55,6 +59,7 @@ impl Flow {
             functions: Vec::new(),
             templates: Vec::new(),
             invocations: Vec::new(),
+            schedules: Vec::new(),
             requires: Value::Nil,
             concurrency: Value::Nil,
             llm_providers: Value::Nil,

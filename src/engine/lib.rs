@@ -30,6 +30,7 @@ pub mod outcome;
 pub mod ports;
 mod retry;
 mod runs;
+pub mod schedule;
 pub mod schema;
 pub mod step;
 pub mod table;

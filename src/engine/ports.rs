@@ -19,7 +19,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::sync::Arc;
 
-pub use agenda::{Agenda, Setback, Taken};
+pub use agenda::{Agenda, PlanChange, ScheduleRow, Setback, Taken};
 pub(crate) use clock::mix;
 pub use clock::{Clock, Random, SystemClock, SystemRandom};
 pub use journal::{Ack, Batch, Change, Durability, Entry, EntryKind, Journal, Receipt};

@@ -15,6 +15,7 @@ mod listing;
 mod open;
 mod owner;
 mod runs;
+mod schedule;
 pub mod table;
 mod waits;
 mod writer;
@@ -26,9 +27,9 @@ use flowstone_engine::blob::BlobHash;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{
     Agenda, Batch, BlobRow, Blobs, Claim, Completion, Entry, Import, Journal, Kv, NewRun,
-    PortFuture, Probe, Program, Receipt, RunFilter, RunQuery, RunRow, RunStatus, RunSummary, Runs,
-    Setback, SignalFilter, SignalRow, StoreError, Stores, Tables, Taken, WaitFilter, WaitRow,
-    Waits, WaitsAnswer,
+    PlanChange, PortFuture, Probe, Program, Receipt, RunFilter, RunQuery, RunRow, RunStatus,
+    RunSummary, Runs, ScheduleRow, Setback, SignalFilter, SignalRow, StoreError, Stores, Tables,
+    Taken, WaitFilter, WaitRow, Waits, WaitsAnswer,
 };
 use flowstone_engine::table::TableQuery;
 use rusqlite::Connection;
@@ -244,6 +245,14 @@ impl Agenda for Sqlite {
 
     fn forget_setbacks(&self) -> PortFuture<'_, usize> {
         self.writer.arrange(News::Some, agenda::forget_setbacks)
+    }
+
+    fn schedules(&self) -> PortFuture<'_, Vec<ScheduleRow>> {
+        self.read(schedule::list)
+    }
+
+    fn plan(&self, change: PlanChange) -> PortFuture<'_, bool> {
+        self.writer.submit(move |db| schedule::plan(db, &change))
     }
 }
 

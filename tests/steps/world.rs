@@ -290,6 +290,12 @@ impl Agenda for Nothing {
     fn forget_setbacks(&self) -> PortFuture<'_, usize> {
         unused()
     }
+    fn schedules(&self) -> PortFuture<'_, Vec<ScheduleRow>> {
+        unused()
+    }
+    fn plan(&self, _: PlanChange) -> PortFuture<'_, bool> {
+        unused()
+    }
 }
 
 impl Runs for Nothing {

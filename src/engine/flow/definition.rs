@@ -7,6 +7,7 @@ use flowstone_lang::value::{Sources, Span, Value};
 use super::forms::{self, entry_spans, item_span};
 use super::{Flow, FlowFunction, Template, invocations, name_of};
 use crate::diagnostic::Diagnostic;
+use crate::schedule;
 
 /// Every key that a definition may have, sorted.
 const KEYS: &[&str] = &[
@@ -43,27 +44,32 @@ const TEMPLATE_KINDS: &[&str] = &[
 ];
 
 /// Collects findings while a definition is read.
-pub(super) struct Reading<'a> {
+pub(crate) struct Reading<'a> {
     pub sources: &'a Sources,
     pub findings: Vec<Diagnostic>,
 }
 
 impl Reading<'_> {
-    pub(super) fn error(&mut self, code: &'static str, message: impl Into<String>, at: Span) {
+    pub(crate) fn error(&mut self, code: &'static str, message: impl Into<String>, at: Span) {
         self.push(Diagnostic::error(code, message).at(at));
     }
 
-    pub(super) fn push(&mut self, finding: Diagnostic) {
+    pub(crate) fn push(&mut self, finding: Diagnostic) {
         self.findings.push(finding);
     }
 
+    /// Returns where a key stands.
+    pub(crate) fn key_at(&self, map: &Value, key: &str) -> Span {
+        entry_spans(self.sources, map, &format!(":{key}")).key
+    }
+
     /// Returns where the value under a key stands.
-    pub(super) fn value_at(&self, map: &Value, key: &str) -> Span {
+    pub(crate) fn value_at(&self, map: &Value, key: &str) -> Span {
         entry_spans(self.sources, map, &format!(":{key}")).value
     }
 
     /// Returns a text under a key; anything else there is a finding.
-    pub(super) fn text(&mut self, map: &Value, key: &str) -> Option<Rc<str>> {
+    pub(crate) fn text(&mut self, map: &Value, key: &str) -> Option<Rc<str>> {
         match map.get(key) {
             None | Some(Value::Nil) => None,
             Some(Value::Text(text)) => Some(Rc::from(&***text)),
@@ -81,7 +87,7 @@ impl Reading<'_> {
     }
 
     /// Returns the items under a key that takes a vector of maps or nil.
-    pub(super) fn maps(&mut self, map: &Value, key: &str) -> Vec<(Value, Span)> {
+    pub(crate) fn maps(&mut self, map: &Value, key: &str) -> Vec<(Value, Span)> {
         let Some(value) = map.get(key).filter(|value| !value.is_nil()) else {
             return Vec::new();
         };
@@ -121,6 +127,7 @@ pub(super) fn flow(sources: &Sources, map: &Value) -> (Option<Flow>, Vec<Diagnos
     let templates = templates(&mut reading, map);
     let contracts = invocations::read(&mut reading, map);
     invocations::check_callers(&mut reading, map, &contracts);
+    let schedules = schedule::read(&mut reading, map);
     let name = reading.text(map, "name");
     let description = reading.text(map, "description");
     let requires = reading.maps(map, "requires");
@@ -135,12 +142,17 @@ pub(super) fn flow(sources: &Sources, map: &Value) -> (Option<Flow>, Vec<Diagnos
         functions,
         templates,
         invocations: contracts,
+        schedules,
         requires: values(requires),
         concurrency: map.get("concurrency").cloned().unwrap_or(Value::Nil),
         llm_providers: values(llm_providers),
         definition: map.clone(),
     });
-    (flow, reading.findings)
+    let mut findings = reading.findings;
+    if let Some(flow) = &flow {
+        schedule::check_inputs(flow, &mut findings);
+    }
+    (flow, findings)
 }
 
 fn known_keys(reading: &mut Reading<'_>, map: &Value) {
@@ -169,7 +181,7 @@ fn known_keys(reading: &mut Reading<'_>, map: &Value) {
 }
 
 /// Tells whether a name may name a flow, an input, a function.
-pub(super) fn is_identifier(name: &str) -> bool {
+pub(crate) fn is_identifier(name: &str) -> bool {
     name.len() <= 128
         && name.starts_with(|char: char| char.is_ascii_alphabetic())
         && name

@@ -217,9 +217,8 @@ pub(super) fn check_callers(reading: &mut Reading<'_>, map: &Value, contracts: &
         }
     }
     for (schedule, span) in reading.maps(map, "schedules") {
-        names_invocation(reading, &schedule, span, contracts);
-        if schedule.get("cron").is_none() {
-            reading.error("E0409", "a schedule needs a `:cron`", span);
+        if schedule.get("invocation").is_some() {
+            names_invocation(reading, &schedule, span, contracts);
         }
     }
 }

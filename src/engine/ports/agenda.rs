@@ -2,7 +2,7 @@
 
 use tokio::sync::watch;
 
-use super::{PortFuture, RunRow};
+use super::{PortFuture, Program, RunRow};
 use crate::ids::RunId;
 
 /// The runs that nobody drives and that can go on.
@@ -28,6 +28,44 @@ pub trait Agenda: Send + Sync {
 
     /// Forgets all setbacks: a worker that starts may be able to do what the one before it was not.
     fn forget_setbacks(&self) -> PortFuture<'_, usize>;
+
+    /// Returns what is known of schedules, by flow and id.
+    fn schedules(&self) -> PortFuture<'_, Vec<ScheduleRow>>;
+
+    /// Writes what is known of a schedule, if it is still as the sender saw it. Tells whether it was.
+    fn plan(&self, change: PlanChange) -> PortFuture<'_, bool>;
+}
+
+/// What is known of a schedule of a flow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScheduleRow {
+    /// The flow's slug.
+    pub flow: String,
+    pub id: String,
+    /// The times in words; when they change, the next moment is found anew.
+    pub timing: String,
+    /// The hash of the program that it starts.
+    pub program: String,
+    /// The file that it stands in.
+    pub file: String,
+    /// `None`: it is switched off, or no longer in its file.
+    pub next_ms: Option<i64>,
+    /// The last moment that was not missed.
+    pub last_ms: Option<i64>,
+    pub last_run: Option<RunId>,
+    /// Why the last moment started no run.
+    pub note: Option<String>,
+}
+
+/// A change of what is known of a schedule.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlanChange {
+    /// As the sender saw it; `None`: there was none.
+    pub seen: Option<ScheduleRow>,
+    pub row: ScheduleRow,
+    /// Its program, to be kept, where it may be new.
+    pub program: Option<Program>,
+    pub now_ms: i64,
 }
 
 /// A run that the caller may drive, under that epoch.
