@@ -67,6 +67,10 @@ pub struct StartOptions {
     pub invocation: Option<String>,
     /// A name from outside: starting twice with the same one gives the same run.
     pub external_id: Option<String>,
+    /// A worker is to drive it, and not this process.
+    pub is_left: bool,
+    /// As in [`NewRun::started_by`]; `None`: `manual`.
+    pub started_by: Option<String>,
 }
 
 impl StartOptions {
@@ -76,6 +80,8 @@ impl StartOptions {
             input,
             invocation: None,
             external_id: None,
+            is_left: false,
+            started_by: None,
         }
     }
 }
@@ -157,11 +163,11 @@ impl Engine {
             invocation: options.invocation,
             key: None,
             priority: 0,
-            started_by: "manual".to_owned(),
+            started_by: options.started_by.unwrap_or_else(|| "manual".to_owned()),
             origin: None,
             parent: None,
             deadline_ms: None,
-            is_taken: true,
+            is_taken: !options.is_left,
         };
         Ok(self.services.stores.runs.create(run).await?)
     }

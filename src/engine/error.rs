@@ -59,6 +59,12 @@ pub enum EngineError {
     AlreadyDecided(Box<Decided>),
     #[error("the answer does not fit the wait: {}", problems.join("; "))]
     BadAnswer { problems: Vec<String> },
+    #[error("there is no schedule `{id}` of the flow `{flow}`")]
+    NoSuchSchedule {
+        flow: String,
+        id: String,
+        known: Vec<String>,
+    },
     #[error("the run {run} belongs to a prompt that has ended")]
     Interactive { run: String },
     #[error("the journal of the run {run} was removed by `gc`; its row and result are left")]
@@ -91,6 +97,7 @@ impl EngineError {
             EngineError::BadProgram { .. } => "E0507",
             EngineError::OtherAbi { .. } => "E0508",
             EngineError::Interactive { .. } => "E0509",
+            EngineError::NoSuchSchedule { .. } => "E0550",
             EngineError::NoSuchWait { .. } => "E0514",
             EngineError::AlreadyDecided(_) => "E0515",
             EngineError::BadAnswer { .. } => "E0516",
@@ -124,6 +131,10 @@ impl EngineError {
             EngineError::Driven { .. } => {
                 "wait for it, or stop that process; the run goes on where it is".to_owned()
             }
+            EngineError::NoSuchSchedule { known, .. } if known.is_empty() => {
+                "`flowstone serve` reads the schedules from the flows".to_owned()
+            }
+            EngineError::NoSuchSchedule { known, .. } => format!("known: {}", known.join(", ")),
             EngineError::Over { run, .. } => format!("look at it with `flowstone runs show {run}`"),
             EngineError::OtherAbi { .. } => {
                 "finish it with the build that started it, or start it anew".to_owned()

@@ -31,6 +31,7 @@ pub mod ports;
 mod retry;
 mod runs;
 pub mod schedule;
+pub mod schedules;
 pub mod schema;
 pub mod step;
 pub mod table;

@@ -6,6 +6,7 @@ mod cron;
 mod moments;
 mod read;
 
+use std::fmt;
 use std::rc::Rc;
 
 use flowstone_lang::value::{Span, Value};
@@ -36,6 +37,17 @@ pub enum Timing {
     Cron { cron: Box<Cron>, zone: TimeZone },
     /// Every so many milliseconds, counted from 1970.
     Every { millis: i64 },
+}
+
+impl fmt::Display for Timing {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Timing::Cron { cron, zone } => {
+                write!(out, "{} {}", cron.text(), zone.iana_name().unwrap_or("UTC"))
+            }
+            Timing::Every { millis } => write!(out, "every {} s", *millis as f64 / 1000.0),
+        }
+    }
 }
 
 /// What becomes of the moments that were missed while nothing ran.

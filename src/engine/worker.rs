@@ -6,16 +6,21 @@
 //! run itself is as it was.
 
 mod dispatch;
+mod files;
 mod lane;
+mod planner;
 mod setbacks;
 
 use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::thread;
 
+use flowstone_lang::session::Session;
 use tokio::sync::Notify;
 
+use crate::diagnostic::Diagnostic;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::ids::RunId;
@@ -33,6 +38,8 @@ pub struct WorkerOptions {
     /// How many runs one thread drives at the same time.
     pub drives: NonZeroUsize,
     pub until: Until,
+    /// Files and folders of flows whose schedules start runs.
+    pub flows: Vec<PathBuf>,
     /// Ends the work: runs are left at the next safe moment.
     pub interrupt: Interrupt,
 }
@@ -55,7 +62,6 @@ pub trait Watch: Send + Sync {
 }
 
 /// Something that a worker did.
-#[derive(Debug)]
 pub enum WorkerEvent<'a> {
     /// It begins to work.
     Ready { threads: usize },
@@ -74,6 +80,20 @@ pub enum WorkerEvent<'a> {
         flow: &'a str,
         error: &'a EngineError,
         again_ms: i64,
+    },
+    /// A file with schedules cannot be used; what was known of it goes on.
+    BrokenFlow {
+        file: &'a Path,
+        /// The places of the findings lie in its sources.
+        session: &'a Session,
+        findings: &'a [Diagnostic],
+    },
+    /// A moment of a schedule has come.
+    Scheduled {
+        flow: &'a str,
+        schedule: &'a str,
+        moment_ms: i64,
+        started: &'a Result<RunId, EngineError>,
     },
     /// The store does not answer; the worker goes on trying.
     Troubled { error: &'a EngineError },
@@ -112,7 +132,7 @@ pub fn serve<E: Send>(
     let own = open().map_err(ServeError::Open)?;
     let stores = own.stores().clone();
     let clock = own.services.clock.clone();
-    drop(own);
+    let planner = planner::Planner::new(own, options.flows.clone(), watch.clone());
     thread::scope(|scope| {
         let mut lanes = Vec::new();
         let room = Arc::new(Notify::new());
@@ -149,6 +169,7 @@ pub fn serve<E: Send>(
             stores,
             clock,
             lanes,
+            planner,
             room,
             options,
             watch: watch.clone(),

@@ -23,6 +23,7 @@ mod report;
 mod run;
 mod runs;
 mod runtime;
+mod schedules;
 mod serve;
 mod stack;
 mod table;
@@ -131,6 +132,7 @@ fn perform(command: &Command, app: &dyn App) -> exit::Exit {
         Command::Run(args) => run::run(args, app),
         Command::Runs(args) => runs::run(args, app),
         Command::Test(args) => test::run(args, app),
+        Command::Schedules(args) => schedules::run(args, app),
         Command::Serve(args) => serve::run(args, app),
         Command::Waits(args) => waits::run(args, app),
     }

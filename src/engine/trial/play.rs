@@ -56,6 +56,8 @@ pub async fn play(
                 input: world.case.input.clone(),
                 invocation: name_of(&world.case.invocation).map(|name| name.to_string()),
                 external_id: Some(NAME.to_owned()),
+                is_left: false,
+                started_by: None,
             },
         )
         .await?;

@@ -9,12 +9,15 @@ use std::time::Duration;
 use tokio::sync::{Notify, watch};
 
 use super::lane::Lane;
+use super::planner::Planner;
 use super::{Served, Until, Watch, WorkerEvent, WorkerOptions};
 use crate::error::EngineError;
 use crate::ports::{Clock, StoreError, Stores, Taken};
 
 /// How often it is looked whether other processes died, and whether to end.
 const TICK: Duration = Duration::from_millis(100);
+/// After so many looks, the files are looked at.
+const LOOKS: u32 = 10;
 /// Much news in a row is answered together.
 const TOGETHER: Duration = Duration::from_millis(2);
 /// How long a store that fails is left alone.
@@ -24,6 +27,7 @@ pub(super) struct Dispatcher<'a> {
     pub stores: Stores,
     pub clock: Arc<dyn Clock>,
     pub lanes: Vec<Lane>,
+    pub planner: Planner,
     pub room: Arc<Notify>,
     pub options: &'a WorkerOptions,
     pub watch: Arc<dyn Watch>,
@@ -68,6 +72,7 @@ impl Dispatcher<'_> {
 
     /// Gives the threads what they have room for.
     async fn hand_out(&mut self) -> Result<Found, StoreError> {
+        self.planner.turn().await?;
         let room: usize = self.lanes.iter().map(Lane::room).sum();
         if room == 0 {
             return Ok(Found::Full);
@@ -82,7 +87,8 @@ impl Dispatcher<'_> {
             return Ok(Found::Full);
         }
         // After the runs were taken, so that a timer that became due in between is seen as past.
-        let next_ms = self.stores.agenda.next_ms().await?;
+        let timer_ms = self.stores.agenda.next_ms().await?;
+        let next_ms = timer_ms.into_iter().chain(self.planner.next_ms()).min();
         Ok(Found::All { handed, next_ms })
     }
 
@@ -137,9 +143,10 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// Returns when the worker is to end; meanwhile frees what dying processes leave, which is news.
+    /// Returns when the worker is to end, or to look at its files; meanwhile frees what dying processes leave, which is
+    /// news.
     async fn look_around(&self) {
-        loop {
+        for _ in 0..LOOKS {
             tokio::time::sleep(TICK).await;
             if self.options.interrupt.is_set() {
                 return;

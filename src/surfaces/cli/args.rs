@@ -1,6 +1,7 @@
 //! What may be typed: commands, options, and the examples in their help.
 
 mod runs;
+mod schedules;
 mod serve;
 
 use std::path::PathBuf;
@@ -10,6 +11,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
 pub use runs::*;
+pub use schedules::*;
 pub use serve::*;
 
 /// Runs agent workflows written in Clojure syntax, and keeps every finished step.
@@ -49,6 +51,7 @@ pub enum Command {
     Repl(Repl),
     Run(Run),
     Runs(Runs),
+    Schedules(Schedules),
     Serve(Serve),
     Test(super::test::Test),
     Waits(Waits),
@@ -194,6 +197,10 @@ pub struct Run {
     /// Start another run, also where one of this flow with this input was interrupted
     #[arg(long)]
     pub new: bool,
+
+    /// Only add the run, and print its id: `flowstone serve` drives it
+    #[arg(long)]
+    pub detach: bool,
 
     #[command(flatten)]
     pub home: Home,

@@ -7,10 +7,10 @@ use flowstone_engine::codec;
 use flowstone_engine::flow::{LoadedFlow, coerce_input};
 use flowstone_engine::ids::RunId;
 use flowstone_engine::observer::{NoObserver, Observer};
-use flowstone_engine::outcome::RunOutcome;
 use flowstone_engine::ports::{RunFilter, RunStatus};
 use flowstone_engine::{DriveOptions, Engine, EngineError, StartOptions};
 use flowstone_lang::value::Value;
+use serde_json::json;
 
 use super::args::{Run, Show};
 use super::check::of_findings;
@@ -46,10 +46,24 @@ pub fn run(args: &Run, app: &dyn App) -> Exit {
 async fn drive(args: &Run, app: &dyn App, input: Value) -> Result<Exit, Report> {
     let engine = app.open(&Project::find(&args.home), Open::OrMake)?;
     let loaded = load(&engine, args)?;
-    let (run, outcome) = start_and_drive(&engine, &loaded, input, args)
-        .await
-        .map_err(|error| of_engine_error(&error))?;
+    let started = start(&engine, &loaded, input, args);
+    let run = started.await.map_err(|error| of_engine_error(&error))?;
+    if args.detach {
+        return Ok(tell_left(&run, args.show.json));
+    }
+    let driven = engine.drive(&run, observer(&args.show), drive_options());
+    let outcome = driven.await.map_err(|error| of_engine_error(&error))?;
     Ok(tell(&run, &outcome, args.show.json))
+}
+
+/// Tells which run a worker is to drive.
+pub fn tell_left(run: &RunId, as_json: bool) -> Exit {
+    if as_json {
+        output::json(&json!({"ok": true, "run": run.as_str(), "status": "left"}));
+    } else {
+        output::data(run.as_str());
+    }
+    Exit::Completed
 }
 
 /// Reads and checks the file. Warnings are shown at once; of errors, the first is the answer and the others are shown.
@@ -77,32 +91,25 @@ pub fn load_file(engine: &Engine, file: &Path, quietly: bool) -> Result<LoadedFl
     }
 }
 
-async fn start_and_drive(
+/// Finds the run to go on with, or adds one.
+async fn start(
     engine: &Engine,
     loaded: &LoadedFlow,
     input: Value,
     args: &Run,
-) -> Result<(RunId, RunOutcome), EngineError> {
-    let run = match unfinished(engine, loaded, &input, args).await? {
-        Some(run) => {
-            output::note(&format!(
-                "going on with run {run}, which was interrupted (--new starts another)"
-            ));
-            run
-        }
-        None => {
-            let options = StartOptions {
-                input,
-                invocation: args.invocation.clone(),
-                external_id: None,
-            };
-            engine.start(loaded, options).await?
-        }
+) -> Result<RunId, EngineError> {
+    if let Some(run) = unfinished(engine, loaded, &input, args).await? {
+        output::note(&format!(
+            "going on with run {run}, which was interrupted (--new starts another)"
+        ));
+        return Ok(run);
+    }
+    let options = StartOptions {
+        invocation: args.invocation.clone(),
+        is_left: args.detach,
+        ..StartOptions::with_input(input)
     };
-    let outcome = engine
-        .drive(&run, observer(&args.show), drive_options())
-        .await?;
-    Ok((run, outcome))
+    engine.start(loaded, options).await
 }
 
 /// Finds an interrupted run of the same flow with the same input: the same command goes on with it.

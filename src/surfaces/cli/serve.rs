@@ -1,19 +1,23 @@
 //! `flowstone serve`: a worker in this process, and lines that tell what it does.
 
 use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
 use flowstone_engine::EngineError;
+use flowstone_engine::diagnostic::Diagnostic;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::observer::{NoObserver, Observer};
 use flowstone_engine::outcome::RunOutcome;
 use flowstone_engine::worker::{
     self, ServeError, Served, Until, Watch, WorkerEvent, WorkerOptions,
 };
+use flowstone_lang::session::Session;
 use serde_json::{Value, json};
 
 use super::args::Serve;
+use super::check::of_findings;
 use super::exit::Exit;
 use super::home::Project;
 use super::interrupt::Interrupt;
@@ -21,6 +25,9 @@ use super::outcome::{in_json, instant, of_engine_error};
 use super::output;
 use super::report::{Report, Shown};
 use super::{App, Open};
+
+/// Where a project keeps its flows.
+const FLOWS: &str = "flows";
 
 /// Works until it is interrupted, or until nothing is left to do.
 pub fn run(args: &Serve, app: &dyn App) -> Exit {
@@ -52,6 +59,7 @@ fn serve(args: &Serve, app: &dyn App) -> Result<Served, Report> {
             true => Until::Idle,
             false => Until::Interrupted,
         },
+        flows: flows(args, &project),
         interrupt: Interrupt::listen().for_engine(),
     };
     let open = || app.engine(&project, stores.clone());
@@ -60,6 +68,15 @@ fn serve(args: &Serve, app: &dyn App) -> Result<Served, Report> {
         ServeError::Open(report) => report,
         ServeError::Engine(error) => of_engine_error(&error),
     })
+}
+
+/// The files and folders that were named; else the project's folder of flows, where there is one.
+fn flows(args: &Serve, project: &Project) -> Vec<PathBuf> {
+    let usual = project.root.join(FLOWS);
+    match args.flows.is_empty() {
+        true if usual.is_dir() => vec![usual],
+        _ => args.flows.clone(),
+    }
 }
 
 fn cores() -> NonZeroUsize {
@@ -133,6 +150,17 @@ impl Watch for Lines {
                 error,
                 again_ms,
             } => set_aside(run, flow, error, *again_ms),
+            WorkerEvent::BrokenFlow {
+                file,
+                session,
+                findings,
+            } => broken(file, session, findings),
+            WorkerEvent::Scheduled {
+                flow,
+                schedule,
+                moment_ms,
+                started,
+            } => scheduled(flow, schedule, *moment_ms, started),
             WorkerEvent::Troubled { error } => troubled(error),
             WorkerEvent::Stopping { active } => Told {
                 event: "stopping",
@@ -185,6 +213,55 @@ fn set_aside(run: &RunId, flow: &str, error: &EngineError, again_ms: i64) -> Tol
         ),
         fields: json!({"run": run.as_str(), "flow": flow, "again": again, "error": report.to_json()}),
         is_wrong: true,
+    }
+}
+
+fn broken(file: &Path, session: &Session, findings: &[Diagnostic]) -> Told {
+    let reports = of_findings(session, findings);
+    let drawn: Vec<String> = reports.iter().map(Shown::draw).collect();
+    let found: Vec<Value> = reports.iter().map(Shown::to_json).collect();
+    Told {
+        event: "broken-flow",
+        words: format!(
+            "{}the schedules in {} go on as they were",
+            drawn.concat(),
+            file.display()
+        ),
+        fields: json!({"file": file.display().to_string(), "findings": found}),
+        is_wrong: true,
+    }
+}
+
+fn scheduled(
+    flow: &str,
+    schedule: &str,
+    moment_ms: i64,
+    started: &Result<RunId, EngineError>,
+) -> Told {
+    let moment = instant(moment_ms);
+    let at = moment.as_str().unwrap_or_default();
+    let (words, what, outcome) = match started {
+        Ok(run) => (
+            format!("schedule {flow} {schedule} of {at}: run {run}"),
+            "run",
+            json!(run.as_str()),
+        ),
+        Err(error) => {
+            let report = of_engine_error(error);
+            let words = format!(
+                "schedule {flow} {schedule} of {at} started no run\n{}",
+                report.draw().trim_end()
+            );
+            (words, "error", report.to_json())
+        }
+    };
+    let mut fields = json!({"flow": flow, "schedule": schedule, "moment": moment});
+    fields[what] = outcome;
+    Told {
+        event: "scheduled",
+        words,
+        fields,
+        is_wrong: started.is_err(),
     }
 }
 

@@ -1,12 +1,13 @@
 //! What may be typed after `serve`.
 
 use std::num::NonZeroUsize;
+use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueHint};
 
 use super::Home;
 
-/// Keeps runs going: timers, answered waits, interrupted runs
+/// Keeps runs going: schedules, timers, answered waits, interrupted runs
 ///
 /// Whatever can go on in the project is driven, whichever command started it; the commands need not wait for each
 /// other. Ctrl-C, or SIGTERM, ends it in good order: effects under way are finished, and every run goes on later from its
@@ -24,6 +25,10 @@ pub struct Serve {
     /// How many runs a thread drives at the same time
     #[arg(long, value_name = "N", default_value = "64")]
     pub drives: NonZeroUsize,
+
+    /// A flow file, or a folder of them, whose schedules start runs; may be repeated [default: flows/ in the project]
+    #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
+    pub flows: Vec<PathBuf>,
 
     /// End when no run can go on now
     #[arg(long, visible_alias = "once")]

@@ -1,0 +1,99 @@
+//! Schedules from outside: what is known of them, and starting one out of turn.
+
+use crate::engine::{Engine, StartOptions};
+use crate::error::EngineError;
+use crate::flow::{LoadedFlow, reload};
+use crate::ids::RunId;
+use crate::ports::{RunRow, ScheduleRow};
+use crate::schedule::Schedule;
+
+/// A schedule, and the last run that it started.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ScheduleReport {
+    pub row: ScheduleRow,
+    pub run: Option<RunRow>,
+}
+
+impl ScheduleReport {
+    /// Returns what became of the last moment: why no run was started, or the run's status.
+    pub fn outcome(&self) -> Option<&str> {
+        let note = self.row.note.as_deref();
+        note.or(self.run.as_ref().map(|run| run.status.name()))
+    }
+}
+
+impl Engine {
+    /// Returns what is known of schedules, by flow and id.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn schedules(&self) -> Result<Vec<ScheduleReport>, EngineError> {
+        let stores = self.stores();
+        let mut reports = Vec::new();
+        for row in stores.agenda.schedules().await? {
+            let run = match &row.last_run {
+                Some(run) => stores.runs.find(run).await?,
+                None => None,
+            };
+            reports.push(ScheduleReport { row, run });
+        }
+        Ok(reports)
+    }
+
+    /// Starts the run of a schedule now. With `is_left`, a worker is to drive it.
+    ///
+    /// # Errors
+    /// When no such schedule is known, or as [`Engine::start`].
+    pub async fn start_schedule(
+        &self,
+        flow: &str,
+        id: &str,
+        is_left: bool,
+    ) -> Result<RunId, EngineError> {
+        let stores = self.stores();
+        let rows = stores.agenda.schedules().await?;
+        let row = rows.iter().find(|row| row.flow == flow && row.id == id);
+        let Some(row) = row else {
+            return Err(EngineError::NoSuchSchedule {
+                flow: flow.to_owned(),
+                id: id.to_owned(),
+                known: rows
+                    .iter()
+                    .map(|row| format!("{} {}", row.flow, row.id))
+                    .collect(),
+            });
+        };
+        let gone =
+            || EngineError::Internal(format!("the program of the schedule {flow} {id} is gone"));
+        let program = stores.runs.program(&row.program).await?.ok_or_else(gone)?;
+        let loaded = reload(&self.session(), &program).loaded.ok_or_else(gone)?;
+        let schedule = loaded
+            .flow
+            .schedules
+            .iter()
+            .find(|schedule| *schedule.id == *id);
+        let schedule = schedule.ok_or_else(gone)?;
+        self.start_scheduled(&loaded, schedule, None, is_left).await
+    }
+
+    /// Starts a run as a schedule says.
+    ///
+    /// # Errors
+    /// As [`Engine::start`].
+    pub(crate) async fn start_scheduled(
+        &self,
+        loaded: &LoadedFlow,
+        schedule: &Schedule,
+        external_id: Option<String>,
+        is_left: bool,
+    ) -> Result<RunId, EngineError> {
+        let options = StartOptions {
+            invocation: schedule.invocation.as_ref().map(ToString::to_string),
+            external_id,
+            is_left,
+            started_by: Some(format!("schedule:{}", schedule.id)),
+            ..StartOptions::with_input(schedule.input.clone())
+        };
+        self.start(loaded, options).await
+    }
+}

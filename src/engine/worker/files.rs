@@ -1,0 +1,86 @@
+//! The flow files of a project, and whether any of them has changed.
+
+use std::collections::hash_map::DefaultHasher;
+use std::fs;
+use std::hash::{Hash, Hasher};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+const ENDINGS: &[&str] = &["clj", "edn"];
+/// Folders with nothing of ours in them.
+const SKIPPED: &[&str] = &["node_modules", "target"];
+/// What a file with schedules has in it.
+const MARKS: &[&str] = &[":schedules", ":triggers"];
+/// More files than this are not looked at.
+const MOST: usize = 10_000;
+
+/// A file that was found.
+pub(super) struct Found {
+    pub path: PathBuf,
+    changed: Option<SystemTime>,
+    length: u64,
+}
+
+impl Found {
+    /// Tells whether the file may be a flow with schedules.
+    pub(super) fn may_plan(&self) -> bool {
+        let ending = self.path.extension().unwrap_or_default();
+        ENDINGS.iter().any(|known| ending == *known)
+            && fs::read_to_string(&self.path)
+                .is_ok_and(|text| MARKS.iter().any(|mark| text.contains(mark)))
+    }
+}
+
+/// What files looked like from outside. Whatever a flow includes lies in a folder of flows and counts, too.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Stamp(Option<u64>);
+
+impl Stamp {
+    pub(super) fn of(files: &[Found]) -> Stamp {
+        let mut hasher = DefaultHasher::new();
+        for file in files {
+            (&file.path, file.changed, file.length).hash(&mut hasher);
+        }
+        Stamp(Some(hasher.finish()))
+    }
+}
+
+/// Returns the files below paths, in order. What cannot be read is not there.
+pub(super) fn gather(paths: &[PathBuf]) -> Vec<Found> {
+    let mut found = Vec::new();
+    for path in paths {
+        walk(path, &mut found);
+    }
+    found.sort_by(|one, other| one.path.cmp(&other.path));
+    found.dedup_by(|one, other| one.path == other.path);
+    found
+}
+
+fn walk(path: &Path, found: &mut Vec<Found>) {
+    let Ok(about) = fs::metadata(path) else {
+        return;
+    };
+    if found.len() >= MOST {
+        return;
+    }
+    if !about.is_dir() {
+        found.push(Found {
+            path: path.to_path_buf(),
+            changed: about.modified().ok(),
+            length: about.len(),
+        });
+        return;
+    }
+    let Ok(entries) = fs::read_dir(path) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
+        // A link to a folder may lead back here.
+        let is_loop = is_link && entry.path().is_dir();
+        if !name.starts_with('.') && !SKIPPED.contains(&&*name) && !is_loop {
+            walk(&entry.path(), found);
+        }
+    }
+}

@@ -1,0 +1,310 @@
+//! Schedules: which there are in the project's files, and starting their runs when they are due.
+//!
+//! The next moment of each is in the store, so that moments which pass while no worker runs are known as missed. A run is
+//! started under a name made of flow, schedule and moment: two workers, or one that was killed in between, start it
+//! once.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use flowstone_lang::session::Session;
+
+use super::files::{Stamp, gather};
+use super::{Watch, WorkerEvent};
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::flow::LoadedFlow;
+use crate::ids::RunId;
+use crate::ports::{PlanChange, ScheduleRow, StoreError};
+use crate::schedule::Schedule;
+
+/// How often the files are looked at.
+const LOOK_EVERY_MS: i64 = 1_000;
+
+/// Knows the schedules of the files it was given.
+pub(super) struct Planner {
+    engine: Engine,
+    paths: Vec<PathBuf>,
+    watch: Arc<dyn Watch>,
+    /// The files as they were when they were read.
+    stamp: Stamp,
+    looked_ms: i64,
+    flows: Vec<Planned>,
+    /// The store knows what the files say.
+    is_registered: bool,
+    next_ms: Option<i64>,
+}
+
+/// A flow with schedules.
+struct Planned {
+    file: PathBuf,
+    loaded: LoadedFlow,
+}
+
+impl Planner {
+    pub(super) fn new(engine: Engine, paths: Vec<PathBuf>, watch: Arc<dyn Watch>) -> Planner {
+        Planner {
+            engine,
+            paths,
+            watch,
+            stamp: Stamp::default(),
+            looked_ms: i64::MIN,
+            flows: Vec::new(),
+            is_registered: false,
+            next_ms: None,
+        }
+    }
+
+    /// Returns when there is something to do again.
+    pub(super) fn next_ms(&self) -> Option<i64> {
+        self.next_ms
+    }
+
+    /// Reads files that have changed, and starts the runs that are due.
+    pub(super) async fn turn(&mut self) -> Result<(), StoreError> {
+        let now_ms = self.engine.now_ms();
+        let was_set_back = now_ms < self.looked_ms;
+        if was_set_back || now_ms.saturating_sub(self.looked_ms) >= LOOK_EVERY_MS {
+            self.looked_ms = now_ms;
+            self.read_files();
+            self.is_registered &= !was_set_back;
+        }
+        if !self.is_registered {
+            self.register(now_ms).await?;
+            self.is_registered = true;
+        }
+        if self.next_ms.is_some_and(|next_ms| next_ms <= now_ms) {
+            self.start_due(now_ms).await?;
+        }
+        Ok(())
+    }
+
+    fn read_files(&mut self) {
+        let files = gather(&self.paths);
+        let stamp = Stamp::of(&files);
+        if stamp == self.stamp {
+            return;
+        }
+        self.stamp = stamp;
+        self.is_registered = false;
+        let mut flows: Vec<Planned> = Vec::new();
+        for file in files.into_iter().filter(|file| file.may_plan()) {
+            let before = self.flows.iter().find(|flow| flow.file == file.path);
+            let Some(loaded) = self
+                .load(&file.path)
+                .or(before.map(|flow| flow.loaded.clone()))
+            else {
+                continue;
+            };
+            if loaded.flow.schedules.is_empty() {
+                continue;
+            }
+            match flows
+                .iter()
+                .find(|flow| flow.loaded.flow.slug == loaded.flow.slug)
+            {
+                Some(first) => self.tell_twice(&file.path, first),
+                None => flows.push(Planned {
+                    file: file.path,
+                    loaded,
+                }),
+            }
+        }
+        self.flows = flows;
+    }
+
+    /// Reads a flow; tells what is wrong with it.
+    fn load(&self, file: &Path) -> Option<LoadedFlow> {
+        let session = self.engine.session();
+        let checked = self
+            .engine
+            .check(&session, file, &file.display().to_string());
+        if !checked.has_errors() {
+            return checked.loaded;
+        }
+        self.tell_broken(file, &session, &checked.findings);
+        None
+    }
+
+    fn tell_broken(&self, file: &Path, session: &Session, findings: &[Diagnostic]) {
+        let errors: Vec<Diagnostic> = findings
+            .iter()
+            .filter(|finding| finding.severity == Severity::Error)
+            .cloned()
+            .collect();
+        self.watch.event(&WorkerEvent::BrokenFlow {
+            file,
+            session,
+            findings: &errors,
+        });
+    }
+
+    fn tell_twice(&self, file: &Path, first: &Planned) {
+        let message = format!(
+            "the flow `{}` is in {} as well; the schedules here are not used",
+            first.loaded.flow.slug,
+            first.file.display()
+        );
+        let finding = Diagnostic::error("E0551", message)
+            .hint("give one of them another `:slug`, or take one of the files away");
+        self.tell_broken(file, &Session::new(), &[finding]);
+    }
+
+    /// Writes down what the files say, and finds the next moment of what is new or has other times.
+    async fn register(&mut self, now_ms: i64) -> Result<(), StoreError> {
+        let agenda = self.engine.stores().agenda.clone();
+        let rows = agenda.schedules().await?;
+        for flow in &self.flows {
+            for schedule in &flow.loaded.flow.schedules {
+                let seen = find(&rows, &flow.loaded.flow.slug, &schedule.id);
+                let row = registered(flow, schedule, seen, now_ms);
+                if seen != Some(&row) {
+                    let program = Some(flow.loaded.program.clone());
+                    let change = PlanChange {
+                        seen: seen.cloned(),
+                        row,
+                        program,
+                        now_ms,
+                    };
+                    // Where another worker was faster, it wrote the same.
+                    agenda.plan(change).await?;
+                }
+            }
+        }
+        for row in rows {
+            let is_ours = self
+                .paths
+                .iter()
+                .any(|path| Path::new(&row.file).starts_with(path));
+            if is_ours && row.next_ms.is_some() && self.find(&row).is_none() {
+                let off = ScheduleRow {
+                    next_ms: None,
+                    ..row.clone()
+                };
+                let change = PlanChange {
+                    seen: Some(row),
+                    row: off,
+                    program: None,
+                    now_ms,
+                };
+                agenda.plan(change).await?;
+            }
+        }
+        self.find_next().await
+    }
+
+    fn find(&self, row: &ScheduleRow) -> Option<(&Planned, &Schedule)> {
+        let flow = self
+            .flows
+            .iter()
+            .find(|flow| *flow.loaded.flow.slug == *row.flow)?;
+        let schedules = &flow.loaded.flow.schedules;
+        let schedule = schedules.iter().find(|schedule| *schedule.id == *row.id)?;
+        Some((flow, schedule))
+    }
+
+    async fn find_next(&mut self) -> Result<(), StoreError> {
+        let rows = self.engine.stores().agenda.schedules().await?;
+        let ours = rows.iter().filter(|row| self.find(row).is_some());
+        self.next_ms = ours.filter_map(|row| row.next_ms).min();
+        Ok(())
+    }
+
+    /// Starts the runs whose moment has come.
+    async fn start_due(&mut self, now_ms: i64) -> Result<(), StoreError> {
+        let agenda = self.engine.stores().agenda.clone();
+        for row in agenda.schedules().await? {
+            let Some((flow, schedule)) = self.find(&row) else {
+                continue;
+            };
+            let Some(next_ms) = row.next_ms.filter(|next_ms| *next_ms <= now_ms) else {
+                continue;
+            };
+            let due = schedule.due(next_ms, now_ms);
+            let mut after = ScheduleRow {
+                next_ms: due.next_ms,
+                ..row.clone()
+            };
+            for moment_ms in due.moments {
+                let started = self.start(flow, schedule, moment_ms).await;
+                after.last_ms = Some(moment_ms);
+                match &started {
+                    // The moment is not over as long as the store cannot be written.
+                    Err(EngineError::Store(error)) => return Err(error.clone()),
+                    Err(error) => after.note = Some(format!("{}: {error}", error.code())),
+                    Ok(run) => {
+                        after.last_run = Some(run.clone());
+                        after.note = None;
+                    }
+                }
+                self.watch.event(&WorkerEvent::Scheduled {
+                    flow: &row.flow,
+                    schedule: &row.id,
+                    moment_ms,
+                    started: &started,
+                });
+            }
+            let change = PlanChange {
+                seen: Some(row),
+                row: after,
+                program: None,
+                now_ms,
+            };
+            agenda.plan(change).await?;
+        }
+        self.find_next().await
+    }
+
+    async fn start(
+        &self,
+        flow: &Planned,
+        schedule: &Schedule,
+        moment_ms: i64,
+    ) -> Result<RunId, EngineError> {
+        let slug = &flow.loaded.flow.slug;
+        let moment = crate::codec::instant(moment_ms);
+        let name = format!("schedule:{slug}:{}:{moment}", schedule.id);
+        self.engine
+            .start_scheduled(&flow.loaded, schedule, Some(name), true)
+            .await
+    }
+}
+
+fn find<'r>(rows: &'r [ScheduleRow], flow: &Rc<str>, id: &Rc<str>) -> Option<&'r ScheduleRow> {
+    rows.iter()
+        .find(|row| *row.flow == **flow && *row.id == **id)
+}
+
+/// Returns what is to be known of a schedule, given what was.
+fn registered(
+    flow: &Planned,
+    schedule: &Schedule,
+    seen: Option<&ScheduleRow>,
+    now_ms: i64,
+) -> ScheduleRow {
+    let timing = schedule.timing.to_string();
+    let known = seen.filter(|row| row.timing == timing);
+    let fresh = schedule.timing.next_ms(now_ms);
+    let next_ms = match known.and_then(|row| row.next_ms) {
+        _ if !schedule.enabled => None,
+        None => fresh,
+        // The clock was ahead, and was set right: its moments come again, under the names they had.
+        Some(next_ms) if known.and_then(|row| row.last_ms) > Some(now_ms) => {
+            fresh.map(|fresh| fresh.min(next_ms))
+        }
+        Some(next_ms) => Some(next_ms),
+    };
+    ScheduleRow {
+        flow: flow.loaded.flow.slug.to_string(),
+        id: schedule.id.to_string(),
+        timing,
+        program: flow.loaded.program.hash.clone(),
+        file: flow.file.display().to_string(),
+        next_ms,
+        last_ms: seen.and_then(|row| row.last_ms),
+        last_run: seen.and_then(|row| row.last_run.clone()),
+        note: seen.and_then(|row| row.note.clone()),
+    }
+}

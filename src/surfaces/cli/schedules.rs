@@ -1,0 +1,102 @@
+//! `flowstone schedules`: when flows start by themselves, and starting them out of turn.
+
+use flowstone_engine::schedules::ScheduleReport;
+use serde_json::json;
+
+use super::args::{Schedules, SchedulesCommand, SchedulesList, SchedulesRun};
+use super::exit::Exit;
+use super::home::Project;
+use super::outcome::{instant, of_engine_error, tell};
+use super::report::Report;
+use super::run::{drive_options, observer, tell_left};
+use super::runtime::Runtime;
+use super::table::table;
+use super::{App, Open, output};
+
+/// Performs the command.
+pub fn run(args: &Schedules, app: &dyn App) -> Exit {
+    let (done, as_json) = match &args.command {
+        SchedulesCommand::List(args) => (list(args, app), args.json),
+        SchedulesCommand::Run(args) => (run_now(args, app), args.show.json),
+    };
+    done.unwrap_or_else(|report| {
+        output::failure(&report, as_json);
+        Exit::Failed
+    })
+}
+
+fn list(args: &SchedulesList, app: &dyn App) -> Result<Exit, Report> {
+    let project = Project::find(&args.home);
+    let schedules = Runtime::start()?.block_on(async {
+        if !project.home.is_dir() {
+            return Ok(Vec::new());
+        }
+        let engine = app.open(&project, Open::Existing)?;
+        let schedules = engine.schedules().await;
+        schedules.map_err(|error| of_engine_error(&error))
+    })?;
+    if args.json {
+        let schedules: Vec<_> = schedules.iter().map(in_json).collect();
+        output::json(&json!({"ok": true, "schedules": schedules}));
+    } else if schedules.is_empty() {
+        output::note("no schedules are known; `flowstone serve` reads them from the flows");
+    } else {
+        let columns = [
+            "flow", "schedule", "times", "next", "last", "run", "outcome",
+        ];
+        output::data(&table(&columns, schedules.iter().map(in_words)));
+    }
+    Ok(Exit::Completed)
+}
+
+fn in_words(schedule: &ScheduleReport) -> Vec<String> {
+    let row = &schedule.row;
+    let moment = |ms: Option<i64>, none: &str| {
+        let shown = ms.map(instant);
+        let shown = shown.as_ref().and_then(|shown| shown.as_str());
+        shown.unwrap_or(none).to_owned()
+    };
+    vec![
+        row.flow.clone(),
+        row.id.clone(),
+        row.timing.clone(),
+        moment(row.next_ms, "off"),
+        moment(row.last_ms, "-"),
+        row.last_run
+            .as_ref()
+            .map_or_else(|| "-".to_owned(), ToString::to_string),
+        schedule.outcome().unwrap_or("-").to_owned(),
+    ]
+}
+
+/// The names of the fields are stable.
+fn in_json(schedule: &ScheduleReport) -> serde_json::Value {
+    let row = &schedule.row;
+    json!({
+        "flow": row.flow,
+        "id": row.id,
+        "times": row.timing,
+        "file": row.file,
+        "next": row.next_ms.map(instant),
+        "last": row.last_ms.map(instant),
+        "run": row.last_run.as_ref().map(|run| run.as_str()),
+        "outcome": schedule.outcome(),
+    })
+}
+
+fn run_now(args: &SchedulesRun, app: &dyn App) -> Result<Exit, Report> {
+    let project = Project::find(&args.home);
+    Runtime::start()?.block_on(async {
+        let engine = app.open(&project, Open::Existing)?;
+        let run = engine
+            .start_schedule(&args.flow, &args.id, args.detach)
+            .await
+            .map_err(|error| of_engine_error(&error))?;
+        if args.detach {
+            return Ok(tell_left(&run, args.show.json));
+        }
+        let driven = engine.drive(&run, observer(&args.show), drive_options());
+        let outcome = driven.await.map_err(|error| of_engine_error(&error))?;
+        Ok(tell(&run, &outcome, args.show.json))
+    })
+}
