@@ -7,8 +7,10 @@ mod attempt;
 mod branches;
 mod call;
 mod cancel;
+mod child;
 mod confirm;
 mod doubt;
+mod family;
 mod host;
 mod journal;
 mod line;
@@ -43,6 +45,7 @@ use crate::ports::{Change, Claim, RunRow, RunStatus, RunUpdate, WaitFilter};
 use crate::step::Scope;
 
 use call::Asked;
+pub(crate) use family::Family;
 use host::{FlowHost, Shared};
 pub(crate) use journal::Ledger;
 use line::Line;
@@ -55,6 +58,8 @@ pub(crate) use verify::verify;
 pub struct DriveOptions {
     pub interrupt: Interrupt,
     pub stay: Stay,
+    /// Whoever drives this run drives its children, too: it only waits for them.
+    pub leave_children: bool,
 }
 
 /// What to stay in the process for.
@@ -120,6 +125,7 @@ pub(crate) async fn drive(
     run: &RunId,
     observer: Rc<dyn Observer>,
     options: DriveOptions,
+    family: Rc<Family>,
 ) -> Result<RunOutcome, EngineError> {
     let runs = &engine.services.stores.runs;
     let now_ms = engine.services.clock.now_ms();
@@ -141,7 +147,7 @@ pub(crate) async fn drive(
             });
         }
     };
-    let outcome = drive_taken(engine, &row, epoch, observer, options).await;
+    let outcome = drive_taken(engine, (run, epoch), observer, options, family).await;
     let released = runs.release(run, epoch).await;
     let outcome = outcome?;
     released?;
@@ -151,13 +157,18 @@ pub(crate) async fn drive(
 /// Drives a run whose lease is held, and leaves giving it back to the caller.
 pub(crate) async fn drive_taken(
     engine: &Engine,
-    row: &RunRow,
-    epoch: i64,
+    (run, epoch): (&RunId, i64),
     observer: Rc<dyn Observer>,
     options: DriveOptions,
+    family: Rc<Family>,
 ) -> Result<RunOutcome, EngineError> {
-    let driver = open(engine, row, epoch, observer, options).await?;
-    driver.run().await
+    // Before it was claimed it may have been ended.
+    let row = engine.run_row(run).await?;
+    if row.status.is_final() {
+        return stored_outcome(&row);
+    }
+    let driver = open(engine, &row, epoch, observer, options).await?;
+    Driver { family, ..driver }.run().await
 }
 
 /// Tells again how a run ended.
@@ -236,6 +247,7 @@ async fn open<'a>(
         seed: row.seed,
         cancel: row.cancel_requested.clone(),
         is_waiting: row.status == RunStatus::Waiting,
+        has_parent: row.parent.is_some(),
     };
     Ok(Driver::new(engine, place, history, observer, options))
 }
@@ -250,6 +262,7 @@ pub(crate) struct Place {
     pub seed: u64,
     pub cancel: Option<String>,
     pub is_waiting: bool,
+    pub has_parent: bool,
 }
 
 /// One drive of one run.
@@ -276,6 +289,9 @@ pub(crate) struct Driver<'a> {
     is_cancel_noted: Cell<bool>,
     /// The run's row says that it waits.
     is_waiting: Cell<bool>,
+    has_parent: bool,
+    /// What drives this run's children.
+    family: Rc<Family>,
     /// The run is over: whatever the journal does not answer is an error.
     replay_only: bool,
     /// Nothing is to happen: the flow is only held against a journal.
@@ -321,6 +337,8 @@ impl<'a> Driver<'a> {
             cancelling: RefCell::default(),
             is_cancel_noted: Cell::new(false),
             is_waiting: Cell::new(place.is_waiting),
+            has_parent: place.has_parent,
+            family: Rc::default(),
             replay_only: false,
             rehearsal: None,
         }
@@ -389,6 +407,7 @@ impl<'a> Driver<'a> {
                 Ok(answer) => answer,
                 Err(Halt::Cancelled { reason }) => {
                     self.note_cancel(&reason);
+                    self.leave_child(&self.line);
                     self.cancelling.replace(Some(reason));
                     Err(Stop::Cancelled.into())
                 }
@@ -414,6 +433,10 @@ impl<'a> Driver<'a> {
     /// Takes the fence of a lease that was got after the start.
     pub(crate) fn set_epoch(&self, epoch: i64) {
         self.shared.ledger.set_epoch(epoch);
+    }
+
+    pub(crate) fn family(&self) -> &Rc<Family> {
+        &self.family
     }
 
     pub(crate) fn emit(&self, event: &RunEvent) {
@@ -616,7 +639,8 @@ impl<'a> Driver<'a> {
             result,
             error,
         };
-        let changes = vec![Change::CloseWaits, Change::Update(update)];
+        let mut changes = vec![Change::CloseWaits, Change::Update(update)];
+        changes.extend(self.part(status));
         self.shared.ledger.commit(changes).await?;
         Ok(())
     }
@@ -627,7 +651,8 @@ impl<'a> Driver<'a> {
             run: Some(self.scope.run.clone()),
             ..WaitFilter::default()
         };
-        let waits = self.engine.services.stores.waits.list(filter).await?;
+        let mut waits = self.engine.services.stores.waits.list(filter).await?;
+        waits.retain(|wait| !wait.is_for_child());
         Ok(RunOutcome::Waiting {
             reason,
             due_ms,

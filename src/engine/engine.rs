@@ -9,8 +9,9 @@ use std::sync::Arc;
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
 
+use crate::child::CallFlow;
 use crate::codec;
-use crate::drive::{self, DriveOptions};
+use crate::drive::{self, DriveOptions, Family};
 use crate::error::EngineError;
 use crate::flow::{self, Checked, LoadedFlow, coerce_input};
 use crate::ids::RunId;
@@ -110,7 +111,10 @@ impl Engine {
                 home: config.home,
                 settings: config.settings,
             }),
-            steps: config.steps.into(),
+            steps: [Box::new(CallFlow) as Box<dyn Step>]
+                .into_iter()
+                .chain(config.steps)
+                .collect(),
             persist: config.persist,
             library: config.library,
             limits: config.limits,
@@ -183,8 +187,21 @@ impl Engine {
         observer: Rc<dyn Observer>,
         options: DriveOptions,
     ) -> Result<RunOutcome, EngineError> {
+        let family = Rc::new(Family::default());
+        let main = self.drive_in(run, observer, options, family.clone());
+        family.accompany(self, main).await
+    }
+
+    /// Drives one run; its children are left to the family.
+    pub(crate) async fn drive_in(
+        &self,
+        run: &RunId,
+        observer: Rc<dyn Observer>,
+        options: DriveOptions,
+        family: Rc<Family>,
+    ) -> Result<RunOutcome, EngineError> {
         let _active = self.activate(run)?;
-        drive::drive(self, run, observer, options).await
+        drive::drive(self, run, observer, options, family).await
     }
 
     /// Drives a run whose lease was taken, as [`Engine::drive`] does. Giving the lease back is left to the caller.
@@ -194,8 +211,12 @@ impl Engine {
         observer: Rc<dyn Observer>,
         options: DriveOptions,
     ) -> Result<RunOutcome, EngineError> {
-        let _active = self.activate(&taken.row.id)?;
-        drive::drive_taken(self, &taken.row, taken.epoch, observer, options).await
+        let run = &taken.row.id;
+        let _active = self.activate(run)?;
+        let family = Rc::new(Family::default());
+        let place = (run, taken.epoch);
+        let main = drive::drive_taken(self, place, observer, options, family.clone());
+        family.accompany(self, main).await
     }
 
     pub(crate) fn now_ms(&self) -> i64 {
@@ -261,6 +282,25 @@ impl Engine {
         });
         runs.reverse();
         Ok(runs)
+    }
+
+    /// Tells whether driving a run that is not over would get it further.
+    pub(crate) async fn can_go_on(&self, run: &RunRow) -> Result<bool, EngineError> {
+        let is_due = run
+            .due_ms
+            .is_some_and(|due| due <= self.services.clock.now_ms());
+        if run.status != RunStatus::Waiting || is_due || run.cancel_requested.is_some() {
+            return Ok(true);
+        }
+        let filter = WaitFilter {
+            run: Some(run.id.clone()),
+            all: true,
+            ..WaitFilter::default()
+        };
+        let waits = self.services.stores.waits.list(filter).await?;
+        Ok(waits
+            .iter()
+            .any(|wait| wait.state == crate::ports::WaitState::Completed))
     }
 
     /// Cancels a run: its `finally` blocks run. A run that another process drives is asked to cancel.

@@ -4,6 +4,7 @@ mod bindings;
 mod compile;
 mod definition;
 mod files;
+mod find;
 mod forms;
 mod inputs;
 mod invocations;
@@ -18,13 +19,14 @@ use crate::schedule::Schedule;
 
 pub(crate) use definition::{Reading as FlowReading, is_identifier};
 pub use files::{DiskFiles, FlowFiles, StoredFiles};
+pub(crate) use find::find;
 pub use inputs::{InputError, coerce_input};
 pub use lint::check_steps;
 pub(crate) use lint::{
     arity as lint_arity, find as find_spec, packaged as lint_packaged, unknown as lint_unknown,
 };
-pub(crate) use load::ENGINE_ABI;
 pub use load::{Checked, LoadedFlow, check, load, reload};
+pub(crate) use load::{ENGINE_ABI, program_name};
 
 /// A flow, read and checked.
 #[derive(Debug, Clone)]

@@ -7,6 +7,7 @@ use flowstone_lang::value::Value;
 
 use crate::codec;
 use crate::flow::name_of;
+use crate::ids::RunId;
 use crate::ports::{Entry, EntryKind};
 
 /// The path of the note that the flow was told of a cancel.
@@ -78,6 +79,8 @@ pub(crate) enum Timer {
     Retry { due_ms: i64 },
     /// Go on then, with this value.
     Sleep { due_ms: i64, value: Value },
+    /// A child run comes to its end.
+    Child { run: RunId },
     /// Somebody answers the step's own wait.
     Wait,
     /// Somebody decides what to do about the step.
@@ -250,6 +253,9 @@ impl Recorded {
                 due_ms,
                 value: note.get("value").cloned().unwrap_or(Value::Nil),
             },
+            Some("child") => Timer::Child {
+                run: RunId::from_text(note.get("run").and_then(Value::as_str).unwrap_or("")),
+            },
             Some("question") => Timer::Question,
             Some("confirm") => Timer::Confirm,
             Some("review") => Timer::Review,
@@ -284,7 +290,8 @@ impl Recorded {
                     self.again();
                 }
             }
-            Some(Timer::Retry { .. } | Timer::Sleep { .. } | Timer::Wait) | None => {}
+            Some(Timer::Child { .. } | Timer::Retry { .. } | Timer::Sleep { .. } | Timer::Wait)
+            | None => {}
         }
     }
 

@@ -21,6 +21,23 @@ impl RunId {
         RunId(text.iter().map(|byte| char::from(*byte)).collect())
     }
 
+    /// Returns the id that a text always gives, as when a run is started from a place in another.
+    pub fn derived(text: &str) -> RunId {
+        let digest = crate::codec::digest_bytes(text.as_bytes());
+        let id = digest.bytes().take(32).collect::<Vec<_>>().chunks(2).fold(
+            String::new(),
+            |mut id, pair| {
+                let number = pair.iter().fold(0_usize, |number, digit| {
+                    let digit = char::from(*digit).to_digit(16).unwrap_or(0);
+                    number * 16 + digit as usize
+                });
+                id.push(char::from(ALPHABET[number % ALPHABET.len()]));
+                id
+            },
+        );
+        RunId(id)
+    }
+
     /// Takes an id that came from outside, as it is.
     pub fn from_text(text: impl Into<String>) -> RunId {
         RunId(text.into())

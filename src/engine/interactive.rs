@@ -56,10 +56,12 @@ impl Engine {
             seed,
             cancel: None,
             is_waiting: false,
+            has_parent: false,
         };
         let options = DriveOptions {
             interrupt,
             stay: Stay::Always,
+            leave_children: false,
         };
         Interactive {
             engine: self,
@@ -108,7 +110,8 @@ impl Interactive<'_> {
 
     async fn answer(&self, request: Value) -> Evaluated<Value> {
         self.create().await.map_err(|error| thrown(&error))?;
-        match self.driver.answer(request).await {
+        let answering = self.driver.answer(request);
+        match self.driver.family().accompany(self.engine, answering).await {
             Ok(answer) => {
                 let written = self.driver.settle_now().await;
                 written.map_err(|error| thrown(&error))?;

@@ -9,7 +9,11 @@ const GLANCE: Duration = Duration::from_millis(40);
 
 /// A request to suspend that may be made from any thread, or from a signal handler.
 #[derive(Debug, Clone, Default)]
-pub struct Interrupt(Arc<AtomicBool>);
+pub struct Interrupt {
+    flag: Arc<AtomicBool>,
+    /// There are news in the store for the run.
+    news: Arc<AtomicBool>,
+}
 
 impl Interrupt {
     pub fn new() -> Interrupt {
@@ -18,16 +22,39 @@ impl Interrupt {
 
     /// Takes a flag that somebody else sets.
     pub fn from_flag(flag: Arc<AtomicBool>) -> Interrupt {
-        Interrupt(flag)
+        Interrupt {
+            flag,
+            news: Arc::default(),
+        }
     }
 
     /// Asks the run to suspend at the next safe moment.
     pub fn trigger(&self) {
-        self.0.store(true, Ordering::SeqCst);
+        self.flag.store(true, Ordering::SeqCst);
     }
 
     pub fn is_set(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
+        self.flag.load(Ordering::SeqCst)
+    }
+
+    /// Lets the run know that it is to look whether it is cancelled.
+    pub(crate) fn tell_news(&self) {
+        self.news.store(true, Ordering::SeqCst);
+    }
+
+    /// Tells whether there are news, once.
+    pub(crate) fn take_news(&self) -> bool {
+        self.news.swap(false, Ordering::SeqCst)
+    }
+
+    /// Returns when there may be news, at the latest after a while.
+    pub(crate) async fn news(&self, patience: Duration) {
+        let mut left = patience;
+        while !self.news.load(Ordering::SeqCst) && !left.is_zero() {
+            let moment = left.min(GLANCE);
+            tokio::time::sleep(moment).await;
+            left -= moment;
+        }
     }
 
     /// Returns when it is asked for. A signal handler can only set a flag, so the flag is looked at.

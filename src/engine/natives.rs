@@ -3,6 +3,7 @@
 //! Each function leaves the VM with a request, a vector that starts with a keyword; [`Request`] reads it back.
 
 pub(crate) mod branches;
+mod family;
 
 use flowstone_lang::session::Session;
 use flowstone_lang::value::{
@@ -17,6 +18,7 @@ use crate::duration;
 pub const FNS: &[Native] = &[
     branches::ALL,
     BACKOFF,
+    family::CALL_FLOW,
     ELAPSED,
     EMIT,
     branches::GRAPH,

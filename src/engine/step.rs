@@ -19,6 +19,7 @@ pub use context::{Progress, Scope, Services, StepContext, StepRequest};
 pub use error::{Retry, StepError};
 pub use spec::{COMMON, Effect, Field, FieldType, StepSpec};
 
+use crate::ids::RunId;
 use crate::ports::StoreOp;
 
 /// A future on the thread of its run: values do not leave it.
@@ -55,6 +56,8 @@ pub enum Outcome {
     /// The store is to do this in one transaction with the journal row; the operation's result is the
     /// step's value.
     Commit(StoreOp),
+    /// This run was started, and its output is the step's value.
+    Child(RunId),
     /// The run waits for somebody.
     Park(Box<WaitSpec>),
     /// The run goes on at that moment, with this value. Not asked again on replay.

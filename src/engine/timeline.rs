@@ -124,7 +124,7 @@ impl Engine {
             all: true,
             ..WaitFilter::default()
         };
-        report.waits = stores.waits.list(filter).await?;
+        report.waits = self.list_waits(filter).await?;
         for entry in stores.journal.load(run).await? {
             report.add(entry);
         }

@@ -15,8 +15,8 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::ids::RunId;
 use crate::ports::{
-    Completion, Refusal, SignalFilter, SignalRow, Target, WaitAnswer, WaitEnding, WaitFilter,
-    WaitRow, WaitsAnswer,
+    CHILD_KEY, Completion, Refusal, SignalFilter, SignalRow, Target, WaitAnswer, WaitEnding,
+    WaitFilter, WaitRow, WaitsAnswer,
 };
 
 /// Who answers.
@@ -94,7 +94,10 @@ impl Engine {
     /// # Errors
     /// When the store cannot be read.
     pub async fn list_waits(&self, filter: WaitFilter) -> Result<Vec<WaitRow>, EngineError> {
-        Ok(self.services.stores.waits.list(filter).await?)
+        let mut waits = self.services.stores.waits.list(filter).await?;
+        // What a run waits for at another run is nobody's to answer.
+        waits.retain(|wait| !wait.is_for_child());
+        Ok(waits)
     }
 
     /// Returns signals that wait for their wait, and those that theirs refused.
@@ -115,7 +118,7 @@ impl Engine {
             all: true,
             ..WaitFilter::default()
         };
-        let mut found = self.services.stores.waits.list(filter).await?;
+        let mut found = self.list_waits(filter).await?;
         match found.len() {
             0 => Err(missing(target)),
             1 => Ok(found.remove(0)),
@@ -284,6 +287,9 @@ impl Engine {
         let name = match &target {
             Target::Name(name) | Target::Event { name, .. } => name.clone(),
         };
+        if name.starts_with(CHILD_KEY) {
+            return Err(missing(&name));
+        }
         let completion = Completion {
             target,
             answer: WaitAnswer {

@@ -87,6 +87,13 @@ impl Bench {
         })
     }
 
+    /// Writes a file of the project.
+    pub fn file(&self, name: &str, text: &str) {
+        let path = self.home.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        std::fs::write(path, text).expect("a file");
+    }
+
     pub fn flow(&self, text: &str) -> LoadedFlow {
         let path = self.home.path().join("flow.clj");
         std::fs::write(&path, text).expect("a file");

@@ -5,6 +5,7 @@ mod bench;
 mod blob;
 mod branches;
 mod branches_resumed;
+mod children;
 mod crash;
 mod damaged;
 mod gate;

@@ -12,6 +12,7 @@ use crate::codec;
 use crate::error::EngineError;
 use crate::expect;
 use crate::history::{Approval, Recorded, Timer};
+use crate::ids::RunId;
 use crate::observer::RunEvent;
 use crate::ports::{Change, Entry, EntryKind, StoreError, StoreOp};
 use crate::step::{Effect, Outcome, Retry, StepError};
@@ -19,13 +20,17 @@ use crate::step::{Effect, Outcome, Retry, StepError};
 /// How long an interrupted run lets an effect outside finish, so that it is not in doubt.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// How often the store is asked whether the run is cancelled.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
 /// What an attempt came to.
-enum Attempted {
+pub(super) enum Attempted {
     /// The step's value as EDN text; journaled or pending.
     Value(String),
     /// The same, with something still to be done about it.
     Draft(String),
     Parked(Box<crate::step::WaitSpec>),
+    Child(RunId),
     Sleeping {
         until_ms: i64,
         value: Value,
@@ -42,6 +47,10 @@ impl Driver<'_> {
                 return self.sleep(call, recorded, due_ms, value).await;
             }
             Some(Timer::Retry { due_ms }) => self.pause(call, due_ms).await?,
+            Some(Timer::Child { run }) => {
+                let attempted = self.await_child(call, recorded.attempts, run).await?;
+                return self.attempted(call, recorded, attempted).await;
+            }
             Some(Timer::Wait) => return self.wait(call, recorded).await,
             Some(Timer::Question) => return self.decide(call, recorded).await,
             Some(Timer::Confirm) => return self.confirmed(call, recorded).await,
@@ -63,11 +72,26 @@ impl Driver<'_> {
 
     /// Attempts the step until it succeeds or there is no point in trying again.
     pub(super) async fn attempts(&self, call: &StepCall<'_>, mut recorded: Recorded) -> Answer {
+        recorded.attempts += 1;
+        call.attempts.set(recorded.attempts);
+        let attempted = self.attempt(call, recorded.attempts).await?;
+        self.attempted(call, recorded, attempted).await
+    }
+
+    /// Goes on after an attempt.
+    async fn attempted(
+        &self,
+        call: &StepCall<'_>,
+        mut recorded: Recorded,
+        mut attempted: Attempted,
+    ) -> Answer {
         loop {
-            recorded.attempts += 1;
             let attempt = recorded.attempts;
-            call.attempts.set(attempt);
-            match self.attempt(call, attempt).await? {
+            match attempted {
+                Attempted::Child(run) => {
+                    attempted = self.call_child(call, attempt, run).await?;
+                    continue;
+                }
                 Attempted::Value(text) => {
                     let value = codec::decode(&text).map_err(EngineError::from)?;
                     return Ok(Ok(value));
@@ -89,6 +113,9 @@ impl Driver<'_> {
                     self.retry_later(call, attempt, &error, delay).await?;
                 }
             }
+            recorded.attempts += 1;
+            call.attempts.set(recorded.attempts);
+            attempted = self.attempt(call, recorded.attempts).await?;
         }
     }
 
@@ -134,7 +161,7 @@ impl Driver<'_> {
     }
 
     /// Checks what a step hands back, and has it persisted where the flow asks for that.
-    async fn accept(
+    pub(super) async fn accept(
         &self,
         call: &StepCall<'_>,
         cx: &crate::step::StepContext,
@@ -144,6 +171,8 @@ impl Driver<'_> {
         let value = match (outcome, &persist) {
             (Outcome::Value(value), _) => value,
             (outcome, None) => return Ok(outcome),
+            // What it comes to is persisted.
+            (outcome @ Outcome::Child(_), Some(_)) => return Ok(outcome),
             (Outcome::Commit(_) | Outcome::Park(_) | Outcome::Sleep { .. }, Some(_)) => {
                 let message = format!("the result of a `:{}` step cannot be persisted", cx.kind());
                 return Err(StepError::config("E0714", message)
@@ -180,7 +209,11 @@ impl Driver<'_> {
     }
 
     /// Journals what an attempt came to.
-    async fn settle(&self, call: &StepCall<'_>, outcome: Outcome) -> Result<Attempted, Halt> {
+    pub(super) async fn settle(
+        &self,
+        call: &StepCall<'_>,
+        outcome: Outcome,
+    ) -> Result<Attempted, Halt> {
         Ok(match outcome {
             Outcome::Value(value) => match codec::encode(&value) {
                 Ok(text) => {
@@ -207,6 +240,7 @@ impl Driver<'_> {
                 }
                 Err(error) => return Err(error.into()),
             },
+            Outcome::Child(run) => Attempted::Child(run),
             Outcome::Park(spec) => Attempted::Parked(spec),
             Outcome::Sleep { until_ms, value } => Attempted::Sleeping { until_ms, value },
         })
@@ -325,7 +359,7 @@ impl Driver<'_> {
                 if let Err(halt) = self.look_for_cancel().await {
                     return halt;
                 }
-                tokio::time::sleep(Duration::from_millis(500)).await;
+                self.options.interrupt.news(LOOK_EVERY).await;
             }
         };
         tokio::select! {

@@ -541,6 +541,7 @@ impl<'d, 'a> Branching<'d, 'a> {
             }
             return;
         }
+        self.driver.leave_child(&branch.line);
         match std::mem::replace(&mut branch.state, State::Running) {
             State::Running => {
                 let queued = self.runnable.iter_mut().find(|(other, _)| *other == id);

@@ -8,6 +8,7 @@ use flowstone_lang::value::{Exception, Span, Value};
 
 use super::line::Line;
 use super::{Answer, Begun, Driver, Halt};
+use crate::child;
 use crate::codec;
 use crate::diagnostic::Diagnostic;
 use crate::doubt::OnDoubt;
@@ -15,7 +16,7 @@ use crate::duration;
 use crate::error::EngineError;
 use crate::flow::{find_spec, lint_packaged, lint_unknown, name_of};
 use crate::gate::Gate;
-use crate::history::{End, Recorded};
+use crate::history::{End, Recorded, Timer};
 use crate::ids::StepPath;
 use crate::metering::Metering;
 use crate::natives::exception;
@@ -159,6 +160,9 @@ impl Driver<'_> {
             self.compare(&call, &recorded)?;
         }
         call.is_request_kept.set(recorded.request.is_some());
+        if let Some(Timer::Child { run }) = &recorded.timer {
+            line.set_child(run.clone(), child::close(&call.config));
+        }
         let is_over = recorded.end.is_some();
         let asked = Box::new(Asked {
             call,

@@ -68,7 +68,11 @@ impl Driver<'_> {
     /// Asks the store whether somebody wants the run cancelled.
     pub(super) async fn look_for_cancel(&self) -> Result<(), Halt> {
         self.check_cancel()?;
-        if self.cancelling.borrow().is_some() || !self.shared.look_is_due(self.now_ms()) {
+        if self.cancelling.borrow().is_some() {
+            return Ok(());
+        }
+        let has_news = self.options.interrupt.take_news();
+        if !self.shared.look_is_due(self.now_ms()) && !has_news {
             return Ok(());
         }
         let row = self

@@ -151,9 +151,10 @@ impl Driver<'_> {
                         }
                         Ok(Outcome::Value(value))
                     }
-                    Outcome::Commit(_) | Outcome::Park(_) | Outcome::Sleep { .. } => {
-                        Err(only_looks(call.spec.kind))
-                    }
+                    Outcome::Child(_)
+                    | Outcome::Commit(_)
+                    | Outcome::Park(_)
+                    | Outcome::Sleep { .. } => Err(only_looks(call.spec.kind)),
                 }
             };
             let error = match self.guarded(&call, performing).await? {

@@ -9,8 +9,8 @@ use std::rc::Rc;
 
 use flowstone_lang::value::{Object, Value};
 
-use crate::ids::StepPath;
-use crate::ports::mix;
+use crate::ids::{RunId, StepPath};
+use crate::ports::{ParentClose, mix};
 
 /// Randomness of the `n`th draw is that of the `n`th multiple of this.
 const STRIDE: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -26,6 +26,8 @@ pub(crate) struct Line {
     draws: Cell<u64>,
     /// Which end of the run's journal the request under way has made, counted in this drive.
     ticket: Cell<Option<u64>>,
+    /// The child run whose end the request under way needs.
+    child: RefCell<Option<(RunId, ParentClose)>>,
     /// What the request under way waits for, where nothing is done meanwhile.
     waiting: RefCell<Option<Waiting>>,
 }
@@ -59,6 +61,7 @@ impl Line {
             seed,
             draws: Cell::new(0),
             ticket: Cell::new(None),
+            child: RefCell::default(),
             waiting: RefCell::default(),
         }
     }
@@ -106,6 +109,20 @@ impl Line {
     /// Notes that the request under way has made its end, as the journal's `ticket`th; `None`: that was undone.
     pub(super) fn set_ticket(&self, ticket: Option<u64>) {
         self.ticket.set(ticket);
+    }
+
+    pub(super) fn set_child(&self, child: RunId, close: ParentClose) {
+        self.child.replace(Some((child, close)));
+    }
+
+    /// Gives the child up.
+    pub(super) fn take_child(&self) -> Option<(RunId, ParentClose)> {
+        self.child.take()
+    }
+
+    /// Tells whether the request under way still needs the end of a child.
+    pub(super) fn has_child(&self) -> bool {
+        self.child.borrow().is_some()
     }
 
     /// Says that nothing is done on this line until what is returned is dropped.

@@ -140,7 +140,11 @@ impl Driver<'_> {
 
     /// Where the process does not stay for what a line waits for: leaves, or waits a moment while other lines of the
     /// run go on.
-    async fn look_again(&self, call: &StepCall<'_>, waiting: &Waiting) -> Result<(), Halt> {
+    pub(super) async fn look_again(
+        &self,
+        call: &StepCall<'_>,
+        waiting: &Waiting,
+    ) -> Result<(), Halt> {
         if call.line.is_main() {
             return Err(Halt::Parked {
                 reason: waiting.reason.clone(),
@@ -163,7 +167,7 @@ impl Driver<'_> {
     }
 
     /// Says that a line waits. The run's row says so when all lines wait: see [`Self::say_all_wait`].
-    async fn say_waiting(
+    pub(super) async fn say_waiting(
         &self,
         call: &StepCall<'_>,
         reason: &str,
@@ -383,7 +387,7 @@ impl Driver<'_> {
         }
     }
 
-    async fn find_wait(&self, path: &str) -> Result<WaitRow, Halt> {
+    pub(super) async fn find_wait(&self, path: &str) -> Result<WaitRow, Halt> {
         let waits = &self.engine.services.stores.waits;
         let row = waits.at(&self.scope.run, path).await?;
         row.ok_or_else(|| EngineError::Internal(format!("the wait of `{path}` is missing")).into())

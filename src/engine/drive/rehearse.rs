@@ -189,6 +189,7 @@ pub(crate) async fn rehearse(engine: &Engine, script: Script) -> Result<Rehearse
         seed: script.seed,
         cancel: None,
         is_waiting: false,
+        has_parent: false,
     };
     let options = DriveOptions {
         stay: Stay::No,

@@ -228,6 +228,11 @@ fn program(main: &Main<'_>, mut files: BTreeMap<String, String>) -> Program {
     }
 }
 
+/// Returns what the main file of a program is called.
+pub(crate) fn program_name(program: &Program) -> Option<String> {
+    Some(Stored::decode(&program.source)?.name)
+}
+
 /// A slug made of a file name.
 fn slug(stem: &str) -> String {
     let mut slug: String = stem

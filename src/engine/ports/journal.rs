@@ -87,8 +87,8 @@ pub enum Change {
     CloseWaits,
     /// Closes what the step at a path waits for, if it waits: the flow has given it up.
     CloseWaitsOf { path: String },
-    /// Ends the children that are not over by their [`super::ParentClose`].
-    CloseChildren,
+    /// Ends the children that are not over by their [`super::ParentClose`]; `only`: that one of them.
+    CloseChildren { only: Option<RunId> },
     /// Completes the open waits under a key, or is kept for one that opens later. Of several with one `dedup`, the
     /// first counts.
     Signal {

@@ -120,6 +120,8 @@ impl Inside {
             drive: DriveOptions {
                 interrupt: options.interrupt.clone(),
                 stay: Stay::Briefly,
+                // They are runs like others, and may be driven by another thread.
+                leave_children: true,
             },
             watch,
             load: self.load.clone(),

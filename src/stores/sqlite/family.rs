@@ -53,10 +53,20 @@ pub(super) fn terminate(
     Ok(Some(before))
 }
 
-/// Ends the children of a run that is over, by their policies.
-pub(super) fn close_children(db: &Connection, run: &str, now_ms: i64) -> Result<(), StoreError> {
-    let reason = format!("its parent {run} is over");
-    for child in open_children(db, run)? {
+/// Ends children of a run by their policies: all when it is over, or the one that it gives up.
+pub(super) fn close_children(
+    db: &Connection,
+    run: &str,
+    only: Option<&RunId>,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let reason = match only {
+        Some(_) => format!("its parent {run} needs it no more"),
+        None => format!("its parent {run} is over"),
+    };
+    let mut children = open_children(db, run)?;
+    children.retain(|child| only.is_none_or(|only| only.as_str() == child.id));
+    for child in children {
         match child.close {
             ParentClose::Abandon => {}
             ParentClose::RequestCancel => request_cancel(db, &child, &reason, now_ms)?,

@@ -60,8 +60,8 @@ pub(super) fn apply(db: &Connection, batch: &Batch) -> Result<Receipt, StoreErro
             Change::CloseWait { path, seen } => waits::close(db, run, path, *seen, batch.now_ms)?,
             Change::CloseWaits => waits::close_all(db, run)?,
             Change::CloseWaitsOf { path } => waits::close_of(db, run, path)?,
-            Change::CloseChildren => {
-                family::close_children(db, batch.run.as_str(), batch.now_ms)?;
+            Change::CloseChildren { only } => {
+                family::close_children(db, batch.run.as_str(), only.as_ref(), batch.now_ms)?;
             }
             Change::Signal {
                 key,

@@ -215,9 +215,12 @@ pub(super) fn close_of(db: &Connection, run: i64, path: &str) -> Result<(), Stor
     Ok(())
 }
 
-/// Forgets all that a run waits for: its places are used again.
+/// Forgets all that a run waited for: a run that is continued as new for ever does not grow.
 pub(super) fn forget(db: &Connection, run: i64) -> Result<(), StoreError> {
-    close_all(db, run)
+    db.prepare_cached("DELETE FROM wait WHERE run = ?1")
+        .and_then(|mut sql| sql.execute([run]))
+        .map_err(failed)?;
+    Ok(())
 }
 
 /// Completes what is open under a key, or keeps the payload for a wait that opens later; once for each `dedup`.

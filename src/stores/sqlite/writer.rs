@@ -264,7 +264,7 @@ impl Writer {
 fn news_in(batch: &Batch) -> News {
     let is_news = |change: &Change| match change {
         Change::Update(update) => update.status != RunStatus::Running,
-        Change::OpenWait(_) | Change::Signal { .. } | Change::CloseChildren => true,
+        Change::OpenWait(_) | Change::Signal { .. } | Change::CloseChildren { .. } => true,
         _ => false,
     };
     match batch.changes.iter().any(is_news) {

@@ -1,0 +1,255 @@
+//! `flow/call-flow`: a step that starts a run of another flow. Waiting for it is the driver's.
+//!
+//! The child's id is made of the place that asks for it, so that a crash after it was started makes no second one.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use flowstone_lang::session::Session;
+use flowstone_lang::value::Value;
+
+use crate::codec;
+use crate::diagnostic::Severity;
+use crate::duration;
+use crate::flow::{self, Checked, LoadedFlow, coerce_input, name_of};
+use crate::ids::RunId;
+use crate::ports::{NewRun, Parent, ParentClose, RunRow, mix};
+use crate::step::{
+    Effect, Field, FieldType, LocalFuture, Outcome, Step, StepContext, StepError, StepSpec,
+};
+
+/// The step type that `flow/call-flow` stands for.
+pub(crate) const KIND: &str = "call-flow";
+/// How deep flows may call flows.
+const DEPTH_MAX: u32 = 16;
+
+/// Starts a child run.
+pub(crate) struct CallFlow;
+
+static SPEC: StepSpec = StepSpec {
+    kind: KIND,
+    aliases: &[],
+    doc: "Runs another flow of the project as a run of its own, and returns its output. `(flow/call-flow slug input \
+          opts)` is the short form.",
+    fields: &[
+        Field::required(
+            "flow-slug",
+            FieldType::Name,
+            "The flow: the name of its file, or its `:slug`. Looked for beside the flow that asks, then in the \
+             project's `flows` folder, then in the project's folder.",
+        ),
+        Field::optional("input", FieldType::Map, "What the child is given."),
+        Field::optional(
+            "parent-close-policy",
+            FieldType::OneOf(&["abandon", "request-cancel", "terminate"]),
+            "What becomes of the child when this run ends before it: it goes on, is cancelled, or is ended at once.",
+        )
+        .or(":request-cancel"),
+        Field::optional(
+            "priority",
+            FieldType::Int,
+            "Higher starts first; the one of this run where it is left out.",
+        ),
+        Field::optional(
+            "version",
+            FieldType::Any,
+            "The hash of the program to run, as in `program` of `runs show --json`; 0 or `:latest` for the file as \
+             it is now.",
+        ),
+        Field::optional(
+            "workflow-id",
+            FieldType::Text,
+            "A name of your own for the child; no other run may have it.",
+        ),
+    ],
+    examples: &[
+        "(flow/step :call-flow :receipt {:flow-slug :send-receipt :input {:order 7} :timeout \"10m\"})",
+    ],
+    effect: Effect::OwnStore,
+};
+
+impl Step for CallFlow {
+    fn spec(&self) -> &'static StepSpec {
+        &SPEC
+    }
+
+    fn run<'a>(
+        &'a self,
+        cx: &'a StepContext,
+        config: Value,
+    ) -> LocalFuture<'a, Result<Outcome, StepError>> {
+        Box::pin(async move {
+            let run = start(cx, &config).await?;
+            Ok(Outcome::Child(run))
+        })
+    }
+}
+
+/// Starts the child, unless an earlier drive did.
+async fn start(cx: &StepContext, config: &Value) -> Result<RunId, StepError> {
+    let runs = &cx.stores().runs;
+    let place = format!("{}#{}", cx.idempotency_key(), cx.attempt());
+    let id = RunId::derived(&place);
+    if runs.find(&id).await?.is_some() {
+        return Ok(id);
+    }
+    let Some(parent) = runs.find(cx.run_id()).await? else {
+        return Err(StepError::new(
+            "E0500",
+            "store",
+            "the run itself is missing",
+        ));
+    };
+    let depth = parent.parent.as_ref().map_or(0, |above| above.depth) + 1;
+    if depth > DEPTH_MAX {
+        let message = format!("flows call flows more than {DEPTH_MAX} deep");
+        return Err(StepError::new("E0547", "too-deep", message)
+            .hint("a flow that calls itself needs an end; a long loop is `flow/continue-as-new`"));
+    }
+    let slug = config
+        .get("flow-slug")
+        .and_then(name_of)
+        .unwrap_or_default();
+    let loaded = load(cx, &parent, &slug, config.get("version")).await?;
+    let given = config.get("input").unwrap_or(&Value::Nil);
+    let input = coerce_input(&loaded.flow, None, given).map_err(|error| {
+        let message = format!("the flow `{slug}` does not take this input: {error}");
+        StepError::config(error.code(), message).hint(error.hint())
+    })?;
+    let input = codec::encode(&input)
+        .map_err(|error| StepError::config(error.code(), error.to_string()))?;
+    let external_id = config.get("workflow-id").and_then(name_of);
+    let run = NewRun {
+        id: id.clone(),
+        external_id: external_id.as_deref().map(str::to_owned),
+        program: loaded.program,
+        flow: loaded.flow.slug.to_string(),
+        input,
+        seed: place
+            .bytes()
+            .fold(parent.seed, |seed, byte| mix(seed ^ u64::from(byte))),
+        now_ms: cx.now_ms(),
+        invocation: None,
+        key: None,
+        priority: config
+            .get("priority")
+            .and_then(Value::as_int)
+            .unwrap_or(parent.priority),
+        started_by: "call".to_owned(),
+        origin: None,
+        is_taken: false,
+        deadline_ms: timeout(config).map(|timeout| cx.now_ms() + timeout),
+        parent: Some(Parent {
+            root: match &parent.parent {
+                Some(above) => above.root.clone(),
+                None => parent.id.clone(),
+            },
+            run: parent.id,
+            depth,
+            close: close(config),
+        }),
+    };
+    let created = runs.create(run).await?;
+    if created == id {
+        return Ok(id);
+    }
+    let name = external_id.unwrap_or_default();
+    let message = format!("the run {created} has the `:workflow-id` \"{name}\"");
+    Err(StepError::new("E0549", "conflict", message).hint("give each child a name of its own"))
+}
+
+fn timeout(config: &Value) -> Option<i64> {
+    let timeout: Duration = config.get("timeout").and_then(duration::of_value)?;
+    Some(duration::millis(timeout))
+}
+
+/// Returns what becomes of the child of a call when its parent ends first.
+pub(crate) fn close(config: &Value) -> ParentClose {
+    let name = config.get("parent-close-policy").and_then(name_of);
+    name.and_then(|name| ParentClose::from_name(&name))
+        .unwrap_or_default()
+}
+
+/// Finds the program of the child.
+async fn load(
+    cx: &StepContext,
+    parent: &RunRow,
+    slug: &str,
+    version: Option<&Value>,
+) -> Result<LoadedFlow, StepError> {
+    let session = Session::new();
+    let checked = match version {
+        None | Some(Value::Nil | Value::Int(0)) => from_file(cx, &session, parent, slug).await?,
+        Some(Value::Keyword(name)) if name.is("latest") || name.is("draft") => {
+            from_file(cx, &session, parent, slug).await?
+        }
+        Some(Value::Text(hash)) => match cx.stores().runs.program(hash).await? {
+            Some(program) => flow::reload(&session, &program),
+            None => {
+                let message = format!("no run was started with the program \"{}\"", &***hash);
+                return Err(StepError::new("E0545", "not-found", message)
+                    .hint("`flowstone runs show RUN --json` has the hash of a run's program"));
+            }
+        },
+        Some(other) => {
+            let message = format!(
+                "`:version` is the hash of a program, 0 or `:latest`, not {}",
+                other.kind()
+            );
+            return Err(StepError::config("E0712", message));
+        }
+    };
+    let worst = checked
+        .findings
+        .iter()
+        .find(|finding| finding.severity == Severity::Error);
+    let what = worst.map_or("it holds no flow", |finding| &*finding.message);
+    let message = format!("the flow `{slug}` cannot be run: {what}");
+    let error = || {
+        StepError::new("E0546", "invalid", message.as_str())
+            .hint("`flowstone check` says what is wrong with it, and where")
+    };
+    match (worst, checked.loaded) {
+        (None, Some(loaded)) => Ok(loaded),
+        _ => Err(error()),
+    }
+}
+
+async fn from_file(
+    cx: &StepContext,
+    session: &Session,
+    parent: &RunRow,
+    slug: &str,
+) -> Result<Checked, StepError> {
+    let program = cx.stores().runs.program(&parent.program).await?;
+    let name = program.and_then(|program| flow::program_name(&program));
+    let beside = name.and_then(|name| folder(cx.project_root(), &name));
+    match flow::find(cx.project_root(), beside.as_deref(), slug) {
+        Ok(found) => Ok(flow::load(session, &found.path, &found.name)),
+        Err(near) => {
+            let message = format!("the project has no flow `{slug}`");
+            let error = StepError::new("E0545", "not-found", message).with("flow-slug", slug);
+            Err(match near {
+                Some(near) => error.hint(format!("did you mean `{near}`?")),
+                None => error.hint(
+                    "a flow is found by the name of its file or by its `:slug`: beside the flow that calls it, or in \
+                     the project's `flows` folder",
+                ),
+            })
+        }
+    }
+}
+
+/// Returns the folder of the file that a program was read from.
+fn folder(project_root: &Path, name: &str) -> Option<PathBuf> {
+    [PathBuf::from(name), project_root.join(name)]
+        .into_iter()
+        .find(|path| path.is_file())
+        .and_then(|path| {
+            let folder = path.parent()?;
+            Some(match folder.as_os_str().is_empty() {
+                true => PathBuf::from("."),
+                false => folder.to_owned(),
+            })
+        })
+}

@@ -1,0 +1,254 @@
+//! Waiting for a child run: driving it here, or leaving until its end is told.
+//!
+//! The truth about a child is its own row. The wait that its end completes is only what wakes this run, so that a
+//! signal that came twice, or that nobody saw, changes nothing.
+
+use flowstone_lang::value::{Exception, Value};
+
+use super::attempt::Attempted;
+use super::call::StepCall;
+use super::line::{Line, Waiting};
+use super::{Driver, Halt, Stay};
+use crate::child;
+use crate::codec;
+use crate::error::EngineError;
+use crate::ids::RunId;
+use crate::outcome::{RunOutcome, decode_failure};
+use crate::ports::{CHILD_KEY, Change, EntryKind, ParentClose, RunRow, RunStatus, WaitState};
+use crate::step::{Outcome, Retry, StepError};
+
+/// How often a process that stays looks whether the child is over.
+const LOOK_EVERY_MS: i64 = 250;
+
+impl Driver<'_> {
+    /// Journals that a step waits for its child, and waits.
+    pub(super) async fn call_child(
+        &self,
+        call: &StepCall<'_>,
+        attempt: u32,
+        child: RunId,
+    ) -> Result<Attempted, Halt> {
+        let note = format!("{{:kind :child :attempt {attempt} :run \"{child}\"}}");
+        let entry = call.entry(self, EntryKind::Timer, note);
+        let key = format!("{CHILD_KEY}{child}");
+        let details = format!("{{:kind :child :run \"{child}\"}}");
+        let wait = self.new_wait(wait_path(call, attempt), key, None, details);
+        self.shared.ledger.append(entry);
+        self.shared.ledger.push(Change::OpenWait(Box::new(wait)));
+        self.shared.ledger.post()?;
+        self.await_child(call, attempt, child).await
+    }
+
+    /// Waits until a child is over, and says what that means for the step.
+    pub(super) async fn await_child(
+        &self,
+        call: &StepCall<'_>,
+        attempt: u32,
+        child: RunId,
+    ) -> Result<Attempted, Halt> {
+        call.line
+            .set_child(child.clone(), child::close(&call.config));
+        let mut said = None;
+        loop {
+            let row = self.engine.run_row(&child).await?;
+            if row.status.is_final() {
+                return self.child_ended(call, attempt, &row).await;
+            }
+            let is_new = said.is_none();
+            let drives = !self.options.leave_children && !row.driven;
+            if drives && (is_new || self.engine.can_go_on(&row).await?) {
+                said = self.drive_child(call, &row).await?;
+                if said.is_none() {
+                    continue;
+                }
+            }
+            let reason = match said.as_ref().or(row.wait_reason.as_ref()) {
+                Some(reason) => format!("`{}` waits for run {child}: {reason}", call.title),
+                None => format!("`{}` waits for run {child}", call.title),
+            };
+            said.get_or_insert_default();
+            self.wait_for_child(call, reason).await?;
+        }
+    }
+
+    /// Drives a child for as long as it goes. Returns what it waits for, where it is not over.
+    async fn drive_child(&self, call: &StepCall<'_>, row: &RunRow) -> Result<Option<String>, Halt> {
+        let driven =
+            self.family
+                .drive(row, call.line.clone(), self.observer.clone(), &self.options);
+        let halt = tokio::select! {
+            biased;
+            outcome = driven.outcome() => return self.child_outcome(outcome),
+            halt = self.halted() => halt,
+        };
+        if matches!(halt, Halt::Cancelled { .. }) {
+            self.leave_child(&call.line);
+        }
+        // What the child does at the moment is let finish.
+        driven.leave();
+        let _ = driven.outcome().await;
+        Err(halt)
+    }
+
+    fn child_outcome(
+        &self,
+        outcome: Result<RunOutcome, EngineError>,
+    ) -> Result<Option<String>, Halt> {
+        match outcome {
+            Ok(RunOutcome::Waiting { reason, .. }) => Ok(Some(reason)),
+            Ok(RunOutcome::Interrupted) => match self.options.interrupt.is_set() {
+                true => Err(Halt::Interrupted),
+                false => Ok(Some("it was interrupted".to_owned())),
+            },
+            Ok(RunOutcome::Completed(_) | RunOutcome::Failed(_) | RunOutcome::Cancelled { .. }) => {
+                Ok(None)
+            }
+            Err(EngineError::Driven { owner, .. }) => Ok(Some(format!("{owner} drives it"))),
+            Err(error) => Err(Halt::Engine(error)),
+        }
+    }
+
+    /// Ends the child by its policy that a line waits for, because the line is given up.
+    pub(super) fn leave_child(&self, line: &Line) {
+        let Some((child, close)) = line.take_child() else {
+            return;
+        };
+        if self.replay_only || self.rehearsal.is_some() {
+            return;
+        }
+        let only = Some(child.clone());
+        self.shared.ledger.push(Change::CloseChildren { only });
+        // Where that fails, so does the next commit.
+        let _ = self.shared.ledger.post();
+        if close == ParentClose::RequestCancel && !self.options.leave_children {
+            let observer = self.observer.clone();
+            self.family.tidy_up(child, observer, &self.options);
+        }
+    }
+
+    /// Parks, or lets a moment pass.
+    async fn wait_for_child(&self, call: &StepCall<'_>, reason: String) -> Result<(), Halt> {
+        self.say_waiting(call, &reason, None, Vec::new()).await?;
+        let waiting = Waiting {
+            reason,
+            due_ms: None,
+            stays: self.options.stay == Stay::Always,
+        };
+        if !waiting.stays {
+            return self.look_again(call, &waiting).await;
+        }
+        let _waiting = call.line.wait(waiting);
+        let clock = self.engine.services.clock.clone();
+        tokio::select! {
+            biased;
+            () = clock.sleep_until(self.now_ms() + LOOK_EVERY_MS) => Ok(()),
+            halt = self.halted() => Err(halt),
+        }
+    }
+
+    /// Returns what the end of this run changes for others: its parent is told, its children end by their policies.
+    pub(super) fn part(&self, status: RunStatus) -> Vec<Change> {
+        let run = &self.scope.run;
+        let told = self.has_parent.then(|| Change::Signal {
+            key: format!("{CHILD_KEY}{run}"),
+            dedup: run.to_string(),
+            payload: format!("{{:status :{}}}", status.name()),
+        });
+        told.into_iter()
+            .chain([Change::CloseChildren { only: None }])
+            .collect()
+    }
+
+    /// Takes what a child came to.
+    async fn child_ended(
+        &self,
+        call: &StepCall<'_>,
+        attempt: u32,
+        row: &RunRow,
+    ) -> Result<Attempted, Halt> {
+        call.line.take_child();
+        let wait = self.find_wait(&wait_path(call, attempt)).await?;
+        if wait.state != WaitState::Closed {
+            self.shared.ledger.push(Change::CloseWait {
+                path: wait.path,
+                seen: wait.state,
+            });
+        }
+        self.awake();
+        if row.status != RunStatus::Completed {
+            return Ok(Attempted::Failed(failed(row)));
+        }
+        let text = row.result.as_deref().unwrap_or("nil");
+        let value = codec::decode(text).map_err(EngineError::from)?;
+        let cx = call.context(self, attempt);
+        match self.accept(call, &cx, Outcome::Value(value)).await {
+            Ok(outcome) => self.settle(call, outcome).await,
+            Err(error) => Ok(Attempted::Failed(error)),
+        }
+    }
+}
+
+/// Where the wait for a child is filed: each attempt has one of its own.
+fn wait_path(call: &StepCall<'_>, attempt: u32) -> String {
+    match attempt {
+        1 => call.at.clone(),
+        attempt => format!("{}?~{attempt}", call.at),
+    }
+}
+
+/// What a child that did not complete means for the step.
+fn failed(row: &RunRow) -> StepError {
+    let (run, flow) = (row.id.as_str(), row.flow.as_str());
+    let reason = row.cancel_requested.as_deref().unwrap_or("");
+    let error = match row.status {
+        RunStatus::TimedOut => StepError::new(
+            "E0548",
+            "timeout",
+            format!("the run {run} of `{flow}` did not finish in time, and was cancelled"),
+        ),
+        RunStatus::Failed => of_failure(row),
+        status => StepError::new(
+            "E0548",
+            "child-failed",
+            format!("the run {run} of `{flow}` was {}: {reason}", status.name()),
+        ),
+    };
+    error
+        .retry(Retry::Backoff)
+        .with("run", run)
+        .with("flow", flow)
+        .with("status", Value::keyword(row.status.name()))
+        .hint(format!("look at it with `flowstone runs show {run}`"))
+}
+
+fn of_failure(row: &RunRow) -> StepError {
+    let failure = row.error.as_deref().and_then(decode_failure);
+    let what = failure.as_ref().map(|failure| failure.exception.shown());
+    let message = format!(
+        "the run {} of `{}` failed: {}",
+        row.id,
+        row.flow,
+        what.unwrap_or("its error cannot be read")
+    );
+    let error = StepError::new("E0548", "child-failed", message);
+    let Some(failure) = failure else {
+        return error;
+    };
+    let error = error.with("error", facts(&failure.exception));
+    match failure.place {
+        Some(place) => error.with(
+            "place",
+            format!("{}:{}:{}", place.file, place.line, place.column),
+        ),
+        None => error,
+    }
+}
+
+/// A child's error as data: an exception in an exception's data could not be looked into.
+fn facts(exception: &Exception) -> Value {
+    Value::map([
+        (Value::keyword("message"), Value::from(exception.shown())),
+        (Value::keyword("code"), Value::from(exception.code)),
+        (Value::keyword("data"), exception.data.clone()),
+    ])
+}

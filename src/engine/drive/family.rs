@@ -1,0 +1,168 @@
+//! A run and the children that are driven with it, side by side and not one inside the other: however deep flows call
+//! flows, the process's stack does not grow.
+
+use std::cell::RefCell;
+use std::future::{Future, poll_fn};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+use tokio::sync::Notify;
+
+use super::DriveOptions;
+use super::line::Line;
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::ids::RunId;
+use crate::interrupt::Interrupt;
+use crate::observer::Observer;
+use crate::outcome::RunOutcome;
+use crate::ports::{ParentClose, RunRow};
+use crate::step::LocalFuture;
+
+/// The runs that one call of [`Engine::drive`] drives.
+#[derive(Default)]
+pub(crate) struct Family {
+    /// The children that are to be driven and are not yet.
+    asked: RefCell<Vec<Asked>>,
+}
+
+/// A child to be driven.
+struct Asked {
+    run: RunId,
+    observer: Rc<dyn Observer>,
+    options: DriveOptions,
+    told: Rc<Told>,
+}
+
+/// Where the outcome of a child's drive is left.
+#[derive(Default)]
+struct Told {
+    outcome: RefCell<Option<Result<RunOutcome, EngineError>>>,
+    news: Notify,
+}
+
+/// A child that is driven for a line of its parent.
+pub(super) struct Driven {
+    told: Rc<Told>,
+    interrupt: Interrupt,
+    line: Rc<Line>,
+    close: ParentClose,
+}
+
+impl Driven {
+    /// Returns when the child cannot be driven on.
+    pub async fn outcome(&self) -> Result<RunOutcome, EngineError> {
+        loop {
+            let news = self.told.news.notified();
+            if let Some(outcome) = self.told.outcome.take() {
+                return outcome;
+            }
+            news.await;
+        }
+    }
+
+    /// Lets go of the child: one that is to be cancelled sees that and tidies up, any other leaves memory.
+    pub fn leave(&self) {
+        if self.line.has_child() || self.close == ParentClose::Abandon {
+            self.interrupt.trigger();
+        } else {
+            self.interrupt.tell_news();
+        }
+    }
+}
+
+impl Drop for Driven {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+impl Family {
+    /// Has a child driven.
+    pub(super) fn drive(
+        &self,
+        child: &RunRow,
+        line: Rc<Line>,
+        observer: Rc<dyn Observer>,
+        options: &DriveOptions,
+    ) -> Driven {
+        let interrupt = Interrupt::new();
+        let told = Rc::new(Told::default());
+        self.asked.borrow_mut().push(Asked {
+            run: child.id.clone(),
+            observer,
+            options: DriveOptions {
+                interrupt: interrupt.clone(),
+                ..options.clone()
+            },
+            told: told.clone(),
+        });
+        let close = child.parent.as_ref().map(|parent| parent.close);
+        Driven {
+            told,
+            interrupt,
+            line,
+            close: close.unwrap_or_default(),
+        }
+    }
+
+    /// Has a child driven that is cancelled and that nobody waits for, unless it is being driven already.
+    pub(super) fn tidy_up(&self, run: RunId, observer: Rc<dyn Observer>, options: &DriveOptions) {
+        self.asked.borrow_mut().push(Asked {
+            run,
+            observer,
+            options: options.clone(),
+            told: Rc::default(),
+        });
+    }
+
+    /// Does something during which children may be asked for; returns when they have left memory, too.
+    pub(crate) async fn accompany<T>(
+        self: &Rc<Self>,
+        engine: &Engine,
+        main: impl Future<Output = T>,
+    ) -> T {
+        let mut main = std::pin::pin!(main);
+        let mut done = None;
+        let mut underway: Vec<LocalFuture<'_, ()>> = Vec::new();
+        poll_fn(move |cx| {
+            loop {
+                if done.is_none()
+                    && let Poll::Ready(value) = main.as_mut().poll(cx)
+                {
+                    done = Some(value);
+                }
+                let asked = self.asked.take();
+                underway.extend(asked.into_iter().map(|asked| self.begin(engine, asked)));
+                poll_all(&mut underway, cx);
+                if self.asked.borrow().is_empty() {
+                    break;
+                }
+            }
+            match done.take_if(|_| underway.is_empty()) {
+                Some(value) => Poll::Ready(value),
+                None => Poll::Pending,
+            }
+        })
+        .await
+    }
+
+    fn begin<'e>(self: &Rc<Self>, engine: &'e Engine, asked: Asked) -> LocalFuture<'e, ()> {
+        let family = self.clone();
+        Box::pin(async move {
+            let Asked {
+                run,
+                observer,
+                options,
+                told,
+            } = asked;
+            let outcome = engine.drive_in(&run, observer, options, family).await;
+            told.outcome.replace(Some(outcome));
+            told.news.notify_waiters();
+        })
+    }
+}
+
+fn poll_all(underway: &mut Vec<LocalFuture<'_, ()>>, cx: &mut Context<'_>) {
+    underway.retain_mut(|future| future.as_mut().poll(cx).is_pending());
+}
