@@ -233,6 +233,14 @@ impl StepReport {
             self.request = entry.request;
         }
         self.in_doubt = entry.kind == EntryKind::Intent;
+        let is_end = matches!(
+            entry.kind,
+            EntryKind::Draft | EntryKind::Error | EntryKind::Result
+        );
+        // Of what changes nothing outside, the last attempt has no entry of its own.
+        if is_end && self.status == StepStatus::Retrying {
+            self.attempts += 1;
+        }
         match entry.kind {
             EntryKind::Intent => {
                 self.attempts += 1;

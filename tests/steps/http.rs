@@ -19,6 +19,18 @@ fn check(world: &World, answers: Vec<Say>, config: &str, expected: Expect) {
     expected.assert_eq(&shown);
 }
 
+/// Performs one request, and tells when it may be tried again.
+fn retry_of(world: &World, answers: Vec<Say>, config: &str) -> String {
+    let shown = wait(async {
+        let server = Server::start(answers).await;
+        world.run(&Http, &config.replace("URL", &server.url)).await
+    });
+    let line = shown
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("retry: "));
+    line.unwrap_or("never").to_owned()
+}
+
 /// Performs one request and shows what was sent.
 #[track_caller]
 fn sent(world: &World, config: &str, expected: Expect) {
@@ -425,6 +437,33 @@ fn a_status_that_is_an_error_says_what_the_server_said() {
               hint: the server wants fewer requests; `:retry` waits as long as it asks for
               data: {:status 429 :headers {:connection "close" :content-length "0" :retry-after "7"}}"#]],
     );
+    for (headers, words) in [
+        // The server's own clock counts, whatever ours says.
+        (
+            [
+                "date: Wed, 21 Oct 2015 07:28:00 GMT",
+                "retry-after: Wed, 21 Oct 2015 07:30:30 GMT",
+            ],
+            "after 150s",
+        ),
+        (
+            [
+                "date: Wed, 21 Oct 2015 07:28:00 GMT",
+                "retry-after: Wed, 21 Oct 2015 07:00:00 GMT",
+            ],
+            "after 0ns",
+        ),
+        (
+            ["x: y", "retry-after: Wed, 21 Oct 2015 07:30:30 GMT"],
+            "later",
+        ),
+        (["x: y", "retry-after: 86401"], "after 86401s"),
+        (["x: y", "retry-after: soon"], "later"),
+        (["x: y", "retry-after: -1"], "later"),
+    ] {
+        let answers = vec![reply("503 Service Unavailable", &headers, "")];
+        assert_eq!(retry_of(&world, answers, url), words, "{headers:?}");
+    }
     check(
         &world,
         vec![reply("401 Unauthorized", &[], "")],

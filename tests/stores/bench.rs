@@ -255,7 +255,7 @@ const fn spec(kind: &'static str, fields: &'static [Field], effect: Effect) -> S
 
 static PURE: StepSpec = spec("pure", &[VALUE], Effect::Pure);
 static LOOK: StepSpec = spec("look", &[VALUE, TIMES, HANG, KIND, AFTER], Effect::Read);
-static SEEN: StepSpec = spec("seen", &[VALUE, TIMES], Effect::Read);
+static SEEN: StepSpec = spec("seen", &[VALUE, TIMES, KIND], Effect::Read);
 static WRITE: StepSpec = spec(
     "write",
     &[VALUE, TIMES, HANG, KIND, AFTER],

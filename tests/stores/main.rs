@@ -8,6 +8,8 @@ mod branches_resumed;
 mod children;
 mod crash;
 mod damaged;
+mod doubt;
+mod errors;
 mod gate;
 mod listing;
 mod lossy;

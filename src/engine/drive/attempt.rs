@@ -1,7 +1,7 @@
 //! Attempts at a step: intent, effect, result; and again where that may help.
 
 use std::future::Future;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flowstone_lang::value::{Exception, Result as Evaluated, Signal, Value};
 
@@ -325,6 +325,12 @@ impl Driver<'_> {
         performing: impl Future<Output = Result<Outcome, StepError>>,
     ) -> Result<Result<Outcome, StepError>, Halt> {
         let mut performing = std::pin::pin!(performing);
+        let began = Instant::now();
+        // Code that computed until its time was over.
+        let over = |error: StepError| match call.timeout {
+            Some(timeout) if error.code == "E0702" && began.elapsed() >= timeout => timed_out(call),
+            _ => error,
+        };
         let timeout = async {
             match call.timeout {
                 Some(timeout) => tokio::time::sleep(timeout).await,
@@ -333,7 +339,7 @@ impl Driver<'_> {
         };
         tokio::select! {
             biased;
-            outcome = &mut performing => Ok(outcome),
+            outcome = &mut performing => Ok(outcome.map_err(over)),
             () = timeout => Ok(Err(timed_out(call))),
             halt = self.halted() => {
                 // An effect under way outside is let finish, so that nobody has to guess.

@@ -15,8 +15,15 @@ use super::context::Scope;
 const PATIENCE: Duration = Duration::from_secs(60);
 const QUANTUM: u32 = 100_000;
 
-pub(super) fn call(scope: &Scope, function: &Value, args: &[Value]) -> Result<Value, StepError> {
-    let mut vm = scope.session.vm(Box::new(PureHost::new()));
+/// Calls a function. `patience`: how long the step's own `:timeout` lets it compute.
+pub(super) fn call(
+    scope: &Scope,
+    function: &Value,
+    args: &[Value],
+    patience: Option<Duration>,
+) -> Result<Value, StepError> {
+    let host = PureHost::patient(patience.unwrap_or(PATIENCE));
+    let mut vm = scope.session.vm(Box::new(host));
     let value = vm.call(function, args)?;
     vm.realise(&value)?;
     Ok(value)
@@ -73,8 +80,12 @@ struct PureHost {
 
 impl PureHost {
     fn new() -> PureHost {
+        PureHost::patient(PATIENCE)
+    }
+
+    fn patient(patience: Duration) -> PureHost {
         PureHost {
-            deadline: Instant::now() + PATIENCE,
+            deadline: Instant::now() + patience,
         }
     }
 }

@@ -4,6 +4,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
@@ -217,7 +218,11 @@ impl StepContext {
     /// # Errors
     /// What it throws; kind `stopped` when it takes too long.
     pub fn call(&self, function: &Value, args: &[Value]) -> Result<Value, StepError> {
-        crate::step::call::call(&self.scope, function, args)
+        let left = self.request.deadline_ms.map(|deadline| {
+            let millis = deadline.saturating_sub(self.now_ms());
+            Duration::from_millis(u64::try_from(millis).unwrap_or(0))
+        });
+        crate::step::call::call(&self.scope, function, args, left)
     }
 
     /// Turns what a flow gives as code into a function: a function, a quoted `(fn ...)`, a code string, or

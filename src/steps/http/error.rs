@@ -3,6 +3,9 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+/// A server that wants more is not believed.
+const YEAR: Duration = Duration::from_secs(366 * 86_400);
+
 /// Why a request has no usable answer.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
@@ -139,7 +142,7 @@ impl HttpError {
                 status: 408 | 425 | 429 | 500..=599,
                 answer,
                 ..
-            } => match answer.header("retry-after").and_then(retry_after) {
+            } => match retry_after(answer) {
                 Some(wait) => Again::After(wait),
                 None => Again::Later,
             },
@@ -208,13 +211,21 @@ pub fn preview(body: &[u8]) -> String {
     text
 }
 
-/// Reads `Retry-After` in seconds. The form with a date is left to the ordinary waiting time, because
-/// it depends on two clocks agreeing.
-pub fn retry_after(value: &str) -> Option<Duration> {
-    let seconds: f64 = value.trim().parse().ok()?;
-    (0.0..=86_400.0)
-        .contains(&seconds)
-        .then(|| Duration::from_secs_f64(seconds))
+/// Reads `Retry-After`: seconds, or a date. How far off a date is the server's own `Date` says, so that no two
+/// clocks have to agree; without one, the ordinary waiting time is as good.
+pub fn retry_after(answer: &Answer) -> Option<Duration> {
+    let value = answer.header("retry-after")?.trim();
+    if let Ok(seconds) = value.parse::<f64>() {
+        let is_sane = (0.0..=YEAR.as_secs_f64()).contains(&seconds);
+        return is_sane.then(|| Duration::from_secs_f64(seconds));
+    }
+    let moment = |text: &str| {
+        let parser = jiff::fmt::rfc2822::DateTimeParser::new();
+        parser.parse_timestamp(text.trim()).ok()
+    };
+    let wait = moment(value)?.duration_since(moment(answer.header("date")?)?);
+    // What is over already may be asked for at once.
+    Some(Duration::try_from(wait).unwrap_or(Duration::ZERO).min(YEAR))
 }
 
 fn status_kind(status: u16) -> &'static str {

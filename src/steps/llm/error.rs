@@ -149,7 +149,7 @@ impl LlmError {
             .header("retry-after-ms")
             .and_then(|ms| ms.trim().parse().ok())
             .map(Duration::from_millis)
-            .or_else(|| answer.header("retry-after").and_then(retry_after));
+            .or_else(|| retry_after(answer));
         said.error(provider, answer.status, message, after)
     }
 
