@@ -26,7 +26,7 @@ pub(crate) use lint::{
     arity as lint_arity, find as find_spec, packaged as lint_packaged, unknown as lint_unknown,
 };
 pub use load::{Checked, LoadedFlow, check, load, reload};
-pub(crate) use load::{ENGINE_ABI, program_name};
+pub(crate) use load::{ENGINE_ABI, program_files, program_name};
 
 /// A flow, read and checked.
 #[derive(Debug, Clone)]

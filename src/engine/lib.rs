@@ -48,7 +48,9 @@ pub use engine::{CancelOutcome, Engine, EngineConfig, Limits, StartOptions};
 pub use error::EngineError;
 pub use interactive::Interactive;
 pub use interrupt::Interrupt;
-pub use runs::{EventsPage, RunEventRow, moment};
+pub use runs::{
+    EventsPage, RunDiff, RunEventRow, StepDiff, StepSide, StepVerdict, moment, shown_end,
+};
 pub use timeline::{CostLine, LogLine, RunReport, StepReport, StepStatus};
 pub use versions::{
     Against, Backtest, BacktestOptions, BacktestSummary, ForkOptions, Replayed, Setting, Verdict,

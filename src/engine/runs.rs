@@ -1,8 +1,11 @@
 //! Runs as data: lists of them, their events, what differs between two, and how long their journals are kept.
 
+mod compare;
 mod events;
+mod lines;
 mod moment;
 
+pub use compare::{RunDiff, StepDiff, StepSide, StepVerdict, shown_end};
 pub use events::{EventsPage, RunEventRow};
 pub use moment::moment;
 

@@ -183,6 +183,12 @@ pub(crate) fn read(session: &Session, files: &dyn FlowFiles, main: &Main<'_>) ->
     Checked { loaded, findings }
 }
 
+/// Returns the name of a program's main file, and its texts by their paths; the path of the main one is empty.
+pub(crate) fn program_files(program: &Program) -> Option<(String, BTreeMap<String, String>)> {
+    let stored = Stored::decode(&program.source)?;
+    Some((stored.name, stored.files))
+}
+
 /// What the files of a stored program are filed under for the main one: no path is empty.
 const MAIN: &str = "";
 

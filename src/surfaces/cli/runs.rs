@@ -1,6 +1,7 @@
 //! `flowstone runs`: looking at runs, going on with them, ending and moving them. One file a verb.
 
 mod cancel;
+mod diff;
 mod events;
 mod export;
 pub mod fork;
@@ -26,6 +27,7 @@ use super::{App, Open, output};
 pub fn run(args: &Runs, app: &dyn App) -> Exit {
     let (done, as_json) = match &args.command {
         RunsCommand::Cancel(args) => (cancel::run(args, app), args.json),
+        RunsCommand::Diff(args) => (diff::run(args, app), args.json),
         RunsCommand::Events(args) => (events::run(args, app), args.json),
         RunsCommand::Export(args) => (export::run(args, app), args.json),
         RunsCommand::Fork(args) => (fork::run(args, app), args.show.json),

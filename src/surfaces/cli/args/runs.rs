@@ -18,6 +18,7 @@ pub struct Runs {
 #[derive(Debug, Subcommand)]
 pub enum RunsCommand {
     Cancel(RunsCancel),
+    Diff(RunsDiff),
     Events(RunsEvents),
     Export(RunsExport),
     Fork(fork::RunsFork),
@@ -92,6 +93,35 @@ pub struct RunsImport {
     /// Give the run another id; only for runs that are over
     #[arg(long)]
     pub new_id: bool,
+
+    #[command(flatten)]
+    pub home: Home,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Shows what differs between two runs
+///
+/// Flows, inputs, steps by their paths, and ends are compared; times, random numbers and log lines do not count.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone runs diff r3 r4
+  flowstone runs diff r3 r4 --all
+  flowstone runs diff r3 r4 --json
+
+Exit codes: 0 nothing differs, 1 something does.")]
+pub struct RunsDiff {
+    /// The first run
+    pub a: String,
+
+    /// The second run
+    pub b: String,
+
+    /// Also list the steps that are the same
+    #[arg(long)]
+    pub all: bool,
 
     #[command(flatten)]
     pub home: Home,

@@ -1,0 +1,156 @@
+//! `flowstone runs diff`: what differs between two runs.
+
+use anstyle::{AnsiColor, Style};
+use flowstone_engine::{RunDiff, StepDiff, StepSide, StepVerdict, shown_end};
+use serde_json::{Value, json};
+
+use super::ask;
+use crate::cli::args::RunsDiff;
+use crate::cli::exit::Exit;
+use crate::cli::outcome::stored_json;
+use crate::cli::report::Report;
+use crate::cli::{App, output};
+
+const GONE: Style = AnsiColor::Red.on_default();
+const COME: Style = AnsiColor::Green.on_default();
+const DIM: Style = Style::new().dimmed();
+/// As much of a value is shown.
+const BRIEF: usize = 200;
+
+/// Shows the difference. The exit code is that of `diff`.
+pub(super) fn run(args: &RunsDiff, app: &dyn App) -> Result<Exit, Report> {
+    let diff = ask(app, &args.home, async |engine| {
+        let a = engine.find_run(&args.a).await?.id;
+        let b = engine.find_run(&args.b).await?.id;
+        engine.compare_runs(&a, &b).await
+    })?;
+    if args.json {
+        output::json(&in_json(&diff, args.all));
+    } else if diff.is_same() && !args.all {
+        output::note("nothing differs");
+    } else {
+        output::data(&in_words(&diff, args.all));
+    }
+    Ok(match diff.is_same() {
+        true => Exit::Completed,
+        false => Exit::Failed,
+    })
+}
+
+fn in_words(diff: &RunDiff, all: bool) -> String {
+    let mut out = String::new();
+    if let Some(texts) = &diff.flow {
+        out.push_str("flow\n");
+        if diff.a.flow != diff.b.flow {
+            pair(&mut out, &diff.a.flow, &diff.b.flow);
+        }
+        for line in texts.iter().flat_map(|text| text.lines()) {
+            let style = match line.as_bytes().first() {
+                Some(b'-') => GONE,
+                Some(b'+') => COME,
+                _ => Style::new(),
+            };
+            out.push_str(&format!("  {style}{line}{style:#}\n"));
+        }
+    }
+    if let Some((a, b)) = &diff.input {
+        out.push_str("input\n");
+        pair(&mut out, a, b);
+    }
+    for step in &diff.steps {
+        if all || step.verdict != StepVerdict::Same {
+            out.push_str(&format!(
+                "step {}  {DIM}{}{DIM:#}\n",
+                step.path,
+                step.verdict.name()
+            ));
+            step_words(&mut out, step);
+        }
+    }
+    if let Some((a, b)) = &diff.end {
+        out.push_str("end\n");
+        pair(&mut out, a, b);
+    }
+    let same = |step: &&StepDiff| step.verdict == StepVerdict::Same;
+    let same = diff.steps.iter().filter(same).count();
+    out.push_str(&format!(
+        "{same} of {} steps are the same\n",
+        diff.steps.len()
+    ));
+    out
+}
+
+fn step_words(out: &mut String, step: &StepDiff) {
+    let request = |side: &StepSide| {
+        format!(
+            ":{} {}",
+            side.what,
+            side.request.as_deref().unwrap_or("(not kept)")
+        )
+    };
+    match (&step.a, &step.b, step.verdict) {
+        (Some(a), Some(b), StepVerdict::Request) => pair(out, &request(a), &request(b)),
+        (Some(a), Some(b), StepVerdict::Result) => pair(out, &shown_end(a), &shown_end(b)),
+        (Some(a), None, _) => gone(out, &request(a)),
+        (None, Some(b), _) => come(out, &request(b)),
+        _ => {}
+    }
+}
+
+fn pair(out: &mut String, a: &str, b: &str) {
+    gone(out, a);
+    come(out, b);
+}
+
+fn gone(out: &mut String, text: &str) {
+    out.push_str(&format!("  {GONE}- {}{GONE:#}\n", brief(text)));
+}
+
+fn come(out: &mut String, text: &str) {
+    out.push_str(&format!("  {COME}+ {}{COME:#}\n", brief(text)));
+}
+
+fn brief(text: &str) -> String {
+    match text.char_indices().nth(BRIEF) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// Returns the difference as JSON. The names of the fields are stable.
+fn in_json(diff: &RunDiff, all: bool) -> Value {
+    let steps = diff.steps.iter();
+    let steps: Vec<Value> = steps
+        .filter(|step| all || step.verdict != StepVerdict::Same)
+        .map(step_json)
+        .collect();
+    let texts = |pair: &(String, String)| json!({"a": pair.0, "b": pair.1});
+    json!({
+        "ok": true,
+        "same": diff.is_same(),
+        "a": diff.a.id.as_str(),
+        "b": diff.b.id.as_str(),
+        "flow": diff.flow,
+        "input": diff.input.as_ref().map(|(a, b)| json!({"a": stored_json(a), "b": stored_json(b)})),
+        "steps": steps,
+        "end": diff.end.as_ref().map(texts),
+    })
+}
+
+fn step_json(step: &StepDiff) -> Value {
+    json!({
+        "path": step.path,
+        "difference": step.verdict.name(),
+        "a": step.a.as_ref().map(side_json),
+        "b": step.b.as_ref().map(side_json),
+    })
+}
+
+fn side_json(side: &StepSide) -> Value {
+    json!({
+        "type": side.what,
+        "request": side.request,
+        "failed": side.failed,
+        "result": side.end.as_deref().map(stored_json),
+    })
+}
