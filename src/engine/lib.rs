@@ -49,7 +49,8 @@ pub use error::EngineError;
 pub use interactive::Interactive;
 pub use interrupt::Interrupt;
 pub use runs::{
-    EventsPage, RunDiff, RunEventRow, StepDiff, StepSide, StepVerdict, moment, shown_end,
+    EventsPage, GcOptions, GcReport, Retention, RunDiff, RunEventRow, StepDiff, StepSide,
+    StepVerdict, moment, parse_size, shown_end,
 };
 pub use timeline::{CostLine, LogLine, RunReport, StepReport, StepStatus};
 pub use versions::{

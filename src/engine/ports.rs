@@ -13,6 +13,7 @@ mod probe;
 mod runs;
 mod secrets;
 mod simulated_clock;
+mod upkeep;
 mod waits;
 
 use std::future::Future;
@@ -31,6 +32,7 @@ pub use runs::{
 };
 pub use secrets::{NoSecrets, Secret, Secrets};
 pub use simulated_clock::SimulatedClock;
+pub use upkeep::{Removed, Sweep, Swept, Upkeep, Usage};
 pub use waits::{
     CHILD_KEY, Completion, NewWait, Refusal, SignalFilter, SignalRow, Target, WaitAnswer,
     WaitEnding, WaitEvent, WaitFilter, WaitRow, WaitState, Waits, WaitsAnswer,
@@ -62,6 +64,7 @@ pub struct Stores {
     pub kv: Arc<dyn Kv>,
     pub tables: Arc<dyn Tables>,
     pub blobs: Arc<dyn Blobs>,
+    pub upkeep: Arc<dyn Upkeep>,
 }
 
 /// Reading the key-value store. (Methods: the `data` part of the work.)

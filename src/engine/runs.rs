@@ -4,10 +4,12 @@ mod compare;
 mod events;
 mod lines;
 mod moment;
+mod retention;
 
 pub use compare::{RunDiff, StepDiff, StepSide, StepVerdict, shown_end};
 pub use events::{EventsPage, RunEventRow};
 pub use moment::moment;
+pub use retention::{GcOptions, GcReport, Retention, parse_size};
 
 use crate::engine::Engine;
 use crate::error::EngineError;

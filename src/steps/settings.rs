@@ -4,6 +4,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use flowstone_engine::Retention;
 use flowstone_engine::diagnostic::nearest;
 use flowstone_engine::flow::name_of;
 use flowstone_engine::ports::Durability;
@@ -15,7 +16,13 @@ use crate::{llm, secrets};
 /// The name of the file.
 pub const FILE: &str = "flowstone.edn";
 
-const KEYS: [&str; 4] = ["connections", "durability", "llm-providers", "secrets"];
+const KEYS: &[&str] = &[
+    "connections",
+    "durability",
+    "llm-providers",
+    "retention",
+    "secrets",
+];
 
 /// What is wrong with a project's settings.
 #[derive(Debug, thiserror::Error)]
@@ -38,7 +45,9 @@ impl SettingsError {
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Unreadable { .. } => "the file holds one EDN map, such as {:connections {...}}",
-            Self::Wrong { .. } => "it takes `:connections`, `:secrets` and `:llm-providers`",
+            Self::Wrong { .. } => {
+                "it takes `:connections`, `:durability`, `:llm-providers`, `:retention` and `:secrets`"
+            }
             Self::BadDotenv { .. } => {
                 "each line of `.env` is NAME=value; quote a value that holds spaces or `#`"
             }
@@ -103,7 +112,7 @@ fn read(root: &Path) -> Result<Value, SettingsError> {
     for (key, value) in entries.iter() {
         let name = name_of(key).unwrap_or_else(|| "?".into());
         if !KEYS.contains(&&*name) {
-            let meant = nearest(&name, KEYS)
+            let meant = nearest(&name, KEYS.iter().copied())
                 .map(|near| format!("; did you mean `:{near}`?"))
                 .unwrap_or_default();
             return Err(SettingsError::Wrong {
@@ -123,6 +132,7 @@ fn read(root: &Path) -> Result<Value, SettingsError> {
             return Err(SettingsError::Wrong { message });
         }
     }
+    Retention::read(&settings).map_err(|message| SettingsError::Wrong { message })?;
     Ok(settings)
 }
 

@@ -17,6 +17,7 @@ mod owner;
 mod runs;
 mod schedule;
 pub mod table;
+mod upkeep;
 mod waits;
 mod writer;
 
@@ -27,9 +28,9 @@ use flowstone_engine::blob::BlobHash;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{
     Agenda, Batch, BlobRow, Blobs, Claim, Completion, Entry, Import, Journal, Kv, NewRun,
-    PlanChange, PortFuture, Probe, Program, Receipt, RunFilter, RunQuery, RunRow, RunStatus,
-    RunSummary, Runs, ScheduleRow, Setback, SignalFilter, SignalRow, StoreError, Stores, Tables,
-    Taken, WaitFilter, WaitRow, Waits, WaitsAnswer,
+    PlanChange, PortFuture, Probe, Program, Receipt, Removed, RunFilter, RunQuery, RunRow,
+    RunStatus, RunSummary, Runs, ScheduleRow, Setback, SignalFilter, SignalRow, StoreError, Stores,
+    Sweep, Tables, Taken, Upkeep, Usage, WaitFilter, WaitRow, Waits, WaitsAnswer,
 };
 use flowstone_engine::table::TableQuery;
 use rusqlite::Connection;
@@ -64,6 +65,7 @@ pub fn open(home: &Path, options: &Options) -> Result<Stores, StoreError> {
         reader: Mutex::new(reading),
         writer: Writer::start(writing, path, options.probe.clone())?,
         owner,
+        options: options.clone(),
     });
     Ok(Stores {
         agenda: sqlite.clone(),
@@ -72,7 +74,8 @@ pub fn open(home: &Path, options: &Options) -> Result<Stores, StoreError> {
         waits: sqlite.clone(),
         kv: sqlite.clone(),
         tables: sqlite.clone(),
-        blobs: sqlite,
+        blobs: sqlite.clone(),
+        upkeep: sqlite,
     })
 }
 
@@ -84,6 +87,7 @@ struct Sqlite {
     reader: Mutex<Connection>,
     writer: Writer,
     owner: Arc<Owner>,
+    options: Options,
 }
 
 impl Sqlite {
@@ -314,5 +318,43 @@ impl Blobs for Sqlite {
     fn find(&self, uri: &str) -> PortFuture<'_, Option<BlobRow>> {
         let uri = uri.to_owned();
         self.read_settled(move |db| blob::find(db, &uri))
+    }
+}
+
+impl Upkeep for Sqlite {
+    fn usage(&self) -> PortFuture<'_, Usage> {
+        self.read(upkeep::usage)
+    }
+
+    fn journal_usage(&self, run: &RunId) -> PortFuture<'_, Removed> {
+        self.read(|db| upkeep::journal_usage(db, run))
+    }
+
+    fn prune(&self, run: &RunId, now_ms: i64) -> PortFuture<'_, Removed> {
+        Box::pin(upkeep::prune(&self.writer, run.clone(), now_ms))
+    }
+
+    fn forget(&self, run: &RunId) -> PortFuture<'_, bool> {
+        let run = run.clone();
+        self.writer.submit(move |db| upkeep::forget(db, &run))
+    }
+
+    fn half_pruned(&self) -> PortFuture<'_, Vec<RunId>> {
+        self.read(upkeep::half_pruned)
+    }
+
+    fn sweep(&self, sweep: Sweep, now_ms: i64) -> PortFuture<'_, Removed> {
+        match sweep.dry_run {
+            true => self.read_settled(move |db| upkeep::count(db, &self.blobs, &sweep)),
+            false => Box::pin(upkeep::sweep(&self.writer, &self.blobs, sweep, now_ms)),
+        }
+    }
+
+    fn compact(&self) -> PortFuture<'_, ()> {
+        Box::pin(async move {
+            // What was handed over before is in the file.
+            self.writer.submit(|_| Ok(())).await?;
+            upkeep::compact(&self.path, &self.options)
+        })
     }
 }

@@ -127,6 +127,7 @@ fn perform(command: &Command, app: &dyn App) -> exit::Exit {
         Command::Check(args) => check::run(args, app),
         Command::Completions(args) => completions::run(args),
         Command::Eval(args) => eval::run(args),
+        Command::Gc(args) => runs::collect_garbage(args, app),
         Command::Reference(args) => reference::run(args, app),
         Command::Repl(args) => repl::run(args, app),
         Command::Run(args) => run::run(args, app),

@@ -167,6 +167,7 @@ impl World {
             kv: Arc::new(Nothing),
             tables: Arc::new(Nothing),
             blobs: Arc::clone(&self.blobs) as Arc<dyn Blobs>,
+            upkeep: Arc::new(Nothing),
         }
     }
 
@@ -333,6 +334,30 @@ impl Runs for Nothing {
         unused()
     }
     fn terminate(&self, _: &RunId, _: &str, _: i64) -> PortFuture<'_, Option<RunStatus>> {
+        unused()
+    }
+}
+
+impl Upkeep for Nothing {
+    fn usage(&self) -> PortFuture<'_, Usage> {
+        unused()
+    }
+    fn journal_usage(&self, _: &RunId) -> PortFuture<'_, Removed> {
+        unused()
+    }
+    fn prune(&self, _: &RunId, _: i64) -> PortFuture<'_, Removed> {
+        unused()
+    }
+    fn forget(&self, _: &RunId) -> PortFuture<'_, bool> {
+        unused()
+    }
+    fn half_pruned(&self) -> PortFuture<'_, Vec<RunId>> {
+        unused()
+    }
+    fn sweep(&self, _: Sweep, _: i64) -> PortFuture<'_, Removed> {
+        unused()
+    }
+    fn compact(&self) -> PortFuture<'_, ()> {
         unused()
     }
 }

@@ -276,7 +276,7 @@ fn find_uris(run: &ArchivedRun, uris: &mut BTreeSet<String>) {
 }
 
 /// Returns the names of resources in EDN text: a name has no spaces, quotes or backslashes.
-pub(crate) fn uris_in(text: &str) -> impl Iterator<Item = &str> {
+pub fn uris_in(text: &str) -> impl Iterator<Item = &str> {
     text.match_indices(RESOURCE).map(|(start, _)| {
         let rest = &text[start..];
         let end = rest.find(|char: char| char.is_whitespace() || "\"\\".contains(char));

@@ -190,6 +190,8 @@ fn sides(entries: Vec<Entry>) -> (Vec<String>, BTreeMap<String, StepSide>) {
             EntryKind::Intent | EntryKind::Timer | EntryKind::Signal => None,
             EntryKind::Turn
             | EntryKind::Tool
+            | EntryKind::Cost
+            | EntryKind::Draft
             | EntryKind::Note
             | EntryKind::Log
             | EntryKind::Reuse => continue,
@@ -223,7 +225,8 @@ fn end_of(row: &RunRow) -> String {
         (Some(result), _) => format!("{status}: {result}"),
         (None, Some(failure)) => {
             let exception = failure.exception;
-            format!("{status}: {} {}", exception.code, exception.text())
+            let words = format!("{} {}", exception.code, exception.text());
+            format!("{status}: {}", words.trim_start())
         }
         (None, None) => status.to_owned(),
     }

@@ -6,10 +6,11 @@
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, UNIX_EPOCH};
 
 use flowstone_engine::blob::{BlobHash, BlobOp};
 use flowstone_engine::codec::digest_bytes;
-use flowstone_engine::ports::{BlobRow, StoreError};
+use flowstone_engine::ports::{BlobRow, Clock as _, Removed, StoreError, SystemClock};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::{failed, rejected, with_hint};
@@ -99,11 +100,12 @@ pub fn find(db: &Connection, uri: &str) -> Result<Option<BlobRow>, StoreError> {
 pub fn put(folder: &Path, bytes: &[u8]) -> Result<BlobHash, StoreError> {
     let hash = BlobHash(digest_bytes(bytes));
     let path = place(folder, &hash)?;
-    if fs::metadata(&path).is_ok_and(|found| found.len() == bytes.len() as u64) {
-        return Ok(hash);
-    }
     let parent = path.parent().unwrap_or(folder);
     fs::create_dir_all(parent).map_err(|error| unwritable(parent, &error))?;
+    let _lock = lock(folder, Sharing::Shared)?;
+    if is_there(&path, bytes.len()) {
+        return Ok(hash);
+    }
     let unfinished = parent.join(format!(".{}-{}", hash.0, std::process::id()));
     let written = File::create(&unfinished)
         .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
@@ -115,6 +117,103 @@ pub fn put(folder: &Path, bytes: &[u8]) -> Result<BlobHash, StoreError> {
         unwritable(&path, &error)
     })?;
     Ok(hash)
+}
+
+/// Tells whether a file is there whole, and marks it as put today: somebody is about to refer to it.
+fn is_there(path: &Path, length: usize) -> bool {
+    let Ok(file) = File::options().write(true).open(path) else {
+        return false;
+    };
+    let is_whole = file
+        .metadata()
+        .is_ok_and(|found| found.len() == length as u64);
+    let now = Duration::from_millis(SystemClock.now_ms().max(0).cast_unsigned());
+    is_whole && file.set_modified(UNIX_EPOCH + now).is_ok()
+}
+
+/// Returns the files of blobs that have no name and were not put since a moment, with their sizes.
+pub(super) fn unnamed(
+    db: &Connection,
+    folder: &Path,
+    older_than_ms: i64,
+) -> Result<Vec<(PathBuf, u64)>, StoreError> {
+    let mut found = Vec::new();
+    // Where nothing was ever put there is no folder.
+    let parts = fs::read_dir(folder).into_iter().flatten().flatten();
+    for part in parts {
+        let files = fs::read_dir(part.path()).into_iter().flatten().flatten();
+        for path in files.map(|file| file.path()) {
+            if let Some(bytes) = old_bytes(&path, older_than_ms)
+                && !is_named(db, &path)?
+            {
+                found.push((path, bytes));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Removes those of some files that are still without a name. To be called inside a transaction, so that nobody
+/// gives one a name meanwhile; who puts one waits, and then finds that it is gone, or marked it before.
+pub(super) fn remove(
+    db: &Connection,
+    folder: &Path,
+    files: &[PathBuf],
+    older_than_ms: i64,
+) -> Result<Removed, StoreError> {
+    let _lock = lock(folder, Sharing::Alone)?;
+    let mut all = Removed::default();
+    for path in files {
+        if let Some(bytes) = old_bytes(path, older_than_ms)
+            && !is_named(db, path)?
+            && fs::remove_file(path).is_ok()
+        {
+            all += Removed { count: 1, bytes };
+        }
+    }
+    Ok(all)
+}
+
+fn is_named(db: &Connection, path: &Path) -> Result<bool, StoreError> {
+    let hash = path.file_name().unwrap_or_default().to_string_lossy();
+    db.prepare_cached("SELECT 1 FROM resource WHERE hash = ?1")
+        .and_then(|mut sql| sql.exists([&hash]))
+        .map_err(failed)
+}
+
+/// Returns the size of a file that was not touched since a moment.
+fn old_bytes(path: &Path, older_than_ms: i64) -> Option<u64> {
+    let about = fs::metadata(path).ok()?;
+    let touched = about.modified().ok()?;
+    let touched = touched.duration_since(UNIX_EPOCH).ok()?;
+    let is_old = i64::try_from(touched.as_millis()).ok()? < older_than_ms;
+    (is_old && about.is_file()).then_some(about.len())
+}
+
+/// Who else may hold the lock of the folder.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sharing {
+    /// Others that put.
+    Shared,
+    /// Nobody.
+    Alone,
+}
+
+/// Takes the lock of the folder, until the file is closed.
+fn lock(folder: &Path, sharing: Sharing) -> Result<File, StoreError> {
+    let path = folder.join(".lock");
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(&path)
+        .map_err(|error| unwritable(&path, &error))?;
+    let locked = match sharing {
+        Sharing::Shared => file.lock_shared(),
+        Sharing::Alone => file.lock(),
+    };
+    locked.map_err(|error| unwritable(&path, &error))?;
+    Ok(file)
 }
 
 /// Reads the bytes of a blob and checks that they are what their name says.

@@ -33,7 +33,13 @@ CREATE TABLE payload (
 /// Longer payloads are kept apart, once for all that are equal.
 const INLINE_BYTES: usize = 8 << 10;
 /// Bits of a row's number for its place in the run.
-const PLACE_BITS: u32 = 32;
+pub(super) const PLACE_BITS: u32 = 32;
+
+/// Returns the first and the last number that a row of a run's journal may have.
+pub(super) fn number_range(run: i64) -> (i64, i64) {
+    let start = run << PLACE_BITS;
+    (start, start + (1 << PLACE_BITS) - 1)
+}
 
 /// Makes a batch of changes, inside a transaction.
 pub(super) fn apply(db: &Connection, batch: &Batch) -> Result<Receipt, StoreError> {

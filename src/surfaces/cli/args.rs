@@ -46,6 +46,7 @@ pub enum Command {
     Check(Check),
     Completions(Completions),
     Eval(Eval),
+    Gc(Gc),
     #[command(hide = true)]
     Reference(Reference),
     Repl(Repl),

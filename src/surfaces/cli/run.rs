@@ -53,7 +53,9 @@ async fn drive(args: &Run, app: &dyn App, input: Value) -> Result<Exit, Report> 
     }
     let driven = engine.drive(&run, observer(&args.show), drive_options());
     let outcome = driven.await.map_err(|error| of_engine_error(&error))?;
-    Ok(tell(&run, &outcome, args.show.json))
+    let exit = tell(&run, &outcome, args.show.json);
+    engine.collect_garbage_daily().await;
+    Ok(exit)
 }
 
 /// Tells which run a worker is to drive.

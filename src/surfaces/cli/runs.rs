@@ -5,6 +5,7 @@ mod diff;
 mod events;
 mod export;
 pub mod fork;
+mod gc;
 mod import;
 mod list;
 pub mod replay;
@@ -15,7 +16,7 @@ use flowstone_engine::ports::{RunRow, RunStatus};
 use flowstone_engine::{Engine, EngineError};
 use serde_json::json;
 
-use super::args::{Home, Runs, RunsCommand};
+use super::args::{Gc, Home, Runs, RunsCommand};
 use super::exit::Exit;
 use super::home::Project;
 use super::outcome::{instant, of_engine_error, stored_json};
@@ -31,6 +32,7 @@ pub fn run(args: &Runs, app: &dyn App) -> Exit {
         RunsCommand::Events(args) => (events::run(args, app), args.json),
         RunsCommand::Export(args) => (export::run(args, app), args.json),
         RunsCommand::Fork(args) => (fork::run(args, app), args.show.json),
+        RunsCommand::Gc(args) => (gc::run(args, app), args.json),
         RunsCommand::Import(args) => (import::run(args, app), args.json),
         RunsCommand::List(args) => (list::run(args, app), args.json),
         RunsCommand::Replay(args) => (replay::run(args, app), args.json),
@@ -39,6 +41,14 @@ pub fn run(args: &Runs, app: &dyn App) -> Exit {
     };
     done.unwrap_or_else(|report| {
         output::failure(&report, as_json);
+        Exit::Failed
+    })
+}
+
+/// Performs `gc`, which is also a command of its own.
+pub fn collect_garbage(args: &Gc, app: &dyn App) -> Exit {
+    gc::run(args, app).unwrap_or_else(|report| {
+        output::failure(&report, args.json);
         Exit::Failed
     })
 }

@@ -1,6 +1,7 @@
 //! `flowstone runs`: its commands and their options.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueHint};
 use flowstone_engine::ports::{Clock, RunOrder, RunStatus, SystemClock};
@@ -22,6 +23,7 @@ pub enum RunsCommand {
     Events(RunsEvents),
     Export(RunsExport),
     Fork(fork::RunsFork),
+    Gc(Gc),
     Import(RunsImport),
     List(RunsList),
     Replay(replay::RunsReplay),
@@ -73,6 +75,45 @@ pub struct RunsExport {
     pub home: Home,
 
     /// Print one JSON object about the file
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Removes the journals of runs that have been over for long
+///
+/// A finished run keeps its row, input and result; its journal goes after 30 days, or what `:retention` in
+/// flowstone.edn says, and with it whatever only the journal referred to. Runs that are not over are never touched.
+/// A worker does this once a day by itself, and so does `run`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone gc --dry-run
+  flowstone gc --older-than 7d --keep-last 20
+  flowstone gc --max-size 2GB --compact")]
+pub struct Gc {
+    /// Journals of runs that have been over for this long, such as 12h or 30d
+    #[arg(long, value_name = "DURATION", value_parser = crate::cli::duration::parse)]
+    pub older_than: Option<Duration>,
+
+    /// Keep the newest journals of each flow, however old
+    #[arg(long, value_name = "N")]
+    pub keep_last: Option<usize>,
+
+    /// While the database holds more than this, such as 500MB, also remove the oldest journals that are younger
+    #[arg(long, value_name = "SIZE", value_parser = size)]
+    pub max_size: Option<u64>,
+
+    /// Only say what would go
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Give the space back to the system: writes the file anew
+    #[arg(long)]
+    pub compact: bool,
+
+    #[command(flatten)]
+    pub home: Home,
+
+    /// Print one JSON object
     #[arg(long)]
     pub json: bool,
 }
@@ -286,4 +327,9 @@ fn moment(text: &str) -> Result<i64, String> {
         "write how long ago, such as 2h, or when, such as 2026-01-31 or 2026-01-31T09:30:00Z"
             .to_owned()
     })
+}
+
+fn size(text: &str) -> Result<u64, String> {
+    flowstone_engine::parse_size(text)
+        .ok_or_else(|| "write a size such as 500MB or 2GiB".to_owned())
 }

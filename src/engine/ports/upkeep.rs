@@ -1,0 +1,77 @@
+//! What keeps a database from growing for ever: removing what nobody refers to any more, a little at a time.
+//!
+//! Which runs that is, the engine decides; the store sees to it that nothing that is referred to goes.
+
+use super::PortFuture;
+use crate::ids::RunId;
+
+/// Measuring and removing. Each change is a small transaction: what was removed before a crash stays removed, and
+/// the rest goes the next time.
+pub trait Upkeep: Send + Sync {
+    /// Says what the stores take.
+    fn usage(&self) -> PortFuture<'_, Usage>;
+
+    /// Says what the journal of a run takes.
+    fn journal_usage(&self, run: &RunId) -> PortFuture<'_, Removed>;
+
+    /// Removes the journal and the waits of a run that is over, and marks its row first. Does nothing to a run
+    /// that is not over.
+    fn prune(&self, run: &RunId, now_ms: i64) -> PortFuture<'_, Removed>;
+
+    /// Removes the row of a run whose journal was removed.
+    fn forget(&self, run: &RunId) -> PortFuture<'_, bool>;
+
+    /// Returns the runs whose journals were not removed to the end.
+    fn half_pruned(&self) -> PortFuture<'_, Vec<RunId>>;
+
+    /// Removes, or with `dry_run` only counts, what nothing refers to.
+    fn sweep(&self, sweep: Sweep, now_ms: i64) -> PortFuture<'_, Removed>;
+
+    /// Gives free space in the file back to the system. Takes as long as writing the file anew.
+    fn compact(&self) -> PortFuture<'_, ()>;
+}
+
+/// What is looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Sweep {
+    pub what: Swept,
+    /// Younger ones stay: somebody may be about to refer to them.
+    pub older_than_ms: i64,
+    pub dry_run: bool,
+}
+
+/// What may be left without a reference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Swept {
+    /// Large values of journals.
+    Payloads,
+    /// Sources of flows that no run is pinned to.
+    Programs,
+    /// Names of stored blobs that no run, key or table mentions.
+    Resources,
+    /// Files of blobs without a name.
+    Blobs,
+}
+
+/// What was removed, or would be.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Removed {
+    pub count: u64,
+    pub bytes: u64,
+}
+
+impl std::ops::AddAssign for Removed {
+    fn add_assign(&mut self, other: Removed) {
+        self.count += other.count;
+        self.bytes += other.bytes;
+    }
+}
+
+/// What the stores take.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// The database file.
+    pub file_bytes: u64,
+    /// As much of it is free, and is used again before the file grows.
+    pub free_bytes: u64,
+}

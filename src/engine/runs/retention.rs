@@ -1,0 +1,448 @@
+//! How long the journals of finished runs are kept, and removing what is kept no longer.
+//!
+//! A finished run keeps its row, its input and its result; its journal, its waits and whatever only they referred
+//! to go after a while. A run that is not over, and a run that such a run called, keep everything.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use flowstone_lang::value::Value;
+
+use crate::duration;
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::flow::name_of;
+use crate::ids::RunId;
+use crate::ports::{Removed, RunQuery, RunStatus, RunSummary, Sweep, Swept, Usage};
+
+/// How long journals are kept where nobody says otherwise.
+const JOURNAL_AGE: Duration = Duration::from_secs(30 * 86_400);
+/// Files of blobs without a name stay this long: a step may be about to give them one.
+const BLOB_AGE_MS: i64 = 86_400_000;
+/// So many runs are listed at a time.
+const PAGE: usize = 1000;
+/// How often a project is looked after by itself.
+const EVERY_MS: i64 = 86_400_000;
+/// So many runs lose their journal in one go when that happens by itself.
+const GENTLY: usize = 500;
+/// The file that says when that was.
+const STAMP: &str = "last-gc";
+
+/// What is kept, and for how long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Retention {
+    /// Journals of runs that are over; `None`: for ever.
+    pub journal: Option<Duration>,
+    /// Their rows and results; `None`: for ever.
+    pub runs: Option<Duration>,
+    /// The newest journals of each flow stay, however old.
+    pub keep_last: usize,
+    /// While the database holds more than this, the oldest journals go, however young.
+    pub max_bytes: Option<u64>,
+}
+
+impl Default for Retention {
+    fn default() -> Self {
+        Retention {
+            journal: Some(JOURNAL_AGE),
+            runs: None,
+            keep_last: 0,
+            max_bytes: None,
+        }
+    }
+}
+
+impl Retention {
+    const KEYS: [&'static str; 4] = ["journal", "keep-last", "max-size", "runs"];
+
+    /// Reads `:retention` of the project's settings; what is not said there is as usual.
+    ///
+    /// # Errors
+    /// Words that say what is wrong.
+    pub fn read(settings: &Value) -> Result<Retention, String> {
+        let mut retention = Retention::default();
+        let Some(given) = settings.get("retention").filter(|given| !given.is_nil()) else {
+            return Ok(retention);
+        };
+        let given = given
+            .as_map()
+            .ok_or_else(|| format!("`:retention` takes a map, not {}", given.kind()))?;
+        for (key, value) in given.iter() {
+            let name = name_of(key).unwrap_or_default();
+            match &*name {
+                "journal" => retention.journal = age("journal", value)?,
+                "runs" => retention.runs = age("runs", value)?,
+                "keep-last" => {
+                    let count = value.as_int().and_then(|count| usize::try_from(count).ok());
+                    retention.keep_last = count.ok_or("`:keep-last` is a number from 0")?;
+                }
+                "max-size" => {
+                    let bytes = match value {
+                        Value::Int(bytes) => u64::try_from(*bytes).ok(),
+                        Value::Text(text) => parse_size(text.as_str()),
+                        _ => None,
+                    };
+                    let bytes = bytes.ok_or("`:max-size` is a size such as \"500MB\"")?;
+                    retention.max_bytes = Some(bytes);
+                }
+                _ => {
+                    let known = Self::KEYS.map(|key| format!("`:{key}`")).join(", ");
+                    return Err(format!("`:retention` has no `:{name}`; it takes {known}"));
+                }
+            }
+        }
+        Ok(retention)
+    }
+}
+
+/// Reads how long something is kept: a duration, or `:forever`.
+fn age(key: &str, value: &Value) -> Result<Option<Duration>, String> {
+    if name_of(value).is_some_and(|name| &*name == "forever") {
+        return Ok(None);
+    }
+    let age = duration::of_value(value);
+    age.map(Some)
+        .ok_or_else(|| format!("`:{key}` is a duration such as \"30d\", or `:forever`"))
+}
+
+/// Reads a size such as `500MB` or `2 GiB`; a bare number is bytes.
+pub fn parse_size(text: &str) -> Option<u64> {
+    let text = text.trim();
+    let end = text
+        .find(|char: char| !char.is_ascii_digit() && char != '.')
+        .unwrap_or(text.len());
+    let number: f64 = text[..end].parse().ok()?;
+    let unit: u64 = match text[end..].trim().to_ascii_lowercase().as_str() {
+        "" | "b" => 1,
+        "k" | "kb" => 1_000,
+        "kib" => 1 << 10,
+        "m" | "mb" => 1_000_000,
+        "mib" => 1 << 20,
+        "g" | "gb" => 1_000_000_000,
+        "gib" => 1 << 30,
+        _ => return None,
+    };
+    let bytes = number * unit as f64;
+    (0.0..9e15).contains(&bytes).then_some(bytes as u64)
+}
+
+/// How garbage is collected.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GcOptions {
+    pub retention: Retention,
+    /// Only say what would go.
+    pub dry_run: bool,
+    /// Give the space back to the system.
+    pub compact: bool,
+    /// At most so many runs lose their journal; 0: all that are due.
+    pub limit: usize,
+}
+
+/// What went, or would go.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct GcReport {
+    /// The runs whose journals went, the newest first.
+    pub runs: Vec<RunId>,
+    /// Journal entries.
+    pub entries: Removed,
+    /// Large values that only they had.
+    pub payloads: Removed,
+    /// Rows of runs.
+    pub forgotten: u64,
+    /// Sources of flows that no run has any more.
+    pub programs: Removed,
+    /// Names of stored blobs that nothing mentions any more.
+    pub resources: u64,
+    /// Their files.
+    pub blobs: Removed,
+    pub before: Usage,
+    pub after: Usage,
+}
+
+impl GcReport {
+    /// Returns the bytes that went, or would go, of database and files together.
+    pub fn bytes(&self) -> u64 {
+        self.entries.bytes + self.payloads.bytes + self.programs.bytes + self.blobs.bytes
+    }
+}
+
+impl Engine {
+    /// Returns what the project's settings say about keeping runs.
+    pub fn retention(&self) -> Retention {
+        // The settings were checked when they were read.
+        Retention::read(&self.services.settings).unwrap_or_default()
+    }
+
+    /// Removes what is kept no longer. Runs that are not over are never touched.
+    ///
+    /// # Errors
+    /// When the stores cannot be read or written; what went until then is gone.
+    pub async fn collect_garbage(&self, options: &GcOptions) -> Result<GcReport, EngineError> {
+        let upkeep = &self.services.stores.upkeep;
+        let now_ms = self.services.clock.now_ms();
+        let mut report = GcReport {
+            before: upkeep.usage().await?,
+            ..GcReport::default()
+        };
+        report.runs = self.due(options, report.before).await?;
+        if !options.dry_run {
+            for run in upkeep.half_pruned().await? {
+                report.entries += upkeep.prune(&run, now_ms).await?;
+            }
+        }
+        for run in &report.runs {
+            report.entries += match options.dry_run {
+                true => upkeep.journal_usage(run).await?,
+                false => upkeep.prune(run, now_ms).await?,
+            };
+        }
+        report.forgotten = self.forget_runs(options).await?;
+        let age = options.retention.journal;
+        let journal_ms = age.map_or(i64::MIN, |age| now_ms - duration::millis(age));
+        let sweep = async |what, older_than_ms| {
+            let sweep = Sweep {
+                what,
+                older_than_ms,
+                dry_run: options.dry_run,
+            };
+            upkeep.sweep(sweep, now_ms).await
+        };
+        report.payloads = sweep(Swept::Payloads, now_ms).await?;
+        report.programs = sweep(Swept::Programs, now_ms).await?;
+        report.resources = sweep(Swept::Resources, journal_ms).await?.count;
+        report.blobs = sweep(Swept::Blobs, now_ms - BLOB_AGE_MS).await?;
+        if options.compact && !options.dry_run {
+            upkeep.compact().await?;
+        }
+        report.after = upkeep.usage().await?;
+        Ok(report)
+    }
+
+    /// Looks after the project where that was not done for a day: for whoever runs flows anyway. Returns what went
+    /// when it was time. What fails is logged, and tried again a day later.
+    pub async fn collect_garbage_daily(&self) -> Option<GcReport> {
+        let now_ms = self.services.clock.now_ms();
+        let stamp = self.services.home.join(STAMP);
+        let last = std::fs::read_to_string(&stamp).ok();
+        let last = last.and_then(|text| text.trim().parse::<i64>().ok());
+        // A clock that was set back must not stop this for long.
+        if last.is_some_and(|last| (0..EVERY_MS).contains(&(now_ms - last))) {
+            return None;
+        }
+        // Before, not after: a collection that fails is not tried at every turn. Where the stamp cannot be written,
+        // nothing can be removed either.
+        if std::fs::write(&stamp, now_ms.to_string()).is_err() {
+            return None;
+        }
+        let options = GcOptions {
+            retention: self.retention(),
+            limit: GENTLY,
+            ..GcOptions::default()
+        };
+        let collected = self.collect_garbage(&options).await;
+        collected
+            .inspect_err(|error| tracing::warn!(%error, "old journals could not be removed"))
+            .ok()
+    }
+
+    /// Returns the runs whose journals go, the newest first.
+    async fn due(&self, options: &GcOptions, usage: Usage) -> Result<Vec<RunId>, EngineError> {
+        let retention = &options.retention;
+        let now_ms = self.services.clock.now_ms();
+        let before = |age| now_ms - duration::millis(age);
+        let cutoff = retention.journal.map(before);
+        let mut kept: HashMap<String, usize> = HashMap::new();
+        let (mut due, mut young) = (Vec::new(), Vec::new());
+        let mut roots = HashMap::new();
+        let mut after = None;
+        loop {
+            let page = self.finished(false, after.take()).await?;
+            after = page.last().map(|run| run.id.clone());
+            let is_last = page.len() < PAGE;
+            for run in page {
+                let kept = kept.entry(run.flow.clone()).or_default();
+                *kept += 1;
+                if *kept <= retention.keep_last || !self.is_family_over(&run, &mut roots).await? {
+                    continue;
+                }
+                let ended = run.ended_ms.unwrap_or(run.updated_ms);
+                match cutoff {
+                    Some(cutoff) if ended < cutoff => due.push(run.id),
+                    _ => young.push(run.id),
+                }
+            }
+            if is_last {
+                break;
+            }
+        }
+        if let Some(max_bytes) = retention.max_bytes {
+            let more = self.over_size(&due, young, usage, max_bytes).await?;
+            due.splice(0..0, more);
+        }
+        if options.limit > 0 && due.len() > options.limit {
+            // The oldest go first.
+            due.drain(..due.len() - options.limit);
+        }
+        Ok(due)
+    }
+
+    /// Returns those of the young runs, the oldest of them, whose journals have to go too.
+    async fn over_size(
+        &self,
+        due: &[RunId],
+        mut young: Vec<RunId>,
+        usage: Usage,
+        max_bytes: u64,
+    ) -> Result<Vec<RunId>, EngineError> {
+        let upkeep = &self.services.stores.upkeep;
+        let mut left = usage.file_bytes.saturating_sub(usage.free_bytes);
+        for run in due {
+            left = left.saturating_sub(upkeep.journal_usage(run).await?.bytes);
+        }
+        let mut more = Vec::new();
+        while left > max_bytes
+            && let Some(run) = young.pop()
+        {
+            left = left.saturating_sub(upkeep.journal_usage(&run).await?.bytes);
+            more.push(run);
+        }
+        more.reverse();
+        Ok(more)
+    }
+
+    /// Returns runs that are over, with their journal or without, the newest first.
+    async fn finished(
+        &self,
+        pruned: bool,
+        after: Option<RunId>,
+    ) -> Result<Vec<RunSummary>, EngineError> {
+        let finals = RunStatus::NAMES.iter().map(|(status, _)| *status);
+        let query = RunQuery {
+            statuses: finals.filter(|status| status.is_final()).collect(),
+            pruned: Some(pruned),
+            after,
+            limit: PAGE,
+            ..RunQuery::default()
+        };
+        Ok(self.services.stores.runs.summaries(query).await?)
+    }
+
+    /// Tells whether the run at the top is over: until then its replay may look at those below.
+    async fn is_family_over(
+        &self,
+        run: &RunSummary,
+        roots: &mut HashMap<RunId, bool>,
+    ) -> Result<bool, EngineError> {
+        let Some(parent) = &run.parent else {
+            return Ok(true);
+        };
+        if let Some(is_over) = roots.get(&parent.root) {
+            return Ok(*is_over);
+        }
+        let root = self.services.stores.runs.find(&parent.root).await?;
+        let is_over = root.is_none_or(|root| root.status.is_final());
+        roots.insert(parent.root.clone(), is_over);
+        Ok(is_over)
+    }
+
+    /// Removes the rows of runs that are kept no longer. Returns how many.
+    async fn forget_runs(&self, options: &GcOptions) -> Result<u64, EngineError> {
+        let Some(age) = options.retention.runs else {
+            return Ok(0);
+        };
+        let now_ms = self.services.clock.now_ms();
+        let cutoff = now_ms - duration::millis(age);
+        let mut count = 0;
+        let mut after = None;
+        let mut going = Vec::new();
+        loop {
+            let page = self.finished(true, after.take()).await?;
+            after = page.last().map(|run| run.id.clone());
+            let is_last = page.len() < PAGE;
+            let is_old = |run: &RunSummary| run.ended_ms.unwrap_or(run.updated_ms) < cutoff;
+            going.extend(page.into_iter().filter(is_old).map(|run| run.id));
+            if is_last {
+                break;
+            }
+        }
+        for run in going {
+            count += match options.dry_run {
+                true => 1,
+                false => u64::from(self.services.stores.upkeep.forget(&run).await?),
+            };
+        }
+        Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec;
+
+    #[test]
+    fn settings_are_read() {
+        let read = |text: &str| {
+            let settings = codec::decode(text).expect("EDN");
+            match Retention::read(&settings) {
+                Ok(it) => format!(
+                    "{:?} {:?} {} {:?}",
+                    it.journal.map(|age| age.as_secs() / 86_400),
+                    it.runs.map(|age| age.as_secs() / 86_400),
+                    it.keep_last,
+                    it.max_bytes
+                ),
+                Err(words) => words,
+            }
+        };
+        let cases = [
+            ("{}", "Some(30) None 0 None"),
+            ("{:retention nil}", "Some(30) None 0 None"),
+            (
+                "{:retention {:journal \"7d\" :runs \"365d\"}}",
+                "Some(7) Some(365) 0 None",
+            ),
+            ("{:retention {:journal :forever}}", "None None 0 None"),
+            (
+                "{:retention {:keep-last 5 :max-size \"1.5GB\"}}",
+                "Some(30) None 5 Some(1500000000)",
+            ),
+            ("{:retention 7}", "`:retention` takes a map, not an integer"),
+            (
+                "{:retention {:journal \"soon\"}}",
+                "`:journal` is a duration such as \"30d\", or `:forever`",
+            ),
+            (
+                "{:retention {:keep-last -1}}",
+                "`:keep-last` is a number from 0",
+            ),
+            (
+                "{:retention {:max-size \"big\"}}",
+                "`:max-size` is a size such as \"500MB\"",
+            ),
+            (
+                "{:retention {:jurnal \"7d\"}}",
+                "`:retention` has no `:jurnal`; it takes `:journal`, `:keep-last`, `:max-size`, `:runs`",
+            ),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(read(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_are_read() {
+        let cases = [
+            ("0", Some(0)),
+            ("12", Some(12)),
+            ("1KiB", Some(1024)),
+            ("2 MB", Some(2_000_000)),
+            ("", None),
+            ("x", None),
+            ("5 parsecs", None),
+        ];
+        for (text, bytes) in cases {
+            assert_eq!(parse_size(text), bytes, "{text}");
+        }
+    }
+}

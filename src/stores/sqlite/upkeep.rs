@@ -1,0 +1,303 @@
+//! Removing what nobody refers to any more, in small transactions.
+//!
+//! Whether something is referred to is asked in the transaction that removes it: all writing goes through one
+//! lock, so that nobody begins to refer to it meanwhile. Files of blobs have a lock of their own for that.
+
+mod resources;
+
+use std::path::{Path, PathBuf};
+
+use flowstone_engine::ids::RunId;
+use flowstone_engine::ports::{Removed, RunStatus, StoreError, Sweep, Swept, Usage};
+use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
+
+use super::Options;
+use super::failure::failed;
+use super::journal::{PLACE_BITS, number_range};
+use super::writer::Writer;
+use super::{blob, runs};
+
+/// What this part adds: ways from what may be without a reference to what refers to it.
+pub(super) const SCHEMA: &str = "
+CREATE INDEX journal_blob ON journal (blob) WHERE blob IS NOT NULL;
+CREATE INDEX run_program ON run (program);
+";
+
+/// Rows that go in one transaction.
+const ROWS: usize = 500;
+
+/// What a journal row takes, roughly.
+const ENTRY_BYTES: &str = "octet_length(path) + octet_length(what) + octet_length(digest)
+                           + coalesce(octet_length(request), 0) + coalesce(octet_length(payload), 0) + 40";
+
+pub(super) fn usage(db: &Connection) -> Result<Usage, StoreError> {
+    let number = |name: &str| {
+        let number = db.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+        number.map_err(failed).map(unsigned)
+    };
+    let page = number("page_size")?;
+    Ok(Usage {
+        file_bytes: page * number("page_count")?,
+        free_bytes: page * number("freelist_count")?,
+    })
+}
+
+fn unsigned(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or(0)
+}
+
+pub(super) fn journal_usage(db: &Connection, run: &RunId) -> Result<Removed, StoreError> {
+    let Some(num) = runs::number(db, run)? else {
+        return Ok(Removed::default());
+    };
+    let (start, end) = number_range(num);
+    db.prepare_cached(&format!(
+        "SELECT count(*), coalesce(sum({ENTRY_BYTES}), 0) FROM journal WHERE id BETWEEN ?1 AND ?2"
+    ))
+    .and_then(|mut sql| sql.query_row([start, end], removed))
+    .map_err(failed)
+}
+
+fn removed(row: &rusqlite::Row<'_>) -> rusqlite::Result<Removed> {
+    Ok(Removed {
+        count: unsigned(row.get(0)?),
+        bytes: unsigned(row.get(1)?),
+    })
+}
+
+/// Removes the journal of a run, some rows at a time.
+pub(super) async fn prune(writer: &Writer, run: RunId, now_ms: i64) -> Result<Removed, StoreError> {
+    let mut all = Removed::default();
+    loop {
+        let run = run.clone();
+        let part = writer.submit(move |db| prune_part(db, &run, now_ms));
+        let part = part.await?;
+        all += part;
+        if part.count < ROWS as u64 {
+            return Ok(all);
+        }
+    }
+}
+
+fn prune_part(db: &Connection, run: &RunId, now_ms: i64) -> Result<Removed, StoreError> {
+    let marks = finals();
+    let num = db
+        .prepare_cached(&format!(
+            "UPDATE run SET pruned_ms = coalesce(pruned_ms, ?) WHERE id = ? AND status IN ({}) RETURNING num",
+            vec!["?"; marks.len()].join(", ")
+        ))
+        .and_then(|mut sql| {
+            let values = [now_ms.to_string(), run.to_string()];
+            let values = values.into_iter().chain(marks.iter().map(ToString::to_string));
+            sql.query_row(params_from_iter(values), |row| row.get::<_, i64>(0))
+                .optional()
+        })
+        .map_err(failed)?;
+    let Some(num) = num else {
+        return Ok(Removed::default());
+    };
+    db.prepare_cached("DELETE FROM wait WHERE run = ?1")
+        .and_then(|mut sql| sql.execute([num]))
+        .map_err(failed)?;
+    let (start, end) = number_range(num);
+    let mut sql = db
+        .prepare_cached(&format!(
+            "DELETE FROM journal WHERE id IN (SELECT id FROM journal WHERE id BETWEEN ?1 AND ?2 ORDER BY id LIMIT ?3)
+             RETURNING 1, {ENTRY_BYTES}"
+        ))
+        .map_err(failed)?;
+    let rows = sql
+        .query_map(params![start, end, ROWS as i64], removed)
+        .map_err(failed)?;
+    add_up(rows)
+}
+
+fn add_up(rows: impl Iterator<Item = rusqlite::Result<Removed>>) -> Result<Removed, StoreError> {
+    let mut all = Removed::default();
+    for row in rows {
+        all += row.map_err(failed)?;
+    }
+    Ok(all)
+}
+
+fn finals() -> Vec<&'static str> {
+    RunStatus::NAMES
+        .iter()
+        .filter(|(status, _)| status.is_final())
+        .map(|(_, name)| *name)
+        .collect()
+}
+
+pub(super) fn forget(db: &Connection, run: &RunId) -> Result<bool, StoreError> {
+    let gone = db
+        .prepare_cached(
+            "DELETE FROM run WHERE id = ?1 AND pruned_ms IS NOT NULL
+               AND NOT EXISTS (SELECT 1 FROM journal WHERE id > run.num << ?2 AND id < (run.num + 1) << ?2)",
+        )
+        .and_then(|mut sql| sql.execute(params![run.as_str(), PLACE_BITS]))
+        .map_err(failed)?;
+    Ok(gone > 0)
+}
+
+/// Returns runs that were marked before a crash, whose journal is there in part.
+pub(super) fn half_pruned(db: &Connection) -> Result<Vec<RunId>, StoreError> {
+    let mut sql = db
+        .prepare_cached(
+            "SELECT id FROM run WHERE pruned_ms IS NOT NULL
+               AND EXISTS (SELECT 1 FROM journal WHERE journal.id > run.num << ?1 AND journal.id < (run.num + 1) << ?1)",
+        )
+        .map_err(failed)?;
+    let rows = sql
+        .query_map([PLACE_BITS], |row| row.get::<_, String>(0))
+        .map_err(failed)?;
+    rows.map(|id| Ok(RunId::from_text(id.map_err(failed)?)))
+        .collect()
+}
+
+/// Counts what a sweep would remove, or what of it is in the database.
+pub(super) fn count(db: &Connection, blobs: &Path, sweep: &Sweep) -> Result<Removed, StoreError> {
+    match sweep.what {
+        Swept::Payloads => count_by(db, PAYLOADS),
+        Swept::Programs => count_by(db, PROGRAMS),
+        Swept::Resources => {
+            let found = resources::unmentioned(db, sweep.older_than_ms)?;
+            Ok(Removed {
+                count: found.len() as u64,
+                bytes: 0,
+            })
+        }
+        Swept::Blobs => {
+            let found = blob::unnamed(db, blobs, sweep.older_than_ms)?;
+            Ok(Removed {
+                count: found.len() as u64,
+                bytes: found.iter().map(|(_, bytes)| bytes).sum(),
+            })
+        }
+    }
+}
+
+/// A table of which rows without a reference go: name, key, size, and when there is one.
+struct Orphans {
+    table: &'static str,
+    key: &'static str,
+    size: &'static str,
+    reference: &'static str,
+}
+
+const PAYLOADS: &Orphans = &Orphans {
+    table: "payload",
+    key: "hash",
+    size: "octet_length(text)",
+    reference: "SELECT 1 FROM journal WHERE blob = payload.hash",
+};
+const PROGRAMS: &Orphans = &Orphans {
+    table: "program",
+    key: "hash",
+    size: "octet_length(source)",
+    reference: "SELECT 1 FROM run WHERE program = program.hash",
+};
+
+fn count_by(db: &Connection, orphans: &Orphans) -> Result<Removed, StoreError> {
+    let Orphans {
+        table,
+        size,
+        reference,
+        ..
+    } = orphans;
+    db.prepare_cached(&format!(
+        "SELECT count(*), coalesce(sum({size}), 0) FROM {table} WHERE NOT EXISTS ({reference})"
+    ))
+    .and_then(|mut sql| sql.query_row([], removed))
+    .map_err(failed)
+}
+
+/// Removes what a sweep means.
+pub(super) async fn sweep(
+    writer: &Writer,
+    blobs: &Path,
+    sweep: Sweep,
+    now_ms: i64,
+) -> Result<Removed, StoreError> {
+    match sweep.what {
+        Swept::Payloads => sweep_by(writer, PAYLOADS).await,
+        Swept::Programs => sweep_by(writer, PROGRAMS).await,
+        Swept::Resources => {
+            let found = writer
+                .submit(move |db| resources::unmentioned(db, sweep.older_than_ms))
+                .await?;
+            let mut all = Removed::default();
+            for part in found.chunks(ROWS) {
+                let part = part.to_vec();
+                let removing = move |db: &Connection| resources::remove(db, &part, now_ms);
+                all.count += writer.submit(removing).await?;
+            }
+            Ok(all)
+        }
+        Swept::Blobs => {
+            let before = sweep.older_than_ms;
+            let folder = blobs.to_owned();
+            let looking = move |db: &Connection| blob::unnamed(db, &folder, before);
+            let found = writer.submit(looking).await?;
+            let found: Vec<PathBuf> = found.into_iter().map(|(path, _)| path).collect();
+            let mut all = Removed::default();
+            for part in found.chunks(ROWS) {
+                let (part, folder) = (part.to_vec(), blobs.to_owned());
+                let removing = move |db: &Connection| blob::remove(db, &folder, &part, before);
+                all += writer.submit(removing).await?;
+            }
+            Ok(all)
+        }
+    }
+}
+
+async fn sweep_by(writer: &Writer, orphans: &'static Orphans) -> Result<Removed, StoreError> {
+    let mut all = Removed::default();
+    let mut last = String::new();
+    loop {
+        let after = last.clone();
+        let (part, end) = writer
+            .submit(move |db| sweep_part(db, orphans, &after))
+            .await?;
+        all += part;
+        match end {
+            Some(end) => last = end,
+            None => return Ok(all),
+        }
+    }
+}
+
+/// Removes what has no reference among the next rows, and returns the last of them.
+fn sweep_part(
+    db: &Connection,
+    orphans: &Orphans,
+    after: &str,
+) -> Result<(Removed, Option<String>), StoreError> {
+    let Orphans {
+        table,
+        key,
+        size,
+        reference,
+    } = orphans;
+    let end: Option<String> = db
+        .prepare_cached(&format!(
+            "SELECT max({key}) FROM (SELECT {key} FROM {table} WHERE {key} > ?1 ORDER BY {key} LIMIT ?2)"
+        ))
+        .and_then(|mut sql| sql.query_row(params![after, ROWS as i64], |row| row.get(0)))
+        .map_err(failed)?;
+    let Some(end) = end else {
+        return Ok((Removed::default(), None));
+    };
+    let mut sql = db
+        .prepare_cached(&format!(
+            "DELETE FROM {table} WHERE {key} > ?1 AND {key} <= ?2 AND NOT EXISTS ({reference}) RETURNING 1, {size}"
+        ))
+        .map_err(failed)?;
+    let rows = sql.query_map([after, &end], removed).map_err(failed)?;
+    Ok((add_up(rows)?, Some(end)))
+}
+
+/// Writes the file anew without what is free in it.
+pub(super) fn compact(path: &Path, options: &Options) -> Result<(), StoreError> {
+    let db = super::open::connect(path, options)?;
+    db.execute_batch("VACUUM").map_err(failed)
+}

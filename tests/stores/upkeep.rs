@@ -1,0 +1,315 @@
+//! What is kept no longer goes; what is referred to stays, whatever happens in between.
+
+use std::fs;
+use std::time::{Duration, UNIX_EPOCH};
+
+use expect_test::expect;
+use flowstone_engine::blob::{BlobHash, BlobOp};
+use flowstone_engine::ids::RunId;
+use flowstone_engine::ports::{Batch, Change, Claim, Entry, EntryKind, Removed, StoreOp};
+use flowstone_engine::{Engine, EngineError, GcOptions, GcReport, Retention};
+use proptest::prelude::*;
+
+use crate::bench::{Bench, block_on, outcome};
+
+const DAY: i64 = 86_400_000;
+const LARGE: &str = "(flow/step :pure :large {:value (apply str (repeat 20000 \"x\"))})";
+const ASK: &str = "[(flow/step :pure :large {:value (apply str (repeat 20000 \"x\"))}) (flow/step :hold :door {})]";
+
+fn gc(engine: &Engine, days: u64) -> GcReport {
+    let options = GcOptions {
+        retention: Retention {
+            journal: Some(Duration::from_secs(days * 86_400)),
+            ..Retention::default()
+        },
+        ..GcOptions::default()
+    };
+    block_on(engine.collect_garbage(&options)).expect("it is collected")
+}
+
+fn entries(engine: &Engine, run: &RunId) -> usize {
+    block_on(engine.stores().journal.load(run))
+        .expect("a journal")
+        .len()
+}
+
+#[test]
+fn old_journals_go_and_rows_stay() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let old = bench.start(&engine, LARGE);
+    let first = outcome(&engine, &old);
+    let waiting = bench.start(&engine, ASK);
+    outcome(&engine, &waiting);
+    bench.clock.advance(10 * DAY);
+    let young = bench.start(&engine, LARGE);
+    outcome(&engine, &young);
+
+    let dry = GcOptions {
+        retention: Retention {
+            journal: Some(Duration::from_secs(5 * 86_400)),
+            ..Retention::default()
+        },
+        dry_run: true,
+        ..GcOptions::default()
+    };
+    let would = block_on(engine.collect_garbage(&dry)).expect("it is counted");
+    assert_eq!((would.runs.len(), entries(&engine, &old)), (1, 1));
+    let report = gc(&engine, 5);
+    assert_eq!(report.runs, [old.clone()]);
+    assert_eq!(report.entries, would.entries);
+    // The young run and the waiting one have the same large value.
+    assert_eq!(report.payloads, Removed::default());
+    let left: Vec<usize> = [&old, &waiting, &young]
+        .map(|run| entries(&engine, run))
+        .to_vec();
+    assert_eq!(left, [0, 2, 1]);
+    let row = block_on(engine.find_run(old.as_str())).expect("a row");
+    assert!(row.pruned_ms.is_some() && row.result.is_some());
+    assert!(first.contains("xxx"));
+    let exported = block_on(engine.export_run(&old, false));
+    assert!(matches!(exported, Err(EngineError::Pruned { .. })));
+    let compared = block_on(engine.compare_runs(&old, &young));
+    assert!(matches!(compared, Err(EngineError::Pruned { .. })));
+
+    bench.clock.advance(10 * DAY);
+    let report = gc(&engine, 5);
+    assert_eq!(report.runs, [young]);
+    assert_eq!(report.payloads.count, 0, "the waiting run has it");
+    assert_eq!(gc(&engine, 5).runs, []);
+    let cancelled = block_on(engine.stores().runs.terminate(&waiting, "enough", 0));
+    cancelled.expect("it ends");
+    bench.clock.advance(10 * DAY);
+    let report = gc(&engine, 5);
+    assert_eq!((report.runs.len(), report.payloads.count), (1, 1));
+}
+
+#[test]
+fn the_last_of_each_flow_and_what_fits_stay() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let mut runs = Vec::new();
+    for number in 0..6 {
+        let text =
+            format!("(flow/step :pure :one {{:value (apply str (repeat 5000 \"{number}\"))}})");
+        let run = bench.start(&engine, &text);
+        outcome(&engine, &run);
+        bench.clock.advance(1000);
+        runs.push(run);
+    }
+    let collect = |retention: Retention, limit: usize| {
+        let options = GcOptions {
+            retention,
+            limit,
+            dry_run: true,
+            ..GcOptions::default()
+        };
+        let report = block_on(engine.collect_garbage(&options)).expect("it is counted");
+        let numbers = report
+            .runs
+            .iter()
+            .map(|run| runs.iter().position(|it| it == run));
+        let numbers: Vec<String> = numbers
+            .map(|at| at.expect("one of them").to_string())
+            .collect();
+        numbers.join(" ")
+    };
+    let all = Retention {
+        journal: Some(Duration::ZERO),
+        ..Retention::default()
+    };
+    expect!["5 4 3 2 1 0"].assert_eq(&collect(all.clone(), 0));
+    expect!["1 0"].assert_eq(&collect(all.clone(), 2));
+    let keep = Retention {
+        keep_last: 4,
+        ..all
+    };
+    expect!["1 0"].assert_eq(&collect(keep.clone(), 0));
+    let used = block_on(engine.stores().upkeep.usage()).expect("usage");
+    let small = Retention {
+        journal: None,
+        keep_last: 0,
+        max_bytes: Some(used.file_bytes - used.free_bytes - 6000),
+        runs: None,
+    };
+    expect!["1 0"].assert_eq(&collect(small, 0));
+    expect![""].assert_eq(&collect(Retention::default(), 0));
+}
+
+#[test]
+fn rows_go_when_they_are_asked_to() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let run = bench.start(&engine, LARGE);
+    outcome(&engine, &run);
+    bench.clock.advance(10 * DAY);
+    let options = GcOptions {
+        retention: Retention {
+            journal: Some(Duration::from_secs(86_400)),
+            runs: Some(Duration::from_secs(5 * 86_400)),
+            ..Retention::default()
+        },
+        ..GcOptions::default()
+    };
+    let report = block_on(engine.collect_garbage(&options)).expect("it is collected");
+    assert_eq!((report.forgotten, report.programs.count), (1, 1));
+    assert_eq!(
+        block_on(engine.find_run(run.as_str()))
+            .expect_err("gone")
+            .code(),
+        "E0502"
+    );
+}
+
+#[test]
+fn what_looks_after_itself_does_so_once_a_day() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let run = bench.start(&engine, LARGE);
+    outcome(&engine, &run);
+    let daily = || block_on(engine.collect_garbage_daily());
+    assert!(daily().is_some());
+    bench.clock.advance(DAY / 2);
+    assert!(daily().is_none());
+    bench.clock.advance(40 * DAY);
+    assert_eq!(daily().expect("it is time").runs, [run]);
+}
+
+/// Commits a change of a run, as its driver.
+fn commit(engine: &Engine, run: &RunId, change: Change) {
+    let stores = engine.stores();
+    let Claim::Taken { epoch, .. } = block_on(stores.runs.claim(run, 0)).expect("claimed") else {
+        panic!("somebody has the run");
+    };
+    let batch = Batch {
+        run: run.clone(),
+        epoch,
+        durability: flowstone_engine::ports::Durability::Full,
+        ack: flowstone_engine::ports::Ack::Durable,
+        now_ms: 0,
+        changes: vec![change],
+    };
+    block_on(stores.journal.commit(batch)).expect("committed");
+    block_on(stores.runs.release(run, epoch)).expect("released");
+}
+
+fn register(hash: &BlobHash, uri: &str) -> Change {
+    Change::Perform {
+        op: Box::new(StoreOp::Blob(BlobOp::Register {
+            hash: hash.clone(),
+            size: 1,
+            uri: uri.to_owned(),
+            filename: None,
+            content_type: None,
+            value: format!("{{:uri \"{uri}\"}}"),
+        })),
+        entry: Entry {
+            kind: EntryKind::Result,
+            path: uri.to_owned(),
+            what: "pure".to_owned(),
+            digest: String::new(),
+            request: None,
+            payload: String::new(),
+            at_ms: 0,
+        },
+    }
+}
+
+#[test]
+fn blobs_go_with_the_last_that_names_them() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let stores = engine.stores().clone();
+    let put = |text: &str| block_on(stores.blobs.put(text.as_bytes().to_vec())).expect("put");
+    let run = bench.start(&engine, "[1 (flow/step :hold :door {})]");
+    outcome(&engine, &run);
+    let (named, shared) = (put("named"), put("shared"));
+    commit(&engine, &run, register(&named, "res://v1/a"));
+    commit(&engine, &run, register(&shared, "res://v1/b"));
+    put("nameless");
+    let kept = bench.start(&engine, "[:see \"res://v1/b\"]");
+    outcome(&engine, &kept);
+    // The files were written long ago.
+    for part in fs::read_dir(bench.home.path().join("home/blobs"))
+        .expect("a folder")
+        .flatten()
+    {
+        for file in fs::read_dir(part.path()).into_iter().flatten().flatten() {
+            let file = fs::File::options()
+                .write(true)
+                .open(file.path())
+                .expect("a file");
+            file.set_modified(UNIX_EPOCH).expect("set");
+        }
+    }
+    bench.clock.advance(40 * DAY);
+    // Put again: somebody is about to name it.
+    put("fresh");
+    let report = gc(&engine, 30);
+    assert_eq!((report.resources, report.blobs.count), (0, 1), "{report:?}");
+    block_on(stores.runs.terminate(&run, "enough", 0)).expect("it ends");
+    bench.clock.advance(40 * DAY);
+    let report = gc(&engine, 30);
+    assert_eq!((report.resources, report.blobs.count), (1, 1), "{report:?}");
+    let found = |uri: &str| {
+        block_on(stores.blobs.find(uri))
+            .expect("an answer")
+            .is_some()
+    };
+    assert_eq!((found("res://v1/a"), found("res://v1/b")), (false, true));
+    assert_eq!(
+        block_on(stores.blobs.get(&shared)).expect("bytes"),
+        b"shared"
+    );
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Whatever runs there are and however often it is collected: what is not over replays and goes on, and what
+    /// is over keeps its result.
+    #[test]
+    fn live_runs_lose_nothing(
+        kinds in prop::collection::vec((0_usize..4, 0_i64..20), 1..8),
+        days in 0_u64..15,
+        keep_last in 0_usize..3,
+    ) {
+        let bench = Bench::new();
+        let engine = bench.engine();
+        let mut runs = Vec::new();
+        for (kind, pause) in kinds {
+            // Two that end, two that wait; large values are shared between them.
+            let text = [LARGE, "(flow/step :write :w {:value (apply str (repeat 9000 \"y\"))})", ASK,
+                        "[(flow/step :look :l {:value (apply str (repeat 9000 \"y\"))}) (flow/step :hold :door {})]"][kind];
+            let run = bench.start(&engine, text);
+            runs.push((kind, outcome(&engine, &run), run));
+            bench.clock.advance(pause * DAY);
+            let options = GcOptions {
+                retention: Retention {
+                    journal: Some(Duration::from_secs(days * 86_400)),
+                    keep_last,
+                    ..Retention::default()
+                },
+                ..GcOptions::default()
+            };
+            block_on(engine.collect_garbage(&options)).expect("it is collected");
+        }
+        drop(engine);
+        let engine = bench.engine();
+        for (kind, first, run) in &runs {
+            let row = block_on(engine.find_run(run.as_str())).expect("a row");
+            if *kind < 2 {
+                prop_assert_eq!(row.result.as_ref(), Some(first));
+            } else {
+                prop_assert!(row.pruned_ms.is_none());
+            }
+            // Whole or gone, never a part.
+            let expected = [1, 2, 2, 2][*kind];
+            let found = entries(&engine, run);
+            prop_assert!(found == expected || (row.pruned_ms.is_some() && found == 0), "{} of {}", found, expected);
+            if row.pruned_ms.is_none() {
+                prop_assert_eq!(&outcome(&engine, run), first);
+            }
+        }
+    }
+}
