@@ -7,6 +7,7 @@ mod eval;
 mod gallery;
 mod help;
 mod kill;
+mod processes;
 mod reference;
 mod repl;
 mod run;

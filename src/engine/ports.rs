@@ -128,6 +128,10 @@ pub enum StoreError {
     Busy,
     #[error("no space is left on the disk that holds {path}")]
     Full { path: String },
+    #[error("the disk that holds {path} does not work: {detail}")]
+    Disk { path: String, detail: String },
+    #[error("{path} may only be read")]
+    ReadOnly { path: String },
     #[error("another process took over the run {run}")]
     LeaseLost { run: String },
     /// The operation itself is wrong: no such table, a key that is not allowed, a value that does not fit.
@@ -154,6 +158,8 @@ impl StoreError {
             StoreError::Unreachable { .. } => "E0604",
             StoreError::Busy => "E0605",
             StoreError::Full { .. } => "E0606",
+            StoreError::Disk { .. } => "E0608",
+            StoreError::ReadOnly { .. } => "E0609",
             StoreError::LeaseLost { .. } => "E0506",
             StoreError::Rejected { code, .. } => code,
             StoreError::Internal(_) => "E0600",
@@ -180,6 +186,13 @@ impl StoreError {
             StoreError::Busy => "stop the other process, or wait for it".to_owned(),
             StoreError::Full { .. } => {
                 "free some space; the run goes on from here with `flowstone runs resume`".to_owned()
+            }
+            StoreError::Disk { .. } => {
+                "look at the system's log about the disk; once it works, the run goes on with `flowstone runs resume`"
+                    .to_owned()
+            }
+            StoreError::ReadOnly { .. } => {
+                "let this user write the file and its folder, or give another folder with `--home`".to_owned()
             }
             StoreError::LeaseLost { .. } => "look at it with `flowstone runs show`".to_owned(),
             StoreError::Rejected { hint, .. } => hint.clone()?,

@@ -46,6 +46,24 @@ impl Image {
     }
 }
 
+/// What is wrong with the disk under a folder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Trouble {
+    None,
+    /// There is no space left.
+    Full,
+    /// What is written is not taken.
+    Broken,
+    /// Files may only be read.
+    ReadOnly,
+}
+
+/// From now on, the disk under a folder is in this trouble.
+pub fn trouble(folder: &Path, trouble: Trouble) {
+    register();
+    disk().troubles.insert(folder.to_owned(), trouble);
+}
+
 /// Takes images of a folder from now on, at each `every`th write and around each sync, `note` with them.
 pub fn watch(folder: &Path, every: u64, note: fn() -> u64) {
     register();
@@ -71,6 +89,7 @@ struct Disk {
     /// Which file an open handle is.
     open: HashMap<usize, Handle>,
     watches: HashMap<PathBuf, Watch>,
+    troubles: HashMap<PathBuf, Trouble>,
 }
 
 /// An open file: where it is, and the system's functions on it, which depend on what the file is for.
@@ -160,6 +179,11 @@ fn draw(random: &mut u64) -> u64 {
 }
 
 impl Disk {
+    fn trouble(&self, file: &Path) -> Trouble {
+        let folder = file.parent().and_then(|folder| self.troubles.get(folder));
+        folder.copied().unwrap_or(Trouble::None)
+    }
+
     /// Takes an image of the folder of a file, if that is watched and it is time.
     fn moment(&mut self, file: &Path, is_sync: bool) {
         let Some(folder) = file.parent() else {
@@ -253,6 +277,12 @@ unsafe extern "C" fn open(
     out_flags: *mut c_int,
 ) -> c_int {
     let layer = under();
+    let mut flags = flags;
+    if path_of(name).is_some_and(|path| disk().trouble(&path) == Trouble::ReadOnly) {
+        // As the layer itself does it where a file may not be written.
+        flags &= !(ffi::SQLITE_OPEN_READWRITE | ffi::SQLITE_OPEN_CREATE);
+        flags |= ffi::SQLITE_OPEN_READONLY;
+    }
     // SAFETY: all arguments are those that SQLite gave, for the layer that has room for its file there.
     let code =
         unsafe { (*layer).xOpen.expect("a layer opens")(layer, name, file, flags, out_flags) };
@@ -330,6 +360,15 @@ unsafe extern "C" fn write(
     count: c_int,
     at: i64,
 ) -> c_int {
+    let trouble = {
+        let disk = disk();
+        disk.trouble(&disk.open[&(file as usize)].path)
+    };
+    match trouble {
+        Trouble::None | Trouble::ReadOnly => {}
+        Trouble::Full => return ffi::SQLITE_FULL,
+        Trouble::Broken => return ffi::SQLITE_IOERR_WRITE,
+    }
     // SAFETY: the arguments are those that SQLite gave.
     let code = unsafe { theirs(file).xWrite.expect("files are written")(file, bytes, count, at) };
     if code == ffi::SQLITE_OK {

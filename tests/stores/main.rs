@@ -11,6 +11,7 @@ mod crash;
 mod damaged;
 mod doubt;
 mod errors;
+mod failures;
 mod gate;
 mod listing;
 mod lossy;

@@ -44,6 +44,11 @@ pub(super) fn failed(error: Error) -> StoreError {
             detail: error.to_string(),
         },
         Some(ErrorCode::NotADatabase) => StoreError::NotADatabase { path },
+        Some(ErrorCode::ReadOnly) => StoreError::ReadOnly { path },
+        Some(ErrorCode::SystemIoFailure) => StoreError::Disk {
+            path,
+            detail: error.to_string(),
+        },
         _ => StoreError::Internal(error.to_string()),
     }
 }
@@ -55,6 +60,8 @@ pub(super) fn located(error: StoreError, file: &Path) -> StoreError {
         StoreError::Full { .. } => StoreError::Full { path },
         StoreError::Damaged { detail, .. } => StoreError::Damaged { path, detail },
         StoreError::NotADatabase { .. } => StoreError::NotADatabase { path },
+        StoreError::ReadOnly { .. } => StoreError::ReadOnly { path },
+        StoreError::Disk { detail, .. } => StoreError::Disk { path, detail },
         other => other,
     }
 }

@@ -60,6 +60,11 @@ pub(super) fn connect(path: &Path, options: &Options) -> Result<Connection, Stor
     look_at(path)?;
     let place = |error: rusqlite::Error| located(failed(error), path);
     let db = connection(path, options)?;
+    if db.is_readonly("main").map_err(place)? {
+        return Err(StoreError::ReadOnly {
+            path: path.display().to_string(),
+        });
+    }
     let is_new = is_empty(&db).map_err(place)?;
     if is_new {
         db.pragma_update(None, "application_id", APPLICATION)

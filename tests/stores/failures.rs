@@ -1,0 +1,256 @@
+//! What goes wrong around a run, and what is promised then. `docs/guide/failures.md` says the same in words.
+
+use std::path::PathBuf;
+
+use flowstone_engine::ids::RunId;
+use flowstone_engine::ports::{StoreError, Stores, WaitFilter};
+use flowstone_engine::{DriveOptions, Engine, Stay};
+use flowstone_lang::value::Value;
+use flowstone_stores::{Options, open};
+
+use crate::bench::{Bench, block_on, drive, outcome, words};
+use crate::lossy::{self, Trouble};
+
+/// Drives a run without staying for its timers.
+fn pass(engine: &Engine, run: &RunId) -> String {
+    let options = DriveOptions {
+        stay: Stay::No,
+        ..DriveOptions::default()
+    };
+    let observer = std::rc::Rc::new(flowstone_engine::observer::NoObserver);
+    words(&block_on(engine.drive(run, observer, options)))
+}
+
+fn answer(engine: &Engine, target: &str, action: &str, keep: bool) -> String {
+    let payload = Value::map([(Value::keyword("action"), Value::keyword(action))]);
+    match block_on(engine.complete_wait(target, &payload, keep)) {
+        Ok(answered) => format!("{answered:?}")
+            .split(['(', ' '])
+            .next()
+            .unwrap_or_default()
+            .to_owned(),
+        Err(error) => error.code().to_owned(),
+    }
+}
+
+#[test]
+fn of_two_approvals_of_one_token_the_first_counts() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let run = bench.start(&engine, "(:action (flow/step :hold :door {}))");
+    assert!(outcome(&engine, &run).starts_with("waiting"));
+    let waits = block_on(engine.list_waits(WaitFilter::default())).expect("waits");
+    let token = block_on(engine.stores().waits.token(&waits[0].id))
+        .expect("read")
+        .expect("a token");
+    assert_eq!(answer(&engine, &token, "approve", false), "Runs");
+    // Also from another process, and before the run has taken the first.
+    assert_eq!(answer(&bench.engine(), &token, "reject", false), "E0515");
+    assert_eq!(outcome(&engine, &run), ":approve");
+    assert_eq!(answer(&engine, &token, "reject", false), "E0515");
+}
+
+#[test]
+fn a_signal_before_its_wait_is_kept_for_it() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    assert_eq!(answer(&engine, "door", "approve", false), "E0514");
+    assert_eq!(answer(&engine, "door", "approve", true), "Kept");
+    let run = bench.start(&engine, "(:action (flow/step :hold :door {}))");
+    assert_eq!(outcome(&engine, &run), ":approve");
+    // It is used up.
+    let run = bench.start(&engine, "(:action (flow/step :hold :door {}))");
+    assert!(outcome(&engine, &run).starts_with("waiting"));
+}
+
+const SLEEP: &str = "(let [a (flow/now-ms)
+      s (flow/step :pause :nap {:times 60000})
+      w (flow/step :write :after {:value 1})
+      b (flow/now-ms)]
+  [s w (- b a)])";
+
+#[test]
+fn a_timer_that_was_due_while_the_machine_was_off_fires_late() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let run = bench.start(&engine, SLEEP);
+    assert!(pass(&engine, &run).starts_with("waiting"));
+    drop(engine);
+    bench.clock.advance(86_400_000);
+    let engine = bench.engine();
+    let resumable = block_on(engine.resumable()).expect("listed");
+    assert_eq!(resumable.len(), 1);
+    assert_eq!(pass(&engine, &run), "[:slept 1 86400000]");
+    assert_eq!(bench.effects(), "after=1");
+}
+
+#[test]
+fn after_a_clock_that_jumps_back_timers_fire_late_and_once() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let run = bench.start(&engine, SLEEP);
+    assert!(pass(&engine, &run).starts_with("waiting"));
+    bench.clock.advance(-3_600_000);
+    // Not due, however often somebody looks.
+    assert!(block_on(engine.resumable()).expect("listed").is_empty());
+    assert!(pass(&engine, &run).starts_with("waiting"));
+    bench.clock.advance(60_001);
+    assert!(pass(&engine, &run).starts_with("waiting"));
+    bench.clock.advance(3_600_000);
+    assert_eq!(pass(&engine, &run), "[:slept 1 60001]");
+    bench.clock.advance(-100_000);
+    assert_eq!(pass(&engine, &run), "[:slept 1 60001]");
+    assert_eq!(bench.effects(), "after=1");
+}
+
+#[test]
+fn time_in_a_run_does_not_go_back() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let run = bench.start(
+        &engine,
+        "(let [a (flow/now-ms) x (flow/step :hold :door {}) b (flow/now-ms)] [(- b a) (:action x)])",
+    );
+    assert!(outcome(&engine, &run).starts_with("waiting"));
+    bench.clock.advance(-500_000);
+    assert_eq!(answer(&engine, "door", "approve", false), "Runs");
+    assert_eq!(outcome(&bench.engine(), &run), "[0 :approve]");
+}
+
+/// A home under the layer that can be in trouble.
+fn troubled(bench: &Bench) -> (PathBuf, Options) {
+    let home = bench
+        .home
+        .path()
+        .canonicalize()
+        .expect("a path")
+        .join("home");
+    lossy::trouble(&home, Trouble::None);
+    let options = Options {
+        vfs: Some(lossy::NAME.to_owned()),
+        ..Options::default()
+    };
+    (home, options)
+}
+
+const WRITES: &str = "(loop [n 0]
+  (if (< n 20)
+    (do (flow/step :write :w {:value n :on-doubt :retry})
+        (flow/step :put :p {:value n})
+        (recur (inc n)))
+    (count (:value (flow/step :put :p {:value :last})))))";
+
+fn kept(stores: &Stores) -> usize {
+    let text = block_on(stores.kv.get("all", 0)).expect("read");
+    text.map_or(0, |text| text.split_whitespace().count())
+}
+
+/// The run stops with the error; when the trouble is over it goes on, and nothing is lost or done twice.
+fn survives(trouble: Trouble, code: &str) {
+    let bench = Bench::new();
+    let (home, options) = troubled(&bench);
+    let stores = open(&home, &options).expect("it opens");
+    let engine = bench.engine_over(stores.clone());
+    let run = bench.start(&engine, WRITES);
+    // Half of the way, and then nothing can be written any more.
+    let watch = std::rc::Rc::new(AtStep {
+        step: "w#10",
+        home: home.clone(),
+        trouble,
+    });
+    let first = words(&block_on(engine.drive(
+        &run,
+        watch,
+        DriveOptions::default(),
+    )));
+    assert!(first.contains(code), "{first}");
+    let begun = |path: &str| {
+        bench
+            .effects()
+            .split(' ')
+            .any(|effect| effect.starts_with(&format!("{path}=")))
+    };
+    assert!(begun("w#9") && !begun("w#12"), "{}", bench.effects());
+    // It does not get better by trying.
+    let again = words(&drive(&engine, &run));
+    assert!(again.contains(code), "{again}");
+    // What is in the file can be read.
+    assert!(kept(&stores) >= 8);
+    lossy::trouble(&home, Trouble::None);
+    drop((engine, stores));
+    let stores = open(&home, &options).expect("it opens");
+    let engine = bench.engine_over(stores.clone());
+    let last = outcome(&engine, &run);
+    assert!(
+        !last.starts_with("error") && !last.starts_with("failed"),
+        "{last}"
+    );
+    assert_eq!(kept(&stores), 21, "every change once");
+    let again: Vec<String> = bench
+        .effects()
+        .split(' ')
+        .filter(|effect| !effect.ends_with("=1"))
+        .map(str::to_owned)
+        .collect();
+    assert!(again.len() <= 1, "{again:?}");
+}
+
+/// Brings trouble when a step begins.
+struct AtStep {
+    step: &'static str,
+    home: PathBuf,
+    trouble: Trouble,
+}
+
+impl flowstone_engine::observer::Observer for AtStep {
+    fn event(&self, _run: &RunId, event: &flowstone_engine::observer::RunEvent) {
+        if let flowstone_engine::observer::RunEvent::StepStarted(step) = event
+            && step.path.to_string() == self.step
+        {
+            lossy::trouble(&self.home, self.trouble);
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_stops_a_run_and_loses_nothing() {
+    survives(Trouble::Full, "E0606");
+}
+
+#[test]
+fn a_disk_that_does_not_work_stops_a_run_and_loses_nothing() {
+    survives(Trouble::Broken, "E0608");
+}
+
+#[test]
+fn a_read_only_database_is_an_error_at_the_start() {
+    let bench = Bench::new();
+    let (home, options) = troubled(&bench);
+    drop(open(&home, &options).expect("it opens"));
+    let before = std::fs::read(home.join("flowstone.db")).expect("read");
+    lossy::trouble(&home, Trouble::ReadOnly);
+    let error = open(&home, &options)
+        .map(drop)
+        .expect_err("it may only be read");
+    assert!(matches!(error, StoreError::ReadOnly { .. }), "{error}");
+    assert_eq!(
+        std::fs::read(home.join("flowstone.db")).expect("read"),
+        before
+    );
+}
+
+#[test]
+fn a_home_that_cannot_be_one_is_an_error_at_the_start() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("file");
+    std::fs::write(&file, "mine").expect("a file");
+    let is_database = folder.path().join("home");
+    std::fs::create_dir_all(is_database.join("flowstone.db")).expect("a folder");
+    for home in [&file, &is_database] {
+        let error = open(home, &Options::default())
+            .map(drop)
+            .expect_err("no home");
+        assert_eq!(error.code(), "E0604", "{error}");
+    }
+    assert_eq!(std::fs::read_to_string(&file).expect("read"), "mine");
+}
