@@ -12,3 +12,4 @@ mod reference;
 mod repl;
 mod run;
 mod test;
+mod waits;

@@ -1,4 +1,11 @@
 //! `:wait`: the run parks until somebody answers, or nobody does in time.
+//!
+//! The step reads what the flow says and makes a [`WaitSpec`] of it; opening, deciding and timing out are the
+//! engine's. What the flow may not say is refused here, before anything is opened.
+
+mod approval;
+mod event;
+mod webhook;
 
 use std::time::Duration;
 
@@ -12,6 +19,7 @@ use flowstone_engine::step::{
 use flowstone_lang::value::Value;
 
 use crate::fields::Fields;
+use crate::json::items;
 use crate::words::shown;
 
 /// The `:wait` step.
@@ -21,13 +29,15 @@ const SPEC: StepSpec = StepSpec {
     kind: "wait",
     aliases: &[],
     doc: "Parks the run until somebody completes the wait; the payload is the step's value.\n\n\
-        `flowstone waits list` shows what waits, `flowstone waits complete ID --value '{:action :approve}'` answers. \
-        A payload that breaks `:validation` is refused and the wait stays open. A signal that came before its wait \
-        is kept for it.",
+        `flowstone waits list` shows what waits, `flowstone waits approve ID` or `flowstone waits complete ID --value \
+        '{:paid true}'` answers. A payload that breaks `:validation` is refused and the wait stays open. A signal \
+        that came before its wait is kept for it. All waits of a key are completed by one signal.",
     fields: FIELDS,
     examples: &[
-        "(flow/step :wait :approval {:message \"Pay 1,200?\" :timeout \"24h\" :on-timeout :continue :default-value {:action :reject}})",
+        "(flow/step :wait :approval {:message \"Pay 1,200?\" :actions [:approve :reject] :timeout \"24h\" \
+         :on-timeout :continue :default-value {:action :reject}})",
         "(flow/step :wait :payment {:key (str \"payment-\" id) :validation [:map [:amount :int]]})",
+        "(flow/step :wait :callback {:key order-id :event {:name \"orders.callback\" :key {:path [:order-id]}}})",
     ],
     effect: Effect::Pure,
 };
@@ -36,12 +46,13 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "actions",
         FieldType::Items,
-        "What may be chosen, such as `[:approve :reject]`: an `:action` of the payload must be one of them.",
+        "What may be chosen, such as `[:approve :reject]`: an `:action` of the payload must be one of them, and is a keyword.",
     ),
     Field::optional(
         "approval",
         FieldType::Map,
-        "What an approval shows: `:actions`, `:params`.",
+        "An approval: `:actions` (default `[:approve :reject]`), `:template` of its links (default \
+         `\"{base-url}/{workspace-id}/waits/{wait-id}/{action}?token={token}\"`), `:params` for the template.",
     ),
     Field::optional("data", FieldType::Map, "What who decides should see."),
     Field::optional(
@@ -49,25 +60,53 @@ const FIELDS: &[Field] = &[
         FieldType::Any,
         "The value when nobody answers and `:on-timeout` is `:continue`.",
     ),
-    Field::optional("event", FieldType::Map, "An event that completes the wait."),
+    Field::optional(
+        "event",
+        FieldType::Map,
+        "An event that completes the wait: `{:name \"orders.callback\" :key {:path [:order-id]}}`. Where the payload has \
+         the wait's key at that path, it is for this wait. `:key \"...\"` is a key of its own.",
+    ),
+    Field::optional(
+        "event-key-path",
+        FieldType::Items,
+        "The same as `:event {:key {:path [...]}}`.",
+    ),
+    Field::optional(
+        "event-name",
+        FieldType::Name,
+        "The same as `:event {:name \"...\"}`.",
+    ),
     Field::optional(
         "key",
         FieldType::Name,
         "What a signal names to meet this wait. Default: run id and step path.",
     ),
     Field::optional("message", FieldType::Text, "The question, as it is shown."),
-    Field::optional("notify", FieldType::Map, "Whom to tell."),
     Field::optional(
         "on-timeout",
         FieldType::OneOf(&["continue", "fail"]),
         "What to do when nobody answers.",
     )
     .or(":fail"),
-    Field::optional("roles", FieldType::Items, "Who may answer."),
+    Field::optional(
+        "roles",
+        FieldType::Items,
+        "Who may answer: one of these roles is needed.",
+    ),
+    Field::optional(
+        "signal-key",
+        FieldType::Name,
+        "The same as `:key`.",
+    ),
+    Field::optional(
+        "source",
+        FieldType::OneOf(&["event", "webhook"]),
+        "Where the event of `:event-name` comes from; both come in the same way.",
+    ),
     Field::optional(
         "timeout",
         FieldType::Duration,
-        "How long to wait, at most 30 days.",
+        "How long to wait. The project's `:waits {:max-timeout \"30d\"}` says what is too long.",
     )
     .or("\"24h\""),
     Field::optional(
@@ -78,28 +117,14 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "webhook",
         FieldType::Map,
-        "An address that completes the wait.",
+        "An address whose callers complete the wait: `{:path \"orders/callback\" :auth {:type :hmac-sha256 :secret-ref :hook}}`. \
+         Default path: `events/` and the key. Without `:auth` a caller needs the wait's token.",
     ),
 ];
 
-/// What needs a server, or another step, to mean anything.
-const LATER: &[(&str, &str)] = &[
-    (
-        "event",
-        "complete the wait with `flowstone waits complete KEY --value ...`",
-    ),
-    (
-        "notify",
-        "send the message with an `:http` step before the wait",
-    ),
-    (
-        "webhook",
-        "complete the wait with `flowstone waits complete KEY --value ...`",
-    ),
-];
 /// What is shown to who decides.
-const DETAILS: &[&str] = &["actions", "approval", "data", "message", "roles", "title"];
-const LONGEST: Duration = Duration::from_secs(30 * 86_400);
+const DETAILS: &[&str] = &["approval", "data", "message", "title", "webhook"];
+const USUAL: Duration = Duration::from_secs(86_400);
 
 impl Step for Wait {
     fn spec(&self) -> &'static StepSpec {
@@ -117,31 +142,15 @@ impl Step for Wait {
 
 fn wait(cx: &StepContext, config: &Value) -> Result<WaitSpec, StepError> {
     let fields = Fields::new(config);
-    if let Some((key, instead)) = LATER.iter().find(|(key, _)| fields.has(key)) {
-        return Err(
-            StepError::config("E0762", format!("`:wait` cannot use `:{key}` yet")).hint(*instead),
-        );
-    }
-    let timeout = fields
-        .get("timeout")
-        .map_or(Some(Duration::from_secs(86_400)), duration::of_value);
-    let timeout = match timeout {
-        Some(timeout) if timeout <= LONGEST => timeout,
-        _ => {
-            let given = fields.get("timeout").map(shown).unwrap_or_default();
-            return Err(StepError::config(
-                "E0762",
-                format!("`:timeout` of a wait is at most 30 days, not {given}"),
-            )
-            .hint("write it as in \"24h\" or \"30d\""));
-        }
-    };
+    let given_key = key(fields)?;
+    let key = given_key
+        .clone()
+        .unwrap_or_else(|| format!("{}/{}", cx.run_id(), cx.path()));
     let continues = fields
         .name("on-timeout")?
         .is_some_and(|name| &*name == "continue");
     if fields.has("default-value") && !continues {
-        return Err(StepError::config(
-            "E0762",
+        return Err(wrong(
             "`:default-value` means nothing when `:on-timeout` is `:fail`",
         )
         .hint("add `:on-timeout :continue`"));
@@ -150,41 +159,89 @@ fn wait(cx: &StepContext, config: &Value) -> Result<WaitSpec, StepError> {
         true => OnTimeout::Continue(config.get("default-value").cloned().unwrap_or(Value::Nil)),
         false => OnTimeout::Fail,
     };
+    let actions = approval::actions(fields)?;
+    let roles = names(fields, "roles")?;
+    let timeout = duration::millis(timeout(cx, fields)?);
     Ok(WaitSpec {
-        key: fields
-            .get("key")
-            .and_then(name_of)
-            .map(|key| key.to_string()),
-        deadline_ms: Some(
-            cx.now_ms()
-                .saturating_add(i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX)),
-        ),
+        deadline_ms: Some(cx.now_ms().saturating_add(timeout)),
         on_timeout,
-        validation: validation(fields)?,
-        details: details(fields),
+        validation: validation(fields, &actions)?,
+        details: details(fields, actions, roles),
+        event: event::read(fields, given_key.as_deref())?,
+        webhook: webhook::path(fields, &key)?,
+        key: Some(key),
     })
 }
 
+fn wrong(message: impl Into<String>) -> StepError {
+    StepError::config("E0762", message)
+}
+
+fn key(fields: Fields<'_>) -> Result<Option<String>, StepError> {
+    let key = match (fields.get("key"), fields.get("signal-key")) {
+        (Some(_), Some(_)) => {
+            return Err(wrong("`:signal-key` is another name of `:key`; give one"));
+        }
+        (key, legacy) => key.or(legacy),
+    };
+    let name = key.and_then(name_of).map(|name| name.to_string());
+    if name.as_deref() == Some("") {
+        return Err(wrong("`:key` is empty").hint("leave it out for a key of the wait's own"));
+    }
+    Ok(name)
+}
+
+fn timeout(cx: &StepContext, fields: Fields<'_>) -> Result<Duration, StepError> {
+    let timeout = match fields.get("timeout") {
+        None => USUAL,
+        Some(given) => duration::of_value(given).ok_or_else(|| {
+            wrong(format!(
+                "`:timeout` of a wait is a length of time, not {}",
+                shown(given)
+            ))
+            .hint("write it as in \"24h\" or \"30d\"")
+        })?,
+    };
+    let longest = cx.settings().get("waits").and_then(|it| it.get("max-timeout"));
+    if let Some(longest) = longest.filter(|it| duration::of_value(it).is_some_and(|it| timeout > it))
+    {
+        return Err(wrong(format!(
+            "`:timeout` of a wait is at most {} in this project, not {}",
+            shown(longest),
+            fields.get("timeout").map_or("\"24h\"".to_owned(), shown)
+        ))
+        .hint("`:waits {:max-timeout ...}` of flowstone.edn says so"));
+    }
+    Ok(timeout)
+}
+
+/// Reads names, as keywords.
+fn names(fields: Fields<'_>, key: &str) -> Result<Vec<Value>, StepError> {
+    let given = fields.get(key).and_then(items).unwrap_or_default();
+    let names = given.iter().map(|item| match name_of(item) {
+        Some(name) if !name.is_empty() => Ok(Value::keyword(&name)),
+        _ => Err(wrong(format!(
+            "`:{key}` holds names, not {}",
+            shown(item)
+        ))),
+    });
+    names.collect()
+}
+
 /// The schema of the payload: what the flow gives, and that the action is one of those offered.
-fn validation(fields: Fields<'_>) -> Result<Value, StepError> {
+fn validation(fields: Fields<'_>, actions: &[Value]) -> Result<Value, StepError> {
     let given = fields.get("validation").cloned();
     if let Some(form) = &given {
         schema::parse(form).map_err(|error| {
-            StepError::config("E0762", format!("`:validation` is not a schema: {error}"))
+            wrong(format!("`:validation` is not a schema: {error}"))
                 .hint("as in `{:required [:action]}` or `[:map [:amount :int]]`")
         })?;
     }
-    let actions = fields
-        .get("actions")
-        .or_else(|| fields.get("approval")?.get("actions"));
-    let Some(actions) = actions
-        .and_then(crate::json::items)
-        .filter(|actions| !actions.is_empty())
-    else {
+    if actions.is_empty() {
         return Ok(given.unwrap_or(Value::Nil));
-    };
+    }
     let keyword = Value::keyword;
-    let choice = Value::vector([keyword("enum")].into_iter().chain(actions));
+    let choice = Value::vector([keyword("enum")].into_iter().chain(actions.iter().cloned()));
     let chosen = Value::vector([keyword("map"), Value::vector([keyword("action"), choice])]);
     Ok(match given {
         None => chosen,
@@ -193,10 +250,13 @@ fn validation(fields: Fields<'_>) -> Result<Value, StepError> {
     })
 }
 
-fn details(fields: Fields<'_>) -> Value {
-    Value::map(
-        DETAILS
-            .iter()
-            .filter_map(|name| Some((Value::keyword(name), fields.get(name)?.clone()))),
-    )
+fn details(fields: Fields<'_>, actions: Vec<Value>, roles: Vec<Value>) -> Value {
+    let given = DETAILS
+        .iter()
+        .filter_map(|name| Some((Value::keyword(name), fields.get(name)?.clone())));
+    let listed = [("actions", actions), ("roles", roles)]
+        .into_iter()
+        .filter(|(_, items)| !items.is_empty())
+        .map(|(name, items)| (Value::keyword(name), Value::vector(items)));
+    Value::map(given.chain(listed))
 }

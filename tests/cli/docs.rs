@@ -99,7 +99,7 @@ fn check(scratch: &Scratch, shown: &Shown) -> Option<String> {
 fn with_ids(scratch: &Scratch, command: &str) -> String {
     let (list, field) = match () {
         () if !command.contains(" ID") => return command.to_owned(),
-        () if command.contains("waits complete") => ("waits", "waits"),
+        () if command.contains("flowstone waits ") => ("waits", "waits"),
         () => ("runs", "runs"),
     };
     let json = scratch.run(&[list, "list", "--json"]).json();

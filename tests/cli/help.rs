@@ -12,8 +12,14 @@ const COMMANDS: &[&[&str]] = &[
     &["runs", "list"],
     &["runs", "resume"],
     &["runs", "show"],
+    &["waits", "approve"],
+    &["waits", "cancel"],
     &["waits", "complete"],
+    &["waits", "event"],
     &["waits", "list"],
+    &["waits", "reject"],
+    &["waits", "show"],
+    &["waits", "signal"],
 ];
 
 #[test]

@@ -3,6 +3,7 @@
 mod runs;
 mod schedules;
 mod serve;
+mod waits;
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -13,6 +14,7 @@ use clap_complete::Shell;
 pub use runs::*;
 pub use schedules::*;
 pub use serve::*;
+pub use waits::*;
 
 /// Runs agent workflows written in Clojure syntax, and keeps every finished step.
 #[derive(Debug, Parser)]
@@ -220,60 +222,6 @@ pub struct Show {
     /// Show no progress
     #[arg(long, short)]
     pub quiet: bool,
-}
-
-/// Lists and completes what runs wait for
-#[derive(Debug, Args)]
-pub struct Waits {
-    #[command(subcommand)]
-    pub command: WaitsCommand,
-}
-
-#[derive(Debug, Subcommand)]
-pub enum WaitsCommand {
-    Complete(WaitsComplete),
-    List(WaitsList),
-}
-
-/// Answers a wait, and goes on with its run
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:
-  flowstone waits complete w1 --value '{:action :approve}'
-  flowstone waits complete w1 --value '{\"action\": \"approve\"}'")]
-pub struct WaitsComplete {
-    /// The wait's id or key
-    pub id: String,
-
-    /// What the wait step returns: EDN or JSON, `@file`, or `-`
-    #[arg(long, value_name = "EDN|JSON|@FILE|-", allow_hyphen_values = true)]
-    pub value: String,
-
-    /// Where nothing waits under this key yet, keep the answer for the wait that comes
-    #[arg(long)]
-    pub keep: bool,
-
-    /// Only store the answer; the run goes on with `runs resume`
-    #[arg(long)]
-    pub no_resume: bool,
-
-    #[command(flatten)]
-    pub home: Home,
-
-    #[command(flatten)]
-    pub show: Show,
-}
-
-/// Lists open waits
-#[derive(Debug, Args)]
-#[command(after_help = "Example:
-  flowstone waits list")]
-pub struct WaitsList {
-    #[command(flatten)]
-    pub home: Home,
-
-    /// Print one JSON object
-    #[arg(long)]
-    pub json: bool,
 }
 
 /// The name of a feature, with or without colon.

@@ -4,7 +4,7 @@ use flowstone_engine::EngineError;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::json::to_json;
 use flowstone_engine::outcome::{Failure, FailurePlace, RunOutcome};
-use flowstone_engine::ports::{StoreError, WaitRow};
+use flowstone_engine::ports::StoreError;
 use flowstone_lang::value::{Object, Sources, Value};
 use serde_json::{Map, json};
 
@@ -12,6 +12,7 @@ use super::exit::Exit;
 use super::output;
 use super::pretty::pretty;
 use super::report::{Report, Shown};
+pub use super::waits::{how_to_answer, wait_json};
 
 /// Tells what became of a run.
 pub fn tell(run: &RunId, outcome: &RunOutcome, as_json: bool) -> Exit {
@@ -79,20 +80,6 @@ pub fn in_json(run: &RunId, outcome: &RunOutcome) -> serde_json::Value {
     fields.into()
 }
 
-/// Returns a wait as JSON.
-pub fn wait_json(wait: &WaitRow) -> serde_json::Value {
-    json!({
-        "id": wait.id,
-        "run": wait.run.as_str(),
-        "flow": wait.flow,
-        "step": wait.path,
-        "key": wait.key,
-        "opened": instant(wait.opened_ms),
-        "deadline": wait.deadline_ms.map(instant),
-        "details": stored_json(&wait.details),
-    })
-}
-
 /// Returns stored EDN text as JSON; as it is where that fails.
 pub fn stored_json(text: &str) -> serde_json::Value {
     flowstone_engine::codec::decode(text)
@@ -109,14 +96,6 @@ pub fn instant(millis: i64) -> serde_json::Value {
 
 fn value_json(value: &Value) -> serde_json::Value {
     to_json(value).unwrap_or_else(|_| json!(pretty(value)))
-}
-
-/// Returns the command that answers a wait.
-pub fn how_to_answer(wait: &WaitRow) -> String {
-    format!(
-        "{}: flowstone waits complete {} --value '{{:action :approve}}'",
-        wait.key, wait.id
-    )
 }
 
 /// Says why a run failed.

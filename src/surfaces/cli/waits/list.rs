@@ -1,0 +1,143 @@
+//! `flowstone waits list`: what is open, or what came too early.
+
+use flowstone_engine::ports::{SignalFilter, SignalRow, WaitFilter, WaitRow};
+use flowstone_engine::{Engine, EngineError};
+use serde_json::json;
+
+use super::told::{how_to_answer, state, wait_json};
+use crate::cli::args::WaitsList;
+use crate::cli::exit::Exit;
+use crate::cli::home::Project;
+use crate::cli::outcome::{instant, of_engine_error, stored_json};
+use crate::cli::report::Report;
+use crate::cli::runtime::Runtime;
+use crate::cli::table::table;
+use crate::cli::{App, Open, output};
+
+/// Lists waits, or signals.
+pub(super) fn run(args: &WaitsList, app: &dyn App) -> Result<Exit, Report> {
+    if args.signals {
+        return signals(args, app);
+    }
+    let waits = read(args, app, async |engine| {
+        let run = match &args.run {
+            Some(run) => Some(engine.find_run(run).await?.id),
+            None => None,
+        };
+        let filter = WaitFilter {
+            run,
+            flow: args.flow.clone(),
+            key: args.key.clone(),
+            all: args.all,
+            ..WaitFilter::default()
+        };
+        let mut waits = engine.list_waits(filter).await?;
+        // What a child run answers is no question to a person.
+        waits.retain(|wait| args.all || !wait.is_for_child());
+        Ok(waits)
+    })?;
+    if args.json {
+        let waits: Vec<_> = waits.iter().map(wait_json).collect();
+        output::json(&json!({"ok": true, "waits": waits}));
+        return Ok(Exit::Completed);
+    }
+    if waits.is_empty() {
+        output::note("nothing waits");
+        return Ok(Exit::Completed);
+    }
+    let mut heading = vec!["wait", "flow", "run", "key", "until"];
+    if args.all {
+        heading.push("state");
+    }
+    let rows = waits.iter().map(|wait| row(wait, args.all));
+    output::data(&table(&heading, rows));
+    if let Some(wait) = waits.iter().find(|wait| state(wait) == "open") {
+        output::note(&format!("answer {}", how_to_answer(wait)));
+    }
+    Ok(Exit::Completed)
+}
+
+fn row(wait: &WaitRow, with_state: bool) -> Vec<String> {
+    let mut row = vec![
+        wait.id.clone(),
+        wait.flow.clone(),
+        wait.run.to_string(),
+        wait.key.clone(),
+        wait.deadline_ms.map_or_else(|| "-".to_owned(), words),
+    ];
+    if with_state {
+        row.push(match &wait.decided_by {
+            Some(by) => format!("{} by {by}", state(wait)),
+            None => state(wait).to_owned(),
+        });
+    }
+    row
+}
+
+fn signals(args: &WaitsList, app: &dyn App) -> Result<Exit, Report> {
+    let filter = SignalFilter {
+        key: args.key.clone(),
+        ..SignalFilter::default()
+    };
+    let signals = read(args, app, async |engine| engine.list_signals(filter).await)?;
+    if args.json {
+        let signals: Vec<_> = signals.iter().map(signal_json).collect();
+        output::json(&json!({"ok": true, "signals": signals}));
+        return Ok(Exit::Completed);
+    }
+    if signals.is_empty() {
+        output::note("no signals are kept");
+        return Ok(Exit::Completed);
+    }
+    let rows = signals.iter().map(|signal| {
+        let state = match &signal.refused {
+            Some((wait, why)) => format!("refused by {wait}: {why}"),
+            None => "kept".to_owned(),
+        };
+        vec![
+            signal.event.clone().unwrap_or_else(|| "-".to_owned()),
+            signal.key.clone().unwrap_or_else(|| "-".to_owned()),
+            words(signal.at_ms),
+            signal.payload.clone(),
+            state,
+        ]
+    });
+    output::data(&table(&["event", "key", "came", "payload", "state"], rows));
+    Ok(Exit::Completed)
+}
+
+/// Returns a signal that no wait took as JSON. The names of the fields are stable.
+pub(super) fn signal_json(signal: &SignalRow) -> serde_json::Value {
+    json!({
+        "event": signal.event,
+        "key": signal.key,
+        "dedup": signal.dedup,
+        "payload": stored_json(&signal.payload),
+        "by": signal.by,
+        "at": instant(signal.at_ms),
+        "refusedBy": signal.refused.as_ref().map(|(wait, _)| wait),
+        "reason": signal.refused.as_ref().map(|(_, why)| why),
+    })
+}
+
+/// Asks the engine; a project that was never used has nothing.
+fn read<T>(
+    args: &WaitsList,
+    app: &dyn App,
+    question: impl AsyncFnOnce(&Engine) -> Result<Vec<T>, EngineError>,
+) -> Result<Vec<T>, Report> {
+    let project = Project::find(&args.home);
+    Runtime::start()?.block_on(async {
+        if !project.home.is_dir() {
+            return Ok(Vec::new());
+        }
+        let engine = app.open(&project, Open::Existing)?;
+        let found = question(&engine).await;
+        found.map_err(|error| of_engine_error(&error))
+    })
+}
+
+/// A moment in the words of ISO 8601.
+pub(super) fn words(millis: i64) -> String {
+    flowstone_engine::codec::instant(millis)
+}

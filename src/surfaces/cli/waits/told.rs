@@ -1,0 +1,71 @@
+//! A wait in words and as JSON. Its token is in neither.
+
+use flowstone_engine::codec;
+use flowstone_engine::ports::{WaitRow, WaitState};
+use flowstone_engine::waits::{actions, roles};
+use flowstone_lang::value::Value;
+use serde_json::json;
+
+use crate::cli::outcome::{instant, stored_json};
+
+/// Returns a wait as JSON. The names of the fields are stable.
+pub fn wait_json(wait: &WaitRow) -> serde_json::Value {
+    let details = codec::decode(&wait.details).unwrap_or(Value::Nil);
+    json!({
+        "id": wait.id,
+        "run": wait.run.as_str(),
+        "flow": wait.flow,
+        "step": wait.path,
+        "key": wait.key,
+        "state": state(wait),
+        "opened": instant(wait.opened_ms),
+        "deadline": wait.deadline_ms.map(instant),
+        "actions": actions(&details),
+        "roles": roles(&details),
+        "event": wait.event.as_ref().map(|event| json!({
+            "name": event.name,
+            "key": event.key,
+            "path": event.path.as_deref().map(stored_json),
+        })),
+        "webhook": wait.webhook,
+        "digest": wait.digest,
+        "details": stored_json(&wait.details),
+        "payload": wait.payload.as_deref().map(stored_json),
+        "decidedBy": wait.decided_by,
+        "decidedAt": wait.decided_ms.map(instant),
+    })
+}
+
+/// Says how far a wait is.
+pub(super) fn state(wait: &WaitRow) -> &'static str {
+    match (wait.state, wait.ending) {
+        (WaitState::Open, _) => "open",
+        (_, Some(ending)) => ending.name(),
+        (WaitState::Completed, None) => "answered",
+        (WaitState::Closed, None) => "closed",
+    }
+}
+
+/// Returns the command that answers a wait.
+pub fn how_to_answer(wait: &WaitRow) -> String {
+    let details = codec::decode(&wait.details).unwrap_or(Value::Nil);
+    let offered = actions(&details);
+    let role = roles(&details)
+        .first()
+        .map_or_else(String::new, |role| format!(" --as NAME --role {role}"));
+    let offers = |action: &str| offered.iter().any(|known| known == action);
+    let verb = match offered.first() {
+        Some(_) if offers("approve") && offers("reject") => "approve|reject".to_owned(),
+        Some(_) if offers("approve") => "approve".to_owned(),
+        _ => "complete".to_owned(),
+    };
+    let value = match (&*verb, offered.first()) {
+        ("complete", Some(action)) => format!(" --value '{{:action :{action}}}'"),
+        ("complete", None) => " --value '{:action :approve}'".to_owned(),
+        _ => String::new(),
+    };
+    format!(
+        "{}: flowstone waits {verb} {}{value}{role}",
+        wait.key, wait.id
+    )
+}
