@@ -14,6 +14,7 @@ mod family;
 mod host;
 mod journal;
 mod line;
+mod notify;
 mod park;
 mod question;
 mod rehearse;

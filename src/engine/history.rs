@@ -50,6 +50,8 @@ pub(crate) struct Recorded {
     pub verdict: Option<String>,
     /// Somebody decided about it, so that its value need not be what the flow expects.
     pub decided: bool,
+    /// What became of telling somebody that it waits.
+    pub notice: Notice,
     pub end: Option<End>,
     /// Where in the journal the end stands.
     pub place: usize,
@@ -70,6 +72,16 @@ pub(crate) enum Approval {
     Given,
     /// With EDN text of the answer.
     Refused(String),
+}
+
+/// How far telling somebody of a wait is.
+#[derive(Debug, Default, Clone)]
+pub(crate) struct Notice {
+    pub attempts: u32,
+    /// It failed, and is tried again then.
+    pub due_ms: Option<i64>,
+    /// It was sent, or there is no point in trying again.
+    pub is_over: bool,
 }
 
 /// A moment that a step waits for.
@@ -243,10 +255,18 @@ impl Recorded {
         let note = codec::decode(payload).unwrap_or(Value::Nil);
         let number = |key: &str| note.get(key).and_then(Value::as_int);
         let attempts = number("attempt").and_then(|number| u32::try_from(number).ok());
+        let kind = note.get("kind").and_then(name_of);
+        if kind.as_deref() == Some("notify") {
+            self.notice = Notice {
+                attempts: attempts.unwrap_or(0),
+                due_ms: number("due"),
+                is_over: number("due").is_none(),
+            };
+            return;
+        }
         self.attempts = attempts.unwrap_or(self.attempts);
         self.in_flight = false;
         let due_ms = number("due").unwrap_or(0);
-        let kind = note.get("kind").and_then(name_of);
         self.timer = Some(match kind.as_deref() {
             Some("retry") => Timer::Retry { due_ms },
             Some("sleep") => Timer::Sleep {

@@ -20,7 +20,7 @@ pub use error::{Retry, StepError};
 pub use spec::{COMMON, Effect, Field, FieldType, StepSpec};
 
 use crate::ids::RunId;
-use crate::ports::StoreOp;
+use crate::ports::{StoreOp, WaitEvent};
 
 /// A future on the thread of its run: values do not leave it.
 pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
@@ -46,6 +46,18 @@ pub trait Step {
         cx: &'a StepContext,
         config: Value,
     ) -> LocalFuture<'a, Result<Outcome, StepError>>;
+
+    /// Tells somebody that the run waits, where the config has `:notify`. The wait is on disk. Called again where
+    /// that failed, and where a crash left it open whether it was done: with the same idempotency key.
+    fn notify<'a>(
+        &'a self,
+        cx: &'a StepContext,
+        config: &'a Value,
+        notice: &'a WaitNotice,
+    ) -> LocalFuture<'a, Result<Value, StepError>> {
+        let _ = (cx, config, notice);
+        Box::pin(std::future::ready(Ok(Value::Nil)))
+    }
 }
 
 /// What became of a step.
@@ -76,6 +88,21 @@ pub struct WaitSpec {
     pub validation: Value,
     /// What to show to who decides: a map with `:title`, `:message`, `:data`, `:actions`, `:roles` ...
     pub details: Value,
+    /// An event that completes it.
+    pub event: Option<WaitEvent>,
+    /// Where a webhook for it comes in.
+    pub webhook: Option<String>,
+}
+
+/// What a notification may tell of its wait.
+#[derive(Debug, Clone)]
+pub struct WaitNotice {
+    /// The wait's id.
+    pub wait: String,
+    pub key: String,
+    /// Answers the wait, once. It is for who is told, and for no record.
+    pub token: String,
+    pub deadline_ms: Option<i64>,
 }
 
 /// What a wait comes to when nobody answers.

@@ -45,6 +45,8 @@ pub struct StepReport {
     /// The process ended while it was under way, and nobody has said yet whether it was done.
     pub in_doubt: bool,
     pub costs: Vec<CostLine>,
+    /// What became of telling somebody that it waits, as EDN text.
+    pub notification: Option<String>,
     pub started_ms: i64,
     pub ended_ms: Option<i64>,
 }
@@ -217,6 +219,7 @@ impl RunReport {
                     error: None,
                     in_doubt: false,
                     costs: Vec::new(),
+                    notification: None,
                     started_ms: entry.at_ms,
                     ended_ms: None,
                 });
@@ -265,6 +268,10 @@ impl StepReport {
             }
             EntryKind::Timer => {
                 let note = codec::decode(&entry.payload).unwrap_or(Value::Nil);
+                if note.get("kind") == Some(&Value::keyword("notify")) {
+                    self.notification = Some(entry.payload);
+                    return;
+                }
                 let attempts = note.get("attempt").and_then(Value::as_int);
                 self.attempts = attempts
                     .and_then(|count| u32::try_from(count).ok())

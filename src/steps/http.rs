@@ -10,7 +10,7 @@ pub mod error;
 pub mod guard;
 mod request;
 
-pub(crate) use request::{joined, load, timeout};
+pub(crate) use request::{build, joined, load, timeout};
 
 use flowstone_engine::flow::name_of;
 use flowstone_engine::step::{

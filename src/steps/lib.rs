@@ -7,6 +7,7 @@ pub mod function;
 pub mod http;
 pub mod kv;
 pub mod llm;
+pub mod notify;
 mod operation;
 pub mod persist;
 mod rendered;
@@ -31,6 +32,7 @@ pub fn all() -> Vec<Box<dyn Step>> {
         Box::new(http::Http),
         Box::new(kv::Kv),
         Box::new(llm::Llm),
+        Box::new(notify::Notify),
         Box::new(sleep::Sleep),
         Box::new(table::Table),
         Box::new(wait::Wait),

@@ -1,12 +1,13 @@
 //! `:template` and `:data`: a step's config from one of the flow's templates.
 
 use flowstone_engine::diagnostic::nearest;
+use flowstone_engine::flow::Template;
 use flowstone_engine::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
 use serde_json::Value as Json;
 
 use crate::fields::Fields;
-use crate::{json, template};
+use crate::json;
 
 /// Returns the entry of `:templates` that the config names, with every string in it rendered over `:data`.
 ///
@@ -26,21 +27,7 @@ pub(crate) fn rendered(
         }
         return Ok(None);
     };
-    let Some(found) = cx.flow().template(&id) else {
-        let error = StepError::config("E0755", format!("the flow has no template `:{id}`"));
-        let names = cx.flow().templates.iter().map(|it| &*it.id);
-        return Err(match nearest(&id, names) {
-            Some(near) => error.hint(format!("did you mean `:{near}`?")),
-            None => error.hint(format!("add it to `:templates` with `:type :{kind}`")),
-        });
-    };
-    if &*found.kind != kind {
-        return Err(StepError::config(
-            "E0755",
-            format!("the template `:{id}` is of type `:{}`", found.kind),
-        )
-        .hint(format!("this step takes templates of type `:{kind}`")));
-    }
+    let found = template(cx, &id, kind)?;
     let data = match fields.map("data")? {
         Some(data) => json::to_json(data).map_err(|error| {
             StepError::config(
@@ -56,9 +43,44 @@ pub(crate) fn rendered(
         .map_err(|error| StepError::config("E0755", format!("template `:{id}`: {error}")))
 }
 
-fn render(value: &Value, data: &Json, strict: bool) -> Result<Value, template::TemplateError> {
+/// Finds a template of a flow.
+///
+/// # Errors
+/// When there is none of that name, or it is for another kind of step.
+pub(crate) fn template<'a>(
+    cx: &'a StepContext,
+    id: &str,
+    kind: &str,
+) -> Result<&'a Template, StepError> {
+    let Some(found) = cx.flow().template(id) else {
+        let error = StepError::config("E0755", format!("the flow has no template `:{id}`"));
+        let names = cx.flow().templates.iter().map(|it| &*it.id);
+        return Err(match nearest(id, names) {
+            Some(near) => error.hint(format!("did you mean `:{near}`?")),
+            None => error.hint(format!("add it to `:templates` with `:type :{kind}`")),
+        });
+    };
+    if &*found.kind != kind {
+        return Err(StepError::config(
+            "E0755",
+            format!("the template `:{id}` is of type `:{}`", found.kind),
+        )
+        .hint(format!("this step takes templates of type `:{kind}`")));
+    }
+    Ok(found)
+}
+
+/// Renders every string in a value.
+///
+/// # Errors
+/// When a template is wrong, or strict and names what is not there.
+pub(crate) fn render(
+    value: &Value,
+    data: &Json,
+    strict: bool,
+) -> Result<Value, crate::template::TemplateError> {
     Ok(match value {
-        Value::Text(text) => Value::from(template::render(text, data, strict)?),
+        Value::Text(text) => Value::from(crate::template::render(text, data, strict)?),
         Value::Map(map) => {
             let entries = map
                 .iter()

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use flowstone_engine::Retention;
 use flowstone_engine::diagnostic::nearest;
+use flowstone_engine::duration;
 use flowstone_engine::flow::name_of;
 use flowstone_engine::ports::Durability;
 use flowstone_lang::reader::read_data;
@@ -22,7 +23,61 @@ const KEYS: &[&str] = &[
     "llm-providers",
     "retention",
     "secrets",
+    "server",
+    "waits",
 ];
+
+/// A key inside a setting: what it takes, in words, and whether a value is that.
+type Inner = (&'static str, &'static str, fn(&Value) -> bool);
+
+/// Where links to this project lead.
+const SERVER: &[Inner] = &[
+    (
+        "url",
+        "an address such as \"https://flows.example.com\"",
+        is_address,
+    ),
+    ("workspace-id", "a name for links", is_text),
+];
+const WAITS: &[Inner] = &[(
+    "max-timeout",
+    "a length of time such as \"30d\"",
+    is_duration,
+)];
+
+fn is_address(value: &Value) -> bool {
+    let text = value.as_str().unwrap_or_default();
+    let rest = text
+        .strip_prefix("https://")
+        .or_else(|| text.strip_prefix("http://"));
+    rest.is_some_and(|rest| !rest.is_empty())
+}
+
+fn is_text(value: &Value) -> bool {
+    value.as_str().is_some_and(|text| !text.is_empty())
+}
+
+fn is_duration(value: &Value) -> bool {
+    duration::of_value(value).is_some()
+}
+
+/// Checks the keys of a map inside the settings.
+fn inner(place: &str, map: &Value, known: &[Inner]) -> Result<(), SettingsError> {
+    let wrong = |message: String| SettingsError::Wrong { message };
+    for (key, value) in map.as_map().into_iter().flat_map(|map| map.iter()) {
+        let name = name_of(key).unwrap_or_else(|| "?".into());
+        let Some((_, words, fits)) = known.iter().find(|(known, ..)| *known == &*name) else {
+            let meant = nearest(&name, known.iter().map(|(name, ..)| *name))
+                .map(|near| format!("; did you mean `:{near}`?"))
+                .unwrap_or_default();
+            return Err(wrong(format!("`:{place}` has no key `:{name}`{meant}")));
+        };
+        if !fits(value) {
+            return Err(wrong(format!("`:{place} :{name}` is to be {words}")));
+        }
+    }
+    Ok(())
+}
 
 /// What is wrong with a project's settings.
 #[derive(Debug, thiserror::Error)]
@@ -130,6 +185,11 @@ fn read(root: &Path) -> Result<Value, SettingsError> {
                 _ => format!("`:{name}` is {}", value.kind()),
             };
             return Err(SettingsError::Wrong { message });
+        }
+        match &*name {
+            "server" => inner(&name, value, SERVER)?,
+            "waits" => inner(&name, value, WAITS)?,
+            _ => {}
         }
     }
     Retention::read(&settings).map_err(|message| SettingsError::Wrong { message })?;

@@ -5,6 +5,7 @@
 
 mod approval;
 mod event;
+mod notice;
 mod webhook;
 
 use std::time::Duration;
@@ -14,7 +15,7 @@ use flowstone_engine::flow::name_of;
 use flowstone_engine::schema;
 use flowstone_engine::step::{
     Effect, Field, FieldType, LocalFuture, OnTimeout, Outcome, Step, StepContext, StepError,
-    StepSpec, WaitSpec,
+    StepSpec, WaitNotice, WaitSpec,
 };
 use flowstone_lang::value::Value;
 
@@ -83,6 +84,13 @@ const FIELDS: &[Field] = &[
     ),
     Field::optional("message", FieldType::Text, "The question, as it is shown."),
     Field::optional(
+        "notify",
+        FieldType::Map,
+        "Whom to tell, once the wait is open: `{:channels {:http {:connection :chat :path \"/messages\" :json {:text \"Pay \
+         {{amount}}? {{approval-url}}\"}}}}`, or `{:template :ask :data {...}}`. Texts may name the flow's input, `:data`, \
+         `approval-url`, `rejection-url`, `action-urls`, `wait-id`, `run-id`. It is sent at least once, with an idempotency key.",
+    ),
+    Field::optional(
         "on-timeout",
         FieldType::OneOf(&["continue", "fail"]),
         "What to do when nobody answers.",
@@ -93,11 +101,7 @@ const FIELDS: &[Field] = &[
         FieldType::Items,
         "Who may answer: one of these roles is needed.",
     ),
-    Field::optional(
-        "signal-key",
-        FieldType::Name,
-        "The same as `:key`.",
-    ),
+    Field::optional("signal-key", FieldType::Name, "The same as `:key`."),
     Field::optional(
         "source",
         FieldType::OneOf(&["event", "webhook"]),
@@ -138,6 +142,15 @@ impl Step for Wait {
     ) -> LocalFuture<'a, Result<Outcome, StepError>> {
         Box::pin(async move { wait(cx, &config).map(|wait| Outcome::Park(Box::new(wait))) })
     }
+
+    fn notify<'a>(
+        &'a self,
+        cx: &'a StepContext,
+        config: &'a Value,
+        notice: &'a WaitNotice,
+    ) -> LocalFuture<'a, Result<Value, StepError>> {
+        Box::pin(notice::send(cx, Fields::new(config), notice))
+    }
 }
 
 fn wait(cx: &StepContext, config: &Value) -> Result<WaitSpec, StepError> {
@@ -150,16 +163,17 @@ fn wait(cx: &StepContext, config: &Value) -> Result<WaitSpec, StepError> {
         .name("on-timeout")?
         .is_some_and(|name| &*name == "continue");
     if fields.has("default-value") && !continues {
-        return Err(wrong(
-            "`:default-value` means nothing when `:on-timeout` is `:fail`",
-        )
-        .hint("add `:on-timeout :continue`"));
+        return Err(
+            wrong("`:default-value` means nothing when `:on-timeout` is `:fail`")
+                .hint("add `:on-timeout :continue`"),
+        );
     }
     let on_timeout = match continues {
         true => OnTimeout::Continue(config.get("default-value").cloned().unwrap_or(Value::Nil)),
         false => OnTimeout::Fail,
     };
     let actions = approval::actions(fields)?;
+    notice::check(cx, fields)?;
     let roles = names(fields, "roles")?;
     let timeout = duration::millis(timeout(cx, fields)?);
     Ok(WaitSpec {
@@ -202,8 +216,12 @@ fn timeout(cx: &StepContext, fields: Fields<'_>) -> Result<Duration, StepError> 
             .hint("write it as in \"24h\" or \"30d\"")
         })?,
     };
-    let longest = cx.settings().get("waits").and_then(|it| it.get("max-timeout"));
-    if let Some(longest) = longest.filter(|it| duration::of_value(it).is_some_and(|it| timeout > it))
+    let longest = cx
+        .settings()
+        .get("waits")
+        .and_then(|it| it.get("max-timeout"));
+    if let Some(longest) =
+        longest.filter(|it| duration::of_value(it).is_some_and(|it| timeout > it))
     {
         return Err(wrong(format!(
             "`:timeout` of a wait is at most {} in this project, not {}",
@@ -220,10 +238,7 @@ fn names(fields: Fields<'_>, key: &str) -> Result<Vec<Value>, StepError> {
     let given = fields.get(key).and_then(items).unwrap_or_default();
     let names = given.iter().map(|item| match name_of(item) {
         Some(name) if !name.is_empty() => Ok(Value::keyword(&name)),
-        _ => Err(wrong(format!(
-            "`:{key}` holds names, not {}",
-            shown(item)
-        ))),
+        _ => Err(wrong(format!("`:{key}` holds names, not {}", shown(item)))),
     });
     names.collect()
 }

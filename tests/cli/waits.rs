@@ -96,7 +96,9 @@ fn signals_are_kept_and_known_again() {
     let scratch = Scratch::new();
     scratch.write("flow.edn", SIGNAL);
     let send = |value: &str, dedup: &str| {
-        let args = ["waits", "signal", "order-1", "--value", value, "--dedup", dedup];
+        let args = [
+            "waits", "signal", "order-1", "--value", value, "--dedup", dedup,
+        ];
         let ran = scratch.run(&args);
         assert_eq!(ran.code, Some(0), "{ran:?}");
         ran.err
@@ -107,7 +109,9 @@ fn signals_are_kept_and_known_again() {
     let ran = scratch.run(&["run", "flow.edn", "--quiet"]).ok();
     assert_eq!(ran.trim(), "{:amount 20}");
     assert!(send("{:amount 20}", "b").contains("taken before"));
-    let signals = scratch.run(&["waits", "list", "--signals", "--json"]).json();
+    let signals = scratch
+        .run(&["waits", "list", "--signals", "--json"])
+        .json();
     let signals = signals["signals"].as_array().expect("a list");
     assert_eq!(signals.len(), 1, "{signals:?}");
     let why = signals[0]["reason"].as_str().unwrap_or_default();
@@ -122,7 +126,14 @@ fn an_event_finds_its_wait_by_what_it_carries() {
     );
     let send = |id: &str| {
         let value = format!("{{\"order\": {{\"id\": \"{id}\"}}}}");
-        scratch.run(&["waits", "event", "orders.paid", "--value", &value, "--quiet"])
+        scratch.run(&[
+            "waits",
+            "event",
+            "orders.paid",
+            "--value",
+            &value,
+            "--quiet",
+        ])
     };
     assert_eq!(send("order-2").out, "");
     assert_eq!(send("order-1").ok().trim(), r#"{:order {:id "order-1"}}"#);
@@ -148,7 +159,14 @@ fn several_waits_of_a_key_go_on_together() {
     );
     let ambiguous = scratch.run(&["waits", "show", "order-1"]);
     refused(&ambiguous, "E0527");
-    let answer = ["waits", "complete", "order-1", "--value", "{:amount 7}", "--json"];
+    let answer = [
+        "waits",
+        "complete",
+        "order-1",
+        "--value",
+        "{:amount 7}",
+        "--json",
+    ];
     let runs = scratch.run(&answer).json();
     assert_eq!(runs["runs"].as_array().map(Vec::len), Some(2), "{runs}");
     assert_eq!(runs["runs"][1]["result"]["amount"], 7);

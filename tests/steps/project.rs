@@ -22,13 +22,20 @@ pub struct Project {
 
 impl Project {
     pub fn new() -> Project {
+        Project::with("{}")
+    }
+
+    /// With these settings.
+    pub fn with(settings: &str) -> Project {
         let folder = tempfile::tempdir().expect("a scratch folder");
+        std::fs::write(folder.path().join("flowstone.edn"), settings).expect("a file");
         Project::at(folder)
     }
 
     fn at(folder: tempfile::TempDir) -> Project {
         let clock = Arc::new(SimulatedClock::starting_at(START));
-        let home = folder.path().join(".flowstone");
+        let root = folder.path().to_owned();
+        let home = root.join(".flowstone");
         let stores = flowstone_stores::open(&home, &flowstone_stores::Options::default());
         let engine = Engine::open(EngineConfig {
             home,
@@ -38,7 +45,7 @@ impl Project {
             persist: Some(Rc::new(flowstone_steps::persist::PersistResult)),
             library: flowstone_steps::sandbox::register,
             secrets: Arc::new(NoSecrets),
-            settings: Value::Nil,
+            settings: flowstone_steps::settings::load(&root).expect("good settings"),
             clock: clock.clone(),
             random: Arc::new(Mutex::new(7)),
             limits: Limits::default(),

@@ -366,5 +366,7 @@ fn hold(cx: &StepContext, config: &Value, _: &Effects) -> Result<Outcome, StepEr
         },
         validation: codec::decode("{:required [:action]}").expect("EDN"),
         details: Value::Nil,
+        event: None,
+        webhook: None,
     })))
 }

@@ -11,7 +11,8 @@ use crate::error::EngineError;
 use crate::history::Recorded;
 use crate::observer::RunEvent;
 use crate::ports::{
-    Change, Entry, EntryKind, NewWait, RunStatus, RunUpdate, StoreError, WaitRow, WaitState,
+    Change, Entry, EntryKind, NewWait, RunStatus, RunUpdate, StoreError, WaitEnding, WaitRow,
+    WaitState,
 };
 use crate::step::{OnTimeout, StepError, WaitSpec};
 
@@ -184,6 +185,18 @@ impl Driver<'_> {
         Ok(())
     }
 
+    /// Notes something about a wait that stays open, and when there is something to do about it again.
+    pub(super) async fn say_still_waiting(
+        &self,
+        call: &StepCall<'_>,
+        due_ms: Option<i64>,
+        entry: Entry,
+    ) -> Result<(), StoreError> {
+        let reason = format!("`{}` waits for an answer", call.title);
+        self.say_waiting(call, &reason, due_ms, vec![Change::Append(entry)])
+            .await
+    }
+
     /// Says that the run goes on, where its row says that it waits.
     pub(super) fn awake(&self) {
         if self.is_waiting.replace(false) {
@@ -227,7 +240,11 @@ impl Driver<'_> {
         let key = spec
             .key
             .unwrap_or_else(|| format!("{}/{}", self.scope.run, call.at));
-        let wait = self.new_wait(call.at.clone(), key, spec.deadline_ms, details);
+        let wait = NewWait {
+            event: spec.event,
+            webhook: spec.webhook,
+            ..self.new_wait(call.at.clone(), key, spec.deadline_ms, details)
+        };
         self.open_wait(call, recorded.attempts, "wait", wait)
             .await?;
         self.wait(call, recorded).await
@@ -273,21 +290,28 @@ impl Driver<'_> {
     }
 
     /// Waits for the answer to a step's own wait.
-    pub(super) async fn wait(&self, call: &StepCall<'_>, recorded: Recorded) -> Answer {
+    pub(super) async fn wait(&self, call: &StepCall<'_>, mut recorded: Recorded) -> Answer {
         let started_ms = self.now_ms();
         loop {
-            let (row, waited) = self.await_answer(call, &call.at, recorded.attempts).await?;
-            let text = match waited {
-                Waited::Answered(text) => text,
-                Waited::TimedOut => match timeout_value(&row) {
-                    Ok(text) => text,
-                    Err(error) => {
-                        if !self.close_wait(&row, Vec::new()).await? {
-                            continue;
-                        }
-                        return self.failed(call, recorded, error).await;
+            let wake_ms = self.notify(call, &mut recorded.notice).await?;
+            let found = self
+                .look_for_answer(call, &call.at, recorded.attempts, wake_ms)
+                .await?;
+            let Some((row, waited)) = found else {
+                continue;
+            };
+            let end = match waited {
+                Waited::Answered(text) => answered_value(&row, text),
+                Waited::TimedOut => timeout_value(&row),
+            };
+            let text = match end {
+                Ok(text) => text,
+                Err(error) => {
+                    if !self.close_wait(&row, Vec::new()).await? {
+                        continue;
                     }
-                },
+                    return self.failed(call, recorded, error).await;
+                }
             };
             let kind = match drafts(call) {
                 true => EntryKind::Draft,
@@ -337,18 +361,37 @@ impl Driver<'_> {
         path: &str,
         attempt: u32,
     ) -> Result<(WaitRow, Waited), Halt> {
+        loop {
+            if let Some(found) = self.look_for_answer(call, path, attempt, None).await? {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// As [`Self::await_answer`]; at `wake_ms` there is something else to do, and nothing is returned.
+    async fn look_for_answer(
+        &self,
+        call: &StepCall<'_>,
+        path: &str,
+        attempt: u32,
+        wake_ms: Option<i64>,
+    ) -> Result<Option<(WaitRow, Waited)>, Halt> {
         let mut is_told = false;
         loop {
             let row = self.find_wait(path).await?;
             match (row.state, &row.payload) {
                 (WaitState::Completed, Some(payload)) => {
                     let payload = payload.clone();
-                    return Ok((row, Waited::Answered(payload)));
+                    return Ok(Some((row, Waited::Answered(payload))));
                 }
                 (WaitState::Open, _) => {}
                 // It was over its deadline, and the process ended before it could say what comes of that.
+                (WaitState::Closed, Some(payload)) if row.ending == Some(WaitEnding::Cancelled) => {
+                    let payload = payload.clone();
+                    return Ok(Some((row, Waited::Answered(payload))));
+                }
                 (WaitState::Closed, _) if row.deadline_ms.is_some() => {
-                    return Ok((row, Waited::TimedOut));
+                    return Ok(Some((row, Waited::TimedOut)));
                 }
                 (WaitState::Completed | WaitState::Closed, _) => {
                     let words = format!("the wait of `{path}` was closed without an answer");
@@ -357,7 +400,10 @@ impl Driver<'_> {
             }
             let now_ms = self.now_ms();
             if row.deadline_ms.is_some_and(|deadline| deadline <= now_ms) {
-                return Ok((row, Waited::TimedOut));
+                return Ok(Some((row, Waited::TimedOut)));
+            }
+            if wake_ms.is_some_and(|wake| wake <= now_ms) {
+                return Ok(None);
             }
             if !is_told {
                 is_told = true;
@@ -366,10 +412,17 @@ impl Driver<'_> {
                     wait: row.clone(),
                 });
             }
+            let stays = match (self.options.stay, wake_ms) {
+                (Stay::Always, _) => true,
+                (Stay::Timers, wake) => wake.is_some(),
+                (Stay::Briefly, wake) => wake.is_some_and(|wake| wake - now_ms <= SHORT_MS),
+                (Stay::No, _) => false,
+            };
+            let due_ms = [row.deadline_ms, wake_ms].into_iter().flatten().min();
             let waiting = Waiting {
                 reason: format!("`{}` waits for an answer", call.title),
-                due_ms: row.deadline_ms,
-                stays: self.options.stay == Stay::Always,
+                due_ms,
+                stays,
             };
             if !waiting.stays {
                 self.look_again(call, &waiting).await?;
@@ -377,7 +430,7 @@ impl Driver<'_> {
             }
             let _waiting = call.line.wait(waiting);
             let next = now_ms + LOOK_EVERY_MS;
-            let due_ms = row.deadline_ms.map_or(next, |deadline| deadline.min(next));
+            let due_ms = due_ms.map_or(next, |due| due.min(next));
             let clock = self.engine.services.clock.clone();
             tokio::select! {
                 biased;
@@ -401,6 +454,26 @@ fn waits_for(reason: &str, due_ms: Option<i64>) -> Change {
         due_ms,
         result: None,
         error: None,
+    })
+}
+
+/// What a wait comes to that somebody answered, or took away.
+fn answered_value(row: &WaitRow, text: String) -> Result<String, StepError> {
+    if row.ending != Some(WaitEnding::Cancelled) {
+        return Ok(text);
+    }
+    let said = codec::decode(&text).unwrap_or(Value::Nil);
+    let reason = said.get("reason").filter(|reason| !reason.is_nil());
+    let words = reason.and_then(Value::as_str);
+    let because = words.map_or_else(String::new, |words| format!(": {words}"));
+    let message = format!("the wait `{}` was cancelled{because}", row.key);
+    let mut error = StepError::new("E0529", "cancelled", message).with("key", row.key.as_str());
+    if let Some(words) = words {
+        error = error.with("reason", words);
+    }
+    Err(match &row.decided_by {
+        Some(by) => error.with("by", by.as_str()),
+        None => error,
     })
 }
 

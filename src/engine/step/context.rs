@@ -109,6 +109,10 @@ impl StepContext {
         StepContext { scope, request }
     }
 
+    pub(crate) fn request(&self) -> &StepRequest {
+        &self.request
+    }
+
     pub fn run_id(&self) -> &RunId {
         &self.scope.run
     }

@@ -37,7 +37,7 @@ pub(super) fn has_body(fields: Fields<'_>) -> bool {
     BODIES.iter().any(|key| fields.has(key))
 }
 
-pub(super) async fn build(cx: &StepContext, fields: Fields<'_>) -> Result<Request, StepError> {
+pub(crate) async fn build(cx: &StepContext, fields: Fields<'_>) -> Result<Request, StepError> {
     let connection = match fields.name("connection")? {
         Some(name) => connections::find(cx, &name)?,
         None => Connection::default(),

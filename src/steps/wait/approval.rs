@@ -57,17 +57,17 @@ impl Template {
                 return Err(wrong("`:approval :template` has a `{` without its `}`"));
             };
             if !KNOWN.contains(&name) && !params.iter().any(|(known, _)| known == name) {
-                return Err(
-                    wrong(format!("`:approval :template` names `{{{name}}}`, which is not there"))
-                        .hint(format!(
-                            "there are {}, and what `:params` holds",
-                            KNOWN
-                                .iter()
-                                .map(|name| format!("`{{{name}}}`"))
-                                .collect::<Vec<_>>()
-                                .join(" ")
-                        )),
-                );
+                return Err(wrong(format!(
+                    "`:approval :template` names `{{{name}}}`, which is not there"
+                ))
+                .hint(format!(
+                    "there are {}, and what `:params` holds",
+                    KNOWN
+                        .iter()
+                        .map(|name| format!("`{{{name}}}`"))
+                        .collect::<Vec<_>>()
+                        .join(" ")
+                )));
             }
             rest = after;
         }
@@ -113,8 +113,14 @@ impl Links<'_> {
             ("wait-id", self.wait),
             ("workspace-id", workspace),
         ];
-        let own = template.params.iter().map(|(name, text)| (&**name, &**text));
-        Ok(filled(&template.text, &own.chain(known).collect::<Vec<_>>()))
+        let own = template
+            .params
+            .iter()
+            .map(|(name, text)| (&**name, &**text));
+        Ok(filled(
+            &template.text,
+            &own.chain(known).collect::<Vec<_>>(),
+        ))
     }
 }
 

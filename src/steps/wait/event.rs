@@ -11,10 +11,7 @@ use crate::json::items;
 use crate::words::shown;
 
 /// Reads the event. `key` is that of the wait, where the flow gives one.
-pub(super) fn read(
-    fields: Fields<'_>,
-    key: Option<&str>,
-) -> Result<Option<WaitEvent>, StepError> {
+pub(super) fn read(fields: Fields<'_>, key: Option<&str>) -> Result<Option<WaitEvent>, StepError> {
     let event = match fields.map("event")? {
         Some(event) => {
             let event = Fields::inside(":event", event)?;
@@ -44,10 +41,10 @@ pub(super) fn read(
     };
     let (own, path) = key_of(fields, event)?;
     if path.is_some() && key.is_none() {
-        return Err(
-            wrong("an event with a key in its payload needs the `:key` that it is compared with")
-                .hint("add `:key` to the wait, such as the id of the order"),
-        );
+        return Err(wrong(
+            "an event with a key in its payload needs the `:key` that it is compared with",
+        )
+        .hint("add `:key` to the wait, such as the id of the order"));
     }
     Ok(Some(WaitEvent {
         name: name.to_string(),

@@ -66,6 +66,7 @@ fn step_json(step: &StepReport) -> serde_json::Value {
         "completedAt": step.ended_ms.map(instant),
         "request": step.request,
         "result": step.result.as_deref().map(stored_json),
+        "notification": step.notification.as_deref().map(stored_json),
     })
 }
 
@@ -99,6 +100,11 @@ fn in_words(shown: &RunReport) -> String {
     }
     if shown.steps.iter().any(|step| !step.costs.is_empty()) {
         out.push_str(&format!("\ncost    {}\n", dollars(shown.cost_micros)));
+    }
+    for step in &shown.steps {
+        if let Some(notification) = &step.notification {
+            out.push_str(&format!("{} notified  {notification}\n", step.path));
+        }
     }
     for line in &shown.lines {
         out.push_str(&format!("{}  {}\n", line.what, pretty(&line.line)));
