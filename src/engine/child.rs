@@ -11,9 +11,11 @@ use flowstone_lang::value::Value;
 use crate::codec;
 use crate::diagnostic::Severity;
 use crate::duration;
+use crate::error::EngineError;
 use crate::flow::{self, Checked, LoadedFlow, coerce_input, name_of};
 use crate::ids::RunId;
 use crate::ports::{NewRun, Parent, ParentClose, RunRow, mix};
+use crate::start;
 use crate::step::{
     Effect, Field, FieldType, LocalFuture, Outcome, Step, StepContext, StepError, StepSpec,
 };
@@ -116,7 +118,7 @@ async fn start(cx: &StepContext, config: &Value) -> Result<RunId, StepError> {
         let message = format!("the flow `{slug}` does not take this input: {error}");
         StepError::config(error.code(), message).hint(error.hint())
     })?;
-    let input = codec::encode(&input)
+    let text = codec::encode(&input)
         .map_err(|error| StepError::config(error.code(), error.to_string()))?;
     let external_id = config.get("workflow-id").and_then(name_of);
     let run = NewRun {
@@ -124,7 +126,7 @@ async fn start(cx: &StepContext, config: &Value) -> Result<RunId, StepError> {
         external_id: external_id.as_deref().map(str::to_owned),
         program: loaded.program,
         flow: loaded.flow.slug.to_string(),
-        input,
+        input: text,
         seed: place
             .bytes()
             .fold(parent.seed, |seed, byte| mix(seed ^ u64::from(byte))),
@@ -149,13 +151,28 @@ async fn start(cx: &StepContext, config: &Value) -> Result<RunId, StepError> {
             close: close(config),
         }),
     };
-    let created = runs.create(run).await?;
+    let started = start::admit(cx.stores(), &loaded.flow, &input, run).await;
+    let created = started.map_err(refused)?.run;
     if created == id {
         return Ok(id);
     }
     let name = external_id.unwrap_or_default();
     let message = format!("the run {created} has the `:workflow-id` \"{name}\"");
     Err(StepError::new("E0549", "conflict", message).hint("give each child a name of its own"))
+}
+
+/// Says why the flow does not take another run.
+fn refused(error: EngineError) -> StepError {
+    let kind = match &error {
+        EngineError::Store(error) => return error.clone().into(),
+        EngineError::NoKey { .. } => "bad-config",
+        _ => "conflict",
+    };
+    let refused = StepError::new(error.code(), kind, error.to_string());
+    match error.hint() {
+        Some(hint) => refused.hint(hint),
+        None => refused,
+    }
 }
 
 fn timeout(config: &Value) -> Option<i64> {

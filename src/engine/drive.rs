@@ -44,6 +44,7 @@ use crate::observer::{Observer, RunEvent};
 use crate::outcome::{Failure, RunOutcome, decode_failure, encode_failure};
 use crate::ports::{Change, Claim, RunRow, RunStatus, RunUpdate, WaitFilter};
 use crate::step::Scope;
+use crate::turn;
 
 use call::Asked;
 pub(crate) use family::Family;
@@ -129,8 +130,14 @@ pub(crate) async fn drive(
     family: Rc<Family>,
 ) -> Result<RunOutcome, EngineError> {
     let runs = &engine.services.stores.runs;
+    let mut row = engine.run_row(run).await?;
+    if row.status == RunStatus::Queued {
+        if let Some(outcome) = turn::await_turn(engine, run, &observer, &options).await? {
+            return Ok(outcome);
+        }
+        row = engine.run_row(run).await?;
+    }
     let now_ms = engine.services.clock.now_ms();
-    let row = engine.run_row(run).await?;
     if row.status.is_final() {
         return stored_outcome(&row);
     }

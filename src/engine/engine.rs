@@ -10,17 +10,15 @@ use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
 
 use crate::child::CallFlow;
-use crate::codec;
 use crate::drive::{self, DriveOptions, Family};
 use crate::error::EngineError;
-use crate::flow::{self, Checked, LoadedFlow, coerce_input};
+use crate::flow::{self, Checked, LoadedFlow};
 use crate::ids::RunId;
 use crate::natives;
 use crate::observer::Observer;
 use crate::outcome::RunOutcome;
 use crate::ports::{
-    Clock, Durability, NewRun, Random, RunFilter, RunRow, RunStatus, Secrets, Stores, Taken,
-    WaitFilter,
+    Clock, Durability, Random, RunFilter, RunRow, RunStatus, Secrets, Stores, Taken, WaitFilter,
 };
 use crate::step::{Persist, Services, Step};
 
@@ -72,6 +70,8 @@ pub struct StartOptions {
     pub is_left: bool,
     /// As in [`NewRun::started_by`]; `None`: `manual`.
     pub started_by: Option<String>,
+    /// Of those that are queued, higher ones begin first. `None`: what the flow says, or 0.
+    pub priority: Option<i64>,
 }
 
 impl StartOptions {
@@ -83,6 +83,7 @@ impl StartOptions {
             external_id: None,
             is_left: false,
             started_by: None,
+            priority: None,
         }
     }
 }
@@ -145,35 +146,17 @@ impl Engine {
         flow::check(session, path, name, &self.steps)
     }
 
-    /// Adds a run. It does nothing before it is driven.
+    /// Adds a run, as [`Engine::submit`] does, and returns its id only.
     ///
     /// # Errors
-    /// When the input does not fit the flow's contract, or the store refuses.
+    /// When the input does not fit the flow's contract, the flow refuses a second run, or the store cannot be
+    /// written.
     pub async fn start(
         &self,
         loaded: &LoadedFlow,
         options: StartOptions,
     ) -> Result<RunId, EngineError> {
-        let input = coerce_input(&loaded.flow, options.invocation.as_deref(), &options.input)?;
-        let now_ms = self.services.clock.now_ms();
-        let run = NewRun {
-            id: RunId::new(now_ms, self.services.random.next()),
-            external_id: options.external_id,
-            program: loaded.program.clone(),
-            flow: loaded.flow.slug.to_string(),
-            input: codec::encode(&input)?,
-            seed: self.services.random.next(),
-            now_ms,
-            invocation: options.invocation,
-            key: None,
-            priority: 0,
-            started_by: options.started_by.unwrap_or_else(|| "manual".to_owned()),
-            origin: None,
-            parent: None,
-            deadline_ms: None,
-            is_taken: !options.is_left,
-        };
-        Ok(self.services.stores.runs.create(run).await?)
+        Ok(self.submit(loaded, options).await?.run)
     }
 
     /// Drives a run until it is over, waits, or is interrupted. A run that was driven before goes on where it
@@ -259,6 +242,7 @@ impl Engine {
     pub async fn resumable(&self) -> Result<Vec<RunRow>, EngineError> {
         let stores = &self.services.stores;
         let now_ms = self.services.clock.now_ms();
+        stores.queue.promote(now_ms).await?;
         let filter = RunFilter {
             statuses: vec![RunStatus::Running, RunStatus::Waiting],
             ..RunFilter::default()

@@ -71,6 +71,20 @@ pub enum EngineError {
     Pruned { run: String },
     #[error(transparent)]
     Archive(#[from] ArchiveError),
+    #[error("a run of `{flow}`{} is under way: {by}", of_key(key))]
+    SlotTaken {
+        flow: String,
+        key: Option<String>,
+        by: String,
+    },
+    #[error("the input has no `{path}`, which `{what}` of `{flow}` names")]
+    NoKey {
+        flow: String,
+        what: &'static str,
+        path: String,
+    },
+    #[error("a run of `{flow}` would wait for the run {caller}, which waits for it")]
+    WaitsForCaller { flow: String, caller: String },
     #[error(transparent)]
     Input(#[from] InputError),
     #[error(transparent)]
@@ -106,6 +120,9 @@ impl EngineError {
             EngineError::Incompatible { .. } => "E0570",
             EngineError::NoSuchStep { .. } => "E0571",
             EngineError::BadSetting { .. } => "E0572",
+            EngineError::SlotTaken { .. } => "E0555",
+            EngineError::NoKey { .. } => "E0556",
+            EngineError::WaitsForCaller { .. } => "E0557",
             EngineError::Input(error) => error.code(),
             EngineError::Codec(error) => error.code(),
             EngineError::Store(error) => error.code(),
@@ -167,6 +184,15 @@ impl EngineError {
                 "`:retention {:journal ...}` in flowstone.edn says how long journals are kept".to_owned()
             }
             EngineError::Archive(error) => error.hint(),
+            EngineError::SlotTaken { by, .. } => {
+                format!("wait for it, or end it: `flowstone runs cancel {by}`")
+            }
+            EngineError::NoKey { path, .. } => {
+                format!("give it with `--input`; the flow takes its key from `{path}`")
+            }
+            EngineError::WaitsForCaller { .. } => {
+                "a flow whose runs go one at a time cannot call itself; make it `:keyed`, or raise its limit".to_owned()
+            }
             EngineError::Input(error) => error.hint(),
             EngineError::Store(error) => return error.hint(),
             EngineError::Wait(error) => error.hint(),
@@ -175,4 +201,9 @@ impl EngineError {
             }
         })
     }
+}
+
+fn of_key(key: &Option<String>) -> String {
+    key.as_ref()
+        .map_or_else(String::new, |key| format!(" with the key {key}"))
 }

@@ -10,6 +10,7 @@ mod inputs;
 mod invocations;
 mod lint;
 mod load;
+mod starts;
 
 use std::rc::Rc;
 
@@ -27,6 +28,7 @@ pub(crate) use lint::{
 };
 pub use load::{Checked, LoadedFlow, check, load, reload};
 pub(crate) use load::{ENGINE_ABI, program_files, program_name};
+pub use starts::{Concurrency, StartLimits, Starts};
 
 /// A flow, read and checked.
 #[derive(Debug, Clone)]
@@ -42,8 +44,8 @@ pub struct Flow {
     pub schedules: Vec<Schedule>,
     /// `:requires`, a vector of maps, or nil.
     pub requires: Value,
-    /// `:concurrency`, a map, or nil for a bare form.
-    pub concurrency: Value,
+    /// What `:concurrency` and `:limits` say.
+    pub starts: Starts,
     /// `:llm-providers`, a vector of maps, or nil.
     pub llm_providers: Value,
     /// The whole definition map, or nil for a bare form.
@@ -63,7 +65,7 @@ impl Flow {
             invocations: Vec::new(),
             schedules: Vec::new(),
             requires: Value::Nil,
-            concurrency: Value::Nil,
+            starts: Starts::default(),
             llm_providers: Value::Nil,
             definition: Value::Nil,
         }

@@ -34,10 +34,12 @@ mod runs;
 pub mod schedule;
 pub mod schedules;
 pub mod schema;
+mod start;
 pub mod step;
 pub mod table;
 mod timeline;
 pub mod trial;
+mod turn;
 mod versions;
 pub mod waits;
 pub mod words;
@@ -52,6 +54,7 @@ pub use runs::{
     EventsPage, GcOptions, GcReport, Retention, RunDiff, RunEventRow, StepDiff, StepSide,
     StepVerdict, moment, parse_size, shown_end,
 };
+pub use start::StartedRun;
 pub use timeline::{CostLine, LogLine, RunReport, StepReport, StepStatus};
 pub use versions::{
     Against, Backtest, BacktestOptions, BacktestSummary, ForkOptions, Replayed, Setting, Verdict,

@@ -3,7 +3,7 @@
 use flowstone_lang::value::Value;
 
 use crate::ids::{RunId, StepPath};
-use crate::ports::WaitRow;
+use crate::ports::{QueuePlace, WaitRow};
 use crate::step::Progress;
 
 /// Takes the events of a run as they happen. Must return at once.
@@ -22,6 +22,10 @@ impl Observer for NoObserver {
 /// Something that happened. Steps answered from the journal are not told again.
 #[derive(Debug, Clone)]
 pub enum RunEvent {
+    /// The run waits for its turn.
+    Queued {
+        place: QueuePlace,
+    },
     /// The run begins, or goes on after `replayed` finished steps.
     Started {
         flow: String,

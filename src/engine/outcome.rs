@@ -6,7 +6,7 @@ use flowstone_lang::session::Session;
 use flowstone_lang::value::{Exception, Sources, Span, Value};
 
 use crate::codec;
-use crate::ports::WaitRow;
+use crate::ports::{QueuePlace, WaitRow};
 
 /// Why a drive returned.
 #[derive(Debug)]
@@ -21,6 +21,10 @@ pub enum RunOutcome {
     },
     Cancelled {
         reason: String,
+    },
+    /// It has not begun, and its turn is not soon.
+    Queued {
+        place: QueuePlace,
     },
     /// The run left memory and can be resumed.
     Interrupted,

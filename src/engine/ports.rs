@@ -10,6 +10,7 @@ mod clock;
 mod journal;
 mod listing;
 mod probe;
+mod queue;
 mod runs;
 mod secrets;
 mod simulated_clock;
@@ -26,6 +27,10 @@ pub use clock::{Clock, Random, SystemClock, SystemRandom};
 pub use journal::{Ack, Batch, Change, Durability, Entry, EntryKind, Journal, Receipt};
 pub use listing::{RunOrder, RunQuery, RunSummary};
 pub use probe::{Moment, Probe};
+pub use queue::{
+    Admission, LimitRule, OnConflict, OnNewVersion, Queue, QueuePlace, QueueReason, RateRule,
+    SlotRule, StartDecision, StartRules,
+};
 pub use runs::{
     Claim, Import, ImportedRun, ImportedWait, NewRun, Parent, ParentClose, Program, RunFilter,
     RunRow, RunStatus, RunUpdate, Runs,
@@ -60,6 +65,7 @@ pub struct Stores {
     pub agenda: Arc<dyn Agenda>,
     pub journal: Arc<dyn Journal>,
     pub runs: Arc<dyn Runs>,
+    pub queue: Arc<dyn Queue>,
     pub waits: Arc<dyn Waits>,
     pub kv: Arc<dyn Kv>,
     pub tables: Arc<dyn Tables>,

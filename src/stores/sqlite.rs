@@ -14,6 +14,7 @@ pub mod kv;
 mod listing;
 mod open;
 mod owner;
+mod queue;
 mod runs;
 mod schedule;
 pub mod table;
@@ -26,6 +27,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use flowstone_engine::blob::BlobHash;
 use flowstone_engine::ids::RunId;
+use flowstone_engine::ports::{Admission, Queue, QueuePlace, StartRules};
 use flowstone_engine::ports::{
     Agenda, Batch, BlobRow, Blobs, Claim, Completion, Entry, Import, Journal, Kv, NewRun,
     PlanChange, PortFuture, Probe, Program, Receipt, Removed, RunFilter, RunQuery, RunRow,
@@ -71,6 +73,7 @@ pub fn open(home: &Path, options: &Options) -> Result<Stores, StoreError> {
         agenda: sqlite.clone(),
         journal: sqlite.clone(),
         runs: sqlite.clone(),
+        queue: sqlite.clone(),
         waits: sqlite.clone(),
         kv: sqlite.clone(),
         tables: sqlite.clone(),
@@ -257,6 +260,31 @@ impl Agenda for Sqlite {
 
     fn plan(&self, change: PlanChange) -> PortFuture<'_, bool> {
         self.writer.submit(move |db| schedule::plan(db, &change))
+    }
+}
+
+impl Queue for Sqlite {
+    fn admit(&self, run: NewRun, rules: StartRules) -> PortFuture<'_, Admission> {
+        let owner = self.owner.clone();
+        self.writer
+            .submit(move |db| queue::admit(db, &owner, &run, &rules))
+    }
+
+    fn promote(&self, now_ms: i64) -> PortFuture<'_, Vec<RunId>> {
+        Box::pin(async move {
+            // Mostly there is nothing to do, and a look costs no commit.
+            let next_ms = self.read(queue::next_ms).await?;
+            if next_ms.is_none_or(|next_ms| next_ms > now_ms) {
+                return Ok(Vec::new());
+            }
+            self.writer
+                .arrange(News::Some, move |db| queue::promote(db, now_ms))
+                .await
+        })
+    }
+
+    fn place(&self, run: &RunId) -> PortFuture<'_, Option<QueuePlace>> {
+        self.read(|db| queue::place(db, run))
     }
 }
 

@@ -17,6 +17,7 @@ mod output;
 mod pretty;
 mod program;
 mod progress;
+mod queue;
 mod reference;
 mod repl;
 mod report;

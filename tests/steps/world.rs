@@ -163,6 +163,7 @@ impl World {
             agenda: Arc::new(Nothing),
             journal: Arc::new(Nothing),
             runs: Arc::new(Nothing),
+            queue: Arc::new(Nothing),
             waits: Arc::new(Nothing),
             kv: Arc::new(Nothing),
             tables: Arc::new(Nothing),
@@ -255,6 +256,20 @@ struct Nothing;
 
 fn unused<T>() -> PortFuture<'static, T> {
     Box::pin(async { Err(StoreError::Internal("not part of this test".into())) })
+}
+
+impl Queue for Nothing {
+    fn admit(&self, _: NewRun, _: StartRules) -> PortFuture<'_, Admission> {
+        unused()
+    }
+
+    fn promote(&self, _: i64) -> PortFuture<'_, Vec<RunId>> {
+        unused()
+    }
+
+    fn place(&self, _: &RunId) -> PortFuture<'_, Option<QueuePlace>> {
+        unused()
+    }
 }
 
 impl Journal for Nothing {

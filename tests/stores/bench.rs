@@ -164,6 +164,7 @@ pub fn words(outcome: &Result<RunOutcome, EngineError>) -> String {
         }
         Ok(RunOutcome::Waiting { reason, .. }) => format!("waiting: {reason}"),
         Ok(RunOutcome::Cancelled { reason }) => format!("cancelled: {reason}"),
+        Ok(RunOutcome::Queued { place }) => format!("queued at {}", place.position),
         Ok(RunOutcome::Interrupted) => "interrupted".to_owned(),
         Err(error) => format!("error {} {error}", error.code()),
     }
@@ -176,6 +177,7 @@ pub struct Recorder(pub RefCell<Vec<String>>);
 impl Observer for Recorder {
     fn event(&self, _run: &RunId, event: &RunEvent) {
         let words = match event {
+            RunEvent::Queued { place } => format!("queued {}", place.position),
             RunEvent::Started { replayed, .. } => format!("started {replayed}"),
             RunEvent::StepStarted(step) => format!("start {}", step.path),
             RunEvent::StepFinished { step, preview, .. } => format!("done {} {preview}", step.path),

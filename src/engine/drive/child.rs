@@ -96,6 +96,10 @@ impl Driver<'_> {
     ) -> Result<Option<String>, Halt> {
         match outcome {
             Ok(RunOutcome::Waiting { reason, .. }) => Ok(Some(reason)),
+            Ok(RunOutcome::Queued { place }) => {
+                let behind: Vec<&str> = place.behind.iter().map(RunId::as_str).collect();
+                Ok(Some(format!("it is queued behind {}", behind.join(", "))))
+            }
             Ok(RunOutcome::Interrupted) => match self.options.interrupt.is_set() {
                 true => Err(Halt::Interrupted),
                 false => Ok(Some("it was interrupted".to_owned())),

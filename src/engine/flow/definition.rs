@@ -5,7 +5,7 @@ use std::rc::Rc;
 use flowstone_lang::value::{Sources, Span, Value};
 
 use super::forms::{self, entry_spans, item_span};
-use super::{Flow, FlowFunction, Template, invocations, name_of};
+use super::{Flow, FlowFunction, Template, invocations, name_of, starts};
 use crate::diagnostic::Diagnostic;
 use crate::schedule;
 
@@ -21,6 +21,7 @@ const KEYS: &[&str] = &[
     "icon",
     "interfaces",
     "invocations",
+    "limits",
     "llm-providers",
     "marketplace",
     "mcp",
@@ -122,12 +123,12 @@ pub(super) fn flow(sources: &Sources, map: &Value) -> (Option<Flow>, Vec<Diagnos
     known_keys(&mut reading, map);
     let slug = slug(&mut reading, map);
     let body = body(&mut reading, map);
-    concurrency(&mut reading, map);
     let functions = functions(&mut reading, map);
     let templates = templates(&mut reading, map);
     let contracts = invocations::read(&mut reading, map);
     invocations::check_callers(&mut reading, map, &contracts);
     let schedules = schedule::read(&mut reading, map);
+    let starts = starts::read(&mut reading, map, &contracts);
     let name = reading.text(map, "name");
     let description = reading.text(map, "description");
     let requires = reading.maps(map, "requires");
@@ -144,7 +145,7 @@ pub(super) fn flow(sources: &Sources, map: &Value) -> (Option<Flow>, Vec<Diagnos
         invocations: contracts,
         schedules,
         requires: values(requires),
-        concurrency: map.get("concurrency").cloned().unwrap_or(Value::Nil),
+        starts,
         llm_providers: values(llm_providers),
         definition: map.clone(),
     });
@@ -234,53 +235,6 @@ fn body(reading: &mut Reading<'_>, map: &Value) -> Option<Value> {
             );
             None
         }
-    }
-}
-
-fn concurrency(reading: &mut Reading<'_>, map: &Value) {
-    let Some(value) = map.get("concurrency") else {
-        return;
-    };
-    let at = reading.value_at(map, "concurrency");
-    let Value::Map(_) = value else {
-        let message = format!("`:concurrency` must be a map, not {}", value.kind());
-        reading.push(
-            Diagnostic::error("E0404", message)
-                .at(at)
-                .hint("for example `{:type :singleton :on-new-version :supersede}`"),
-        );
-        return;
-    };
-    let choice = |reading: &mut Reading<'_>, key: &str, allowed: &[&str]| {
-        let Some(found) = value.get(key) else {
-            return;
-        };
-        let name = name_of(found).unwrap_or_else(|| Rc::from(""));
-        if !allowed.contains(&&*name) {
-            let message = format!(
-                "`:{key}` of `:concurrency` must be one of {}",
-                words(allowed)
-            );
-            reading.push(
-                Diagnostic::error("E0404", message)
-                    .at(at)
-                    .suggest(&name, allowed.iter().copied()),
-            );
-        }
-    };
-    choice(reading, "type", &["keyed", "singleton"]);
-    choice(
-        reading,
-        "on-new-version",
-        &["coexist", "drain", "supersede"],
-    );
-    let keyed = value.get("type").and_then(name_of).as_deref() == Some("keyed");
-    if keyed && value.get("key-field").is_none() {
-        reading.error(
-            "E0404",
-            "`:concurrency {:type :keyed}` needs a `:key-field`",
-            at,
-        );
     }
 }
 

@@ -58,6 +58,7 @@ pub async fn play(
                 external_id: Some(NAME.to_owned()),
                 is_left: false,
                 started_by: None,
+                priority: None,
             },
         )
         .await?;

@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::failed;
 use super::owner::{Alive, Owner};
-use super::runs;
+use super::{queue, runs};
 
 /// What this part adds. The conditions of the indexes are repeated word for word in the questions.
 pub(super) const SCHEMA: &str = "
@@ -54,6 +54,7 @@ pub(super) fn take(
     now_ms: i64,
     limit: usize,
 ) -> Result<Vec<Taken>, StoreError> {
+    queue::promote(db, now_ms)?;
     let mut found: Vec<(i64, i64)> = Vec::new();
     let looked_at = i64::try_from(limit.max(LOOKED_AT)).unwrap_or(i64::MAX);
     for question in READY {
@@ -105,7 +106,8 @@ pub(super) fn next_ms(db: &Connection) -> Result<Option<i64>, StoreError> {
          ORDER BY due_ms LIMIT 1")?;
     let again =
         ask("SELECT again_ms FROM run WHERE setback IS NOT NULL ORDER BY again_ms LIMIT 1")?;
-    Ok(due.into_iter().chain(again).min())
+    let turn = queue::next_ms(db)?;
+    Ok(due.into_iter().chain(again).chain(turn).min())
 }
 
 /// Returns the processes that hold leases and are gone. Each is found in the index with one step.

@@ -5,7 +5,7 @@ use flowstone_engine::ports::{CHILD_KEY, ParentClose, RunStatus, StoreError};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::failed;
-use super::waits;
+use super::{queue, waits};
 
 /// A run as far as its end matters to others.
 struct Member {
@@ -89,10 +89,9 @@ fn end(db: &Connection, run: Member, reason: &str, now_ms: i64) -> Result<(), St
         .and_then(|mut sql| sql.execute(params![run.num, status, reason, now_ms]))
         .map_err(failed)?;
         waits::close_all(db, run.num)?;
+        queue::ended(db, run.num, now_ms)?;
         if run.has_parent {
-            let key = format!("{CHILD_KEY}{}", run.id);
-            let payload = format!("{{:status :{status}}}");
-            waits::signal(db, &key, &run.id, &payload, now_ms)?;
+            tell_parent(db, &run.id, status, now_ms)?;
         }
         let why = format!("its parent {} is over", run.id);
         for child in open_children(db, &run.id)? {
@@ -104,6 +103,18 @@ fn end(db: &Connection, run: Member, reason: &str, now_ms: i64) -> Result<(), St
         }
     }
     Ok(())
+}
+
+/// Lets the run that waits for this child go on.
+pub(super) fn tell_parent(
+    db: &Connection,
+    child: &str,
+    status: &str,
+    now_ms: i64,
+) -> Result<(), StoreError> {
+    let key = format!("{CHILD_KEY}{child}");
+    let payload = format!("{{:status :{status}}}");
+    waits::signal(db, &key, child, &payload, now_ms)
 }
 
 fn open_children(db: &Connection, run: &str) -> Result<Vec<Member>, StoreError> {
@@ -122,6 +133,9 @@ fn request_cancel(
     reason: &str,
     now_ms: i64,
 ) -> Result<(), StoreError> {
+    if queue::withdraw(db, &RunId::from_text(&*run.id), reason, now_ms)? {
+        return Ok(());
+    }
     db.prepare_cached(
         "UPDATE run SET cancel = ?2, updated_ms = ?3 WHERE num = ?1 AND cancel IS NULL",
     )

@@ -1,7 +1,9 @@
 //! Runs that were exported elsewhere: their rows, journals and waits in one transaction.
 
 use flowstone_engine::ids::RunId;
-use flowstone_engine::ports::{Import, ImportedRun, ImportedWait, RunRow, StoreError, WaitEnding};
+use flowstone_engine::ports::{
+    Import, ImportedRun, ImportedWait, RunRow, RunStatus, StoreError, WaitEnding,
+};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::{failed, rejected, with_hint};
@@ -50,6 +52,11 @@ fn insert(db: &Connection, row: &RunRow) -> Result<i64, StoreError> {
         None => None,
     };
     let parent = row.parent.as_ref();
+    // What it was queued behind is not here; like all that is not over, it waits until somebody drives it.
+    let status = match row.status {
+        RunStatus::Queued => RunStatus::Running,
+        status => status,
+    };
     db.prepare_cached(
         "INSERT INTO run (id, external_id, program, flow, status, wait_reason, due_ms, input, seed, result, error,
                           cancel, created_ms, updated_ms, invocation, key, priority, started_by, origin, parent,
@@ -63,7 +70,7 @@ fn insert(db: &Connection, row: &RunRow) -> Result<i64, StoreError> {
             external,
             row.program,
             row.flow,
-            row.status.name(),
+            status.name(),
             row.wait_reason,
             row.due_ms,
             row.input,

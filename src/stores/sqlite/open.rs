@@ -9,7 +9,7 @@ use flowstone_engine::ports::StoreError;
 use rusqlite::{Connection, OpenFlags};
 
 use super::failure::{failed, located};
-use super::{Options, agenda, blob, journal, kv, runs, schedule, table, upkeep, waits};
+use super::{Options, agenda, blob, journal, kv, queue, runs, schedule, table, upkeep, waits};
 
 /// The name of the file in the home folder.
 const FILE: &str = "flowstone.db";
@@ -27,7 +27,7 @@ const STEPS: &[&[&str]] = &[
         table::SCHEMA,
         blob::SCHEMA,
     ],
-    &[runs::FORMAT_2, waits::FORMAT_2],
+    &[runs::FORMAT_2, waits::FORMAT_2, queue::FORMAT_2],
     &[runs::FORMAT_3],
     &[agenda::SCHEMA],
     &[waits::FORMAT_5],

@@ -11,6 +11,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter
 use super::failure::{failed, rejected};
 use super::journal;
 use super::owner::{Alive, Owner};
+use super::queue;
 
 /// The tables of this part.
 pub(super) const SCHEMA: &str = "
@@ -78,15 +79,34 @@ pub(super) const COLUMNS: &str = "id, external_id, program, flow, status, wait_r
                        parent, root, depth, parent_close, pass, force, ended_ms, deadline_ms, held, pruned_ms, setback";
 
 pub(super) fn create(db: &Connection, owner: &Owner, run: &NewRun) -> Result<RunId, StoreError> {
-    if let Some(external) = &run.external_id {
-        let found: Option<String> = db
-            .prepare_cached("SELECT id FROM run WHERE external_id = ?1")
-            .and_then(|mut sql| sql.query_row([external], |row| row.get(0)).optional())
-            .map_err(failed)?;
-        if let Some(found) = found {
-            return Ok(RunId::from_text(found));
-        }
+    match by_external_id(db, run)? {
+        Some(found) => Ok(found),
+        None => insert(db, owner, run, RunStatus::Running),
     }
+}
+
+/// Returns the run that has the external id of a new one.
+pub(super) fn by_external_id(db: &Connection, run: &NewRun) -> Result<Option<RunId>, StoreError> {
+    let Some(external) = &run.external_id else {
+        return Ok(None);
+    };
+    db.prepare_cached("SELECT id FROM run WHERE external_id = ?1")
+        .and_then(|mut sql| {
+            sql.query_row([external], |row| {
+                row.get::<_, String>(0).map(RunId::from_text)
+            })
+            .optional()
+        })
+        .map_err(failed)
+}
+
+/// Adds a run and its program.
+pub(super) fn insert(
+    db: &Connection,
+    owner: &Owner,
+    run: &NewRun,
+    status: RunStatus,
+) -> Result<RunId, StoreError> {
     let (program, parent) = (&run.program, run.parent.as_ref());
     keep_program(db, program, run.now_ms)?;
     db.prepare_cached(
@@ -101,7 +121,7 @@ pub(super) fn create(db: &Connection, owner: &Owner, run: &NewRun) -> Result<Run
             run.external_id,
             program.hash,
             run.flow,
-            RunStatus::Running.name(),
+            status.name(),
             run.input,
             run.seed.cast_signed(),
             run.now_ms,
@@ -345,7 +365,10 @@ pub(super) fn update(
         ])
     })
     .map_err(failed)?;
-    Ok(())
+    match update.status.is_final() {
+        true => queue::ended(db, run, now_ms),
+        false => Ok(()),
+    }
 }
 
 /// Gives a run what its next pass begins with.
@@ -428,6 +451,9 @@ pub(super) fn request_cancel(
     reason: &str,
     now_ms: i64,
 ) -> Result<(), StoreError> {
+    if queue::withdraw(db, run, reason, now_ms)? {
+        return Ok(());
+    }
     db.prepare_cached(
         "UPDATE run SET cancel = ?2, updated_ms = ?3
          WHERE id = ?1 AND cancel IS NULL AND ended_ms IS NULL

@@ -183,6 +183,7 @@ pub struct Home {
 #[command(after_help = "Examples:
   flowstone run flows/repo-report.edn --input '{\"path\": \".\"}'
   flowstone run flows/expense-approval.edn --input @input.edn
+  flowstone run flow.edn --id order-17 --priority 5 --detach
   cat input.json | flowstone run flow.edn --input - --json")]
 pub struct Run {
     /// The flow file
@@ -201,8 +202,16 @@ pub struct Run {
     #[arg(long)]
     pub new: bool,
 
+    /// A name of yours for the run: with one that was used, that run is meant, and no other starts
+    #[arg(long, value_name = "ID")]
+    pub id: Option<String>,
+
+    /// Of the runs that are queued, those with higher numbers begin first [default: 0]
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    pub priority: Option<i64>,
+
     /// Only add the run, and print its id: `flowstone serve` drives it
-    #[arg(long)]
+    #[arg(long, visible_alias = "no-wait")]
     pub detach: bool,
 
     #[command(flatten)]

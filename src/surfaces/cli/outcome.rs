@@ -11,6 +11,7 @@ use serde_json::{Map, json};
 use super::exit::Exit;
 use super::output;
 use super::pretty::pretty;
+use super::queue::{place_json, place_words};
 use super::report::{Report, Shown};
 pub use super::waits::{how_to_answer, wait_json};
 
@@ -38,6 +39,13 @@ pub fn tell(run: &RunId, outcome: &RunOutcome, as_json: bool) -> Exit {
         RunOutcome::Cancelled { reason } => {
             output::note(&format!("run {run} is cancelled: {reason}"));
         }
+        RunOutcome::Queued { place } => {
+            output::note(&format!("run {run} is {}", place_words(place)));
+            for ahead in &place.behind {
+                output::note(&format!("  look at {ahead}: flowstone runs show {ahead}"));
+            }
+            output::note(&format!("  wait for its turn: flowstone runs resume {run}"));
+        }
         RunOutcome::Interrupted => output::note(&format!(
             "run {run} is suspended; go on with: flowstone runs resume {run}"
         )),
@@ -50,7 +58,7 @@ pub fn exit(outcome: &RunOutcome) -> Exit {
     match outcome {
         RunOutcome::Completed(_) => Exit::Completed,
         RunOutcome::Failed(_) => Exit::Failed,
-        RunOutcome::Waiting { .. } => Exit::Waiting,
+        RunOutcome::Waiting { .. } | RunOutcome::Queued { .. } => Exit::Waiting,
         RunOutcome::Cancelled { .. } => Exit::Cancelled,
         RunOutcome::Interrupted => Exit::Interrupted,
     }
@@ -73,6 +81,7 @@ pub fn in_json(run: &RunId, outcome: &RunOutcome) -> serde_json::Value {
             ("waiting", "waits", json!(waits))
         }
         RunOutcome::Cancelled { reason } => ("cancelled", "reason", json!(reason)),
+        RunOutcome::Queued { place } => ("queued", "queue", place_json(place)),
         RunOutcome::Interrupted => ("interrupted", "reason", json!("Ctrl-C")),
     };
     fields.insert("status".into(), json!(status));

@@ -13,6 +13,7 @@ use flowstone_engine::step::Progress;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use super::output;
+use super::queue::place_words;
 
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
@@ -128,6 +129,9 @@ impl Observer for Terminal {
                     "{DIM}{flow}, after {replayed} finished steps{DIM:#}"
                 )),
             },
+            RunEvent::Queued { place } => {
+                self.line(&format!("{HELD}…{HELD:#} {}", place_words(place)));
+            }
             RunEvent::StepStarted(step) => self.started(step),
             RunEvent::StepProgress { path, progress } => self.progress(path, progress),
             RunEvent::StepFinished { step, millis, .. } => {

@@ -7,8 +7,8 @@ use flowstone_engine::codec;
 use flowstone_engine::flow::{LoadedFlow, coerce_input};
 use flowstone_engine::ids::RunId;
 use flowstone_engine::observer::{NoObserver, Observer};
-use flowstone_engine::ports::{RunFilter, RunStatus};
-use flowstone_engine::{DriveOptions, Engine, EngineError, StartOptions};
+use flowstone_engine::ports::{RunFilter, RunRow, RunStatus, StartDecision};
+use flowstone_engine::{DriveOptions, Engine, EngineError, StartOptions, StartedRun};
 use flowstone_lang::value::Value;
 use serde_json::json;
 
@@ -17,8 +17,9 @@ use super::check::of_findings;
 use super::exit::Exit;
 use super::home::Project;
 use super::interrupt::Interrupt;
-use super::outcome::{of_engine_error, tell};
+use super::outcome::{exit, in_json, of_engine_error, tell};
 use super::progress::Terminal;
+use super::queue::{add_decision, place_json, place_words, runs_words};
 use super::report::{Report, Severity};
 use super::runtime::Runtime;
 use super::{App, Open};
@@ -46,16 +47,67 @@ pub fn run(args: &Run, app: &dyn App) -> Exit {
 async fn drive(args: &Run, app: &dyn App, input: Value) -> Result<Exit, Report> {
     let engine = app.open(&Project::find(&args.home), Open::OrMake)?;
     let loaded = load(&engine, args)?;
-    let started = start(&engine, &loaded, input, args);
-    let run = started.await.map_err(|error| of_engine_error(&error))?;
-    if args.detach {
-        return Ok(tell_left(&run, args.show.json));
+    let done = async {
+        let begun = begin(&engine, &loaded, input, args).await?;
+        if args.detach {
+            return left(&engine, &begun, args.show.json).await;
+        }
+        let outcome = engine
+            .drive(begun.run(), observer(&args.show), drive_options())
+            .await?;
+        let exit = match args.show.json {
+            false => tell(begun.run(), &outcome, false),
+            true => {
+                output::json(&begun.told(in_json(begun.run(), &outcome)));
+                exit(&outcome)
+            }
+        };
+        engine.collect_garbage_daily().await;
+        Ok(exit)
+    };
+    done.await.map_err(|error| of_engine_error(&error))
+}
+
+/// The run that a command is about.
+enum Begun {
+    /// An earlier one that was interrupted, or is queued.
+    Earlier(RunId),
+    New(StartedRun),
+}
+
+impl Begun {
+    fn run(&self) -> &RunId {
+        match self {
+            Begun::Earlier(run) => run,
+            Begun::New(started) => &started.run,
+        }
     }
-    let driven = engine.drive(&run, observer(&args.show), drive_options());
-    let outcome = driven.await.map_err(|error| of_engine_error(&error))?;
-    let exit = tell(&run, &outcome, args.show.json);
-    engine.collect_garbage_daily().await;
-    Ok(exit)
+
+    /// Adds to the object about a run how it was started.
+    fn told(&self, mut object: serde_json::Value) -> serde_json::Value {
+        if let (Begun::New(started), Some(fields)) = (self, object.as_object_mut()) {
+            add_decision(fields, started);
+        }
+        object
+    }
+}
+
+/// Tells about a run that somebody else is to drive.
+async fn left(engine: &Engine, begun: &Begun, as_json: bool) -> Result<Exit, EngineError> {
+    let run = begun.run();
+    let place = engine.queue_place(run).await?;
+    if as_json {
+        let status = place.as_ref().map_or("left", |_| "queued");
+        let place = place.as_ref().map(place_json);
+        let object = json!({"ok": true, "run": run.as_str(), "status": status, "queue": place});
+        output::json(&begun.told(object));
+    } else {
+        output::data(run.as_str());
+        if let Some(place) = place {
+            output::note(&format!("run {run} is {}", place_words(&place)));
+        }
+    }
+    Ok(Exit::Completed)
 }
 
 /// Tells which run a worker is to drive.
@@ -93,41 +145,68 @@ pub fn load_file(engine: &Engine, file: &Path, quietly: bool) -> Result<LoadedFl
     }
 }
 
-/// Finds the run to go on with, or adds one.
-async fn start(
+/// Starts a run, or finds the one that the command was about before.
+async fn begin(
     engine: &Engine,
     loaded: &LoadedFlow,
     input: Value,
     args: &Run,
-) -> Result<RunId, EngineError> {
-    if let Some(run) = unfinished(engine, loaded, &input, args).await? {
+) -> Result<Begun, EngineError> {
+    if let Some(earlier) = unfinished(engine, loaded, &input, args).await? {
+        let (run, was) = (
+            earlier.id,
+            match earlier.status {
+                RunStatus::Queued => "is queued",
+                _ => "was interrupted",
+            },
+        );
         output::note(&format!(
-            "going on with run {run}, which was interrupted (--new starts another)"
+            "going on with run {run}, which {was} (--new starts another)"
         ));
-        return Ok(run);
+        return Ok(Begun::Earlier(run));
     }
     let options = StartOptions {
         invocation: args.invocation.clone(),
+        external_id: args.id.clone(),
+        priority: args.priority,
         is_left: args.detach,
         ..StartOptions::with_input(input)
     };
-    engine.start(loaded, options).await
+    let started = engine.submit(loaded, options).await?;
+    if !args.show.json {
+        tell_decision(&started);
+    }
+    Ok(Begun::New(started))
 }
 
-/// Finds an interrupted run of the same flow with the same input: the same command goes on with it.
+/// Says what else a start did.
+fn tell_decision(started: &StartedRun) {
+    match started.decision {
+        StartDecision::Coexisted => output::note("begins beside a run of another version"),
+        StartDecision::Deduped => output::note(&format!("run {} has this id", started.run)),
+        StartDecision::Blocked | StartDecision::Queued | StartDecision::Started => {}
+    }
+    if !started.replaced.is_empty() {
+        let replaced = runs_words(&started.replaced);
+        output::note(&format!("takes the place of {replaced}"));
+    }
+}
+
+/// Finds an interrupted or queued run of the same flow with the same input that no process has: the same command
+/// goes on with it.
 async fn unfinished(
     engine: &Engine,
     loaded: &LoadedFlow,
     input: &Value,
     args: &Run,
-) -> Result<Option<RunId>, EngineError> {
-    if args.new {
+) -> Result<Option<RunRow>, EngineError> {
+    if args.new || args.id.is_some() || args.detach {
         return Ok(None);
     }
     let input = coerce_input(&loaded.flow, args.invocation.as_deref(), input)?;
     let input = codec::encode(&input)?;
     let filter = RunFilter {
-        statuses: vec![RunStatus::Running],
+        statuses: vec![RunStatus::Queued, RunStatus::Running],
         flow: Some(loaded.flow.slug.to_string()),
         ..RunFilter::default()
     };
@@ -135,7 +214,7 @@ async fn unfinished(
     let same = runs
         .into_iter()
         .find(|run| !run.driven && run.program == loaded.program.hash && run.input == input);
-    Ok(same.map(|run| run.id))
+    Ok(same)
 }
 
 /// Returns what shows the progress of a run.

@@ -1,0 +1,188 @@
+//! Starting runs: what the flow says about that, read for one input, and the store's decision.
+
+use flowstone_lang::value::Value;
+
+use crate::codec;
+use crate::engine::{Engine, StartOptions};
+use crate::error::EngineError;
+use crate::flow::{Flow, LoadedFlow, coerce_input, name_of};
+use crate::ids::RunId;
+use crate::ports::{
+    Admission, LimitRule, NewRun, QueuePlace, SlotRule, StartDecision, StartRules, Stores,
+};
+
+/// A run that was started, or joined the queue.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StartedRun {
+    pub run: RunId,
+    pub decision: StartDecision,
+    /// The value of `:concurrency :key-field`, as EDN text.
+    pub key: Option<String>,
+    /// The runs that were cancelled, or asked to, in favour of this one.
+    pub replaced: Vec<RunId>,
+}
+
+impl Engine {
+    /// Adds a run, if the flow's `:concurrency` lets it. It does nothing before it is driven; whether it may begin
+    /// at once is in the answer.
+    ///
+    /// # Errors
+    /// When the input does not fit the flow's contract or has no key, the flow refuses a second run, or the store
+    /// cannot be written.
+    pub async fn submit(
+        &self,
+        loaded: &LoadedFlow,
+        options: StartOptions,
+    ) -> Result<StartedRun, EngineError> {
+        let flow = &loaded.flow;
+        let input = coerce_input(flow, options.invocation.as_deref(), &options.input)?;
+        let now_ms = self.services.clock.now_ms();
+        let run = NewRun {
+            id: RunId::new(now_ms, self.services.random.next()),
+            external_id: options.external_id,
+            program: loaded.program.clone(),
+            flow: flow.slug.to_string(),
+            input: codec::encode(&input)?,
+            seed: self.services.random.next(),
+            now_ms,
+            invocation: options.invocation,
+            key: None,
+            priority: options.priority.unwrap_or(flow.starts.priority),
+            started_by: options.started_by.unwrap_or_else(|| "manual".to_owned()),
+            origin: None,
+            parent: None,
+            deadline_ms: None,
+            is_taken: !options.is_left,
+        };
+        admit(&self.services.stores, flow, &input, run).await
+    }
+
+    /// Returns where a queued run stands; nothing where it is not queued.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn queue_place(&self, run: &RunId) -> Result<Option<QueuePlace>, EngineError> {
+        Ok(self.services.stores.queue.place(run).await?)
+    }
+
+    /// Starts the queued runs whose moment has come, and returns them: they are running, and nobody drives them.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub async fn promote(&self) -> Result<Vec<RunId>, EngineError> {
+        let now_ms = self.services.clock.now_ms();
+        Ok(self.services.stores.queue.promote(now_ms).await?)
+    }
+}
+
+/// Adds a run by the rules of its flow. Its key is filled in.
+pub(crate) async fn admit(
+    stores: &Stores,
+    flow: &Flow,
+    input: &Value,
+    mut run: NewRun,
+) -> Result<StartedRun, EngineError> {
+    let (rules, key) = rules(flow, input)?;
+    run.key.clone_from(&key);
+    match stores.queue.admit(run, rules).await? {
+        Admission::Admitted {
+            run,
+            decision,
+            replaced,
+        } => Ok(StartedRun {
+            run,
+            decision,
+            key,
+            replaced,
+        }),
+        Admission::Taken { by } => Err(EngineError::SlotTaken {
+            flow: flow.slug.to_string(),
+            key,
+            by: by.to_string(),
+        }),
+        Admission::WaitsForCaller { caller } => Err(EngineError::WaitsForCaller {
+            flow: flow.slug.to_string(),
+            caller: caller.to_string(),
+        }),
+    }
+}
+
+/// Returns what the start with this input has to pass, and the key.
+fn rules(flow: &Flow, input: &Value) -> Result<(StartRules, Option<String>), EngineError> {
+    let starts = &flow.starts;
+    let mut rules = StartRules::default();
+    let mut key = None;
+    if let Some(concurrency) = &starts.concurrency {
+        let mut name = flow.slug.to_string();
+        if let Some(path) = &concurrency.key {
+            let value = value_at(flow, input, path, ":concurrency :key-field")?;
+            name = format!("{name} {value}");
+            key = Some(value);
+        }
+        rules.slot = Some(SlotRule {
+            name,
+            on_new_version: concurrency.on_new_version,
+            on_conflict: concurrency.on_conflict,
+        });
+    }
+    if let Some(limits) = &starts.limits {
+        let mut name = match &limits.scope {
+            Some(scope) => format!("scope {scope}"),
+            None => format!("flow {}", flow.slug),
+        };
+        if let Some(path) = &limits.key {
+            let value = value_at(flow, input, path, ":limits :key")?;
+            name = format!("{name} {value}");
+        }
+        rules.limit = Some(LimitRule {
+            name,
+            concurrency: limits.concurrency,
+            rate: limits.rate,
+        });
+    }
+    Ok((rules, key))
+}
+
+/// Returns what the input has at a path, in its one way of writing.
+fn value_at(
+    flow: &Flow,
+    input: &Value,
+    path: &[Value],
+    what: &'static str,
+) -> Result<String, EngineError> {
+    let mut found = Some(input.clone());
+    for part in path {
+        found = found.and_then(|value| item(&value, part));
+    }
+    match found.filter(|value| !value.is_nil()) {
+        Some(value) => Ok(codec::canonical(&value)?),
+        None => Err(EngineError::NoKey {
+            flow: flow.slug.to_string(),
+            what,
+            path: path_text(path),
+        }),
+    }
+}
+
+/// Returns what is under a key or at an index. Data from outside may have strings for keywords.
+fn item(value: &Value, part: &Value) -> Option<Value> {
+    match (value, part) {
+        (Value::Map(map), part) => {
+            let named = || map.get(&Value::from(name_of(part)?.to_string()));
+            map.get(part).or_else(named).cloned()
+        }
+        (Value::Vector(items), Value::Int(idx)) => {
+            items.iter().nth(usize::try_from(*idx).ok()?).cloned()
+        }
+        _ => None,
+    }
+}
+
+/// Writes a path as flows do.
+fn path_text(path: &[Value]) -> String {
+    match path {
+        [only] => codec::encode(only),
+        path => codec::encode(&Value::vector(path.iter().cloned())),
+    }
+    .unwrap_or_default()
+}

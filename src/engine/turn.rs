@@ -1,0 +1,147 @@
+//! Waiting in the process for the turn of a queued run.
+//!
+//! While a process waits, it holds the run's lease, so that it also drives the run when its turn comes. It waits as
+//! long as that can be soon: a live process drives what is ahead, or only a moment is missing.
+
+use std::collections::HashSet;
+use std::rc::Rc;
+
+use crate::drive::{DriveOptions, Stay};
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::ids::RunId;
+use crate::observer::{Observer, RunEvent};
+use crate::outcome::RunOutcome;
+use crate::ports::{Claim, QueuePlace, RunRow, RunStatus};
+
+/// How often the store is asked.
+const LOOK_EVERY_MS: i64 = 250;
+/// How long a run that began may take until somebody drives it.
+const GRACE_MS: i64 = 2_000;
+
+/// Waits until a queued run may begin, and returns nothing then. Else, says where it stands.
+pub(crate) async fn await_turn(
+    engine: &Engine,
+    run: &RunId,
+    observer: &Rc<dyn Observer>,
+    options: &DriveOptions,
+) -> Result<Option<RunOutcome>, EngineError> {
+    let runs = &engine.services.stores.runs;
+    let epoch = match runs.claim(run, engine.services.clock.now_ms()).await? {
+        Claim::Taken { epoch } => epoch,
+        Claim::Held { owner } => {
+            return Err(EngineError::Driven {
+                run: run.to_string(),
+                owner,
+            });
+        }
+        Claim::Missing => {
+            return Err(EngineError::NoSuchRun {
+                run: run.to_string(),
+            });
+        }
+    };
+    let turn = Turn {
+        engine,
+        run,
+        observer,
+        options,
+        since_ms: engine.services.clock.now_ms(),
+    };
+    let outcome = turn.wait().await;
+    // Who drives it next claims it anew; it is not let go in between.
+    let is_over = engine.run_row(run).await?.status.is_final();
+    if is_over || !matches!(outcome, Ok(None)) {
+        runs.release(run, epoch).await?;
+    }
+    outcome
+}
+
+struct Turn<'a> {
+    engine: &'a Engine,
+    run: &'a RunId,
+    observer: &'a Rc<dyn Observer>,
+    options: &'a DriveOptions,
+    since_ms: i64,
+}
+
+impl Turn<'_> {
+    async fn wait(&self) -> Result<Option<RunOutcome>, EngineError> {
+        let services = &self.engine.services;
+        let mut cleared = HashSet::new();
+        let mut told: Option<QueuePlace> = None;
+        loop {
+            let now_ms = services.clock.now_ms();
+            services.stores.queue.promote(now_ms).await?;
+            let Some(place) = services.stores.queue.place(self.run).await? else {
+                return Ok(None);
+            };
+            if told.as_ref() != Some(&place) {
+                self.observer.event(
+                    self.run,
+                    &RunEvent::Queued {
+                        place: place.clone(),
+                    },
+                );
+                told = Some(place.clone());
+            }
+            if self.options.interrupt.is_set() {
+                return Ok(Some(RunOutcome::Interrupted));
+            }
+            let ahead = self.ahead(&place).await?;
+            if self.options.stay == Stay::No {
+                return Ok(Some(RunOutcome::Queued { place }));
+            }
+            if self.clear(&ahead, &mut cleared).await {
+                continue;
+            }
+            if !self.is_soon(&place, &ahead, now_ms) {
+                return Ok(Some(RunOutcome::Queued { place }));
+            }
+            let next_ms = now_ms + LOOK_EVERY_MS;
+            let until_ms = place.due_ms.map_or(next_ms, |due_ms| due_ms.min(next_ms));
+            tokio::select! {
+                biased;
+                () = services.clock.sleep_until(until_ms) => {}
+                () = self.options.interrupt.wait() => {}
+            }
+        }
+    }
+
+    async fn ahead(&self, place: &QueuePlace) -> Result<Vec<RunRow>, EngineError> {
+        let mut rows = Vec::new();
+        for run in &place.behind {
+            rows.extend(self.engine.services.stores.runs.find(run).await?);
+        }
+        Ok(rows)
+    }
+
+    /// Ends what is ahead and was asked to end, where nobody else does. Each is tried once.
+    async fn clear(&self, ahead: &[RunRow], cleared: &mut HashSet<RunId>) -> bool {
+        let mut has_ended = false;
+        for row in ahead {
+            let is_ours = row.cancel_requested.is_some() && !row.driven;
+            if is_ours && cleared.insert(row.id.clone()) {
+                let options = DriveOptions {
+                    stay: Stay::Timers,
+                    ..self.options.clone()
+                };
+                let drive = self.engine.drive(&row.id, self.observer.clone(), options);
+                // What hinders it is told to who looks at that run; this one stays behind it.
+                let outcome = Box::pin(drive).await;
+                has_ended |= outcome.is_ok();
+            }
+        }
+        has_ended
+    }
+
+    fn is_soon(&self, place: &QueuePlace, ahead: &[RunRow], now_ms: i64) -> bool {
+        let is_fresh = now_ms - self.since_ms < GRACE_MS;
+        let moves = |row: &RunRow| {
+            let begins = is_fresh && matches!(row.status, RunStatus::Running | RunStatus::Queued);
+            row.driven || begins
+        };
+        // Nothing ahead: whoever was there has just ended.
+        place.due_ms.is_some() || ahead.is_empty() || ahead.iter().any(moves)
+    }
+}
