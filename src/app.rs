@@ -56,7 +56,9 @@ impl App for Flowstone {
     }
 
     fn steps(&self) -> Vec<Box<dyn Step>> {
-        flowstone_steps::all()
+        let mut steps = flowstone_steps::all();
+        steps.extend(flowstone_engine::step::builtin());
+        steps
     }
 
     fn repl(&self, prompt: Prompt) -> Result<bool, Report> {

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
 
-use crate::child::CallFlow;
 use crate::drive::{self, DriveOptions, Family};
 use crate::error::EngineError;
 use crate::flow::{self, Checked, LoadedFlow};
@@ -20,7 +19,7 @@ use crate::outcome::RunOutcome;
 use crate::ports::{
     Clock, Durability, Random, RunFilter, RunRow, RunStatus, Secrets, Stores, Taken, WaitFilter,
 };
-use crate::step::{Persist, Services, Step};
+use crate::step::{self, Persist, Services, Step};
 
 /// What an engine is made of.
 pub struct EngineConfig {
@@ -112,10 +111,7 @@ impl Engine {
                 home: config.home,
                 settings: config.settings,
             }),
-            steps: [Box::new(CallFlow) as Box<dyn Step>]
-                .into_iter()
-                .chain(config.steps)
-                .collect(),
+            steps: with_builtin(config.steps),
             persist: config.persist,
             library: config.library,
             limits: config.limits,
@@ -367,6 +363,16 @@ impl Engine {
             run: run.clone(),
         })
     }
+}
+
+/// Adds the engine's own step types, where whoever opens it has not.
+fn with_builtin(mut steps: Vec<Box<dyn Step>>) -> Rc<[Box<dyn Step>]> {
+    for own in step::builtin() {
+        if steps.iter().all(|step| step.spec().kind != own.spec().kind) {
+            steps.push(own);
+        }
+    }
+    steps.into()
 }
 
 /// What asking for a cancel came to.

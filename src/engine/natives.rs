@@ -4,6 +4,7 @@
 
 pub(crate) mod branches;
 mod family;
+pub(crate) mod fanout;
 
 use flowstone_lang::session::Session;
 use flowstone_lang::value::{
@@ -145,6 +146,9 @@ const STEP: Native = Native {
             return Err(exception(finding).into());
         }
         vm.realise(args.get(2))?;
+        if fanout::is_meant(args.get(0)) {
+            return fanout::perform(vm, args.get(1), args.get(2), &STEP);
+        }
         let place = place(vm.here());
         let request = args.as_slice().iter().cloned().chain([place]);
         ask(vm, "step", &request.collect::<Vec<_>>())

@@ -19,7 +19,9 @@ pub use context::{Progress, Scope, Services, StepContext, StepRequest};
 pub use error::{Retry, StepError};
 pub use spec::{COMMON, Effect, Field, FieldType, StepSpec};
 
+use crate::child::CallFlow;
 use crate::ids::RunId;
+use crate::natives::fanout::Fanout;
 use crate::ports::{StoreOp, WaitEvent};
 
 /// A future on the thread of its run: values do not leave it.
@@ -58,6 +60,11 @@ pub trait Step {
         let _ = (cx, config, notice);
         Box::pin(std::future::ready(Ok(Value::Nil)))
     }
+}
+
+/// Returns the step types that the engine has by itself.
+pub fn builtin() -> Vec<Box<dyn Step>> {
+    vec![Box::new(CallFlow), Box::new(Fanout)]
 }
 
 /// What became of a step.

@@ -212,3 +212,52 @@ fn bindings_start_as_soon_as_they_can() {
     );
     expect![[r#"["a" "b" "c" ["b" "c" "a"]]"#]].assert_eq(&outcome(&engine, &run));
 }
+
+#[test]
+fn a_fanout_stands_for_its_items() {
+    check(
+        "(flow/step :fanout :send {:items [{:type :gate :as :write} {:type :pure :value 2} {:type :gate}]})",
+        expect![[r#"["send.0/gate" 2 "send.2/gate"]"#]],
+    );
+    check(
+        "[(flow/step :fanout :sum {:items (map (fn [n] {:type :pure :value n}) [1 2]) :transform '(fn [values] (apply + values))})
+          (flow/step :fanout :none {:items [] :transform count})]",
+        expect!["[3 0]"],
+    );
+    let failing = |policy: &str| {
+        format!(
+            "(let [result (try (flow/step :fanout :send {{{policy} :items [{{:type :put :value 1}} {{:type :gate :fails true :retry {{:max-attempts 1}}}} {{:type :put :value 3}}]}})
+                            (catch Exception e (ex-message e)))]
+               (if (vector? result) (mapv #(or (:count %) (:message (:error %))) result) [result]))"
+        )
+    };
+    check(&failing(""), expect![[r#"["send.1/gate fails"]"#]]);
+    check(&failing(":on-error :continue"), expect!["[1 nil 2]"]);
+    check(
+        &failing(":on-error :collect"),
+        expect![[r#"[1 "send.1/gate fails" 2]"#]],
+    );
+    for (config, expected) in [
+        (
+            "{:items [{:value 1}]}",
+            "failed E0446 item 0 of the `:fanout` has no `:type`",
+        ),
+        (
+            "{:items [{:type :call-flow} {:type :pure}]}",
+            "failed E0446 items of type `:call-flow` and others are mixed in one `:fanout`",
+        ),
+        (
+            "{:items [] :retry {}}",
+            "failed E0446 `:retry` means nothing for a `:fanout`",
+        ),
+        ("{}", "failed E0711 the `:fanout` step needs `:items`"),
+        (
+            "{:items [] :max-concurrency 0}",
+            "failed E0446 `:max-concurrency` is a number from 1 on",
+        ),
+    ] {
+        // The config is computed, so that the check before the run does not see it.
+        let text = format!("(flow/step :fanout :send (identity {config}))");
+        assert_eq!(run(&[], &text), expected);
+    }
+}

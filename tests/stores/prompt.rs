@@ -88,3 +88,27 @@ fn a_prompt_that_was_killed_leaves_nothing_to_resume() {
     assert!(block_on(engine.resumable()).expect("runs").is_empty());
     assert_eq!(drive(&engine, &run).expect_err("refused").code(), "E0509");
 }
+
+#[test]
+fn branches_work_at_a_prompt() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let session = Rc::new(engine.session());
+    let prompt = prompt(&engine, &session);
+    expect!["2"].assert_eq(&typed(
+        &prompt,
+        &session,
+        "(count (flow/all [#(flow/step :gate :x {}) #(flow/step :write :y {})]))",
+    ));
+    expect![[r#"[["pmap.0/x" "pmap.1/x"] [:a 1]]"#]].assert_eq(&typed(
+        &prompt,
+        &session,
+        "[(flow/pmap (fn [_] (flow/step :gate :x {})) [1 2]) (flow/race {:a (fn [] 1) :b #(flow/step :look :never {:hang true})})]",
+    ));
+    expect!["E0540 branch 0 of `flow/all` is nil, not a function"].assert_eq(&typed(
+        &prompt,
+        &session,
+        "(flow/all [nil])",
+    ));
+    block_on(prompt.finish()).expect("the run ends");
+}

@@ -5,6 +5,7 @@ use flowstone_lang::value::{Sources, Span, Value};
 use super::Flow;
 use super::forms::{entry_spans, item_span, quoted};
 use crate::diagnostic::Diagnostic;
+use crate::natives::fanout;
 use crate::step::config::{self, Problem};
 use crate::step::{Step, StepSpec};
 
@@ -193,6 +194,11 @@ impl Lint<'_> {
         }
         if spec.kind == "function" {
             self.function(config, span);
+        }
+        if spec.kind == fanout::KIND
+            && let Some(finding) = fanout::foreign_option(config)
+        {
+            self.findings.push(finding.at(span));
         }
     }
 

@@ -108,10 +108,10 @@ fn index(value: &Value) -> Option<usize> {
 }
 
 /// What a call says beside its branches.
-struct Options {
-    id: Value,
-    on_error: Value,
-    max: usize,
+pub(super) struct Options {
+    pub id: Value,
+    pub on_error: Value,
+    pub max: usize,
 }
 
 impl Options {
@@ -212,12 +212,17 @@ fn check_thunk(caller: &str, name: &Value, thunk: &Value) -> Result<()> {
         .into())
 }
 
-fn node(name: Value, function: Value, args: Vec<Value>, needs: Value) -> Value {
+pub(super) fn node(name: Value, function: Value, args: Vec<Value>, needs: Value) -> Value {
     Value::vector([name, function, Value::vector(args), needs])
 }
 
 /// Leaves the VM with the branches.
-fn request(vm: &mut Vm, options: Options, gather: Gather, nodes: Vec<Value>) -> Result<Value> {
+pub(super) fn request(
+    vm: &mut Vm,
+    options: Options,
+    gather: Gather,
+    nodes: Vec<Value>,
+) -> Result<Value> {
     let mut bound = Vec::new();
     for var in vm.bound_vars() {
         // Which namespace is current is the session's, not the branch's.
