@@ -132,7 +132,7 @@ fn nodes(items: &[Value], step: &'static Native) -> Result<(Vec<Value>, bool), D
                 .hint("put the items of both into one"));
         }
         children += usize::from(&*kind == CALL_FLOW);
-        let kind = Value::keyword(&*kind);
+        let kind = Value::keyword(&kind);
         let args = vec![kind.clone(), kind, item.clone()];
         let needs = Value::vector([]);
         nodes.push(branches::node(
