@@ -43,6 +43,7 @@ use crate::natives::branches::Branches;
 use crate::observer::{Observer, RunEvent};
 use crate::outcome::{Failure, RunOutcome, decode_failure, encode_failure};
 use crate::ports::{Change, Claim, RunRow, RunStatus, RunUpdate, WaitFilter};
+use crate::sessions::Prepared;
 use crate::step::Scope;
 use crate::turn;
 
@@ -175,8 +176,17 @@ pub(crate) async fn drive_taken(
     if row.status.is_final() {
         return stored_outcome(&row);
     }
-    let driver = open(engine, &row, epoch, observer, options).await?;
-    Driver { family, ..driver }.run().await
+    let prepared = engine.prepare(&row).await?;
+    let driver = open_with(engine, &row, epoch, &prepared, (observer, options)).await?;
+    let outcome = Driver { family, ..driver }.run().await?;
+    // Whatever was stopped in the middle may have left its session so.
+    if matches!(
+        outcome,
+        RunOutcome::Completed(_) | RunOutcome::Waiting { .. }
+    ) {
+        engine.sessions.give_back(&row.program, prepared);
+    }
+    Ok(outcome)
 }
 
 /// Tells again how a run ended.
@@ -217,41 +227,27 @@ async fn open<'a>(
     observer: Rc<dyn Observer>,
     options: DriveOptions,
 ) -> Result<Driver<'a>, EngineError> {
+    let prepared = engine.prepare(row).await?;
+    open_with(engine, row, epoch, &prepared, (observer, options)).await
+}
+
+/// Prepares a drive with a session that is there.
+async fn open_with<'a>(
+    engine: &'a Engine,
+    row: &RunRow,
+    epoch: i64,
+    prepared: &Prepared,
+    (observer, options): (Rc<dyn Observer>, DriveOptions),
+) -> Result<Driver<'a>, EngineError> {
     let stores = &engine.services.stores;
-    let run = row.id.to_string();
-    if row.program == crate::interactive::PROGRAM {
-        return Err(EngineError::Interactive { run });
-    }
-    let bad_program = |detail: &str| EngineError::BadProgram {
-        run: run.clone(),
-        detail: detail.to_owned(),
-    };
-    let program = stores.runs.program(&row.program).await?;
-    let program = program.ok_or_else(|| bad_program("it is missing"))?;
-    if program.engine_abi != flow::ENGINE_ABI {
-        return Err(EngineError::OtherAbi {
-            run,
-            found: program.engine_abi,
-            known: flow::ENGINE_ABI,
-        });
-    }
-    let session = Rc::new(engine.session());
-    let checked = flow::reload(&session, &program);
-    let Some(loaded) = checked.loaded else {
-        let first = checked
-            .findings
-            .first()
-            .map(|finding| finding.message.as_str());
-        return Err(bad_program(first.unwrap_or("it is no flow")));
-    };
     let history = History::new(stores.journal.load(&row.id).await?);
     let input = codec::decode(&row.input)?;
     let place = Place {
         run: row.id.clone(),
         epoch,
-        flow: loaded.flow,
+        flow: prepared.flow.clone(),
         input,
-        session,
+        session: prepared.session.clone(),
         seed: row.seed,
         cancel: row.cancel_requested.clone(),
         is_waiting: row.status == RunStatus::Waiting,

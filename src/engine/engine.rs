@@ -19,6 +19,7 @@ use crate::outcome::RunOutcome;
 use crate::ports::{
     Clock, Durability, Random, RunFilter, RunRow, RunStatus, Secrets, Stores, Taken, WaitFilter,
 };
+use crate::sessions::Sessions;
 use crate::step::{self, Persist, Services, Step};
 
 /// What an engine is made of.
@@ -97,6 +98,7 @@ pub struct Engine {
     pub(crate) durability: Durability,
     /// The runs that this engine drives at the moment.
     active: RefCell<HashSet<RunId>>,
+    pub(crate) sessions: Sessions,
 }
 
 impl Engine {
@@ -117,6 +119,7 @@ impl Engine {
             limits: config.limits,
             durability: config.durability,
             active: RefCell::default(),
+            sessions: Sessions::default(),
         }
     }
 

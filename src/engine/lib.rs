@@ -34,6 +34,7 @@ mod runs;
 pub mod schedule;
 pub mod schedules;
 pub mod schema;
+mod sessions;
 mod start;
 pub mod step;
 pub mod table;

@@ -15,6 +15,9 @@ use jiff::tz::TimeZone;
 pub use cron::{Cron, CronError};
 pub(crate) use read::{check_inputs, read};
 
+/// What may be wrong with schedules; the flow can be run all the same.
+pub(crate) const CODES: &[&str] = &["E0460", "E0461", "E0462", "E0463", "E0464"];
+
 /// One of a flow's `:schedules`.
 #[derive(Debug, Clone)]
 pub struct Schedule {

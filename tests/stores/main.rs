@@ -22,3 +22,4 @@ mod prompt;
 mod runs;
 mod upkeep;
 mod versions;
+mod worker;

@@ -14,6 +14,7 @@ use super::{Flow, compile, definition, forms, lint};
 use crate::codec;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::ports::Program;
+use crate::schedule;
 use crate::step::Step;
 
 /// How deep includes may include.
@@ -173,9 +174,10 @@ pub(crate) fn read(session: &Session, files: &dyn FlowFiles, main: &Main<'_>) ->
             ],
         ),
     };
-    let is_usable = findings
-        .iter()
-        .all(|finding| finding.severity != Severity::Error);
+    // A run does not care when others start.
+    let is_usable = findings.iter().all(|finding| {
+        finding.severity != Severity::Error || schedule::CODES.contains(&finding.code)
+    });
     let loaded = flow.filter(|_| is_usable).map(|flow| LoadedFlow {
         flow: Rc::new(flow),
         program: program(main, reading.used.take()),

@@ -4,6 +4,7 @@ use std::num::NonZeroUsize;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Notify, Semaphore};
@@ -21,6 +22,8 @@ use crate::ports::{Setback, Taken};
 
 /// So many runs are held ready for each that is driven, so that a thread need not wait for the next.
 const AHEAD: usize = 8;
+/// After so long without a run, memory is given back.
+const QUIET: Duration = Duration::from_secs(3);
 
 /// What a thread and the dispatcher both know.
 #[derive(Debug, Default)]
@@ -132,7 +135,7 @@ impl Inside {
         LocalSet::new().block_on(&runtime, async {
             let mut drives = JoinSet::new();
             while let Ok(slot) = slots.clone().acquire_owned().await {
-                let Some(taken) = self.runs.recv().await else {
+                let Some(taken) = self.next(&shop).await else {
                     break;
                 };
                 let shop = shop.clone();
@@ -144,6 +147,18 @@ impl Inside {
             }
             while drives.join_next().await.is_some() {}
         });
+    }
+}
+
+impl Inside {
+    /// Returns the next run to drive; lets go of what is not needed while there is none.
+    async fn next(&mut self, shop: &Shop) -> Option<Taken> {
+        loop {
+            match tokio::time::timeout(QUIET, self.runs.recv()).await {
+                Ok(next) => return next,
+                Err(_) => shop.engine.sessions.shrink(),
+            }
+        }
     }
 }
 

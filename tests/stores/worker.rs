@@ -1,0 +1,462 @@
+//! A worker over SQLite: what it finds, what it leaves alone, and schedules, on the simulated clock.
+
+use std::cell::RefCell;
+use std::num::NonZeroUsize;
+use std::path::Path;
+use std::rc::Rc;
+use std::sync::{Arc, Mutex};
+
+use expect_test::expect;
+use flowstone_engine::flow::load;
+use flowstone_engine::ids::RunId;
+use flowstone_engine::observer::{NoObserver, Observer};
+use flowstone_engine::outcome::RunOutcome;
+use flowstone_engine::ports::{Clock, Durability, NoSecrets, RunStatus, SimulatedClock, Stores};
+use flowstone_engine::step::{
+    Effect, Field, FieldType, LocalFuture, OnTimeout, Outcome, Step, StepContext, StepError,
+    StepSpec, WaitSpec,
+};
+use flowstone_engine::worker::{Until, Watch, WorkerEvent, WorkerOptions, serve};
+use flowstone_engine::{Engine, EngineConfig, Interrupt, Limits, StartOptions, codec};
+use flowstone_lang::session::Session;
+use flowstone_lang::value::Value;
+
+use crate::bench::block_on;
+
+/// A project, and a clock that stands still unless it is moved.
+struct Shop {
+    home: tempfile::TempDir,
+    clock: Arc<SimulatedClock>,
+    seed: RefCell<u64>,
+}
+
+/// Keeps what a worker tells.
+#[derive(Default)]
+struct Told(Mutex<Vec<String>>);
+
+impl Watch for Told {
+    fn event(&self, event: &WorkerEvent<'_>) {
+        let words = match event {
+            WorkerEvent::Ready { .. } => return,
+            WorkerEvent::Recovered { runs } => format!("recovered {runs}"),
+            WorkerEvent::Driven { flow, outcome, .. } => format!("{flow} {}", words(outcome)),
+            WorkerEvent::SetAside { flow, error, .. } => {
+                format!("{flow} set aside {}", error.code())
+            }
+            WorkerEvent::BrokenFlow { findings, .. } => {
+                let codes: Vec<&str> = findings.iter().map(|finding| finding.code).collect();
+                format!("broken {}", codes.join(" "))
+            }
+            WorkerEvent::Scheduled {
+                schedule,
+                moment_ms,
+                started,
+                ..
+            } => match started {
+                Ok(_) => format!("{schedule} {}", codec::instant(*moment_ms)),
+                Err(error) => format!("{schedule} refused {}", error.code()),
+            },
+            WorkerEvent::Troubled { error } => format!("trouble {error}"),
+            WorkerEvent::Stopping { active } => format!("stopping {active}"),
+        };
+        self.0.lock().expect("no panic").push(words);
+    }
+
+    fn observer(&self) -> Rc<dyn Observer> {
+        Rc::new(NoObserver)
+    }
+}
+
+fn words(outcome: &RunOutcome) -> String {
+    match outcome {
+        RunOutcome::Completed(value) => codec::encode(value).expect("data"),
+        RunOutcome::Waiting { .. } => "waits".to_owned(),
+        other => format!("{other:?}"),
+    }
+}
+
+impl Shop {
+    fn new(now: &str) -> Shop {
+        Shop {
+            home: tempfile::tempdir().expect("a folder"),
+            clock: Arc::new(SimulatedClock::starting_at(moment(now))),
+            seed: RefCell::new(1),
+        }
+    }
+
+    fn stores(&self) -> Stores {
+        let home = self.home.path().join("home");
+        flowstone_stores::open(&home, &flowstone_stores::Options::default()).expect("a database")
+    }
+
+    fn engine(&self, stores: Stores) -> Engine {
+        *self.seed.borrow_mut() += 1;
+        engine(
+            self.home.path(),
+            stores,
+            self.clock.clone(),
+            *self.seed.borrow(),
+        )
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let folder = self.home.path().join("flows");
+        std::fs::create_dir_all(&folder).expect("a folder");
+        std::fs::write(folder.join(name), text).expect("a file");
+    }
+
+    /// Adds a run that is left to a worker.
+    fn leave(&self, text: &str) -> RunId {
+        let stores = self.stores();
+        let engine = self.engine(stores);
+        start(&engine, self.home.path(), text, true)
+    }
+
+    /// Works until nothing can go on now; what it told, sorted.
+    fn work(&self) -> String {
+        self.work_as(2, Interrupt::new())
+    }
+
+    fn work_as(&self, threads: usize, interrupt: Interrupt) -> String {
+        let told = Arc::new(Told::default());
+        let watch: Arc<dyn Watch> = told.clone();
+        let stores = self.stores();
+        let (home, clock) = (self.home.path().to_owned(), self.clock.clone());
+        let seed = Mutex::new(*self.seed.borrow());
+        let open = move || {
+            let mut seed = seed.lock().expect("no panic");
+            *seed += 100;
+            Ok::<_, String>(engine(&home, stores.clone(), clock.clone(), *seed))
+        };
+        let options = WorkerOptions {
+            threads: NonZeroUsize::new(threads).expect("not 0"),
+            drives: NonZeroUsize::new(8).expect("not 0"),
+            until: Until::Idle,
+            flows: vec![self.home.path().join("flows")],
+            interrupt,
+        };
+        let served = serve(&open, &options, &watch);
+        assert!(served.is_ok(), "it begins");
+        *self.seed.borrow_mut() += 1000;
+        let mut told = told.0.lock().expect("no panic").clone();
+        told.sort();
+        told.join("\n")
+    }
+
+    fn status(&self, run: &RunId) -> RunStatus {
+        let row = block_on(self.stores().runs.find(run)).expect("it is read");
+        row.expect("it is there").status
+    }
+
+    fn at(&self, moment: &str) {
+        self.clock
+            .advance(self::moment(moment) - self.clock.now_ms());
+    }
+}
+
+fn moment(text: &str) -> i64 {
+    let moment: jiff::Timestamp = text.parse().expect("a moment");
+    moment.as_millisecond()
+}
+
+fn engine(home: &Path, stores: Stores, clock: Arc<SimulatedClock>, seed: u64) -> Engine {
+    Engine::open(EngineConfig {
+        home: home.join("home"),
+        project_root: home.to_owned(),
+        stores,
+        steps: vec![Box::new(Gate), Box::new(Nap), Box::new(Burst)],
+        persist: None,
+        library: |_| {},
+        secrets: Arc::new(NoSecrets),
+        settings: Value::Nil,
+        clock,
+        random: Arc::new(Mutex::new(seed)),
+        limits: Limits::default(),
+        durability: Durability::Full,
+    })
+}
+
+fn start(engine: &Engine, home: &Path, text: &str, is_left: bool) -> RunId {
+    let path = home.join("flow.clj");
+    std::fs::write(&path, text).expect("a file");
+    let loaded = load(&Session::new(), &path, "flow.clj")
+        .loaded
+        .expect("a flow");
+    let options = StartOptions {
+        is_left,
+        ..StartOptions::with_input(Value::map([]))
+    };
+    block_on(engine.start(&loaded, options)).expect("it starts")
+}
+
+const KEY: Field = Field::optional("key", FieldType::Text, "Who waits.");
+const MILLIS: Field = Field::optional("millis", FieldType::Int, "How long.");
+
+const fn spec(kind: &'static str, fields: &'static [Field]) -> StepSpec {
+    StepSpec {
+        kind,
+        aliases: &[],
+        doc: "A step of the tests.",
+        fields,
+        examples: &[],
+        effect: Effect::Pure,
+    }
+}
+
+static GATE: StepSpec = spec("gate", &[KEY]);
+static NAP: StepSpec = spec("nap", &[MILLIS]);
+static BURST: StepSpec = spec("burst", &[]);
+
+/// Waits for an answer.
+struct Gate;
+
+impl Step for Gate {
+    fn spec(&self) -> &'static StepSpec {
+        &GATE
+    }
+
+    fn run<'a>(
+        &'a self,
+        _: &'a StepContext,
+        config: Value,
+    ) -> LocalFuture<'a, Result<Outcome, StepError>> {
+        let key = config.get("key").and_then(Value::as_str).map(str::to_owned);
+        Box::pin(async move {
+            Ok(Outcome::Park(Box::new(WaitSpec {
+                key,
+                on_timeout: OnTimeout::Fail,
+                deadline_ms: None,
+                validation: Value::Nil,
+                details: Value::Nil,
+            })))
+        })
+    }
+}
+
+/// Sleeps.
+struct Nap;
+
+impl Step for Nap {
+    fn spec(&self) -> &'static StepSpec {
+        &NAP
+    }
+
+    fn run<'a>(
+        &'a self,
+        cx: &'a StepContext,
+        config: Value,
+    ) -> LocalFuture<'a, Result<Outcome, StepError>> {
+        let millis = config.get("millis").and_then(Value::as_int).unwrap_or(0);
+        let until_ms = cx.now_ms() + millis;
+        Box::pin(async move {
+            Ok(Outcome::Sleep {
+                until_ms,
+                value: Value::keyword("slept"),
+            })
+        })
+    }
+}
+
+/// Panics.
+struct Burst;
+
+impl Step for Burst {
+    fn spec(&self) -> &'static StepSpec {
+        &BURST
+    }
+
+    fn run<'a>(
+        &'a self,
+        _: &'a StepContext,
+        _: Value,
+    ) -> LocalFuture<'a, Result<Outcome, StepError>> {
+        Box::pin(async { panic!("a step of the tests") })
+    }
+}
+
+#[test]
+fn what_can_go_on_does() {
+    let shop = Shop::new("2026-05-01T00:00:00Z");
+    let new = shop.leave("[:new]");
+    let waits = shop.leave("[(flow/step :gate :it {:key \"door\"})]");
+    let sleeps = shop.leave("[(flow/step :nap :it {:millis 60000})]");
+    expect![[r#"
+        flow [:new]
+        flow waits
+        flow waits"#]]
+    .assert_eq(&shop.work());
+    assert_eq!(shop.status(&new), RunStatus::Completed);
+    // Nothing has changed.
+    expect![""].assert_eq(&shop.work());
+    let answer = codec::decode("{:action :go}").expect("EDN");
+    block_on(
+        shop.engine(shop.stores())
+            .complete_wait("door", &answer, false),
+    )
+    .expect("answered");
+    expect!["flow [{:action :go}]"].assert_eq(&shop.work());
+    assert_eq!(shop.status(&waits), RunStatus::Completed);
+    shop.clock.advance(60_000);
+    expect!["flow [:slept]"].assert_eq(&shop.work());
+    assert_eq!(shop.status(&sleeps), RunStatus::Completed);
+}
+
+#[test]
+fn a_run_that_somebody_drives_is_left_alone() {
+    let shop = Shop::new("2026-05-01T00:00:00Z");
+    let stores = shop.stores();
+    let engine = shop.engine(stores.clone());
+    let run = start(&engine, shop.home.path(), "[:mine]", false);
+    expect![""].assert_eq(&shop.work());
+    // Its process ends without having driven it.
+    drop((engine, stores));
+    expect![[r#"
+        flow [:mine]
+        recovered 1"#]]
+    .assert_eq(&shop.work());
+    assert_eq!(shop.status(&run), RunStatus::Completed);
+}
+
+#[test]
+fn many_runs_on_one_key_are_woken_at_once() {
+    let shop = Shop::new("2026-05-01T00:00:00Z");
+    let stores = shop.stores();
+    let engine = shop.engine(stores.clone());
+    for _ in 0..200 {
+        let text = "(count (str (flow/step :gate :it {:key \"door\"})))";
+        start(&engine, shop.home.path(), text, true);
+    }
+    drop((engine, stores));
+    assert_eq!(shop.work().lines().count(), 200);
+    let answer = codec::decode("{:n 1}").expect("EDN");
+    block_on(
+        shop.engine(shop.stores())
+            .complete_wait("door", &answer, false),
+    )
+    .expect("answered");
+    let told = shop.work();
+    assert!(told.lines().all(|line| line == "flow 6"), "{told}");
+    assert_eq!(told.lines().count(), 200);
+}
+
+#[test]
+fn a_panic_takes_nothing_down() {
+    let shop = Shop::new("2026-05-01T00:00:00Z");
+    let bursts = shop.leave("(flow/step :burst :it {})");
+    let other = shop.leave("[:other]");
+    expect![[r#"
+        flow [:other]
+        flow set aside E0500"#]]
+    .assert_eq(&shop.work());
+    assert_eq!(shop.status(&bursts), RunStatus::Running);
+    assert_eq!(shop.status(&other), RunStatus::Completed);
+    let row = block_on(shop.stores().runs.find(&bursts)).expect("it is read");
+    let setback = row.expect("it is there").setback.expect("a reason");
+    assert!(setback.contains("a step of the tests"), "{setback}");
+}
+
+#[test]
+fn programs_that_define_things_do_not_see_one_another() {
+    let shop = Shop::new("2026-05-01T00:00:00Z");
+    let text = "(do (def seen (if (resolve 'seen) :again :first)) seen)";
+    for _ in 0..3 {
+        shop.leave(text);
+    }
+    expect![[r#"
+        flow :first
+        flow :first
+        flow :first"#]]
+    .assert_eq(&shop.work_as(1, Interrupt::new()));
+}
+
+#[test]
+fn an_interrupted_worker_gives_back_what_it_took() {
+    let shop = Shop::new("2026-05-01T00:00:00Z");
+    let run = shop.leave("[:later]");
+    let interrupt = Interrupt::new();
+    interrupt.trigger();
+    expect![""].assert_eq(&shop.work_as(1, interrupt));
+    assert_eq!(shop.status(&run), RunStatus::Running);
+    expect!["flow [:later]"].assert_eq(&shop.work());
+}
+
+/// A flow with one schedule.
+fn scheduled(schedule: &str) -> String {
+    format!(
+        "{{:slug :it :name \"It\" :concurrency {{:type :singleton :on-new-version :coexist}}
+           :invocations {{:default {{:inputs []}}}} :schedules [{{:id :job {schedule}}}] :flow '[:ran]}}"
+    )
+}
+
+#[test]
+fn schedules_start_runs_once() {
+    let shop = Shop::new("2026-05-01T08:00:00Z");
+    shop.write(
+        "it.edn",
+        &scheduled(":cron \"0 9 * * *\" :timezone \"Europe/Berlin\""),
+    );
+    expect![""].assert_eq(&shop.work());
+    shop.at("2026-05-02T07:00:00Z");
+    expect![[r#"
+        it [:ran]
+        job 2026-05-02T07:00:00.000Z"#]]
+    .assert_eq(&shop.work());
+    expect![""].assert_eq(&shop.work());
+    // The clock is set back: what has run does not run again.
+    shop.at("2026-05-01T12:00:00Z");
+    expect![""].assert_eq(&shop.work());
+    shop.at("2026-05-02T07:00:10Z");
+    let told = shop.work();
+    assert!(!told.contains("[:ran]"), "{told}");
+}
+
+#[test]
+fn missed_moments_are_caught_up_with() {
+    for (policy, expected) in [
+        ("", expect!["it [:ran]\njob 2026-05-01T12:00:00.000Z"]),
+        (":catch-up :skip", expect![""]),
+        (
+            ":catch-up :all",
+            expect![[r#"
+                it [:ran]
+                it [:ran]
+                it [:ran]
+                job 2026-05-01T10:00:00.000Z
+                job 2026-05-01T11:00:00.000Z
+                job 2026-05-01T12:00:00.000Z"#]],
+        ),
+    ] {
+        let shop = Shop::new("2026-05-01T09:30:00Z");
+        let text = scheduled(&format!(":cron \"0 * * * *\" {policy}"));
+        shop.write(
+            "it.edn",
+            &text.replace(
+                ":concurrency {:type :singleton :on-new-version :coexist}",
+                "",
+            ),
+        );
+        expect![""].assert_eq(&shop.work());
+        shop.at("2026-05-01T12:30:00Z");
+        expected.assert_eq(&shop.work());
+    }
+}
+
+#[test]
+fn an_edited_file_counts_and_a_broken_one_does_not() {
+    let shop = Shop::new("2026-05-01T09:30:00Z");
+    shop.write("it.edn", &scheduled(":every \"1h\""));
+    expect![""].assert_eq(&shop.work());
+    let next = |shop: &Shop| {
+        let rows = block_on(shop.stores().agenda.schedules()).expect("rows");
+        rows.first().and_then(|row| row.next_ms).map(codec::instant)
+    };
+    assert_eq!(next(&shop).as_deref(), Some("2026-05-01T10:00:00.000Z"));
+    shop.write("it.edn", &scheduled(":every \"2h\""));
+    expect![""].assert_eq(&shop.work());
+    assert_eq!(next(&shop).as_deref(), Some("2026-05-01T10:00:00.000Z"));
+    shop.write("it.edn", &scheduled(":every \"2h\" :enabled false"));
+    expect![""].assert_eq(&shop.work());
+    assert_eq!(next(&shop), None);
+    shop.write("it.edn", &scheduled(":cron \"0 25 * * *\""));
+    expect!["broken E0461"].assert_eq(&shop.work());
+}
