@@ -228,6 +228,8 @@ impl Step for Gate {
                 deadline_ms: None,
                 validation: Value::Nil,
                 details: Value::Nil,
+                event: None,
+                webhook: None,
             })))
         })
     }
