@@ -63,6 +63,7 @@ pub fn side_by_side(folder: &Path) -> Result<Measured> {
         threads: std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN),
         drives: NonZeroUsize::new(256).unwrap_or(NonZeroUsize::MIN),
         until: Until::Idle,
+        flows: Vec::new(),
         interrupt: Interrupt::new(),
     };
     let watch: Arc<dyn Watch> = Arc::new(Nobody);

@@ -14,6 +14,7 @@ pub mod kv;
 mod listing;
 mod open;
 mod owner;
+mod payload;
 mod queue;
 mod runs;
 mod schedule;

@@ -3,13 +3,12 @@
 //! A row's number is made of its run and its place in the run, so that a journal lies together in the file and
 //! is read in order without an index.
 
-use flowstone_engine::codec::digest_bytes;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{Batch, Change, Entry, EntryKind, Receipt, StoreError, StoreOp};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::failed;
-use super::{blob, family, kv, runs, table, waits};
+use super::{blob, family, kv, payload, runs, table, waits};
 
 /// The tables of this part.
 pub(super) const SCHEMA: &str = "
@@ -132,7 +131,7 @@ fn append(
     };
     *place = Some(id);
     let (payload, kept) = match entry.payload.len() > INLINE_BYTES {
-        true => (None, Some(keep(db, &entry.payload)?)),
+        true => (None, Some(payload::keep(db, &entry.payload)?)),
         false => (Some(entry.payload.as_str()), None),
     };
     db.prepare_cached(
@@ -188,14 +187,6 @@ fn end(db: &Connection, run: i64) -> Result<i64, StoreError> {
         .map_err(failed)
 }
 
-fn keep(db: &Connection, text: &str) -> Result<String, StoreError> {
-    let hash = digest_bytes(text.as_bytes());
-    db.prepare_cached("INSERT OR IGNORE INTO payload (hash, text) VALUES (?1, ?2)")
-        .and_then(|mut sql| sql.execute([hash.as_str(), text]))
-        .map_err(failed)?;
-    Ok(hash)
-}
-
 /// Returns the journal of a run, in order.
 pub(super) fn load(db: &Connection, run: &RunId) -> Result<Vec<Entry>, StoreError> {
     let Some(run) = runs::number(db, run)? else {
@@ -212,7 +203,7 @@ pub(super) fn load(db: &Connection, run: &RunId) -> Result<Vec<Entry>, StoreErro
         .map_err(failed)?;
     let mut entries = Vec::new();
     while let Some(row) = rows.next().map_err(failed)? {
-        entries.push(entry(row).map_err(failed)??);
+        entries.push(entry(db, row).map_err(failed)??);
     }
     Ok(entries)
 }
@@ -240,17 +231,17 @@ pub(super) fn load_after(
     let mut entries = Vec::new();
     while let Some(row) = rows.next().map_err(failed)? {
         let id: i64 = row.get(7).map_err(failed)?;
-        entries.push((id - start, entry(row).map_err(failed)??));
+        entries.push((id - start, entry(db, row).map_err(failed)??));
     }
     Ok(entries)
 }
 
 const ENTRIES: &str =
     "SELECT kind, path, what, digest, request, coalesce(journal.payload, payload.text), at_ms,
-                              journal.id
+                              journal.id, payload.parts
                        FROM journal LEFT JOIN payload ON payload.hash = journal.blob";
 
-fn entry(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<Entry, StoreError>> {
+fn entry(db: &Connection, row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<Entry, StoreError>> {
     let damaged = |detail: String| StoreError::Damaged {
         path: String::new(),
         detail,
@@ -261,9 +252,16 @@ fn entry(row: &rusqlite::Row<'_>) -> rusqlite::Result<Result<Entry, StoreError>>
             "unknown kind of journal entry `{kind}`"
         ))));
     };
-    let payload: Option<String> = row.get(5)?;
-    let Some(payload) = payload else {
-        return Ok(Err(damaged("a payload is missing".to_owned())));
+    let payload = match (
+        row.get::<_, Option<String>>(5)?,
+        row.get::<_, Option<Vec<u8>>>(8)?,
+    ) {
+        (_, Some(parts)) => match payload::assemble(db, &parts) {
+            Ok(payload) => payload,
+            Err(error) => return Ok(Err(error)),
+        },
+        (Some(payload), None) => payload,
+        (None, None) => return Ok(Err(damaged("a payload is missing".to_owned()))),
     };
     Ok(Ok(Entry {
         kind,

@@ -9,7 +9,7 @@ use flowstone_engine::ports::StoreError;
 use rusqlite::{Connection, OpenFlags};
 
 use super::failure::{failed, located};
-use super::{Options, agenda, blob, journal, kv, queue, runs, schedule, table, upkeep, waits};
+use super::{Options, agenda, blob, journal, kv, payload, queue, runs, schedule, table, upkeep, waits};
 
 /// The name of the file in the home folder.
 const FILE: &str = "flowstone.db";
@@ -33,6 +33,7 @@ const STEPS: &[&[&str]] = &[
     &[waits::FORMAT_5],
     &[schedule::SCHEMA],
     &[upkeep::SCHEMA],
+    &[payload::FORMAT_8],
 ];
 /// How long another process may keep the file to itself.
 const PATIENCE: Duration = Duration::from_secs(10);

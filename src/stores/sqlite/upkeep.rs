@@ -15,7 +15,7 @@ use super::Options;
 use super::failure::failed;
 use super::journal::{PLACE_BITS, number_range};
 use super::writer::Writer;
-use super::{blob, runs};
+use super::{blob, payload, runs};
 
 /// What this part adds: ways from what may be without a reference to what refers to it.
 pub(super) const SCHEMA: &str = "
@@ -187,7 +187,7 @@ struct Orphans {
 const PAYLOADS: &Orphans = &Orphans {
     table: "payload",
     key: "hash",
-    size: "octet_length(text)",
+    size: "octet_length(text) + coalesce(octet_length(parts), 0)",
     reference: "SELECT 1 FROM journal WHERE blob = payload.hash",
 };
 const PROGRAMS: &Orphans = &Orphans {
@@ -219,7 +219,11 @@ pub(super) async fn sweep(
     now_ms: i64,
 ) -> Result<Removed, StoreError> {
     match sweep.what {
-        Swept::Payloads => sweep_by(writer, PAYLOADS).await,
+        Swept::Payloads => {
+            let mut all = sweep_by(writer, PAYLOADS).await?;
+            all.bytes += writer.submit(payload::sweep_pieces).await?.bytes;
+            Ok(all)
+        }
         Swept::Programs => sweep_by(writer, PROGRAMS).await,
         Swept::Resources => {
             let found = writer
