@@ -9,7 +9,9 @@ use flowstone_engine::ports::StoreError;
 use rusqlite::{Connection, OpenFlags};
 
 use super::failure::{failed, located};
-use super::{Options, agenda, blob, journal, kv, payload, queue, runs, schedule, table, upkeep, waits};
+use super::{
+    Options, agenda, blob, journal, kv, payload, queue, runs, schedule, table, upkeep, waits,
+};
 
 /// The name of the file in the home folder.
 const FILE: &str = "flowstone.db";
