@@ -11,5 +11,6 @@ mod processes;
 mod reference;
 mod repl;
 mod run;
+mod serve;
 mod test;
 mod waits;
