@@ -36,105 +36,107 @@ fn answer_first(engine: &Engine, text: &str) {
 const ASKED: &str = "waiting: `pay` waits for an answer";
 const DOUBT: &str = "failed E0522 the process ended while the `:write` step was under way, so that it may or may not have been done";
 
+/// What the flow says; what comes of it where the effect had happened, and where it had not; the effects.
+const SETTLED: &[(&str, &str, &str, [&str; 2])] = &[
+    ("", ASKED, ASKED, ["pay=1", ""]),
+    (":on-doubt :ask", ASKED, ASKED, ["pay=1", ""]),
+    (":on-doubt :retry", ":paid", ":paid", ["pay=2", "pay=1"]),
+    (
+        ":idempotency-key \"x/pay\"",
+        ":paid",
+        ":paid",
+        ["pay=2", "pay=1"],
+    ),
+    (":on-doubt :fail", DOUBT, DOUBT, ["pay=1", ""]),
+    (
+        ":on-doubt :fail :on-error :skip",
+        "nil",
+        "nil",
+        ["pay=1", ""],
+    ),
+    (
+        ":on-doubt {:probe {:type :seen :value :found}}",
+        ":found",
+        ":paid",
+        ["pay=1", "pay=1"],
+    ),
+    (
+        ":on-doubt {:probe {:type :seen :value 7} :done '(fn [v] {:done? (= v 7) :value {:seen v}})}",
+        "{:seen 7}",
+        ":paid",
+        ["pay=1", "pay=1"],
+    ),
+    (
+        ":on-doubt {:probe '(fn [doubt] {:type :seen :value (:path doubt)})}",
+        "\"pay\"",
+        ":paid",
+        ["pay=1", "pay=1"],
+    ),
+    (
+        ":on-doubt {:probe '(fn [doubt] {:done? true :value (:attempts doubt)})}",
+        "1",
+        "1",
+        ["pay=1", ""],
+    ),
+    (
+        ":on-doubt {:probe '(fn [doubt] nil)}",
+        ":paid",
+        ":paid",
+        ["pay=2", "pay=1"],
+    ),
+    (
+        ":on-doubt {:probe {:type :seen :times 1 :kind :not-found}}",
+        ":paid",
+        ":paid",
+        ["pay=2", "pay=1"],
+    ),
+    (
+        ":on-doubt {:probe {:type :seen :times 1}}",
+        ASKED,
+        ASKED,
+        ["pay=1", ""],
+    ),
+    (
+        ":on-doubt {:probe {:type :seen :times 1} :else :retry}",
+        ":paid",
+        ":paid",
+        ["pay=2", "pay=1"],
+    ),
+    (
+        ":on-doubt {:probe {:type :write} :else :fail}",
+        DOUBT,
+        DOUBT,
+        ["pay=1", ""],
+    ),
+    (
+        ":on-doubt {:probe {:type :sen} :else :fail}",
+        DOUBT,
+        DOUBT,
+        ["pay=1", ""],
+    ),
+    (
+        ":on-doubt {:probe {:type :seen :value 1 :confirm true} :else :fail}",
+        DOUBT,
+        DOUBT,
+        ["pay=1", ""],
+    ),
+    (
+        ":expect {:equals :paid} :on-doubt {:probe {:type :seen :value :other}}",
+        "failed E0521",
+        ":paid",
+        ["pay=1", "pay=1"],
+    ),
+    (
+        ":review true :on-doubt {:probe {:type :seen :value 1}}",
+        ASKED,
+        ASKED,
+        ["pay=1", "pay=1"],
+    ),
+];
+
 #[test]
 fn a_doubt_is_settled_as_the_flow_says() {
-    // What the flow says; what comes of it where the effect had happened, and where it had not.
-    for (option, done, not_done, effects) in [
-        ("", ASKED, ASKED, ["pay=1", ""]),
-        (":on-doubt :ask", ASKED, ASKED, ["pay=1", ""]),
-        (":on-doubt :retry", ":paid", ":paid", ["pay=2", "pay=1"]),
-        (
-            ":idempotency-key \"x/pay\"",
-            ":paid",
-            ":paid",
-            ["pay=2", "pay=1"],
-        ),
-        (":on-doubt :fail", DOUBT, DOUBT, ["pay=1", ""]),
-        (
-            ":on-doubt :fail :on-error :skip",
-            "nil",
-            "nil",
-            ["pay=1", ""],
-        ),
-        (
-            ":on-doubt {:probe {:type :seen :value :found}}",
-            ":found",
-            ":paid",
-            ["pay=1", "pay=1"],
-        ),
-        (
-            ":on-doubt {:probe {:type :seen :value 7} :done '(fn [v] {:done? (= v 7) :value {:seen v}})}",
-            "{:seen 7}",
-            ":paid",
-            ["pay=1", "pay=1"],
-        ),
-        (
-            ":on-doubt {:probe '(fn [doubt] {:type :seen :value (:path doubt)})}",
-            "\"pay\"",
-            ":paid",
-            ["pay=1", "pay=1"],
-        ),
-        (
-            ":on-doubt {:probe '(fn [doubt] {:done? true :value (:attempts doubt)})}",
-            "1",
-            "1",
-            ["pay=1", ""],
-        ),
-        (
-            ":on-doubt {:probe '(fn [doubt] nil)}",
-            ":paid",
-            ":paid",
-            ["pay=2", "pay=1"],
-        ),
-        (
-            ":on-doubt {:probe {:type :seen :times 1 :kind :not-found}}",
-            ":paid",
-            ":paid",
-            ["pay=2", "pay=1"],
-        ),
-        (
-            ":on-doubt {:probe {:type :seen :times 1}}",
-            ASKED,
-            ASKED,
-            ["pay=1", ""],
-        ),
-        (
-            ":on-doubt {:probe {:type :seen :times 1} :else :retry}",
-            ":paid",
-            ":paid",
-            ["pay=2", "pay=1"],
-        ),
-        (
-            ":on-doubt {:probe {:type :write} :else :fail}",
-            DOUBT,
-            DOUBT,
-            ["pay=1", ""],
-        ),
-        (
-            ":on-doubt {:probe {:type :sen} :else :fail}",
-            DOUBT,
-            DOUBT,
-            ["pay=1", ""],
-        ),
-        (
-            ":on-doubt {:probe {:type :seen :value 1 :confirm true} :else :fail}",
-            DOUBT,
-            DOUBT,
-            ["pay=1", ""],
-        ),
-        (
-            ":expect {:equals :paid} :on-doubt {:probe {:type :seen :value :other}}",
-            "failed E0521",
-            ":paid",
-            ["pay=1", "pay=1"],
-        ),
-        (
-            ":review true :on-doubt {:probe {:type :seen :value 1}}",
-            ASKED,
-            ASKED,
-            ["pay=1", "pay=1"],
-        ),
-    ] {
+    for &(option, done, not_done, effects) in SETTLED {
         for (was_done, end) in [(true, done), (false, not_done)] {
             let flow = format!("(flow/step :write :pay {{:value :paid {option}}})");
             let (bench, run) = in_doubt(&flow, was_done);

@@ -316,111 +316,114 @@ fn answers_are_checked_at_the_door() {
     }
 }
 
+/// Configs, and what is found in them.
+const WRONG: &[(&str, &str, &str)] = &[
+    (
+        "{:confirm {:mesage \"x\"}}",
+        "E0453",
+        "`:confirm` has no option `:mesage`",
+    ),
+    (
+        "{:confirm 7}",
+        "E0712",
+        "`:confirm` of a `:write` step must be true or false or a map, not 7 (an integer)",
+    ),
+    (
+        "{:confirm {:on-timeout :approve}}",
+        "E0453",
+        "`:on-timeout` of `:confirm` needs a `:timeout`",
+    ),
+    (
+        "{:confirm {:timeout \"soon\"}}",
+        "E0453",
+        "`:timeout` of `:confirm` must be seconds or a duration such as \"2h\"",
+    ),
+    (
+        "{:confirm {:actions [:edit]}}",
+        "E0453",
+        "`:actions` of `:confirm` must be a vector with some of `:approve`, `:reject`",
+    ),
+    (
+        "{:review {:roles []}}",
+        "E0453",
+        "`:roles` of `:review` must be a vector of names",
+    ),
+    (
+        "{:retry {:max-atempts 1}}",
+        "E0713",
+        "`:retry` has no option `:max-atempts`",
+    ),
+    (
+        "{:retry {:max-attempts 0}}",
+        "E0713",
+        "`:max-attempts` of `:retry` must be a number from 1 to 1000",
+    ),
+    (
+        "{:retry {:jitter 2}}",
+        "E0713",
+        "`:jitter` of `:retry` must be a number from 0 to 1",
+    ),
+    (
+        "{:retry {:coefficient 0.5}}",
+        "E0713",
+        "`:coefficient` of `:retry` must be a number from 1 to 100",
+    ),
+    (
+        "{:retry {:retry-on :timeout}}",
+        "E0713",
+        "`:retry-on` of `:retry` must be a set of keywords",
+    ),
+    (
+        "{:retry {:backoff-ms 1 :initial-interval-ms 2}}",
+        "E0713",
+        "`:backoff-ms` of `:retry` is another name of `:initial-interval-ms`",
+    ),
+    (
+        "{:expect {:contain [:a]}}",
+        "E0715",
+        "`:expect` has no option `:contain`",
+    ),
+    (
+        "{:expect {:matches \"(\"}}",
+        "E0715",
+        "`:matches` of `:expect` must be a regex",
+    ),
+    (
+        "{:expect {:schema [:mop]}}",
+        "E0715",
+        "`:schema` of `:expect` must be a Malli schema",
+    ),
+    (
+        "{:on-doubt :guess}",
+        "E0712",
+        "`:on-doubt` of a `:write` step must be one of `:ask`, `:fail`, `:retry` or a map, not :guess (a keyword)",
+    ),
+    (
+        "{:on-doubt {:prob {:type :look}}}",
+        "E0454",
+        "`:on-doubt` has no option `:prob`",
+    ),
+    (
+        "{:on-doubt {:probe {:value 1}}}",
+        "E0454",
+        "`:probe` of `:on-doubt` must be the config of a step, with its `:type`",
+    ),
+    (
+        "{:metering {:unit :request}}",
+        "E0455",
+        "`:metering` needs `:unit-cost-micros`",
+    ),
+    (
+        "{:metering {:unit-cost-micros -1}}",
+        "E0455",
+        "`:unit-cost-micros` of `:metering` must be a number from 0",
+    ),
+];
+
 /// Which errors the checks of a config find, at run time and in the text.
 #[test]
 fn wrong_options_are_named() {
-    for (config, code, words) in [
-        (
-            "{:confirm {:mesage \"x\"}}",
-            "E0453",
-            "`:confirm` has no option `:mesage`",
-        ),
-        (
-            "{:confirm 7}",
-            "E0712",
-            "`:confirm` of a `:write` step must be true or false or a map, not 7 (an integer)",
-        ),
-        (
-            "{:confirm {:on-timeout :approve}}",
-            "E0453",
-            "`:on-timeout` of `:confirm` needs a `:timeout`",
-        ),
-        (
-            "{:confirm {:timeout \"soon\"}}",
-            "E0453",
-            "`:timeout` of `:confirm` must be seconds or a duration such as \"2h\"",
-        ),
-        (
-            "{:confirm {:actions [:edit]}}",
-            "E0453",
-            "`:actions` of `:confirm` must be a vector with some of `:approve`, `:reject`",
-        ),
-        (
-            "{:review {:roles []}}",
-            "E0453",
-            "`:roles` of `:review` must be a vector of names",
-        ),
-        (
-            "{:retry {:max-atempts 1}}",
-            "E0713",
-            "`:retry` has no option `:max-atempts`",
-        ),
-        (
-            "{:retry {:max-attempts 0}}",
-            "E0713",
-            "`:max-attempts` of `:retry` must be a number from 1 to 1000",
-        ),
-        (
-            "{:retry {:jitter 2}}",
-            "E0713",
-            "`:jitter` of `:retry` must be a number from 0 to 1",
-        ),
-        (
-            "{:retry {:coefficient 0.5}}",
-            "E0713",
-            "`:coefficient` of `:retry` must be a number from 1 to 100",
-        ),
-        (
-            "{:retry {:retry-on :timeout}}",
-            "E0713",
-            "`:retry-on` of `:retry` must be a set of keywords",
-        ),
-        (
-            "{:retry {:backoff-ms 1 :initial-interval-ms 2}}",
-            "E0713",
-            "`:backoff-ms` of `:retry` is another name of `:initial-interval-ms`",
-        ),
-        (
-            "{:expect {:contain [:a]}}",
-            "E0715",
-            "`:expect` has no option `:contain`",
-        ),
-        (
-            "{:expect {:matches \"(\"}}",
-            "E0715",
-            "`:matches` of `:expect` must be a regex",
-        ),
-        (
-            "{:expect {:schema [:mop]}}",
-            "E0715",
-            "`:schema` of `:expect` must be a Malli schema",
-        ),
-        (
-            "{:on-doubt :guess}",
-            "E0712",
-            "`:on-doubt` of a `:write` step must be one of `:ask`, `:fail`, `:retry` or a map, not :guess (a keyword)",
-        ),
-        (
-            "{:on-doubt {:prob {:type :look}}}",
-            "E0454",
-            "`:on-doubt` has no option `:prob`",
-        ),
-        (
-            "{:on-doubt {:probe {:value 1}}}",
-            "E0454",
-            "`:probe` of `:on-doubt` must be the config of a step, with its `:type`",
-        ),
-        (
-            "{:metering {:unit :request}}",
-            "E0455",
-            "`:metering` needs `:unit-cost-micros`",
-        ),
-        (
-            "{:metering {:unit-cost-micros -1}}",
-            "E0455",
-            "`:unit-cost-micros` of `:metering` must be a number from 0",
-        ),
-    ] {
+    for &(config, code, words) in WRONG {
         let bench = Bench::new();
         let engine = bench.engine();
         // Computed, so that only the run can know.
@@ -582,88 +585,87 @@ fn attempts_at(config: &str) -> (Vec<i64>, String) {
     (dues.collect(), crate::bench::words(&end))
 }
 
+const NOT: &str = "failed E0799 not now";
+/// Steps, when they are tried again, and how that ends.
+const RETRIED: &[(&str, &[i64], &str)] = &[
+    // Reads: twice more, by themselves.
+    (
+        ":look :a {:times 2 :value 1 :retry {:jitter 0}}",
+        &[1000, 3000],
+        "1",
+    ),
+    (":look :a {:times 9 :retry {:jitter 0}}", &[1000, 3000], NOT),
+    (
+        ":look :a {:times 9 :kind :rate-limited :retry {:jitter 0}}",
+        &[1000, 3000],
+        NOT,
+    ),
+    (
+        ":look :a {:times 9 :kind :timeout :retry {:jitter 0}}",
+        &[1000, 3000],
+        NOT,
+    ),
+    (
+        ":look :a {:times 9 :kind :denied :retry {:jitter 0}}",
+        &[],
+        NOT,
+    ),
+    (":look :a {:times 9 :retry {:max-attempts 1}}", &[], NOT),
+    // What may have changed something: only when asked for, or with a key.
+    (":write :a {:times 1}", &[], NOT),
+    (
+        ":write :a {:times 1 :value 1 :retry {:jitter 0}}",
+        &[1000],
+        "1",
+    ),
+    (
+        ":write :a {:times 9 :retry {:max-attempts 4 :backoff-ms 10 :jitter 0}}",
+        &[10, 30, 70],
+        NOT,
+    ),
+    (
+        ":write :a {:times 9 :retry {:max-attempts 4 :initial-interval-ms \"10ms\" :coefficient 3 :jitter 0}}",
+        &[10, 40, 130],
+        NOT,
+    ),
+    (
+        ":write :a {:times 9 :retry {:max-attempts 5 :backoff-ms 100 :max-interval-ms 250 :jitter 0}}",
+        &[100, 300, 550, 800],
+        NOT,
+    ),
+    (
+        ":write :a {:times 9 :kind :denied :retry {:retry-on #{:denied} :jitter 0}}",
+        &[1000, 3000],
+        NOT,
+    ),
+    (
+        ":write :a {:times 9 :kind :timeout :retry {:retry-on [:denied] :jitter 0}}",
+        &[],
+        NOT,
+    ),
+    // The other side knows better, within an hour.
+    (
+        ":look :a {:times 1 :after 30000 :value 1 :retry {:jitter 0 :max-interval-ms 5000}}",
+        &[30_000],
+        "1",
+    ),
+    (
+        ":look :a {:times 1 :after 10 :value 1 :retry {:jitter 0}}",
+        &[1000],
+        "1",
+    ),
+    (
+        ":look :a {:times 1 :after 86400000 :value 1 :retry {:jitter 0}}",
+        &[3_600_000],
+        "1",
+    ),
+];
+
 #[test]
 fn retries_come_when_the_policy_says() {
-    const NOT: &str = "failed E0799 not now";
-    for (config, dues, end) in [
-        // Reads: twice more, by themselves.
-        (
-            ":look :a {:times 2 :value 1 :retry {:jitter 0}}",
-            vec![1000, 3000],
-            "1",
-        ),
-        (
-            ":look :a {:times 9 :retry {:jitter 0}}",
-            vec![1000, 3000],
-            NOT,
-        ),
-        (
-            ":look :a {:times 9 :kind :rate-limited :retry {:jitter 0}}",
-            vec![1000, 3000],
-            NOT,
-        ),
-        (
-            ":look :a {:times 9 :kind :timeout :retry {:jitter 0}}",
-            vec![1000, 3000],
-            NOT,
-        ),
-        (
-            ":look :a {:times 9 :kind :denied :retry {:jitter 0}}",
-            vec![],
-            NOT,
-        ),
-        (":look :a {:times 9 :retry {:max-attempts 1}}", vec![], NOT),
-        // What may have changed something: only when asked for, or with a key.
-        (":write :a {:times 1}", vec![], NOT),
-        (
-            ":write :a {:times 1 :value 1 :retry {:jitter 0}}",
-            vec![1000],
-            "1",
-        ),
-        (
-            ":write :a {:times 9 :retry {:max-attempts 4 :backoff-ms 10 :jitter 0}}",
-            vec![10, 30, 70],
-            NOT,
-        ),
-        (
-            ":write :a {:times 9 :retry {:max-attempts 4 :initial-interval-ms \"10ms\" :coefficient 3 :jitter 0}}",
-            vec![10, 40, 130],
-            NOT,
-        ),
-        (
-            ":write :a {:times 9 :retry {:max-attempts 5 :backoff-ms 100 :max-interval-ms 250 :jitter 0}}",
-            vec![100, 300, 550, 800],
-            NOT,
-        ),
-        (
-            ":write :a {:times 9 :kind :denied :retry {:retry-on #{:denied} :jitter 0}}",
-            vec![1000, 3000],
-            NOT,
-        ),
-        (
-            ":write :a {:times 9 :kind :timeout :retry {:retry-on [:denied] :jitter 0}}",
-            vec![],
-            NOT,
-        ),
-        // The other side knows better, within an hour.
-        (
-            ":look :a {:times 1 :after 30000 :value 1 :retry {:jitter 0 :max-interval-ms 5000}}",
-            vec![30_000],
-            "1",
-        ),
-        (
-            ":look :a {:times 1 :after 10 :value 1 :retry {:jitter 0}}",
-            vec![1000],
-            "1",
-        ),
-        (
-            ":look :a {:times 1 :after 86400000 :value 1 :retry {:jitter 0}}",
-            vec![3_600_000],
-            "1",
-        ),
-    ] {
+    for &(config, dues, end) in RETRIED {
         let found = attempts_at(config);
-        assert_eq!(found, (dues, end.to_owned()), "{config}");
+        assert_eq!(found, (dues.to_vec(), end.to_owned()), "{config}");
     }
     // An idempotency key makes it safe; chance spreads the moments by a fifth, each engine its own.
     for config in [

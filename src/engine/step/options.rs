@@ -69,8 +69,11 @@ impl From<Wrong> for StepError {
     }
 }
 
-/// Returns a function that checks the shape of a common option's value.
-fn shape(name: &str) -> Option<fn(&Value) -> Result<(), Wrong>> {
+/// Checks the shape of an option's value.
+type Shape = fn(&Value) -> Result<(), Wrong>;
+
+/// Returns what checks the shape of a common option's value.
+fn shape(name: &str) -> Option<Shape> {
     Some(match name {
         "confirm" => |value| gate::Gate::of("confirm", value).map(|_| ()),
         "expect" => expect::check_shape,
