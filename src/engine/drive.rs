@@ -118,6 +118,8 @@ enum Begun<'d> {
     /// It is to be done.
     Live(Box<Asked<'d>>),
     Branches(Box<Branches>),
+    /// Others are to go on first.
+    Turn,
 }
 
 /// What a flow is answered, or why it is not.
@@ -482,6 +484,8 @@ impl<'a> Driver<'a> {
                 }
                 self.live(*asked).await
             }
+            // On the main line there are no others.
+            Begun::Turn => Ok(Ok(Value::Bool(false))),
             // Boxed: few runs need the room for it.
             Begun::Branches(asked) => Box::pin(self.side_by_side(&self.line, *asked)).await,
         }
@@ -505,6 +509,7 @@ impl<'a> Driver<'a> {
                 place,
             } => return self.begin_step(line, (&kind, &id), &config, place),
             Request::Branches(asked) => return Ok(Begun::Branches(asked)),
+            Request::Turn => return Ok(Begun::Turn),
             Request::Input => Ok(self.input()),
             Request::Now => Ok(Value::Int(self.shared.now_ms(line))),
             Request::Uuid => Ok(line.uuid()),

@@ -73,6 +73,8 @@ pub(crate) enum Request {
         slot: Value,
     },
     Branches(Box<branches::Branches>),
+    /// Another branch is to go on first: what is needed is what it computes.
+    Turn,
 }
 
 impl Request {
@@ -102,6 +104,7 @@ impl Request {
                 data: item(2),
             },
             "slot-bound" => Request::SlotBound { slot: item(1) },
+            "turn" => Request::Turn,
             "branches" => {
                 let items: Vec<Value> = items.iter().cloned().collect();
                 Request::Branches(Box::new(branches::Branches::read(&items)?))

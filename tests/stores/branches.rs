@@ -261,3 +261,28 @@ fn a_fanout_stands_for_its_items() {
         assert_eq!(run(&[], &text), expected);
     }
 }
+
+#[test]
+fn what_one_branch_computes_another_waits_for() {
+    check(
+        "(let [asked (delay (flow/step :gate :x {}))
+               items (map (fn [n] (flow/step :gate :y {:value n})) (range 3))]
+           [(flow/all [#(deref asked) #(deref asked) #(vec items) #(vec items) #(first items)])
+            (flow/step :gate :x {})])",
+        expect![[r#"[["all.0/x" "all.0/x" [0 1 2] [0 1 2] 0] "x"]"#]],
+    );
+    // Whoever was computing it lost: another computes it anew.
+    check(
+        "(let [asked (delay (flow/step :gate :x {:turns 9}))]
+           (flow/all [#(flow/race [(fn [] @asked) (fn [] (flow/step :gate :y {}))]) #(deref asked)]))",
+        expect![[r#"[[1 "all.0/race.1/y"] "all.1/x"]"#]],
+    );
+    check(
+        "(let [cell (atom nil)
+               left (delay (flow/step :gate :x {}) (deref (:right @cell)))
+               right (delay (flow/step :gate :y {}) (deref left))]
+           (reset! cell {:right right})
+           (flow/all [#(deref left) #(deref right)]))",
+        expect!["failed E0310 a delay needs itself to be computed"],
+    );
+}

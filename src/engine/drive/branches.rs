@@ -8,7 +8,7 @@
 mod group;
 mod underway;
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
@@ -62,6 +62,8 @@ enum State<'d> {
     Parked(String, Waiting),
     /// It waits for branches of its own.
     Group(u64),
+    /// It needs what another branch is computing.
+    Turn,
 }
 
 /// All branches under way.
@@ -77,6 +79,10 @@ struct Branching<'d, 'a> {
     underway: Underway<'d, Answer>,
     /// Who has a live answer, by its turn.
     arrived: BTreeMap<u64, u64>,
+    /// Who needs what another branch is computing.
+    turns: BTreeSet<u64>,
+    /// Something was delivered since they looked.
+    is_turn_due: bool,
     /// What the outermost group came to.
     outcome: Option<Evaluated<Value>>,
     /// The whole run is being cancelled.
@@ -98,6 +104,8 @@ impl Driver<'_> {
             replayed: BTreeMap::new(),
             underway: Underway::new(),
             arrived: BTreeMap::new(),
+            turns: BTreeSet::new(),
+            is_turn_due: true,
             outcome: None,
             cancelled: None,
             said: None,
@@ -119,6 +127,10 @@ impl<'d, 'a> Branching<'d, 'a> {
                     None => Ok(answer),
                 };
             }
+            if std::mem::take(&mut self.is_turn_due) && !self.turns.is_empty() {
+                self.give_turns();
+                continue;
+            }
             let next = self.replayed.first_key_value().map(|(place, _)| *place);
             let told = next.unwrap_or(usize::MAX);
             if let Some(reason) = self.driver.recorded_cancel(told) {
@@ -129,6 +141,22 @@ impl<'d, 'a> Branching<'d, 'a> {
                 self.wait().await?;
             }
         }
+    }
+
+    /// Lets those go on that need what another branch was computing: it may be there.
+    fn give_turns(&mut self) {
+        for id in std::mem::take(&mut self.turns) {
+            self.resume(id, Ok(Value::Bool(true)));
+        }
+    }
+
+    /// Tells one of those that wait for another branch that none will go on: they wait for one another.
+    fn refuse_turn(&mut self) -> bool {
+        let Some(id) = self.turns.pop_first() else {
+            return false;
+        };
+        self.resume(id, Ok(Value::Bool(false)));
+        true
     }
 
     fn next_id(&mut self) -> u64 {
@@ -266,6 +294,10 @@ impl<'d, 'a> Branching<'d, 'a> {
                 self.open(Some(id), line, *asked);
                 return Ok(None);
             }
+            Begun::Turn => {
+                self.turns.insert(id);
+                State::Turn
+            }
         };
         self.set_state(id, state);
         Ok(None)
@@ -332,6 +364,7 @@ impl<'d, 'a> Branching<'d, 'a> {
         let Some(branch) = self.branches.get_mut(&id) else {
             return Ok(());
         };
+        self.is_turn_due = true;
         if let State::Replayed(_, asked) = std::mem::replace(&mut branch.state, State::Running) {
             if self.driver.rehearsal.is_some() {
                 self.begin_live(id, asked);
@@ -362,6 +395,7 @@ impl<'d, 'a> Branching<'d, 'a> {
             return false;
         }
         self.arrived.remove(&turn);
+        self.is_turn_due = true;
         let Some(branch) = self.branches.get_mut(&id) else {
             return true;
         };
@@ -374,6 +408,10 @@ impl<'d, 'a> Branching<'d, 'a> {
     /// Waits until something that is under way is done.
     async fn wait(&mut self) -> Result<(), Halt> {
         self.check_answered()?;
+        if self.underway.is_empty() && self.arrived.is_empty() && self.refuse_turn() {
+            self.is_turn_due = true;
+            return Ok(());
+        }
         if let Err(Halt::Cancelled { reason }) = self.driver.check_cancel() {
             self.cancel_all(reason);
             return Ok(());
@@ -458,7 +496,11 @@ impl<'d, 'a> Branching<'d, 'a> {
                 },
                 State::Parked(_, wait) => waiting.push(wait.clone()),
                 State::Arrived(..) => return Ok(()),
-                State::Running | State::Replayed(..) | State::Unanswered(_) | State::Group(_) => {}
+                State::Running
+                | State::Replayed(..)
+                | State::Unanswered(_)
+                | State::Group(_)
+                | State::Turn => {}
             }
         }
         if waiting.is_empty() {
@@ -562,6 +604,7 @@ impl<'d, 'a> Branching<'d, 'a> {
             }
             State::Parked(at, _) => self.driver.give_up(at),
             State::Arrived(turn, _) => drop(self.arrived.remove(&turn)),
+            State::Turn => drop(self.turns.remove(&id)),
             State::Unanswered(_) => {}
         }
         self.runnable.push_back((id, Err(Stop::Cancelled.into())));

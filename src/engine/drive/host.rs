@@ -191,6 +191,10 @@ impl Host for FlowHost {
         Err(Stop::Interrupted("a fiber suspends by itself".to_owned()).into())
     }
 
+    fn company(&mut self) -> Option<Value> {
+        (!self.line.is_main()).then(|| Value::vector([Value::keyword("turn")]))
+    }
+
     fn sleep(&mut self, _millis: u64) -> Evaluated<()> {
         Err(Exception::new(
             Class::UNSUPPORTED_OPERATION,

@@ -541,18 +541,16 @@ fn force(vm: &mut Vm, object: &Rc<Object>) -> Result<Value> {
             delay.state.replace(DelayState::Failed(exception.clone()));
             return Err(Signal::Throw(exception));
         }
-        DelayState::Running => {
-            return Err(Exception::new(
-                Class::ILLEGAL_STATE,
-                "E0310",
-                "a delay needs itself to be computed",
-            )
-            .into());
-        }
+        DelayState::Running => return force_elsewhere(vm, object, delay),
         DelayState::Pending(thunk) => thunk,
     };
+    let mut again = None;
     let result = match thunk {
-        Thunk::Call(function) => vm.invoke(&function, &mut []),
+        Thunk::Call(function) => {
+            let result = vm.invoke(&function, &mut []);
+            again = Some(function);
+            result
+        }
         Thunk::Native(step) => step(vm),
         Thunk::Stage { stage, coll } => Ok(crate::value::Lazy::new(Thunk::Stage { stage, coll })),
     };
@@ -561,9 +559,27 @@ fn force(vm: &mut Vm, object: &Rc<Object>) -> Result<Value> {
         Err(Signal::Throw(exception)) => {
             drop(delay.state.replace(DelayState::Failed(exception.clone())));
         }
-        Err(Signal::Stop(_)) => {}
+        // Another evaluation of the session may compute it instead.
+        Err(Signal::Stop(_)) => {
+            if let Some(function) = again {
+                let pending = DelayState::Pending(Thunk::Call(function));
+                drop(delay.state.replace(pending));
+            }
+        }
     }
     result
+}
+
+/// Waits for a delay that another evaluation is computing.
+#[cold]
+fn force_elsewhere(vm: &mut Vm, object: &Rc<Object>, delay: &Delay) -> Result<Value> {
+    while vm.wait_for_others()? {
+        if !matches!(*delay.state.borrow(), DelayState::Running) {
+            return force(vm, object);
+        }
+    }
+    let words = "a delay needs itself to be computed";
+    Err(Exception::new(Class::ILLEGAL_STATE, "E0310", words).into())
 }
 
 fn is_realized(args: &Args<'_>) -> Result<bool> {

@@ -71,6 +71,10 @@ impl Host for FiberHost {
         self.exiter.leave(Leave::Step(request))
     }
 
+    fn company(&mut self) -> Option<Value> {
+        self.inner.company()
+    }
+
     fn sleep(&mut self, millis: u64) -> Result<()> {
         self.inner.sleep(millis)
     }

@@ -87,6 +87,12 @@ pub trait Host {
         Err(Stop::Interrupted("a step cannot run here".to_owned()).into())
     }
 
+    /// Returns the request that lets other evaluations of the session go on for a while, where there are such: what
+    /// is needed may be what one of them computes. Its answer says whether they did.
+    fn company(&mut self) -> Option<Value> {
+        None
+    }
+
     /// Sleeps, for `Thread/sleep` in programs.
     fn sleep(&mut self, _millis: u64) -> Result<()> {
         Ok(())

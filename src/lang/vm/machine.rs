@@ -214,6 +214,30 @@ impl Vm {
         bound.map(|bound| bound.1 = value).is_some()
     }
 
+    /// Lets other evaluations of the session go on for a while; false where there are none that can.
+    ///
+    /// # Errors
+    /// When this one is stopped meanwhile.
+    #[cold]
+    pub fn wait_for_others(&mut self) -> Result<bool> {
+        match self.host.company() {
+            Some(request) => Ok(self.host.suspend(request)?.is_truthy()),
+            None => Ok(false),
+        }
+    }
+
+    /// Waits for a lazy sequence that another evaluation is computing.
+    #[cold]
+    fn force_elsewhere(&mut self, lazy: &Rc<Lazy>) -> Result<Value> {
+        while self.wait_for_others()? {
+            if !matches!(*lazy.state.borrow(), LazyState::Running) {
+                return Force::force(self, lazy);
+            }
+        }
+        let words = "a lazy sequence needs itself to be computed";
+        Err(Exception::new(Class::ILLEGAL_STATE, "E0310", words).into())
+    }
+
     /// Returns the place of the call that is under way.
     pub fn here(&self) -> Span {
         let Some(body) = self.body() else {
@@ -554,14 +578,7 @@ impl Force for Vm {
                 lazy.state.replace(LazyState::Failed(exception.clone()));
                 return Err(Signal::Throw(exception));
             }
-            LazyState::Running => {
-                return Err(Exception::new(
-                    Class::ILLEGAL_STATE,
-                    "E0310",
-                    "a lazy sequence needs itself to be computed",
-                )
-                .into());
-            }
+            LazyState::Running => return self.force_elsewhere(lazy),
         };
         let mut result = self.compute(thunk);
         // A lazy sequence whose body is another one: walk down in a loop, not on the stack.
@@ -585,7 +602,13 @@ impl Force for Vm {
                 lazy.state.replace(LazyState::Failed(exception.clone()));
                 Err(Signal::Throw(exception))
             }
-            Err(stop) => Err(stop),
+            Err(stop) => {
+                // Another evaluation of the session may look at it, and must not wait for ever.
+                let words = "the computing of a lazy sequence was stopped";
+                let exception = Exception::new(Class::ILLEGAL_STATE, "E0310", words);
+                lazy.state.replace(LazyState::Failed(Rc::new(exception)));
+                Err(stop)
+            }
         }
     }
 }
