@@ -208,7 +208,7 @@ impl Engine {
     ) -> Result<Answered, EngineError> {
         let row = self.find_wait(target).await?;
         if row.ending.is_some() {
-            return Err(decided(target, &row));
+            return Err(decided(&row));
         }
         let details = codec::decode(&row.details)?;
         let action = match (approve, &remark.value) {
@@ -326,7 +326,7 @@ impl Engine {
             WaitsAnswer::Kept => Ok(Answered::Kept),
             WaitsAnswer::Duplicate => Ok(Answered::Duplicate),
             WaitsAnswer::Refused(refusals) => Err(refused(&name, &refusals)),
-            WaitsAnswer::AlreadyDecided(wait) => Err(decided(&name, &wait)),
+            WaitsAnswer::AlreadyDecided(wait) => Err(decided(&wait)),
             WaitsAnswer::Ambiguous(waits) => Err(WaitError::Ambiguous {
                 target: name,
                 waits,
@@ -353,12 +353,12 @@ fn missing(target: &str) -> EngineError {
 }
 
 /// Says who was first, when, and with what.
-fn decided(target: &str, row: &WaitRow) -> EngineError {
+fn decided(row: &WaitRow) -> EngineError {
     let payload = row.payload.as_deref().map(codec::decode);
     let payload = payload.and_then(Result::ok).unwrap_or(Value::Nil);
     let action = payload.get("action").and_then(crate::flow::name_of);
     EngineError::AlreadyDecided(Box::new(Decided {
-        target: shown_target(target),
+        target: row.key.clone(),
         ending: row.ending,
         action: action.map(|action| action.to_string()),
         by: row.decided_by.clone(),

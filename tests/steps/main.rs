@@ -10,6 +10,7 @@ mod http;
 mod json;
 mod kv;
 mod llm;
+mod notify;
 mod persist;
 mod project;
 mod schema;

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use flowstone_engine::codec::encode;
 use flowstone_engine::observer::NoObserver;
 use flowstone_engine::outcome::RunOutcome;
-use flowstone_engine::ports::{Clock as _, Durability, NoSecrets, SimulatedClock};
+use flowstone_engine::ports::{Clock as _, Durability, NoSecrets, RunFilter, SimulatedClock};
 use flowstone_engine::{DriveOptions, Engine, EngineConfig, EngineError, Limits, StartOptions};
 use flowstone_lang::value::Value;
 
@@ -111,6 +111,24 @@ impl Project {
                 outcomes if outcomes.is_empty() => "kept".to_owned(),
                 outcomes => outcomes.join("\n"),
             }
+        })
+    }
+
+    /// Waits for something of the engine.
+    pub fn block_on<T>(&self, future: impl Future<Output = T>) -> T {
+        self.runtime.block_on(future)
+    }
+
+    /// Returns the journals of all runs, as text.
+    pub fn everything_kept(&self) -> String {
+        self.runtime.block_on(async {
+            let runs = self.engine.list_runs(RunFilter::default()).await;
+            let mut text = String::new();
+            for run in runs.expect("runs") {
+                let entries = self.engine.stores().journal.load(&run.id).await;
+                text.push_str(&format!("{:?}", entries.expect("a journal")));
+            }
+            text
         })
     }
 

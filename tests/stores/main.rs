@@ -22,4 +22,5 @@ mod prompt;
 mod runs;
 mod upkeep;
 mod versions;
+mod waits;
 mod worker;

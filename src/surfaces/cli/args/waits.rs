@@ -28,7 +28,7 @@ pub enum WaitsCommand {
 pub struct Answer {
     /// Who answers; kept with the answer [default: local]
     #[arg(long = "as", value_name = "NAME", env = "FLOWSTONE_USER")]
-    pub name: Option<String>,
+    pub caller: Option<String>,
 
     /// A role of who answers, where the wait asks for one; may be repeated
     #[arg(long = "role", value_name = "ROLE")]

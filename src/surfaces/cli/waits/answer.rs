@@ -116,7 +116,7 @@ fn misspelt(report: &Report, args: &Answer) -> Exit {
 fn answering(args: &Answer, digest: Option<String>) -> Answering {
     Answering {
         caller: Caller {
-            name: args.name.clone().or_else(|| Some(LOCAL.to_owned())),
+            name: args.caller.clone().or_else(|| Some(LOCAL.to_owned())),
             roles: args
                 .roles
                 .iter()

@@ -1,0 +1,381 @@
+//! Waits over the database: who is first, what came too early, whose time is over.
+
+use std::rc::Rc;
+
+use expect_test::expect;
+use flowstone_engine::observer::NoObserver;
+use flowstone_engine::ports::{SignalFilter, Target, WaitFilter, WaitRow, WaitState};
+use flowstone_engine::{
+    Answered, Answering, Caller, DriveOptions, Engine, EngineError, Remark, codec,
+};
+use flowstone_lang::value::Value;
+
+use crate::bench::{Bench, block_on, outcome};
+
+const DOOR: &str = "(:action (flow/step :hold :door {}))";
+
+fn edn(text: &str) -> Value {
+    codec::decode(text).expect("EDN")
+}
+
+fn signal(engine: &Engine, key: &str, payload: &str, dedup: Option<&str>) -> String {
+    let how = Answering {
+        keep: true,
+        dedup: dedup.map(str::to_owned),
+        ..Answering::default()
+    };
+    let target = Target::Name(key.to_owned());
+    words(block_on(engine.answer_waits(target, &edn(payload), how)))
+}
+
+fn words(answered: Result<Answered, EngineError>) -> String {
+    match answered {
+        Ok(Answered::Runs(runs)) => format!("answered {}", runs.len()),
+        Ok(Answered::Partly { runs, refused }) => {
+            format!("answered {}, refused {}", runs.len(), refused.len())
+        }
+        Ok(Answered::Kept) => "kept".to_owned(),
+        Ok(Answered::Duplicate) => "duplicate".to_owned(),
+        Err(error) => error.code().to_owned(),
+    }
+}
+
+fn waits(engine: &Engine) -> Vec<WaitRow> {
+    block_on(engine.list_waits(WaitFilter::default())).expect("waits")
+}
+
+fn as_caller(name: &str) -> Answering {
+    Answering {
+        caller: Caller {
+            name: Some(name.to_owned()),
+            roles: Vec::new(),
+        },
+        ..Answering::default()
+    }
+}
+
+#[test]
+fn of_two_approvals_one_counts_and_the_other_is_told_who_was_first() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let run = bench.start(&engine, DOOR);
+    outcome(&engine, &run);
+    // Both have looked; both decide at once, over two engines as two processes have them.
+    let other = bench.engine();
+    let (first, second) = block_on(async {
+        tokio::join!(
+            engine.decide_wait("door", true, Remark::default(), as_caller("Nora")),
+            other.decide_wait("door", false, Remark::default(), as_caller("Ben")),
+        )
+    });
+    let late = match (&first, &second) {
+        (Ok(_), Err(late)) | (Err(late), Ok(_)) => late,
+        both => panic!("{both:?}"),
+    };
+    let told = late.to_string();
+    assert_eq!(late.code(), "E0515", "{told}");
+    let winner = if first.is_ok() { ":approve" } else { ":reject" };
+    let name = if first.is_ok() { "Nora" } else { "Ben" };
+    assert!(told.contains(winner) && told.contains(name), "{told}");
+    assert!(told.contains("1970-01-01T00:16:40"), "{told}");
+    drop(other);
+    assert_eq!(outcome(&engine, &run), winner);
+    let again = block_on(engine.decide_wait("door", true, Remark::default(), as_caller("Cleo")));
+    assert_eq!(again.expect_err("late").to_string(), told);
+}
+
+#[test]
+fn at_the_deadline_the_timeout_decides() {
+    for (advance, answered, end) in [
+        (999, "answered 1", ":approve"),
+        (1_000, "E0524", ":late"),
+        (5_000, "E0524", ":late"),
+    ] {
+        let bench = Bench::new();
+        let engine = bench.engine();
+        let run = bench.start(
+            &engine,
+            "(:action (flow/step :hold :door {:times 1000 :value {:action :late}}))",
+        );
+        outcome(&engine, &run);
+        bench.clock.advance(advance);
+        let answer = edn("{:action :approve}");
+        let found = words(block_on(engine.complete_wait("door", &answer, false)));
+        assert_eq!(found, answered, "{advance}");
+        bench.clock.advance(10_000);
+        assert_eq!(outcome(&engine, &run), end, "{advance}");
+        // Who comes after that hears of it, too.
+        let late = block_on(engine.complete_wait("door", &answer, false));
+        let late = late.expect_err("late").to_string();
+        let expected = match end {
+            ":late" => "nobody answered in time",
+            _ => "answered already (`:approve`",
+        };
+        assert!(late.contains(expected), "{late}");
+    }
+}
+
+#[test]
+fn a_timer_fires_late_rather_than_never() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let run = bench.start(
+        &engine,
+        "(:action (flow/step :hold :door {:times 1000 :value {:action :late}}))",
+    );
+    outcome(&engine, &run);
+    drop(engine);
+    bench.clock.advance(90 * 86_400_000);
+    let engine = bench.engine();
+    let driven = block_on(engine.resume_all(Rc::new(NoObserver), DriveOptions::default()));
+    assert_eq!(driven.expect("listed").len(), 1);
+    assert_eq!(outcome(&engine, &run), ":late");
+}
+
+#[test]
+fn a_signal_before_its_wait_is_kept_and_checked_when_the_wait_opens() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    assert_eq!(signal(&engine, "door", "{:by :nobody}", None), "kept");
+    assert_eq!(signal(&engine, "door", "{:action :second}", None), "kept");
+    assert_eq!(signal(&engine, "door", "{:action :third}", None), "kept");
+    drop(engine);
+    let engine = bench.engine();
+    let first = bench.start(&engine, DOOR);
+    let second = bench.start(&engine, DOOR);
+    let third = bench.start(&engine, DOOR);
+    assert_eq!(outcome(&engine, &first), ":second");
+    assert_eq!(outcome(&engine, &second), ":third");
+    assert!(outcome(&engine, &third).starts_with("waiting"));
+    let left = block_on(engine.list_signals(SignalFilter::default())).expect("signals");
+    let [refused] = &left[..] else {
+        panic!("{left:?}")
+    };
+    assert_eq!(refused.payload, "{:by :nobody}");
+    let (_, why) = refused.refused.clone().expect("refused");
+    expect![":action is missing"].assert_eq(&why);
+    let report = block_on(engine.show_run(&first)).expect("a report");
+    let caller = Caller::default();
+    let shown = block_on(engine.show_wait(&report.waits[0].id, &caller)).expect("a wait");
+    assert_eq!(shown.refused.len(), 1);
+}
+
+#[test]
+fn a_signal_of_the_same_name_does_nothing() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let send = |payload: &str, dedup: &str| signal(&engine, "door", payload, Some(dedup));
+    assert_eq!(send("{:action :one}", "a"), "kept");
+    assert_eq!(send("{:action :two}", "a"), "duplicate");
+    let first = bench.start(&engine, DOOR);
+    assert_eq!(outcome(&engine, &first), ":one");
+    // Also after the first was taken.
+    assert_eq!(send("{:action :two}", "a"), "duplicate");
+    let second = bench.start(&engine, DOOR);
+    assert!(outcome(&engine, &second).starts_with("waiting"));
+    assert_eq!(send("{:action :two}", "a"), "duplicate");
+    assert_eq!(send("{}", "b"), "E0516", "a refused one is not remembered");
+    assert_eq!(send("{:action :two}", "b"), "answered 1");
+    assert_eq!(send("{:action :two}", "b"), "duplicate");
+    assert_eq!(outcome(&engine, &second), ":two");
+    assert_eq!(signal(&engine, "window", "{}", Some("a")), "kept");
+}
+
+#[test]
+fn one_signal_completes_all_waits_of_a_key() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let runs: Vec<_> = (0..3).map(|_| bench.start(&engine, DOOR)).collect();
+    for run in &runs {
+        assert!(outcome(&engine, run).starts_with("waiting"));
+    }
+    assert_eq!(signal(&engine, "door", "{}", None), "E0516");
+    assert_eq!(waits(&engine).len(), 3);
+    assert_eq!(signal(&engine, "door", "{:action :go}", None), "answered 3");
+    for run in &runs {
+        assert_eq!(outcome(&engine, run), ":go");
+    }
+    // One by its id leaves the others alone.
+    let runs: Vec<_> = (0..2).map(|_| bench.start(&engine, DOOR)).collect();
+    for run in &runs {
+        outcome(&engine, run);
+    }
+    let id = waits(&engine)[1].id.clone();
+    assert_eq!(signal(&engine, &id, "{:action :go}", None), "answered 1");
+    assert_eq!(waits(&engine).len(), 1);
+}
+
+#[test]
+fn a_token_is_good_for_what_was_shown() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let run = bench.start(&engine, DOOR);
+    outcome(&engine, &run);
+    let row = waits(&engine).remove(0);
+    let token = block_on(engine.stores().waits.token(&row.id)).expect("readable");
+    let token = token.expect("a token");
+    assert_eq!(token.len(), 32, "128 bits");
+    let file = bench.home.path().join("home/flowstone.db");
+    let db = rusqlite::Connection::open(file).expect("a database");
+    let show = |details: &str| {
+        db.execute(
+            "UPDATE wait SET details = ?2 WHERE id = ?1",
+            [&row.id, details],
+        )
+        .expect("changed")
+    };
+    show(&row.details.replace("door", "vault"));
+    let answer = edn("{:action :approve}");
+    let found = words(block_on(engine.complete_wait(&token, &answer, false)));
+    assert_eq!(found, "E0526");
+    show(&row.details);
+    let seen = |digest: &str| Answering {
+        digest: Some(digest.to_owned()),
+        ..Answering::default()
+    };
+    let give = |how: Answering| {
+        words(block_on(engine.answer_waits(
+            Target::Name(token.clone()),
+            &answer,
+            how,
+        )))
+    };
+    assert_eq!(give(seen("0000000000")), "E0526");
+    assert_eq!(give(seen(&row.digest)), "answered 1");
+    assert_eq!(give(seen(&row.digest)), "E0515");
+    outcome(&engine, &run);
+    // The same question in the next run has a token of its own.
+    let next = bench.start(&engine, DOOR);
+    outcome(&engine, &next);
+    let id = waits(&engine)[0].id.clone();
+    let other = block_on(engine.stores().waits.token(&id)).expect("readable");
+    assert_ne!(other, Some(token));
+}
+
+#[test]
+fn a_cancelled_wait_fails_its_step() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let run = bench.start(
+        &engine,
+        "(try (flow/step :hold :door {})
+           (catch Exception e (select-keys (ex-data e) [:kind :reason :by :key])))",
+    );
+    outcome(&engine, &run);
+    let cancel = || engine.cancel_wait("door", Some("no longer"), as_caller("Nora"));
+    assert_eq!(words(block_on(cancel())), "answered 1");
+    expect![[r#"{:kind :cancelled :reason "no longer" :by "Nora" :key "door"}"#]]
+        .assert_eq(&outcome(&engine, &run));
+    let again = block_on(cancel()).expect_err("late").to_string();
+    assert!(
+        again.starts_with("the wait `door` was cancelled (by Nora"),
+        "{again}"
+    );
+}
+
+#[test]
+fn a_question_is_cancelled_by_what_it_offers_for_that() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let run = bench.start(
+        &engine,
+        "(flow/step :write :it {:times 9 :on-error :checkpoint})",
+    );
+    outcome(&engine, &run);
+    let id = waits(&engine)[0].id.clone();
+    let approved = block_on(engine.decide_wait(&id, true, Remark::default(), as_caller("Nora")));
+    let error = approved.expect_err("not offered");
+    assert_eq!(error.code(), "E0528");
+    assert!(
+        error
+            .to_string()
+            .ends_with("it offers `:retry`, `:skip`, `:use`, `:abort`"),
+        "{error}"
+    );
+    let cancelled = block_on(engine.cancel_wait(&id, None, as_caller("Nora")));
+    assert_eq!(words(cancelled), "answered 1");
+    assert!(outcome(&engine, &run).starts_with("failed E0799"));
+}
+
+#[test]
+fn what_happens_at_a_crash_happens_once() {
+    // Answered, and the process is gone before the run has taken it.
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let run = bench.start(
+        &engine,
+        "[(flow/step :write :before {:value 1})
+          (:action (flow/step :hold :door {}))
+          (flow/step :write :after {:value 2})]",
+    );
+    outcome(&engine, &run);
+    assert_eq!(
+        signal(&engine, "door", "{:action :go}", Some("a")),
+        "answered 1"
+    );
+    drop(engine);
+    let engine = bench.engine();
+    assert_eq!(
+        signal(&engine, "door", "{:action :no}", Some("a")),
+        "duplicate"
+    );
+    let driven = block_on(engine.resume_all(Rc::new(NoObserver), DriveOptions::default()));
+    assert_eq!(driven.expect("listed").len(), 1);
+    assert_eq!(outcome(&engine, &run), "[1 :go 2]");
+    assert_eq!(bench.effects(), "after=1 before=1");
+}
+
+#[test]
+fn ten_thousand_open_waits_are_not_looked_through() {
+    let bench = Bench::new();
+    drop(bench.engine());
+    let db = rusqlite::Connection::open(bench.home.path().join("home/flowstone.db"));
+    let db = db.expect("a database");
+    let from = "FROM wait JOIN run ON run.num = wait.run WHERE";
+    for condition in [
+        "wait.id = 'a'",
+        "wait.token = 'a'",
+        "wait.key = 'a' AND wait.state = 'open' ORDER BY wait.opened_ms, wait.id",
+        "wait.key = 'a' ORDER BY wait.opened_ms DESC, wait.rowid DESC LIMIT 1",
+        "wait.id >= 'a' AND wait.id < 'b' ORDER BY wait.id LIMIT 6",
+        "wait.run = (SELECT num FROM run WHERE id = 'a') AND wait.path = 'b'",
+        "wait.state = 'open' AND wait.event = 'a' AND wait.event_key = 'b'",
+        "wait.state = 'open' AND wait.event = 'a' AND wait.event_key IS NULL",
+        "1 AND wait.state = 'open' AND run.id = 'a' ORDER BY wait.opened_ms, wait.id",
+    ] {
+        let mut plan = db
+            .prepare(&format!(
+                "EXPLAIN QUERY PLAN SELECT wait.id {from} {condition}"
+            ))
+            .expect("a question");
+        let lines = plan.query_map([], |row| row.get::<_, String>(3));
+        let lines: Vec<String> = lines
+            .expect("a plan")
+            .map(|line| line.expect("a line"))
+            .collect();
+        assert!(
+            !lines.iter().any(|line| line.starts_with("SCAN")),
+            "{condition}: {lines:?}"
+        );
+    }
+}
+
+#[test]
+fn what_a_run_waited_for_is_closed_with_it() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let run = bench.start(&engine, DOOR);
+    outcome(&engine, &run);
+    block_on(engine.cancel(&run, "enough", Rc::new(NoObserver))).expect("cancelled");
+    assert!(waits(&engine).is_empty());
+    let late = block_on(engine.complete_wait("door", &edn("{:action :go}"), false));
+    expect!["the wait `door` is over, because its run is"]
+        .assert_eq(&late.expect_err("late").to_string());
+    let all = WaitFilter {
+        run: Some(run),
+        all: true,
+        ..WaitFilter::default()
+    };
+    let all = block_on(engine.list_waits(all)).expect("waits");
+    assert_eq!(all[0].state, WaitState::Closed);
+}
