@@ -10,6 +10,7 @@ mod cancel;
 mod child;
 mod confirm;
 mod doubt;
+mod end;
 mod family;
 mod host;
 mod journal;
@@ -19,6 +20,7 @@ mod park;
 mod question;
 mod rehearse;
 mod review;
+mod undo;
 mod verify;
 
 use std::cell::{Cell, RefCell};
@@ -35,25 +37,27 @@ use crate::codec::{self, CodecError};
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::flow::{self, name_of};
-use crate::history::History;
+use crate::history::{self, History};
 use crate::ids::RunId;
 use crate::interrupt::Interrupt;
 use crate::natives::Request;
 use crate::natives::branches::Branches;
 use crate::observer::{Observer, RunEvent};
-use crate::outcome::{Failure, RunOutcome, decode_failure, encode_failure};
-use crate::ports::{Change, Claim, RunRow, RunStatus, RunUpdate, WaitFilter};
+use crate::outcome::{RunOutcome, decode_failure};
+use crate::ports::{Claim, RunRow, RunStatus, StoreError};
 use crate::sessions::Prepared;
 use crate::step::Scope;
 use crate::turn;
 
 use call::Asked;
+use end::Driven;
 pub(crate) use family::Family;
 use host::{FlowHost, Shared};
 pub(crate) use journal::Ledger;
 use line::Line;
 pub(crate) use rehearse::{Changed, End as RehearsedEnd, Purpose, Rehearsed, Script, rehearse};
 pub use rehearse::{Difference, Stand};
+use undo::When;
 pub(crate) use verify::verify;
 
 /// How to drive.
@@ -178,17 +182,35 @@ pub(crate) async fn drive_taken(
     if row.status.is_final() {
         return stored_outcome(&row);
     }
-    let prepared = engine.prepare(&row).await?;
-    let driver = open_with(engine, &row, epoch, &prepared, (observer, options)).await?;
-    let outcome = Driver { family, ..driver }.run().await?;
-    // Whatever was stopped in the middle may have left its session so.
-    if matches!(
-        outcome,
-        RunOutcome::Completed(_) | RunOutcome::Waiting { .. }
-    ) {
-        engine.sessions.give_back(&row.program, prepared);
+    let mut row = row;
+    loop {
+        let prepared = engine.prepare(&row).await?;
+        let view = (observer.clone(), options.clone());
+        let driver = open_with(engine, &row, epoch, &prepared, view).await?;
+        let family = family.clone();
+        match (Driver { family, ..driver }).run().await {
+            Ok(Driven::Over(outcome)) => {
+                // Whatever was stopped in the middle may have left its session so.
+                if matches!(
+                    outcome,
+                    RunOutcome::Completed(_) | RunOutcome::Waiting { .. }
+                ) {
+                    engine.sessions.give_back(&row.program, prepared);
+                }
+                return Ok(outcome);
+            }
+            Ok(Driven::Again) => row = engine.run_row(run).await?,
+            Err(EngineError::Store(StoreError::LeaseLost { run: lost })) => {
+                // It may have been ended from outside.
+                row = engine.run_row(run).await?;
+                return match row.status.is_final() {
+                    true => stored_outcome(&row),
+                    false => Err(StoreError::LeaseLost { run: lost }.into()),
+                };
+            }
+            Err(error) => return Err(error),
+        }
     }
-    Ok(outcome)
 }
 
 /// Tells again how a run ended.
@@ -204,14 +226,13 @@ fn stored_outcome(row: &RunRow) -> Result<RunOutcome, EngineError> {
                 EngineError::Internal("the stored error cannot be read".to_owned())
             })?))
         }
-        RunStatus::Cancelled => RunOutcome::Cancelled {
+        RunStatus::Cancelled | RunStatus::Terminated => RunOutcome::Cancelled {
             reason: row.cancel_requested.clone().unwrap_or_default(),
-        },
-        RunStatus::Terminated => RunOutcome::Cancelled {
-            reason: row.cancel_requested.clone().unwrap_or_default(),
+            status: row.status,
         },
         RunStatus::TimedOut => RunOutcome::Cancelled {
-            reason: "it took longer than it was given".to_owned(),
+            reason: end::TOO_LONG.to_owned(),
+            status: row.status,
         },
         RunStatus::Queued
         | RunStatus::Running
@@ -242,7 +263,13 @@ async fn open_with<'a>(
     (observer, options): (Rc<dyn Observer>, DriveOptions),
 ) -> Result<Driver<'a>, EngineError> {
     let stores = &engine.services.stores;
-    let history = History::new(stores.journal.load(&row.id).await?);
+    let mut entries = stores.journal.load(&row.id).await?;
+    let again = match row.status {
+        RunStatus::FailedCompensating => history::undo_again(&entries, engine.now_ms()),
+        _ => None,
+    };
+    entries.extend(again.clone());
+    let history = History::new(entries);
     let input = codec::decode(&row.input)?;
     let place = Place {
         run: row.id.clone(),
@@ -253,9 +280,13 @@ async fn open_with<'a>(
         seed: row.seed,
         cancel: row.cancel_requested.clone(),
         is_waiting: row.status == RunStatus::Waiting,
-        has_parent: row.parent.is_some(),
+        facts: Facts::of(row),
     };
-    Ok(Driver::new(engine, place, history, observer, options))
+    let driver = Driver::new(engine, place, history, observer, options);
+    if let Some(entry) = again {
+        driver.shared.ledger.append(entry);
+    }
+    Ok(driver)
 }
 
 /// What is known of a run when its drive begins.
@@ -268,7 +299,32 @@ pub(crate) struct Place {
     pub seed: u64,
     pub cancel: Option<String>,
     pub is_waiting: bool,
+    pub facts: Facts,
+}
+
+/// What a run's row says that does not change during a pass.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Facts {
     pub has_parent: bool,
+    pub invocation: Option<String>,
+    pub pass: i64,
+    pub seed: u64,
+    pub deadline_ms: Option<i64>,
+    /// No flow runs: steps are asked for at a prompt.
+    pub is_prompt: bool,
+}
+
+impl Facts {
+    fn of(row: &RunRow) -> Facts {
+        Facts {
+            has_parent: row.parent.is_some(),
+            invocation: row.invocation.clone(),
+            pass: row.pass,
+            seed: row.seed,
+            deadline_ms: row.deadline_ms,
+            is_prompt: false,
+        }
+    }
 }
 
 /// One drive of one run.
@@ -295,7 +351,13 @@ pub(crate) struct Driver<'a> {
     is_cancel_noted: Cell<bool>,
     /// The run's row says that it waits.
     is_waiting: Cell<bool>,
-    has_parent: bool,
+    facts: Facts,
+    /// What is to be done when the run does not complete.
+    undos: undo::Undos,
+    /// It is being done.
+    is_undoing: Cell<bool>,
+    /// The input of the next pass, once the flow has asked for one.
+    again: RefCell<Option<String>>,
     /// What drives this run's children.
     family: Rc<Family>,
     /// The run is over: whatever the journal does not answer is an error.
@@ -343,28 +405,23 @@ impl<'a> Driver<'a> {
             cancelling: RefCell::default(),
             is_cancel_noted: Cell::new(false),
             is_waiting: Cell::new(place.is_waiting),
-            has_parent: place.has_parent,
+            facts: place.facts,
+            undos: RefCell::default(),
+            is_undoing: Cell::new(false),
+            again: RefCell::default(),
             family: Rc::default(),
             replay_only: false,
             rehearsal: None,
         }
     }
 
-    async fn run(self) -> Result<RunOutcome, EngineError> {
+    async fn run(self) -> Result<Driven, EngineError> {
         self.emit(&RunEvent::Started {
             flow: self.scope.flow.slug.to_string(),
             replayed: self.shared.history.borrow().finished(),
         });
-        match self.evaluate(self.fiber()).await? {
-            Ended::Value(value) => self.complete(value).await,
-            Ended::Threw(exception) => self.fail(exception).await,
-            Ended::Stopped(stop) => self.stopped(stop).await,
-            Ended::Interrupted => {
-                self.settle_now().await?;
-                Ok(RunOutcome::Interrupted)
-            }
-            Ended::Parked { reason, due_ms } => self.parked(reason, due_ms).await,
-        }
+        let ended = self.evaluate(self.fiber()).await?;
+        self.conclude(ended).await
     }
 
     /// Prepares the flow's body, with nothing evaluated yet.
@@ -394,7 +451,12 @@ impl<'a> Driver<'a> {
     }
 
     /// Runs the flow for as long as what it asks for can be answered.
-    async fn evaluate(&self, mut fiber: Fiber) -> Result<Ended, EngineError> {
+    async fn evaluate(&self, fiber: Fiber) -> Result<Ended, EngineError> {
+        self.evaluate_on(&self.line, fiber).await
+    }
+
+    /// Runs what stands on a line that has no other beside it.
+    async fn evaluate_on(&self, line: &Rc<Line>, mut fiber: Fiber) -> Result<Ended, EngineError> {
         let mut answer = Ok(Value::Nil);
         loop {
             let exit = match catch_unwind(AssertUnwindSafe(|| fiber.resume(answer))) {
@@ -406,14 +468,14 @@ impl<'a> Driver<'a> {
                 Exit::Threw(exception) => return Ok(Ended::Threw(exception)),
                 Exit::Stopped(stop) => return Ok(Ended::Stopped(stop)),
                 Exit::OutOfFuel => self.breathe(usize::MAX).await,
-                Exit::Step(request) => self.answer(request).await,
+                Exit::Step(request) => self.answer_on(line, request).await,
             };
             // Leaving drops the fiber: its stack is unwound, and no `finally` runs.
             answer = match next {
                 Ok(answer) => answer,
                 Err(Halt::Cancelled { reason }) => {
                     self.note_cancel(&reason);
-                    self.leave_child(&self.line);
+                    self.leave_child(line);
                     self.cancelling.replace(Some(reason));
                     Err(Stop::Cancelled.into())
                 }
@@ -467,7 +529,11 @@ impl<'a> Driver<'a> {
 
     /// Answers what the main line asks for.
     pub(crate) async fn answer(&self, request: Value) -> Answer {
-        match self.begin(&self.line, request)? {
+        self.answer_on(&self.line, request).await
+    }
+
+    async fn answer_on(&self, line: &Rc<Line>, request: Value) -> Answer {
+        match self.begin(line, request)? {
             Begun::Now(answer) => Ok(answer),
             Begun::Replayed(asked) => {
                 self.check_recorded_cancel(asked.recorded.place)?;
@@ -487,7 +553,7 @@ impl<'a> Driver<'a> {
             // On the main line there are no others.
             Begun::Turn => Ok(Ok(Value::Bool(false))),
             // Boxed: few runs need the room for it.
-            Begun::Branches(asked) => Box::pin(self.side_by_side(&self.line, *asked)).await,
+            Begun::Branches(asked) => Box::pin(self.side_by_side(line, *asked)).await,
         }
     }
 
@@ -521,7 +587,49 @@ impl<'a> Driver<'a> {
                 data,
             } => self.log(line, &level, &message, data),
             Request::Emit { name, data } => self.emitted(line, &name, data),
+            Request::Compensate { value, undo } => match self.refuse_register() {
+                Some(exception) => Err(exception.into()),
+                None => {
+                    self.register(line, When::Undone, undo, Some(value.clone()));
+                    Ok(value)
+                }
+            },
+            Request::OnCancel { undo } => match self.refuse_register() {
+                Some(exception) => Err(exception.into()),
+                None => {
+                    self.register(line, When::Cancelled, undo, None);
+                    Ok(Value::Nil)
+                }
+            },
+            Request::ContinueAsNew { input } => self.continue_as_new(line, &input),
         }))
+    }
+
+    /// Unwinds the flow, so that its next pass begins.
+    fn continue_as_new(&self, line: &Line, input: &Value) -> Evaluated<Value> {
+        if self.facts.is_prompt {
+            return Err(undo::at_prompt().into());
+        }
+        if !line.is_body() || self.is_undoing.get() {
+            return Err(Exception::new(
+                Class::ILLEGAL_STATE,
+                "E0450",
+                "`flow/continue-as-new` ends a pass of the whole run: it cannot be called in a branch",
+            )
+            .hint("return what the next pass needs from the branch, and call it after that")
+            .into());
+        }
+        let invocation = self.facts.invocation.as_deref();
+        let input = flow::coerce_input(&self.scope.flow, invocation, input).map_err(|error| {
+            let words = format!("the next pass cannot begin: {error}");
+            Exception::new(Class::ILLEGAL_ARGUMENT, error.code(), words).hint(error.hint())
+        })?;
+        let text = codec::encode(&input).map_err(|error| {
+            let words = format!("the input of the next pass cannot be stored: {error}");
+            Exception::new(Class::ILLEGAL_ARGUMENT, error.code(), words)
+        })?;
+        self.again.replace(Some(self.scope.redact(text)));
+        Err(Stop::Cancelled.into())
     }
 
     fn input(&self) -> Value {
@@ -574,99 +682,6 @@ impl<'a> Driver<'a> {
             self.emit(&RunEvent::Emitted { name, data });
         }
         Ok(Value::Nil)
-    }
-
-    async fn complete(&self, value: Value) -> Result<RunOutcome, EngineError> {
-        if let Some(reason) = self.cancelling.take() {
-            return self.cancelled(reason).await;
-        }
-        let text = match codec::encode(&value) {
-            Ok(text) => self.scope.redact(text),
-            Err(error) => {
-                let words = unstorable(&error);
-                let exception = Exception::new(Class::ILLEGAL_ARGUMENT, error.code(), words)
-                    .hint("return data: maps, vectors, strings, numbers ...");
-                return self.fail(Rc::new(exception)).await;
-            }
-        };
-        let value = codec::decode(&text)?;
-        self.end(RunStatus::Completed, Some(text), None).await?;
-        Ok(RunOutcome::Completed(value))
-    }
-
-    async fn fail(&self, exception: Rc<Exception>) -> Result<RunOutcome, EngineError> {
-        let text = {
-            let sources = self.scope.session.world().sources.borrow();
-            encode_failure(&exception, &sources)
-        };
-        let text = self.scope.redact(text);
-        self.end(RunStatus::Failed, None, Some(text)).await?;
-        Ok(RunOutcome::Failed(Box::new(Failure {
-            exception,
-            session: Some(self.scope.session.clone()),
-            place: None,
-        })))
-    }
-
-    async fn stopped(&self, stop: Stop) -> Result<RunOutcome, EngineError> {
-        let (code, hint) = match &stop {
-            Stop::Cancelled => {
-                let reason = self.cancelling.take().unwrap_or_default();
-                return self.cancelled(reason).await;
-            }
-            Stop::Evicted => return Ok(RunOutcome::Interrupted),
-            Stop::OutOfFuel | Stop::Deadline => (
-                "E0530",
-                "look for a loop that does not end, or give the run more",
-            ),
-            Stop::OutOfMemory(_) => (
-                "E0531",
-                "work on one item at a time instead of keeping them all",
-            ),
-            Stop::Interrupted(_) | Stop::Exit(_) => ("E0532", "start the flow again"),
-        };
-        let exception =
-            Exception::new(Class::ERROR, code, format!("the run was stopped: {stop}")).hint(hint);
-        self.fail(Rc::new(exception)).await
-    }
-
-    async fn cancelled(&self, reason: String) -> Result<RunOutcome, EngineError> {
-        self.end(RunStatus::Cancelled, None, None).await?;
-        Ok(RunOutcome::Cancelled { reason })
-    }
-
-    pub(crate) async fn end(
-        &self,
-        status: RunStatus,
-        result: Option<String>,
-        error: Option<String>,
-    ) -> Result<(), EngineError> {
-        let update = RunUpdate {
-            status,
-            wait_reason: None,
-            due_ms: None,
-            result,
-            error,
-        };
-        let mut changes = vec![Change::CloseWaits, Change::Update(update)];
-        changes.extend(self.part(status));
-        self.shared.ledger.commit(changes).await?;
-        Ok(())
-    }
-
-    async fn parked(&self, reason: String, due_ms: Option<i64>) -> Result<RunOutcome, EngineError> {
-        self.shared.ledger.commit(Vec::new()).await?;
-        let filter = WaitFilter {
-            run: Some(self.scope.run.clone()),
-            ..WaitFilter::default()
-        };
-        let mut waits = self.engine.services.stores.waits.list(filter).await?;
-        waits.retain(|wait| !wait.is_for_child());
-        Ok(RunOutcome::Waiting {
-            reason,
-            due_ms,
-            waits,
-        })
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
@@ -72,6 +73,8 @@ pub struct StartOptions {
     pub started_by: Option<String>,
     /// Of those that are queued, higher ones begin first. `None`: what the flow says, or 0.
     pub priority: Option<i64>,
+    /// After this long it is unwound, with status `timed-out`.
+    pub timeout: Option<Duration>,
 }
 
 impl StartOptions {
@@ -84,6 +87,7 @@ impl StartOptions {
             is_left: false,
             started_by: None,
             priority: None,
+            timeout: None,
         }
     }
 }
@@ -307,10 +311,53 @@ impl Engine {
         let now_ms = self.services.clock.now_ms();
         stores.runs.request_cancel(run, reason, now_ms).await?;
         match self.drive(run, observer, DriveOptions::default()).await {
+            Ok(RunOutcome::Waiting { .. } | RunOutcome::Stuck { .. }) => {
+                Ok(CancelOutcome::Unwinding)
+            }
             Ok(_) => Ok(CancelOutcome::Cancelled),
             Err(EngineError::Driven { .. }) => Ok(CancelOutcome::Requested),
             Err(error) => Err(error),
         }
+    }
+
+    /// Ends a run at once: nothing of its flow runs any more, whoever drives it. Its children end by their
+    /// policies.
+    ///
+    /// # Errors
+    /// When there is no such run, or it is over already.
+    pub async fn terminate(
+        &self,
+        run: &RunId,
+        reason: &str,
+        observer: Rc<dyn Observer>,
+    ) -> Result<(), EngineError> {
+        let runs = &self.services.stores.runs;
+        match runs.terminate(run, reason, self.now_ms()).await? {
+            None => {
+                return Err(EngineError::NoSuchRun {
+                    run: run.to_string(),
+                });
+            }
+            Some(status) if status.is_final() => {
+                return Err(EngineError::Over {
+                    run: run.to_string(),
+                    status: status.name(),
+                });
+            }
+            Some(_) => {}
+        }
+        let filter = RunFilter {
+            parent: Some(run.clone()),
+            ..RunFilter::default()
+        };
+        for child in runs.list(filter).await? {
+            let is_asked = child.cancel_requested.is_some() && !child.status.is_final();
+            if is_asked && !child.driven {
+                self.drive(&child.id, observer.clone(), DriveOptions::default())
+                    .await?;
+            }
+        }
+        Ok(())
     }
 
     /// Returns runs, newest first.
@@ -384,6 +431,8 @@ pub enum CancelOutcome {
     Cancelled,
     /// Another process drives the run and will see it.
     Requested,
+    /// What the run does about it has begun, and waits for something.
+    Unwinding,
 }
 
 /// Keeps a run marked as driven.

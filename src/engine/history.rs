@@ -13,6 +13,24 @@ use crate::ports::{Entry, EntryKind};
 /// The path of the note that the flow was told of a cancel.
 pub(crate) const CANCEL: &str = "flow/cancel";
 
+/// What entries about the undoing of a step are of.
+pub(crate) const COMPENSATE: &str = "flow/compensate";
+/// What entries about `flow/on-cancel` are of.
+pub(crate) const ON_CANCEL: &str = "flow/on-cancel";
+
+/// Returns an entry by which what could not be undone is tried again.
+pub(crate) fn undo_again(entries: &[Entry], at_ms: i64) -> Option<Entry> {
+    let last = entries
+        .iter()
+        .rfind(|entry| entry.what == COMPENSATE && entry.kind == EntryKind::Note)?;
+    Some(Entry {
+        kind: EntryKind::Signal,
+        payload: "{:action :retry}".to_owned(),
+        at_ms,
+        ..last.clone()
+    })
+}
+
 /// Everything that was journaled of a run.
 #[derive(Debug, Default)]
 pub(crate) struct History {
@@ -202,6 +220,10 @@ impl History {
             self.add_reusable(entry);
             return;
         }
+        if entry.kind == EntryKind::Signal && entry.what == COMPENSATE {
+            self.undo_again(&entry.path);
+            return;
+        }
         let is_step = entry.kind != EntryKind::Note;
         let recorded = self.paths.entry(entry.path).or_default();
         recorded.what = entry.what;
@@ -235,6 +257,30 @@ impl History {
             EntryKind::Signal => recorded.answered(entry.payload),
             EntryKind::Cost => {}
             EntryKind::Reuse | EntryKind::Turn | EntryKind::Tool | EntryKind::Log => {}
+        }
+    }
+
+    /// Forgets the error that an undoing failed with, and what came after it.
+    fn undo_again(&mut self, branch: &str) {
+        self.paths.remove(branch);
+        let inside = format!("{branch}/");
+        let failed = self
+            .paths
+            .iter()
+            .filter(|(path, recorded)| {
+                path.starts_with(&inside) && matches!(recorded.end, Some(End::Error(_)))
+            })
+            .max_by_key(|(_, recorded)| recorded.place);
+        let Some((path, place)) = failed.map(|(path, recorded)| (path.clone(), recorded.place))
+        else {
+            return;
+        };
+        self.paths
+            .retain(|other, recorded| !other.starts_with(&inside) || recorded.place <= place);
+        if let Some(recorded) = self.paths.get_mut(&path) {
+            recorded.end = None;
+            recorded.in_flight = false;
+            recorded.again();
         }
     }
 

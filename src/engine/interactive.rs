@@ -12,7 +12,7 @@ use flowstone_lang::session::Session;
 use flowstone_lang::value::{Class, Exception, Result as Evaluated, Signal, Stop, Value};
 use flowstone_lang::vm::{Host, Vm};
 
-use crate::drive::{DriveOptions, Driver, Halt, Place, Stay, panic_words};
+use crate::drive::{DriveOptions, Driver, Facts, Halt, Place, Stay, panic_words};
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::flow::{ENGINE_ABI, Flow};
@@ -56,7 +56,10 @@ impl Engine {
             seed,
             cancel: None,
             is_waiting: false,
-            has_parent: false,
+            facts: Facts {
+                is_prompt: true,
+                ..Facts::default()
+            },
         };
         let options = DriveOptions {
             interrupt,

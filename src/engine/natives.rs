@@ -5,6 +5,7 @@
 pub(crate) mod branches;
 mod family;
 pub(crate) mod fanout;
+mod saga;
 
 use flowstone_lang::session::Session;
 use flowstone_lang::value::{
@@ -20,12 +21,15 @@ pub const FNS: &[Native] = &[
     branches::ALL,
     BACKOFF,
     family::CALL_FLOW,
+    saga::COMPENSATE,
+    saga::CONTINUE_AS_NEW,
     ELAPSED,
     EMIT,
     branches::GRAPH,
     INPUT,
     LOG,
     NOW_MS,
+    saga::ON_CANCEL,
     branches::PMAP,
     branches::RACE,
     RAND,
@@ -72,6 +76,16 @@ pub(crate) enum Request {
     SlotBound {
         slot: Value,
     },
+    Compensate {
+        value: Value,
+        undo: Value,
+    },
+    ContinueAsNew {
+        input: Value,
+    },
+    OnCancel {
+        undo: Value,
+    },
     Branches(Box<branches::Branches>),
     /// Another branch is to go on first: what is needed is what it computes.
     Turn,
@@ -103,6 +117,12 @@ impl Request {
                 name: item(1),
                 data: item(2),
             },
+            "compensate" => Request::Compensate {
+                value: item(1),
+                undo: item(2),
+            },
+            "continue-as-new" => Request::ContinueAsNew { input: item(1) },
+            "on-cancel" => Request::OnCancel { undo: item(1) },
             "slot-bound" => Request::SlotBound { slot: item(1) },
             "turn" => Request::Turn,
             "branches" => {

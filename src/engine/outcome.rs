@@ -6,7 +6,7 @@ use flowstone_lang::session::Session;
 use flowstone_lang::value::{Exception, Sources, Span, Value};
 
 use crate::codec;
-use crate::ports::{QueuePlace, WaitRow};
+use crate::ports::{QueuePlace, RunStatus, WaitRow};
 
 /// Why a drive returned.
 #[derive(Debug)]
@@ -19,7 +19,13 @@ pub enum RunOutcome {
         due_ms: Option<i64>,
         waits: Vec<WaitRow>,
     },
+    /// It was unwound, or ended at once: the status tells which, and whether its time was over.
     Cancelled {
+        reason: String,
+        status: RunStatus,
+    },
+    /// Something that was to be undone could not be: the run waits for somebody who sees to it.
+    Stuck {
         reason: String,
     },
     /// It has not begun, and its turn is not soon.

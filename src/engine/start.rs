@@ -51,7 +51,9 @@ impl Engine {
             started_by: options.started_by.unwrap_or_else(|| "manual".to_owned()),
             origin: None,
             parent: None,
-            deadline_ms: None,
+            deadline_ms: options
+                .timeout
+                .map(|timeout| now_ms.saturating_add(crate::duration::millis(timeout))),
             is_taken: !options.is_left,
         };
         admit(&self.services.stores, flow, &input, run).await

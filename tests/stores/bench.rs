@@ -163,7 +163,8 @@ pub fn words(outcome: &Result<RunOutcome, EngineError>) -> String {
             format!("failed {} {}", exception.code, exception.text())
         }
         Ok(RunOutcome::Waiting { reason, .. }) => format!("waiting: {reason}"),
-        Ok(RunOutcome::Cancelled { reason }) => format!("cancelled: {reason}"),
+        Ok(RunOutcome::Cancelled { reason, status }) => format!("{}: {reason}", status.name()),
+        Ok(RunOutcome::Stuck { reason }) => format!("stuck: {reason}"),
         Ok(RunOutcome::Queued { place }) => format!("queued at {}", place.position),
         Ok(RunOutcome::Interrupted) => "interrupted".to_owned(),
         Err(error) => format!("error {} {error}", error.code()),

@@ -124,7 +124,7 @@ fn what_goes_wrong_with_a_child_is_the_steps_error() {
     check(
         "(try (flow/call-flow :fails {} {:id :printed}) (catch Exception e (dissoc (ex-data e) :run)))",
         expect![[
-            r#"{:error {:message "no ink" :code "" :data {:left 0}} :place "flows/fails.edn:1:1" :flow "fails" :status :failed :kind :child-failed :step "printed"}"#
+            r#"{:path "printed" :place "flows/fails.edn:1:1" :flow "fails" :attempts 1 :status :failed :kind :child-failed :code "E0548" :error {:message "no ink" :code "" :data {:left 0}} :step "printed" :message "the run <fails> of `fails` failed: no ink"}"#
         ]],
     );
     check(
@@ -142,7 +142,9 @@ fn what_goes_wrong_with_a_child_is_the_steps_error() {
     check("(flow/call-flow :double {:n 1} {:version 0})", expect!["2"]);
     check(
         "(flow/call-flow :sleeps {} {:timeout \"1s\"})",
-        expect![":slept"],
+        expect![
+            "failed E0548 the run <sleeps> of `sleeps` did not finish in time, and was cancelled"
+        ],
     );
 }
 

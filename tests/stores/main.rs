@@ -20,6 +20,7 @@ mod policy;
 mod power;
 mod prompt;
 mod runs;
+mod saga;
 mod upkeep;
 mod versions;
 mod waits;

@@ -281,7 +281,7 @@ impl Driver<'_> {
             policy: Policy::of(&config, effect)?,
             timeout: config.get("timeout").and_then(duration::of_value),
             idempotency_key: text("idempotency-key")
-                .unwrap_or_else(|| format!("{}/{at}", self.scope.run)),
+                .unwrap_or_else(|| format!("{}/{at}", self.pass_name())),
             on_error: match name("on-error").as_deref() {
                 Some("skip") => OnError::Skip,
                 Some("checkpoint") => OnError::Checkpoint,
@@ -297,6 +297,15 @@ impl Driver<'_> {
             path,
             at,
         })
+    }
+
+    /// Returns the run's id, and which pass of it this is where that is not the first: what is named after it
+    /// differs from pass to pass.
+    pub(super) fn pass_name(&self) -> String {
+        match self.facts.pass {
+            0 => self.scope.run.to_string(),
+            pass => format!("{}.{pass}", self.scope.run),
+        }
     }
 
     /// Checks that a replayed request is the one that was journaled.

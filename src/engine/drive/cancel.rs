@@ -7,10 +7,11 @@ use std::cell::Cell;
 
 use flowstone_lang::value::Value;
 
+use super::end::TOO_LONG;
 use super::{Driver, Halt};
 use crate::codec;
 use crate::history::CANCEL;
-use crate::ports::{Change, EntryKind};
+use crate::ports::{Change, EntryKind, StoreError};
 
 /// Branches go on side by side for as long as this lives.
 pub(super) struct Beside<'d>(&'d Cell<bool>, &'d Cell<bool>);
@@ -25,9 +26,28 @@ impl Drop for Beside<'_> {
 impl Driver<'_> {
     /// Raises a cancel that was asked for, once.
     pub(super) fn check_cancel(&self) -> Result<(), Halt> {
-        match self.cancel.take() {
-            Some(reason) => Err(Halt::Cancelled { reason }),
-            None => Ok(()),
+        if let Some(reason) = self.cancel.take() {
+            return Err(Halt::Cancelled { reason });
+        }
+        match self.deadline_ms() {
+            Some(deadline) if deadline <= self.now_ms() => Err(Halt::Cancelled {
+                reason: TOO_LONG.to_owned(),
+            }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns when the run is to be unwound, if it is not yet.
+    pub(super) fn deadline_ms(&self) -> Option<i64> {
+        let is_unwinding = self.is_undoing.get() || self.cancelling.borrow().is_some();
+        self.facts.deadline_ms.filter(|_| !is_unwinding)
+    }
+
+    /// Returns a moment, or the run's deadline where that is earlier.
+    pub(super) fn bounded(&self, due_ms: Option<i64>) -> Option<i64> {
+        match (due_ms, self.deadline_ms()) {
+            (Some(due), Some(deadline)) => Some(due.min(deadline)),
+            (due, deadline) => due.or(deadline),
         }
     }
 
@@ -68,9 +88,7 @@ impl Driver<'_> {
     /// Asks the store whether somebody wants the run cancelled.
     pub(super) async fn look_for_cancel(&self) -> Result<(), Halt> {
         self.check_cancel()?;
-        if self.cancelling.borrow().is_some() {
-            return Ok(());
-        }
+        let is_unwinding = self.is_undoing.get() || self.cancelling.borrow().is_some();
         let has_news = self.options.interrupt.take_news();
         if !self.shared.look_is_due(self.now_ms()) && !has_news {
             return Ok(());
@@ -82,7 +100,14 @@ impl Driver<'_> {
             .runs
             .find(&self.scope.run)
             .await?;
-        match row.and_then(|row| row.cancel_requested) {
+        if row.as_ref().is_some_and(|row| row.status.is_final()) {
+            let run = self.scope.run.to_string();
+            return Err(StoreError::LeaseLost { run }.into());
+        }
+        match row
+            .and_then(|row| row.cancel_requested)
+            .filter(|_| !is_unwinding)
+        {
             Some(reason) => Err(Halt::Cancelled { reason }),
             None => Ok(()),
         }

@@ -95,7 +95,9 @@ impl Driver<'_> {
         outcome: Result<RunOutcome, EngineError>,
     ) -> Result<Option<String>, Halt> {
         match outcome {
-            Ok(RunOutcome::Waiting { reason, .. }) => Ok(Some(reason)),
+            Ok(RunOutcome::Waiting { reason, .. } | RunOutcome::Stuck { reason }) => {
+                Ok(Some(reason))
+            }
             Ok(RunOutcome::Queued { place }) => {
                 let behind: Vec<&str> = place.behind.iter().map(RunId::as_str).collect();
                 Ok(Some(format!("it is queued behind {}", behind.join(", "))))
@@ -153,7 +155,7 @@ impl Driver<'_> {
     /// Returns what the end of this run changes for others: its parent is told, its children end by their policies.
     pub(super) fn part(&self, status: RunStatus) -> Vec<Change> {
         let run = &self.scope.run;
-        let told = self.has_parent.then(|| Change::Signal {
+        let told = self.facts.has_parent.then(|| Change::Signal {
             key: format!("{CHILD_KEY}{run}"),
             dedup: run.to_string(),
             payload: format!("{{:status :{}}}", status.name()),

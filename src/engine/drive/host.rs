@@ -42,6 +42,11 @@ impl Shared {
         }
     }
 
+    /// Gives the run instructions for what it does after its flow.
+    pub(super) fn refuel(&self, fuel: u64) {
+        self.fuel_left.set(fuel);
+    }
+
     /// Returns the number of the next end that is made for the journal.
     pub(super) fn next_ticket(&self) -> u64 {
         let ticket = self.tickets.get() + 1;

@@ -18,6 +18,8 @@ const STRIDE: u64 = 0x9e37_79b9_7f4a_7c15;
 /// One line of a run.
 #[derive(Debug)]
 pub(crate) struct Line {
+    /// No other line is beside it: it parks the run.
+    is_alone: bool,
     /// Where it branched off; empty for the main line.
     prefix: String,
     /// How often each step id was met.
@@ -48,14 +50,19 @@ impl Line {
 
     /// Branches off another line. `prefix` is unique in the run.
     pub(super) fn branch(prefix: String, from: &Line) -> Rc<Line> {
-        let seed = prefix
-            .bytes()
-            .fold(from.seed, |seed, byte| mix(seed ^ u64::from(byte)));
+        let seed = from.seed_below(&prefix);
         Rc::new(Line::new(prefix, seed))
+    }
+
+    fn seed_below(&self, prefix: &str) -> u64 {
+        prefix
+            .bytes()
+            .fold(self.seed, |seed, byte| mix(seed ^ u64::from(byte)))
     }
 
     fn new(prefix: String, seed: u64) -> Line {
         Line {
+            is_alone: prefix.is_empty(),
             prefix,
             counters: RefCell::default(),
             seed,
@@ -66,7 +73,21 @@ impl Line {
         }
     }
 
+    /// Returns a line that runs when the main one is over. `prefix` is unique in the run.
+    pub(super) fn alone(prefix: String, main: &Line) -> Rc<Line> {
+        let seed = main.seed_below(&prefix);
+        let mut line = Line::new(prefix, seed);
+        line.is_alone = true;
+        Rc::new(line)
+    }
+
+    /// Tells whether no other line can be beside it.
     pub(super) fn is_main(&self) -> bool {
+        self.is_alone
+    }
+
+    /// Tells whether it is that of the flow itself.
+    pub(super) fn is_body(&self) -> bool {
         self.prefix.is_empty()
     }
 

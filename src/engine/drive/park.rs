@@ -129,10 +129,14 @@ impl Driver<'_> {
         } else {
             let _waiting = (!is_short).then(|| call.line.wait(waiting));
             let clock = self.engine.services.clock.clone();
+            let until_ms = self.bounded(Some(due_ms)).unwrap_or(due_ms);
             tokio::select! {
                 biased;
-                () = clock.sleep_until(due_ms) => {}
+                () = clock.sleep_until(until_ms) => {}
                 halt = self.halted() => return Err(halt),
+            }
+            if until_ms < due_ms {
+                self.check_cancel()?;
             }
         }
         self.awake();
@@ -162,7 +166,9 @@ impl Driver<'_> {
 
     /// Says in the run's row what all lines wait for.
     pub(super) fn say_all_wait(&self, reason: &str, due_ms: Option<i64>) -> Result<(), StoreError> {
-        self.shared.ledger.push(waits_for(reason, due_ms));
+        self.shared
+            .ledger
+            .push(waits_for(reason, self.bounded(due_ms)));
         self.is_waiting.set(true);
         self.shared.ledger.post()
     }
@@ -176,7 +182,7 @@ impl Driver<'_> {
         mut changes: Vec<Change>,
     ) -> Result<(), StoreError> {
         if call.line.is_main() {
-            changes.push(waits_for(reason, due_ms));
+            changes.push(waits_for(reason, self.bounded(due_ms)));
             self.is_waiting.set(true);
         } else if changes.is_empty() {
             return self.shared.ledger.post();
@@ -239,7 +245,7 @@ impl Driver<'_> {
         };
         let key = spec
             .key
-            .unwrap_or_else(|| format!("{}/{}", self.scope.run, call.at));
+            .unwrap_or_else(|| format!("{}/{}", self.pass_name(), call.at));
         let wait = NewWait {
             event: spec.event,
             webhook: spec.webhook,

@@ -11,7 +11,7 @@ use flowstone_lang::value::Value;
 
 use super::call::StepCall;
 use super::journal::Ledger;
-use super::{Answer, DriveOptions, Driver, Ended, Halt, Place, Stay, unstorable};
+use super::{Answer, DriveOptions, Driver, Ended, Facts, Halt, Place, Stay, unstorable};
 use crate::codec;
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -189,7 +189,7 @@ pub(crate) async fn rehearse(engine: &Engine, script: Script) -> Result<Rehearse
         seed: script.seed,
         cancel: None,
         is_waiting: false,
-        has_parent: false,
+        facts: Facts::default(),
     };
     let options = DriveOptions {
         stay: Stay::No,

@@ -29,6 +29,9 @@ pub(crate) async fn verify(engine: &Engine, run: &RunId) -> Result<(), EngineErr
         Ended::Stopped(stop) => format!("the run was stopped: {stop}"),
         Ended::Interrupted | Ended::Parked { .. } => "unfinished".to_owned(),
     };
+    if row.status == RunStatus::Failed {
+        driver.undo().await?;
+    }
     driver.compare_end(&row, end)
 }
 

@@ -59,6 +59,7 @@ pub async fn play(
                 is_left: false,
                 started_by: None,
                 priority: None,
+                timeout: None,
             },
         )
         .await?;

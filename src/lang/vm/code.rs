@@ -571,6 +571,11 @@ impl Proto {
         self.may_step
     }
 
+    /// Tells whether it can be called with so many arguments.
+    pub fn takes(&self, count: usize) -> bool {
+        self.body(count).is_some()
+    }
+
     /// Returns the code for a number of arguments.
     #[inline(always)]
     pub(crate) fn body(&self, count: usize) -> Option<&Rc<Body>> {

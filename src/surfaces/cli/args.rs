@@ -209,6 +209,9 @@ pub struct Run {
     /// Of the runs that are queued, those with higher numbers begin first [default: 0]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub priority: Option<i64>,
+    /// Cancel the run when it takes longer, such as 30s, 10m or 2h
+    #[arg(long, value_name = "DURATION", value_parser = super::duration::parse)]
+    pub timeout: Option<Duration>,
 
     /// Only add the run, and print its id: `flowstone serve` drives it
     #[arg(long, visible_alias = "no-wait")]

@@ -4,7 +4,7 @@ use flowstone_engine::EngineError;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::json::to_json;
 use flowstone_engine::outcome::{Failure, FailurePlace, RunOutcome};
-use flowstone_engine::ports::StoreError;
+use flowstone_engine::ports::{RunStatus, StoreError};
 use flowstone_lang::value::{Object, Sources, Value};
 use serde_json::{Map, json};
 
@@ -36,8 +36,15 @@ pub fn tell(run: &RunId, outcome: &RunOutcome, as_json: bool) -> Exit {
                 output::note(&format!("  go on with: flowstone runs resume {run}"));
             }
         }
-        RunOutcome::Cancelled { reason } => {
-            output::note(&format!("run {run} is cancelled: {reason}"));
+        RunOutcome::Cancelled { reason, status } => {
+            output::note(&format!("run {run} is {}: {reason}", status.name()));
+        }
+        RunOutcome::Stuck { reason } => {
+            output::note(&format!("run {run} could not be undone: {reason}"));
+            output::note(&format!("  try again with: flowstone runs resume {run}"));
+            output::note(&format!(
+                "  or end it with: flowstone runs cancel {run} --force"
+            ));
         }
         RunOutcome::Queued { place } => {
             output::note(&format!("run {run} is {}", place_words(place)));
@@ -57,7 +64,7 @@ pub fn tell(run: &RunId, outcome: &RunOutcome, as_json: bool) -> Exit {
 pub fn exit(outcome: &RunOutcome) -> Exit {
     match outcome {
         RunOutcome::Completed(_) => Exit::Completed,
-        RunOutcome::Failed(_) => Exit::Failed,
+        RunOutcome::Failed(_) | RunOutcome::Stuck { .. } => Exit::Failed,
         RunOutcome::Waiting { .. } | RunOutcome::Queued { .. } => Exit::Waiting,
         RunOutcome::Cancelled { .. } => Exit::Cancelled,
         RunOutcome::Interrupted => Exit::Interrupted,
@@ -69,7 +76,7 @@ pub fn in_json(run: &RunId, outcome: &RunOutcome) -> serde_json::Value {
     let mut fields = Map::new();
     let is_good = !matches!(
         outcome,
-        RunOutcome::Failed(_) | RunOutcome::Cancelled { .. }
+        RunOutcome::Failed(_) | RunOutcome::Cancelled { .. } | RunOutcome::Stuck { .. }
     );
     fields.insert("ok".into(), json!(is_good));
     fields.insert("run".into(), json!(run.as_str()));
@@ -80,7 +87,11 @@ pub fn in_json(run: &RunId, outcome: &RunOutcome) -> serde_json::Value {
             let waits: Vec<_> = waits.iter().map(wait_json).collect();
             ("waiting", "waits", json!(waits))
         }
-        RunOutcome::Cancelled { reason } => ("cancelled", "reason", json!(reason)),
+        RunOutcome::Cancelled { reason, status } => (status.name(), "reason", json!(reason)),
+        RunOutcome::Stuck { reason } => {
+            let status = RunStatus::FailedCompensating.name();
+            (status, "reason", json!(reason))
+        }
         RunOutcome::Queued { place } => ("queued", "queue", place_json(place)),
         RunOutcome::Interrupted => ("interrupted", "reason", json!("Ctrl-C")),
     };

@@ -170,6 +170,7 @@ async fn begin(
         external_id: args.id.clone(),
         priority: args.priority,
         is_left: args.detach,
+        timeout: args.timeout,
         ..StartOptions::with_input(input)
     };
     let started = engine.submit(loaded, options).await?;

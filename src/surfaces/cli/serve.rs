@@ -184,7 +184,9 @@ fn driven(run: &RunId, flow: &str, outcome: &RunOutcome, millis: i64) -> Told {
             let exception = &failure.exception;
             format!(": {} {}", exception.code, exception.text())
         }
-        RunOutcome::Waiting { reason, .. } | RunOutcome::Cancelled { reason } => {
+        RunOutcome::Waiting { reason, .. }
+        | RunOutcome::Cancelled { reason, .. }
+        | RunOutcome::Stuck { reason } => {
             format!(": {reason}")
         }
         _ => String::new(),
@@ -197,7 +199,7 @@ fn driven(run: &RunId, flow: &str, outcome: &RunOutcome, millis: i64) -> Told {
         event: "run",
         words: format!("run {run} {flow} {status}{detail} ({millis} ms)"),
         fields,
-        is_wrong: matches!(outcome, RunOutcome::Failed(_)),
+        is_wrong: matches!(outcome, RunOutcome::Failed(_) | RunOutcome::Stuck { .. }),
     }
 }
 

@@ -32,9 +32,12 @@ pub enum RunsCommand {
 }
 
 /// Ends a run that is not finished
+///
+/// Its `finally` blocks run, then what `flow/on-cancel` and `flow/compensate` registered.
 #[derive(Debug, Args)]
-#[command(after_help = "Example:
-  flowstone runs cancel r3 --reason 'wrong month'")]
+#[command(after_help = "Examples:
+  flowstone runs cancel r3 --reason 'wrong month'
+  flowstone runs cancel r3 --force")]
 pub struct RunsCancel {
     /// The run
     pub id: String,
@@ -42,6 +45,10 @@ pub struct RunsCancel {
     /// Why; kept with the run
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
+
+    /// End it at once: nothing of its flow runs any more
+    #[arg(long)]
+    pub force: bool,
 
     #[command(flatten)]
     pub home: Home,

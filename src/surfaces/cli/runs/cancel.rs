@@ -17,11 +17,13 @@ pub(super) fn run(args: &RunsCancel, app: &dyn App) -> Result<Exit, Report> {
         .as_deref()
         .unwrap_or("cancelled on the command line");
     let (run, outcome) = ask(app, &args.home, async |engine| {
-        cancel_one(engine, &args.id, reason).await
+        cancel_one(engine, args, reason).await
     })?;
     let words = match outcome {
-        CancelOutcome::Cancelled => "cancelled",
-        CancelOutcome::Requested => "asked to cancel; another process drives it",
+        None => "terminated",
+        Some(CancelOutcome::Cancelled) => "cancelled",
+        Some(CancelOutcome::Unwinding) => "being cancelled; what it does about that waits",
+        Some(CancelOutcome::Requested) => "asked to cancel; another process drives it",
     };
     if args.json {
         output::json(&json!({"ok": true, "run": run.as_str(), "status": words}));
@@ -33,11 +35,15 @@ pub(super) fn run(args: &RunsCancel, app: &dyn App) -> Result<Exit, Report> {
 
 async fn cancel_one(
     engine: &Engine,
-    id: &str,
+    args: &RunsCancel,
     reason: &str,
-) -> Result<(RunId, CancelOutcome), EngineError> {
-    let run = engine.find_run(id).await?.id;
+) -> Result<(RunId, Option<CancelOutcome>), EngineError> {
+    let run = engine.find_run(&args.id).await?.id;
     let observer = std::rc::Rc::new(flowstone_engine::observer::NoObserver);
+    if args.force {
+        engine.terminate(&run, reason, observer).await?;
+        return Ok((run, None));
+    }
     let outcome = engine.cancel(&run, reason, observer).await?;
-    Ok((run, outcome))
+    Ok((run, Some(outcome)))
 }

@@ -1,0 +1,204 @@
+//! The end of a drive: what the flow came to, what is to be undone, and what the row says.
+
+use std::rc::Rc;
+
+use flowstone_lang::value::{Class, Exception, Stop, Value};
+
+use super::undo::Undone;
+use super::{Driver, Ended, unstorable};
+use crate::codec;
+use crate::error::EngineError;
+use crate::outcome::{Failure, RunOutcome, encode_failure};
+use crate::ports::{Change, RunStatus, RunUpdate, WaitFilter, mix};
+
+/// How a drive went.
+pub(crate) enum Driven {
+    Over(RunOutcome),
+    /// The run begins its next pass.
+    Again,
+}
+
+/// Why a run is unwound that had a deadline.
+pub(super) const TOO_LONG: &str = "it took longer than it was given";
+
+/// What the flow came to.
+enum Verdict {
+    Completed(String),
+    Failed(Rc<Exception>),
+    Cancelled(String),
+    /// EDN text of the next pass's input.
+    Again(String),
+    Left(Ended),
+}
+
+impl Driver<'_> {
+    /// Ends the drive.
+    pub(super) async fn conclude(&self, ended: Ended) -> Result<Driven, EngineError> {
+        let verdict = self.verdict(ended);
+        if matches!(verdict, Verdict::Failed(_) | Verdict::Cancelled(_)) {
+            match self.undo().await? {
+                Undone::All => {}
+                Undone::Left(left) => return self.leave(left).await.map(Driven::Over),
+                Undone::Stuck { path, why } => {
+                    return self.stuck(&verdict, &path, &why).await.map(Driven::Over);
+                }
+            }
+        }
+        match verdict {
+            Verdict::Completed(text) => self.complete(text).await,
+            Verdict::Failed(exception) => self.fail(exception).await,
+            Verdict::Cancelled(reason) => self.cancelled(reason).await,
+            Verdict::Left(left) => self.leave(left).await,
+            Verdict::Again(input) => {
+                let seed = mix(self.facts.seed.wrapping_add(1));
+                let changes = vec![
+                    Change::CloseChildren { only: None },
+                    Change::Restart { input, seed },
+                ];
+                self.shared.ledger.commit(changes).await?;
+                return Ok(Driven::Again);
+            }
+        }
+        .map(Driven::Over)
+    }
+
+    fn verdict(&self, ended: Ended) -> Verdict {
+        let cancelling = self.cancelling.borrow().clone();
+        let stop = match ended {
+            Ended::Value(_) if cancelling.is_some() => {
+                return Verdict::Cancelled(cancelling.unwrap_or_default());
+            }
+            Ended::Value(value) => return self.completed(&value),
+            Ended::Threw(exception) => return Verdict::Failed(exception),
+            Ended::Stopped(stop) => stop,
+            left @ (Ended::Interrupted | Ended::Parked { .. }) => return Verdict::Left(left),
+        };
+        let (code, hint) = match &stop {
+            Stop::Cancelled => {
+                return match (cancelling, self.again.take()) {
+                    (None, Some(input)) => Verdict::Again(input),
+                    (reason, _) => Verdict::Cancelled(reason.unwrap_or_default()),
+                };
+            }
+            Stop::Evicted => return Verdict::Left(Ended::Interrupted),
+            Stop::OutOfFuel | Stop::Deadline => (
+                "E0530",
+                "look for a loop that does not end, or give the run more",
+            ),
+            Stop::OutOfMemory(_) => (
+                "E0531",
+                "work on one item at a time instead of keeping them all",
+            ),
+            Stop::Interrupted(_) | Stop::Exit(_) => ("E0532", "start the flow again"),
+        };
+        let exception =
+            Exception::new(Class::ERROR, code, format!("the run was stopped: {stop}")).hint(hint);
+        Verdict::Failed(Rc::new(exception))
+    }
+
+    fn completed(&self, value: &Value) -> Verdict {
+        match codec::encode(value) {
+            Ok(text) => Verdict::Completed(self.scope.redact(text)),
+            Err(error) => {
+                let words = unstorable(&error);
+                let exception = Exception::new(Class::ILLEGAL_ARGUMENT, error.code(), words)
+                    .hint("return data: maps, vectors, strings, numbers ...");
+                Verdict::Failed(Rc::new(exception))
+            }
+        }
+    }
+
+    async fn complete(&self, text: String) -> Result<RunOutcome, EngineError> {
+        let value = codec::decode(&text)?;
+        self.end(RunStatus::Completed, Some(text), None).await?;
+        Ok(RunOutcome::Completed(value))
+    }
+
+    fn failure_text(&self, exception: &Rc<Exception>) -> String {
+        let text = {
+            let sources = self.scope.session.world().sources.borrow();
+            encode_failure(exception, &sources)
+        };
+        self.scope.redact(text)
+    }
+
+    async fn fail(&self, exception: Rc<Exception>) -> Result<RunOutcome, EngineError> {
+        let text = self.failure_text(&exception);
+        self.end(RunStatus::Failed, None, Some(text)).await?;
+        Ok(RunOutcome::Failed(Box::new(Failure {
+            exception,
+            session: Some(self.scope.session.clone()),
+            place: None,
+        })))
+    }
+
+    async fn cancelled(&self, reason: String) -> Result<RunOutcome, EngineError> {
+        let row = self.engine.run_row(&self.scope.run).await?;
+        let status = match row.cancel_requested {
+            None if row.deadline_ms.is_some() => RunStatus::TimedOut,
+            _ => RunStatus::Cancelled,
+        };
+        self.end(status, None, None).await?;
+        Ok(RunOutcome::Cancelled { reason, status })
+    }
+
+    pub(crate) async fn end(
+        &self,
+        status: RunStatus,
+        result: Option<String>,
+        error: Option<String>,
+    ) -> Result<(), EngineError> {
+        let update = RunUpdate {
+            status,
+            wait_reason: None,
+            due_ms: None,
+            result,
+            error,
+        };
+        let mut changes = vec![Change::CloseWaits, Change::Update(update)];
+        changes.extend(self.part(status));
+        self.shared.ledger.commit(changes).await?;
+        Ok(())
+    }
+
+    /// Parks the run because something could not be undone.
+    async fn stuck(
+        &self,
+        verdict: &Verdict,
+        path: &str,
+        why: &str,
+    ) -> Result<RunOutcome, EngineError> {
+        let reason = self.scope.redact(format!("`{path}` failed: {why}"));
+        let error = match verdict {
+            Verdict::Failed(exception) => Some(self.failure_text(exception)),
+            _ => None,
+        };
+        let update = RunUpdate {
+            status: RunStatus::FailedCompensating,
+            wait_reason: Some(reason.clone()),
+            due_ms: None,
+            result: None,
+            error,
+        };
+        let changes = vec![Change::Update(update)];
+        self.shared.ledger.commit(changes).await?;
+        Ok(RunOutcome::Stuck { reason })
+    }
+
+    async fn leave(&self, left: Ended) -> Result<RunOutcome, EngineError> {
+        self.settle_now().await?;
+        let Ended::Parked { reason, due_ms } = left else {
+            return Ok(RunOutcome::Interrupted);
+        };
+        let filter = WaitFilter {
+            run: Some(self.scope.run.clone()),
+            ..WaitFilter::default()
+        };
+        let waits = self.engine.list_waits(filter).await?;
+        Ok(RunOutcome::Waiting {
+            reason,
+            due_ms,
+            waits,
+        })
+    }
+}
