@@ -19,6 +19,7 @@ mod model;
 mod policy;
 mod power;
 mod prompt;
+mod queue;
 mod runs;
 mod saga;
 mod upkeep;

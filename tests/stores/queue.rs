@@ -1,0 +1,623 @@
+//! Starts: one run at a time, limits, rates, priorities, versions; decided in the store, whoever asks.
+
+use std::rc::Rc;
+
+use expect_test::expect;
+use flowstone_engine::ids::RunId;
+use flowstone_engine::observer::NoObserver;
+use flowstone_engine::ports::{Claim, QueueReason, RunFilter, RunStatus, StartDecision};
+use flowstone_engine::{
+    CancelOutcome, DriveOptions, Engine, EngineError, StartOptions, StartedRun, Stay, codec,
+};
+
+use crate::bench::{Bench, block_on, words};
+
+/// A flow whose runs wait at a door. `version` only makes its text differ.
+fn flow(head: &str, version: u32) -> String {
+    format!("{{:slug :work {head} :flow '(do {version} (:action (flow/step :hold :door {{}})))}}")
+}
+
+/// A flow whose runs end at once.
+fn quick(head: &str) -> String {
+    format!("{{:slug :work {head} :flow '(:n (flow/input))}}")
+}
+
+fn options(input: &str) -> StartOptions {
+    StartOptions {
+        is_left: true,
+        ..StartOptions::with_input(codec::decode(input).expect("EDN"))
+    }
+}
+
+fn submit(
+    bench: &Bench,
+    engine: &Engine,
+    text: &str,
+    options: StartOptions,
+) -> Result<StartedRun, EngineError> {
+    block_on(engine.submit(&bench.flow(text), options))
+}
+
+/// Starts a run of a flow, and drives it as far as it goes.
+fn start(bench: &Bench, engine: &Engine, text: &str, input: &str) -> StartedRun {
+    let started = submit(bench, engine, text, options(input)).expect("it starts");
+    drive(engine, &started.run);
+    started
+}
+
+/// Drives without staying for anything, and says what came of it.
+fn drive(engine: &Engine, run: &RunId) -> String {
+    let options = DriveOptions {
+        stay: Stay::No,
+        ..DriveOptions::default()
+    };
+    words(&block_on(engine.drive(run, Rc::new(NoObserver), options)))
+}
+
+fn status(engine: &Engine, run: &RunId) -> &'static str {
+    let row = block_on(engine.find_run(run.as_str())).expect("a run");
+    row.status.name()
+}
+
+/// The runs of a bench by the order of their starts, with what they are at.
+fn statuses(engine: &Engine) -> String {
+    let mut runs = block_on(engine.list_runs(RunFilter::default())).expect("runs");
+    runs.reverse();
+    let words: Vec<String> = runs
+        .iter()
+        .map(|run| match &run.cancel_requested {
+            Some(_) if !run.status.is_final() => format!("{} (to be cancelled)", run.status.name()),
+            _ => run.status.name().to_owned(),
+        })
+        .collect();
+    words.join(", ")
+}
+
+/// Brings the waiting run at the door to its end.
+fn end(engine: &Engine, run: &RunId) {
+    block_on(engine.cancel(run, "enough", Rc::new(NoObserver))).expect("it ends");
+}
+
+const SINGLETON: &str = ":concurrency {:type :singleton}";
+const KEYED: &str = ":concurrency {:type :keyed :key-field :user}";
+
+#[test]
+fn one_run_of_a_flow_at_a_time() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let text = flow(SINGLETON, 1);
+    let first = start(&bench, &engine, &text, "{}");
+    let second = start(&bench, &engine, &text, "{}");
+    let third = start(&bench, &engine, &text, "{}");
+    let decisions = [&first, &second, &third].map(|run| run.decision);
+    assert_eq!(
+        decisions,
+        [
+            StartDecision::Started,
+            StartDecision::Queued,
+            StartDecision::Queued
+        ]
+    );
+    assert_eq!(statuses(&engine), "waiting, queued, queued");
+    let place = block_on(engine.queue_place(&third.run))
+        .expect("a place")
+        .expect("queued");
+    assert_eq!((place.position, place.waits_for), (2, QueueReason::Slot));
+    assert_eq!(place.behind, [first.run.clone()]);
+    // Nobody has to look: the end of the first is the beginning of the second.
+    end(&engine, &first.run);
+    assert_eq!(statuses(&engine), "cancelled, running, queued");
+    let ready = block_on(engine.resumable()).expect("runs");
+    assert!(ready.iter().all(|run| run.id != third.run));
+    assert_eq!(
+        drive(&engine, &second.run),
+        "waiting: `door` waits for an answer"
+    );
+    assert_eq!(drive(&engine, &third.run), "queued at 1");
+}
+
+#[test]
+fn one_run_of_a_key_at_a_time() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let text = flow(KEYED, 1);
+    let ada = start(&bench, &engine, &text, "{:user \"ada\"}");
+    let bo = start(&bench, &engine, &text, "{:user \"bo\"}");
+    let again = start(&bench, &engine, &text, "{:user \"ada\" :more 1}");
+    assert_eq!(statuses(&engine), "waiting, waiting, queued");
+    assert_eq!(again.key.as_deref(), Some("\"ada\""));
+    end(&engine, &bo.run);
+    assert_eq!(status(&engine, &again.run), "queued");
+    end(&engine, &ada.run);
+    assert_eq!(status(&engine, &again.run), "running");
+}
+
+#[test]
+fn the_key_is_read_from_the_input() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let key = |field: &str, input: &str| {
+        let head = format!(":concurrency {{:type :keyed :key-field {field}}}");
+        match submit(&bench, &engine, &quick(&head), options(input)) {
+            Ok(started) => started.key.unwrap_or_default(),
+            Err(error) => format!("{} {error}", error.code()),
+        }
+    };
+    expect!["7"].assert_eq(&key(":id", "{:id 7}"));
+    expect!["8"].assert_eq(&key("\"id\"", "{\"id\" 8}"));
+    expect![[r#""e1""#]].assert_eq(&key("[:event :id]", "{:event {:id \"e1\"}}"));
+    expect![[r#""e2""#]].assert_eq(&key("[:event :id]", "{:event {\"id\" \"e2\"}}"));
+    expect!["{:a 1 :b 2}"].assert_eq(&key("[:events 1]", "{:events [0 {:b 2 :a 1}]}"));
+    expect!["E0556 the input has no `:id`, which `:concurrency :key-field` of `work` names"]
+        .assert_eq(&key(":id", "{:other 1}"));
+    expect![
+        "E0556 the input has no `[:event :id]`, which `:concurrency :key-field` of `work` names"
+    ]
+    .assert_eq(&key("[:event :id]", "{:event {:id nil}}"));
+}
+
+#[test]
+fn a_default_of_the_contract_is_a_key() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let head = ":concurrency {:type :keyed :key-field :path}
+        :invocations {:default {:inputs [{:name :path :type :string :default \".\"}]}}";
+    let started = submit(&bench, &engine, &quick(head), options("{}")).expect("it starts");
+    assert_eq!(started.key.as_deref(), Some("\".\""));
+}
+
+/// What a holder is at when the next start comes.
+#[derive(Debug, Clone, Copy)]
+enum Holder {
+    Ended,
+    Waiting,
+    /// It began, and its process died.
+    Crashed,
+    /// It is driven by a live process.
+    Live,
+}
+
+/// What becomes of a second start, and of the first run, when the text of the flow changed or not.
+#[track_caller]
+fn second(policy: &str, is_new: bool, holder: Holder, expected: &str) {
+    let bench = Bench::new();
+    let head = format!(":concurrency {{:type :keyed :key-field :user {policy}}}");
+    let first_engine = bench.engine();
+    let first =
+        submit(&bench, &first_engine, &flow(&head, 1), options("{:user 1}")).expect("it starts");
+    match holder {
+        Holder::Ended => end(&first_engine, &first.run),
+        Holder::Waiting => drop(drive(&first_engine, &first.run)),
+        Holder::Crashed | Holder::Live => {
+            let claim = block_on(first_engine.stores().runs.claim(&first.run, 0));
+            assert!(matches!(claim, Ok(Claim::Taken { .. })));
+        }
+    }
+    let live = matches!(holder, Holder::Live).then_some(first_engine);
+    let engine = bench.engine();
+    let text = flow(&head, if is_new { 2 } else { 1 });
+    let mut found = match submit(&bench, &engine, &text, options("{:user 1}")) {
+        Ok(started) => started.decision.name().to_owned(),
+        Err(error) => error.code().to_owned(),
+    };
+    found.push_str(": ");
+    found.push_str(&statuses(&engine));
+    drop(live);
+    // Whoever goes on with what can go on brings cancelled ones to their end, and the next begins.
+    for _ in 0..3 {
+        for run in block_on(engine.resumable()).expect("runs") {
+            drive(&engine, &run.id);
+        }
+    }
+    found.push_str(" -> ");
+    found.push_str(&statuses(&engine));
+    let at = match holder {
+        Holder::Waiting => "waiting",
+        Holder::Ended | Holder::Crashed | Holder::Live => "running",
+    };
+    assert_eq!(
+        found,
+        expected.replace('H', at),
+        "{policy} {is_new} {holder:?}"
+    );
+}
+
+#[test]
+fn a_second_start_by_policy_version_and_holder() {
+    use Holder::{Crashed, Ended, Live, Waiting};
+    const SUPERSEDE: &str = ":on-new-version :supersede";
+    const DRAIN: &str = ":on-new-version :drain";
+    const COEXIST: &str = ":on-new-version :coexist";
+    const REJECT: &str = ":on-conflict :reject";
+    const CANCEL: &str = ":on-conflict :cancel-running";
+    for policy in ["", SUPERSEDE, DRAIN, COEXIST, REJECT, CANCEL] {
+        for is_new in [false, true] {
+            let expected = "started: cancelled, running -> cancelled, waiting";
+            second(policy, is_new, Ended, expected);
+        }
+    }
+    for holder in [Waiting, Crashed, Live] {
+        for policy in ["", SUPERSEDE, DRAIN, COEXIST] {
+            let expected = "queued: H, queued -> waiting, queued";
+            second(policy, false, holder, expected);
+        }
+        second(REJECT, false, holder, "E0555: H -> waiting");
+        let replaced = "queued: H (to be cancelled), queued -> cancelled, waiting";
+        second(CANCEL, false, holder, replaced);
+        for policy in ["", SUPERSEDE, REJECT, CANCEL] {
+            second(policy, true, holder, replaced);
+        }
+        second(DRAIN, true, holder, "blocked: H, queued -> waiting, queued");
+        second(
+            COEXIST,
+            true,
+            holder,
+            "coexisted: H, running -> waiting, waiting",
+        );
+    }
+}
+
+#[test]
+fn versions_beside_each_other_have_a_queue_each() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let head = ":concurrency {:type :singleton :on-new-version :coexist}";
+    let (old, new) = (flow(head, 1), flow(head, 2));
+    let first = start(&bench, &engine, &old, "{}");
+    start(&bench, &engine, &old, "{}");
+    let third = start(&bench, &engine, &new, "{}");
+    start(&bench, &engine, &new, "{}");
+    assert_eq!(statuses(&engine), "waiting, queued, waiting, queued");
+    end(&engine, &third.run);
+    assert_eq!(statuses(&engine), "waiting, queued, cancelled, running");
+    end(&engine, &first.run);
+    assert_eq!(statuses(&engine), "cancelled, running, cancelled, running");
+}
+
+#[test]
+fn queued_runs_of_an_older_version_are_superseded_too() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let first = start(&bench, &engine, &flow(SINGLETON, 1), "{}");
+    let second = start(&bench, &engine, &flow(SINGLETON, 1), "{}");
+    let third = submit(&bench, &engine, &flow(SINGLETON, 2), options("{}")).expect("it starts");
+    assert_eq!(third.replaced, [first.run.clone(), second.run]);
+    assert_eq!(
+        statuses(&engine),
+        "waiting (to be cancelled), cancelled, queued"
+    );
+    // Who waits for the turn clears up what nobody drives.
+    let driven = block_on(engine.drive(&third.run, Rc::new(NoObserver), DriveOptions::default()));
+    assert_eq!(words(&driven), "waiting: `door` waits for an answer");
+    assert_eq!(statuses(&engine), "cancelled, cancelled, waiting");
+    let row = block_on(engine.find_run(first.run.as_str())).expect("a run");
+    assert!(
+        row.cancel_requested
+            .is_some_and(|why| why.starts_with("superseded by run"))
+    );
+}
+
+#[test]
+fn of_many_that_race_one_begins() {
+    let bench = Bench::new();
+    let text = flow(SINGLETON, 1);
+    let loaded = bench.flow(&text);
+    // Each process has a connection of its own; what they have in common is the file.
+    let engines: Vec<Engine> = (0..4).map(|_| bench.engine()).collect();
+    let decisions = block_on(async {
+        let starts = engines
+            .iter()
+            .map(|engine| engine.submit(&loaded, options("{}")));
+        let mut starts: Vec<_> = starts.map(Box::pin).collect();
+        let mut decisions = Vec::new();
+        std::future::poll_fn(|cx| {
+            starts.retain_mut(|start| match start.as_mut().poll(cx) {
+                std::task::Poll::Ready(started) => {
+                    decisions.push(started.expect("it starts").decision);
+                    false
+                }
+                std::task::Poll::Pending => true,
+            });
+            match starts.is_empty() {
+                true => std::task::Poll::Ready(()),
+                false => std::task::Poll::Pending,
+            }
+        })
+        .await;
+        decisions
+    });
+    let started = decisions.iter().filter(|it| **it == StartDecision::Started);
+    assert_eq!(started.count(), 1, "{decisions:?}");
+    assert_eq!(statuses(&engines[0]), "running, queued, queued, queued");
+}
+
+#[test]
+fn a_queued_run_needs_nobody_to_be_cancelled() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let text = flow(SINGLETON, 1);
+    start(&bench, &engine, &text, "{}");
+    let second = start(&bench, &engine, &text, "{}");
+    let third = start(&bench, &engine, &text, "{}");
+    let outcome = block_on(engine.cancel(&second.run, "no", Rc::new(NoObserver)));
+    assert_eq!(outcome.expect("cancelled"), CancelOutcome::Cancelled);
+    assert_eq!(statuses(&engine), "waiting, cancelled, queued");
+    assert_eq!(drive(&engine, &second.run), "cancelled: no");
+    assert_eq!(drive(&engine, &third.run), "queued at 1");
+}
+
+#[test]
+fn an_external_id_decides_once() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let head = ":concurrency {:type :singleton :on-conflict :reject}";
+    let named = || StartOptions {
+        external_id: Some("order-17".to_owned()),
+        ..options("{}")
+    };
+    let first = submit(&bench, &engine, &flow(head, 1), named()).expect("it starts");
+    let second = submit(&bench, &engine, &flow(head, 1), named()).expect("it is there");
+    assert_eq!(first.decision, StartDecision::Started);
+    assert_eq!(
+        (second.decision, &second.run),
+        (StartDecision::Deduped, &first.run)
+    );
+    assert_eq!(statuses(&engine), "running");
+}
+
+#[test]
+fn the_urgent_begin_first_then_the_oldest() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let text = flow(SINGLETON, 1);
+    let holder = start(&bench, &engine, &text, "{}");
+    let runs: Vec<RunId> = [0, 5, -1, 5]
+        .into_iter()
+        .map(|priority| {
+            let options = StartOptions {
+                priority: Some(priority),
+                ..options("{}")
+            };
+            submit(&bench, &engine, &text, options)
+                .expect("it starts")
+                .run
+        })
+        .collect();
+    let places = runs.iter().map(|run| drive(&engine, run));
+    assert_eq!(
+        places.collect::<Vec<_>>(),
+        ["queued at 3", "queued at 1", "queued at 4", "queued at 2"]
+    );
+    let mut order = Vec::new();
+    let mut ending = holder.run;
+    for _ in 0..4 {
+        end(&engine, &ending);
+        let begun = runs
+            .iter()
+            .position(|run| status(&engine, run) == "running");
+        order.push(begun.expect("one began"));
+        ending = runs[begun.expect("one began")].clone();
+    }
+    assert_eq!(order, [1, 3, 0, 2]);
+}
+
+#[test]
+fn a_limit_lets_so_many_be_live() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let text = flow(":limits {:concurrency 2 :key :user}", 1);
+    let runs: Vec<RunId> = (0..4)
+        .map(|_| start(&bench, &engine, &text, "{:user 1}").run)
+        .collect();
+    start(&bench, &engine, &text, "{:user 2}");
+    assert_eq!(
+        statuses(&engine),
+        "waiting, waiting, queued, queued, waiting"
+    );
+    let place = block_on(engine.queue_place(&runs[3]))
+        .expect("a place")
+        .expect("queued");
+    assert_eq!((place.waits_for, place.position), (QueueReason::Limit, 2));
+    assert_eq!(place.behind, runs[..2]);
+    end(&engine, &runs[1]);
+    assert_eq!(
+        statuses(&engine),
+        "waiting, cancelled, running, queued, waiting"
+    );
+}
+
+#[test]
+fn flows_share_a_scope() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let head = ":limits {:concurrency 1 :scope :printer}";
+    start(&bench, &engine, &flow(head, 1), "{}");
+    let other = flow(head, 1).replace(":work", ":other");
+    assert_eq!(
+        start(&bench, &engine, &other, "{}").decision,
+        StartDecision::Queued
+    );
+    let alone = flow(":limits {:concurrency 1}", 1).replace(":work", ":third");
+    assert_eq!(
+        start(&bench, &engine, &alone, "{}").decision,
+        StartDecision::Started
+    );
+}
+
+#[test]
+fn a_rate_is_kept_to_the_millisecond() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let text = quick(":limits {:rate {:max 2 :per \"1m\"}}");
+    let begin = |at_ms: i64| {
+        bench.clock.set(at_ms);
+        start(&bench, &engine, &text, "{}")
+    };
+    let decisions = [0, 10_000, 20_000, 30_000].map(|at_ms| begin(at_ms).decision.name());
+    assert_eq!(decisions, ["started", "started", "queued", "queued"]);
+    let at = |at_ms: i64| {
+        bench.clock.set(at_ms);
+        let begun = block_on(engine.promote()).expect("runs").len();
+        let next = block_on(engine.stores().agenda.next_ms()).expect("a moment");
+        (begun, next)
+    };
+    // The window slides: each start makes room a minute after an earlier one, and not before.
+    assert_eq!(at(59_999), (0, Some(60_000)));
+    assert_eq!(at(60_000), (1, Some(70_000)));
+    assert_eq!(at(69_999), (0, Some(70_000)));
+    assert_eq!(at(70_000), (1, None));
+    assert_eq!(begin(119_999).decision, StartDecision::Queued);
+    assert_eq!(at(120_000), (1, None));
+    // A worker looks at what is due by itself.
+    assert_eq!(begin(121_000).decision, StartDecision::Queued);
+    bench.clock.set(130_000);
+    let taken = block_on(engine.stores().agenda.take(130_000, 10)).expect("runs");
+    assert!(
+        taken
+            .iter()
+            .any(|taken| taken.row.status == RunStatus::Running)
+    );
+    assert!(!statuses(&engine).contains("queued"));
+}
+
+#[test]
+fn a_clock_that_is_set_back_does_not_hold_starts_back_for_long() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let text = quick(":limits {:rate {:max 1 :per \"1m\"}}");
+    bench.clock.set(10_000_000);
+    start(&bench, &engine, &text, "{}");
+    bench.clock.set(1_000);
+    assert_eq!(
+        start(&bench, &engine, &text, "{}").decision,
+        StartDecision::Queued
+    );
+    bench.clock.set(61_000);
+    assert_eq!(block_on(engine.promote()).expect("runs").len(), 1);
+}
+
+#[test]
+fn who_waits_for_a_rate_in_the_process_goes_on_by_itself() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let text = quick(":limits {:rate {:max 1 :per \"10s\"}}");
+    start(&bench, &engine, &text, "{:n 1}");
+    let second = submit(&bench, &engine, &text, options("{:n 2}")).expect("it starts");
+    let options = DriveOptions::default();
+    let outcome = block_on(engine.drive(&second.run, Rc::new(NoObserver), options));
+    assert_eq!(words(&outcome), "2");
+}
+
+#[test]
+fn a_slot_and_a_limit_are_both_passed() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let text = flow(&format!("{KEYED} :limits {{:concurrency 1}}"), 1);
+    let ada = start(&bench, &engine, &text, "{:user \"ada\"}");
+    let bo = start(&bench, &engine, &text, "{:user \"bo\"}");
+    start(&bench, &engine, &text, "{:user \"bo\"}");
+    // The second of a key comes after the first, although both wait for the limit; the urgent comes before.
+    let urgent = StartOptions {
+        priority: Some(1),
+        ..options("{:user \"bo\"}")
+    };
+    let urgent = submit(&bench, &engine, &text, urgent).expect("it starts");
+    assert_eq!(statuses(&engine), "waiting, queued, queued, queued");
+    end(&engine, &ada.run);
+    assert_eq!(statuses(&engine), "cancelled, queued, queued, running");
+    end(&engine, &urgent.run);
+    assert_eq!(status(&engine, &bo.run), "running");
+}
+
+#[test]
+fn the_queue_outlives_processes() {
+    let bench = Bench::new();
+    let text = flow(SINGLETON, 1);
+    let engine = bench.engine();
+    let first = start(&bench, &engine, &text, "{}");
+    let second = start(&bench, &engine, &text, "{}");
+    drop(engine);
+    let engine = bench.engine();
+    assert_eq!(statuses(&engine), "waiting, queued");
+    end(&engine, &first.run);
+    drop(engine);
+    assert_eq!(status(&bench.engine(), &second.run), "running");
+}
+
+#[test]
+fn an_end_at_once_makes_room_too() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let text = flow(SINGLETON, 1);
+    let first = start(&bench, &engine, &text, "{}");
+    let second = start(&bench, &engine, &text, "{}");
+    let runs = &engine.stores().runs;
+    block_on(runs.terminate(&first.run, "now", 0)).expect("it ends");
+    assert_eq!(status(&engine, &second.run), "running");
+}
+
+#[test]
+fn a_flow_that_would_wait_for_itself_is_told_so() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    for head in [SINGLETON, ":limits {:concurrency 1}"] {
+        let text = format!(
+            "{{:slug :flow {head} :flow '(try (flow/call-flow :flow {{}}) (catch Exception e (ex-message e)))}}"
+        );
+        let run = submit(&bench, &engine, &text, options("{}"))
+            .expect("it starts")
+            .run;
+        let said = drive(&engine, &run).replace(run.as_str(), "RUN");
+        assert_eq!(
+            said, "\"a run of `flow` would wait for the run RUN, which waits for it\"",
+            "{head}"
+        );
+    }
+}
+
+#[test]
+fn a_child_waits_for_its_turn() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let child = flow(SINGLETON, 1);
+    let first = start(&bench, &engine, &child, "{}");
+    std::fs::write(bench.home.path().join("work.clj"), &child).expect("a file");
+    let parent = submit(
+        &bench,
+        &engine,
+        "{:slug :parent :flow '[(flow/call-flow :work {})]}",
+        options("{}"),
+    )
+    .expect("it starts");
+    let waiting = drive(&engine, &parent.run);
+    assert!(waiting.contains("it is queued behind"), "{waiting}");
+    end(&engine, &first.run);
+    let waiting = drive(&engine, &parent.run);
+    assert!(waiting.ends_with("`door` waits for an answer"), "{waiting}");
+}
+
+#[test]
+fn many_queued_runs_go_through_one_by_one() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let loaded = bench.flow(&flow(SINGLETON, 1));
+    let count = 300;
+    let runs: Vec<RunId> = block_on(async {
+        let mut runs = Vec::new();
+        for _ in 0..count {
+            runs.push(
+                engine
+                    .submit(&loaded, options("{}"))
+                    .await
+                    .expect("it starts")
+                    .run,
+            );
+        }
+        runs
+    });
+    for pair in runs.windows(2) {
+        let terminated = engine.stores().runs.terminate(&pair[0], "next", 0);
+        block_on(terminated).expect("it ends");
+        assert_eq!(status(&engine, &pair[1]), "running");
+    }
+}
