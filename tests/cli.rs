@@ -8,6 +8,7 @@ mod gallery;
 mod help;
 mod kill;
 mod processes;
+mod queue;
 mod reference;
 mod repl;
 mod run;

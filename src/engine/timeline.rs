@@ -11,7 +11,7 @@ use crate::flow::name_of;
 use crate::ids::RunId;
 use crate::outcome::{Failure, decode_failure};
 use crate::ports::{
-    Entry, EntryKind, RunRow, RunStatus, RunSummary, WaitFilter, WaitRow, WaitState,
+    Entry, EntryKind, QueuePlace, RunRow, RunStatus, RunSummary, WaitFilter, WaitRow, WaitState,
 };
 
 /// Everything that is known of a run.
@@ -22,6 +22,8 @@ pub struct RunReport {
     /// What `flow/log` and `flow/emit` wrote, in order.
     pub lines: Vec<LogLine>,
     pub waits: Vec<WaitRow>,
+    /// Where it stands, if it is queued.
+    pub queue: Option<QueuePlace>,
     /// What the steps cost together by their `:metering`, in millionths of a dollar.
     pub cost_micros: i64,
     /// Why it failed.
@@ -119,6 +121,7 @@ impl Engine {
             steps: Vec::new(),
             lines: Vec::new(),
             waits: Vec::new(),
+            queue: stores.queue.place(run).await?,
             cost_micros: 0,
         };
         let filter = WaitFilter {

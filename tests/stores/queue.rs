@@ -1,5 +1,6 @@
 //! Starts: one run at a time, limits, rates, priorities, versions; decided in the store, whoever asks.
 
+use std::future::Future;
 use std::rc::Rc;
 
 use expect_test::expect;
@@ -11,6 +12,7 @@ use flowstone_engine::{
 };
 
 use crate::bench::{Bench, block_on, words};
+use crate::crash;
 
 /// A flow whose runs wait at a door. `version` only makes its text differ.
 fn flow(head: &str, version: u32) -> String {
@@ -304,28 +306,14 @@ fn of_many_that_race_one_begins() {
     let loaded = bench.flow(&text);
     // Each process has a connection of its own; what they have in common is the file.
     let engines: Vec<Engine> = (0..4).map(|_| bench.engine()).collect();
-    let decisions = block_on(async {
-        let starts = engines
-            .iter()
-            .map(|engine| engine.submit(&loaded, options("{}")));
-        let mut starts: Vec<_> = starts.map(Box::pin).collect();
-        let mut decisions = Vec::new();
-        std::future::poll_fn(|cx| {
-            starts.retain_mut(|start| match start.as_mut().poll(cx) {
-                std::task::Poll::Ready(started) => {
-                    decisions.push(started.expect("it starts").decision);
-                    false
-                }
-                std::task::Poll::Pending => true,
-            });
-            match starts.is_empty() {
-                true => std::task::Poll::Ready(()),
-                false => std::task::Poll::Pending,
-            }
-        })
-        .await;
-        decisions
-    });
+    let starts = engines
+        .iter()
+        .map(|engine| engine.submit(&loaded, options("{}")));
+    let started = block_on(together(starts));
+    let decisions: Vec<StartDecision> = started
+        .into_iter()
+        .map(|started| started.expect("it starts").decision)
+        .collect();
     let started = decisions.iter().filter(|it| **it == StartDecision::Started);
     assert_eq!(started.count(), 1, "{decisions:?}");
     assert_eq!(statuses(&engines[0]), "running, queued, queued, queued");
@@ -596,28 +584,98 @@ fn a_child_waits_for_its_turn() {
     assert!(waiting.ends_with("`door` waits for an answer"), "{waiting}");
 }
 
+/// Where a process dies, a run has ended and the next begun, or neither.
+#[test]
+fn the_turn_is_given_on_with_the_commit_that_ends_a_run() {
+    let text = format!(
+        "{{:slug :work {SINGLETON} :flow '[(flow/step :write :a {{:value 1}}) (flow/step :put :b {{:value 2}})]}}"
+    );
+    let mut deaths = 0;
+    for silently in [false, true] {
+        for left in 0.. {
+            let bench = Bench::new();
+            let engine = bench.engine_over(crash::stores(&bench, left, silently));
+            let [first, second, third] =
+                [(); 3].map(|()| submit(&bench, &engine, &text, options("{}")).expect("it starts"));
+            let said = drive(&engine, &first.run);
+            drop(engine);
+            let engine = bench.engine();
+            let expected = match status(&engine, &first.run) {
+                "completed" => "completed, running, queued",
+                _ => "running, queued, queued",
+            };
+            assert_eq!(statuses(&engine), expected, "{left} {silently}");
+            assert_eq!(
+                drive(&engine, &third.run),
+                format!("queued at {}", 3 - said_turns(expected))
+            );
+            if !said.contains("the process is dead") {
+                assert_eq!(status(&engine, &second.run), "running");
+                break;
+            }
+            deaths += 1;
+        }
+    }
+    assert!(deaths > 4, "{deaths}");
+}
+
+/// How many have had their turn before the last of three.
+fn said_turns(statuses: &str) -> usize {
+    statuses.matches("completed").count() + 1
+}
+
 #[test]
 fn many_queued_runs_go_through_one_by_one() {
     let bench = Bench::new();
     let engine = bench.engine();
     let loaded = bench.flow(&flow(SINGLETON, 1));
-    let count = 300;
+    let count = std::env::var("QUEUED").map_or(300, |count| count.parse().expect("a number"));
+    let began = std::time::Instant::now();
+    // Handed over together, as many callers would.
     let runs: Vec<RunId> = block_on(async {
         let mut runs = Vec::new();
-        for _ in 0..count {
-            runs.push(
-                engine
-                    .submit(&loaded, options("{}"))
-                    .await
-                    .expect("it starts")
-                    .run,
-            );
+        for _ in 0..count / 100 {
+            let starts = (0..100).map(|_| engine.submit(&loaded, options("{}")));
+            for start in together(starts).await {
+                runs.push(start.expect("it starts").run);
+            }
         }
         runs
     });
-    for pair in runs.windows(2) {
-        let terminated = engine.stores().runs.terminate(&pair[0], "next", 0);
-        block_on(terminated).expect("it ends");
-        assert_eq!(status(&engine, &pair[1]), "running");
+    let queued = began.elapsed();
+    let began = std::time::Instant::now();
+    for run in &runs {
+        let terminated = engine.stores().runs.terminate(run, "next", 0);
+        assert_eq!(
+            block_on(terminated).expect("it ends"),
+            Some(RunStatus::Running)
+        );
     }
+    if count > 300 {
+        eprintln!(
+            "{count} runs: queued in {queued:?}, ended one by one in {:?}",
+            began.elapsed()
+        );
+    }
+}
+
+/// Waits for all of some futures at once.
+async fn together<T>(futures: impl Iterator<Item = impl Future<Output = T>>) -> Vec<T> {
+    let mut left: Vec<_> = futures.map(Box::pin).collect();
+    let mut done = Vec::new();
+    std::future::poll_fn(|cx| {
+        left.retain_mut(|future| match future.as_mut().poll(cx) {
+            std::task::Poll::Ready(value) => {
+                done.push(value);
+                false
+            }
+            std::task::Poll::Pending => true,
+        });
+        match left.is_empty() {
+            true => std::task::Poll::Ready(()),
+            false => std::task::Poll::Pending,
+        }
+    })
+    .await;
+    done
 }

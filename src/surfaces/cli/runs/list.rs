@@ -1,9 +1,9 @@
 //! `flowstone runs list`: runs in a table, a page at a time.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use flowstone_engine::ids::RunId;
-use flowstone_engine::ports::{Clock, RunQuery, RunStatus, RunSummary, SystemClock};
+use flowstone_engine::ports::{Clock, QueuePlace, RunQuery, RunStatus, RunSummary, SystemClock};
 use flowstone_engine::{Engine, EngineError};
 use serde_json::{Value, json};
 
@@ -13,6 +13,7 @@ use crate::cli::exit::Exit;
 use crate::cli::home::Project;
 use crate::cli::outcome::instant;
 use crate::cli::progress::seconds;
+use crate::cli::queue::{place_json, place_words};
 use crate::cli::report::Report;
 use crate::cli::table::{ago, table};
 use crate::cli::{App, output};
@@ -27,6 +28,8 @@ struct Page {
     full: Vec<Value>,
     /// Those with a step of which nobody knows whether it was done.
     doubts: HashSet<RunId>,
+    /// Where the queued ones stand.
+    queued: HashMap<RunId, QueuePlace>,
 }
 
 /// Lists the runs.
@@ -38,6 +41,7 @@ pub(super) fn run(args: &RunsList, app: &dyn App) -> Result<Exit, Report> {
             runs: Vec::new(),
             full: Vec::new(),
             doubts: HashSet::new(),
+            queued: HashMap::new(),
         }
     };
     // A page that is not full is the last one.
@@ -47,24 +51,21 @@ pub(super) fn run(args: &RunsList, app: &dyn App) -> Result<Exit, Report> {
     };
     if args.json {
         let runs = match args.full {
-            true => page.full,
+            true => page.full.clone(),
             false => page.runs.iter().map(summary_json).collect(),
         };
         let runs: Vec<Value> = page
             .runs
             .iter()
             .zip(runs)
-            .map(|(run, json)| marked(json, page.doubts.contains(&run.id)))
+            .map(|(run, json)| marked(json, run, &page))
             .collect();
         output::json(&json!({"ok": true, "runs": runs, "next": next}));
     } else if page.runs.is_empty() {
         output::note("no runs");
     } else {
         let now_ms = SystemClock.now_ms();
-        let rows = page
-            .runs
-            .iter()
-            .map(|run| row(run, page.doubts.contains(&run.id), now_ms));
+        let rows = page.runs.iter().map(|run| row(run, &page, now_ms));
         output::data(&table(
             &["run", "flow", "status", "started", "took", "changed"],
             rows,
@@ -103,26 +104,41 @@ async fn find(engine: &Engine, args: &RunsList) -> Result<Page, EngineError> {
         }
     }
     let doubts = engine.in_doubt(&runs).await?;
-    Ok(Page { runs, full, doubts })
-}
-
-fn marked(mut run: Value, in_doubt: bool) -> Value {
-    if let Some(fields) = run.as_object_mut() {
-        fields.insert("inDoubt".into(), json!(in_doubt));
+    let mut queued = HashMap::new();
+    for run in runs.iter().filter(|run| run.status == RunStatus::Queued) {
+        if let Some(place) = engine.queue_place(&run.id).await? {
+            queued.insert(run.id.clone(), place);
+        }
     }
-    run
+    Ok(Page {
+        runs,
+        full,
+        doubts,
+        queued,
+    })
 }
 
-fn row(run: &RunSummary, in_doubt: bool, now_ms: i64) -> Vec<String> {
+/// Adds what the row alone does not tell.
+fn marked(mut json: Value, run: &RunSummary, page: &Page) -> Value {
+    if let Some(fields) = json.as_object_mut() {
+        fields.insert("inDoubt".into(), json!(page.doubts.contains(&run.id)));
+        let place = page.queued.get(&run.id).map(place_json);
+        fields.insert("queue".into(), json!(place));
+    }
+    json
+}
+
+fn row(run: &RunSummary, page: &Page, now_ms: i64) -> Vec<String> {
     let took = run
         .ended_ms
         .map(|ended| seconds((ended - run.created_ms).max(0)));
     vec![
         run.id.to_string(),
         run.flow.clone(),
-        match in_doubt {
-            true => format!("{}, in doubt", status_words(run)),
-            false => status_words(run),
+        match (page.queued.get(&run.id), page.doubts.contains(&run.id)) {
+            (Some(place), _) => place_words(place),
+            (None, true) => format!("{}, in doubt", status_words(run)),
+            (None, false) => status_words(run),
         },
         ago(now_ms, run.created_ms),
         took.unwrap_or_else(|| "-".to_owned()),

@@ -13,6 +13,7 @@ use crate::cli::outcome::{how_to_answer, instant, of_failure, stored_json, wait_
 use crate::cli::output;
 use crate::cli::pretty::pretty;
 use crate::cli::progress::seconds;
+use crate::cli::queue::{place_json, place_words};
 use crate::cli::report::{Report, Shown};
 use crate::cli::table::table;
 
@@ -46,6 +47,7 @@ fn in_json(shown: &RunReport) -> serde_json::Value {
             fields.insert("error".into(), of_failure(failure).to_json());
         }
         fields.insert("costMicros".into(), json!(shown.cost_micros));
+        fields.insert("queue".into(), json!(shown.queue.as_ref().map(place_json)));
         fields.insert("steps".into(), json!(steps));
         fields.insert("log".into(), json!(lines));
         fields.insert("waits".into(), json!(waits));
@@ -91,7 +93,11 @@ fn line_json(line: &LogLine) -> serde_json::Value {
 fn in_words(shown: &RunReport) -> String {
     let row = &shown.row;
     let mut out = format!("run     {}\nflow    {}\n", row.id, row.flow);
-    out.push_str(&format!("status  {}\n", status_words(row)));
+    let status = match &shown.queue {
+        Some(place) => place_words(place),
+        None => status_words(row),
+    };
+    out.push_str(&format!("status  {status}\n"));
     out.push_str(&format!("input   {}\n", row.input));
     if !shown.steps.is_empty() {
         out.push('\n');
