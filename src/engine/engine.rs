@@ -401,7 +401,7 @@ impl Engine {
         })
     }
 
-    fn activate(&self, run: &RunId) -> Result<Active<'_>, EngineError> {
+    pub(crate) fn activate(&self, run: &RunId) -> Result<Active<'_>, EngineError> {
         if !self.active.borrow_mut().insert(run.clone()) {
             return Err(EngineError::Driven {
                 run: run.to_string(),
@@ -436,7 +436,7 @@ pub enum CancelOutcome {
 }
 
 /// Keeps a run marked as driven.
-struct Active<'a> {
+pub(crate) struct Active<'a> {
     engine: &'a Engine,
     run: RunId,
 }

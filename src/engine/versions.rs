@@ -119,6 +119,7 @@ impl Engine {
             });
         }
         let seen = row.program.clone();
+        let _active = self.activate(run)?;
         let against = self.against(row, edited).await?;
         if let Verdict::Conflict(difference) = &against.verdict {
             return Err(incompatible(run, difference));

@@ -186,7 +186,13 @@ pub(super) fn adopt(
     now_ms: i64,
 ) -> Result<(), StoreError> {
     let row = find(db, owner, run)?;
-    let fits = row.is_some_and(|row| row.program == seen && !row.status.is_final() && !row.driven);
+    let holder: Option<String> = db
+        .prepare_cached("SELECT lease_owner FROM run WHERE id = ?1")
+        .and_then(|mut sql| sql.query_row([run.as_str()], |row| row.get(0)).optional())
+        .map_err(failed)?
+        .flatten();
+    let is_held = holder.is_some_and(|holder| holder != owner.id() && owner.is_alive(&holder));
+    let fits = row.is_some_and(|row| row.program == seen && !row.status.is_final() && !is_held);
     if !fits {
         let words = format!("the run {run} has gone on meanwhile");
         return Err(rejected("E0574", "conflict", words));
