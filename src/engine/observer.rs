@@ -63,7 +63,7 @@ pub enum RunEvent {
     /// Somebody has to answer.
     StepWaiting {
         step: StepNote,
-        wait: WaitRow,
+        wait: Box<WaitRow>,
     },
     /// A line of `flow/log`.
     Log {

@@ -415,7 +415,7 @@ impl Driver<'_> {
                 is_told = true;
                 self.emit(&RunEvent::StepWaiting {
                     step: call.note(attempt),
-                    wait: row.clone(),
+                    wait: Box::new(row.clone()),
                 });
             }
             let stays = match (self.options.stay, wake_ms) {
