@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use expect_test::expect;
+use flowstone_engine::ids::RunId;
 use flowstone_engine::observer::NoObserver;
 use flowstone_engine::ports::{SignalFilter, Target, WaitFilter, WaitRow, WaitState};
 use flowstone_engine::{
@@ -378,4 +379,53 @@ fn what_a_run_waited_for_is_closed_with_it() {
     };
     let all = block_on(engine.list_waits(all)).expect("waits");
     assert_eq!(all[0].state, WaitState::Closed);
+}
+
+/// Drives a run with an answer to its first wait and silence to its second.
+fn played(bench: &Bench, engine: &Engine, run: &RunId) -> String {
+    for _ in 0..10 {
+        let found = outcome(engine, run);
+        if !found.starts_with("waiting") {
+            return found;
+        }
+        match waits(engine).first().map(|wait| wait.path.clone()) {
+            Some(path) if path == "first" => {
+                signal(engine, "door", "{:action :go}", Some("a"));
+            }
+            _ => bench.clock.advance(1_000),
+        }
+    }
+    "it never ends".to_owned()
+}
+
+#[test]
+fn a_process_may_die_at_every_commit_of_a_wait() {
+    const FLOW: &str = "[(flow/step :write :before {:value 1})
+        (:action (flow/step :hold :first {}))
+        (:action (flow/step :hold :second {:times 1000 :value {:action :late}}))]";
+    let mut crashes = 0;
+    for silently in [false, true] {
+        for left in 0.. {
+            let bench = Bench::new();
+            let engine = bench.engine_over(crate::crash::stores(&bench, left, silently));
+            let run = bench.start(&engine, FLOW);
+            let first = played(&bench, &engine, &run);
+            drop(engine);
+            if !first.contains("the process is dead") {
+                assert_eq!(first, "[1 :go :late]");
+                break;
+            }
+            crashes += 1;
+            let engine = bench.engine();
+            let mut last = played(&bench, &engine, &run);
+            if last == "it never ends" {
+                // The effect before the waits is in doubt.
+                let id = waits(&engine)[0].id.clone();
+                signal(&engine, &id, ":retry", None);
+                last = played(&bench, &engine, &run);
+            }
+            assert_eq!(last, "[1 :go :late]", "left {left} silently {silently}");
+        }
+    }
+    assert!(crashes > 8, "{crashes}");
 }
