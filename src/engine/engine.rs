@@ -178,6 +178,37 @@ impl Engine {
         family.accompany(self, main).await
     }
 
+    /// Drives a run and then, where it is over, the runs above it that wait for that. Returns what became of each,
+    /// the run itself first.
+    ///
+    /// # Errors
+    /// As of [`Engine::drive`].
+    pub async fn drive_up(
+        &self,
+        run: &RunId,
+        observer: Rc<dyn Observer>,
+        options: DriveOptions,
+    ) -> Result<Vec<(RunId, RunOutcome)>, EngineError> {
+        let outcome = self.drive(run, observer.clone(), options.clone()).await?;
+        let mut told = vec![(run.clone(), outcome)];
+        let mut row = self.run_row(run).await?;
+        while let Some(parent) = row.parent.clone().filter(|_| row.status.is_final()) {
+            row = self.run_row(&parent.run).await?;
+            let waits = row.status == RunStatus::Waiting && !row.driven;
+            if !waits || !self.can_go_on(&row).await? {
+                break;
+            }
+            match self.drive(&row.id, observer.clone(), options.clone()).await {
+                Ok(outcome) => told.push((row.id.clone(), outcome)),
+                // Somebody was faster.
+                Err(EngineError::Driven { .. }) => break,
+                Err(error) => return Err(error),
+            }
+            row = self.run_row(&row.id).await?;
+        }
+        Ok(told)
+    }
+
     /// Drives one run; its children are left to the family.
     pub(crate) async fn drive_in(
         &self,

@@ -8,10 +8,12 @@ use crate::codec;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::flow::name_of;
+use crate::history::{COMPENSATE, ON_CANCEL};
 use crate::ids::RunId;
 use crate::outcome::{Failure, decode_failure};
 use crate::ports::{
-    Entry, EntryKind, QueuePlace, RunRow, RunStatus, RunSummary, WaitFilter, WaitRow, WaitState,
+    Entry, EntryKind, QueuePlace, RunFilter, RunRow, RunStatus, RunSummary, WaitFilter, WaitRow,
+    WaitState,
 };
 
 /// Everything that is known of a run.
@@ -28,6 +30,10 @@ pub struct RunReport {
     pub cost_micros: i64,
     /// Why it failed.
     pub failure: Option<Failure>,
+    /// The runs that it called, in their order.
+    pub children: Vec<RunRow>,
+    /// What was done because it did not complete, in its order.
+    pub undone: Vec<UndoReport>,
 }
 
 /// One step of a run.
@@ -97,6 +103,31 @@ impl StepStatus {
     }
 }
 
+/// What became of something that the flow registered with `flow/compensate` or `flow/on-cancel`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UndoReport {
+    /// Its steps have paths below this one.
+    pub path: String,
+    /// `flow/compensate` or `flow/on-cancel`.
+    pub what: String,
+    pub is_done: bool,
+    /// Why it is not.
+    pub message: Option<String>,
+}
+
+impl UndoReport {
+    fn read(entry: &Entry) -> UndoReport {
+        let said = codec::decode(&entry.payload).unwrap_or(Value::Nil);
+        let message = said.get("message").and_then(Value::as_str);
+        UndoReport {
+            path: entry.path.clone(),
+            what: entry.what.clone(),
+            is_done: said.get("status") == Some(&Value::keyword("done")),
+            message: message.map(str::to_owned),
+        }
+    }
+}
+
 /// A line of a run's log.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LogLine {
@@ -123,7 +154,15 @@ impl Engine {
             waits: Vec::new(),
             queue: stores.queue.place(run).await?,
             cost_micros: 0,
+            children: Vec::new(),
+            undone: Vec::new(),
         };
+        let filter = RunFilter {
+            parent: Some(run.clone()),
+            ..RunFilter::default()
+        };
+        report.children = stores.runs.list(filter).await?;
+        report.children.reverse();
         let filter = WaitFilter {
             run: Some(run.clone()),
             all: true,
@@ -189,6 +228,12 @@ impl RunReport {
 
     fn add(&mut self, entry: Entry) {
         match entry.kind {
+            EntryKind::Note if [COMPENSATE, ON_CANCEL].contains(&&*entry.what) => {
+                self.undone.retain(|undone| undone.path != entry.path);
+                self.undone.push(UndoReport::read(&entry));
+                return;
+            }
+            EntryKind::Signal if entry.what == COMPENSATE => return,
             EntryKind::Note | EntryKind::Reuse => return,
             EntryKind::Log => {
                 let line = codec::decode(&entry.payload).unwrap_or(Value::Nil);

@@ -182,6 +182,8 @@ fn a_parent_waits_for_what_its_child_waits_for() {
     // Whoever looks for runs that can go on finds first the child, then the parent.
     let first = block_on(engine.resumable()).expect("runs");
     assert_eq!(first.len(), 1);
+    let family = block_on(engine.show_run(&run)).expect("a report").children;
+    assert_eq!((family.len(), &family[0].id), (1, &first[0].id));
     assert_eq!(outcome(&engine, &first[0].id), "[:go]");
     let second = block_on(engine.resumable()).expect("runs");
     assert_eq!(second.len(), 1);

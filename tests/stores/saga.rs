@@ -142,6 +142,8 @@ fn what_cannot_be_undone_waits_for_somebody() {
     expect!["stuck: `compensate/2` failed: not now"].assert_eq(&outcome(&engine, &run));
     let row = block_on(engine.find_run(run.as_str())).expect("a run");
     assert_eq!(row.status, RunStatus::FailedCompensating);
+    let report = block_on(engine.show_run(&run)).expect("a report");
+    assert_eq!(report.undone[0].message.as_deref(), Some("not now"));
     assert!(block_on(engine.resumable()).expect("runs").is_empty());
     drop(engine);
     let engine = bench.engine();

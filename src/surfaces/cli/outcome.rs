@@ -60,6 +60,16 @@ pub fn tell(run: &RunId, outcome: &RunOutcome, as_json: bool) -> Exit {
     exit(outcome)
 }
 
+/// Tells what became of a run and of those above it that went on with it. In JSON, only of the run itself.
+pub fn tell_all(told: &[(RunId, RunOutcome)], as_json: bool) -> Exit {
+    let count = if as_json { 1 } else { told.len() };
+    told.iter()
+        .take(count)
+        .fold(Exit::Completed, |worst, (run, outcome)| {
+            worst.worse(tell(run, outcome, as_json))
+        })
+}
+
 /// Returns how the process ends after this.
 pub fn exit(outcome: &RunOutcome) -> Exit {
     match outcome {

@@ -9,7 +9,7 @@ use super::ask;
 use crate::cli::args::RunsResume;
 use crate::cli::exit::Exit;
 use crate::cli::home::Project;
-use crate::cli::outcome::{exit, in_json, of_engine_error, tell};
+use crate::cli::outcome::{exit, in_json, of_engine_error, tell, tell_all};
 use crate::cli::report::{Report, Shown};
 use crate::cli::run::{drive_options, load_file, observer};
 use crate::cli::runtime::Runtime;
@@ -38,10 +38,10 @@ pub(super) fn run(args: &RunsResume, app: &dyn App) -> Result<Exit, Report> {
 
 async fn resume_one(engine: &Engine, id: &str, args: &RunsResume) -> Result<Exit, EngineError> {
     let run = engine.find_run(id).await?.id;
-    let outcome = engine
-        .drive(&run, observer(&args.show), drive_options())
+    let told = engine
+        .drive_up(&run, observer(&args.show), drive_options())
         .await?;
-    Ok(tell(&run, &outcome, args.show.json))
+    Ok(tell_all(&told, args.show.json))
 }
 
 async fn resume_all(engine: &Engine, args: &RunsResume) -> Result<Exit, EngineError> {

@@ -2,7 +2,7 @@
 
 use flowstone_engine::codec;
 use flowstone_engine::json::to_json;
-use flowstone_engine::{CostLine, LogLine, RunReport, StepReport, StepStatus};
+use flowstone_engine::{CostLine, LogLine, RunReport, StepReport, StepStatus, UndoReport};
 use serde_json::json;
 
 use super::{ask, row_json, status_words};
@@ -49,6 +49,10 @@ fn in_json(shown: &RunReport) -> serde_json::Value {
         fields.insert("costMicros".into(), json!(shown.cost_micros));
         fields.insert("queue".into(), json!(shown.queue.as_ref().map(place_json)));
         fields.insert("steps".into(), json!(steps));
+        let children: Vec<_> = shown.children.iter().map(row_json).collect();
+        fields.insert("children".into(), json!(children));
+        let undone: Vec<_> = shown.undone.iter().map(undone_json).collect();
+        fields.insert("undone".into(), json!(undone));
         fields.insert("log".into(), json!(lines));
         fields.insert("waits".into(), json!(waits));
     }
@@ -69,6 +73,15 @@ fn step_json(step: &StepReport) -> serde_json::Value {
         "request": step.request,
         "result": step.result.as_deref().map(stored_json),
         "notification": step.notification.as_deref().map(stored_json),
+    })
+}
+
+fn undone_json(undone: &UndoReport) -> serde_json::Value {
+    json!({
+        "path": undone.path,
+        "what": undone.what,
+        "done": undone.is_done,
+        "message": undone.message,
     })
 }
 
@@ -98,7 +111,17 @@ fn in_words(shown: &RunReport) -> String {
         None => status_words(row),
     };
     out.push_str(&format!("status  {status}\n"));
+    if let Some(parent) = &row.parent {
+        out.push_str(&format!("parent  {} (root {})\n", parent.run, parent.root));
+    }
+    if row.pass > 0 {
+        out.push_str(&format!("pass    {}\n", row.pass + 1));
+    }
     out.push_str(&format!("input   {}\n", row.input));
+    for child in &shown.children {
+        let status = status_words(child);
+        out.push_str(&format!("child   {}  {}  {status}\n", child.id, child.flow));
+    }
     if !shown.steps.is_empty() {
         out.push('\n');
         let rows = shown.steps.iter().map(step_row);
@@ -111,6 +134,13 @@ fn in_words(shown: &RunReport) -> String {
         if let Some(notification) = &step.notification {
             out.push_str(&format!("{} notified  {notification}\n", step.path));
         }
+    }
+    for undone in &shown.undone {
+        let status = match &undone.message {
+            Some(message) => format!("failed: {message}"),
+            None => "done".to_owned(),
+        };
+        out.push_str(&format!("{}  {}  {status}\n", undone.what, undone.path));
     }
     for line in &shown.lines {
         out.push_str(&format!("{}  {}\n", line.what, pretty(&line.line)));

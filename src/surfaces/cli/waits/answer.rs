@@ -169,17 +169,17 @@ fn perform(
     })
 }
 
-/// Drives the runs that were answered, one after another; the worst of their ends is the command's. What somebody
+/// Drives the runs that were answered and those that wait for them, one after another; the worst of their ends is the command's. What somebody
 /// else drives goes on there.
 async fn go_on(engine: &Engine, runs: &[RunId], args: &Answer) -> Result<Exit, Report> {
     let mut worst = Exit::Completed;
     let mut told = Vec::new();
     for run in runs {
-        let outcome = engine
-            .drive(run, observer(&args.show), drive_options())
+        let driven = engine
+            .drive_up(run, observer(&args.show), drive_options())
             .await;
-        let outcome = match outcome {
-            Ok(outcome) => outcome,
+        let driven = match driven {
+            Ok(driven) => driven,
             Err(EngineError::Driven { owner, .. }) => {
                 let words = format!("answered; the run {run} goes on in another process ({owner})");
                 match args.show.json {
@@ -190,11 +190,13 @@ async fn go_on(engine: &Engine, runs: &[RunId], args: &Answer) -> Result<Exit, R
             }
             Err(error) => return Err(of_engine_error(&error)),
         };
-        worst = worst.worse(match args.show.json {
-            true => exit(&outcome),
-            false => tell(run, &outcome, false),
-        });
-        told.push(in_json(run, &outcome));
+        for (run, outcome) in &driven {
+            worst = worst.worse(match args.show.json {
+                true => exit(outcome),
+                false => tell(run, outcome, false),
+            });
+            told.push(in_json(run, outcome));
+        }
     }
     if args.show.json {
         match told.pop() {
