@@ -105,7 +105,7 @@ fn one_run_of_a_flow_at_a_time() {
         .expect("a place")
         .expect("queued");
     assert_eq!((place.position, place.waits_for), (2, QueueReason::Slot));
-    assert_eq!(place.behind, [first.run.clone()]);
+    assert_eq!(place.behind, std::slice::from_ref(&first.run));
     // Nobody has to look: the end of the first is the beginning of the second.
     end(&engine, &first.run);
     assert_eq!(statuses(&engine), "cancelled, running, queued");
