@@ -306,3 +306,13 @@ fn a_child_that_lost_a_race_is_cancelled() {
         assert_eq!(bench.effects().contains("tidied=1"), tidied);
     }
 }
+
+#[test]
+fn children_of_a_fanout_run_side_by_side() {
+    check(
+        "(flow/step :fanout :pair {:items [{:type :call-flow :flow-slug :double :input {:n 1}}
+                                           {:type :call-flow :flow-slug :double :input {:n 2}}]
+                                   :transform '(fn [values] {:sum (apply + values) :values values})})",
+        expect!["{:sum 6 :values [2 4]}"],
+    );
+}
