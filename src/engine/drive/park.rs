@@ -351,7 +351,8 @@ impl Driver<'_> {
         changes.extend(entries.into_iter().map(Change::Append));
         // Alone: a conflict must not undo what was finished before it.
         self.shared.ledger.post()?;
-        match self.shared.ledger.commit(changes).await {
+        // A change of our own stores: it is on disk before anything outside starts.
+        match self.shared.ledger.apply(changes).await {
             Ok(_) => Ok(true),
             Err(StoreError::Rejected {
                 kind: "conflict", ..

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use flowstone_lang::fiber;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinSet, LocalSet, spawn_local};
 
 use super::setbacks::Setbacks;
@@ -21,7 +22,11 @@ use crate::outcome::RunOutcome;
 use crate::ports::{Setback, Taken};
 
 /// So many runs are held ready for each that is driven, so that a thread need not wait for the next.
-const AHEAD: usize = 8;
+const AHEAD: usize = 4;
+/// So many runs are driven side by side in any case.
+const FEW: usize = 8;
+/// When for so long none of them came to an end, one more is let in.
+const CROWDED: Duration = Duration::from_millis(10);
 /// After so long without a run, memory is given back.
 const QUIET: Duration = Duration::from_secs(3);
 
@@ -131,11 +136,11 @@ impl Inside {
             setbacks: Setbacks::default(),
             capacity: self.capacity,
         });
-        let slots = Arc::new(Semaphore::new(options.drives.get()));
+        let mut slots = Slots::new(options.drives.get());
         LocalSet::new().block_on(&runtime, async {
             let mut drives = JoinSet::new();
-            while let Ok(slot) = slots.clone().acquire_owned().await {
-                let Some(taken) = self.next(&shop).await else {
+            while let Some(slot) = slots.next().await {
+                let Some(taken) = self.next(&shop, &mut slots).await else {
                     break;
                 };
                 let shop = shop.clone();
@@ -150,13 +155,58 @@ impl Inside {
     }
 }
 
+/// How many runs are driven side by side. Each takes memory, and more than a few help only where they wait for
+/// something outside; so more are let in only when none of those inside comes to an end.
+struct Slots {
+    free: Arc<Semaphore>,
+    open: usize,
+    most: usize,
+}
+
+impl Slots {
+    fn new(most: usize) -> Slots {
+        let open = most.min(FEW);
+        Slots {
+            free: Arc::new(Semaphore::new(open)),
+            open,
+            most,
+        }
+    }
+
+    async fn next(&mut self) -> Option<OwnedSemaphorePermit> {
+        loop {
+            tokio::select! {
+                biased;
+                slot = self.free.clone().acquire_owned() => return slot.ok(),
+                () = tokio::time::sleep(CROWDED) => {
+                    if self.open < self.most {
+                        self.open += 1;
+                        self.free.add_permits(1);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Goes back to a few.
+    fn shrink(&mut self) {
+        let few = self.most.min(FEW);
+        self.open -= self.free.forget_permits(self.open - few);
+    }
+}
+
 impl Inside {
     /// Returns the next run to drive; lets go of what is not needed while there is none.
-    async fn next(&mut self, shop: &Shop) -> Option<Taken> {
+    async fn next(&mut self, shop: &Shop, slots: &mut Slots) -> Option<Taken> {
         loop {
             match tokio::time::timeout(QUIET, self.runs.recv()).await {
                 Ok(next) => return next,
-                Err(_) => shop.engine.sessions.shrink(),
+                Err(_) if self.load.held.load(Ordering::SeqCst) == 0 => {
+                    shop.engine.sessions.shrink();
+                    fiber::trim();
+                    slots.shrink();
+                }
+                Err(_) => {}
             }
         }
     }

@@ -62,6 +62,12 @@ impl Suspender for Stack {
     }
 }
 
+/// Gives back the memory of stacks that wait for the next body, but for one.
+pub(super) fn trim() {
+    // No pool is left when the thread is ending.
+    let _ = POOL.try_with(|pool| pool.borrow_mut().truncate(1));
+}
+
 impl Drop for Stack {
     fn drop(&mut self) {
         let Some(mut body) = self.body.take() else {

@@ -22,8 +22,8 @@ pub struct Serve {
     #[arg(long, value_name = "N")]
     pub threads: Option<NonZeroUsize>,
 
-    /// How many runs a thread drives at the same time
-    #[arg(long, value_name = "N", default_value = "64")]
+    /// How many runs a thread drives at the same time, at most
+    #[arg(long, value_name = "N", default_value = "256")]
     pub drives: NonZeroUsize,
 
     /// A flow file, or a folder of them, whose schedules start runs; may be repeated [default: flows/ in the project]
