@@ -55,7 +55,9 @@ pub(crate) use family::Family;
 use host::{FlowHost, Shared};
 pub(crate) use journal::Ledger;
 use line::Line;
-pub(crate) use rehearse::{Changed, End as RehearsedEnd, Purpose, Rehearsed, Script, rehearse};
+pub(crate) use rehearse::{
+    Changed, End as RehearsedEnd, Purpose, Rehearsed, Script, WholeRequest, rehearse,
+};
 pub use rehearse::{Difference, Stand};
 use undo::When;
 pub(crate) use verify::verify;

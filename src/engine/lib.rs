@@ -56,7 +56,9 @@ pub use runs::{
     StepVerdict, moment, parse_size, shown_end,
 };
 pub use start::StartedRun;
-pub use timeline::{CostLine, LogLine, RunReport, StepReport, StepStatus, UndoReport};
+pub use timeline::{
+    Attempt, CostLine, LogLine, RunReport, StepDetails, StepReport, StepStatus, UndoReport,
+};
 pub use versions::{
     Against, Backtest, BacktestOptions, BacktestSummary, ForkOptions, Replayed, Setting, Verdict,
 };

@@ -1,6 +1,9 @@
 //! A run to look at: its steps in order, what they were asked and what came of them.
 
-use std::collections::HashSet;
+mod attempts;
+mod details;
+
+use std::collections::{HashMap, HashSet};
 
 use flowstone_lang::value::Value;
 
@@ -12,9 +15,13 @@ use crate::history::{COMPENSATE, ON_CANCEL};
 use crate::ids::RunId;
 use crate::outcome::{Failure, decode_failure};
 use crate::ports::{
-    Entry, EntryKind, QueuePlace, RunFilter, RunRow, RunStatus, RunSummary, WaitFilter, WaitRow,
-    WaitState,
+    Durability, Entry, EntryKind, QueuePlace, RunFilter, RunRow, RunStatus, RunSummary, WaitFilter,
+    WaitRow, WaitState,
 };
+
+pub use attempts::Attempt;
+use attempts::Begun;
+pub use details::StepDetails;
 
 /// Everything that is known of a run.
 #[derive(Debug)]
@@ -28,6 +35,8 @@ pub struct RunReport {
     pub queue: Option<QueuePlace>,
     /// What the steps cost together by their `:metering`, in millionths of a dollar.
     pub cost_micros: i64,
+    /// What a commit survives in this project.
+    pub durability: Durability,
     /// Why it failed.
     pub failure: Option<Failure>,
     /// The runs that it called, in their order.
@@ -41,13 +50,21 @@ pub struct RunReport {
 pub struct StepReport {
     pub path: String,
     pub kind: String,
+    /// `:title`, where the kept part of the request has it.
+    pub title: Option<String>,
+    /// How deep in branches it stands.
+    pub depth: usize,
     pub status: StepStatus,
     /// How often it was attempted, as far as known.
     pub attempts: u32,
+    /// Each of them, as far as known.
+    pub tries: Vec<Attempt>,
     /// The beginning of the request, as EDN text.
     pub request: Option<String>,
     /// Its value as EDN text, or its error's words.
     pub result: Option<String>,
+    /// What its value or error takes as text.
+    pub result_bytes: Option<usize>,
     /// The words of the last error, also where the step went on after it.
     pub error: Option<String>,
     /// The process ended while it was under way, and nobody has said yet whether it was done.
@@ -156,6 +173,7 @@ impl Engine {
             cost_micros: 0,
             children: Vec::new(),
             undone: Vec::new(),
+            durability: self.durability,
         };
         let filter = RunFilter {
             parent: Some(run.clone()),
@@ -169,8 +187,9 @@ impl Engine {
             ..WaitFilter::default()
         };
         report.waits = self.list_waits(filter).await?;
+        let mut places = Places::default();
         for entry in stores.journal.load(run).await? {
-            report.add(entry);
+            report.add(entry, &mut places);
         }
         report.settle();
         Ok(report)
@@ -182,12 +201,15 @@ impl Engine {
     /// When the store cannot be read.
     pub async fn in_doubt(&self, runs: &[RunSummary]) -> Result<HashSet<RunId>, EngineError> {
         let mut found = HashSet::new();
-        if runs.iter().any(|row| row.status == RunStatus::Waiting) {
-            let waits = self.list_waits(WaitFilter::default()).await?;
-            let asked = waits
-                .into_iter()
-                .filter(|wait| is_about_doubt(&wait.details));
-            found.extend(asked.map(|wait| wait.run));
+        for row in runs.iter().filter(|row| row.status == RunStatus::Waiting) {
+            let filter = WaitFilter {
+                run: Some(row.id.clone()),
+                ..WaitFilter::default()
+            };
+            let waits = self.list_waits(filter).await?;
+            if waits.iter().any(|wait| is_about_doubt(&wait.details)) {
+                found.insert(row.id.clone());
+            }
         }
         for row in runs {
             // A run that somebody drives is in the middle of a step, not in doubt about it.
@@ -226,7 +248,7 @@ impl RunReport {
         }
     }
 
-    fn add(&mut self, entry: Entry) {
+    fn add(&mut self, entry: Entry, places: &mut Places) {
         match entry.kind {
             EntryKind::Note if [COMPENSATE, ON_CANCEL].contains(&&*entry.what) => {
                 self.undone.retain(|undone| undone.path != entry.path);
@@ -254,34 +276,47 @@ impl RunReport {
             | EntryKind::Turn
             | EntryKind::Tool => {}
         }
-        let at = match self.steps.iter().rposition(|step| step.path == entry.path) {
-            Some(at) => at,
+        let has_begun = entry.kind == EntryKind::Intent;
+        let began_ms = match has_begun {
+            true => entry.at_ms,
+            false => places.begun.at(&entry.path, self.row.created_ms),
+        };
+        places.begun.note(&entry.path, entry.at_ms);
+        let at = match places.steps.get(&entry.path) {
+            Some(at) => *at,
             None => {
+                places.steps.insert(entry.path.clone(), self.steps.len());
                 self.steps.push(StepReport {
                     path: entry.path.clone(),
                     kind: entry.what.clone(),
+                    title: None,
+                    depth: depth(&entry.path),
                     status: StepStatus::InFlight,
                     attempts: 0,
+                    tries: Vec::new(),
                     request: None,
                     result: None,
+                    result_bytes: None,
                     error: None,
                     in_doubt: false,
                     costs: Vec::new(),
                     notification: None,
-                    started_ms: entry.at_ms,
+                    started_ms: began_ms,
                     ended_ms: None,
                 });
                 self.steps.len() - 1
             }
         };
+        attempts::note(&mut self.steps[at].tries, &entry, began_ms);
         self.steps[at].add(entry);
     }
 }
 
 impl StepReport {
     fn add(&mut self, entry: Entry) {
-        if entry.request.is_some() {
-            self.request = entry.request;
+        if let Some(request) = entry.request {
+            self.title = title(&request);
+            self.request = Some(request);
         }
         self.in_doubt = entry.kind == EntryKind::Intent;
         let is_end = matches!(
@@ -299,6 +334,7 @@ impl StepReport {
             }
             EntryKind::Result => {
                 self.status = StepStatus::Done;
+                self.result_bytes = Some(entry.payload.len());
                 self.result = Some(entry.payload);
                 self.ended_ms = Some(entry.at_ms);
             }
@@ -306,6 +342,7 @@ impl StepReport {
                 if self.status != StepStatus::Skipped {
                     self.status = StepStatus::Failed;
                 }
+                self.result_bytes = Some(entry.payload.len());
                 let words = match codec::decode(&entry.payload) {
                     Ok(Value::Exception(exception)) => exception.shown().to_owned(),
                     _ => entry.payload,
@@ -351,6 +388,29 @@ impl StepReport {
         }
         self.attempts = self.attempts.max(1);
     }
+}
+
+/// Where the steps of a report are while it is made.
+#[derive(Default)]
+struct Places {
+    steps: HashMap<String, usize>,
+    begun: Begun,
+}
+
+/// Returns the title in a request of which the beginning is kept.
+fn title(request: &str) -> Option<String> {
+    if !request.contains(":title ") {
+        return None;
+    }
+    let request = codec::decode(request).ok()?;
+    request
+        .get("title")
+        .and_then(Value::as_str)
+        .map(str::to_owned)
+}
+
+fn depth(path: &str) -> usize {
+    path.matches('/').count()
 }
 
 fn is_about_doubt(details: &str) -> bool {

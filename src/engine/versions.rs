@@ -154,7 +154,7 @@ impl Engine {
         Ok((*loaded.flow).clone())
     }
 
-    fn script(
+    pub(crate) fn script(
         &self,
         row: &RunRow,
         program: Program,
@@ -168,6 +168,7 @@ impl Engine {
             entries,
             changed: Changed::default(),
             purpose: Purpose::Fit,
+            wanted: None,
         })
     }
 }

@@ -42,6 +42,8 @@ pub(crate) struct Script {
     pub entries: Vec<Entry>,
     pub changed: Changed,
     pub purpose: Purpose,
+    /// A path whose request is to be told whole.
+    pub wanted: Option<String>,
 }
 
 /// The parts of a definition that steps refer to and that are not what they were when the journal was written.
@@ -146,6 +148,8 @@ pub(crate) struct Rehearsed {
     pub answered: usize,
     /// Paths of the steps that the flow asks for next.
     pub next: Vec<String>,
+    /// What the wanted step asks for, if it was met.
+    pub asked: Option<WholeRequest>,
 }
 
 /// How the evaluation ended.
@@ -166,6 +170,17 @@ pub(super) struct Rehearsal {
     differences: RefCell<Vec<Difference>>,
     answered: RefCell<usize>,
     next: RefCell<Vec<String>>,
+    /// The path whose request is wanted whole.
+    wanted: Option<String>,
+    asked: RefCell<Option<WholeRequest>>,
+}
+
+/// What a step asks for, whole, and where.
+#[derive(Debug, Clone)]
+pub(crate) struct WholeRequest {
+    /// The config with its defaults, as EDN text.
+    pub request: String,
+    pub place: Option<Box<FailurePlace>>,
 }
 
 pub(crate) async fn rehearse(engine: &Engine, script: Script) -> Result<Rehearsed, EngineError> {
@@ -204,6 +219,8 @@ pub(crate) async fn rehearse(engine: &Engine, script: Script) -> Result<Rehearse
         differences: RefCell::default(),
         answered: RefCell::default(),
         next: RefCell::default(),
+        wanted: script.wanted,
+        asked: RefCell::default(),
     });
     let ended = driver.evaluate(driver.fiber()).await?;
     Ok(driver.rehearsed(ended))
@@ -217,6 +234,13 @@ impl Driver<'_> {
         call: &StepCall<'_>,
         recorded: Option<Recorded>,
     ) -> Answer {
+        if rehearsal.wanted.as_ref() == Some(&call.at) {
+            let request = codec::encode(&call.config).unwrap_or_else(|_| call.request.clone());
+            *rehearsal.asked.borrow_mut() = Some(WholeRequest {
+                request: self.scope.redact(request),
+                place: self.place_of(call),
+            });
+        }
         let Some(recorded) = recorded else {
             return self.rehearse_new(rehearsal, call).await;
         };
@@ -319,6 +343,7 @@ impl Driver<'_> {
                 differences: Vec::new(),
                 answered: 0,
                 next: Vec::new(),
+                asked: None,
             };
         };
         let mut differences = rehearsal.differences.take();
@@ -340,6 +365,7 @@ impl Driver<'_> {
             differences,
             answered: rehearsal.answered.take(),
             next: rehearsal.next.take(),
+            asked: rehearsal.asked.take(),
         }
     }
 

@@ -119,6 +119,7 @@ impl Engine {
             entries,
             changed: Changed::between(&old, &edited.flow),
             purpose: Purpose::Differences { live },
+            wanted: None,
         };
         let rehearsed = rehearse(self, script).await?;
         let failure = |text: &str| match decode_failure(text) {

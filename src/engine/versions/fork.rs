@@ -66,6 +66,7 @@ impl Engine {
             entries: cut.kept.clone(),
             changed: Changed::between(&old, &flow),
             purpose: Purpose::Fit,
+            wanted: None,
         };
         let rehearsed = rehearse(self, script).await?;
         if let Some(difference) = conflict(&row, &rehearsed) {

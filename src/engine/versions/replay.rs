@@ -76,6 +76,7 @@ impl Engine {
                 entries,
                 changed: Changed::default(),
                 purpose: Purpose::Fit,
+                wanted: None,
             },
         )
         .await?;

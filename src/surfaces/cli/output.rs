@@ -34,6 +34,12 @@ pub fn json_line(value: &serde_json::Value) {
     checked(writeln!(io::stdout(), "{value}"));
 }
 
+/// Writes to the terminal as it is.
+pub fn raw(text: &str) {
+    let mut stdout = io::stdout();
+    checked(write!(stdout, "{text}").and_then(|()| stdout.flush()));
+}
+
 /// Prints a line for the person who watches.
 pub fn note(text: &str) {
     checked(writeln!(anstream::stderr(), "{text}"));

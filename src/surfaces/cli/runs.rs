@@ -11,6 +11,7 @@ mod list;
 pub mod replay;
 mod resume;
 mod show;
+mod watch;
 
 use flowstone_engine::ports::{RunRow, RunStatus};
 use flowstone_engine::{Engine, EngineError};
@@ -38,6 +39,7 @@ pub fn run(args: &Runs, app: &dyn App) -> Exit {
         RunsCommand::Replay(args) => (replay::run(args, app), args.json),
         RunsCommand::Resume(args) => (resume::run(args, app), args.show.json),
         RunsCommand::Show(args) => (show::run(args, app), args.json),
+        RunsCommand::Watch(args) => (watch::run(args, app), false),
     };
     done.unwrap_or_else(|report| {
         output::failure(&report, as_json);
@@ -68,6 +70,9 @@ fn ask<T>(
 
 /// Says what a run is at, as far as its row tells.
 pub fn status_words(run: &RunRow) -> String {
+    if run.held {
+        return "held: imported while it was not over".to_owned();
+    }
     match (run.status, &run.wait_reason) {
         (RunStatus::Running, _) if !run.driven => "interrupted".to_owned(),
         (RunStatus::Waiting, Some(reason)) => format!("waiting: {reason}"),
@@ -92,6 +97,19 @@ pub fn row_json(run: &RunRow) -> serde_json::Value {
         "due": run.due_ms.map(instant),
         "createdAt": instant(run.created_ms),
         "updatedAt": instant(run.updated_ms),
+        "endedAt": run.ended_ms.map(instant),
+        "held": run.held,
+        "externalId": run.external_id,
+        "invocation": run.invocation,
+        "key": run.key,
+        "priority": run.priority,
+        "startedBy": run.started_by,
+        "origin": run.origin.as_ref().map(|id| id.as_str()),
+        "parent": run.parent.as_ref().map(|parent| parent.run.as_str()),
+        "pass": run.pass,
+        "cancelRequested": run.cancel_requested,
+        "program": run.program,
+        "journal": run.pruned_ms.is_none(),
         "input": stored_json(&run.input),
         "result": run.result.as_deref().map(stored_json),
         "error": run.error.as_deref().map(stored_json),

@@ -29,6 +29,7 @@ pub enum RunsCommand {
     Replay(replay::RunsReplay),
     Resume(RunsResume),
     Show(RunsShow),
+    Watch(RunsWatch),
 }
 
 /// Ends a run that is not finished
@@ -299,13 +300,24 @@ pub struct RunsResume {
     pub show: Show,
 }
 
-/// Shows one run with its steps
+/// Shows one run: what it is at, and its steps with their times, attempts, waits and results
 #[derive(Debug, Args)]
-#[command(after_help = "Example:
-  flowstone runs show r3")]
+#[command(after_help = "Examples:
+  flowstone runs show r3
+  flowstone runs show r3 --step fetch#2
+  flowstone runs show r3 --full
+  flowstone runs show r3 --json")]
 pub struct RunsShow {
     /// The run
     pub id: String,
+
+    /// Only this step, with its whole request and result
+    #[arg(long, value_name = "PATH")]
+    pub step: Option<String>,
+
+    /// Requests and results of all steps, not only their beginnings
+    #[arg(long)]
+    pub full: bool,
 
     #[command(flatten)]
     pub home: Home,
@@ -313,6 +325,26 @@ pub struct RunsShow {
     /// Print one JSON object
     #[arg(long)]
     pub json: bool,
+}
+
+/// Shows runs as they go on
+///
+/// Without an id, all runs that are not over; with one, the steps of that run, until it is over. Ends with q or Ctrl-C.
+/// Where lines cannot be drawn again, each change is a line.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone runs watch
+  flowstone runs watch r3")]
+pub struct RunsWatch {
+    /// The run
+    pub id: Option<String>,
+
+    /// At most this many runs
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub limit: usize,
+
+    #[command(flatten)]
+    pub home: Home,
 }
 
 fn status(name: &str) -> Result<RunStatus, String> {

@@ -1,8 +1,11 @@
 //! `flowstone runs show`: one run with its timeline.
 
+mod one_step;
+
 use flowstone_engine::codec;
 use flowstone_engine::json::to_json;
-use flowstone_engine::{CostLine, LogLine, RunReport, StepReport, StepStatus, UndoReport};
+use flowstone_engine::ports::{Durability, WaitRow, WaitState};
+use flowstone_engine::{Attempt, CostLine, LogLine, RunReport, StepReport, StepStatus, UndoReport};
 use serde_json::json;
 
 use super::{ask, row_json, status_words};
@@ -20,15 +23,23 @@ use crate::cli::table::table;
 /// How much of a value a line shows.
 const BRIEF: usize = 60;
 
-/// Shows the run.
+/// Shows the run, or one step of it.
 pub(super) fn run(args: &RunsShow, app: &dyn App) -> Result<Exit, Report> {
+    if let Some(path) = &args.step {
+        let details = ask(app, &args.home, async |engine| {
+            let run = engine.find_run(&args.id).await?.id;
+            engine.show_step(&run, path).await
+        })?;
+        one_step::tell(&details, args.json);
+        return Ok(Exit::Completed);
+    }
     let shown = ask(app, &args.home, async |engine| {
         engine.show_run(&engine.find_run(&args.id).await?.id).await
     })?;
     if args.json {
         output::json(&in_json(&shown));
     } else {
-        output::data(&in_words(&shown));
+        output::data(&in_words(&shown, args.full));
         if let Some(failure) = &shown.failure {
             output::report(&of_failure(failure));
         }
@@ -48,6 +59,11 @@ fn in_json(shown: &RunReport) -> serde_json::Value {
         }
         fields.insert("costMicros".into(), json!(shown.cost_micros));
         fields.insert("queue".into(), json!(shown.queue.as_ref().map(place_json)));
+        let durability = match shown.durability {
+            Durability::Full => "full",
+            Durability::Relaxed => "relaxed",
+        };
+        fields.insert("durability".into(), json!(durability));
         fields.insert("steps".into(), json!(steps));
         let children: Vec<_> = shown.children.iter().map(row_json).collect();
         fields.insert("children".into(), json!(children));
@@ -63,14 +79,19 @@ fn step_json(step: &StepReport) -> serde_json::Value {
     json!({
         "path": step.path,
         "type": step.kind,
+        "title": step.title,
+        "depth": step.depth,
         "status": step.status.name(),
         "attempts": step.attempts,
+        "tries": step.tries.iter().map(try_json).collect::<Vec<_>>(),
         "inDoubt": step.in_doubt,
         "error": step.error,
         "costs": step.costs.iter().map(cost_json).collect::<Vec<_>>(),
         "startedAt": instant(step.started_ms),
         "completedAt": step.ended_ms.map(instant),
+        "millis": step.ended_ms.map(|ended| (ended - step.started_ms).max(0)),
         "request": step.request,
+        "resultBytes": step.result_bytes,
         "result": step.result.as_deref().map(stored_json),
         "notification": step.notification.as_deref().map(stored_json),
     })
@@ -82,6 +103,16 @@ fn undone_json(undone: &UndoReport) -> serde_json::Value {
         "what": undone.what,
         "done": undone.is_done,
         "message": undone.message,
+    })
+}
+
+fn try_json(attempt: &Attempt) -> serde_json::Value {
+    json!({
+        "number": attempt.number,
+        "startedAt": instant(attempt.started_ms),
+        "endedAt": attempt.ended_ms.map(instant),
+        "error": attempt.error,
+        "againAt": attempt.again_ms.map(instant),
     })
 }
 
@@ -103,29 +134,29 @@ fn line_json(line: &LogLine) -> serde_json::Value {
     })
 }
 
-fn in_words(shown: &RunReport) -> String {
+pub(super) fn in_words(shown: &RunReport, full: bool) -> String {
     let row = &shown.row;
-    let mut out = format!("run     {}\nflow    {}\n", row.id, row.flow);
-    let status = match &shown.queue {
-        Some(place) => place_words(place),
-        None => status_words(row),
-    };
-    out.push_str(&format!("status  {status}\n"));
-    if let Some(parent) = &row.parent {
-        out.push_str(&format!("parent  {} (root {})\n", parent.run, parent.root));
+    let mut out = String::new();
+    for (name, words) in heading(shown) {
+        out.push_str(&format!("{name:<7} {words}\n"));
     }
-    if row.pass > 0 {
-        out.push_str(&format!("pass    {}\n", row.pass + 1));
-    }
-    out.push_str(&format!("input   {}\n", row.input));
     for child in &shown.children {
         let status = status_words(child);
         out.push_str(&format!("child   {}  {}  {status}\n", child.id, child.flow));
     }
     if !shown.steps.is_empty() {
         out.push('\n');
-        let rows = shown.steps.iter().map(step_row);
-        out.push_str(&table(&["step", "type", "status", "took", "result"], rows));
+        let rows = shown
+            .steps
+            .iter()
+            .map(|step| step_row(step, row.created_ms));
+        out.push_str(&table(
+            &["step", "type", "status", "at", "took", "bytes", "result"],
+            rows,
+        ));
+    }
+    for step in &shown.steps {
+        out.push_str(&more(step, shown, full));
     }
     if shown.steps.iter().any(|step| !step.costs.is_empty()) {
         out.push_str(&format!("\ncost    {}\n", dollars(shown.cost_micros)));
@@ -146,7 +177,9 @@ fn in_words(shown: &RunReport) -> String {
         out.push_str(&format!("{}  {}\n", line.what, pretty(&line.line)));
     }
     for wait in shown.waits.iter().filter(|wait| wait.payload.is_none()) {
-        out.push_str(&format!("\nanswer {}\n", how_to_answer(wait)));
+        if wait.state == WaitState::Open && !wait.is_for_child() {
+            out.push_str(&format!("\nanswer {}\n", how_to_answer(wait)));
+        }
     }
     if let Some(result) = &row.result {
         let value = codec::decode(result).map_or_else(|_| result.clone(), |value| pretty(&value));
@@ -155,13 +188,136 @@ fn in_words(shown: &RunReport) -> String {
     out
 }
 
+/// What is known of the run as a whole; what is as usual is left out.
+fn heading(shown: &RunReport) -> Vec<(&'static str, String)> {
+    let row = &shown.row;
+    let shown_at = |ms: i64| instant(ms).as_str().unwrap_or_default().to_owned();
+    let mut lines = vec![
+        ("run", row.id.to_string()),
+        ("flow", row.flow.clone()),
+        (
+            "status",
+            shown
+                .queue
+                .as_ref()
+                .map_or_else(|| status_words(row), place_words),
+        ),
+        ("input", row.input.clone()),
+        (
+            "started",
+            format!("{} by {}", shown_at(row.created_ms), row.started_by),
+        ),
+    ];
+    if let Some(ended) = row.ended_ms {
+        let took = seconds((ended - row.created_ms).max(0));
+        lines.push(("ended", format!("{} after {took}", shown_at(ended))));
+    }
+    let texts = [
+        ("known as", row.external_id.clone()),
+        ("invoked as", row.invocation.clone()),
+        ("key", row.key.clone()),
+        ("cancel", row.cancel_requested.clone()),
+        ("made from", row.origin.as_ref().map(ToString::to_string)),
+        (
+            "parent",
+            row.parent
+                .as_ref()
+                .map(|parent| format!("{} (root {})", parent.run, parent.root)),
+        ),
+        (
+            "due",
+            row.due_ms.filter(|_| !row.status.is_final()).map(shown_at),
+        ),
+        (
+            "priority",
+            (row.priority != 0).then(|| row.priority.to_string()),
+        ),
+        ("pass", (row.pass != 0).then(|| (row.pass + 1).to_string())),
+    ];
+    lines.extend(
+        texts
+            .into_iter()
+            .filter_map(|(name, text)| Some((name, text?))),
+    );
+    if let Some(pruned) = row.pruned_ms {
+        let words = format!(
+            "removed by gc at {}; the steps are not known any more",
+            shown_at(pruned)
+        );
+        lines.push(("journal", words));
+    }
+    lines.push((
+        "durability",
+        match shown.durability {
+            Durability::Full => "full: what is finished survives loss of power",
+            Durability::Relaxed => "relaxed: what is finished survives a crash of the process",
+        }
+        .to_owned(),
+    ));
+    lines
+}
+
+/// Says what a line of the table has no room for.
+fn more(step: &StepReport, shown: &RunReport, full: bool) -> String {
+    let mut out = String::new();
+    let created_ms = shown.row.created_ms;
+    if step.tries.len() > 1 {
+        for attempt in &step.tries {
+            out.push_str(&format!(
+                "  {} attempt {} at {}: {}\n",
+                step.path,
+                attempt.number,
+                seconds((attempt.started_ms - created_ms).max(0)),
+                attempt.error.as_deref().unwrap_or(match attempt.ended_ms {
+                    Some(_) => "done",
+                    None => "under way",
+                })
+            ));
+        }
+    }
+    let questions = format!("{}?", step.path);
+    for wait in &shown.waits {
+        if wait.path == step.path || wait.path.starts_with(&questions) {
+            out.push_str(&format!("  {}\n", wait_words(wait)));
+        }
+    }
+    if full {
+        let request = step.request.as_deref().unwrap_or("(not kept)");
+        let result = step.result.as_deref().unwrap_or("(none)");
+        out.push_str(&format!(
+            "  {}\n    asked {request}\n    gave  {result}\n",
+            step.path
+        ));
+    }
+    out
+}
+
+/// Says how long a wait took, and who ended it.
+fn wait_words(wait: &WaitRow) -> String {
+    let who = match &wait.decided_by {
+        Some(who) => format!(" by {who}"),
+        None => String::new(),
+    };
+    match (wait.decided_ms, wait.state) {
+        (Some(decided), _) => format!(
+            "{} waited {} for an answer{who}",
+            wait.path,
+            seconds((decided - wait.opened_ms).max(0))
+        ),
+        (None, WaitState::Open) => format!("{} waits under the key {}", wait.path, wait.key),
+        (None, _) => format!("{} waited, and was not answered", wait.path),
+    }
+}
+
 /// Returns millionths of a dollar in dollars.
 fn dollars(micros: i64) -> String {
     format!("${}.{:06}", micros / 1_000_000, micros % 1_000_000)
 }
 
-fn step_row(step: &StepReport) -> Vec<String> {
-    let took = step.ended_ms.map(|ended| seconds(ended - step.started_ms));
+fn step_row(step: &StepReport, created_ms: i64) -> Vec<String> {
+    let took = step
+        .ended_ms
+        .map(|ended| seconds((ended - step.started_ms).max(0)));
     let tries = match step.attempts {
         0 | 1 => String::new(),
         attempts => format!(", {attempts} attempts"),
@@ -170,11 +326,18 @@ fn step_row(step: &StepReport) -> Vec<String> {
         true => ", in doubt",
         false => "",
     };
+    let title = match &step.title {
+        Some(title) => format!(" {}", brief(title)),
+        None => String::new(),
+    };
     vec![
-        step.path.clone(),
+        format!("{}{}{title}", "  ".repeat(step.depth), step.path),
         step.kind.clone(),
         format!("{}{tries}{doubt}", step.status.name()),
+        format!("+{}", seconds((step.started_ms - created_ms).max(0))),
         took.unwrap_or_else(|| "-".to_owned()),
+        step.result_bytes
+            .map_or_else(|| "-".to_owned(), |bytes| bytes.to_string()),
         brief(step.result.as_deref().unwrap_or("")),
     ]
 }

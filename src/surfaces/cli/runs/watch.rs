@@ -1,0 +1,262 @@
+//! `flowstone runs watch`: what is going on now, drawn again and again; where that cannot be, a line a change.
+
+mod keys;
+
+use std::collections::HashMap;
+use std::io::{self, IsTerminal};
+use std::time::Duration;
+
+use comfy_table::presets::NOTHING;
+use comfy_table::{ContentArrangement, Table};
+use flowstone_engine::ids::RunId;
+use flowstone_engine::ports::{Clock, RunQuery, RunStatus, RunSummary, SystemClock};
+use flowstone_engine::{Engine, EngineError, RunReport};
+
+use self::keys::Keys;
+use super::list::status_words;
+use super::{ask, show};
+use crate::cli::args::RunsWatch;
+use crate::cli::exit::Exit;
+use crate::cli::interrupt::Interrupt;
+use crate::cli::progress::seconds;
+use crate::cli::report::Report;
+use crate::cli::{App, output};
+
+/// How often is looked.
+const LOOK_EVERY: Duration = Duration::from_millis(250);
+/// Puts the cursor home and clears what is behind each line and below the last.
+const HOME: &str = "\x1b[H";
+const REST_OF_LINE: &str = "\x1b[K\n";
+const BELOW: &str = "\x1b[J";
+/// Another screen, so that what was there before comes back.
+const ENTER: &str = "\x1b[?1049h\x1b[?25l";
+const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
+
+/// Watches until the run is over, or somebody has seen enough.
+pub(super) fn run(args: &RunsWatch, app: &dyn App) -> Result<Exit, Report> {
+    let interrupt = Interrupt::listen();
+    ask(app, &args.home, async |engine| {
+        let watched = match &args.id {
+            Some(id) => Some(engine.find_run(id).await?.id),
+            None => None,
+        };
+        let screen = Screen::open();
+        let mut seen = HashMap::new();
+        let mut steps = Steps::default();
+        let end = loop {
+            if interrupt.is_set() || screen.is_left() {
+                break None;
+            }
+            let now_ms = SystemClock.now_ms();
+            let is_over = match &watched {
+                Some(run) => {
+                    if steps.has_moved(engine, run).await? {
+                        let report = engine.show_run(run).await?;
+                        screen.one(&report, &mut seen);
+                        report.row.status.is_final().then_some(report)
+                    } else {
+                        None
+                    }
+                }
+                None => {
+                    let runs = live(engine, args.limit).await?;
+                    if screen.keys.is_some() {
+                        steps.look(engine, &runs).await?;
+                        screen.all(&runs, &steps, now_ms);
+                    } else {
+                        tell_changes(engine, &runs, &mut seen).await?;
+                    }
+                    None
+                }
+            };
+            if is_over.is_some() {
+                break is_over;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        };
+        let was_drawn = screen.close();
+        // What was drawn is gone with the other screen.
+        if let (Some(report), true) = (end, was_drawn) {
+            output::data(&show::in_words(&report, false));
+        }
+        Ok(Exit::Completed)
+    })
+}
+
+/// Returns the runs that are not over.
+async fn live(engine: &Engine, limit: usize) -> Result<Vec<RunSummary>, EngineError> {
+    let statuses = RunStatus::NAMES.iter().map(|(status, _)| *status);
+    let query = RunQuery {
+        statuses: statuses.filter(|status| !status.is_final()).collect(),
+        limit,
+        ..RunQuery::default()
+    };
+    engine.summaries(query).await
+}
+
+/// Where it is shown.
+struct Screen {
+    /// On a terminal; `None` where lines cannot be drawn again.
+    keys: Option<Keys>,
+}
+
+impl Screen {
+    fn open() -> Screen {
+        let keys = io::stdout().is_terminal().then(Keys::listen);
+        if keys.is_some() {
+            output::raw(ENTER);
+        }
+        Screen { keys }
+    }
+
+    fn is_left(&self) -> bool {
+        self.keys.as_ref().is_some_and(Keys::is_quit)
+    }
+
+    /// Tells whether there was something drawn.
+    fn close(self) -> bool {
+        self.keys.is_some()
+    }
+
+    fn draw(&self, text: &str) {
+        // A screen has so many lines; what does not fit would scroll.
+        let room = screen_size().map_or(24, |(rows, _)| usize::from(rows));
+        let lines: Vec<&str> = text.lines().collect();
+        let mut out = HOME.to_owned();
+        for line in lines.iter().take(room.saturating_sub(2)) {
+            out.push_str(line);
+            out.push_str(REST_OF_LINE);
+        }
+        out.push_str("q ends this");
+        out.push_str(REST_OF_LINE.trim_end_matches('\n'));
+        out.push_str(BELOW);
+        output::raw(&out);
+    }
+
+    fn one(&self, report: &RunReport, seen: &mut HashMap<String, String>) {
+        if self.keys.is_some() {
+            self.draw(&show::in_words(report, false));
+            return;
+        }
+        for step in &report.steps {
+            tell_change(seen, &step.path, step.status.name());
+        }
+        tell_change(seen, "the run", &super::status_words(&report.row));
+    }
+
+    fn all(&self, runs: &[RunSummary], steps: &Steps, now_ms: i64) {
+        let mut table = Table::new();
+        table
+            .load_preset(NOTHING)
+            .set_content_arrangement(ContentArrangement::Dynamic)
+            .set_header(["run", "flow", "status", "step", "for"]);
+        for run in runs {
+            table.add_row([
+                run.id.to_string(),
+                run.flow.clone(),
+                status_words(run),
+                steps.of(&run.id).to_owned(),
+                seconds((now_ms - run.created_ms).max(0)),
+            ]);
+        }
+        let count = match runs.len() {
+            0 => "no run is under way".to_owned(),
+            1 => "1 run".to_owned(),
+            count => format!("{count} runs"),
+        };
+        self.draw(&format!("{count}\n\n{table}\n"));
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        if self.keys.is_some() {
+            output::raw(LEAVE);
+        }
+    }
+}
+
+/// The last step that each run has come to, as far as its journal was read.
+#[derive(Default)]
+struct Steps(HashMap<RunId, Place>);
+
+#[derive(Default)]
+struct Place {
+    seq: i64,
+    pass: Option<i64>,
+    path: String,
+    /// Pass, last change and status.
+    row: Option<(i64, i64, RunStatus)>,
+}
+
+impl Steps {
+    fn of(&self, run: &RunId) -> &str {
+        self.0.get(run).map_or("", |place| &place.path)
+    }
+
+    /// Tells whether a run is not as it was the last time.
+    async fn has_moved(&mut self, engine: &Engine, run: &RunId) -> Result<bool, EngineError> {
+        let place = self.0.entry(run.clone()).or_default();
+        let page = engine.events_after(run, place.seq, place.pass).await?;
+        let now = (page.row.pass, page.row.updated_ms, page.row.status);
+        let has_moved = !page.events.is_empty() || place.row != Some(now);
+        place.row = Some(now);
+        place.pass = Some(page.row.pass);
+        place.seq = page.events.last().map_or(place.seq, |last| last.seq);
+        Ok(has_moved)
+    }
+
+    /// Reads what the runs did since the last time.
+    async fn look(&mut self, engine: &Engine, runs: &[RunSummary]) -> Result<(), EngineError> {
+        self.0.retain(|id, _| runs.iter().any(|run| run.id == *id));
+        for run in runs {
+            let place = self.0.entry(run.id.clone()).or_default();
+            loop {
+                let page = engine.events_after(&run.id, place.seq, place.pass).await?;
+                place.pass = Some(page.row.pass);
+                if let Some(last) = page.events.last() {
+                    place.seq = last.seq;
+                    place.path.clone_from(&last.entry.path);
+                }
+                if !page.is_full {
+                    break;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Prints a line for each run that is not what it was.
+async fn tell_changes(
+    engine: &Engine,
+    runs: &[RunSummary],
+    seen: &mut HashMap<String, String>,
+) -> Result<(), EngineError> {
+    let is_live = |id: &str| runs.iter().any(|run| run.id.as_str() == id);
+    let mut gone: Vec<String> = seen.keys().filter(|id| !is_live(id)).cloned().collect();
+    gone.sort_unstable();
+    for id in gone {
+        let row = engine.find_run(&id).await?;
+        output::data(&format!("{id}  {}", row.status.name()));
+        seen.remove(&id);
+    }
+    for run in runs {
+        tell_change(seen, run.id.as_str(), &status_words(run));
+    }
+    Ok(())
+}
+
+/// Prints a line where something is not as it was.
+fn tell_change(seen: &mut HashMap<String, String>, what: &str, now: &str) {
+    if seen.get(what).is_some_and(|before| before == now) {
+        return;
+    }
+    seen.insert(what.to_owned(), now.to_owned());
+    output::data(&format!("{what}  {now}"));
+}
+
+/// Returns lines and columns of the terminal.
+fn screen_size() -> Option<(u16, u16)> {
+    console::Term::stdout().size_checked()
+}
