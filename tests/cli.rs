@@ -12,6 +12,7 @@ mod queue;
 mod reference;
 mod repl;
 mod run;
+mod runs;
 mod serve;
 mod test;
 mod waits;
