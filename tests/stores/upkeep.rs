@@ -56,7 +56,7 @@ fn old_journals_go_and_rows_stay() {
     let would = block_on(engine.collect_garbage(&dry)).expect("it is counted");
     assert_eq!((would.runs.len(), entries(&engine, &old)), (1, 1));
     let report = gc(&engine, 5);
-    assert_eq!(report.runs, [old.clone()]);
+    assert_eq!(report.runs, std::slice::from_ref(&old));
     assert_eq!(report.entries, would.entries);
     // The young run and the waiting one have the same large value.
     assert_eq!(report.payloads, Removed::default());
