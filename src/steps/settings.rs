@@ -101,7 +101,7 @@ impl SettingsError {
         match self {
             Self::Unreadable { .. } => "the file holds one EDN map, such as {:connections {...}}",
             Self::Wrong { .. } => {
-                "it takes `:connections`, `:durability`, `:llm-providers`, `:retention` and `:secrets`"
+                "it takes `:connections`, `:durability`, `:llm-providers`, `:retention`, `:secrets`, `:server` and `:waits`"
             }
             Self::BadDotenv { .. } => {
                 "each line of `.env` is NAME=value; quote a value that holds spaces or `#`"

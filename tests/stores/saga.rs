@@ -156,7 +156,6 @@ fn what_cannot_be_undone_waits_for_somebody() {
         a done
         b done
         compensate/1/undo-a done
-        compensate/2 in flight
         compensate/2/before done
         compensate/2/undo-b done
     "#]]

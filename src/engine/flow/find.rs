@@ -119,7 +119,10 @@ mod tests {
             std::fs::write(path, text).expect("a file");
         };
         write("flows/deep/mail.edn", "1");
-        write("flows/post.edn", "{:slug :letter :flow 2}");
+        write(
+            "flows/post.edn",
+            "{:slug :letter :concurrency {:type :singleton :on-new-version :coexist} :flow '2}",
+        );
         write("team/mail.clj", "3");
         write("top.edn", "4");
         let name = |beside: Option<&str>, slug: &str| {

@@ -119,9 +119,10 @@ mod tests {
         let undisturbed = (&Told::default(), &effects("a1 r1 l1")[..]);
         let comparison = compare((&told, &effects(found)), undisturbed);
         let words = format!(
-            "{} differences, {} repeated, {} in doubt",
+            "{} differences, {} repeated, {} looked again, {} in doubt",
             comparison.differences.len(),
             comparison.repeated,
+            comparison.looked_again,
             comparison.in_doubt
         );
         assert_eq!(words, expected);
@@ -129,26 +130,54 @@ mod tests {
 
     #[test]
     fn what_may_happen_again_depends_on_the_step() {
-        check("a1 r1 l1", "", "0 differences, 0 repeated, 0 in doubt");
+        check(
+            "a1 r1 l1",
+            "",
+            "0 differences, 0 repeated, 0 looked again, 0 in doubt",
+        );
         check(
             "a1 r1 l1 l1 l1",
             "",
-            "0 differences, 2 repeated, 0 in doubt",
+            "0 differences, 0 repeated, 2 looked again, 0 in doubt",
         );
-        check("a1 r1 r1 l1", "", "0 differences, 1 repeated, 0 in doubt");
+        check(
+            "a1 r1 r1 l1",
+            "",
+            "0 differences, 1 repeated, 0 looked again, 0 in doubt",
+        );
         check(
             "a1 r1 r1 r1 l1",
             "",
-            "1 differences, 2 repeated, 0 in doubt",
+            "1 differences, 2 repeated, 0 looked again, 0 in doubt",
         );
-        check("a1 a1 r1 l1", "", "1 differences, 1 repeated, 0 in doubt");
-        check("a1 a1 r1 l1", "a1", "0 differences, 1 repeated, 1 in doubt");
-        check("a1 r1 l1", "a1", "0 differences, 0 repeated, 1 in doubt");
+        check(
+            "a1 a1 r1 l1",
+            "",
+            "1 differences, 1 repeated, 0 looked again, 0 in doubt",
+        );
+        check(
+            "a1 a1 r1 l1",
+            "a1",
+            "0 differences, 1 repeated, 0 looked again, 1 in doubt",
+        );
+        check(
+            "a1 r1 l1",
+            "a1",
+            "0 differences, 0 repeated, 0 looked again, 1 in doubt",
+        );
     }
 
     #[test]
     fn what_is_missing_or_new_is_a_difference() {
-        check("a1 l1", "", "1 differences, 0 repeated, 0 in doubt");
-        check("a1 r1 l1 a2", "", "1 differences, 1 repeated, 0 in doubt");
+        check(
+            "a1 l1",
+            "",
+            "1 differences, 0 repeated, 0 looked again, 0 in doubt",
+        );
+        check(
+            "a1 r1 l1 a2",
+            "",
+            "1 differences, 1 repeated, 0 looked again, 0 in doubt",
+        );
     }
 }
