@@ -69,6 +69,10 @@ fn answer_all(scratch: &Scratch, run: &str) -> String {
         if ran.code == Some(0) {
             return one_line(&ran);
         }
+        if ran.code == Some(1) {
+            let row = scratch.run(&["runs", "show", run, "--json"]).json();
+            return format!("{}", row["status"].as_str().unwrap_or_default());
+        }
         let waits = scratch.run(&["waits", "list", "--json"]).json();
         let waits = waits["waits"].as_array().expect("a list").clone();
         assert!(!waits.is_empty(), "it can go on: {ran:?}");

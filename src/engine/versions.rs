@@ -92,7 +92,7 @@ impl Engine {
         let mut script = self.script(&row, edited.program.clone(), entries)?;
         script.changed = Changed::between(&old, &edited.flow);
         let rehearsed = rehearse(self, script).await?;
-        let verdict = match (conflict(&row, &rehearsed), is_same) {
+        let verdict = match (conflict(&rehearsed), is_same) {
             (_, true) => Verdict::Same,
             (Some(difference), false) => Verdict::Conflict(Box::new(difference)),
             (None, false) => Verdict::Safe,
@@ -184,11 +184,9 @@ fn check_journal(row: &RunRow) -> Result<(), EngineError> {
 }
 
 /// Returns the first thing that a run has done and that the flow does not do.
-fn conflict(row: &RunRow, rehearsed: &Rehearsed) -> Option<Difference> {
-    let undoes = |difference: &&Difference| {
-        row.status == RunStatus::FailedCompensating && difference.path.starts_with("compensate")
-    };
-    let met = rehearsed.differences.iter().find(|met| !undoes(met))?;
+fn conflict(rehearsed: &Rehearsed) -> Option<Difference> {
+    let mut differences = rehearsed.differences.iter();
+    let met = differences.find(|met| !met.undoes())?;
     let mut met = met.clone();
     if met.requested.is_none() {
         met.requested = Some(match &rehearsed.end {

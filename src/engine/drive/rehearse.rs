@@ -115,6 +115,17 @@ pub struct Difference {
     pub answer: Stand,
 }
 
+impl Difference {
+    /// Tells whether it is a step that tidied up after the end of the flow, which is not rehearsed.
+    pub(crate) fn undoes(&self) -> bool {
+        let comes_after = ["compensate/", "on-cancel/"];
+        self.requested.is_none()
+            && comes_after
+                .iter()
+                .any(|branch| self.path.starts_with(branch))
+    }
+}
+
 /// What a request that is not what it was was answered with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stand {

@@ -138,9 +138,7 @@ impl Engine {
         };
         // What undoes a failed run comes after its end.
         let mut rehearsed = rehearsed;
-        rehearsed
-            .differences
-            .retain(|met| met.requested.is_some() || !met.path.starts_with("compensate"));
+        rehearsed.differences.retain(|met| !met.undoes());
         Ok(Backtest {
             row: row.clone(),
             differences: rehearsed.differences,

@@ -69,7 +69,7 @@ impl Engine {
             wanted: None,
         };
         let rehearsed = rehearse(self, script).await?;
-        if let Some(difference) = conflict(&row, &rehearsed) {
+        if let Some(difference) = conflict(&rehearsed) {
             return Err(incompatible(run, &difference));
         }
         let now_ms = self.services.clock.now_ms();

@@ -91,7 +91,7 @@ impl Engine {
             row.status,
             RunStatus::Cancelled | RunStatus::Terminated | RunStatus::TimedOut
         );
-        if let (Some(met), false) = (conflict(&row, &rehearsed), is_unwound) {
+        if let (Some(met), false) = (conflict(&rehearsed), is_unwound) {
             return Err(diverged(met));
         }
         let recorded = match row.status {
