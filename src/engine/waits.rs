@@ -100,6 +100,24 @@ impl Engine {
         Ok(waits)
     }
 
+    /// Returns the open waits of a run, and of the children that it waits for.
+    pub(crate) async fn waits_below(&self, run: &RunId) -> Result<Vec<WaitRow>, EngineError> {
+        let (mut found, mut runs) = (Vec::new(), vec![run.clone()]);
+        while let Some(run) = runs.pop() {
+            let filter = WaitFilter {
+                run: Some(run),
+                ..WaitFilter::default()
+            };
+            for wait in self.services.stores.waits.list(filter).await? {
+                match wait.key.strip_prefix(CHILD_KEY) {
+                    Some(child) => runs.push(RunId::from_text(child.to_owned())),
+                    None => found.push(wait),
+                }
+            }
+        }
+        Ok(found)
+    }
+
     /// Returns signals that wait for their wait, and those that theirs refused.
     ///
     /// # Errors

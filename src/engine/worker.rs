@@ -10,6 +10,7 @@ mod files;
 mod lane;
 mod planner;
 mod setbacks;
+mod tidy;
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -129,10 +130,10 @@ pub fn serve<E: Send>(
     options: &WorkerOptions,
     watch: &Arc<dyn Watch>,
 ) -> Result<Served, ServeError<E>> {
-    let own = open().map_err(ServeError::Open)?;
+    let own = Rc::new(open().map_err(ServeError::Open)?);
     let stores = own.stores().clone();
     let clock = own.services.clock.clone();
-    let planner = planner::Planner::new(own, options.flows.clone(), watch.clone());
+    let planner = planner::Planner::new(own.clone(), options.flows.clone(), watch.clone());
     thread::scope(|scope| {
         let mut lanes = Vec::new();
         let room = Arc::new(Notify::new());
@@ -165,6 +166,7 @@ pub fn serve<E: Send>(
             .enable_all()
             .build()
             .map_err(|error| internal(format!("the runtime cannot start: {error}")))?;
+        let loads: Vec<_> = lanes.iter().map(|lane| lane.load.clone()).collect();
         let dispatcher = dispatch::Dispatcher {
             stores,
             clock,
@@ -174,9 +176,16 @@ pub fn serve<E: Send>(
             options,
             watch: watch.clone(),
         };
-        runtime
-            .block_on(dispatcher.run())
-            .map_err(ServeError::Engine)
+        let served = runtime.block_on(async {
+            tokio::select! {
+                served = dispatcher.run() => served,
+                never = tidy::tidy(&own, &loads) => match never {},
+            }
+        });
+        if options.until == Until::Idle && !options.interrupt.is_set() {
+            runtime.block_on(own.collect_garbage_daily());
+        }
+        served.map_err(ServeError::Engine)
     })
 }
 

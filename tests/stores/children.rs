@@ -4,11 +4,12 @@ use std::rc::Rc;
 
 use expect_test::expect;
 use flowstone_engine::observer::NoObserver;
+use flowstone_engine::outcome::RunOutcome;
 use flowstone_engine::ports::{RunFilter, RunRow, RunStatus, WaitFilter};
 use flowstone_engine::{DriveOptions, Engine, codec};
 use flowstone_lang::value::Value;
 
-use crate::bench::{Bench, block_on, outcome, words};
+use crate::bench::{Bench, block_on, drive, outcome, words};
 use crate::crash::stores;
 
 /// The flows that the tests call.
@@ -173,9 +174,15 @@ fn a_parent_waits_for_what_its_child_waits_for() {
         &engine,
         "[(flow/call-flow :gate) (flow/call-flow :double {:n 1})]",
     );
-    let found = outcome(&engine, &run);
+    let driven = drive(&engine, &run);
+    let found = words(&driven);
     assert!(found.ends_with(": `door` waits for an answer"), "{found}");
     let waits = block_on(engine.list_waits(WaitFilter::default())).expect("waits");
+    let told = match driven {
+        Ok(RunOutcome::Waiting { waits, .. }) => waits,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(told, waits, "the parent says how to answer its child");
     assert_eq!(waits.len(), 1, "only what somebody can answer");
     assert_ne!(waits[0].run, run);
     answer(&engine, "door");

@@ -6,8 +6,11 @@ use std::time::{Duration, UNIX_EPOCH};
 use expect_test::expect;
 use flowstone_engine::blob::{BlobHash, BlobOp};
 use flowstone_engine::ids::RunId;
-use flowstone_engine::ports::{Batch, Change, Claim, Entry, EntryKind, Removed, StoreOp};
-use flowstone_engine::{Engine, EngineError, GcOptions, GcReport, Retention};
+use flowstone_engine::ports::{
+    Batch, Change, Claim, Entry, EntryKind, Removed, SignalFilter, StoreOp, Target,
+};
+use flowstone_engine::waits::Answering;
+use flowstone_engine::{Engine, EngineError, GcOptions, GcReport, Retention, codec};
 use proptest::prelude::*;
 
 use crate::bench::{Bench, block_on, outcome};
@@ -173,6 +176,34 @@ fn what_looks_after_itself_does_so_once_a_day() {
     assert!(daily().is_none());
     bench.clock.advance(40 * DAY);
     assert_eq!(daily().expect("it is time").runs, [run]);
+}
+
+#[test]
+fn signals_that_were_taken_go_and_others_stay() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let send = |key: &str, name: &str| {
+        let how = Answering {
+            keep: true,
+            dedup: Some(name.to_owned()),
+            ..Answering::default()
+        };
+        let payload = codec::decode("{:action :go}").expect("EDN");
+        block_on(engine.answer_waits(Target::Name(key.to_owned()), &payload, how)).expect("sent");
+    };
+    let run = bench.start(&engine, "(flow/step :hold :door {})");
+    outcome(&engine, &run);
+    send("door", "a");
+    outcome(&engine, &run);
+    send("later", "b");
+    bench.clock.advance(4 * DAY);
+    assert_eq!(gc(&engine, 5).signals, 0);
+    bench.clock.advance(2 * DAY);
+    assert_eq!(gc(&engine, 5).signals, 1);
+    assert_eq!(gc(&engine, 5).signals, 0);
+    let kept = block_on(engine.list_signals(SignalFilter::default())).expect("signals");
+    assert_eq!(kept.len(), 1);
+    assert_eq!(kept[0].key.as_deref(), Some("later"));
 }
 
 /// Commits a change of a run, as its driver.

@@ -382,6 +382,23 @@ fn an_interrupted_worker_gives_back_what_it_took() {
     expect!["flow [:later]"].assert_eq(&shop.work());
 }
 
+#[test]
+fn a_worker_looks_after_the_project() {
+    let shop = Shop::new("2026-05-01T00:00:00Z");
+    let run = shop.leave("[:old]");
+    shop.work();
+    let pruned = || {
+        let row = block_on(shop.stores().runs.find(&run)).expect("it is read");
+        row.expect("a run").pruned_ms.is_some()
+    };
+    shop.at("2026-05-01T12:00:00Z");
+    shop.work();
+    assert!(!pruned());
+    shop.at("2026-07-01T00:00:00Z");
+    shop.work();
+    assert!(pruned());
+}
+
 /// A flow with one schedule.
 fn scheduled(schedule: &str) -> String {
     format!(

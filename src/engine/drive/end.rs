@@ -9,7 +9,7 @@ use super::{Driver, Ended, unstorable};
 use crate::codec;
 use crate::error::EngineError;
 use crate::outcome::{Failure, RunOutcome, encode_failure};
-use crate::ports::{Change, RunStatus, RunUpdate, WaitFilter, mix};
+use crate::ports::{Change, RunStatus, RunUpdate, mix};
 
 /// How a drive went.
 pub(crate) enum Driven {
@@ -190,11 +190,7 @@ impl Driver<'_> {
         let Ended::Parked { reason, due_ms } = left else {
             return Ok(RunOutcome::Interrupted);
         };
-        let filter = WaitFilter {
-            run: Some(self.scope.run.clone()),
-            ..WaitFilter::default()
-        };
-        let waits = self.engine.list_waits(filter).await?;
+        let waits = self.engine.waits_below(&self.scope.run).await?;
         Ok(RunOutcome::Waiting {
             reason,
             due_ms,

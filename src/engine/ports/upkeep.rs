@@ -51,6 +51,8 @@ pub enum Swept {
     Resources,
     /// Files of blobs without a name.
     Blobs,
+    /// Signals that waits have taken or refused: until they go, their `dedup` is remembered.
+    Signals,
 }
 
 /// What was removed, or would be.

@@ -155,6 +155,8 @@ pub struct GcReport {
     pub resources: u64,
     /// Their files.
     pub blobs: Removed,
+    /// Signals that were taken or refused.
+    pub signals: u64,
     pub before: Usage,
     pub after: Usage,
 }
@@ -211,6 +213,7 @@ impl Engine {
         report.programs = sweep(Swept::Programs, now_ms).await?;
         report.resources = sweep(Swept::Resources, journal_ms).await?.count;
         report.blobs = sweep(Swept::Blobs, now_ms - BLOB_AGE_MS).await?;
+        report.signals = sweep(Swept::Signals, journal_ms).await?.count;
         if options.compact && !options.dry_run {
             upkeep.compact().await?;
         }

@@ -25,7 +25,7 @@ const LOOK_EVERY_MS: i64 = 1_000;
 
 /// Knows the schedules of the files it was given.
 pub(super) struct Planner {
-    engine: Engine,
+    engine: Rc<Engine>,
     paths: Vec<PathBuf>,
     watch: Arc<dyn Watch>,
     /// The files as they were when they were read.
@@ -44,7 +44,7 @@ struct Planned {
 }
 
 impl Planner {
-    pub(super) fn new(engine: Engine, paths: Vec<PathBuf>, watch: Arc<dyn Watch>) -> Planner {
+    pub(super) fn new(engine: Rc<Engine>, paths: Vec<PathBuf>, watch: Arc<dyn Watch>) -> Planner {
         Planner {
             engine,
             paths,

@@ -173,6 +173,7 @@ pub(super) fn count(db: &Connection, blobs: &Path, sweep: &Sweep) -> Result<Remo
                 bytes: found.iter().map(|(_, bytes)| bytes).sum(),
             })
         }
+        Swept::Signals => count_signals(db, sweep.older_than_ms),
     }
 }
 
@@ -251,7 +252,41 @@ pub(super) async fn sweep(
             }
             Ok(all)
         }
+        Swept::Signals => {
+            let before = sweep.older_than_ms;
+            let mut all = Removed::default();
+            loop {
+                let part = writer.submit(move |db| remove_signals(db, before)).await?;
+                all.count += part;
+                if part < ROWS as u64 {
+                    return Ok(all);
+                }
+            }
+        }
     }
+}
+
+/// Signals that are of no use any more. An open wait still shows what it has refused.
+const SIGNALS: &str = "state IN ('taken', 'refused') AND at_ms < ?1
+    AND NOT EXISTS (SELECT 1 FROM wait WHERE wait.id = inbox.wait AND wait.state = 'open')";
+
+fn count_signals(db: &Connection, before_ms: i64) -> Result<Removed, StoreError> {
+    let counted = db
+        .prepare_cached(&format!("SELECT count(*) FROM inbox WHERE {SIGNALS}"))
+        .and_then(|mut sql| sql.query_row([before_ms], |row| row.get(0)));
+    Ok(Removed {
+        count: unsigned(counted.map_err(failed)?),
+        bytes: 0,
+    })
+}
+
+fn remove_signals(db: &Connection, before_ms: i64) -> Result<u64, StoreError> {
+    db.prepare_cached(&format!(
+        "DELETE FROM inbox WHERE num IN (SELECT num FROM inbox WHERE {SIGNALS} LIMIT ?2)"
+    ))
+    .and_then(|mut sql| sql.execute(params![before_ms, ROWS as i64]))
+    .map(|count| count as u64)
+    .map_err(failed)
 }
 
 async fn sweep_by(writer: &Writer, orphans: &'static Orphans) -> Result<Removed, StoreError> {

@@ -62,12 +62,17 @@ fn in_words(args: &Gc, report: &GcReport) -> String {
         count: report.resources,
         bytes: 0,
     };
+    let signals = Removed {
+        count: report.signals,
+        bytes: 0,
+    };
     let others = [
         ("large values", report.payloads),
         ("rows of runs", rows),
         ("sources of flows", report.programs),
         ("names of blobs", names),
         ("files of blobs", report.blobs),
+        ("signals that waits took", signals),
     ];
     for (what, removed) in others {
         if removed.count > 0 {
@@ -116,6 +121,7 @@ fn in_json(args: &Gc, report: &GcReport) -> Value {
         "programs": removed(report.programs),
         "resources": report.resources,
         "blobs": removed(report.blobs),
+        "signals": report.signals,
         "bytes": report.bytes(),
         "before": usage(report.before),
         "after": usage(report.after),
