@@ -71,7 +71,7 @@ fn answer_all(scratch: &Scratch, run: &str) -> String {
         }
         if ran.code == Some(1) {
             let row = scratch.run(&["runs", "show", run, "--json"]).json();
-            return format!("{}", row["status"].as_str().unwrap_or_default());
+            return row["status"].as_str().unwrap_or_default().to_owned();
         }
         let waits = scratch.run(&["waits", "list", "--json"]).json();
         let waits = waits["waits"].as_array().expect("a list").clone();
