@@ -20,7 +20,6 @@ CREATE INDEX run_free ON run (priority DESC, num) WHERE status = 'running' AND l
 CREATE INDEX run_lease ON run (lease_owner) WHERE lease_owner IS NOT NULL;
 CREATE INDEX run_cancel ON run (num) WHERE cancel IS NOT NULL AND ended_ms IS NULL;
 CREATE INDEX run_setback ON run (again_ms) WHERE setback IS NOT NULL;
-CREATE INDEX wait_answered ON wait (run) WHERE state = 'completed';
 ";
 
 /// Runs whose numbers and priorities are asked for; `?1` is now, `?2` how many.

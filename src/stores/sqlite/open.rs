@@ -29,13 +29,15 @@ const STEPS: &[&[&str]] = &[
         table::SCHEMA,
         blob::SCHEMA,
     ],
-    &[runs::FORMAT_2, waits::FORMAT_2, queue::FORMAT_2],
-    &[runs::FORMAT_3],
-    &[agenda::SCHEMA],
-    &[waits::FORMAT_5],
-    &[schedule::SCHEMA],
-    &[upkeep::SCHEMA],
-    &[payload::FORMAT_8],
+    &[
+        runs::FORMAT_2,
+        waits::FORMAT_2,
+        queue::FORMAT_2,
+        agenda::SCHEMA,
+        schedule::SCHEMA,
+        upkeep::SCHEMA,
+        payload::FORMAT_2,
+    ],
 ];
 /// How long another process may keep the file to itself.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -12,7 +12,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use super::failure::failed;
 
 /// What this part adds to the table that the journal made.
-pub(super) const FORMAT_8: &str = "
+pub(super) const FORMAT_2: &str = "
 ALTER TABLE payload ADD COLUMN parts BLOB;
 CREATE TABLE piece (
     hash BLOB PRIMARY KEY,
@@ -180,7 +180,7 @@ mod tests {
             "CREATE TABLE payload (hash TEXT PRIMARY KEY, text TEXT NOT NULL) WITHOUT ROWID",
         )
         .unwrap();
-        db.execute_batch(FORMAT_8).unwrap();
+        db.execute_batch(FORMAT_2).unwrap();
         db
     }
 

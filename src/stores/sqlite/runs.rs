@@ -59,16 +59,10 @@ ALTER TABLE run ADD COLUMN force INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE run ADD COLUMN ended_ms INTEGER;
 ALTER TABLE run ADD COLUMN deadline_ms INTEGER;
 CREATE INDEX run_due ON run (due_ms) WHERE due_ms IS NOT NULL;
-CREATE INDEX run_flow ON run (flow, status);
 CREATE INDEX run_parent ON run (parent) WHERE parent IS NOT NULL;
-";
-
-/// What the third format adds: runs that are held, journals that were removed, and the order of time.
-pub(super) const FORMAT_3: &str = "
 ALTER TABLE run ADD COLUMN held INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE run ADD COLUMN pruned_ms INTEGER;
 DROP INDEX run_status;
-DROP INDEX run_flow;
 CREATE INDEX run_created ON run (created_ms);
 CREATE INDEX run_status ON run (status, created_ms);
 CREATE INDEX run_flow ON run (flow, status, created_ms);

@@ -46,22 +46,12 @@ CREATE TABLE inbox (
 );
 ";
 
-/// What the second format adds: who decided and how, and a digest of what was shown.
-pub(super) const FORMAT_2: &str = "
-ALTER TABLE wait ADD COLUMN digest TEXT;
-ALTER TABLE wait ADD COLUMN decided_by TEXT;
-ALTER TABLE wait ADD COLUMN decided_ms INTEGER;
-CREATE INDEX wait_deadline ON wait (deadline_ms) WHERE state = 'open';
-CREATE INDEX inbox_new ON inbox (key) WHERE consumed = 0;
-";
-
-/// What the next format adds: how waits ended, events and webhooks; a place may be waited at again once its wait
+/// What the second format adds: who decided, how waits ended, a digest of what was shown, events and webhooks; a place may be waited at again once its wait
 /// is closed. The inbox knows events, who sent a signal, and who refused it.
-pub(super) const FORMAT_5: &str = "
+pub(super) const FORMAT_2: &str = "
 ALTER TABLE wait RENAME TO wait_old;
 DROP INDEX wait_key;
 DROP INDEX wait_state;
-DROP INDEX wait_deadline;
 CREATE TABLE wait (
     id TEXT PRIMARY KEY,
     run INTEGER NOT NULL,
@@ -82,10 +72,9 @@ CREATE TABLE wait (
     event_path TEXT,
     webhook TEXT
 );
-INSERT INTO wait (id, run, path, key, token, state, deadline_ms, details, digest, payload, opened_ms, ending,
-                  decided_by, decided_ms)
-    SELECT id, run, path, key, token, state, deadline_ms, details, coalesce(digest, ''), payload, opened_ms,
-           CASE WHEN payload IS NULL THEN NULL ELSE 'answered' END, decided_by, decided_ms
+INSERT INTO wait (id, run, path, key, token, state, deadline_ms, details, payload, opened_ms, ending)
+    SELECT id, run, path, key, token, state, deadline_ms, details, payload, opened_ms,
+           CASE WHEN payload IS NULL THEN NULL ELSE 'answered' END
     FROM wait_old;
 DROP TABLE wait_old;
 CREATE UNIQUE INDEX wait_place ON wait (run, path) WHERE state <> 'closed';
@@ -98,7 +87,6 @@ CREATE INDEX wait_event ON wait (event, event_key) WHERE state = 'open' AND even
 CREATE INDEX wait_event_path ON wait (event, event_path) WHERE state = 'open' AND event_path IS NOT NULL;
 CREATE INDEX wait_webhook ON wait (webhook) WHERE webhook IS NOT NULL;
 ALTER TABLE inbox RENAME TO inbox_old;
-DROP INDEX inbox_new;
 CREATE TABLE inbox (
     num INTEGER PRIMARY KEY,
     event TEXT NOT NULL DEFAULT '',
