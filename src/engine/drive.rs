@@ -28,7 +28,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 use flowstone_lang::fiber::{Exit, Fiber};
-use flowstone_lang::session::Session;
+use flowstone_lang::session::{Body, Session};
 use flowstone_lang::value::{Class, Exception, Result as Evaluated, Stop, Value};
 use flowstone_lang::vm::Vm;
 use tokio::sync::Notify;
@@ -279,6 +279,7 @@ async fn open_with<'a>(
         flow: prepared.flow.clone(),
         input,
         session: prepared.session.clone(),
+        body: prepared.body.clone(),
         seed: row.seed,
         cancel: row.cancel_requested.clone(),
         is_waiting: row.status == RunStatus::Waiting,
@@ -298,6 +299,8 @@ pub(crate) struct Place {
     pub flow: Rc<flow::Flow>,
     pub input: Value,
     pub session: Rc<Session>,
+    /// The flow's body, for this session.
+    pub body: Rc<Body>,
     pub seed: u64,
     pub cancel: Option<String>,
     pub is_waiting: bool,
@@ -333,6 +336,7 @@ impl Facts {
 pub(crate) struct Driver<'a> {
     engine: &'a Engine,
     scope: Rc<Scope>,
+    body: Rc<Body>,
     shared: Rc<Shared>,
     observer: Rc<dyn Observer>,
     options: DriveOptions,
@@ -395,6 +399,7 @@ impl<'a> Driver<'a> {
         Driver {
             engine,
             scope: Rc::new(scope),
+            body: place.body,
             shared,
             observer,
             options,
@@ -428,10 +433,9 @@ impl<'a> Driver<'a> {
 
     /// Prepares the flow's body, with nothing evaluated yet.
     fn fiber(&self) -> Fiber {
-        let session = self.scope.session.clone();
-        let body = self.scope.flow.body.clone();
+        let body = self.body.clone();
         self.fiber_of(&self.line, move |vm| {
-            let value = session.eval(vm, &body)?;
+            let value = body.eval(vm)?;
             vm.realise(&value)?;
             Ok(value)
         })

@@ -8,7 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 
 use flowstone_lang::fiber::{Exit, Fiber};
-use flowstone_lang::session::Session;
+use flowstone_lang::session::{Body, Session};
 use flowstone_lang::value::{Class, Exception, Result as Evaluated, Signal, Stop, Value};
 use flowstone_lang::vm::{Host, Vm};
 
@@ -53,6 +53,7 @@ impl Engine {
             flow: Rc::new(Flow::bare("repl", Value::Nil)),
             input: Value::map([]),
             session: session.clone(),
+            body: Rc::new(Body::new(&Value::Nil)),
             seed,
             cancel: None,
             is_waiting: false,

@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use flowstone_lang::session::Session;
+use flowstone_lang::session::{Body, Session};
 
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -73,6 +73,8 @@ const HARMLESS: &[&str] = &["default", "with-meta", "with-open"];
 pub(crate) struct Prepared {
     pub session: Rc<Session>,
     pub flow: Rc<Flow>,
+    /// Compiled as far as a drive came.
+    pub body: Rc<Body>,
     uses: u32,
     /// Another run of the program may have the session after this.
     is_reusable: bool,
@@ -157,6 +159,7 @@ impl Engine {
         };
         Ok(Prepared {
             session,
+            body: Rc::new(Body::new(&loaded.flow.body)),
             flow: loaded.flow,
             uses: 0,
             is_reusable: flow::program_files(&program)

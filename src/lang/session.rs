@@ -2,6 +2,7 @@
 
 #[cfg(test)]
 mod against_tree;
+mod body;
 mod loader;
 mod read_context;
 
@@ -17,6 +18,7 @@ use crate::value::{
 };
 use crate::vm::{Host, Vm, World};
 
+pub use body::Body;
 pub use read_context::{WorldContext, read_next};
 
 /// A world with the core library, and the ways into it.

@@ -339,6 +339,11 @@ fn many_runs_on_one_key_are_woken_at_once() {
     let told = shop.work();
     assert!(told.lines().all(|line| line == "flow 6"), "{told}");
     assert_eq!(told.lines().count(), 200);
+    let db =
+        rusqlite::Connection::open(shop.home.path().join("home/flowstone.db")).expect("a database");
+    let held = "SELECT count(*) FROM run WHERE lease_owner IS NOT NULL";
+    let held: i64 = db.query_row(held, [], |row| row.get(0)).expect("a count");
+    assert_eq!(held, 0);
 }
 
 #[test]

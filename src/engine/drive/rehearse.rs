@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use flowstone_lang::session::Body;
 use flowstone_lang::value::Value;
 
 use super::call::StepCall;
@@ -209,6 +210,7 @@ pub(crate) async fn rehearse(engine: &Engine, script: Script) -> Result<Rehearse
     let place = Place {
         run: script.run,
         epoch: 0,
+        body: Rc::new(Body::new(&loaded.flow.body)),
         flow: loaded.flow,
         input: script.input,
         session,

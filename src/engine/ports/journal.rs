@@ -76,7 +76,7 @@ pub enum Change {
     Append(Entry),
     /// Executes an operation and adds the entry, with the operation's result as its payload.
     Perform { op: Box<StoreOp>, entry: Entry },
-    /// Changes the run's row.
+    /// Changes the run's row. What ends the run gives its lease back, too.
     Update(RunUpdate),
     /// Opens a wait; an unconsumed signal for its key completes it at once.
     OpenWait(Box<NewWait>),

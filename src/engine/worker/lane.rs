@@ -273,6 +273,10 @@ impl Shop {
             if !matches!(outcome, RunOutcome::Interrupted) {
                 self.load.ended.fetch_add(1, Ordering::SeqCst);
             }
+            if matches!(outcome, RunOutcome::Completed(_) | RunOutcome::Failed(_)) {
+                // What ends a run takes its lease away.
+                return;
+            }
         }
         let released = self.engine.stores().runs.release(run, epoch).await;
         if let Err(error) = released {

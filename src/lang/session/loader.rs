@@ -32,6 +32,33 @@ fn do_forms(vm: &mut Vm, form: &Value) -> Result<Option<Vec<Value>>> {
     }
 }
 
+/// What stands at top level, expanded.
+pub(super) enum Top {
+    /// Forms that are compiled one after the other, each after those before it were evaluated.
+    Forms(Vec<Value>),
+    Form(Value),
+}
+
+/// Expands a form at top level.
+pub(super) fn expand_top(vm: &mut Vm, form: &Value) -> Result<Top> {
+    let mut form = form.clone();
+    // A macro at top level may give a `do`, whose later forms need what the earlier defined.
+    loop {
+        if let Some(forms) = do_forms(vm, &form)? {
+            return Ok(Top::Forms(forms));
+        }
+        let expanded = compiler::expand_once(vm, &form)?;
+        let is_same = match (&expanded, &form) {
+            (Value::List(one), Value::List(other)) => Rc::ptr_eq(one, other),
+            _ => true,
+        };
+        form = expanded;
+        if is_same {
+            return Ok(Top::Form(form));
+        }
+    }
+}
+
 impl SessionLoader {
     /// Evaluates with another namespace current.
     fn in_namespace<T>(
@@ -65,28 +92,19 @@ impl SessionLoader {
 
 impl Loader for SessionLoader {
     fn eval(&self, vm: &mut Vm, form: &Value) -> Result<Value> {
-        let mut form = form.clone();
-        // A macro at top level may give a `do`, whose later forms need what the earlier defined.
-        loop {
-            if let Some(forms) = do_forms(vm, &form)? {
+        match expand_top(vm, form)? {
+            Top::Forms(forms) => {
                 let mut last = Value::Nil;
                 for form in forms {
                     last = self.eval(vm, &form)?;
                 }
-                return Ok(last);
+                Ok(last)
             }
-            let expanded = compiler::expand_once(vm, &form)?;
-            let is_same = match (&expanded, &form) {
-                (Value::List(one), Value::List(other)) => Rc::ptr_eq(one, other),
-                _ => true,
-            };
-            form = expanded;
-            if is_same {
-                break;
+            Top::Form(form) => {
+                let function = compiler::compile(vm, &form)?;
+                vm.invoke(&function, &mut [])
             }
         }
-        let function = compiler::compile(vm, &form)?;
-        vm.invoke(&function, &mut [])
     }
 
     fn load_definition(&self, vm: &mut Vm, namespace: Symbol, name: Symbol) -> Result<bool> {

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use flowstone_engine::ports::StoreError;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::failure::{failed, located};
@@ -121,7 +122,11 @@ fn connection(path: &Path, options: &Options) -> Result<Connection, StoreError> 
     })?;
     let place = |error: rusqlite::Error| located(failed(error), path);
     db.busy_timeout(PATIENCE).map_err(place)?;
-    db.set_prepared_statement_cache_capacity(64);
+    // Else statements whose values the planner has looked at, because of an index with a condition, are prepared
+    // again with each new value.
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)
+        .map_err(place)?;
+    db.set_prepared_statement_cache_capacity(128);
     table::prepare(&db).map_err(|error| located(error, path))?;
     Ok(db)
 }
@@ -193,4 +198,26 @@ fn look_at(path: &Path) -> Result<(), StoreError> {
         });
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::StatementStatus;
+
+    use super::{Options, connect, prepare_home};
+
+    /// A statement is prepared once, although the index of open waits may serve for one value and not for another.
+    #[test]
+    fn other_values_need_no_other_statement() {
+        let home = tempfile::tempdir().expect("a folder");
+        let path = prepare_home(home.path(), &Options::default()).expect("a path");
+        let db = connect(&path, &Options::default()).expect("a database");
+        let mut sql = db
+            .prepare("UPDATE wait SET state = 'closed' WHERE run = ?1 AND path = ?2 AND state = ?3")
+            .expect("a statement");
+        for (run, state) in [(1, "open"), (2, "completed"), (3, "open")] {
+            sql.execute((run, "gate", state)).expect("executed");
+        }
+        assert_eq!(sql.get_status(StatementStatus::RePrepare), 0);
+    }
 }

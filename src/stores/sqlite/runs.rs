@@ -349,7 +349,7 @@ pub(super) fn update(
 ) -> Result<(), StoreError> {
     db.prepare_cached(
         "UPDATE run SET status = ?2, wait_reason = ?3, due_ms = ?4, result = ?5, error = ?6, updated_ms = ?7,
-                        ended_ms = ?8
+                        ended_ms = ?8, lease_owner = iif(?8 IS NULL, lease_owner, NULL)
          WHERE num = ?1",
     )
     .and_then(|mut sql| {

@@ -3,7 +3,7 @@
 //! Who only needs to know that a change has happened is answered at once. Such changes wait a moment for company,
 //! until somebody needs them durable or the moment is over; all that is handed over later comes after them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -110,6 +110,7 @@ impl Writer {
             queue,
             unsettled: unsettled.clone(),
             mode: Durability::Full,
+            ahead: VecDeque::new(),
             transactions: 0,
         };
         let thread = std::thread::Builder::new()
@@ -341,6 +342,8 @@ struct Loop {
     looked: Instant,
     /// What a commit is worth at the moment.
     mode: Durability,
+    /// Jobs that were looked at and not done yet.
+    ahead: VecDeque<Job>,
     transactions: u32,
 }
 
@@ -379,6 +382,9 @@ impl Loop {
 
     /// Waits for a job. Returns none when there will be no more.
     fn next_job(&mut self) -> Option<Job> {
+        if let Some(job) = self.ahead.pop_front() {
+            return Some(job);
+        }
         loop {
             // Only who drives runs wants to know what other processes do.
             if self.news.receiver_count() == 0 {
@@ -420,7 +426,8 @@ impl Loop {
     /// Does a job and what comes with it in one transaction; a job that fails is undone alone. When the
     /// transaction itself fails, everybody is told. Returns a job that has to go into the next.
     fn transact(&mut self, first: Job) -> Option<Job> {
-        self.set_mode(first.durability);
+        let worth = self.worth(&first);
+        self.set_mode(worth);
         let mut open = Open {
             begun: Instant::now(),
             state: self.execute("BEGIN IMMEDIATE"),
@@ -455,6 +462,23 @@ impl Loop {
         left
     }
 
+    /// Returns what the next transaction is to be worth: the most that anything needs that waits already, so that
+    /// all of it is done together.
+    fn worth(&mut self, first: &Job) -> Durability {
+        if first.durability == Durability::Relaxed && self.probe.is_none() {
+            let room = GROUP_MAX.saturating_sub(self.ahead.len() + 1);
+            self.ahead.extend(self.queue.try_iter().take(room));
+            if self
+                .ahead
+                .iter()
+                .any(|job| job.durability == Durability::Full)
+            {
+                return Durability::Full;
+            }
+        }
+        first.durability
+    }
+
     fn commit(&self) -> Result<(), StoreError> {
         let Some(probe) = &self.probe else {
             return self.execute("COMMIT");
@@ -465,9 +489,12 @@ impl Loop {
     }
 
     /// Returns another job for a transaction, if it is worth waiting for one.
-    fn company(&self, open: &Open) -> Option<Job> {
+    fn company(&mut self, open: &Open) -> Option<Job> {
         if open.jobs >= GROUP_MAX || open.state.is_err() || self.probe.is_some() {
             return None;
+        }
+        if let Some(job) = self.ahead.pop_front() {
+            return Some(job);
         }
         if open.is_awaited {
             return self.queue.try_recv().ok();

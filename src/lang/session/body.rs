@@ -1,0 +1,127 @@
+//! A form that is evaluated more than once in the same session, and compiled once.
+
+use std::cell::RefCell;
+
+use super::loader::{Top, expand_top};
+use crate::compiler;
+use crate::value::{Result, Value};
+use crate::vm::Vm;
+
+/// A form that is to be evaluated again and again, as [`super::Session::eval`] does it. Nothing that it is expanded
+/// with or compiled against may change in between.
+///
+/// Of a `(do ...)`, each form is compiled when the first evaluation comes to it. After an error in that, the body is
+/// spent.
+pub struct Body {
+    compiled: RefCell<Vec<Value>>,
+    /// What no evaluation came to yet, the next one last.
+    left: RefCell<Vec<Value>>,
+}
+
+impl Body {
+    /// Prepares a form; nothing is compiled yet.
+    #[must_use]
+    pub fn new(form: &Value) -> Body {
+        Body {
+            compiled: RefCell::default(),
+            left: RefCell::new(vec![form.clone()]),
+        }
+    }
+
+    /// Evaluates the form in the session of the machine: the same in each call.
+    ///
+    /// # Errors
+    /// What it throws, or what is wrong with it.
+    pub fn eval(&self, vm: &mut Vm) -> Result<Value> {
+        let mut last = Value::Nil;
+        let mut next = 0;
+        loop {
+            let known = self.compiled.borrow().get(next).cloned();
+            let function = match known {
+                Some(function) => function,
+                None => match self.compile_next(vm)? {
+                    Some(function) => function,
+                    None => return Ok(last),
+                },
+            };
+            last = vm.invoke(&function, &mut [])?;
+            next += 1;
+        }
+    }
+
+    fn compile_next(&self, vm: &mut Vm) -> Result<Option<Value>> {
+        loop {
+            let Some(form) = self.left.borrow_mut().pop() else {
+                return Ok(None);
+            };
+            match expand_top(vm, &form)? {
+                Top::Forms(forms) => self.left.borrow_mut().extend(forms.into_iter().rev()),
+                Top::Form(form) => {
+                    let function = compiler::compile(vm, &form)?;
+                    self.compiled.borrow_mut().push(function.clone());
+                    return Ok(Some(function));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Body;
+    use crate::embed::Sandbox;
+    use crate::session::Session;
+    use crate::value::{Symbol, Value};
+
+    fn body(session: &Session, text: &str) -> Body {
+        let quoted = session.evaluate(&format!("'{text}")).expect("a form");
+        Body::new(&quoted)
+    }
+
+    #[test]
+    fn it_is_compiled_once_and_means_the_same_each_time() {
+        let session = Session::new();
+        session
+            .evaluate("(def expansions (atom 0)) (def evaluations (atom 0))")
+            .expect("definitions");
+        session
+            .evaluate(
+                "(defmacro counted [x] (swap! expansions inc) `(do (swap! evaluations inc) ~x))",
+            )
+            .expect("a macro");
+        let body = body(
+            &session,
+            "(do (do) (counted 1) (do (def later (+ 1 @evaluations)) (let [x (counted 2)] [x later])))",
+        );
+        let mut vm = session.vm(Box::new(Sandbox::new()));
+        for turn in 1..=3 {
+            let value = body.eval(&mut vm).expect("a value");
+            let expected = Value::vector([Value::Int(2), Value::Int(2 * turn)]);
+            assert_eq!(value, expected);
+        }
+        let count = |name| session.evaluate(&format!("@{name}")).expect("a count");
+        assert_eq!(
+            (count("expansions"), count("evaluations")),
+            (Value::Int(2), Value::Int(6))
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_in_a_later_form_is_found_when_it_is_its_turn() {
+        let session = Session::new();
+        let body = body(&session, "(do (def before 1) (let [x] x))");
+        let mut vm = session.vm(Box::new(Sandbox::new()));
+        assert!(body.eval(&mut vm).is_err());
+        assert!(session.world().resolve(Symbol::new("before")).is_some());
+    }
+
+    #[test]
+    fn an_empty_body_is_nil() {
+        let session = Session::new();
+        let mut vm = session.vm(Box::new(Sandbox::new()));
+        assert_eq!(
+            body(&session, "(do)").eval(&mut vm).expect("nil"),
+            Value::Nil
+        );
+    }
+}
