@@ -25,8 +25,8 @@ use crate::ports::{Setback, Taken};
 const AHEAD: usize = 4;
 /// So many runs are driven side by side in any case.
 const FEW: usize = 8;
-/// When for so long none of them came to an end, one more is let in.
-const CROWDED: Duration = Duration::from_millis(10);
+/// When for so long none of them came to an end, more are let in. A slow disk alone does not take that long.
+const CROWDED: Duration = Duration::from_millis(50);
 /// After so long without a run, memory is given back.
 const QUIET: Duration = Duration::from_secs(3);
 
@@ -180,8 +180,9 @@ impl Slots {
                 slot = self.free.clone().acquire_owned() => return slot.ok(),
                 () = tokio::time::sleep(CROWDED) => {
                     if self.open < self.most {
-                        self.open += 1;
-                        self.free.add_permits(1);
+                        let more = (self.open / 4).max(1).min(self.most - self.open);
+                        self.open += more;
+                        self.free.add_permits(more);
                     }
                 }
             }
