@@ -86,7 +86,8 @@ impl Turn<'_> {
                 told = Some(place.clone());
             }
             if self.options.interrupt.is_set() {
-                return Ok(Some(RunOutcome::Interrupted));
+                // It leaves memory as it was: it has not begun.
+                return Ok(Some(RunOutcome::Queued { place }));
             }
             let ahead = self.ahead(&place).await?;
             if self.options.stay == Stay::No {

@@ -10,6 +10,7 @@ mod compare;
 mod crash;
 mod damaged;
 mod doubt;
+mod endings;
 mod errors;
 mod failures;
 mod gate;
