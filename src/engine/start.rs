@@ -8,7 +8,7 @@ use crate::error::EngineError;
 use crate::flow::{Flow, LoadedFlow, coerce_input, name_of};
 use crate::ids::RunId;
 use crate::ports::{
-    Admission, LimitRule, NewRun, QueuePlace, SlotRule, StartDecision, StartRules, Stores,
+    Admission, Entry, LimitRule, NewRun, QueuePlace, SlotRule, StartDecision, StartRules, Stores,
 };
 
 /// A run that was started, or joined the queue.
@@ -82,11 +82,26 @@ pub(crate) async fn admit(
     stores: &Stores,
     flow: &Flow,
     input: &Value,
+    run: NewRun,
+) -> Result<StartedRun, EngineError> {
+    admit_with(stores, flow, input, run, Vec::new()).await
+}
+
+/// As [`admit`], of a run that begins with a journal.
+pub(crate) async fn admit_with(
+    stores: &Stores,
+    flow: &Flow,
+    input: &Value,
     mut run: NewRun,
+    journal: Vec<Entry>,
 ) -> Result<StartedRun, EngineError> {
     let (rules, key) = rules(flow, input)?;
     run.key.clone_from(&key);
-    match stores.queue.admit(run, rules).await? {
+    let admission = match journal.is_empty() {
+        true => stores.queue.admit(run, rules).await?,
+        false => stores.queue.admit_with(run, rules, journal).await?,
+    };
+    match admission {
         Admission::Admitted {
             run,
             decision,

@@ -174,12 +174,6 @@ impl Runs for Sqlite {
             .arrange(News::None, move |db| runs::claim(db, &owner, &run, now_ms))
     }
 
-    fn create_with(&self, run: NewRun, journal: Vec<Entry>) -> PortFuture<'_, RunId> {
-        let owner = self.owner.clone();
-        self.writer
-            .submit(move |db| runs::create_with(db, &owner, &run, &journal))
-    }
-
     fn adopt(&self, run: &RunId, seen: &str, program: Program, now_ms: i64) -> PortFuture<'_, ()> {
         let (run, seen, owner) = (run.clone(), seen.to_owned(), self.owner.clone());
         self.writer
@@ -269,6 +263,17 @@ impl Queue for Sqlite {
         let owner = self.owner.clone();
         self.writer
             .submit(move |db| queue::admit(db, &owner, &run, &rules))
+    }
+
+    fn admit_with(
+        &self,
+        run: NewRun,
+        rules: StartRules,
+        journal: Vec<Entry>,
+    ) -> PortFuture<'_, Admission> {
+        let owner = self.owner.clone();
+        self.writer
+            .submit(move |db| queue::admit_with(db, &owner, &run, &rules, &journal))
     }
 
     fn promote(&self, now_ms: i64) -> PortFuture<'_, Vec<RunId>> {

@@ -259,6 +259,9 @@ fn unused<T>() -> PortFuture<'static, T> {
 }
 
 impl Queue for Nothing {
+    fn admit_with(&self, _: NewRun, _: StartRules, _: Vec<Entry>) -> PortFuture<'_, Admission> {
+        unused()
+    }
     fn admit(&self, _: NewRun, _: StartRules) -> PortFuture<'_, Admission> {
         unused()
     }
@@ -331,9 +334,6 @@ impl Runs for Nothing {
         unused()
     }
     fn claim(&self, _: &RunId, _: i64) -> PortFuture<'_, Claim> {
-        unused()
-    }
-    fn create_with(&self, _: NewRun, _: Vec<Entry>) -> PortFuture<'_, RunId> {
         unused()
     }
     fn adopt(&self, _: &RunId, _: &str, _: Program, _: i64) -> PortFuture<'_, ()> {

@@ -6,9 +6,11 @@ use std::rc::Rc;
 use expect_test::expect;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::observer::NoObserver;
+use flowstone_engine::outcome::RunOutcome;
 use flowstone_engine::ports::{Claim, QueueReason, RunFilter, RunStatus, StartDecision};
 use flowstone_engine::{
-    CancelOutcome, DriveOptions, Engine, EngineError, StartOptions, StartedRun, Stay, codec,
+    CancelOutcome, DriveOptions, Engine, EngineError, ForkOptions, StartOptions, StartedRun, Stay,
+    codec,
 };
 
 use crate::bench::{Bench, block_on, words};
@@ -678,4 +680,35 @@ async fn together<T>(futures: impl Iterator<Item = impl Future<Output = T>>) -> 
     })
     .await;
     done
+}
+
+#[test]
+fn a_fork_passes_the_same_door() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let text = flow(":concurrency {:type :singleton}", 1);
+    let first = start(&bench, &engine, &text, "{}").run;
+    let fork = |run: &RunId| block_on(engine.fork(run, ForkOptions::default()));
+    let second = fork(&first).expect("a fork");
+    assert_eq!(status(&engine, &second), "queued");
+    end(&engine, &first);
+    assert_eq!(status(&engine, &second), "running");
+    let text = flow(":concurrency {:type :singleton :on-conflict :reject}", 2)
+        .replace(":slug :", ":slug :strict-");
+    let third = start(&bench, &engine, &text, "{}").run;
+    assert_eq!(fork(&third).expect_err("taken").code(), "E0555");
+}
+
+#[test]
+fn who_waits_for_a_turn_and_is_interrupted_leaves_a_queued_run() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let text = flow(":concurrency {:type :singleton}", 1);
+    start(&bench, &engine, &text, "{}");
+    let second = start(&bench, &engine, &text, "{}").run;
+    let options = DriveOptions::default();
+    options.interrupt.trigger();
+    let left = block_on(engine.drive(&second, Rc::new(NoObserver), options));
+    assert!(matches!(left, Ok(RunOutcome::Queued { .. })), "{left:?}");
+    assert_eq!(status(&engine, &second), "queued");
 }

@@ -11,7 +11,9 @@ use flowstone_engine::flow::load;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::observer::{NoObserver, Observer};
 use flowstone_engine::outcome::RunOutcome;
-use flowstone_engine::ports::{Clock, Durability, NoSecrets, RunStatus, SimulatedClock, Stores};
+use flowstone_engine::ports::{
+    Clock, Durability, NoSecrets, RunFilter, RunStatus, SimulatedClock, Stores,
+};
 use flowstone_engine::step::{
     Effect, Field, FieldType, LocalFuture, OnTimeout, Outcome, Step, StepContext, StepError,
     StepSpec, WaitSpec,
@@ -432,6 +434,29 @@ fn schedules_start_runs_once() {
     shop.at("2026-05-02T07:00:10Z");
     let told = shop.work();
     assert!(!told.contains("[:ran]"), "{told}");
+}
+
+#[test]
+fn schedules_obey_the_rules_of_their_flow() {
+    for (policy, last) in [(":queue", "queued"), (":reject", "E05")] {
+        let shop = Shop::new("2026-05-01T08:00:00Z");
+        let text = scheduled(":every \"1h\"")
+            .replace(":coexist}", &format!(":supersede :on-conflict {policy}}}"))
+            .replace("[:ran]", "(flow/step :gate :door {})");
+        shop.write("it.edn", &text);
+        shop.work();
+        for moment in ["2026-05-01T09:00:00Z", "2026-05-01T10:00:00Z"] {
+            shop.at(moment);
+            shop.work();
+        }
+        let engine = shop.engine(shop.stores());
+        let known = block_on(engine.schedules()).expect("schedules");
+        let outcome = known[0].outcome().expect("an outcome");
+        assert!(outcome.starts_with(last), "{policy}: {outcome}");
+        let runs = block_on(engine.list_runs(RunFilter::default())).expect("runs");
+        let live = runs.iter().filter(|run| run.status == RunStatus::Waiting);
+        assert_eq!(live.count(), 1, "{policy}");
+    }
 }
 
 #[test]

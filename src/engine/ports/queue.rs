@@ -4,7 +4,7 @@
 //! that is cancelled, a moment that comes) starts the next in the same transaction, so that neither a crash nor a
 //! second process comes between. What counts is read from the rows of runs; there are no counters beside them.
 
-use super::{NewRun, PortFuture};
+use super::{Entry, NewRun, PortFuture};
 use crate::ids::RunId;
 
 /// The queue of a project.
@@ -12,6 +12,14 @@ pub trait Queue: Send + Sync {
     /// Adds a run and decides whether it begins, all in one transaction. With an `external_id` that is taken,
     /// decides nothing and returns the run that has it.
     fn admit(&self, run: NewRun, rules: StartRules) -> PortFuture<'_, Admission>;
+
+    /// As [`Queue::admit`], of a run that begins with a journal; both are added in one transaction.
+    fn admit_with(
+        &self,
+        run: NewRun,
+        rules: StartRules,
+        journal: Vec<Entry>,
+    ) -> PortFuture<'_, Admission>;
 
     /// Starts queued runs whose moment has come, and returns them: they are `running`, and nobody drives them.
     fn promote(&self, now_ms: i64) -> PortFuture<'_, Vec<RunId>>;

@@ -25,9 +25,6 @@ pub trait Runs: Send + Sync {
     /// Takes the lease of a run for this process: free, expired, or held by a process that is gone.
     fn claim(&self, run: &RunId, now_ms: i64) -> PortFuture<'_, Claim>;
 
-    /// Adds a run with a journal, all or none.
-    fn create_with(&self, run: NewRun, journal: Vec<Entry>) -> PortFuture<'_, RunId>;
-
     /// Gives a run that is not over and that nobody drives another program, if it still has the one that was seen.
     ///
     /// # Errors

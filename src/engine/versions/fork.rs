@@ -12,6 +12,7 @@ use crate::error::EngineError;
 use crate::flow::{LoadedFlow, coerce_input, name_of};
 use crate::ids::RunId;
 use crate::ports::{Entry, EntryKind, NewRun};
+use crate::start::admit_with;
 
 /// How to fork.
 #[derive(Debug, Clone, Default)]
@@ -34,7 +35,8 @@ pub struct Setting {
 }
 
 impl Engine {
-    /// Starts a run with the results that another one got before a step. It does nothing before it is driven.
+    /// Starts a run with the results that another one got before a step. It does nothing before it is driven, and
+    /// passes the same door as other runs of its flow.
     ///
     /// # Errors
     /// When there is no such run or step, a setting means nothing, or what is kept does not fit the flow.
@@ -83,7 +85,7 @@ impl Engine {
             seed: row.seed,
             now_ms,
             invocation: row.invocation.clone(),
-            key: row.key.clone(),
+            key: None,
             priority: row.priority,
             started_by: "fork".to_owned(),
             origin: Some(run.clone()),
@@ -92,8 +94,8 @@ impl Engine {
             is_taken: false,
         };
         cut.kept.append(&mut cut.reusable);
-        let runs = &self.services.stores.runs;
-        Ok(runs.create_with(fork, cut.kept).await?)
+        let started = admit_with(&self.services.stores, &flow, &input, fork, cut.kept);
+        Ok(started.await?.run)
     }
 }
 

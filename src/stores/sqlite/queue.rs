@@ -6,14 +6,14 @@
 
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{
-    Admission, LimitRule, NewRun, OnConflict, OnNewVersion, QueuePlace, QueueReason, RunStatus,
-    SlotRule, StartDecision, StartRules, StoreError,
+    Admission, Entry, LimitRule, NewRun, OnConflict, OnNewVersion, QueuePlace, QueueReason,
+    RunStatus, SlotRule, StartDecision, StartRules, StoreError,
 };
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::failure::failed;
 use super::owner::Owner;
-use super::{family, runs};
+use super::{family, journal, runs};
 
 /// What the second format adds. `is_next`: the run has its slot, or needs none, and waits for its limit only.
 /// `apart`: runs of other versions do not count. `admitted_ms`: when it began, for rates.
@@ -87,6 +87,23 @@ pub(super) fn admit(
         (false, _) => StartDecision::Queued,
     };
     Ok(admitted(id, decision, replaced))
+}
+
+/// As [`admit`], of a run that begins with a journal.
+pub(super) fn admit_with(
+    db: &Connection,
+    owner: &Owner,
+    run: &NewRun,
+    rules: &StartRules,
+    entries: &[Entry],
+) -> Result<Admission, StoreError> {
+    let admission = admit(db, owner, run, rules)?;
+    if let Admission::Admitted { run, .. } = &admission
+        && let Some(number) = runs::number(db, run)?
+    {
+        journal::extend(db, number, entries)?;
+    }
+    Ok(admission)
 }
 
 fn admitted(run: RunId, decision: StartDecision, replaced: Vec<RunId>) -> Admission {

@@ -2,14 +2,13 @@
 
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{
-    Claim, Entry, NewRun, Parent, ParentClose, Program, RunFilter, RunRow, RunStatus, RunUpdate,
+    Claim, NewRun, Parent, ParentClose, Program, RunFilter, RunRow, RunStatus, RunUpdate,
     StoreError,
 };
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
 
 use super::failure::{failed, rejected};
-use super::journal;
 use super::owner::{Alive, Owner};
 use super::queue;
 
@@ -134,20 +133,6 @@ pub(super) fn insert(
     })
     .map_err(failed)?;
     Ok(run.id.clone())
-}
-
-/// Adds a run with a journal.
-pub(super) fn create_with(
-    db: &Connection,
-    owner: &Owner,
-    run: &NewRun,
-    entries: &[Entry],
-) -> Result<RunId, StoreError> {
-    let id = create(db, owner, run)?;
-    if let Some(number) = number(db, &id)? {
-        journal::extend(db, number, entries)?;
-    }
-    Ok(id)
 }
 
 /// Keeps the source of a flow, once.
