@@ -51,8 +51,14 @@ pub struct Backtest {
 
 /// Performs the command.
 pub fn run(args: &Backtest, app: &dyn App) -> Exit {
-    let done = query(args).and_then(|options| test(args, app, options));
-    done.unwrap_or_else(|report| {
+    let options = match query(args) {
+        Ok(options) => options,
+        Err(report) => {
+            output::failure(&report, args.json);
+            return Exit::Usage;
+        }
+    };
+    test(args, app, options).unwrap_or_else(|report| {
         output::failure(&report, args.json);
         Exit::Failed
     })

@@ -56,11 +56,15 @@ pub struct RunsFork {
 
 /// Performs the command.
 pub fn run(args: &RunsFork, app: &dyn App) -> Result<Exit, Report> {
-    let settings: Vec<Setting> = args
-        .set
-        .iter()
-        .map(|text| setting(text))
-        .collect::<Result<_, _>>()?;
+    let settings: Result<Vec<Setting>, Report> =
+        args.set.iter().map(|text| setting(text)).collect();
+    let settings = match settings {
+        Ok(settings) => settings,
+        Err(report) => {
+            output::failure(&report, args.show.json);
+            return Ok(Exit::Usage);
+        }
+    };
     let project = Project::find(&args.home);
     Runtime::start()?.block_on(async {
         let engine = app.open(&project, Open::Existing)?;
