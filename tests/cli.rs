@@ -3,6 +3,7 @@
 mod bad_input;
 mod check;
 mod docs;
+mod endings;
 mod eval;
 mod gallery;
 mod help;
