@@ -55,12 +55,10 @@ pub fn digest_bytes(bytes: &[u8]) -> String {
 }
 
 pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes
-        .iter()
-        .fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+    const DIGITS: &[u8; 16] = b"0123456789abcdef";
+    let digit = |half: u8| char::from(DIGITS[usize::from(half & 15)]);
+    let halves = bytes.iter().flat_map(|byte| [byte >> 4, *byte]);
+    halves.map(digit).collect()
 }
 
 struct Writer {

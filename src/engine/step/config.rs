@@ -116,9 +116,11 @@ pub(crate) fn resolve(spec: &'static StepSpec, config: &Value) -> Result<Value, 
     };
     let mut entries = map.entries().clone();
     for field in spec.fields {
+        let Some(default) = field.default else {
+            continue;
+        };
         let key = Value::keyword(field.name);
-        let is_absent = entries.get(&key).is_none_or(Value::is_nil);
-        if let (true, Some(default)) = (is_absent, field.default) {
+        if entries.get(&key).is_none_or(Value::is_nil) {
             let value = codec::decode(default).expect("defaults of specs are EDN");
             entries.insert(key, value);
         }
