@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flowstone_engine::ports::StoreError;
 use rusqlite::config::DbConfig;
@@ -42,13 +42,15 @@ const STEPS: &[&[&str]] = &[
 ];
 /// How long another process may keep the file to itself.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// No process takes longer from making the folder to making the file.
+const BIRTH: Duration = Duration::from_millis(300);
 /// Pages in the log before it is copied into the file.
 const CHECKPOINT_PAGES: i64 = 2000;
 
 /// Makes the home folder, and returns the path of the database in it.
 pub(super) fn prepare_home(home: &Path, options: &Options) -> Result<PathBuf, StoreError> {
     let path = home.join(FILE);
-    if options.must_exist && !path.exists() {
+    if options.must_exist && !comes_to_be(home, &path) {
         return Err(StoreError::Unreachable {
             path: path.display().to_string(),
             detail: "there is no such file".to_owned(),
@@ -59,6 +61,18 @@ pub(super) fn prepare_home(home: &Path, options: &Options) -> Result<PathBuf, St
         detail: error.to_string(),
     })?;
     Ok(path)
+}
+
+/// Tells whether the file is there; where only its folder is, another process may be about to make it.
+fn comes_to_be(home: &Path, path: &Path) -> bool {
+    let begun = Instant::now();
+    while !path.exists() {
+        if !home.is_dir() || begun.elapsed() > BIRTH {
+            return false;
+        }
+        std::thread::sleep(BIRTH / 20);
+    }
+    true
 }
 
 /// Opens the connection that writes.

@@ -195,7 +195,8 @@ const PROGRAMS: &Orphans = &Orphans {
     table: "program",
     key: "hash",
     size: "octet_length(source)",
-    reference: "SELECT 1 FROM run WHERE program = program.hash",
+    reference: "SELECT 1 FROM run WHERE program = program.hash
+                UNION ALL SELECT 1 FROM schedule WHERE schedule.program = program.hash",
 };
 
 fn count_by(db: &Connection, orphans: &Orphans) -> Result<Removed, StoreError> {
