@@ -24,7 +24,7 @@ use crate::ports::{Setback, Taken};
 /// So many runs are held ready for each that is driven, so that a thread need not wait for the next.
 const AHEAD: usize = 4;
 /// So many runs are driven side by side in any case.
-const FEW: usize = 16;
+const FEW: usize = 12;
 /// When for so long none of them came to an end, more are let in. A slow disk alone does not take that long.
 const CROWDED: Duration = Duration::from_millis(50);
 /// After so long without a run, memory is given back.
