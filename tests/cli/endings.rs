@@ -120,6 +120,11 @@ fn edited_flows_are_judged_before_they_are_taken() {
         let at = found["runs"][0]["conflict"]["step"].as_str();
         assert_eq!(at, (code == 1).then_some("first"));
     }
+    let missing = scratch.run(&["check", "missing.edn", "--against-running", "--json"]);
+    assert_eq!(
+        (missing.code, &missing.json()["ok"]),
+        (Some(1), &json!(false))
+    );
     let refused = scratch.run(&["runs", "resume", &run, "--flow", "other.edn", "--json"]);
     assert_eq!(refused.code, Some(1));
     assert_eq!(refused.json()["error"]["code"], "E0570");

@@ -30,7 +30,7 @@ pub fn run(args: &Check, app: &dyn App) -> Exit {
             reports.push(unreadable(&path.display().to_string(), &error));
         }
     }
-    if args.against_running {
+    if args.against_running && reports.is_empty() {
         return against::run(&files, &Project::find(&args.home), app, args.json);
     }
     let steps = app.steps();
