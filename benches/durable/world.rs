@@ -147,6 +147,7 @@ struct Line(Rc<RefCell<File>>);
 
 static LINE: StepSpec = StepSpec {
     kind: "line",
+    operations: None,
     aliases: &[],
     doc: "Writes a line.",
     fields: &[Field::optional("value", FieldType::Any, "What it gives.")],

@@ -30,6 +30,7 @@ pub(crate) struct CallFlow;
 
 static SPEC: StepSpec = StepSpec {
     kind: KIND,
+    operations: None,
     aliases: &[],
     doc: "Runs another flow of the project as a run of its own, and returns its output. `(flow/call-flow slug input \
           opts)` is the short form.",

@@ -6,12 +6,15 @@
 //! [`Value`]: flowstone_lang::value::Value
 
 mod agenda;
+mod changesets;
 mod clock;
 mod journal;
 mod listing;
 mod probe;
 mod queue;
+mod resources;
 mod runs;
+mod search;
 mod secrets;
 mod simulated_clock;
 mod upkeep;
@@ -22,6 +25,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 
 pub use agenda::{Agenda, PlanChange, ScheduleRow, Setback, Taken};
+pub use changesets::Changesets;
 pub(crate) use clock::mix;
 pub use clock::{Clock, Random, SystemClock, SystemRandom};
 pub use journal::{Ack, Batch, Change, Durability, Entry, EntryKind, Journal, Receipt};
@@ -31,10 +35,12 @@ pub use queue::{
     Admission, LimitRule, OnConflict, OnNewVersion, Queue, QueuePlace, QueueReason, RateRule,
     SlotRule, StartDecision, StartRules,
 };
+pub use resources::Resources;
 pub use runs::{
     Claim, Import, ImportedRun, ImportedWait, NewRun, Parent, ParentClose, Program, RunFilter,
     RunRow, RunStatus, RunUpdate, Runs,
 };
+pub use search::SearchIndex;
 pub use secrets::{NoSecrets, Secret, Secrets};
 pub use simulated_clock::SimulatedClock;
 pub use upkeep::{Removed, Sweep, Swept, Upkeep, Usage};
@@ -70,6 +76,9 @@ pub struct Stores {
     pub kv: Arc<dyn Kv>,
     pub tables: Arc<dyn Tables>,
     pub blobs: Arc<dyn Blobs>,
+    pub resources: Arc<dyn Resources>,
+    pub changesets: Arc<dyn Changesets>,
+    pub search: Arc<dyn SearchIndex>,
     pub upkeep: Arc<dyn Upkeep>,
 }
 

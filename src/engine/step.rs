@@ -7,6 +7,7 @@ mod call;
 pub(crate) mod config;
 mod context;
 mod error;
+mod operation;
 pub(crate) mod options;
 mod spec;
 
@@ -17,6 +18,7 @@ use flowstone_lang::value::Value;
 
 pub use context::{Progress, Scope, Services, StepContext, StepRequest};
 pub use error::{Retry, StepError};
+pub use operation::{Operation, Operations};
 pub use spec::{COMMON, Effect, Field, FieldType, StepSpec};
 
 use crate::child::CallFlow;
@@ -34,8 +36,11 @@ pub trait Step {
 
     /// Returns what this request does to the world, where that depends on its config.
     fn effect(&self, config: &Value) -> Effect {
-        let _ = config;
-        self.spec().effect
+        let spec = self.spec();
+        let chosen = spec.operations.and_then(|operations| {
+            operations.find(&crate::flow::name_of(config.get(operations.key)?)?)
+        });
+        chosen.map_or(spec.effect, |operation| operation.effect)
     }
 
     /// Performs it. `config` is fully realised, has passed the spec, and holds the defaults.

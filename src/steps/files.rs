@@ -22,15 +22,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use flowstone_engine::blob::{BlobHash, BlobOp};
 use flowstone_engine::codec;
-use flowstone_engine::diagnostic::nearest;
 use flowstone_engine::ports::{StoreError, StoreOp};
 use flowstone_engine::step::{
-    Effect, Field, FieldType, LocalFuture, Outcome, Progress, Retry, Step, StepContext, StepError,
-    StepSpec,
+    Effect, Field, FieldType, LocalFuture, Operation, Operations, Outcome, Progress, Retry, Step,
+    StepContext, StepError, StepSpec,
 };
 use flowstone_lang::value::Value;
 
-use crate::fields::{Fields, listed};
+use crate::fields::Fields;
+use crate::operation::choose;
 use error::FilesError;
 use manifest::{Entry, Kind, Manifest};
 use objects::Objects;
@@ -47,6 +47,7 @@ pub struct Files {
 
 const SPEC: StepSpec = StepSpec {
     kind: "files",
+    operations: Some(OPERATIONS),
     aliases: &[],
     doc: "Lists, reads and searches the files of a folder or a git repository.\n\n\
         The source becomes an immutable tree first: with `:op :resolve-source`, which returns a reference to use as \
@@ -131,43 +132,54 @@ const FIELDS: &[Field] = &[
     ),
 ];
 
-/// Each operation and the keys it reads.
-const OPS: &[(&str, &[&str])] = &[
-    ("list", &["cursor", "glob", "limit", "prefix"]),
-    (
-        "read",
-        &["end-line", "max-chars", "path", "paths", "start-line"],
-    ),
-    ("resolve-source", &[]),
-    (
-        "search",
-        &[
-            "case-sensitive?",
-            "context",
-            "glob",
-            "limit",
-            "prefix",
-            "query",
-            "regex?",
-        ],
-    ),
-];
-
-/// Operations of the reference that work on changesets.
-const LATER: &[&str] = &[
-    "apply-edit",
-    "capture",
-    "delete-file",
-    "diff",
-    "init-changeset",
-    "materialize",
-    "move-file",
-    "open-change-request",
-    "publish",
-    "replace",
-    "replace-lines",
-    "write-file",
-];
+const OPERATIONS: Operations = Operations {
+    key: "op",
+    all: &[
+        Operation {
+            name: "list",
+            doc: "Lists the entries of a tree.",
+            needs: &["source"],
+            takes: &["cursor", "glob", "limit", "prefix"],
+            gives: r#"[:map [:entries [:vector [:map [:path :string] [:size :int] [:kind :keyword]]]] [:next-cursor [:maybe :string]]]"#,
+            effect: Effect::Read,
+            for_agents: true,
+        },
+        Operation {
+            name: "read",
+            doc: "Reads files as text.",
+            needs: &["source"],
+            takes: &["end-line", "max-chars", "path", "paths", "start-line"],
+            gives: r#"[:map [:files [:vector [:map [:path :string] [:content [:maybe :string]] [:size :int] [:lines :int] [:truncated? :boolean]]]]]"#,
+            effect: Effect::Read,
+            for_agents: true,
+        },
+        Operation {
+            name: "resolve-source",
+            doc: "Makes an immutable tree of a folder or a git repository.",
+            needs: &["source"],
+            takes: &[],
+            gives: r#"[:map [:type [:= :resource-ref]] [:uri :string] [:files :int] [:bytes :int]]"#,
+            effect: Effect::OwnStore,
+            for_agents: false,
+        },
+        Operation {
+            name: "search",
+            doc: "Searches the text of files.",
+            needs: &["source", "query"],
+            takes: &[
+                "case-sensitive?",
+                "context",
+                "glob",
+                "limit",
+                "prefix",
+                "regex?",
+            ],
+            gives: r#"[:map [:matches [:vector [:map [:path :string] [:line :int] [:column :int] [:text :string]]]] [:truncated? :boolean]]"#,
+            effect: Effect::Read,
+            for_agents: true,
+        },
+    ],
+};
 
 const CONTENT_TYPE: &str = "application/vnd.flowstone.source-tree+json";
 const MAX_PATHS: usize = 50;
@@ -177,13 +189,6 @@ impl Step for Files {
         &SPEC
     }
 
-    fn effect(&self, config: &Value) -> Effect {
-        match Fields::new(config).name("op") {
-            Ok(Some(op)) if &*op == "resolve-source" => Effect::OwnStore,
-            _ => Effect::Read,
-        }
-    }
-
     fn run<'a>(
         &'a self,
         cx: &'a StepContext,
@@ -191,7 +196,7 @@ impl Step for Files {
     ) -> LocalFuture<'a, Result<Outcome, StepError>> {
         Box::pin(async move {
             let fields = Fields::new(&config);
-            let op = operation(fields)?;
+            let op = choose(&SPEC, fields, "E0780")?.name;
             let source = source::read(cx, fields)?;
             let tree = self.tree(cx, &source).await?;
             match op {
@@ -202,44 +207,6 @@ impl Step for Files {
             }
         })
     }
-}
-
-/// Returns the operation, when the config fits it.
-fn operation(fields: Fields<'_>) -> Result<&'static str, StepError> {
-    let asked = fields.name("op")?.unwrap_or_default();
-    let names: Vec<&str> = OPS.iter().map(|(name, _)| *name).collect();
-    let Some((op, keys)) = OPS.iter().find(|(name, _)| *name == &*asked) else {
-        let error = if LATER.contains(&&*asked) {
-            StepError::config("E0781", format!("`:files` cannot do `:{asked}` yet"))
-        } else {
-            StepError::config("E0781", format!("`:files` has no operation `:{asked}`"))
-        };
-        let error = error.hint(format!("there are {}", listed(&names)));
-        return Err(match nearest(&asked, names) {
-            Some(near) => error.hint(format!("did you mean `:{near}`?")),
-            None => error,
-        });
-    };
-    for field in FIELDS {
-        if !matches!(field.name, "op" | "source")
-            && !keys.contains(&field.name)
-            && fields.has(field.name)
-        {
-            return Err(StepError::config(
-                "E0780",
-                format!("`:{}` means nothing to `:op :{op}`", field.name),
-            )
-            .hint(format!(
-                "besides `:source` it takes {}",
-                if keys.is_empty() {
-                    "nothing".into()
-                } else {
-                    listed(keys)
-                }
-            )));
-        }
-    }
-    Ok(op)
 }
 
 /// A resolved source.

@@ -15,6 +15,7 @@ pub struct Function;
 
 const SPEC: StepSpec = StepSpec {
     kind: "function",
+    operations: None,
     aliases: &["code"],
     doc: "Calls a function with a map and returns what it gives.\n\n\
         The function gets `:input` with `:flow/ctx` and `:step/ctx` added. It has no clock, no randomness, no files and \

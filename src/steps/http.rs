@@ -31,6 +31,7 @@ pub struct Http;
 
 const SPEC: StepSpec = StepSpec {
     kind: "http",
+    operations: None,
     aliases: &[],
     doc: "Sends a request to a server and returns `{:status :headers :body}`.\n\n\
         A status of 400 or above is an error whose `:data` holds status and body. The body is read by its content \

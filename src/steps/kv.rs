@@ -4,13 +4,14 @@ use flowstone_engine::codec;
 use flowstone_engine::kv::{KvNumber, KvOp, KvSet, MAX_TTL, key_problem};
 use flowstone_engine::ports::StoreOp;
 use flowstone_engine::step::{
-    Effect, Field, FieldType, LocalFuture, Outcome, Step, StepContext, StepError, StepSpec,
+    Effect, Field, FieldType, LocalFuture, Operation, Operations, Outcome, Step, StepContext,
+    StepError, StepSpec,
 };
 use flowstone_lang::value::Value;
 
 use crate::fields::Fields;
 use crate::json::{items, name_text};
-use crate::operation::Operations;
+use crate::operation::choose;
 use crate::words::shown;
 
 /// The `:kv` step.
@@ -18,6 +19,7 @@ pub struct Kv;
 
 const SPEC: StepSpec = StepSpec {
     kind: "kv",
+    operations: Some(OPERATIONS),
     aliases: &[],
     doc: "Keeps values under keys, for other runs and other flows.\n\n\
         Keys have up to 256 letters, digits, `_`, `-` and `:`. Values come back as they were put in. A key with a \
@@ -84,45 +86,77 @@ const FIELDS: &[Field] = &[
 ];
 
 const OPERATIONS: Operations = Operations {
-    kind: "kv",
     key: "operation",
     all: &[
-        (
-            "append",
-            &["key"],
-            &["item", "items", "max-length", "value"],
-        ),
-        ("delete", &["key"], &[]),
-        ("exists", &["key"], &[]),
-        ("get", &["key"], &["default"]),
-        ("increment", &["key"], &["delta"]),
-        ("list-keys", &[], &["limit", "prefix"]),
-        (
-            "set",
-            &["key"],
-            &["if-not-exists", "metadata", "ttl", "value"],
-        ),
+        Operation {
+            name: "append",
+            doc: "Adds items at the end of a vector; a missing key counts as empty.",
+            needs: &["key"],
+            takes: &["item", "items", "max-length", "value"],
+            gives: r#"[:map [:success :boolean] [:key :string] [:length :int]]"#,
+            effect: Effect::OwnStore,
+            for_agents: true,
+        },
+        Operation {
+            name: "delete",
+            doc: "Removes a key.",
+            needs: &["key"],
+            takes: &[],
+            gives: r#"[:map [:success :boolean] [:key :string] [:existed? :boolean]]"#,
+            effect: Effect::OwnStore,
+            for_agents: true,
+        },
+        Operation {
+            name: "exists",
+            doc: "Tells whether a key is there.",
+            needs: &["key"],
+            takes: &[],
+            gives: r#"[:map [:success :boolean] [:key :string] [:exists? :boolean]]"#,
+            effect: Effect::Read,
+            for_agents: true,
+        },
+        Operation {
+            name: "get",
+            doc: "Returns the value under a key.",
+            needs: &["key"],
+            takes: &["default"],
+            gives: r#"[:map [:success :boolean] [:value :any] [:exists? :boolean]]"#,
+            effect: Effect::Read,
+            for_agents: true,
+        },
+        Operation {
+            name: "increment",
+            doc: "Adds to a number; a missing key counts as 0.",
+            needs: &["key"],
+            takes: &["delta"],
+            gives: r#"[:map [:success :boolean] [:key :string] [:value number?] [:previous number?]]"#,
+            effect: Effect::OwnStore,
+            for_agents: true,
+        },
+        Operation {
+            name: "list-keys",
+            doc: "Lists keys by their beginning.",
+            needs: &[],
+            takes: &["limit", "prefix"],
+            gives: r#"[:map [:success :boolean] [:keys [:vector :string]] [:count :int]]"#,
+            effect: Effect::Read,
+            for_agents: true,
+        },
+        Operation {
+            name: "set",
+            doc: "Puts a value under a key.",
+            needs: &["key"],
+            takes: &["if-not-exists", "metadata", "ttl", "value"],
+            gives: r#"[:map [:success :boolean] [:key :string] [:created? :boolean]]"#,
+            effect: Effect::OwnStore,
+            for_agents: true,
+        },
     ],
-    later: &[],
-    fields: FIELDS,
-    code: "E0765",
 };
 
 impl Step for Kv {
     fn spec(&self) -> &'static StepSpec {
         &SPEC
-    }
-
-    fn effect(&self, config: &Value) -> Effect {
-        match Fields::new(config)
-            .name("operation")
-            .ok()
-            .flatten()
-            .as_deref()
-        {
-            Some("exists" | "get" | "list-keys") => Effect::Read,
-            _ => Effect::OwnStore,
-        }
     }
 
     fn run<'a>(
@@ -132,7 +166,7 @@ impl Step for Kv {
     ) -> LocalFuture<'a, Result<Outcome, StepError>> {
         Box::pin(async move {
             let fields = Fields::new(&config);
-            let operation = OPERATIONS.choose(fields)?;
+            let operation = choose(&SPEC, fields, "E0765")?.name;
             if operation == "list-keys" {
                 return list_keys(cx, fields).await.map(Outcome::Value);
             }

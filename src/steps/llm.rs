@@ -56,6 +56,7 @@ pub struct Llm;
 
 const SPEC: StepSpec = StepSpec {
     kind: "llm",
+    operations: None,
     aliases: &[],
     doc: "Asks a model and returns `{:content :usage :model :provider :finish-reason}`.\n\n\
         With `:output {:format :json :schema [...]}` the content is data, checked here against the schema. Text \

@@ -22,6 +22,7 @@ pub struct Notify;
 
 const SPEC: StepSpec = StepSpec {
     kind: "notify",
+    operations: None,
     aliases: &[],
     doc: "Sends a message and returns `{:sent? true :channels {:http {:sent? true :status 202}}}`.\n\n\
         The strings of a channel are templates over the flow's input with `:data` over it. A message that is not taken \

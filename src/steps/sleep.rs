@@ -16,6 +16,7 @@ pub struct Sleep;
 
 const SPEC: StepSpec = StepSpec {
     kind: "sleep",
+    operations: None,
     aliases: &[],
     doc: "Waits for a while, without holding memory or a process.\n\n\
         Give one of `:seconds`, `:millis` and `:duration`; without any it is one second. The moment is kept in the \

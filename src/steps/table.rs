@@ -6,7 +6,8 @@ mod question;
 use flowstone_engine::codec;
 use flowstone_engine::ports::StoreOp;
 use flowstone_engine::step::{
-    Effect, Field, FieldType, LocalFuture, Outcome, Step, StepContext, StepError, StepSpec,
+    Effect, Field, FieldType, LocalFuture, Operation, Operations, Outcome, Step, StepContext,
+    StepError, StepSpec,
 };
 use flowstone_engine::table::{
     Aggregate, ColumnType, CreateTable, Filter, NewColumn, RowChoice, RowsQuery, TableName,
@@ -16,7 +17,7 @@ use flowstone_lang::value::Value;
 
 use crate::fields::Fields;
 use crate::json::{items, name_text};
-use crate::operation::Operations;
+use crate::operation::choose;
 use crate::resource;
 use crate::words::{nearest, shown};
 pub(crate) use cells::rows;
@@ -26,6 +27,7 @@ pub struct Table;
 
 const SPEC: StepSpec = StepSpec {
     kind: "table",
+    operations: Some(OPERATIONS),
     aliases: &[],
     doc: "Writes rows to a table, and asks it.\n\n\
         `:table` is the name of a table, or the reference that `:persist {:type :table}` gave. Writing makes the table \
@@ -121,62 +123,97 @@ const FIELDS: &[Field] = &[
 ];
 
 const OPERATIONS: Operations = Operations {
-    kind: "table",
     key: "op",
     all: &[
-        (
-            "aggregate",
-            &["table"],
-            &[
+        Operation {
+            name: "aggregate",
+            doc: "Computes figures of groups of rows.",
+            needs: &["table"],
+            takes: &[
                 "group-by", "having", "limit", "metrics", "order-by", "where",
             ],
-        ),
-        (
-            "create",
-            &["table", "columns"],
-            &["index-fields", "key-fields"],
-        ),
-        ("delete", &["table"], &["all", "key", "row-id", "where"]),
-        ("export", &["table"], &["select", "sort", "where"]),
-        ("get-row", &["table"], &["key", "row-id", "select"]),
-        (
-            "insert",
-            &["table", "rows"],
-            &["index-fields", "key-fields"],
-        ),
-        (
-            "query",
-            &["table"],
-            &["page", "query", "select", "sort", "where"],
-        ),
-        ("schema", &["table"], &[]),
-        (
-            "upsert",
-            &["table", "rows"],
-            &["index-fields", "key-fields"],
-        ),
+            gives: r#"[:map [:rows [:vector :map]] [:count :int]]"#,
+            effect: Effect::Read,
+            for_agents: true,
+        },
+        Operation {
+            name: "create",
+            doc: "Makes a table with these columns.",
+            needs: &["table", "columns"],
+            takes: &["index-fields", "key-fields"],
+            gives: r#"[:map [:type [:= :resource-ref]] [:uri :string]]"#,
+            effect: Effect::OwnStore,
+            for_agents: true,
+        },
+        Operation {
+            name: "delete",
+            doc: "Removes rows.",
+            needs: &["table"],
+            takes: &["all", "key", "row-id", "where"],
+            gives: r#"[:map [:rows-deleted :int]]"#,
+            effect: Effect::OwnStore,
+            for_agents: true,
+        },
+        Operation {
+            name: "export",
+            doc: "Returns rows as CSV text.",
+            needs: &["table"],
+            takes: &["select", "sort", "where"],
+            gives: r#"[:map [:content :string] [:content-type :string] [:filename :string]]"#,
+            effect: Effect::Read,
+            for_agents: true,
+        },
+        Operation {
+            name: "get-row",
+            doc: "Returns one row.",
+            needs: &["table"],
+            takes: &["key", "row-id", "select"],
+            gives: r#"[:map [:row [:maybe :map]]]"#,
+            effect: Effect::Read,
+            for_agents: true,
+        },
+        Operation {
+            name: "insert",
+            doc: "Adds rows; one whose key is there is an error.",
+            needs: &["table", "rows"],
+            takes: &["index-fields", "key-fields"],
+            gives: r#"[:map [:type [:= :resource-ref]] [:uri :string] [:rows-written :int] [:rows-inserted :int] [:rows-updated :int]]"#,
+            effect: Effect::OwnStore,
+            for_agents: true,
+        },
+        Operation {
+            name: "query",
+            doc: "Returns a page of rows.",
+            needs: &["table"],
+            takes: &["page", "query", "select", "sort", "where"],
+            gives: r#"[:map [:rows [:vector :map]] [:count :int] [:page :map]]"#,
+            effect: Effect::Read,
+            for_agents: true,
+        },
+        Operation {
+            name: "schema",
+            doc: "Returns the columns and how many rows there are.",
+            needs: &["table"],
+            takes: &[],
+            gives: r#"[:map [:columns [:vector :map]]]"#,
+            effect: Effect::Read,
+            for_agents: true,
+        },
+        Operation {
+            name: "upsert",
+            doc: "Adds rows, or replaces the cells of those whose key is there.",
+            needs: &["table", "rows"],
+            takes: &["index-fields", "key-fields"],
+            gives: r#"[:map [:type [:= :resource-ref]] [:uri :string] [:rows-written :int] [:rows-inserted :int] [:rows-updated :int]]"#,
+            effect: Effect::OwnStore,
+            for_agents: true,
+        },
     ],
-    later: &[
-        "materialize-join",
-        "recompute",
-        "set-column",
-        "update-cell",
-        "update-cell-format",
-    ],
-    fields: FIELDS,
-    code: "E0764",
 };
 
 impl Step for Table {
     fn spec(&self) -> &'static StepSpec {
         &SPEC
-    }
-
-    fn effect(&self, config: &Value) -> Effect {
-        match Fields::new(config).name("op").ok().flatten().as_deref() {
-            Some("create" | "delete" | "insert" | "upsert") => Effect::OwnStore,
-            _ => Effect::Read,
-        }
     }
 
     fn run<'a>(
@@ -186,7 +223,7 @@ impl Step for Table {
     ) -> LocalFuture<'a, Result<Outcome, StepError>> {
         Box::pin(async move {
             let fields = Fields::new(&config);
-            let op = OPERATIONS.choose(fields)?;
+            let op = choose(&SPEC, fields, "E0764")?.name;
             let table = table_name(fields.get("table").unwrap_or(&Value::Nil))?;
             match op {
                 "create" | "delete" | "insert" | "upsert" => {

@@ -28,6 +28,7 @@ pub struct Wait;
 
 const SPEC: StepSpec = StepSpec {
     kind: "wait",
+    operations: None,
     aliases: &[],
     doc: "Parks the run until somebody completes the wait; the payload is the step's value.\n\n\
         `flowstone waits list` shows what waits, `flowstone waits approve ID` or `flowstone waits complete ID --value \

@@ -5,6 +5,7 @@
 
 mod agenda;
 pub mod blob;
+mod changeset;
 mod edn;
 mod failure;
 mod family;
@@ -16,8 +17,10 @@ mod open;
 mod owner;
 mod payload;
 mod queue;
+mod resource;
 mod runs;
 mod schedule;
+mod search;
 pub mod table;
 mod upkeep;
 mod waits;
@@ -30,10 +33,11 @@ use flowstone_engine::blob::BlobHash;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{Admission, Queue, QueuePlace, StartRules};
 use flowstone_engine::ports::{
-    Agenda, Batch, BlobRow, Blobs, Claim, Completion, Entry, Import, Journal, Kv, NewRun,
-    PlanChange, PortFuture, Probe, Program, Receipt, Removed, RunFilter, RunQuery, RunRow,
-    RunStatus, RunSummary, Runs, ScheduleRow, Setback, SignalFilter, SignalRow, StoreError, Stores,
-    Sweep, Tables, Taken, Upkeep, Usage, WaitFilter, WaitRow, Waits, WaitsAnswer,
+    Agenda, Batch, BlobRow, Blobs, Changesets, Claim, Completion, Entry, Import, Journal, Kv,
+    NewRun, PlanChange, PortFuture, Probe, Program, Receipt, Removed, Resources, RunFilter,
+    RunQuery, RunRow, RunStatus, RunSummary, Runs, ScheduleRow, SearchIndex, Setback, SignalFilter,
+    SignalRow, StoreError, Stores, Sweep, Tables, Taken, Upkeep, Usage, WaitFilter, WaitRow, Waits,
+    WaitsAnswer,
 };
 use flowstone_engine::table::TableQuery;
 use rusqlite::Connection;
@@ -79,6 +83,9 @@ pub fn open(home: &Path, options: &Options) -> Result<Stores, StoreError> {
         kv: sqlite.clone(),
         tables: sqlite.clone(),
         blobs: sqlite.clone(),
+        resources: sqlite.clone(),
+        changesets: sqlite.clone(),
+        search: sqlite.clone(),
         upkeep: sqlite,
     })
 }
@@ -354,6 +361,12 @@ impl Blobs for Sqlite {
         self.read_settled(move |db| blob::find(db, &uri))
     }
 }
+
+impl Resources for Sqlite {}
+
+impl Changesets for Sqlite {}
+
+impl SearchIndex for Sqlite {}
 
 impl Upkeep for Sqlite {
     fn usage(&self) -> PortFuture<'_, Usage> {

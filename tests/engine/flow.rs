@@ -28,6 +28,7 @@ impl Step for Fake {
 
 static HTTP: StepSpec = StepSpec {
     kind: "http",
+    operations: None,
     aliases: &[],
     doc: "Calls a server.",
     fields: &[
@@ -40,6 +41,7 @@ static HTTP: StepSpec = StepSpec {
 
 static FUNCTION: StepSpec = StepSpec {
     kind: "function",
+    operations: None,
     aliases: &["code"],
     doc: "Computes.",
     fields: &[

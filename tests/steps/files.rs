@@ -242,15 +242,15 @@ fn what_is_wrong_is_named() {
         &world,
         "{:op :lst :source {:type :dir :path \".\"}}",
         expect![[r#"
-            E0781 bad-config: `:files` has no operation `:lst`
-              hint: there are `:list` `:read` `:resolve-source` `:search`
-              hint: did you mean `:list`?"#]],
+            E0780 bad-config: `:files` has no operation `:lst`
+              hint: did you mean `:list`?
+              hint: there are `:list` `:read` `:resolve-source` `:search`"#]],
     );
     check(
         &world,
         "{:op :write-file :source {:type :dir :path \".\"}}",
         expect![[r#"
-            E0781 bad-config: `:files` cannot do `:write-file` yet
+            E0780 bad-config: `:files` has no operation `:write-file`
               hint: there are `:list` `:read` `:resolve-source` `:search`"#]],
     );
     check(
@@ -258,7 +258,7 @@ fn what_is_wrong_is_named() {
         "{:op :read :source {:type :dir :path \".\"} :query \"x\" :path \"a\"}",
         expect![[r#"
             E0780 bad-config: `:query` means nothing to `:op :read`
-              hint: besides `:source` it takes `:end-line` `:max-chars` `:path` `:paths` `:start-line`"#]],
+              hint: it takes `:source` `:end-line` `:max-chars` `:path` `:paths` `:start-line`"#]],
     );
     check(
         &world,

@@ -13,6 +13,7 @@ mod llm;
 mod notify;
 mod persist;
 mod project;
+mod rows;
 mod schema;
 mod server;
 mod settings;

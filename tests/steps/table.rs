@@ -465,7 +465,7 @@ fn what_is_wrong_is_said() {
             ),
             (
                 "{:op :update-cell :table \"orders\"}",
-                "E0764 `:table` cannot do `:update-cell` yet | there are `:aggregate` `:create` `:delete` `:export` `:get-row` `:insert` `:query` `:schema` `:upsert`",
+                "E0764 `:table` has no operation `:update-cell` | there are `:aggregate` `:create` `:delete` `:export` `:get-row` `:insert` `:query` `:schema` `:upsert`",
             ),
             (
                 "{:op :query :table \"ordres\"}",

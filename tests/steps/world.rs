@@ -169,6 +169,9 @@ impl World {
             tables: Arc::new(Nothing),
             blobs: Arc::clone(&self.blobs) as Arc<dyn Blobs>,
             upkeep: Arc::new(Nothing),
+            resources: Arc::new(Nothing),
+            changesets: Arc::new(Nothing),
+            search: Arc::new(Nothing),
         }
     }
 
@@ -253,6 +256,12 @@ impl Blobs for MemoryBlobs {
 
 /// The stores that these steps have no business with.
 struct Nothing;
+
+impl Changesets for Nothing {}
+
+impl Resources for Nothing {}
+
+impl SearchIndex for Nothing {}
 
 fn unused<T>() -> PortFuture<'static, T> {
     Box::pin(async { Err(StoreError::Internal("not part of this test".into())) })

@@ -247,6 +247,7 @@ const HANG: Field = Field::optional("hang", FieldType::Bool, "Never ends.");
 
 const fn spec(kind: &'static str, fields: &'static [Field], effect: Effect) -> StepSpec {
     StepSpec {
+        operations: None,
         kind,
         aliases: &[],
         doc: "A step of the tests.",

@@ -86,6 +86,7 @@ pub struct Gate {
 
 static SPEC: StepSpec = StepSpec {
     kind: "gate",
+    operations: None,
     aliases: &[],
     doc: "Ends when the script says so.",
     fields: &[

@@ -196,6 +196,7 @@ const MILLIS: Field = Field::optional("millis", FieldType::Int, "How long.");
 
 const fn spec(kind: &'static str, fields: &'static [Field]) -> StepSpec {
     StepSpec {
+        operations: None,
         kind,
         aliases: &[],
         doc: "A step of the tests.",

@@ -21,6 +21,7 @@ pub(crate) struct Fanout;
 
 static SPEC: StepSpec = StepSpec {
     kind: KIND,
+    operations: None,
     aliases: &[],
     doc: "Performs several steps and returns their values in the order of the items. Items of type `:call-flow` run \
           side by side, others one after another; the two are not mixed. Other steps run side by side with \

@@ -8,6 +8,7 @@ use crate::codec;
 use crate::diagnostic::nearest;
 use crate::duration;
 use crate::flow::name_of;
+use crate::json;
 
 /// What is wrong with a config.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -254,8 +255,36 @@ fn fits(type_: FieldType, value: &Value) -> bool {
             matches!(value, Value::Text(_) | Value::Keyword(_))
                 && name_of(value).is_some_and(|name| names.contains(&&*name))
         }
+        FieldType::Keys(fields) => keys_fit(fields, value),
+        FieldType::List(type_) => {
+            fits(FieldType::Items, value)
+                && json::items(value)
+                    .is_some_and(|items| items.iter().all(|item| fits(*type_, item)))
+        }
+        FieldType::IntIn(least, most) => value
+            .as_int()
+            .is_some_and(|int| (least..=most).contains(&int)),
         FieldType::Either(types) => types.iter().any(|type_| fits(*type_, value)),
     }
+}
+
+/// Tells whether a map has the keys it needs and no others.
+fn keys_fit(fields: &[Field], value: &Value) -> bool {
+    let Some(map) = value.as_map() else {
+        return false;
+    };
+    let known = |key: &Value| {
+        let name = name_of(key)?;
+        fields.iter().find(|field| field.name == &*name)
+    };
+    let all_fit = map.iter().all(|(key, value)| {
+        known(key).is_some_and(|field| value.is_nil() || fits(field.type_, value))
+    });
+    let none_misses = fields
+        .iter()
+        .filter(|field| field.required)
+        .all(|field| value.get(field.name).is_some_and(|value| !value.is_nil()));
+    all_fit && none_misses
 }
 
 fn expected(type_: FieldType) -> String {
@@ -274,6 +303,15 @@ fn expected(type_: FieldType) -> String {
             let names: Vec<String> = names.iter().map(|name| format!("`:{name}`")).collect();
             format!("one of {}", names.join(", "))
         }
+        FieldType::Keys(fields) => {
+            let names: Vec<String> = fields
+                .iter()
+                .map(|field| format!("`:{}`", field.name))
+                .collect();
+            format!("a map of {}", names.join(", "))
+        }
+        FieldType::List(type_) => format!("a vector, each of it {}", expected(*type_)),
+        FieldType::IntIn(least, most) => format!("an integer from {least} to {most}"),
         FieldType::Either(types) => {
             let types: Vec<String> = types.iter().map(|type_| expected(*type_)).collect();
             types.join(" or ")

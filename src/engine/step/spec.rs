@@ -1,6 +1,8 @@
 //! What there is to know about a step type, as data. Checks, help, reference pages and tool schemas are
 //! derived from it.
 
+use super::Operations;
+
 /// A step type's row.
 #[derive(Debug)]
 pub struct StepSpec {
@@ -8,6 +10,8 @@ pub struct StepSpec {
     pub kind: &'static str,
     /// Other keywords for the same step.
     pub aliases: &'static [&'static str],
+    /// Where the step has several.
+    pub operations: Option<Operations>,
     /// First line: one sentence in the third person.
     pub doc: &'static str,
     /// Its own config keys; those of [`COMMON`] are added.
@@ -101,6 +105,12 @@ pub enum FieldType {
     Function,
     /// One of these names, as keyword or string.
     OneOf(&'static [&'static str]),
+    /// A map with these keys and no others.
+    Keys(&'static [Field]),
+    /// A vector, list or set of these.
+    List(&'static FieldType),
+    /// An integer from the first to the second.
+    IntIn(i64, i64),
     /// Any of these.
     Either(&'static [FieldType]),
 }

@@ -11,7 +11,8 @@ use rusqlite::{Connection, OpenFlags};
 
 use super::failure::{failed, located};
 use super::{
-    Options, agenda, blob, journal, kv, payload, queue, runs, schedule, table, upkeep, waits,
+    Options, agenda, blob, changeset, journal, kv, payload, queue, resource, runs, schedule,
+    search, table, upkeep, waits,
 };
 
 /// The name of the file in the home folder.
@@ -38,6 +39,12 @@ const STEPS: &[&[&str]] = &[
         schedule::SCHEMA,
         upkeep::SCHEMA,
         payload::FORMAT_2,
+    ],
+    &[
+        table::FORMAT_3,
+        resource::SCHEMA,
+        changeset::SCHEMA,
+        search::SCHEMA,
     ],
 ];
 /// How long another process may keep the file to itself.

@@ -39,6 +39,9 @@ CREATE TABLE IF NOT EXISTS table_column (
 ) WITHOUT ROWID;
 ";
 
+/// What format 3 adds.
+pub const FORMAT_3: &str = "";
+
 /// Prepares a connection: every one that reads or writes tables needs it, once.
 ///
 /// # Errors

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use clap::CommandFactory;
-use flowstone_engine::step::{COMMON, Effect, Field, FieldType, Step, StepSpec};
+use flowstone_engine::step::{COMMON, Effect, Field, FieldType, Operations, Step, StepSpec};
 
 use super::App;
 use super::args::{Cli, Reference};
@@ -117,10 +117,37 @@ fn describe_step(out: &mut String, spec: &StepSpec) {
         Effect::External => "changes something outside; the intent is on disk before it starts",
     };
     let _ = writeln!(out, "Effect: {effect}.\n");
+    if let Some(operations) = &spec.operations {
+        describe_operations(out, operations);
+    }
     describe_fields(out, spec.fields);
     if !spec.examples.is_empty() {
         let _ = writeln!(out, "\n```clojure\n{}\n```", spec.examples.join("\n\n"));
     }
+}
+
+fn describe_operations(out: &mut String, operations: &Operations) {
+    let names = |names: &[&str]| -> String {
+        let names: Vec<String> = names.iter().map(|name| format!("`:{name}`")).collect();
+        names.join(" ")
+    };
+    let _ = writeln!(
+        out,
+        "| `:{}` | | needs | takes | gives |\n|---|---|---|---|---|",
+        operations.key
+    );
+    for operation in operations.all {
+        let _ = writeln!(
+            out,
+            "| `:{}` | {} | {} | {} | `{}` |",
+            operation.name,
+            operation.doc.replace('|', "\\|"),
+            names(operation.needs),
+            names(operation.takes),
+            operation.gives.replace('|', "\\|"),
+        );
+    }
+    out.push('\n');
 }
 
 fn describe_fields(out: &mut String, fields: &[Field]) {
@@ -162,6 +189,15 @@ fn type_name(field: &FieldType) -> String {
             let names: Vec<String> = names.iter().map(|name| format!("`:{name}`")).collect();
             names.join(", ")
         }
+        FieldType::Keys(fields) => {
+            let names: Vec<String> = fields
+                .iter()
+                .map(|field| format!("`:{}`", field.name))
+                .collect();
+            format!("map of {}", names.join(", "))
+        }
+        FieldType::List(type_) => format!("vector of {}", type_name(type_)),
+        FieldType::IntIn(least, most) => format!("integer, {least} to {most}"),
         FieldType::Either(types) => {
             let names: Vec<String> = types.iter().map(type_name).collect();
             names.join(" or ")

@@ -1,0 +1,4 @@
+//! Changesets of `:files`: what lies over a source tree.
+
+/// Changesets of `:files`: what lies over a source tree.
+pub trait Changesets: Send + Sync {}

@@ -1,0 +1,4 @@
+//! The index that `:search` asks.
+
+/// The index that `:search` asks.
+pub trait SearchIndex: Send + Sync {}

@@ -1,0 +1,4 @@
+//! The index that `:search` asks.
+
+/// The tables of this part.
+pub const SCHEMA: &str = "";

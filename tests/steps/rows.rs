@@ -1,0 +1,15 @@
+//! One test for each row of the tables of fields: `docs/reference/coverage.md` says which.
+
+mod common;
+mod files;
+mod function;
+mod http;
+mod kv;
+mod notify;
+mod packaged;
+mod persist;
+mod resources;
+mod search;
+mod sleep;
+mod table;
+mod templates;

@@ -1,0 +1,1 @@
+//! The rows of `tests/coverage/function.tsv`.
