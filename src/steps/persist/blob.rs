@@ -1,0 +1,243 @@
+//! `:persist {:type :blob}`: a step's value as a blob, with a reference that has every key that flows look for.
+
+use flowstone_engine::blob::BlobOp;
+use flowstone_engine::codec;
+use flowstone_engine::ports::StoreOp;
+use flowstone_engine::step::{StepContext, StepError};
+use flowstone_lang::value::{Object, Value};
+
+use crate::fields::Fields;
+use crate::json::{name_text, to_json};
+use crate::kv::encoded;
+use crate::resource;
+use crate::words::shown;
+
+/// The keys of the config.
+pub(super) const KEYS: &[&str] = &["content-type", "filename", "name", "tier"];
+
+/// A retained blob is no larger than this.
+const MAX_BLOB: usize = 50 * 1024 * 1024;
+
+/// Reads the config.
+pub(super) fn plan(kind: &str, fields: Fields<'_>) -> Result<Blob, StepError> {
+    match fields.name("tier")?.as_deref() {
+        None | Some("retained") => {}
+        Some("ephemeral") if kind == "http" => {}
+        Some("ephemeral") => {
+            return Err(StepError::config(
+                "E0763",
+                format!("`:tier :ephemeral` is for steps that stream, and `:{kind}` does not"),
+            )
+            .hint("use `:tier :retained`"));
+        }
+        Some(other) => {
+            return Err(StepError::config(
+                "E0763",
+                format!("`:tier` is `:retained` or `:ephemeral`, not `:{other}`"),
+            ));
+        }
+    }
+    let filename = fields.text("filename")?.or(fields.text("name")?);
+    if let Some(bad) = filename
+        .filter(|name| name.is_empty() || name.len() > 255 || name.contains(['/', '\\', '\0']))
+    {
+        return Err(StepError::config(
+            "E0763",
+            format!(
+                "`:filename` is a plain name without folders, not {}",
+                shown(&Value::from(bad))
+            ),
+        ));
+    }
+    Ok(Blob {
+        filename: filename.map(str::to_owned),
+        content_type: fields.text("content-type")?.map(str::to_owned),
+    })
+}
+
+/// How to store a blob.
+pub(super) struct Blob {
+    filename: Option<String>,
+    content_type: Option<String>,
+}
+
+/// What is stored of a step's value.
+struct Content {
+    bytes: Vec<u8>,
+    content_type: String,
+    filename: Option<String>,
+    /// What stays in the step's value.
+    kept: Vec<(&'static str, Value)>,
+}
+
+impl Blob {
+    /// Puts the value's bytes; what registers them is for the commit.
+    pub(super) async fn store(&self, cx: &StepContext, value: Value) -> Result<StoreOp, StepError> {
+        let content = self.content(cx.kind(), &value)?;
+        let size = content.bytes.len();
+        if size > MAX_BLOB {
+            return Err(StepError::new(
+                "E0763",
+                "too-large",
+                format!("the result has {size} bytes, and a blob holds {MAX_BLOB}"),
+            )
+            .hint("store less of it, or split it over several steps"));
+        }
+        let content_type = self.content_type.clone().unwrap_or(content.content_type);
+        let filename = self
+            .filename
+            .clone()
+            .or(content.filename)
+            .unwrap_or_else(|| format!("{}.{}", cx.step_id(), extension(&content_type)));
+        let uri = format!(
+            "{}result/run/{}/step/{}/output",
+            resource::PREFIX,
+            cx.run_id(),
+            escaped(&cx.path().to_string())
+        );
+        let size = Value::from(size);
+        let facts = [
+            ("content-type", Value::from(content_type.as_str())),
+            ("size-bytes", size),
+            ("filename", Value::from(filename.as_str())),
+        ];
+        let reference = resource::reference(&uri, &facts);
+        let bytes = content.bytes.len() as u64;
+        let hash = cx.stores().blobs.put(content.bytes).await?;
+        let mut facts = facts.to_vec();
+        facts.extend([
+            ("resource-uri", Value::from(uri.as_str())),
+            ("ref", reference.clone()),
+            ("blob-ref", reference),
+            ("sha256", Value::from(hash.0.as_str())),
+        ]);
+        facts.extend(content.kept);
+        Ok(StoreOp::Blob(BlobOp::Register {
+            hash,
+            size: bytes,
+            value: encoded(&resource::reference(&uri, &facts))?,
+            uri,
+            filename: Some(filename),
+            content_type: Some(content_type),
+        }))
+    }
+
+    fn content(&self, kind: &str, value: &Value) -> Result<Content, StepError> {
+        if let (true, Some(body)) = (
+            kind == "http" && value.get("status").is_some(),
+            value.get("body"),
+        ) {
+            let omitted = [
+                ("type", Value::keyword("omitted")),
+                ("reason", Value::keyword("persisted")),
+            ];
+            let omitted = Value::map(omitted.map(|(key, value)| (Value::keyword(key), value)));
+            let mut kept = vec![
+                ("status", value.get("status").cloned().unwrap_or(Value::Nil)),
+                ("body", omitted),
+            ];
+            if let Some(headers) = value.get("headers") {
+                kept.push(("headers", headers.clone()));
+            }
+            let said = value
+                .get("headers")
+                .and_then(|headers| header(headers, "content-type"));
+            let content = self.plain(body)?;
+            let is_text = matches!(body, Value::Text(_) | Value::Object(_));
+            return Ok(Content {
+                content_type: said.filter(|_| is_text).unwrap_or(content.content_type),
+                kept,
+                ..content
+            });
+        }
+        // A file as our own steps hand it over, such as the CSV of a table.
+        if let (Some(Value::Text(text)), Some(content_type)) = (
+            value.get("content"),
+            value.get("content-type").and_then(Value::as_str),
+        ) {
+            return Ok(Content {
+                bytes: text.as_bytes().to_vec(),
+                content_type: content_type.to_owned(),
+                filename: value
+                    .get("filename")
+                    .and_then(Value::as_str)
+                    .map(str::to_owned),
+                kept: Vec::new(),
+            });
+        }
+        self.plain(value)
+    }
+
+    fn plain(&self, value: &Value) -> Result<Content, StepError> {
+        let wants_json = self.content_type.as_deref().is_some_and(|wanted| {
+            let kind = wanted.split(';').next().unwrap_or_default().trim();
+            kind == "application/json" || kind.ends_with("+json")
+        });
+        let (bytes, content_type) = match value {
+            Value::Text(text) => (text.as_bytes().to_vec(), "text/plain; charset=utf-8"),
+            Value::Object(object) if let Object::Bytes(bytes) = &**object => {
+                (bytes.to_vec(), "application/octet-stream")
+            }
+            value if wants_json => {
+                let json = to_json(value)
+                    .map_err(|error| StepError::new("E0763", "invalid", error.to_string()))?;
+                (json.to_string().into_bytes(), "application/json")
+            }
+            value => {
+                let text = codec::encode(value).map_err(|error| {
+                    StepError::new(
+                        error.code(),
+                        "invalid",
+                        format!("the result cannot be stored: {error}"),
+                    )
+                })?;
+                (text.into_bytes(), resource::EDN)
+            }
+        };
+        Ok(Content {
+            bytes,
+            content_type: content_type.to_owned(),
+            filename: None,
+            kept: Vec::new(),
+        })
+    }
+}
+
+fn header(headers: &Value, name: &str) -> Option<String> {
+    let map = headers.as_map()?;
+    let found = map
+        .iter()
+        .find(|(key, _)| name_text(key).is_some_and(|key| key.eq_ignore_ascii_case(name)))?;
+    found.1.as_str().map(str::to_owned)
+}
+
+fn extension(content_type: &str) -> &'static str {
+    match content_type.split(';').next().unwrap_or_default().trim() {
+        "application/edn" => "edn",
+        "application/json" => "json",
+        "text/csv" => "csv",
+        "text/html" => "html",
+        "text/markdown" => "md",
+        "image/png" => "png",
+        "image/jpeg" => "jpg",
+        "application/pdf" => "pdf",
+        kind if kind.starts_with("text/") => "txt",
+        kind if kind.ends_with("+json") => "json",
+        _ => "bin",
+    }
+}
+
+/// A step path inside a resource name.
+fn escaped(path: &str) -> String {
+    path.chars().fold(String::new(), |mut out, char| {
+        if char.is_ascii_alphanumeric() || "-_./:".contains(char) {
+            out.push(char);
+        } else {
+            let mut bytes = [0; 4];
+            for byte in char.encode_utf8(&mut bytes).bytes() {
+                out.push_str(&format!("%{byte:02X}"));
+            }
+        }
+        out
+    })
+}

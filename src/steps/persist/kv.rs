@@ -1,0 +1,51 @@
+//! `:persist {:type :kv}`: a step's value under a key.
+
+use flowstone_engine::kv::{KvOp, KvSet};
+use flowstone_engine::ports::StoreOp;
+use flowstone_engine::step::StepError;
+use flowstone_lang::value::Value;
+
+use crate::fields::Fields;
+use crate::json::name_text;
+use crate::kv::{check_key, encoded, ttl};
+use crate::resource;
+
+/// The keys of the config.
+pub(super) const KEYS: &[&str] = &["key", "metadata", "ttl"];
+
+/// Reads the config.
+pub(super) fn plan(fields: Fields<'_>) -> Result<KvSet, StepError> {
+    let Some(key) = fields.get("key").and_then(name_text) else {
+        return Err(
+            StepError::config("E0763", "`:persist {:type :kv}` needs `:key`")
+                .hint("as in `:key \"report:latest\"`"),
+        );
+    };
+    check_key("persist :key", &key)?;
+    Ok(KvSet {
+        key,
+        value: String::new(),
+        ttl_seconds: ttl(fields)?,
+        metadata: fields.get("metadata").map(encoded).transpose()?,
+        if_not_exists: false,
+        answer: None,
+    })
+}
+
+/// Stores a value as the config says.
+pub(super) fn put(set: KvSet, value: &Value) -> Result<StoreOp, StepError> {
+    let uri = format!("{}result/kv/{}", resource::PREFIX, set.key);
+    let answer = resource::reference(
+        &uri,
+        &[
+            ("resource-uri", Value::from(uri.as_str())),
+            ("ref", resource::reference(&uri, &[])),
+            ("key", Value::from(set.key.as_str())),
+        ],
+    );
+    Ok(StoreOp::Kv(KvOp::Set(KvSet {
+        value: encoded(value)?,
+        answer: Some(encoded(&answer)?),
+        ..set
+    })))
+}

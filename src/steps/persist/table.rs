@@ -1,0 +1,134 @@
+//! `:persist {:type :table}`: the rows in a step's value.
+
+use flowstone_engine::ports::StoreOp;
+use flowstone_engine::step::StepError;
+use flowstone_engine::table::{TableOp, WriteMode, WriteRows};
+use flowstone_lang::value::Value;
+
+use crate::fields::Fields;
+use crate::json::items;
+use crate::table::{names, rows, table_name};
+use crate::words::shown;
+
+/// The keys of the config.
+pub(super) const KEYS: &[&str] = &[
+    "index-fields",
+    "key-fields",
+    "name",
+    "rows-path",
+    "table",
+    "write-mode",
+];
+
+/// Which rows to write where.
+pub(super) struct Plan {
+    write: WriteRows,
+    /// The path to the rows, where it is given.
+    path: Option<Value>,
+}
+
+/// Reads the config.
+pub(super) fn plan(fields: Fields<'_>) -> Result<Plan, StepError> {
+    let Some(table) = fields.get("table").or(fields.get("name")) else {
+        return Err(
+            StepError::config("E0763", "`:persist {:type :table}` needs `:table`")
+                .hint("as in `:table \"orders\"`"),
+        );
+    };
+    let key_fields = names(fields, "key-fields")?;
+    let mode = match fields.name("write-mode")?.as_deref() {
+        None if key_fields.is_empty() => WriteMode::Insert,
+        None | Some("upsert") => WriteMode::Upsert,
+        Some("append" | "insert") => WriteMode::Insert,
+        Some(other) => {
+            return Err(StepError::config(
+                "E0763",
+                format!("`:write-mode` is `:append` or `:upsert`, not `:{other}`"),
+            ));
+        }
+    };
+    let path = fields.get("rows-path").cloned();
+    if let Some(path) = path.as_ref().filter(|path| items(path).is_none()) {
+        return Err(StepError::config(
+            "E0763",
+            format!("`:rows-path` is a vector of keys, not {}", path.kind()),
+        )
+        .hint("as in `:rows-path [:body :items]`"));
+    }
+    let write = WriteRows {
+        table: table_name(table)?,
+        rows: Vec::new(),
+        mode,
+        key_fields,
+        index_fields: names(fields, "index-fields")?,
+    };
+    Ok(Plan { write, path })
+}
+
+/// Writes the rows of a value.
+pub(super) fn put(plan: Plan, value: &Value) -> Result<StoreOp, StepError> {
+    Ok(StoreOp::Table(TableOp::Write(WriteRows {
+        rows: rows(&found(value, plan.path.as_ref())?, "the result")?,
+        ..plan.write
+    })))
+}
+
+/// Finds the rows in a step's value: at a path, or where there is no doubt.
+fn found(value: &Value, path: Option<&Value>) -> Result<Value, StepError> {
+    let Some(path) = path else {
+        let rows = value.get("rows").filter(|rows| items(rows).is_some());
+        return match (value, rows) {
+            (_, Some(rows)) => Ok(rows.clone()),
+            (Value::Map(map), None) => {
+                let keys: Vec<String> = map.iter().take(12).map(|(key, _)| shown(key)).collect();
+                Err(StepError::new(
+                    "E0763",
+                    "invalid",
+                    "the result is a map, and nothing says where its rows are",
+                )
+                .hint(format!(
+                    "add `:rows-path [...]`; the result has {}",
+                    keys.join(" ")
+                )))
+            }
+            (value, None) => Ok(value.clone()),
+        };
+    };
+    let mut at = value.clone();
+    for (depth, key) in items(path).unwrap_or_default().into_iter().enumerate() {
+        let next = match &at {
+            Value::Map(map) => map
+                .get(&key)
+                .or_else(|| map.get(&Value::keyword(key.as_str()?)))
+                .cloned(),
+            Value::Vector(vector) => key
+                .as_int()
+                .and_then(|idx| vector.get(usize::try_from(idx).ok()?))
+                .cloned(),
+            _ => None,
+        };
+        at = next.ok_or_else(|| {
+            let error = StepError::new(
+                "E0763",
+                "invalid",
+                format!(
+                    "`:rows-path` leads nowhere: the result has no {} at step {}",
+                    shown(&key),
+                    depth + 1
+                ),
+            );
+            match at.as_map() {
+                Some(map) => error.hint(format!(
+                    "there it has {}",
+                    map.iter()
+                        .take(12)
+                        .map(|(key, _)| shown(key))
+                        .collect::<Vec<_>>()
+                        .join(" ")
+                )),
+                None => error.hint(format!("there is {}", at.kind())),
+            }
+        })?;
+    }
+    Ok(at)
+}
