@@ -8,7 +8,7 @@ mod encode;
 mod text;
 
 pub use decode::{decode, decode_all};
-pub use encode::{canonical, digest, digest_bytes, encode};
+pub use encode::{Digester, canonical, digest, digest_bytes, encode};
 pub use text::instant;
 
 /// The version of the text format. Raised when an earlier build could not read what this one writes.

@@ -104,6 +104,9 @@ pub trait Tables: Send + Sync {
 pub trait Blobs: Send + Sync {
     fn put(&self, bytes: Vec<u8>) -> PortFuture<'_, BlobHash>;
 
+    /// Starts a blob that comes a part at a time, so that it need not be in memory.
+    fn begin(&self) -> PortFuture<'_, Box<dyn BlobWriter>>;
+
     /// Returns the bytes of a blob.
     ///
     /// # Errors
@@ -112,6 +115,22 @@ pub trait Blobs: Send + Sync {
 
     /// Returns hash and content type of what a resource name stands for.
     fn find(&self, uri: &str) -> PortFuture<'_, Option<BlobRow>>;
+}
+
+/// A blob on its way into the store. Dropped before its end, nothing of it is kept.
+pub trait BlobWriter: Send {
+    /// Adds bytes. After a failure it is of no more use.
+    fn write(&mut self, bytes: &[u8]) -> PortFuture<'_, ()>;
+
+    /// Completes it; what refers to it is committed apart.
+    fn finish(self: Box<Self>) -> PortFuture<'static, StoredBlob>;
+}
+
+/// A blob that was put, and that nothing refers to yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredBlob {
+    pub hash: BlobHash,
+    pub size: u64,
 }
 
 /// A registered blob.

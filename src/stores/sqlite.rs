@@ -33,11 +33,11 @@ use flowstone_engine::blob::BlobHash;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{Admission, Queue, QueuePlace, StartRules};
 use flowstone_engine::ports::{
-    Agenda, Batch, BlobRow, Blobs, Changesets, Claim, Completion, Entry, Import, Journal, Kv,
-    NewRun, PlanChange, PortFuture, Probe, Program, Receipt, Removed, Resources, RunFilter,
-    RunQuery, RunRow, RunStatus, RunSummary, Runs, ScheduleRow, SearchIndex, Setback, SignalFilter,
-    SignalRow, StoreError, Stores, Sweep, Tables, Taken, Upkeep, Usage, WaitFilter, WaitRow, Waits,
-    WaitsAnswer,
+    Agenda, Batch, BlobRow, BlobWriter, Blobs, Changesets, Claim, Completion, Entry, Import,
+    Journal, Kv, NewRun, PlanChange, PortFuture, Probe, Program, Receipt, Removed, Resources,
+    RunFilter, RunQuery, RunRow, RunStatus, RunSummary, Runs, ScheduleRow, SearchIndex, Setback,
+    SignalFilter, SignalRow, StoreError, Stores, Sweep, Tables, Taken, Upkeep, Usage, WaitFilter,
+    WaitRow, Waits, WaitsAnswer,
 };
 use flowstone_engine::table::TableQuery;
 use rusqlite::Connection;
@@ -349,6 +349,12 @@ impl Tables for Sqlite {
 impl Blobs for Sqlite {
     fn put(&self, bytes: Vec<u8>) -> PortFuture<'_, BlobHash> {
         Box::pin(async move { blob::put(&self.blobs, &bytes) })
+    }
+
+    fn begin(&self) -> PortFuture<'_, Box<dyn BlobWriter>> {
+        let begun = blob::incoming::begin(&self.blobs);
+        let begun = begun.map(|begun| Box::new(begun) as Box<dyn BlobWriter>);
+        Box::pin(std::future::ready(begun))
     }
 
     fn get(&self, hash: &BlobHash) -> PortFuture<'_, Vec<u8>> {

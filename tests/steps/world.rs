@@ -228,13 +228,40 @@ impl Secrets for Known {
 }
 
 #[derive(Default)]
-pub struct MemoryBlobs(Mutex<HashMap<String, Vec<u8>>>);
+pub struct MemoryBlobs(Arc<Mutex<HashMap<String, Vec<u8>>>>);
+
+struct MemoryWriter {
+    blobs: Arc<Mutex<HashMap<String, Vec<u8>>>>,
+    bytes: Vec<u8>,
+}
+
+impl BlobWriter for MemoryWriter {
+    fn write(&mut self, bytes: &[u8]) -> PortFuture<'_, ()> {
+        self.bytes.extend_from_slice(bytes);
+        Box::pin(async { Ok(()) })
+    }
+
+    fn finish(self: Box<Self>) -> PortFuture<'static, StoredBlob> {
+        let (hash, size) = (codec::digest_bytes(&self.bytes), self.bytes.len() as u64);
+        self.blobs.lock().unwrap().insert(hash.clone(), self.bytes);
+        let hash = BlobHash(hash);
+        Box::pin(async move { Ok(StoredBlob { hash, size }) })
+    }
+}
 
 impl Blobs for MemoryBlobs {
     fn put(&self, bytes: Vec<u8>) -> PortFuture<'_, BlobHash> {
         let hash = codec::digest_bytes(&bytes);
         self.0.lock().unwrap().insert(hash.clone(), bytes);
         Box::pin(async { Ok(BlobHash(hash)) })
+    }
+
+    fn begin(&self) -> PortFuture<'_, Box<dyn BlobWriter>> {
+        let writer = MemoryWriter {
+            blobs: Arc::clone(&self.0),
+            bytes: Vec::new(),
+        };
+        Box::pin(async { Ok(Box::new(writer) as Box<dyn BlobWriter>) })
     }
 
     fn get(&self, hash: &BlobHash) -> PortFuture<'_, Vec<u8>> {

@@ -1,7 +1,8 @@
 use std::fs;
 
 use flowstone_engine::blob::{BlobHash, BlobOp};
-use flowstone_engine::ports::StoreError;
+use flowstone_engine::ports::{BlobWriter as _, StoreError};
+use flowstone_stores::sqlite::blob::incoming::begin;
 use flowstone_stores::sqlite::blob::{SCHEMA, apply, find, get, put};
 
 fn file_of(folder: &std::path::Path, hash: &BlobHash) -> std::path::PathBuf {
@@ -18,6 +19,38 @@ fn bytes_come_back_under_the_name_of_their_hash() {
         let beside = fs::read_dir(folder.path().join(&hash.0[..2])).expect("a folder");
         assert_eq!(beside.count(), 1, "nothing unfinished is left");
     }
+}
+
+#[tokio::test]
+async fn a_blob_may_come_a_part_at_a_time() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let large = vec![7; 3 << 20];
+    for parts in [
+        vec![],
+        vec![b"hello".as_slice()],
+        vec![b"a", &large, b"", b"z"],
+    ] {
+        let mut writer = Box::new(begin(folder.path()).expect("begun"));
+        for part in &parts {
+            writer.write(part).await.expect("written");
+        }
+        let whole = parts.concat();
+        let stored = writer.finish().await.expect("finished");
+        assert_eq!(stored.hash, put(folder.path(), &whole).expect("put"));
+        assert_eq!(stored.size, whole.len() as u64);
+        assert_eq!(get(folder.path(), &stored.hash).expect("read"), whole);
+    }
+}
+
+#[tokio::test]
+async fn of_an_unfinished_blob_nothing_stays() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut writer = begin(folder.path()).expect("begun");
+    writer.write(&vec![7; 3 << 20]).await.expect("written");
+    let files = || fs::read_dir(folder.path().join("incoming")).expect("a folder");
+    assert_eq!(files().count(), 1);
+    drop(writer);
+    assert_eq!(files().count(), 0);
 }
 
 #[test]

@@ -54,6 +54,21 @@ pub fn digest_bytes(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
+/// The SHA-256 of bytes that come a part at a time.
+#[derive(Clone, Default)]
+pub struct Digester(Sha256);
+
+impl Digester {
+    pub fn add(&mut self, bytes: &[u8]) {
+        self.0.update(bytes);
+    }
+
+    /// Returns it as [`digest_bytes`] does.
+    pub fn finish(self) -> String {
+        hex(&self.0.finalize())
+    }
+}
+
 pub(super) fn hex(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 16] = b"0123456789abcdef";
     let digit = |half: u8| char::from(DIGITS[usize::from(half & 15)]);

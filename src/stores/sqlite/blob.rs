@@ -3,6 +3,8 @@
 //! Bytes are written before the transaction that registers them: a crash between the two leaves a file
 //! that nothing names, never a name without a file.
 
+pub mod incoming;
+
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -103,7 +105,7 @@ pub fn put(folder: &Path, bytes: &[u8]) -> Result<BlobHash, StoreError> {
     let parent = path.parent().unwrap_or(folder);
     fs::create_dir_all(parent).map_err(|error| unwritable(parent, &error))?;
     let _lock = lock(folder, Sharing::Shared)?;
-    if is_there(&path, bytes.len()) {
+    if is_there(&path, bytes.len() as u64) {
         return Ok(hash);
     }
     let unfinished = parent.join(format!(".{}-{}", hash.0, std::process::id()));
@@ -120,13 +122,11 @@ pub fn put(folder: &Path, bytes: &[u8]) -> Result<BlobHash, StoreError> {
 }
 
 /// Tells whether a file is there whole, and marks it as put today: somebody is about to refer to it.
-fn is_there(path: &Path, length: usize) -> bool {
+fn is_there(path: &Path, length: u64) -> bool {
     let Ok(file) = File::options().write(true).open(path) else {
         return false;
     };
-    let is_whole = file
-        .metadata()
-        .is_ok_and(|found| found.len() == length as u64);
+    let is_whole = file.metadata().is_ok_and(|found| found.len() == length);
     let now = Duration::from_millis(SystemClock.now_ms().max(0).cast_unsigned());
     is_whole && file.set_modified(UNIX_EPOCH + now).is_ok()
 }
