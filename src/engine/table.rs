@@ -5,12 +5,23 @@
 //!
 //! [`Value`]: flowstone_lang::value::Value
 
+mod definition;
+mod join;
+
+pub use definition::{
+    CellFormat, CheckRule, ColumnDefinition, Computed, Display, EnumDefinition, EnumOption, Patch,
+    Reference, Validation,
+};
+pub use join::{JoinSide, JoinSource, MaterializeJoin, Projected, RightFields};
+
 /// The most rows that one page may have.
 pub const MAX_PAGE: usize = 1000;
 /// The rows of a page that does not say how many.
 pub const DEFAULT_PAGE: usize = 25;
 /// What rows are asked for by, beside their columns: a number the store gives each.
 pub const ROW_ID: &str = "row-id";
+/// What the partition of a row is asked for by, in a table that has partitions and no such column.
+pub const PARTITION: &str = "partition-key";
 
 /// A change of a table. Executed by the store in the transaction of the step's journal row; its result, as
 /// EDN text by [`crate::codec`], becomes the step's value.
@@ -18,13 +29,27 @@ pub const ROW_ID: &str = "row-id";
 pub enum TableOp {
     Create(CreateTable),
     Write(WriteRows),
-    Delete { table: TableName, rows: RowChoice },
+    Delete {
+        table: TableTarget,
+        rows: RowChoice,
+    },
+    /// Changes one cell.
+    UpdateCell(UpdateCell),
+    /// Changes how one cell is shown; what it holds stays.
+    FormatCell(FormatCell),
+    /// Adds a column, or changes what is said of one.
+    SetColumn(SetColumn),
+    /// Computes the computed columns of rows again.
+    Recompute(Recompute),
+    Join(MaterializeJoin),
 }
 
 /// Makes a table. An existing one with the same name is an error unless it has these columns already.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CreateTable {
     pub name: String,
+    /// Those that the table starts with; with one at least, it is a table of partitions.
+    pub partitions: Vec<String>,
     pub columns: Vec<NewColumn>,
     pub key_fields: Vec<String>,
     pub index_fields: Vec<String>,
@@ -35,12 +60,14 @@ pub struct CreateTable {
 pub struct NewColumn {
     pub name: String,
     pub type_: ColumnType,
+    /// What else is said of it.
+    pub definition: ColumnDefinition,
 }
 
 /// Adds rows; makes the table and columns where they are missing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WriteRows {
-    pub table: TableName,
+    pub table: TableTarget,
     pub rows: Vec<Row>,
     pub mode: WriteMode,
     /// What makes a row the same row. Empty: what the table has.
@@ -58,6 +85,44 @@ pub enum WriteMode {
     Insert,
     /// Replace the cells it has.
     Upsert,
+    /// Remove all rows of the table, or of the partition, before.
+    Replace,
+}
+
+/// Changes one cell of one row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct UpdateCell {
+    pub table: TableTarget,
+    pub row: RowChoice,
+    pub column: String,
+    pub value: Cell,
+}
+
+/// Says how one cell is shown; `None` as its column is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FormatCell {
+    pub table: TableTarget,
+    pub row: RowChoice,
+    pub column: String,
+    pub format: Option<CellFormat>,
+}
+
+/// Adds a column, or changes what is said of one.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SetColumn {
+    pub table: TableTarget,
+    pub column: String,
+    pub definition: ColumnDefinition,
+}
+
+/// Computes the computed columns of some rows again, in the order in which the rows were written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Recompute {
+    pub table: TableTarget,
+    pub filter: Filter,
+    /// `None`: all.
+    pub limit: Option<usize>,
+    pub offset: usize,
 }
 
 /// How a table is named: by its name, or by the id in its `res://` name.
@@ -65,6 +130,33 @@ pub enum WriteMode {
 pub enum TableName {
     Name(String),
     Id(i64),
+}
+
+/// A table and, where it has partitions, those that are meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableTarget {
+    pub name: TableName,
+    pub partitions: Partitions,
+}
+
+impl From<TableName> for TableTarget {
+    fn from(name: TableName) -> TableTarget {
+        TableTarget {
+            name,
+            partitions: Partitions::Unnamed,
+        }
+    }
+}
+
+/// Which partitions of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Partitions {
+    /// None is named: fine only for a table that has none.
+    Unnamed,
+    /// These; one to write.
+    Keys(Vec<String>),
+    /// All there are, said in so many words. Also fine for a table that has none.
+    All,
 }
 
 /// Which rows.
@@ -140,17 +232,17 @@ impl ColumnType {
 pub enum TableQuery {
     Rows(RowsQuery),
     Row {
-        table: TableName,
+        table: TableTarget,
         row: RowChoice,
         select: Vec<String>,
     },
     Aggregate(Aggregate),
     Schema {
-        table: TableName,
+        table: TableTarget,
     },
     /// All rows that fit, as CSV.
     Export {
-        table: TableName,
+        table: TableTarget,
         select: Vec<String>,
         filter: Filter,
         sort: Vec<Sort>,
@@ -160,7 +252,7 @@ pub enum TableQuery {
 /// A page of rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RowsQuery {
-    pub table: TableName,
+    pub table: TableTarget,
     /// Empty: all columns.
     pub select: Vec<String>,
     pub filter: Filter,
@@ -275,7 +367,7 @@ impl Test {
 /// Groups of rows and what is computed of each.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Aggregate {
-    pub table: TableName,
+    pub table: TableTarget,
     pub filter: Filter,
     pub group_by: Vec<GroupBy>,
     pub metrics: Vec<Metric>,

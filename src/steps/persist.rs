@@ -24,7 +24,7 @@ const TYPES: &[(&str, &[&str])] = &[
     ("table", table::KEYS),
 ];
 /// Keys of the reference that this build cannot act on.
-const LATER: &[&str] = &["bucket", "partitions", "search-index", "signed-url"];
+const LATER: &[&str] = &["bucket", "search-index", "signed-url"];
 
 impl Persist for PersistResult {
     fn check(&self, kind: &str, config: &Value) -> Result<(), StepError> {

@@ -2,6 +2,7 @@
 
 mod cells;
 mod question;
+mod target;
 
 use flowstone_engine::codec;
 use flowstone_engine::ports::StoreOp;
@@ -10,17 +11,17 @@ use flowstone_engine::step::{
     StepError, StepSpec,
 };
 use flowstone_engine::table::{
-    Aggregate, ColumnType, CreateTable, Filter, NewColumn, RowChoice, RowsQuery, TableName,
-    TableOp, TableQuery, WriteMode, WriteRows,
+    Aggregate, ColumnDefinition, ColumnType, CreateTable, Filter, NewColumn, Partitions, RowChoice,
+    RowsQuery, TableName, TableOp, TableQuery, TableTarget, WriteMode, WriteRows,
 };
 use flowstone_lang::value::Value;
 
 use crate::fields::Fields;
 use crate::json::{items, name_text};
 use crate::operation::choose;
-use crate::resource;
 use crate::words::{nearest, shown};
 pub(crate) use cells::rows;
+pub(crate) use target::{partitions, target};
 
 /// The `:table` step.
 pub struct Table;
@@ -85,7 +86,7 @@ const FIELDS: &[Field] = &[
     Field::required(
         "op",
         FieldType::Name,
-        "What to do: `:create :insert :upsert :delete :query :get-row :aggregate :schema :export`.",
+        "What to do: `:create :insert :upsert :delete :replace :query :get-row :aggregate :schema :export`.",
     ),
     Field::optional(
         "order-by",
@@ -113,7 +114,8 @@ const FIELDS: &[Field] = &[
     Field::required(
         "table",
         FieldType::Any,
-        "A name, a `res://` name, or the reference that a step returned.",
+        "A name, a `res://` name, or the reference that a step returned; of a table with partitions as \
+         `{:name \"orders\" :partitions {:key \"2026-03\"}}`, or `{:keys [...]}` to read several.",
     ),
     Field::optional(
         "where",
@@ -191,6 +193,15 @@ const OPERATIONS: Operations = Operations {
             for_agents: true,
         },
         Operation {
+            name: "replace",
+            doc: "Removes all rows of a table, or of one partition, and adds these.",
+            needs: &["table", "rows"],
+            takes: &["index-fields", "key-fields"],
+            gives: r#"[:map [:type [:= :resource-ref]] [:uri :string] [:rows-written :int] [:rows-inserted :int] [:rows-updated :int]]"#,
+            effect: Effect::OwnStore,
+            for_agents: true,
+        },
+        Operation {
             name: "schema",
             doc: "Returns the columns and how many rows there are.",
             needs: &["table"],
@@ -224,9 +235,9 @@ impl Step for Table {
         Box::pin(async move {
             let fields = Fields::new(&config);
             let op = choose(&SPEC, fields, "E0764")?.name;
-            let table = table_name(fields.get("table").unwrap_or(&Value::Nil))?;
+            let table = target(fields.get("table").unwrap_or(&Value::Nil))?;
             match op {
-                "create" | "delete" | "insert" | "upsert" => {
+                "create" | "delete" | "insert" | "replace" | "upsert" => {
                     change(op, table, fields).map(|op| Outcome::Commit(StoreOp::Table(op)))
                 }
                 _ => {
@@ -241,10 +252,14 @@ impl Step for Table {
     }
 }
 
-fn change(op: &str, table: TableName, fields: Fields<'_>) -> Result<TableOp, StepError> {
+fn change(op: &str, table: TableTarget, fields: Fields<'_>) -> Result<TableOp, StepError> {
     Ok(match op {
         "create" => TableOp::Create(CreateTable {
-            name: match table {
+            partitions: match table.partitions {
+                Partitions::Keys(keys) => keys,
+                Partitions::All | Partitions::Unnamed => Vec::new(),
+            },
+            name: match table.name {
                 TableName::Name(name) => name,
                 TableName::Id(_) => {
                     return Err(StepError::config(
@@ -270,6 +285,7 @@ fn change(op: &str, table: TableName, fields: Fields<'_>) -> Result<TableOp, Ste
             rows: rows(fields.get("rows").unwrap_or(&Value::Nil), ":rows")?,
             mode: match op {
                 "upsert" => WriteMode::Upsert,
+                "replace" => WriteMode::Replace,
                 _ => WriteMode::Insert,
             },
             key_fields: names(fields, "key-fields")?,
@@ -278,7 +294,7 @@ fn change(op: &str, table: TableName, fields: Fields<'_>) -> Result<TableOp, Ste
     })
 }
 
-fn query(op: &str, table: TableName, fields: Fields<'_>) -> Result<TableQuery, StepError> {
+fn query(op: &str, table: TableTarget, fields: Fields<'_>) -> Result<TableQuery, StepError> {
     Ok(match op {
         "query" => {
             let inner = match fields.get("query") {
@@ -439,7 +455,11 @@ fn column(name: &Value, type_: &Value) -> Result<NewColumn, StepError> {
             known.collect::<Vec<_>>().join(" :")
         )));
     };
-    Ok(NewColumn { name, type_ })
+    Ok(NewColumn {
+        name,
+        type_,
+        definition: ColumnDefinition::default(),
+    })
 }
 
 /// Reads a list of names of columns.
@@ -469,50 +489,4 @@ pub(crate) fn names(fields: Fields<'_>, key: &str) -> Result<Vec<String>, StepEr
         names.push(name);
     }
     Ok(names)
-}
-
-/// Reads what a flow gives for a table: a name, a `res://` name, or a map that holds one of them.
-pub(crate) fn table_name(given: &Value) -> Result<TableName, StepError> {
-    if given
-        .get("partitions")
-        .is_some_and(|partitions| !partitions.is_nil())
-    {
-        return Err(
-            StepError::config("E0764", "`:table` cannot use `:partitions` yet")
-                .hint("use one table a partition"),
-        );
-    }
-    if let Some(uri) = resource::uri(given) {
-        let id = uri
-            .split_once("/table/")
-            .map(|(_, id)| id)
-            .filter(|id| !id.is_empty());
-        return match id {
-            Some(id) => Ok(id
-                .parse()
-                .map_or_else(|_| TableName::Name(id.to_owned()), TableName::Id)),
-            None => Err(
-                StepError::config("E0764", format!("`{uri}` is not the name of a table"))
-                    .hint("it looks like `res://v1/ws/local/result/table/7`"),
-            ),
-        };
-    }
-    let name = match given {
-        Value::Map(_) => given
-            .get("ref")
-            .or_else(|| given.get("table"))
-            .or_else(|| given.get("name"))
-            .and_then(name_text),
-        given => name_text(given),
-    };
-    match name {
-        Some(name) => Ok(TableName::Name(name)),
-        None => Err(StepError::config(
-            "E0764",
-            format!("`:table` is a name or a reference, not {}", shown(given)),
-        )
-        .hint(
-            "as in `:table \"orders\"`, or the value of a step with `:persist {:type :table ...}`",
-        )),
-    }
 }

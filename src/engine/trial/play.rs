@@ -15,7 +15,7 @@ use crate::flow::{LoadedFlow, name_of};
 use crate::ids::RunId;
 use crate::observer::{NoObserver, Observer};
 use crate::ports::{RunFilter, RunRow, StoreError, Stores, WaitFilter, WaitRow};
-use crate::table::{Filter, TableName, TableQuery};
+use crate::table::{Filter, Partitions, TableName, TableQuery, TableTarget};
 
 /// The name under which the processes of a trial find its run.
 const NAME: &str = "trial";
@@ -234,7 +234,10 @@ async fn contents(stores: &Stores, now_ms: i64) -> Result<BTreeMap<String, Strin
         }
     }
     for name in stores.tables.names().await? {
-        let table = TableName::Name(name.clone());
+        let table = TableTarget {
+            name: TableName::Name(name.clone()),
+            partitions: Partitions::All,
+        };
         let everything = TableQuery::Export {
             table,
             select: Vec::new(),

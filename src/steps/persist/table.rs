@@ -2,12 +2,12 @@
 
 use flowstone_engine::ports::StoreOp;
 use flowstone_engine::step::StepError;
-use flowstone_engine::table::{TableOp, WriteMode, WriteRows};
+use flowstone_engine::table::{Partitions, TableOp, WriteMode, WriteRows};
 use flowstone_lang::value::Value;
 
 use crate::fields::Fields;
 use crate::json::items;
-use crate::table::{names, rows, table_name};
+use crate::table::{names, partitions, rows, target};
 use crate::words::shown;
 
 /// The keys of the config.
@@ -15,6 +15,7 @@ pub(super) const KEYS: &[&str] = &[
     "index-fields",
     "key-fields",
     "name",
+    "partitions",
     "rows-path",
     "table",
     "write-mode",
@@ -40,10 +41,11 @@ pub(super) fn plan(fields: Fields<'_>) -> Result<Plan, StepError> {
         None if key_fields.is_empty() => WriteMode::Insert,
         None | Some("upsert") => WriteMode::Upsert,
         Some("append" | "insert") => WriteMode::Insert,
+        Some("replace") => WriteMode::Replace,
         Some(other) => {
             return Err(StepError::config(
                 "E0763",
-                format!("`:write-mode` is `:append` or `:upsert`, not `:{other}`"),
+                format!("`:write-mode` is `:append`, `:upsert` or `:replace`, not `:{other}`"),
             ));
         }
     };
@@ -55,8 +57,16 @@ pub(super) fn plan(fields: Fields<'_>) -> Result<Plan, StepError> {
         )
         .hint("as in `:rows-path [:body :items]`"));
     }
+    let mut table = target(table)?;
+    if let Some(said) = fields.get("partitions") {
+        table.partitions = partitions(said)?;
+    }
+    if let Partitions::All = table.partitions {
+        let error = StepError::config("E0720", "rows are written to one partition, not to all");
+        return Err(error.hint("as in `:partitions {:key \"2026-03\"}`"));
+    }
     let write = WriteRows {
-        table: table_name(table)?,
+        table,
         rows: Vec::new(),
         mode,
         key_fields,

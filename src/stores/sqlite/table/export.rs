@@ -1,20 +1,21 @@
 //! A table as CSV, and what there is to know about it.
 
 use flowstone_engine::ports::StoreError;
-use flowstone_engine::table::{Filter, Sort, TableName};
+use flowstone_engine::table::{Filter, Sort, TableTarget};
 use rusqlite::Connection;
 
 use super::super::edn::{self, MapText};
 use super::super::failure::failed;
 use super::cell::to_plain;
 use super::filter::{Condition, filter, order};
+use super::partition;
 use super::registry::{Column, Table};
 use super::rows::{Selection, read};
 use super::write::reference;
 
 pub(super) fn csv(
     db: &Connection,
-    name: &TableName,
+    name: &TableTarget,
     (select, condition, sort): (&[String], &Filter, &[Sort]),
 ) -> Result<String, StoreError> {
     let table = Table::open(db, name)?;
@@ -57,8 +58,8 @@ pub(super) fn csv(
         .finish())
 }
 
-pub(super) fn schema(db: &Connection, name: &TableName) -> Result<String, StoreError> {
-    let table = Table::open(db, name)?;
+pub(super) fn schema(db: &Connection, target: &TableTarget) -> Result<String, StoreError> {
+    let table = Table::root(db, &target.name)?;
     let count: i64 = db
         .query_row(
             &format!("SELECT count(*) FROM {}", table.sql()),
@@ -87,7 +88,17 @@ pub(super) fn schema(db: &Connection, name: &TableName) -> Result<String, StoreE
         .iter()
         .filter(|column| column.indexed)
         .collect();
-    Ok(reference(&table)
+    let mut answer = reference(&table).bool("partitioned?", table.partitioned);
+    if table.partitioned {
+        let partitions = partition::all(db, &table)?.into_iter().map(|part| {
+            MapText::new()
+                .text("key", &part.key)
+                .raw("row-count", &part.rows.to_string())
+                .finish()
+        });
+        answer = answer.raw("partitions", &edn::vector(partitions));
+    }
+    Ok(answer
         .raw("columns", &edn::vector(columns))
         .raw("key-fields", &names(table.key()))
         .raw("index-fields", &names(indexed))

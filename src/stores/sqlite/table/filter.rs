@@ -1,11 +1,12 @@
 //! Conditions on rows, as SQL with bound values.
 
 use flowstone_engine::ports::StoreError;
-use flowstone_engine::table::{Cell, ColumnType, Filter, ROW_ID, RowChoice, Sort, Test};
+use flowstone_engine::table::{Cell, ColumnType, Filter, PARTITION, ROW_ID, RowChoice, Sort, Test};
 use rusqlite::types::Value as Sql;
 
 use super::super::failure::{rejected, with_hint};
 use super::cell::{data_text, holds, shown, to_sql};
+use super::partition;
 use super::registry::Table;
 
 /// Deeper conditions are refused.
@@ -47,6 +48,13 @@ impl Operand {
                 type_: Some(ColumnType::Long),
             });
         }
+        if name == PARTITION && table.partitioned && table.column(name).is_none() {
+            return Ok(Operand {
+                name: name.to_owned(),
+                sql: "(SELECT key FROM table_partition WHERE id = part)".to_owned(),
+                type_: Some(ColumnType::String),
+            });
+        }
         let column = table.known(name)?;
         Ok(Operand {
             name: name.to_owned(),
@@ -76,10 +84,14 @@ pub(super) fn choice(
     out: &mut Condition,
 ) -> Result<(), StoreError> {
     match rows {
-        RowChoice::All => out.push("1"),
+        RowChoice::All => filter(table, &Filter::ALL, out)?,
         RowChoice::Id(id) => {
-            out.push("row_id = ");
-            out.bind(Sql::Integer(*id));
+            let test = Filter::Test {
+                column: ROW_ID.to_owned(),
+                test: Test::Equal,
+                operands: vec![Cell::Long(*id)],
+            };
+            filter(table, &test, out)?;
         }
         RowChoice::Key(key) => {
             let tests = key.iter().map(|(column, cell)| Filter::Test {
@@ -94,12 +106,17 @@ pub(super) fn choice(
     Ok(())
 }
 
-/// Writes a condition. It is true or not; a missing cell makes no comparison true.
+/// Writes a condition on rows of the partitions that are meant. It is true or not; a missing cell makes no
+/// comparison true.
 pub(super) fn filter(
     table: &Table,
     filter: &Filter,
     out: &mut Condition,
 ) -> Result<(), StoreError> {
+    if let Some(parts) = partition::condition(table) {
+        out.push(&parts);
+        out.push(" AND ");
+    }
     write(table, filter, out, 0)?;
     if out.cells.len() > MAX_VALUES {
         let message = format!(

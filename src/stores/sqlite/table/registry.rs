@@ -2,10 +2,11 @@
 
 use flowstone_engine::diagnostic::nearest;
 use flowstone_engine::ports::StoreError;
-use flowstone_engine::table::{ColumnType, ROW_ID, TableName};
+use flowstone_engine::table::{ColumnType, ROW_ID, TableName, TableTarget};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::super::failure::{failed, rejected, with_hint};
+use super::partition;
 
 const MAX_NAME: usize = 128;
 const MAX_COLUMNS: usize = 1000;
@@ -15,6 +16,10 @@ pub(super) struct Table {
     pub id: i64,
     pub name: String,
     pub columns: Vec<Column>,
+    /// Whether its rows belong to partitions, by the SQL column `part`.
+    pub partitioned: bool,
+    /// The partitions that are meant; `None`: every row there is.
+    pub parts: Option<Vec<i64>>,
 }
 
 /// A column of a table.
@@ -42,51 +47,88 @@ impl Column {
 }
 
 impl Table {
-    /// Finds a table.
-    pub fn open(db: &Connection, name: &TableName) -> Result<Table, StoreError> {
+    /// Finds a table and the partitions that are meant, to read from.
+    pub fn open(db: &Connection, target: &TableTarget) -> Result<Table, StoreError> {
+        let mut table = Table::root(db, &target.name)?;
+        partition::choose(db, &mut table, &target.partitions)?;
+        Ok(table)
+    }
+
+    /// Finds a table and the one partition that is meant, to change rows that are there.
+    pub fn open_to_change(db: &Connection, target: &TableTarget) -> Result<Table, StoreError> {
+        let table = Table::open(db, target)?;
+        partition::check_single(&table, &target.partitions)?;
+        Ok(table)
+    }
+
+    /// Finds a table as a whole.
+    pub fn root(db: &Connection, name: &TableName) -> Result<Table, StoreError> {
         Table::find(db, name)?.map_or_else(|| Err(missing(db, name)?), Ok)
     }
 
     /// Finds a table, if there is one.
     pub fn find(db: &Connection, name: &TableName) -> Result<Option<Table>, StoreError> {
-        let found: Option<(i64, String)> = match name {
+        let read = |row: &rusqlite::Row<'_>| {
+            Ok(Table {
+                id: row.get(0)?,
+                name: row.get(1)?,
+                columns: Vec::new(),
+                partitioned: row.get(2)?,
+                parts: None,
+            })
+        };
+        let found = match name {
             TableName::Name(name) => db
-                .prepare_cached("SELECT id, name FROM table_registry WHERE name = ?1")
-                .and_then(|mut sql| {
-                    sql.query_row([name], |row| Ok((row.get(0)?, row.get(1)?)))
-                        .optional()
-                }),
+                .prepare_cached("SELECT id, name, partitioned FROM table_registry WHERE name = ?1")
+                .and_then(|mut sql| sql.query_row([name], read).optional()),
             TableName::Id(id) => db
-                .prepare_cached("SELECT id, name FROM table_registry WHERE id = ?1")
-                .and_then(|mut sql| {
-                    sql.query_row([id], |row| Ok((row.get(0)?, row.get(1)?)))
-                        .optional()
-                }),
-        }
-        .map_err(failed)?;
-        let Some((id, name)) = found else {
+                .prepare_cached("SELECT id, name, partitioned FROM table_registry WHERE id = ?1")
+                .and_then(|mut sql| sql.query_row([id], read).optional()),
+        };
+        let Some(mut table) = found.map_err(failed)? else {
             return Ok(None);
         };
-        let columns = columns(db, id).map_err(failed)?;
-        Ok(Some(Table { id, name, columns }))
+        table.columns = columns(db, table.id).map_err(failed)?;
+        Ok(Some(table))
     }
 
-    /// Makes an empty table.
-    pub fn create(db: &Connection, name: &str, now_ms: i64) -> Result<Table, StoreError> {
+    /// Makes an empty table, for rows in partitions or without.
+    pub fn create(
+        db: &Connection,
+        name: &str,
+        partitioned: bool,
+        now_ms: i64,
+    ) -> Result<Table, StoreError> {
         check_name(name, "table", "E0621")?;
         db.execute(
-            "INSERT INTO table_registry (name, created_ms) VALUES (?1, ?2)",
-            params![name, now_ms],
+            "INSERT INTO table_registry (name, created_ms, partitioned) VALUES (?1, ?2, ?3)",
+            params![name, now_ms, partitioned],
         )
         .map_err(failed)?;
         let id = db.last_insert_rowid();
-        let sql = format!("CREATE TABLE t_{id} (row_id INTEGER PRIMARY KEY AUTOINCREMENT)");
+        let sql = match partitioned {
+            false => format!("CREATE TABLE t_{id} (row_id INTEGER PRIMARY KEY AUTOINCREMENT)"),
+            true => format!(
+                "CREATE TABLE t_{id} (row_id INTEGER PRIMARY KEY AUTOINCREMENT, part INTEGER NOT NULL);
+                 CREATE INDEX t_{id}_part ON t_{id} (part)"
+            ),
+        };
         db.execute_batch(&sql).map_err(failed)?;
         Ok(Table {
             id,
             name: name.to_owned(),
             columns: Vec::new(),
+            partitioned,
+            parts: None,
         })
+    }
+
+    /// Returns what an index of some columns is on: the partition comes first.
+    fn indexed_sql(&self, columns: &str) -> String {
+        match self.partitioned {
+            true => format!("part, {columns}"),
+            false => columns.to_owned(),
+        }
     }
 
     /// Returns the name it has in SQL.
@@ -222,7 +264,7 @@ impl Table {
             "CREATE UNIQUE INDEX {}_key ON {} ({})",
             self.sql(),
             self.sql(),
-            columns.join(", ")
+            self.indexed_sql(&columns.join(", "))
         );
         db.execute_batch(&sql)
             .map_err(|error| match error.sqlite_error_code() {
@@ -260,9 +302,10 @@ impl Table {
         }
         let idx = column.idx;
         let sql = format!(
-            "CREATE INDEX {}_i{idx} ON {} (c{idx})",
+            "CREATE INDEX {}_i{idx} ON {} ({})",
             self.sql(),
-            self.sql()
+            self.sql(),
+            self.indexed_sql(&format!("c{idx}"))
         );
         db.execute_batch(&sql).map_err(failed)?;
         db.execute(
@@ -327,7 +370,7 @@ fn missing(db: &Connection, name: &TableName) -> Result<StoreError, StoreError> 
     ))
 }
 
-fn check_name(name: &str, what: &str, code: &'static str) -> Result<(), StoreError> {
+pub(super) fn check_name(name: &str, what: &str, code: &'static str) -> Result<(), StoreError> {
     let length = name.chars().count();
     let shown: String = name.chars().take(40).collect();
     let problem = if name.trim().is_empty() {

@@ -5,7 +5,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use flowstone_engine::codec::{decode, digest_bytes, encode};
 use flowstone_engine::ports::StoreError;
 use flowstone_engine::table::{
-    ColumnType, MAX_PAGE, PageStart, ROW_ID, RowChoice, RowsQuery, Sort, TableName,
+    ColumnType, MAX_PAGE, PageStart, ROW_ID, RowChoice, RowsQuery, Sort, TableTarget,
 };
 use flowstone_lang::value::Value;
 use rusqlite::types::Value as Sql;
@@ -15,6 +15,7 @@ use super::super::edn::{self, MapText};
 use super::super::failure::{failed, rejected, with_hint};
 use super::cell::to_edn;
 use super::filter::{Condition, Operand, choice, filter, order};
+use super::partition;
 use super::registry::Table;
 
 /// Columns to read: what SQL calls them, and how to write their cells.
@@ -190,7 +191,9 @@ fn query_digest(table: &Table, sort: &[Sort]) -> String {
         .iter()
         .map(|sort| format!("{}\u{0}{}", sort.column, sort.descending))
         .collect();
-    let mut digest = digest_bytes(format!("{}\u{0}{}", table.id, parts.join("\u{0}")).as_bytes());
+    let within = partition::condition(table).unwrap_or_default();
+    let query = format!("{}\u{0}{}{within}", table.id, parts.join("\u{0}"));
+    let mut digest = digest_bytes(query.as_bytes());
     digest.truncate(12);
     digest
 }
@@ -266,7 +269,7 @@ fn read_cursor(table: &Table, sort: &[Sort], cursor: &str) -> Option<Vec<Sql>> {
 
 pub(super) fn one(
     db: &Connection,
-    name: &TableName,
+    name: &TableTarget,
     row: &RowChoice,
     select: &[String],
 ) -> Result<String, StoreError> {

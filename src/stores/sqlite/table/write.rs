@@ -2,7 +2,8 @@
 
 use flowstone_engine::ports::StoreError;
 use flowstone_engine::table::{
-    Cell, ColumnType, CreateTable, Row, RowChoice, TableName, WriteMode, WriteRows,
+    Cell, ColumnType, CreateTable, Partitions, Row, RowChoice, TableName, TableTarget, WriteMode,
+    WriteRows,
 };
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, OptionalExtension as _, params_from_iter};
@@ -11,6 +12,7 @@ use super::super::edn::{self, MapText};
 use super::super::failure::{failed, rejected, with_hint};
 use super::cell::{data_text, holds, infer, shown, to_sql, unify};
 use super::filter::{Condition, choice};
+use super::partition;
 use super::registry::{Table, listed};
 
 /// As many of the rows written are shown in the result.
@@ -25,9 +27,18 @@ pub(super) fn create(
     let name = TableName::Name(create.name.clone());
     if let Some(table) = Table::find(db, &name)? {
         check_same(&table, create)?;
+        for key in &create.partitions {
+            let mut table = Table::root(db, &name)?;
+            let partitions = Partitions::Keys(vec![key.clone()]);
+            partition::choose_to_write(db, &mut table, &partitions, now_ms)?;
+        }
         return Ok(reference(&table).bool("created?", false).finish());
     }
-    let mut table = Table::create(db, &create.name, now_ms)?;
+    let partitioned = !create.partitions.is_empty();
+    let mut table = Table::create(db, &create.name, partitioned, now_ms)?;
+    for key in &create.partitions {
+        partition::add(db, &table, key, now_ms)?;
+    }
     for column in &create.columns {
         if table.column(&column.name).is_some() {
             let message = format!("the column `{}` is declared twice", column.name);
@@ -46,6 +57,19 @@ pub(super) fn create(
 
 /// Creating a table again is fine when nothing about it differs, as when a flow runs a second time.
 fn check_same(table: &Table, create: &CreateTable) -> Result<(), StoreError> {
+    if table.partitioned != !create.partitions.is_empty() {
+        let message = match table.partitioned {
+            true => format!(
+                "the table `{}` exists already, and has partitions",
+                create.name
+            ),
+            false => format!(
+                "the table `{}` exists already, and has no partitions",
+                create.name
+            ),
+        };
+        return Err(rejected("E0626", "conflict", message));
+    }
     let differs = create.columns.iter().find(|declared| {
         table.column(&declared.name).and_then(|column| column.type_) != Some(declared.type_)
     });
@@ -70,11 +94,22 @@ fn check_same(table: &Table, create: &CreateTable) -> Result<(), StoreError> {
 }
 
 pub(super) fn write(db: &Connection, write: &WriteRows, now_ms: i64) -> Result<String, StoreError> {
-    let mut table = match (&write.table, Table::find(db, &write.table)?) {
+    let target = &write.table;
+    let mut table = match (&target.name, Table::find(db, &target.name)?) {
         (_, Some(table)) => table,
-        (TableName::Name(name), None) => Table::create(db, name, now_ms)?,
-        (TableName::Id(_), None) => return Table::open(db, &write.table).map(|_| String::new()),
+        (TableName::Name(name), None) => {
+            let partitioned = matches!(target.partitions, Partitions::Keys(_));
+            Table::create(db, name, partitioned, now_ms)?
+        }
+        (TableName::Id(_), None) => Table::root(db, &target.name)?,
     };
+    partition::choose_to_write(db, &mut table, &target.partitions, now_ms)?;
+    if write.mode == WriteMode::Replace {
+        let mut condition = Condition::default();
+        choice(&table, &RowChoice::All, &mut condition)?;
+        let sql = format!("DELETE FROM {} WHERE {}", table.sql(), condition.sql);
+        execute(db, &sql, &condition.cells)?;
+    }
     fit_columns(db, &mut table, &write.rows)?;
     settle_key(db, &mut table, write)?;
     for name in &write.index_fields {
@@ -236,8 +271,12 @@ fn put(
             );
         }
     }
+    if let Some([part]) = table.parts.as_deref() {
+        names.push("part".to_owned());
+        cells.push(Sql::Integer(*part));
+    }
     let existing = match mode {
-        WriteMode::Insert => None,
+        WriteMode::Insert | WriteMode::Replace => None,
         WriteMode::Upsert => find_by_key(db, table, (idx, row))?,
     };
     if let Some(id) = existing {
@@ -313,6 +352,7 @@ fn find_by_key(
         }
         tests.push(format!("{} = ?", column.sql()));
     }
+    tests.extend(partition::condition(table));
     let sql = format!(
         "SELECT row_id FROM {} WHERE {}",
         table.sql(),
@@ -355,14 +395,17 @@ fn duplicate(table: &Table, (idx, row): (usize, &Row)) -> StoreError {
 
 pub(super) fn delete(
     db: &Connection,
-    name: &TableName,
+    target: &TableTarget,
     rows: &RowChoice,
 ) -> Result<String, StoreError> {
-    let table = Table::open(db, name)?;
+    let table = Table::open_to_change(db, target)?;
     let mut condition = Condition::default();
     choice(&table, rows, &mut condition)?;
     let sql = format!("DELETE FROM {} WHERE {}", table.sql(), condition.sql);
     let deleted = execute(db, &sql, &condition.cells)?;
+    if *rows == RowChoice::All {
+        partition::forget(db, &table)?;
+    }
     Ok(MapText::new()
         .bool("success", true)
         .text("table", &table.name)
@@ -392,15 +435,23 @@ fn answer(
     rows: &[Row],
     written: &Written,
 ) -> Result<String, StoreError> {
+    let within =
+        partition::condition(table).map_or(String::new(), |parts| format!(" WHERE {parts}"));
     let total: i64 = db
         .query_row(
-            &format!("SELECT count(*) FROM {}", table.sql()),
+            &format!("SELECT count(*) FROM {}{within}", table.sql()),
             [],
             |row| row.get(0),
         )
         .map_err(failed)?;
     let preview = rows.iter().take(PREVIEW).map(row_text);
-    Ok(reference(table)
+    let mut answer = reference(table);
+    if table.parts.is_some() {
+        let keys = partition::keys(db, table)?;
+        let key = keys.first().map_or("nil".to_owned(), |key| edn::text(key));
+        answer = answer.raw("partitions", &format!("{{:key {key}}}"));
+    }
+    Ok(answer
         .count("count", rows.len())
         .count("rows-written", written.inserted + written.updated)
         .count("rows-inserted", written.inserted)
