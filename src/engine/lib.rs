@@ -7,6 +7,7 @@
 mod answer;
 pub mod archive;
 pub mod blob;
+pub mod changeset;
 mod child;
 pub mod codec;
 pub mod diagnostic;

@@ -63,6 +63,7 @@ pub enum StoreOp {
     Kv(KvOp),
     Table(TableOp),
     Blob(crate::blob::BlobOp),
+    Changeset(crate::changeset::ChangesetOp),
 }
 
 /// The open stores of a project.
@@ -183,6 +184,9 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// The kind of a refusal after which the step is performed again at once: somebody else was faster.
+    pub const RACED: &str = "raced";
+
     /// Returns the code of the page in `docs/errors`.
     pub fn code(&self) -> &'static str {
         match self {

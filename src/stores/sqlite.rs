@@ -30,6 +30,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use flowstone_engine::blob::BlobHash;
+use flowstone_engine::changeset::{Overlay, Referenced};
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{Admission, Queue, QueuePlace, StartRules};
 use flowstone_engine::ports::{
@@ -370,7 +371,16 @@ impl Blobs for Sqlite {
 
 impl Resources for Sqlite {}
 
-impl Changesets for Sqlite {}
+impl Changesets for Sqlite {
+    fn overlay(&self, id: &str) -> PortFuture<'_, Option<Overlay>> {
+        let id = id.to_owned();
+        self.read_settled(move |db| changeset::overlay(db, &id))
+    }
+
+    fn referenced(&self) -> PortFuture<'_, Referenced> {
+        self.read_settled(changeset::referenced)
+    }
+}
 
 impl SearchIndex for Sqlite {}
 

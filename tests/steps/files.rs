@@ -244,21 +244,21 @@ fn what_is_wrong_is_named() {
         expect![[r#"
             E0780 bad-config: `:files` has no operation `:lst`
               hint: did you mean `:list`?
-              hint: there are `:list` `:read` `:resolve-source` `:search`"#]],
+              hint: there are `:init-changeset` `:list` `:read` `:resolve-source` `:search` `:write-file`"#]],
     );
     check(
         &world,
         "{:op :write-file :source {:type :dir :path \".\"}}",
         expect![[r#"
-            E0780 bad-config: `:files` has no operation `:write-file`
-              hint: there are `:list` `:read` `:resolve-source` `:search`"#]],
+            E0780 bad-config: `:source` means nothing to `:op :write-file`
+              hint: it takes `:changeset` `:path` `:content`"#]],
     );
     check(
         &world,
         "{:op :read :source {:type :dir :path \".\"} :query \"x\" :path \"a\"}",
         expect![[r#"
             E0780 bad-config: `:query` means nothing to `:op :read`
-              hint: it takes `:source` `:end-line` `:max-chars` `:path` `:paths` `:start-line`"#]],
+              hint: it takes `:changeset` `:end-line` `:max-chars` `:path` `:paths` `:source` `:start-line`"#]],
     );
     check(
         &world,

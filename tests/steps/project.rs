@@ -78,6 +78,11 @@ impl Project {
         project
     }
 
+    /// The project's folder.
+    pub fn path(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
     /// Runs a flow body and returns what it came to.
     pub fn run(&self, body: &str) -> Result<RunOutcome, EngineError> {
         self.runtime.block_on(async {

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
 use flowstone_engine::blob::{BlobHash, BlobOp};
+use flowstone_engine::changeset::{Overlay, Referenced};
 use flowstone_engine::codec;
 use flowstone_engine::flow::{Flow, Template, name_of};
 use flowstone_engine::ids::{RunId, StepPath};
@@ -284,7 +285,14 @@ impl Blobs for MemoryBlobs {
 /// The stores that these steps have no business with.
 struct Nothing;
 
-impl Changesets for Nothing {}
+impl Changesets for Nothing {
+    fn overlay(&self, _: &str) -> PortFuture<'_, Option<Overlay>> {
+        unused()
+    }
+    fn referenced(&self) -> PortFuture<'_, Referenced> {
+        unused()
+    }
+}
 
 impl Resources for Nothing {}
 

@@ -22,6 +22,8 @@ const GRACE: Duration = Duration::from_secs(5);
 
 /// How often the store is asked whether the run is cancelled.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
+/// How often a step is performed again because somebody else was faster.
+const RACES: u32 = 100;
 
 /// What an attempt came to.
 pub(super) enum Attempted {
@@ -134,17 +136,27 @@ impl Driver<'_> {
         let started_ms = self.now_ms();
         self.emit(&RunEvent::StepStarted(call.note(attempt)));
         let cx = call.context(self, attempt);
-        let performing = async {
-            if let Some((persist, config)) = self.persistence(call)? {
-                persist.check(cx.kind(), config)?;
+        let mut races = 0;
+        let done = loop {
+            let performing = async {
+                if let Some((persist, config)) = self.persistence(call)? {
+                    persist.check(cx.kind(), config)?;
+                }
+                let outcome = call.step.run(&cx, call.config.clone()).await?;
+                self.accept(call, &cx, outcome).await
+            };
+            let outcome = self.guarded(call, performing).await?;
+            let done = match outcome {
+                Ok(done) => self.settle(call, done).await?,
+                Err(error) => Attempted::Failed(error),
+            };
+            match &done {
+                // Nothing was done or journaled: somebody else has changed what the step had looked at.
+                Attempted::Failed(error) if error.kind == StoreError::RACED && races < RACES => {
+                    races += 1;
+                }
+                _ => break done,
             }
-            let outcome = call.step.run(&cx, call.config.clone()).await?;
-            self.accept(call, &cx, outcome).await
-        };
-        let outcome = self.guarded(call, performing).await?;
-        let done = match outcome {
-            Ok(done) => self.settle(call, done).await?,
-            Err(error) => Attempted::Failed(error),
         };
         if let Attempted::Value(text) = &done {
             self.emit(&RunEvent::StepFinished {

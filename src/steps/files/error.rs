@@ -21,6 +21,12 @@ pub enum FilesError {
     TooLarge { what: &'static str, limit: u64 },
     #[error("there is no source tree `{id}`")]
     UnknownTree { id: String },
+    #[error("there is no changeset `{id}`")]
+    UnknownChangeset { id: String },
+    #[error("`{path}` cannot be written: {why}")]
+    NotWritable { path: String, why: String },
+    #[error("the content of `{path}` has {size} bytes, and at most {limit} are written")]
+    ContentTooLarge { path: String, size: u64, limit: u64 },
     #[error("the stored content of the source is damaged: {cause}")]
     Damaged { cause: String },
     #[error("the content of the source cannot be stored in {path}: {cause}")]
@@ -61,6 +67,9 @@ impl FilesError {
                 ("E0770", "bad-path")
             }
             Self::NotFound { .. } => ("E0771", "not-found"),
+            Self::UnknownChangeset { .. } => ("E0781", "not-found"),
+            Self::NotWritable { .. } => ("E0783", "bad-path"),
+            Self::ContentTooLarge { .. } => ("E0788", "too-large"),
             Self::NotReadable { .. } => ("E0772", "not-readable"),
             Self::BadFolder { .. } => ("E0773", "bad-source"),
             Self::TooLarge { .. } => ("E0774", "too-large"),
@@ -95,6 +104,9 @@ impl FilesError {
                 "files" => "name a smaller folder, or raise `:max-files` on the `:source`".into(),
                 _ => "name a smaller folder, or raise `:max-bytes` on the `:source`".into(),
             },
+            Self::UnknownChangeset { .. } => "`:op :init-changeset` makes one; it may have been made in another project folder".into(),
+            Self::NotWritable { .. } => "files are written in folders of the tree, never through links; `:op :list` shows what is there".into(),
+            Self::ContentTooLarge { .. } => "keep what is this large in a blob: `:persist {:type :blob}`".into(),
             Self::UnknownTree { .. } => "resolve the source again; the tree may have been made in another project folder".into(),
             Self::Damaged { .. } => "resolve the source again; what is missing is stored anew".into(),
             Self::Storage { .. } => "check the free space and the permissions of the project's home folder".into(),
@@ -106,6 +118,20 @@ impl FilesError {
             Self::BadPattern { .. } => "`:regex? true` takes the syntax of Clojure's #\"...\"; without it the query is plain text".into(),
             Self::PatternTooSlow { .. } => "simplify the pattern: nested repetition such as (a+)+ is slow".into(),
             Self::Cancelled => "start the step again".into(),
+        }
+    }
+
+    /// Returns the path that it is about.
+    pub fn path(&self) -> Option<&str> {
+        match self {
+            Self::BadPath { path, .. }
+            | Self::ContentTooLarge { path, .. }
+            | Self::LinkCircle { path }
+            | Self::LinkOutside { path, .. }
+            | Self::NotFound { path, .. }
+            | Self::NotReadable { path, .. }
+            | Self::NotWritable { path, .. } => Some(path),
+            _ => None,
         }
     }
 

@@ -26,6 +26,8 @@ pub struct Repository {
     pub base: PathBuf,
     /// A git setting and its value, with a secret in it: given to git by its environment.
     pub header: Option<(String, String)>,
+    /// The name of the connection that the header is from.
+    pub connection: Option<String>,
     pub timeout: Duration,
     pub limits: Limits,
 }
@@ -67,7 +69,6 @@ fn remembered(known: &Path, objects: &Objects) -> Option<Manifest> {
     let manifest = Manifest::decode(&objects.get(id.trim()).ok()?).ok()?;
     let complete = manifest
         .entries()
-        .iter()
         .all(|entry| entry.hash.is_empty() || objects.has(&entry.hash, entry.size));
     complete.then_some(manifest)
 }
@@ -353,6 +354,22 @@ fn next_object(output: &mut impl BufRead) -> std::io::Result<Vec<u8>> {
     output.read_exact(&mut bytes)?;
     bytes.pop();
     Ok(bytes)
+}
+
+/// Returns the address without what is secret in it, so that it still works: a user's name stays where it is not a
+/// token.
+pub fn address(repo: &str) -> String {
+    let bare = without_password(repo);
+    let (Some((scheme, rest)), Some((_, host))) = (repo.split_once("://"), bare.split_once("://"))
+    else {
+        return bare;
+    };
+    let user = rest.strip_suffix(host).unwrap_or_default();
+    let name = user.split([':', '@']).next().unwrap_or_default();
+    match scheme.starts_with("http") || name.is_empty() {
+        true => bare,
+        false => format!("{scheme}://{name}@{host}"),
+    }
 }
 
 /// Returns an address without the password that it may carry.

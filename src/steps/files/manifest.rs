@@ -1,8 +1,14 @@
 //! The manifest of a source tree: what it holds, by content. Immutable once written.
 //!
 //! Stored as JSON with a version, so that a later build reads an earlier tree. Entries are sorted
-//! by path, and equal trees have equal bytes, hence equal ids.
+//! by path, and equal trees have equal bytes, hence equal ids. A changeset lies over a manifest: both are
+//! read as one, in the order of paths, without copying what did not change.
 
+use std::iter::Peekable;
+use std::slice;
+use std::sync::Arc;
+
+use flowstone_engine::changeset::{FileState, PathChange};
 use flowstone_engine::diagnostic::nearest;
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +51,20 @@ impl Kind {
         }
     }
 
+    /// Returns the kind of a name.
+    pub fn named(name: &str) -> Option<Kind> {
+        [
+            Kind::File,
+            Kind::Binary,
+            Kind::Large,
+            Kind::Link,
+            Kind::Submodule,
+            Kind::Unreadable,
+        ]
+        .into_iter()
+        .find(|kind| kind.name() == name)
+    }
+
     pub(super) fn words(self) -> &'static str {
         match self {
             Kind::File => "a file",
@@ -85,11 +105,117 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// All entries of a tree, sorted by path.
+impl Entry {
+    /// Returns what a changeset keeps of it.
+    pub fn state(&self) -> FileState {
+        FileState {
+            kind: self.kind.name().to_string(),
+            hash: self.hash.clone(),
+            size: self.size,
+            lines: self.lines,
+            executable: self.executable,
+            target: self.target.clone(),
+        }
+    }
+
+    fn of(path: &str, state: &FileState) -> Result<Entry, FilesError> {
+        let kind = Kind::named(&state.kind).ok_or_else(|| FilesError::Damaged {
+            cause: format!("`{path}` is of the unknown kind `{}`", state.kind),
+        })?;
+        Ok(Entry {
+            path: path.to_string(),
+            size: state.size,
+            kind,
+            hash: state.hash.clone(),
+            lines: state.lines,
+            executable: state.executable,
+            target: state.target.clone(),
+        })
+    }
+
+    /// Tells whether the same is at both paths: what it is, its content, and whether it may be executed.
+    pub fn same_content(&self, other: &Entry) -> bool {
+        (
+            self.kind,
+            &self.hash,
+            self.size,
+            self.executable,
+            &self.target,
+        ) == (
+            other.kind,
+            &other.hash,
+            other.size,
+            other.executable,
+            &other.target,
+        )
+    }
+}
+
+/// Where a tree came from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "lowercase")]
+pub enum Origin {
+    Dir {
+        /// As the source says it.
+        path: String,
+        /// Also files that `.gitignore` leaves out.
+        ignored: bool,
+        /// Also files whose name starts with a dot.
+        hidden: bool,
+    },
+    Git {
+        /// As the source says it, without a password.
+        repo: String,
+        reference: String,
+        commit: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        connection: Option<String>,
+    },
+}
+
+/// All entries of a tree, and what a changeset changes of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
+    /// Sorted by path.
+    base: Arc<Vec<Entry>>,
+    /// Sorted by path.
+    over: Vec<Over>,
+    origin: Option<Origin>,
+}
+
+/// What a changeset says of a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Over {
+    path: String,
+    /// `None`: nothing is there.
+    now: Option<Entry>,
+    moved_from: Option<String>,
+}
+
+/// A path that a changeset changes.
+#[derive(Clone, Copy, Debug)]
+pub struct Changed<'a> {
+    pub path: &'a str,
+    pub before: Option<&'a Entry>,
+    pub now: Option<&'a Entry>,
+    pub moved_from: Option<&'a str>,
+}
+
+/// What is stored.
+#[derive(Deserialize)]
+struct Stored {
     version: u32,
     entries: Vec<Entry>,
+    #[serde(default)]
+    origin: Option<Origin>,
+}
+
+#[derive(Serialize)]
+struct Storing<'a> {
+    version: u32,
+    entries: &'a [Entry],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    origin: Option<&'a Origin>,
 }
 
 impl Manifest {
@@ -97,44 +223,159 @@ impl Manifest {
     pub fn new(mut entries: Vec<Entry>) -> Manifest {
         entries.sort_by(|a, b| a.path.cmp(&b.path));
         Manifest {
-            version: VERSION,
-            entries,
+            base: Arc::new(entries),
+            over: Vec::new(),
+            origin: None,
         }
     }
 
-    pub fn entries(&self) -> &[Entry] {
-        &self.entries
+    /// Notes where the tree came from.
+    #[must_use]
+    pub fn from_origin(mut self, origin: Origin) -> Manifest {
+        self.origin = Some(origin);
+        self
     }
 
-    /// Returns the bytes that are stored.
+    pub fn origin(&self) -> Option<&Origin> {
+        self.origin.as_ref()
+    }
+
+    /// Returns the same tree with the changes of a changeset, which are sorted by path.
+    pub fn under(&self, changes: &[PathChange]) -> Result<Manifest, FilesError> {
+        let over = changes.iter().map(|change| {
+            let now = change.now.as_ref();
+            Ok(Over {
+                path: change.path.clone(),
+                now: now
+                    .map(|state| Entry::of(&change.path, state))
+                    .transpose()?,
+                moved_from: change.moved_from.clone(),
+            })
+        });
+        Ok(Manifest {
+            base: Arc::clone(&self.base),
+            over: over.collect::<Result<_, FilesError>>()?,
+            origin: self.origin.clone(),
+        })
+    }
+
+    /// Returns the entries in the order of their paths.
+    pub fn entries(&self) -> Entries<'_> {
+        self.starting_at("")
+    }
+
+    /// Returns the entries from a path on, in the order of their paths.
+    pub fn starting_at(&self, path: &str) -> Entries<'_> {
+        let base = self
+            .base
+            .partition_point(|entry| entry.path.as_str() < path);
+        let over = self.over.partition_point(|over| over.path.as_str() < path);
+        Entries {
+            base: self.base[base..].iter().peekable(),
+            over: self.over[over..].iter().peekable(),
+        }
+    }
+
+    /// Returns how many entries there are.
+    pub fn count(&self) -> usize {
+        match self.over.is_empty() {
+            true => self.base.len(),
+            false => self.entries().count(),
+        }
+    }
+
+    /// Returns the paths that the changeset makes different from the tree, in their order.
+    pub fn changed(&self) -> impl Iterator<Item = Changed<'_>> {
+        let changed = self.over.iter().map(|over| Changed {
+            path: &over.path,
+            before: self.before(&over.path),
+            now: over.now.as_ref(),
+            moved_from: over.moved_from.as_deref(),
+        });
+        changed.filter(|changed| match (changed.before, changed.now) {
+            (Some(before), Some(now)) => !before.same_content(now),
+            (before, now) => before.is_some() || now.is_some(),
+        })
+    }
+
+    /// Returns the bytes that are stored: of the tree, without a changeset.
     pub fn encode(&self) -> Vec<u8> {
-        serde_json::to_vec(self).expect("a manifest holds only text and numbers")
+        let storing = Storing {
+            version: VERSION,
+            entries: &self.base,
+            origin: self.origin.as_ref(),
+        };
+        serde_json::to_vec(&storing).expect("a manifest holds only text and numbers")
     }
 
     /// Reads what `encode` wrote.
     pub fn decode(bytes: &[u8]) -> Result<Manifest, FilesError> {
-        let manifest: Manifest =
+        let stored: Stored =
             serde_json::from_slice(bytes).map_err(|error| FilesError::Damaged {
                 cause: format!("its list of files cannot be read ({error})"),
             })?;
-        if manifest.version != VERSION {
+        if stored.version != VERSION {
             return Err(FilesError::Damaged {
                 cause: format!(
                     "its list of files has version {}, this build reads {VERSION}",
-                    manifest.version
+                    stored.version
                 ),
             });
         }
-        Ok(manifest)
+        Ok(Manifest {
+            base: Arc::new(stored.entries),
+            over: Vec::new(),
+            origin: stored.origin,
+        })
     }
 
     /// Returns the entry at a normal path, without following links.
     pub fn get(&self, path: &str) -> Option<&Entry> {
+        let over = self
+            .over
+            .binary_search_by(|over| over.path.as_str().cmp(path));
+        match over {
+            Ok(at) => self.over[at].now.as_ref(),
+            Err(_) => self.before(path),
+        }
+    }
+
+    /// Returns where a path was moved from, as the changeset says.
+    pub fn moved_from(&self, path: &str) -> Option<&str> {
         let at = self
-            .entries
+            .over
+            .binary_search_by(|over| over.path.as_str().cmp(path));
+        self.over[at.ok()?].moved_from.as_deref()
+    }
+
+    /// Lays an entry over the tree at a normal path, or nothing. What was moved there stays so until it goes.
+    pub fn set(&mut self, path: &str, now: Option<Entry>) {
+        let at = self
+            .over
+            .binary_search_by(|over| over.path.as_str().cmp(path));
+        let at = at.unwrap_or_else(|at| {
+            let over = Over {
+                path: path.to_string(),
+                now: None,
+                moved_from: None,
+            };
+            self.over.insert(at, over);
+            at
+        });
+        let over = &mut self.over[at];
+        if now.is_none() {
+            over.moved_from = None;
+        }
+        over.now = now;
+    }
+
+    /// Returns what the tree has at a path, without the changeset.
+    pub fn before(&self, path: &str) -> Option<&Entry> {
+        let at = self
+            .base
             .binary_search_by(|entry| entry.path.as_str().cmp(path))
             .ok()?;
-        self.entries.get(at)
+        self.base.get(at)
     }
 
     /// Returns the entry that `path` leads to, through links inside the tree.
@@ -167,7 +408,7 @@ impl Manifest {
     }
 
     /// Returns the link that is `path` or the first of its folders that is one.
-    fn first_link(&self, path: &str) -> Option<&Entry> {
+    pub fn first_link(&self, path: &str) -> Option<&Entry> {
         path.match_indices('/')
             .map(|(at, _)| at)
             .chain([path.len()])
@@ -188,20 +429,18 @@ impl Manifest {
         }
     }
 
-    fn has_folder(&self, path: &str) -> bool {
+    /// Tells whether something is in a folder of this path.
+    pub fn has_folder(&self, path: &str) -> bool {
         let prefix = format!("{path}/");
-        let at = self
-            .entries
-            .partition_point(|entry| entry.path.as_str() < prefix.as_str());
-        self.entries
-            .get(at)
+        self.starting_at(&prefix)
+            .next()
             .is_some_and(|entry| entry.path.starts_with(&prefix))
     }
 
     /// Returns up to two paths that look like `path`: the same file name elsewhere first.
     fn near(&self, path: &str) -> Vec<String> {
         let name = path.rsplit('/').next().unwrap_or(path);
-        let same_name = self.entries.iter().filter(|entry| {
+        let same_name = self.entries().filter(|entry| {
             entry
                 .path
                 .rsplit('/')
@@ -213,13 +452,39 @@ impl Manifest {
             return found;
         }
         let close = self
-            .entries
-            .iter()
+            .entries()
             .map(|entry| entry.path.as_str())
             .filter(|it| it.len().abs_diff(path.len()) <= 2 && it.len() < 200);
         nearest(path, close.take(20_000))
             .map(str::to_string)
             .into_iter()
             .collect()
+    }
+}
+
+/// The entries of a tree under a changeset, in the order of their paths.
+#[derive(Clone)]
+pub struct Entries<'a> {
+    base: Peekable<slice::Iter<'a, Entry>>,
+    over: Peekable<slice::Iter<'a, Over>>,
+}
+
+impl<'a> Iterator for Entries<'a> {
+    type Item = &'a Entry;
+
+    fn next(&mut self) -> Option<&'a Entry> {
+        loop {
+            let Some(over) = self.over.peek() else {
+                return self.base.next();
+            };
+            match self.base.peek() {
+                Some(entry) if entry.path < over.path => return self.base.next(),
+                Some(entry) if entry.path == over.path => drop(self.base.next()),
+                _ => {}
+            }
+            if let Some(now) = self.over.next().and_then(|over| over.now.as_ref()) {
+                return Some(now);
+            }
+        }
     }
 }

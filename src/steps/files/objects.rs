@@ -36,12 +36,29 @@ impl Objects {
         let hash = hash(bytes);
         if !self.has(&hash, bytes.len() as u64) {
             self.write(&hash, bytes)
-                .map_err(|error| FilesError::Storage {
-                    path: self.root.display().to_string(),
-                    cause: error.to_string(),
-                })?;
+                .map_err(|error| self.failed(&error))?;
         }
         Ok(hash)
+    }
+
+    /// Stores `bytes` so that a loss of power does not lose them, and returns their hash.
+    pub fn keep(&self, bytes: &[u8]) -> Result<String, FilesError> {
+        let hash = self.put(bytes)?;
+        let place = self.place(&hash);
+        let folder = place.parent().unwrap_or(&self.root);
+        let sync = |path: &Path| fs::File::open(path)?.sync_all();
+        sync(&place)
+            .and_then(|()| sync(folder))
+            .and_then(|()| sync(&self.root))
+            .map_err(|error| self.failed(&error))?;
+        Ok(hash)
+    }
+
+    fn failed(&self, error: &io::Error) -> FilesError {
+        FilesError::Storage {
+            path: self.root.display().to_string(),
+            cause: error.to_string(),
+        }
     }
 
     /// Returns the bytes of an object, checked against its hash.

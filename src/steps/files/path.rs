@@ -41,6 +41,58 @@ pub fn normal(path: &str) -> Result<String, FilesError> {
     Ok(parts.join("/"))
 }
 
+/// Returns the normal form of a path that may be written: one that no file system or git takes for something else.
+pub fn writable(path: &str) -> Result<String, FilesError> {
+    let normal = normal(path)?;
+    let refuse = |why| {
+        Err(FilesError::BadPath {
+            path: path.to_string(),
+            why,
+        })
+    };
+    if normal.is_empty() {
+        return refuse("it names the source itself");
+    }
+    if path.ends_with('/') {
+        return refuse("it ends with `/`, as a folder does");
+    }
+    if normal.len() > MAX_PATH {
+        return refuse("it has more than 4096 bytes");
+    }
+    for part in normal.split('/') {
+        if part.len() > MAX_NAME {
+            return refuse("a part of it has more than 255 bytes");
+        }
+        if is_disguised(part) {
+            return refuse("some systems take a part of it for `.git` or `.flowstone`");
+        }
+    }
+    Ok(normal)
+}
+
+/// Bytes of a path, and of each part of it.
+const MAX_PATH: usize = 4096;
+const MAX_NAME: usize = 255;
+
+/// Tells whether some file system reads a name as one that is reserved: case does not matter there, or dots and
+/// spaces at the end, what follows a colon, short names of old, or characters that are not seen.
+pub fn is_disguised(name: &str) -> bool {
+    let seen: String = name.chars().filter(|char| !is_unseen(*char)).collect();
+    let stem = seen.split(':').next().unwrap_or_default();
+    let stem = stem.trim_end_matches(['.', ' ']).to_lowercase();
+    let is_short = |stem: &str, start: &str| {
+        stem.strip_prefix(start)
+            .is_some_and(|rest| !rest.is_empty() && rest.bytes().all(|it| it.is_ascii_digit()))
+    };
+    is_reserved(&stem) || is_short(&stem, "git~") || is_short(&stem, "flowst~")
+}
+
+/// The characters that HFS+ leaves out of names.
+fn is_unseen(char: char) -> bool {
+    matches!(char,
+        '\u{200c}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{206a}'..='\u{206f}' | '\u{feff}')
+}
+
 /// Returns where a link in the folder of `at` leads, or `None` when that is outside the tree.
 pub fn link_target(at: &str, target: &str) -> Option<String> {
     if target.is_empty()
@@ -60,7 +112,7 @@ pub fn link_target(at: &str, target: &str) -> Option<String> {
             ".." => {
                 parts.pop()?;
             }
-            part if is_reserved(part) => return None,
+            part if is_disguised(part) => return None,
             part => parts.push(part),
         }
     }

@@ -23,6 +23,8 @@ use super::path::is_reserved;
 #[derive(Clone, Debug)]
 pub struct Folder {
     pub path: PathBuf,
+    /// The path as the source says it.
+    pub said: String,
     /// Also files that `.gitignore` leaves out.
     pub ignored: bool,
     /// Also files whose name starts with a dot.
@@ -294,6 +296,12 @@ impl Content {
             lines,
             binary,
         })
+    }
+
+    /// Stores the bytes so that a loss of power does not lose them, and says what they are.
+    pub fn keep(bytes: &[u8], objects: &Objects) -> Result<Content, FilesError> {
+        objects.keep(bytes)?;
+        Content::store(bytes, objects)
     }
 
     /// Writes it into an entry.

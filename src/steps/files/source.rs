@@ -1,8 +1,9 @@
-//! What stands under `:source`: where files are, or a reference to a tree that was made before.
+//! What stands under `:source` or `:changeset`: where files are, or a reference to what was made before.
 
 use std::time::Duration;
 
 use base64::Engine as _;
+use flowstone_engine::changeset;
 use flowstone_engine::ports::Secret;
 use flowstone_engine::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
@@ -11,13 +12,15 @@ use super::git::Repository;
 use super::snapshot::{Folder, Limits};
 use crate::connections;
 use crate::fields::Fields;
+use crate::{resource, words};
 
 /// What the URI of a source tree starts with.
 pub(super) const URI: &str = "res://v1/ws/local/bundle/source-tree/";
 
 /// A `:source`, read.
 pub(super) enum Source {
-    Tree { id: String },
+    Tree { id: String, uri: String },
+    Changeset { id: String },
     Spec(Spec),
 }
 
@@ -42,6 +45,51 @@ impl Spec {
     }
 }
 
+/// Reads what an operation looks at: `:source` or `:changeset`.
+pub(super) fn readable(cx: &StepContext, fields: Fields<'_>) -> Result<Source, StepError> {
+    match (fields.has("source"), fields.has("changeset")) {
+        (false, true) => Ok(Source::Changeset {
+            id: changeset(fields)?,
+        }),
+        (true, true) => Err(StepError::config(
+            "E0781",
+            "the step takes `:source` or `:changeset`, not both",
+        )
+        .hint("a changeset knows its source")),
+        (false, false) => Err(
+            StepError::config("E0781", "the step needs `:source` or `:changeset`").hint(
+                "`:source {:type :dir :path \".\"}` is the project's folder; `:changeset` takes what `:op :init-changeset` returned",
+            ),
+        ),
+        (true, false) => read(cx, fields),
+    }
+}
+
+/// Reads `:changeset`: returns its id.
+pub(super) fn changeset(fields: Fields<'_>) -> Result<String, StepError> {
+    let given = fields.get("changeset").unwrap_or(&Value::Nil);
+    let uri = resource::uri(given);
+    let id = uri.as_deref().and_then(changeset_id);
+    id.map(str::to_string).ok_or_else(|| {
+        let what = uri.unwrap_or_else(|| words::shown(given));
+        StepError::config("E0781", format!("`{what}` is no changeset"))
+            .hint("give what `:op :init-changeset` returned, or its `:uri`")
+    })
+}
+
+/// Returns the `res://` name of a changeset.
+pub(super) fn changeset_uri(id: &str) -> String {
+    format!("{}{id}", changeset::URI)
+}
+
+fn changeset_id(uri: &str) -> Option<&str> {
+    let (_, id) = uri
+        .strip_prefix("res://v1/ws/")?
+        .split_once("/bundle/changeset/files/")?;
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_';
+    ((1..=100).contains(&id.len()) && id.bytes().all(is_plain)).then_some(id)
+}
+
 pub(super) fn read(cx: &StepContext, fields: Fields<'_>) -> Result<Source, StepError> {
     let Some(source) = fields.get("source") else {
         return Err(bad("`:source` is missing"));
@@ -49,11 +97,8 @@ pub(super) fn read(cx: &StepContext, fields: Fields<'_>) -> Result<Source, StepE
     if let Some(uri) = source.as_str() {
         return tree(uri);
     }
-    let uri = ["uri", "resource-uri", "ref"]
-        .iter()
-        .find_map(|key| source.get(key)?.as_str());
-    if let Some(uri) = uri.filter(|uri| uri.starts_with("res://")) {
-        return tree(uri);
+    if let Some(uri) = resource::uri(source) {
+        return tree(&uri);
     }
     let fields = Fields::inside(":source", source)?;
     match fields.name("type")?.as_deref() {
@@ -72,6 +117,9 @@ fn bad(message: impl Into<String>) -> StepError {
 
 /// Reads the URI of a tree: its last part is the hash of the manifest.
 fn tree(uri: &str) -> Result<Source, StepError> {
+    if let Some(id) = changeset_id(uri) {
+        return Ok(Source::Changeset { id: id.to_string() });
+    }
     let id = uri
         .strip_prefix("res://v1/ws/")
         .and_then(|rest| rest.split_once("/bundle/source-tree/"))
@@ -81,6 +129,7 @@ fn tree(uri: &str) -> Result<Source, StepError> {
         Some(id) if id.len() == 64 && id.bytes().all(|byte| byte.is_ascii_hexdigit()) => {
             Ok(Source::Tree {
                 id: id.to_ascii_lowercase(),
+                uri: uri.to_string(),
             })
         }
         _ => Err(bad(format!("`{uri}` is not the URI of a source tree"))),
@@ -112,6 +161,7 @@ fn folder(cx: &StepContext, fields: Fields<'_>) -> Result<Folder, StepError> {
     }
     Ok(Folder {
         path: cx.project_root().join(path),
+        said: path.to_string(),
         ignored: fields.bool("ignored?")?.unwrap_or(false),
         hidden: fields.bool("hidden?")?.unwrap_or(true),
         without: cx.home().to_path_buf(),
@@ -130,15 +180,17 @@ fn git(cx: &StepContext, fields: Fields<'_>) -> Result<Repository, StepError> {
     let repo = fields
         .text("repo")?
         .ok_or_else(|| bad("a `:git` source needs a `:repo`"))?;
-    let header = match fields.get("connection") {
-        Some(connection) => Some(authorization(cx, connection, repo)?),
-        None => None,
-    };
+    let connection = fields.get("connection");
+    let header = connection
+        .map(|connection| authorization(cx, connection, repo))
+        .transpose()?;
+    let connection = connection.and_then(flowstone_engine::flow::name_of);
     Ok(Repository {
         repo: repo.to_string(),
         reference: fields.name("ref")?.as_deref().unwrap_or("HEAD").to_string(),
         base: cx.project_root().to_path_buf(),
         header,
+        connection: connection.map(|name| name.to_string()),
         timeout: fields
             .duration("timeout")?
             .unwrap_or(Duration::from_secs(300)),

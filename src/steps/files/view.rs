@@ -41,10 +41,8 @@ impl Selection {
             .iter()
             .map(|glob| compile(glob))
             .collect::<Result<Vec<_>, _>>()?;
-        let entries = manifest.entries();
-        let from = entries.partition_point(|entry| entry.path < prefix);
-        Ok(entries[from..]
-            .iter()
+        Ok(manifest
+            .starting_at(&prefix)
             .take_while(|entry| entry.path.starts_with(&prefix))
             .filter(|entry| globs.is_empty() || globs.iter().any(|glob| glob.matches(&entry.path)))
             .collect())

@@ -176,9 +176,11 @@ pub(super) fn remove(
 
 fn is_named(db: &Connection, path: &Path) -> Result<bool, StoreError> {
     let hash = path.file_name().unwrap_or_default().to_string_lossy();
-    db.prepare_cached("SELECT 1 FROM resource WHERE hash = ?1")
-        .and_then(|mut sql| sql.exists([&hash]))
-        .map_err(failed)
+    db.prepare_cached(
+        "SELECT 1 FROM resource WHERE hash = ?1 UNION ALL SELECT 1 FROM changeset WHERE base = ?1",
+    )
+    .and_then(|mut sql| sql.exists([&hash]))
+    .map_err(failed)
 }
 
 /// Returns the size of a file that was not touched since a moment.

@@ -8,7 +8,7 @@ use flowstone_engine::ports::{Batch, Change, Entry, EntryKind, Receipt, StoreErr
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::failed;
-use super::{blob, family, kv, payload, runs, table, waits};
+use super::{blob, changeset, family, kv, payload, runs, table, waits};
 
 /// The tables of this part.
 pub(super) const SCHEMA: &str = "
@@ -106,6 +106,7 @@ fn perform(db: &Connection, op: &StoreOp, now_ms: i64) -> Result<String, StoreEr
         StoreOp::Kv(op) => kv::apply(db, op, now_ms),
         StoreOp::Table(op) => table::apply(db, op, now_ms),
         StoreOp::Blob(op) => blob::apply(db, op, now_ms),
+        StoreOp::Changeset(op) => changeset::apply(db, op, now_ms),
     }
 }
 

@@ -1,0 +1,8 @@
+//! The operations of `:files`, a file each: what it is, as data, and what it does.
+
+pub(super) mod init_changeset;
+pub(super) mod list;
+pub(super) mod read;
+pub(super) mod resolve_source;
+pub(super) mod search;
+pub(super) mod write_file;

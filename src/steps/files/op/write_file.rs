@@ -1,0 +1,57 @@
+//! `:write-file`: a file with this content, new or not.
+
+use flowstone_engine::changeset::OnRace;
+use flowstone_engine::step::{Effect, Operation, Outcome, StepError};
+use flowstone_lang::value::{Object, Value};
+
+use super::super::value::int;
+use super::super::{Call, blocking};
+use crate::resource;
+
+pub(in super::super) const OPERATION: Operation = Operation {
+    name: "write-file",
+    doc: "Creates a file, or replaces its content.",
+    needs: &["changeset", "path", "content"],
+    takes: &[],
+    gives: r#"[:map [:path :string] [:size :int] [:created? :boolean] [:changeset :string]]"#,
+    effect: Effect::OwnStore,
+    for_agents: true,
+};
+
+pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> {
+    let path = call.fields.text("path")?.unwrap_or_default().to_string();
+    let bytes = content(call).await?;
+    let mut draft = call.draft().await?;
+    let size = bytes.len() as u64;
+    let (draft, path, created) = blocking(move |_| {
+        let path = draft.place_for_file(&path)?;
+        let created = draft.write(&path, &bytes, None)?;
+        Ok((draft, path, created))
+    })
+    .await?;
+    draft.commit(
+        OnRace::Fail,
+        vec![
+            ("path", Value::from(path)),
+            ("size", int(size)),
+            ("created?", Value::Bool(created)),
+        ],
+    )
+}
+
+/// Reads `:content`: text, bytes, or the bytes behind a reference.
+async fn content(call: Call<'_>) -> Result<Vec<u8>, StepError> {
+    let content = call.fields.get("content").unwrap_or(&Value::Nil);
+    match content {
+        Value::Text(text) => Ok(text.as_str().as_bytes().to_vec()),
+        Value::Object(object) if let Object::Bytes(bytes) = &**object => Ok(bytes.to_vec()),
+        Value::Map(_) if resource::uri(content).is_some() => {
+            Ok(resource::bytes(call.cx, content).await?.1)
+        }
+        other => Err(StepError::config(
+            "E0780",
+            format!("`:content` takes text or bytes, not {}", other.kind()),
+        )
+        .hint("turn data into text first, such as with `(pr-str data)`")),
+    }
+}

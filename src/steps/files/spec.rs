@@ -1,0 +1,114 @@
+//! What there is to know about `:files`, as data: its fields, and the list of its operations.
+
+use flowstone_engine::step::{Effect, Field, FieldType, Operations, StepSpec};
+
+use super::op::{init_changeset, list, read, resolve_source, search, write_file};
+
+pub(super) const SPEC: StepSpec = StepSpec {
+    kind: "files",
+    operations: Some(OPERATIONS),
+    aliases: &[],
+    doc: "Lists, reads, searches and changes the files of a folder or a git repository.\n\n\
+        The source becomes an immutable tree first: with `:op :resolve-source`, which returns a reference to use as \
+        `:source` of later steps, or by itself, when `:source` says where the files are. Changes are made in a \
+        changeset, which lies over a tree: `:op :init-changeset` makes one, and its reference is the `:changeset` of \
+        later steps. Paths are relative to the source, use `/` and cannot leave it. Files that `.gitignore` leaves \
+        out are not part of a folder's tree.",
+    fields: FIELDS,
+    examples: &[
+        "(flow/step :files :tree {:op :resolve-source :source {:type :dir :path \".\"}})",
+        "(flow/step :files :rust {:op :list :source {:type :dir :path \".\"} :glob \"**/*.rs\"})",
+        "(flow/step :files :todos {:op :search :source {:type :dir :path \".\"} :query \"TODO\" :limit 20})",
+        "(let [draft (flow/step :files :draft {:op :init-changeset :source {:type :dir :path \".\"}})]\n  \
+           (flow/step :files :note {:op :write-file :changeset draft :path \"NOTES.md\" :content \"# Notes\\n\"}))",
+    ],
+    effect: Effect::Read,
+};
+
+const OPERATIONS: Operations = Operations {
+    key: "op",
+    all: &[
+        init_changeset::OPERATION,
+        list::OPERATION,
+        read::OPERATION,
+        resolve_source::OPERATION,
+        search::OPERATION,
+        write_file::OPERATION,
+    ],
+};
+
+const TEXTS: FieldType = FieldType::Either(&[FieldType::Text, FieldType::Items]);
+
+const FIELDS: &[Field] = &[
+    Field::optional(
+        "case-sensitive?",
+        FieldType::Bool,
+        "Whether `:search` tells `a` from `A`. Default false.",
+    ),
+    Field::optional(
+        "changeset",
+        FieldType::Either(&[FieldType::Map, FieldType::Text]),
+        "The changeset to change or to look at: what `:init-changeset` returned, or its URI.",
+    ),
+    Field::optional(
+        "content",
+        FieldType::Any,
+        "What to write: text, bytes, or the reference of a stored blob.",
+    ),
+    Field::optional(
+        "context",
+        FieldType::Int,
+        "How many lines around a match to return, 0 to 20. Default 0.",
+    ),
+    Field::optional(
+        "cursor",
+        FieldType::Text,
+        "The `:next-cursor` of the page before.",
+    ),
+    Field::optional("end-line", FieldType::Int, "The last line to read."),
+    Field::optional(
+        "glob",
+        TEXTS,
+        "Patterns such as `**/*.rs`; one without `/` is matched against the file name.",
+    ),
+    Field::optional(
+        "limit",
+        FieldType::Int,
+        "How many entries (default 1000) or matches (default 100) to return.",
+    ),
+    Field::optional(
+        "max-chars",
+        FieldType::Int,
+        "How much of each file to read. Default 200000.",
+    ),
+    Field::required("op", FieldType::Name, "What to do, see above."),
+    Field::optional("path", FieldType::Text, "The file that is meant."),
+    Field::optional("paths", FieldType::Items, "The files to read, at most 50."),
+    Field::optional(
+        "prefix",
+        FieldType::Text,
+        "Only paths that start so, such as `src/`.",
+    ),
+    Field::optional(
+        "query",
+        FieldType::Text,
+        "What to search for, within a line.",
+    ),
+    Field::optional(
+        "regex?",
+        FieldType::Bool,
+        "Whether `:query` is a regular expression. Default false.",
+    ),
+    Field::optional(
+        "source",
+        FieldType::Either(&[FieldType::Map, FieldType::Text]),
+        "`{:type :dir :path \".\"}` (also `:ignored? true`, `:hidden? false`), `{:type :git :repo \"https://...\" :ref \"main\"}` \
+         (also `:connection`, `:timeout`), or the reference or URI of a resolved tree or of a changeset. A source may set \
+         `:max-files`, `:max-bytes` and `:max-file-bytes`.",
+    ),
+    Field::optional(
+        "start-line",
+        FieldType::Int,
+        "The first line to read, counted from 1.",
+    ),
+];

@@ -1,0 +1,163 @@
+//! From what stands under `:source` or `:changeset` to the tree that is meant.
+
+use std::sync::Arc;
+
+use flowstone_engine::blob::BlobHash;
+use flowstone_engine::changeset::Overlay;
+use flowstone_engine::ports::StoreError;
+use flowstone_engine::step::{Progress, StepContext, StepError};
+
+use super::draft::Draft;
+use super::error::FilesError;
+use super::manifest::{Manifest, Origin};
+use super::objects::Objects;
+use super::source::{self, Source, Spec};
+use super::{Call, Files, Limit, blocking, git, snapshot};
+
+/// The content type of a source tree.
+pub(super) const TREE_TYPE: &str = "application/vnd.flowstone.source-tree+json";
+/// The content type of a changeset.
+pub(super) const CHANGESET_TYPE: &str = "application/vnd.flowstone.changeset+json";
+
+/// A tree that can be read: of a source, or of a source under a changeset.
+#[derive(Clone)]
+pub(super) struct Tree {
+    /// The hash of its manifest, without the changeset: its name in URIs and in the blob store.
+    pub id: String,
+    pub manifest: Arc<Manifest>,
+    pub objects: Objects,
+    /// Its `res://` name.
+    pub uri: String,
+    /// Of the manifest; 0 where it was not made just now.
+    pub bytes: u64,
+}
+
+impl Call<'_> {
+    /// Returns the tree that `:source` or `:changeset` names.
+    pub async fn tree(&self) -> Result<Tree, StepError> {
+        let source = source::readable(self.cx, self.fields)?;
+        self.files.tree(self.cx, &source).await
+    }
+
+    /// Returns the changeset that `:changeset` names, to be changed.
+    pub async fn draft(&self) -> Result<Draft, StepError> {
+        let id = source::changeset(self.fields)?;
+        let (tree, overlay) = self.files.under_changeset(self.cx, &id).await?;
+        Ok(Draft::new(tree, &overlay))
+    }
+}
+
+impl Files {
+    /// Resolves a source, or finds the tree that it refers to.
+    pub(super) async fn tree(&self, cx: &StepContext, source: &Source) -> Result<Tree, StepError> {
+        match source {
+            Source::Tree { id, uri } => Ok(Tree {
+                manifest: self.manifest(cx, id).await?,
+                id: id.clone(),
+                objects: objects(cx),
+                uri: uri.clone(),
+                bytes: 0,
+            }),
+            Source::Changeset { id } => Ok(self.under_changeset(cx, id).await?.0),
+            Source::Spec(spec) => self.resolve(cx, spec.clone()).await,
+        }
+    }
+
+    async fn resolve(&self, cx: &StepContext, spec: Spec) -> Result<Tree, StepError> {
+        let trees = cx.home().join("trees");
+        let objects = objects(cx);
+        cx.emit(Progress::Status(format!("reading {}", spec.words())));
+        let store = objects.clone();
+        let (manifest, kind) = blocking(move |cancelled| match spec {
+            Spec::Folder(folder) => {
+                let manifest = snapshot::snapshot(&folder, &trees, &store)?;
+                let origin = Origin::Dir {
+                    path: folder.said,
+                    ignored: folder.ignored,
+                    hidden: folder.hidden,
+                };
+                Ok((manifest.from_origin(origin), "dir"))
+            }
+            Spec::Git(repository) => {
+                let limit = Limit {
+                    timeout: repository.timeout,
+                    cancelled,
+                };
+                let (manifest, commit) = git::snapshot(&repository, &trees, &store, &limit)?;
+                let origin = Origin::Git {
+                    repo: git::address(&repository.repo),
+                    reference: repository.reference,
+                    commit,
+                    connection: repository.connection,
+                };
+                Ok((manifest.from_origin(origin), "git"))
+            }
+        })
+        .await?;
+        let encoded = manifest.encode();
+        let bytes = encoded.len() as u64;
+        let id = cx.stores().blobs.put(encoded).await?.0;
+        let manifest = Arc::new(manifest);
+        self.remember(&id, &manifest);
+        Ok(Tree {
+            uri: format!("{}{kind}/{id}", source::URI),
+            id,
+            manifest,
+            objects,
+            bytes,
+        })
+    }
+
+    async fn under_changeset(
+        &self,
+        cx: &StepContext,
+        id: &str,
+    ) -> Result<(Tree, Overlay), StepError> {
+        let Some(overlay) = cx.stores().changesets.overlay(id).await? else {
+            return Err(FilesError::UnknownChangeset { id: id.to_string() }.into());
+        };
+        let base = self.manifest(cx, &overlay.base).await?;
+        let tree = Tree {
+            id: overlay.base.clone(),
+            manifest: Arc::new(base.under(&overlay.changes)?),
+            objects: objects(cx),
+            uri: source::changeset_uri(id),
+            bytes: 0,
+        };
+        Ok((tree, overlay))
+    }
+
+    async fn manifest(&self, cx: &StepContext, id: &str) -> Result<Arc<Manifest>, StepError> {
+        let known = self
+            .recent
+            .borrow()
+            .iter()
+            .find(|(it, _)| it == id)
+            .map(|(_, manifest)| Arc::clone(manifest));
+        if let Some(manifest) = known {
+            return Ok(manifest);
+        }
+        let bytes = match cx.stores().blobs.get(&BlobHash(id.to_string())).await {
+            Ok(bytes) => bytes,
+            Err(StoreError::Rejected { .. }) => {
+                return Err(FilesError::UnknownTree { id: id.to_string() }.into());
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let manifest = Arc::new(Manifest::decode(&bytes)?);
+        self.remember(id, &manifest);
+        Ok(manifest)
+    }
+
+    fn remember(&self, id: &str, manifest: &Arc<Manifest>) {
+        const RECENT: usize = 8;
+        let mut recent = self.recent.borrow_mut();
+        recent.retain(|(it, _)| it != id);
+        recent.push_front((id.to_string(), Arc::clone(manifest)));
+        recent.truncate(RECENT);
+    }
+}
+
+fn objects(cx: &StepContext) -> Objects {
+    Objects::new(cx.home().join("trees").join("objects"))
+}
