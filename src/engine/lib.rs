@@ -30,6 +30,7 @@ pub mod natives;
 pub mod observer;
 pub mod outcome;
 pub mod ports;
+pub mod resource;
 mod retry;
 mod runs;
 pub mod schedule;

@@ -35,7 +35,7 @@ pub use queue::{
     Admission, LimitRule, OnConflict, OnNewVersion, Queue, QueuePlace, QueueReason, RateRule,
     SlotRule, StartDecision, StartRules,
 };
-pub use resources::Resources;
+pub use resources::{Gone, ResourcePage, ResourceQuery, ResourceRow, ResourceSort, Resources};
 pub use runs::{
     Claim, Import, ImportedRun, ImportedWait, NewRun, Parent, ParentClose, Program, RunFilter,
     RunRow, RunStatus, RunUpdate, Runs,
@@ -50,6 +50,7 @@ pub use waits::{
 };
 
 use crate::blob::BlobHash;
+pub use crate::blob::BlobRow;
 use crate::kv::KvOp;
 use crate::table::{TableOp, TableQuery};
 
@@ -132,16 +133,6 @@ pub trait BlobWriter: Send {
 pub struct StoredBlob {
     pub hash: BlobHash,
     pub size: u64,
-}
-
-/// A registered blob.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BlobRow {
-    pub hash: BlobHash,
-    pub size: u64,
-    pub uri: String,
-    pub filename: Option<String>,
-    pub content_type: Option<String>,
 }
 
 /// Why a store did not do it.

@@ -2,14 +2,13 @@
 
 use flowstone_engine::codec;
 use flowstone_engine::ports::BlobRow;
+pub use flowstone_engine::resource::PREFIX;
 use flowstone_engine::step::{StepContext, StepError};
 use flowstone_lang::value::{Object, Value};
 
 use crate::json::from_json;
 use crate::words::shown;
 
-/// What every name of a resource starts with.
-pub const PREFIX: &str = "res://v1/ws/local/";
 /// Values as the codec writes them.
 pub const EDN: &str = "application/edn";
 

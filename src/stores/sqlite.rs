@@ -17,7 +17,7 @@ mod open;
 mod owner;
 mod payload;
 mod queue;
-mod resource;
+pub mod resource;
 mod runs;
 mod schedule;
 mod search;
@@ -40,6 +40,8 @@ use flowstone_engine::ports::{
     SignalFilter, SignalRow, StoreError, Stores, Sweep, Tables, Taken, Upkeep, Usage, WaitFilter,
     WaitRow, Waits, WaitsAnswer,
 };
+use flowstone_engine::ports::{ResourcePage, ResourceQuery, ResourceRow};
+use flowstone_engine::resource::SearchEntry;
 use flowstone_engine::table::TableQuery;
 use rusqlite::Connection;
 use tokio::sync::watch;
@@ -369,7 +371,38 @@ impl Blobs for Sqlite {
     }
 }
 
-impl Resources for Sqlite {}
+impl Resources for Sqlite {
+    fn find(&self, uri: &str, now_ms: i64) -> PortFuture<'_, Option<ResourceRow>> {
+        let uri = uri.to_owned();
+        self.read_settled(move |db| resource::find(db, &uri, now_ms))
+    }
+
+    fn list(&self, query: ResourceQuery) -> PortFuture<'_, ResourcePage> {
+        self.read_settled(move |db| resource::list(db, &query))
+    }
+
+    fn register(&self, blob: BlobRow, now_ms: i64) -> PortFuture<'_, ()> {
+        self.writer
+            .submit(move |db| resource::register(db, &blob, now_ms))
+    }
+
+    fn delete(&self, uri: &str, now_ms: i64) -> PortFuture<'_, bool> {
+        let uri = uri.to_owned();
+        self.writer
+            .submit(move |db| resource::delete(db, &uri, now_ms))
+    }
+
+    fn describe(&self, uri: &str, search: Option<SearchEntry>) -> PortFuture<'_, bool> {
+        let uri = uri.to_owned();
+        self.writer
+            .submit(move |db| resource::describe(db, &uri, search.as_ref()))
+    }
+
+    fn needed_by(&self, uri: &str) -> PortFuture<'_, Vec<RunId>> {
+        let uri = uri.to_owned();
+        self.read_settled(move |db| resource::needed_by(db, &uri))
+    }
+}
 
 impl Changesets for Sqlite {
     fn overlay(&self, id: &str) -> PortFuture<'_, Option<Overlay>> {

@@ -21,6 +21,7 @@ mod queue;
 mod reference;
 mod repl;
 mod report;
+mod resources;
 mod run;
 mod runs;
 mod runtime;
@@ -131,6 +132,7 @@ fn perform(command: &Command, app: &dyn App) -> exit::Exit {
         Command::Gc(args) => runs::collect_garbage(args, app),
         Command::Reference(args) => reference::run(args, app),
         Command::Repl(args) => repl::run(args, app),
+        Command::Resources(args) => resources::run(args, app),
         Command::Run(args) => run::run(args, app),
         Command::Runs(args) => runs::run(args, app),
         Command::Test(args) => test::run(args, app),

@@ -13,6 +13,7 @@ use flowstone_engine::codec;
 use flowstone_engine::flow::{Flow, Template, name_of};
 use flowstone_engine::ids::{RunId, StepPath};
 use flowstone_engine::ports::*;
+use flowstone_engine::resource::SearchEntry;
 use flowstone_engine::step::{
     Outcome, Progress, Retry, Scope, Services, Step, StepContext, StepError, StepRequest,
 };
@@ -149,6 +150,7 @@ impl World {
             attempt: 1,
             idempotency_key: "run1/test".into(),
             deadline_ms,
+            pass: 0,
         };
         let scope = Rc::new(scope);
         let cx = StepContext::new(Rc::clone(&scope), request);
@@ -294,7 +296,26 @@ impl Changesets for Nothing {
     }
 }
 
-impl Resources for Nothing {}
+impl Resources for Nothing {
+    fn find(&self, _: &str, _: i64) -> PortFuture<'_, Option<ResourceRow>> {
+        Box::pin(async { Ok(None) })
+    }
+    fn list(&self, _: ResourceQuery) -> PortFuture<'_, ResourcePage> {
+        unused()
+    }
+    fn register(&self, _: BlobRow, _: i64) -> PortFuture<'_, ()> {
+        unused()
+    }
+    fn delete(&self, _: &str, _: i64) -> PortFuture<'_, bool> {
+        unused()
+    }
+    fn describe(&self, _: &str, _: Option<SearchEntry>) -> PortFuture<'_, bool> {
+        unused()
+    }
+    fn needed_by(&self, _: &str) -> PortFuture<'_, Vec<RunId>> {
+        unused()
+    }
+}
 
 impl SearchIndex for Nothing {}
 

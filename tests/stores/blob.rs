@@ -1,6 +1,6 @@
 use std::fs;
 
-use flowstone_engine::blob::{BlobHash, BlobOp};
+use flowstone_engine::blob::{BlobHash, BlobOp, BlobRow};
 use flowstone_engine::ports::{BlobWriter as _, StoreError};
 use flowstone_stores::sqlite::blob::incoming::begin;
 use flowstone_stores::sqlite::blob::{SCHEMA, apply, find, get, put};
@@ -80,13 +80,15 @@ fn names_that_are_no_hash_reach_no_file() {
 fn a_name_stands_for_its_last_contents() {
     let db = rusqlite::Connection::open_in_memory().expect("a database");
     db.execute_batch(SCHEMA).expect("tables");
+    db.execute_batch(flowstone_stores::sqlite::resource::SCHEMA)
+        .expect("columns");
     for (hash, now) in [("a", 1), ("b", 2)] {
-        let op = BlobOp::Register {
-            hash: BlobHash(hash.to_owned()),
-            size: 5,
-            uri: "res://x".to_owned(),
+        let blob = BlobRow {
             filename: Some("f.txt".to_owned()),
-            content_type: None,
+            ..BlobRow::new("res://x", BlobHash(hash.to_owned()), 5)
+        };
+        let op = BlobOp::Register {
+            blob: Box::new(blob),
             value: ":value".to_owned(),
         };
         assert_eq!(apply(&db, &op, now).expect("registered"), ":value");

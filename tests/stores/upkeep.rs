@@ -4,7 +4,7 @@ use std::fs;
 use std::time::{Duration, UNIX_EPOCH};
 
 use expect_test::expect;
-use flowstone_engine::blob::{BlobHash, BlobOp};
+use flowstone_engine::blob::{BlobHash, BlobOp, BlobRow};
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{
     Batch, Change, Claim, Entry, EntryKind, Removed, SignalFilter, StoreOp, Target,
@@ -227,11 +227,7 @@ fn commit(engine: &Engine, run: &RunId, change: Change) {
 fn register(hash: &BlobHash, uri: &str) -> Change {
     Change::Perform {
         op: Box::new(StoreOp::Blob(BlobOp::Register {
-            hash: hash.clone(),
-            size: 1,
-            uri: uri.to_owned(),
-            filename: None,
-            content_type: None,
+            blob: Box::new(BlobRow::new(uri, hash.clone(), 1)),
             value: format!("{{:uri \"{uri}\"}}"),
         })),
         entry: Entry {

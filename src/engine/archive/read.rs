@@ -15,6 +15,7 @@ use crate::ports::{
     BlobRow, Entry, EntryKind, Parent, ParentClose, Program, RunRow, RunStatus, WaitEnding,
     WaitEvent, WaitState,
 };
+use crate::resource::{ResourceKind, SearchEntry, Tier};
 
 type Read<T> = Result<T, ArchiveError>;
 
@@ -125,6 +126,14 @@ impl<'a> Fields<'a> {
     fn named<T>(&self, key: &str, known: impl Fn(&str) -> Option<T>) -> Read<T> {
         let name = self.text(key)?;
         known(&name).ok_or_else(|| damaged(format!("nobody knows the {key} `{name}`")))
+    }
+
+    /// As [`Fields::named`]; the usual one where nothing is said, as in files of older builds.
+    fn maybe_named<T: Default>(&self, key: &str, known: impl Fn(&str) -> Option<T>) -> Read<T> {
+        match self.0.get(key) {
+            None => Ok(T::default()),
+            Some(_) => self.named(key, known),
+        }
     }
 }
 
@@ -250,14 +259,36 @@ fn read_blob(fields: &Fields<'_>) -> Read<ArchivedBlob> {
     if codec::digest_bytes(&bytes) != hash {
         return Err(damaged("a blob is not what its hash says"));
     }
+    let uri = fields.text("uri")?;
     Ok(ArchivedBlob {
         row: BlobRow {
-            hash: BlobHash(hash),
-            size: bytes.len() as u64,
-            uri: fields.text("uri")?,
             filename: fields.maybe("filename")?,
             content_type: fields.maybe("content-type")?,
+            kind: fields.maybe_named("kind", ResourceKind::from_name)?,
+            tier: fields.maybe_named("tier", Tier::from_name)?,
+            expires_ms: fields.maybe_int("expires")?,
+            run: fields.maybe("run")?,
+            path: fields.maybe("path")?,
+            bucket: fields.maybe("bucket")?,
+            folder: fields.maybe("folder")?,
+            search: read_search(fields)?,
+            ..BlobRow::new(uri, BlobHash(hash), bytes.len() as u64)
         },
         bytes,
     })
+}
+
+fn read_search(fields: &Fields<'_>) -> Read<Option<SearchEntry>> {
+    if fields.0.get("search-tags").is_none() {
+        return Ok(None);
+    }
+    let tags = fields.items("search-tags")?;
+    let tags = tags.into_iter().map(|tag| tag.as_str().map(str::to_owned));
+    Ok(Some(SearchEntry {
+        text: fields.maybe("search-text")?,
+        tags: tags
+            .collect::<Option<_>>()
+            .ok_or_else(|| fields.wrong("search-tags"))?,
+        source_label: fields.maybe("search-label")?,
+    }))
 }

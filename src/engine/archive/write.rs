@@ -9,6 +9,7 @@ use flowstone_lang::value::Value;
 use super::{Archive, ArchivedBlob, ArchivedRun, ArchivedWait, FORMAT, HEAD};
 use crate::codec;
 use crate::ports::{Entry, Parent, Program, RunRow, WaitEnding, WaitState};
+use crate::resource::SearchEntry;
 
 pub(super) fn write(archive: &Archive) -> String {
     let mut body = String::new();
@@ -59,6 +60,17 @@ impl Record {
             Some(number) => self.int(key, number),
             None => self,
         }
+    }
+
+    fn search(self, entry: Option<&SearchEntry>) -> Record {
+        let Some(entry) = entry else {
+            return self;
+        };
+        let tags = Value::vector(entry.tags.iter().map(|tag| Value::from(tag.as_str())));
+        let tags = codec::encode(&tags).expect("texts can be written down");
+        self.maybe("search-text", entry.text.as_deref())
+            .raw("search-tags", &tags)
+            .maybe("search-label", entry.source_label.as_deref())
     }
 
     fn end(mut self) -> String {
@@ -187,6 +199,14 @@ fn blob_record(blob: &ArchivedBlob) -> String {
         .text("hash", &blob.row.hash.0)
         .maybe("filename", blob.row.filename.as_deref())
         .maybe("content-type", blob.row.content_type.as_deref())
+        .text("kind", blob.row.kind.name())
+        .text("tier", blob.row.tier.name())
+        .maybe_int("expires", blob.row.expires_ms)
+        .maybe("run", blob.row.run.as_deref())
+        .maybe("path", blob.row.path.as_deref())
+        .maybe("bucket", blob.row.bucket.as_deref())
+        .maybe("folder", blob.row.folder.as_deref())
+        .search(blob.row.search.as_ref())
         .text("base64", &STANDARD.encode(&blob.bytes))
         .end()
 }

@@ -135,6 +135,7 @@ impl StepCall<'_> {
                 attempt,
                 idempotency_key: self.idempotency_key.clone(),
                 deadline_ms: timeout.map(|millis| driver.now_ms().saturating_add(millis)),
+                pass: driver.facts.pass,
             },
         )
     }

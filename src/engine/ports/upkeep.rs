@@ -43,6 +43,8 @@ pub struct Sweep {
 /// What may be left without a reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Swept {
+    /// Contents of resources that are over their time, which is [`Sweep::older_than_ms`].
+    Expired,
     /// Large values of journals.
     Payloads,
     /// Sources of flows that no run is pinned to.

@@ -151,6 +151,8 @@ pub struct GcReport {
     pub forgotten: u64,
     /// Sources of flows that no run has any more.
     pub programs: Removed,
+    /// Resources that were over their time.
+    pub expired: u64,
     /// Names of stored blobs that nothing mentions any more.
     pub resources: u64,
     /// Their files.
@@ -211,6 +213,7 @@ impl Engine {
         };
         report.payloads = sweep(Swept::Payloads, now_ms).await?;
         report.programs = sweep(Swept::Programs, now_ms).await?;
+        report.expired = sweep(Swept::Expired, now_ms).await?.count;
         report.resources = sweep(Swept::Resources, journal_ms).await?.count;
         report.blobs = sweep(Swept::Blobs, now_ms - BLOB_AGE_MS).await?;
         report.signals = sweep(Swept::Signals, journal_ms).await?.count;

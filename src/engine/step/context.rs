@@ -83,6 +83,8 @@ pub struct StepRequest {
     pub idempotency_key: String,
     /// When this attempt is over its `:timeout`; the engine drops it then.
     pub deadline_ms: Option<i64>,
+    /// Which pass of the run this is, counted from 0: `flow/continue-as-new` begins the next.
+    pub pass: i64,
 }
 
 /// What a step tells about itself while it runs. Not journaled, and lost on replay.
@@ -115,6 +117,15 @@ impl StepContext {
 
     pub fn run_id(&self) -> &RunId {
         &self.scope.run
+    }
+
+    /// Returns the run's id, and which pass of it this is where that is not the first: what is named after it
+    /// differs from pass to pass.
+    pub fn pass_name(&self) -> String {
+        match self.request.pass {
+            0 => self.scope.run.to_string(),
+            pass => format!("{}.{pass}", self.scope.run),
+        }
     }
 
     pub fn path(&self) -> &StepPath {

@@ -1,8 +1,9 @@
 //! `:persist {:type :blob}`: a step's value as a blob, with a reference that has every key that flows look for.
 
-use flowstone_engine::blob::BlobOp;
+use flowstone_engine::blob::{BlobOp, BlobRow};
 use flowstone_engine::codec;
 use flowstone_engine::ports::StoreOp;
+use flowstone_engine::resource::step_output;
 use flowstone_engine::step::{StepContext, StepError};
 use flowstone_lang::value::{Object, Value};
 
@@ -89,12 +90,7 @@ impl Blob {
             .clone()
             .or(content.filename)
             .unwrap_or_else(|| format!("{}.{}", cx.step_id(), extension(&content_type)));
-        let uri = format!(
-            "{}result/run/{}/step/{}/output",
-            resource::PREFIX,
-            cx.run_id(),
-            escaped(&cx.path().to_string())
-        );
+        let uri = step_output(&cx.pass_name(), &cx.path().to_string());
         let size = Value::from(size);
         let facts = [
             ("content-type", Value::from(content_type.as_str())),
@@ -112,13 +108,17 @@ impl Blob {
             ("sha256", Value::from(hash.0.as_str())),
         ]);
         facts.extend(content.kept);
-        Ok(StoreOp::Blob(BlobOp::Register {
-            hash,
-            size: bytes,
-            value: encoded(&resource::reference(&uri, &facts))?,
-            uri,
+        let value = encoded(&resource::reference(&uri, &facts))?;
+        let blob = BlobRow {
             filename: Some(filename),
             content_type: Some(content_type),
+            run: Some(cx.run_id().to_string()),
+            path: Some(cx.path().to_string()),
+            ..BlobRow::new(uri, hash, bytes)
+        };
+        Ok(StoreOp::Blob(BlobOp::Register {
+            blob: Box::new(blob),
+            value,
         }))
     }
 
@@ -225,19 +225,4 @@ fn extension(content_type: &str) -> &'static str {
         kind if kind.ends_with("+json") => "json",
         _ => "bin",
     }
-}
-
-/// A step path inside a resource name.
-fn escaped(path: &str) -> String {
-    path.chars().fold(String::new(), |mut out, char| {
-        if char.is_ascii_alphanumeric() || "-_./:".contains(char) {
-            out.push(char);
-        } else {
-            let mut bytes = [0; 4];
-            for byte in char.encode_utf8(&mut bytes).bytes() {
-                out.push_str(&format!("%{byte:02X}"));
-            }
-        }
-        out
-    })
 }

@@ -1,4 +1,4 @@
-//! The registry of resources, and the folder that holds their bytes under the name of their hash.
+//! The folder that holds the bytes of blobs under the name of their hash.
 //!
 //! Bytes are written before the transaction that registers them: a crash between the two leaves a file
 //! that nothing names, never a name without a file.
@@ -13,9 +13,10 @@ use std::time::{Duration, UNIX_EPOCH};
 use flowstone_engine::blob::{BlobHash, BlobOp};
 use flowstone_engine::codec::digest_bytes;
 use flowstone_engine::ports::{BlobRow, Clock as _, Removed, StoreError, SystemClock};
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::Connection;
 
 use super::failure::{failed, rejected, with_hint};
+use super::resource;
 
 /// The tables of this part.
 pub const SCHEMA: &str = "
@@ -35,43 +36,9 @@ CREATE INDEX IF NOT EXISTS resource_hash ON resource (hash);
 /// # Errors
 /// When the database cannot be written.
 pub fn apply(db: &Connection, op: &BlobOp, now_ms: i64) -> Result<String, StoreError> {
-    let BlobOp::Register {
-        hash,
-        size,
-        uri,
-        filename,
-        content_type,
-        value,
-    } = op;
-    let size = i64::try_from(*size).unwrap_or(i64::MAX);
-    db.prepare_cached(
-        "INSERT INTO resource (uri, hash, size, filename, content_type, created_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
-         ON CONFLICT (uri) DO UPDATE SET hash = ?2, size = ?3, filename = ?4, content_type = ?5, created_ms = ?6",
-    )
-    .and_then(|mut sql| sql.execute(params![uri, hash.0, size, filename, content_type, now_ms]))
-    .map_err(failed)?;
+    let BlobOp::Register { blob, value } = op;
+    resource::register(db, blob, now_ms)?;
     Ok(value.clone())
-}
-
-/// Registers a resource that came from elsewhere; one of that name that is here stays.
-pub(super) fn keep(db: &Connection, row: &BlobRow, now_ms: i64) -> Result<(), StoreError> {
-    let size = i64::try_from(row.size).unwrap_or(i64::MAX);
-    db.prepare_cached(
-        "INSERT OR IGNORE INTO resource (uri, hash, size, filename, content_type, created_ms)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
-    )
-    .and_then(|mut sql| {
-        sql.execute(params![
-            row.uri,
-            row.hash.0,
-            size,
-            row.filename,
-            row.content_type,
-            now_ms
-        ])
-    })
-    .map_err(failed)?;
-    Ok(())
 }
 
 /// Returns what a resource name stands for.
@@ -79,20 +46,7 @@ pub(super) fn keep(db: &Connection, row: &BlobRow, now_ms: i64) -> Result<(), St
 /// # Errors
 /// When the database cannot be read.
 pub fn find(db: &Connection, uri: &str) -> Result<Option<BlobRow>, StoreError> {
-    db.prepare_cached("SELECT hash, size, uri, filename, content_type FROM resource WHERE uri = ?1")
-        .and_then(|mut sql| {
-            sql.query_row([uri], |row| {
-                Ok(BlobRow {
-                    hash: BlobHash(row.get(0)?),
-                    size: u64::try_from(row.get::<_, i64>(1)?).unwrap_or(0),
-                    uri: row.get(2)?,
-                    filename: row.get(3)?,
-                    content_type: row.get(4)?,
-                })
-            })
-            .optional()
-        })
-        .map_err(failed)
+    resource::from_blob(db, uri)
 }
 
 /// Writes bytes to the folder, unless they are there, and returns their hash.

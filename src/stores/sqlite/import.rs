@@ -7,12 +7,12 @@ use flowstone_engine::ports::{
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::{failed, rejected, with_hint};
-use super::{blob, journal, runs, waits};
+use super::{journal, resource, runs, waits};
 
 /// Adds the runs. To be called inside a transaction, which is undone when one of the ids is taken.
 pub(super) fn import(db: &Connection, import: &Import) -> Result<(), StoreError> {
-    for resource in &import.resources {
-        blob::keep(db, resource, import.now_ms)?;
+    for blob in &import.resources {
+        resource::keep(db, blob, import.now_ms)?;
     }
     for run in &import.runs {
         add(db, run, import.now_ms)?;

@@ -149,6 +149,7 @@ fn connection(path: &Path, options: &Options) -> Result<Connection, StoreError> 
         .map_err(place)?;
     db.set_prepared_statement_cache_capacity(128);
     table::prepare(&db).map_err(|error| located(error, path))?;
+    resource::prepare(&db).map_err(place)?;
     Ok(db)
 }
 

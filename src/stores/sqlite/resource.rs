@@ -1,4 +1,32 @@
-//! Resources: all that has a `res://` name.
+//! The registry of resources. Blobs, files and trees have rows of their own; keys, tables and outputs of runs are
+//! found in the tables that hold them.
+//!
+//! What was deleted or has expired leaves its row, without its contents, until nothing mentions the name any more:
+//! so that whoever has the name is told what became of it.
 
-/// The tables of this part.
-pub const SCHEMA: &str = "";
+mod listing;
+mod registry;
+
+pub use listing::{list, prepare};
+pub(super) use registry::{count_expired, expire, from_blob};
+pub use registry::{delete, describe, find, keep, needed_by, register};
+
+/// What format 3 adds to the table of blobs.
+pub const SCHEMA: &str = "
+ALTER TABLE resource ADD COLUMN kind TEXT NOT NULL DEFAULT 'blob';
+ALTER TABLE resource ADD COLUMN tier TEXT NOT NULL DEFAULT 'retained';
+ALTER TABLE resource ADD COLUMN expires_ms INTEGER;
+ALTER TABLE resource ADD COLUMN run TEXT;
+ALTER TABLE resource ADD COLUMN path TEXT;
+ALTER TABLE resource ADD COLUMN bucket TEXT;
+ALTER TABLE resource ADD COLUMN folder TEXT;
+-- A JSON object with what it is found by.
+ALTER TABLE resource ADD COLUMN search TEXT;
+-- 'deleted' or 'expired'.
+ALTER TABLE resource ADD COLUMN gone TEXT;
+ALTER TABLE resource ADD COLUMN gone_ms INTEGER;
+UPDATE resource SET kind = 'tree' WHERE uri LIKE '%/source-tree/%';
+CREATE INDEX resource_run ON resource (run) WHERE run IS NOT NULL;
+CREATE INDEX resource_expires ON resource (expires_ms) WHERE expires_ms IS NOT NULL;
+CREATE INDEX resource_created ON resource (created_ms);
+";

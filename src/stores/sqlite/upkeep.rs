@@ -15,7 +15,7 @@ use super::Options;
 use super::failure::failed;
 use super::journal::{PLACE_BITS, number_range};
 use super::writer::Writer;
-use super::{blob, payload, runs};
+use super::{blob, payload, resource, runs};
 
 /// What this part adds: ways from what may be without a reference to what refers to it.
 pub(super) const SCHEMA: &str = "
@@ -166,6 +166,10 @@ pub(super) fn count(db: &Connection, blobs: &Path, sweep: &Sweep) -> Result<Remo
                 bytes: 0,
             })
         }
+        Swept::Expired => Ok(Removed {
+            count: resource::count_expired(db, sweep.older_than_ms)?,
+            bytes: 0,
+        }),
         Swept::Blobs => {
             let found = blob::unnamed(db, blobs, sweep.older_than_ms)?;
             Ok(Removed {
@@ -227,6 +231,11 @@ pub(super) async fn sweep(
             Ok(all)
         }
         Swept::Programs => sweep_by(writer, PROGRAMS).await,
+        Swept::Expired => {
+            let removing = move |db: &Connection| resource::expire(db, sweep.older_than_ms);
+            let count = writer.submit(removing).await?;
+            Ok(Removed { count, bytes: 0 })
+        }
         Swept::Resources => {
             let found = writer
                 .submit(move |db| resources::unmentioned(db, sweep.older_than_ms))

@@ -1,5 +1,6 @@
 //! What may be typed: commands, options, and the examples in their help.
 
+mod resources;
 mod runs;
 mod schedules;
 mod serve;
@@ -11,6 +12,7 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
+pub use resources::*;
 pub use runs::*;
 pub use schedules::*;
 pub use serve::*;
@@ -52,6 +54,7 @@ pub enum Command {
     #[command(hide = true)]
     Reference(Reference),
     Repl(Repl),
+    Resources(Resources),
     Run(Run),
     Runs(Runs),
     Schedules(Schedules),

@@ -1,6 +1,6 @@
 //! Standard output for data, standard error for the rest.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal as _, Write};
 
 use super::args::Color;
 use super::report::{Report, Shown};
@@ -70,6 +70,11 @@ fn checked(written: io::Result<()>) {
     if written.is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
         std::process::exit(BROKEN_PIPE);
     }
+}
+
+/// Tells whether a person reads standard output.
+pub fn is_terminal() -> bool {
+    io::stdout().is_terminal()
 }
 
 /// Tells whether standard output shows colours, by all that was said about them.

@@ -13,6 +13,8 @@ mod resume;
 mod show;
 mod watch;
 
+pub use gc::size;
+
 use flowstone_engine::ports::{RunRow, RunStatus};
 use flowstone_engine::{Engine, EngineError};
 use serde_json::json;

@@ -1,7 +1,8 @@
 //! `:resolve-source`: an immutable tree of a folder or a commit.
 
-use flowstone_engine::blob::{BlobHash, BlobOp};
+use flowstone_engine::blob::{BlobHash, BlobOp, BlobRow};
 use flowstone_engine::ports::StoreOp;
+use flowstone_engine::resource::ResourceKind;
 use flowstone_engine::step::{Effect, Operation, Outcome, StepError};
 use flowstone_lang::value::Value;
 
@@ -42,12 +43,15 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
     }
     let value = answer(&reference(&tree.uri, TREE_TYPE, facts))?;
     tracing::debug!(step = %call.cx.path(), uri = %tree.uri, "source resolved");
-    Ok(Outcome::Commit(StoreOp::Blob(BlobOp::Register {
-        hash: BlobHash(tree.id),
-        size: tree.bytes,
-        uri: tree.uri,
-        filename: None,
+    let blob = BlobRow {
         content_type: Some(TREE_TYPE.to_string()),
+        kind: ResourceKind::Tree,
+        run: Some(call.cx.run_id().to_string()),
+        path: Some(call.cx.path().to_string()),
+        ..BlobRow::new(tree.uri, BlobHash(tree.id), tree.bytes)
+    };
+    Ok(Outcome::Commit(StoreOp::Blob(BlobOp::Register {
+        blob: Box::new(blob),
         value,
     })))
 }

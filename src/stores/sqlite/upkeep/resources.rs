@@ -11,12 +11,13 @@ use super::super::failure::failed;
 /// What a name begins with.
 const BEGIN: &str = "res://";
 
-/// Returns the names that were made before a moment and that no row of any other table mentions.
+/// Returns the names that were made before a moment and that no row of any other table mentions. Files that somebody
+/// uploaded stay until somebody removes them.
 pub(super) fn unmentioned(db: &Connection, before_ms: i64) -> Result<Vec<String>, StoreError> {
     let mut found: HashSet<String> = HashSet::new();
     {
         let mut sql = db
-            .prepare_cached("SELECT uri FROM resource WHERE created_ms < ?1")
+            .prepare_cached("SELECT uri FROM resource WHERE created_ms < ?1 AND (kind <> 'file' OR gone IS NOT NULL)")
             .map_err(failed)?;
         let rows = sql
             .query_map([before_ms], |row| row.get(0))

@@ -62,6 +62,10 @@ fn in_words(args: &Gc, report: &GcReport) -> String {
         count: report.resources,
         bytes: 0,
     };
+    let expired = Removed {
+        count: report.expired,
+        bytes: 0,
+    };
     let signals = Removed {
         count: report.signals,
         bytes: 0,
@@ -70,6 +74,7 @@ fn in_words(args: &Gc, report: &GcReport) -> String {
         ("large values", report.payloads),
         ("rows of runs", rows),
         ("sources of flows", report.programs),
+        ("resources that expired", expired),
         ("names of blobs", names),
         ("files of blobs", report.blobs),
         ("signals that waits took", signals),
@@ -96,7 +101,7 @@ fn usage(usage: Usage) -> String {
 }
 
 /// Says how much it is.
-pub(super) fn size(bytes: u64) -> String {
+pub fn size(bytes: u64) -> String {
     match bytes {
         ..1_000 => format!("{bytes} bytes"),
         1_000..1_000_000 => format!("{:.1} kB", bytes as f64 / 1e3),
@@ -119,6 +124,7 @@ fn in_json(args: &Gc, report: &GcReport) -> Value {
         "payloads": removed(report.payloads),
         "rows": report.forgotten,
         "programs": removed(report.programs),
+        "expired": report.expired,
         "resources": report.resources,
         "blobs": removed(report.blobs),
         "signals": report.signals,

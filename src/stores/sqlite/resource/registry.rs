@@ -1,0 +1,276 @@
+//! Rows of the registry: finding, adding, taking away.
+
+use flowstone_engine::blob::{BlobHash, BlobRow};
+use flowstone_engine::ids::RunId;
+use flowstone_engine::ports::{Gone, ResourceRow, RunStatus, StoreError};
+use flowstone_engine::resource::{self, ResourceKind, ResourceName, SearchEntry, Tier};
+use rusqlite::{Connection, OptionalExtension as _, Row, params};
+use serde_json::json;
+
+use super::super::failure::{failed, rejected, with_hint};
+use super::listing;
+
+/// The columns of a [`ResourceRow`], in order.
+pub(super) const COLUMNS: &str = "uri, kind, hash, size, filename, content_type, tier, created_ms, expires_ms, run, \
+                                  path, bucket, folder, search, gone, gone_ms";
+
+/// Reads a row of [`COLUMNS`]; what is over its time is gone.
+pub(super) fn read(row: &Row<'_>, now_ms: i64) -> rusqlite::Result<ResourceRow> {
+    let text = |idx: usize| row.get::<_, Option<String>>(idx);
+    let expires_ms: Option<i64> = row.get(8)?;
+    let gone = match (text(14)?.as_deref(), expires_ms) {
+        (Some("deleted"), _) => Some(Gone::Deleted),
+        (Some(_), _) => Some(Gone::Expired),
+        (None, Some(expires_ms)) if expires_ms <= now_ms => Some(Gone::Expired),
+        (None, _) => None,
+    };
+    let gone_ms: Option<i64> = row.get(15)?;
+    Ok(ResourceRow {
+        uri: row.get(0)?,
+        kind: ResourceKind::from_name(&row.get::<_, String>(1)?).unwrap_or_default(),
+        hash: text(2)?.filter(|hash| !hash.is_empty()).map(BlobHash),
+        size: row
+            .get::<_, Option<i64>>(3)?
+            .and_then(|size| u64::try_from(size).ok()),
+        name: text(4)?,
+        content_type: text(5)?,
+        tier: text(6)?
+            .and_then(|tier| Tier::from_name(&tier))
+            .unwrap_or_default(),
+        created_ms: row.get(7)?,
+        expires_ms,
+        run: text(9)?,
+        path: text(10)?,
+        bucket: text(11)?,
+        folder: text(12)?,
+        search: text(13)?.as_deref().and_then(search_of),
+        gone: gone.map(|why| (why, gone_ms.or(expires_ms).unwrap_or(0))),
+    })
+}
+
+fn search_of(text: &str) -> Option<SearchEntry> {
+    let json: serde_json::Value = serde_json::from_str(text).ok()?;
+    let word = |key: &str| Some(json.get(key)?.as_str()?.to_owned());
+    let tags = json.get("tags").and_then(|tags| tags.as_array());
+    Some(SearchEntry {
+        text: word("text"),
+        tags: tags
+            .into_iter()
+            .flatten()
+            .filter_map(|tag| tag.as_str().map(str::to_owned))
+            .collect(),
+        source_label: word("label"),
+    })
+}
+
+fn search_text(entry: &SearchEntry) -> String {
+    json!({"text": entry.text, "tags": entry.tags, "label": entry.source_label}).to_string()
+}
+
+/// Returns what a name stands for, wherever it is.
+///
+/// # Errors
+/// When the database cannot be read.
+pub fn find(db: &Connection, uri: &str, now_ms: i64) -> Result<Option<ResourceRow>, StoreError> {
+    for uri in [uri, &resource::canonical(uri)] {
+        if let Some(row) = registered(db, uri, now_ms)? {
+            return Ok(Some(row));
+        }
+    }
+    match ResourceName::read(uri) {
+        Some(ResourceName::File(id) | ResourceName::Tree(id)) => by_end(db, &id, now_ms),
+        Some(name) => listing::elsewhere(db, &name, now_ms),
+        None => Ok(None),
+    }
+}
+
+fn registered(db: &Connection, uri: &str, now_ms: i64) -> Result<Option<ResourceRow>, StoreError> {
+    db.prepare_cached(&format!("SELECT {COLUMNS} FROM resource WHERE uri = ?1"))
+        .and_then(|mut sql| sql.query_row([uri], |row| read(row, now_ms)).optional())
+        .map_err(failed)
+}
+
+/// Finds what has an id of its own, whatever stands before it.
+fn by_end(db: &Connection, id: &str, now_ms: i64) -> Result<Option<ResourceRow>, StoreError> {
+    db.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM resource
+         WHERE kind IN ('file', 'tree') AND substr(uri, -length(?1) - 1) = '/' || ?1
+         ORDER BY created_ms DESC LIMIT 1"
+    ))
+    .and_then(|mut sql| sql.query_row([id], |row| read(row, now_ms)).optional())
+    .map_err(failed)
+}
+
+/// Returns a registered blob that is there, whatever its time.
+pub(in super::super) fn from_blob(
+    db: &Connection,
+    uri: &str,
+) -> Result<Option<BlobRow>, StoreError> {
+    for uri in [uri, &resource::canonical(uri)] {
+        let row = registered(db, uri, i64::MIN)?;
+        let blob = row.and_then(|row| {
+            Some(BlobRow {
+                hash: row.hash?,
+                size: row.size.unwrap_or(0),
+                uri: row.uri,
+                filename: row.name,
+                content_type: row.content_type,
+                kind: row.kind,
+                tier: row.tier,
+                expires_ms: row.expires_ms,
+                run: row.run,
+                path: row.path,
+                bucket: row.bucket,
+                folder: row.folder,
+                search: row.search,
+            })
+        });
+        if blob.is_some() {
+            return Ok(blob);
+        }
+    }
+    Ok(None)
+}
+
+/// Registers a blob, in place of what had its name.
+///
+/// # Errors
+/// When the database cannot be written.
+pub fn register(db: &Connection, blob: &BlobRow, now_ms: i64) -> Result<(), StoreError> {
+    add(db, "REPLACE", blob, now_ms)
+}
+
+/// Registers a resource that came from elsewhere; one of that name that is here stays.
+///
+/// # Errors
+/// When the database cannot be written.
+pub fn keep(db: &Connection, blob: &BlobRow, now_ms: i64) -> Result<(), StoreError> {
+    add(db, "IGNORE", blob, now_ms)
+}
+
+fn add(db: &Connection, on_conflict: &str, blob: &BlobRow, now_ms: i64) -> Result<(), StoreError> {
+    let size = i64::try_from(blob.size).unwrap_or(i64::MAX);
+    db.prepare_cached(&format!(
+        "INSERT OR {on_conflict} INTO resource ({COLUMNS})
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, NULL, NULL)"
+    ))
+    .and_then(|mut sql| {
+        sql.execute(params![
+            blob.uri,
+            blob.kind.name(),
+            blob.hash.0,
+            size,
+            blob.filename,
+            blob.content_type,
+            blob.tier.name(),
+            now_ms,
+            blob.expires_ms,
+            blob.run,
+            blob.path,
+            blob.bucket,
+            blob.folder,
+            blob.search.as_ref().map(search_text),
+        ])
+    })
+    .map_err(failed)?;
+    Ok(())
+}
+
+/// Takes away what a name stands for. The bytes go when no other name has them.
+///
+/// # Errors
+/// [`StoreError::Rejected`] for what is not removed by its name, such as outputs of runs.
+pub fn delete(db: &Connection, uri: &str, now_ms: i64) -> Result<bool, StoreError> {
+    let Some(row) = find(db, uri, now_ms)? else {
+        return Ok(false);
+    };
+    if row.gone.is_some() {
+        return Ok(false);
+    }
+    let deleted = match (row.kind, &row.hash) {
+        (ResourceKind::Kv, _) => db
+            .prepare_cached("DELETE FROM kv WHERE key = ?1")
+            .and_then(|mut sql| sql.execute([&row.name])),
+        (_, Some(_)) => db
+            .prepare_cached(
+                "UPDATE resource SET gone = 'deleted', gone_ms = ?2, hash = '', search = NULL WHERE uri = ?1",
+            )
+            .and_then(|mut sql| sql.execute(params![row.uri, now_ms])),
+        (kind, None) => {
+            let message = format!("`{uri}` is a {}, which is not removed by its name", kind.name());
+            let hint = match kind {
+                ResourceKind::StepOutput | ResourceKind::FlowOutput => {
+                    "it goes with the run's journal: `flowstone gc`"
+                }
+                _ => "the step that makes such resources removes them",
+            };
+            return Err(with_hint(rejected("E0617", "unsupported", message), hint));
+        }
+    };
+    deleted.map(|count| count > 0).map_err(failed)
+}
+
+/// Says what a registered resource is found by.
+///
+/// # Errors
+/// When the database cannot be written.
+pub fn describe(
+    db: &Connection,
+    uri: &str,
+    search: Option<&SearchEntry>,
+) -> Result<bool, StoreError> {
+    let Some(row) = find(db, uri, i64::MIN)?.filter(|row| row.gone.is_none()) else {
+        return Ok(false);
+    };
+    db.prepare_cached("UPDATE resource SET search = ?2 WHERE uri = ?1")
+        .and_then(|mut sql| sql.execute(params![row.uri, search.map(search_text)]))
+        .map(|count| count > 0)
+        .map_err(failed)
+}
+
+/// Returns the runs that are not over and mention a name in their input, journal or result.
+///
+/// # Errors
+/// When the database cannot be read.
+pub fn needed_by(db: &Connection, uri: &str) -> Result<Vec<RunId>, StoreError> {
+    let over: Vec<String> = RunStatus::NAMES
+        .iter()
+        .filter(|(status, _)| status.is_final())
+        .map(|(_, name)| format!("'{name}'"))
+        .collect();
+    let over = over.join(", ");
+    let mut sql = db
+        .prepare_cached(&format!(
+            "SELECT id FROM run WHERE status NOT IN ({over}) AND (
+               instr(input, ?1) > 0 OR EXISTS (
+                 SELECT 1 FROM journal WHERE journal.id BETWEEN run.num << 32 AND (run.num << 32) + 4294967295
+                   AND (instr(journal.payload, ?1) > 0 OR journal.blob IN (
+                     SELECT hash FROM payload WHERE parts IS NULL AND instr(text, ?1) > 0))))
+             ORDER BY id"
+        ))
+        .map_err(failed)?;
+    let rows = sql
+        .query_map([uri], |row| row.get::<_, String>(0))
+        .map_err(failed)?;
+    rows.map(|id| id.map(RunId::from_text).map_err(failed))
+        .collect()
+}
+
+/// Takes the contents from what is over its time. Returns how many that were.
+pub(in super::super) fn expire(db: &Connection, now_ms: i64) -> Result<u64, StoreError> {
+    db.prepare_cached(
+        "UPDATE resource SET gone = 'expired', gone_ms = expires_ms, hash = '', search = NULL
+         WHERE expires_ms <= ?1 AND gone IS NULL",
+    )
+    .and_then(|mut sql| sql.execute([now_ms]))
+    .map(|count| count as u64)
+    .map_err(failed)
+}
+
+/// Counts what is over its time and still has its contents.
+pub(in super::super) fn count_expired(db: &Connection, now_ms: i64) -> Result<u64, StoreError> {
+    db.prepare_cached("SELECT count(*) FROM resource WHERE expires_ms <= ?1 AND gone IS NULL")
+        .and_then(|mut sql| sql.query_row([now_ms], |row| row.get::<_, i64>(0)))
+        .map(i64::unsigned_abs)
+        .map_err(failed)
+}
