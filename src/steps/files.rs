@@ -8,9 +8,12 @@
 mod draft;
 pub mod error;
 pub mod git;
+mod known;
 pub mod manifest;
+mod needle;
 pub mod objects;
 mod op;
+mod packs;
 pub mod path;
 mod process;
 pub mod search;

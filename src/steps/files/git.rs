@@ -326,6 +326,7 @@ fn read_contents(
         .map_err(storage)?;
     let input = File::open(&list).map_err(storage);
     fs::remove_file(&list).ok();
+    let batch = objects.batch()?;
     git.stream(what, &["cat-file", "--batch"], input?, |output| {
         let mut output = BufReader::new(output);
         for file in files.iter_mut().filter(|file| file.wants_content(limits)) {
@@ -333,11 +334,13 @@ fn read_contents(
             if file.entry.kind == Kind::Link {
                 file.entry.target = Some(String::from_utf8_lossy(&bytes).into_owned());
             } else {
-                Content::store(&bytes, objects)?.apply(&mut file.entry);
+                let hash = batch.put(&bytes)?;
+                Content::of(&bytes, hash).apply(&mut file.entry);
             }
         }
         Ok(())
-    })
+    })?;
+    batch.finish()
 }
 
 /// Reads `object type size<LF>content<LF>`.

@@ -1,9 +1,14 @@
-//! Text search in a tree, line by line.
+//! Text search in a tree, line by line, on the processors there are.
+//!
+//! Files are searched in lots; whatever order they end in, the matches come in the order of path and line, and
+//! no lot is begun that could not contribute any more.
 
-use fancy_regex::{Regex, RegexBuilder};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use super::error::FilesError;
-use super::manifest::Kind;
+use super::manifest::{Entry, Kind};
+use super::needle::Needle;
 use super::view::{Selection, View};
 
 /// What to search for, and how much to return.
@@ -40,103 +45,188 @@ pub struct Found {
 /// A longer line is cut around its match.
 const LINE_CHARS: usize = 500;
 
-/// A regular expression gives up on a line after this many steps back.
-const BACKTRACKS: usize = 1_000_000;
+/// So many files are searched at a time.
+const LOT: usize = 128;
 
 impl View<'_> {
     /// Returns the first matches in the selected text files. A line is reported once.
-    pub fn search(&self, query: &Query) -> Result<Found, FilesError> {
-        let needle = Needle::new(query)?;
-        let mut matches = Vec::new();
-        for entry in query.selection.of(self.manifest)? {
-            if entry.kind != Kind::File || entry.size == 0 {
-                continue;
-            }
-            let text = self.text(entry)?;
-            if !needle.may_be_in(&text) {
-                continue;
-            }
-            let lines: Vec<&str> = text.lines().collect();
-            for (at, line) in lines.iter().enumerate() {
-                let slow = |_| FilesError::PatternTooSlow {
-                    pattern: query.text.clone(),
-                    path: entry.path.clone(),
-                    line: at + 1,
-                };
-                let Some(offset) = needle.find(line).map_err(slow)? else {
-                    continue;
-                };
-                if matches.len() == query.limit {
-                    return Ok(Found {
-                        matches,
-                        truncated: true,
-                    });
-                }
-                let context = |range: std::ops::Range<usize>| {
-                    lines[range].iter().map(|it| shown(it, 0)).collect()
-                };
-                matches.push(Match {
-                    path: entry.path.clone(),
-                    line: at + 1,
-                    column: line[..offset].chars().count() + 1,
-                    text: shown(line, offset),
-                    before: context(at.saturating_sub(query.context)..at),
-                    after: context(at + 1..lines.len().min(at + 1 + query.context)),
-                });
-            }
-        }
-        Ok(Found {
-            matches,
-            truncated: false,
-        })
-    }
-}
-
-enum Needle {
-    Plain(String),
-    Pattern(Box<Regex>),
-}
-
-impl Needle {
-    fn new(query: &Query) -> Result<Needle, FilesError> {
-        if !query.regex && query.case_sensitive {
-            return Ok(Needle::Plain(query.text.clone()));
-        }
-        let pattern = if query.regex {
-            query.text.clone()
-        } else {
-            fancy_regex::escape(&query.text).into_owned()
+    pub fn search(&self, query: &Query, cancelled: &AtomicBool) -> Result<Found, FilesError> {
+        let needle = Needle::new(&query.text, query.regex, query.case_sensitive)?;
+        let entries: Vec<&Entry> = query
+            .selection
+            .of(self.manifest)?
+            .into_iter()
+            .filter(|entry| entry.kind == Kind::File && entry.size > 0)
+            .collect();
+        let lots: Vec<&[&Entry]> = entries.chunks(LOT).collect();
+        let search = Search {
+            view: self,
+            query,
+            needle: &needle,
+            cancelled,
+            next: AtomicUsize::new(0),
+            done: Mutex::new(Done {
+                lots: lots.iter().map(|_| None).collect(),
+                whole: 0,
+                matches: 0,
+            }),
         };
-        RegexBuilder::new(&pattern)
-            .case_insensitive(!query.case_sensitive)
-            .backtrack_limit(BACKTRACKS)
-            .build()
-            .map(|regex| Needle::Pattern(Box::new(regex)))
-            .map_err(|error| FilesError::BadPattern {
-                what: "pattern",
-                pattern: query.text.clone(),
-                cause: error.to_string(),
-            })
-    }
-
-    /// Rules most files out with one pass.
-    fn may_be_in(&self, text: &str) -> bool {
-        match self {
-            Needle::Plain(plain) => {
-                memchr::memmem::find(text.as_bytes(), plain.as_bytes()).is_some()
+        self.objects.refresh();
+        let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(8));
+        match threads.min(lots.len()) {
+            0 | 1 => search.work(&lots),
+            threads => std::thread::scope(|scope| {
+                for _ in 0..threads {
+                    scope.spawn(|| search.work(&lots));
+                }
+            }),
+        }
+        if cancelled.load(Ordering::Relaxed) {
+            return Err(FilesError::Cancelled);
+        }
+        let done = search
+            .done
+            .into_inner()
+            .unwrap_or_else(PoisonError::into_inner);
+        let mut matches = Vec::new();
+        for lot in done.lots.into_iter().map_while(|lot| lot) {
+            matches.append(&mut lot?);
+            if matches.len() > query.limit {
+                break;
             }
-            Needle::Pattern(_) => true,
+        }
+        let truncated = matches.len() > query.limit;
+        matches.truncate(query.limit);
+        Ok(Found { matches, truncated })
+    }
+}
+
+/// A search under way, shared by its threads.
+struct Search<'a> {
+    view: &'a View<'a>,
+    query: &'a Query,
+    needle: &'a Needle,
+    cancelled: &'a AtomicBool,
+    next: AtomicUsize,
+    done: Mutex<Done>,
+}
+
+struct Done {
+    lots: Vec<Option<Result<Vec<Match>, FilesError>>>,
+    /// So many lots from the first on are done.
+    whole: usize,
+    /// In these.
+    matches: usize,
+}
+
+impl Search<'_> {
+    fn work(&self, lots: &[&[&Entry]]) {
+        loop {
+            let at = self.next.fetch_add(1, Ordering::Relaxed);
+            let Some(lot) = lots.get(at) else { return };
+            let found = self.lot(lot);
+            let mut done = self.done.lock().unwrap_or_else(PoisonError::into_inner);
+            let failed = found.is_err();
+            done.lots[at] = Some(found);
+            while let Some(Some(lot)) = done.lots.get(done.whole) {
+                done.matches += lot.as_ref().map_or(0, Vec::len);
+                done.whole += 1;
+            }
+            if failed || done.matches > self.query.limit || self.cancelled.load(Ordering::Relaxed) {
+                self.next.store(lots.len(), Ordering::Relaxed);
+            }
         }
     }
 
-    fn find(&self, line: &str) -> Result<Option<usize>, Box<fancy_regex::Error>> {
-        match self {
-            Needle::Plain(plain) => Ok(memchr::memmem::find(line.as_bytes(), plain.as_bytes())),
-            Needle::Pattern(regex) => Ok(regex
-                .find(line)
-                .map_err(Box::new)?
-                .map(|found| found.start())),
+    /// Searches some files, until more was found than is wanted.
+    fn lot(&self, lot: &[&Entry]) -> Result<Vec<Match>, FilesError> {
+        let mut matches = Vec::new();
+        let hashes: Vec<&str> = lot.iter().map(|entry| entry.hash.as_str()).collect();
+        self.view.objects.each(&hashes, &mut |at, bytes| {
+            self.file(&lot[at].path, bytes, &mut matches)?;
+            Ok(matches.len() <= self.query.limit && !self.cancelled.load(Ordering::Relaxed))
+        })?;
+        Ok(matches)
+    }
+
+    fn file(&self, path: &str, bytes: &[u8], matches: &mut Vec<Match>) -> Result<(), FilesError> {
+        let slow = |line| FilesError::PatternTooSlow {
+            pattern: self.query.text.clone(),
+            path: path.to_string(),
+            line,
+        };
+        // Lines before `counted` are counted.
+        let (mut at, mut counted, mut number) = (0, 0, 1);
+        while at < bytes.len() && matches.len() <= self.query.limit {
+            let Some(candidate) = self.needle.candidate(&bytes[at..]) else {
+                return Ok(());
+            };
+            let line = Line::around(bytes, at + candidate);
+            number += memchr::memchr_iter(b'\n', &bytes[counted..line.start]).count();
+            counted = line.start;
+            let text = line.text(bytes);
+            if let Some(offset) = self.needle.find(text).map_err(|()| slow(number))? {
+                matches.push(self.found(path, bytes, &line, (number, offset)));
+            }
+            at = line.next;
         }
+        Ok(())
+    }
+
+    fn found(&self, path: &str, bytes: &[u8], line: &Line, at: (usize, usize)) -> Match {
+        let (number, offset) = at;
+        let text = line.text(bytes);
+        let before = String::from_utf8_lossy(&text[..offset]);
+        let mut above = Vec::new();
+        let mut start = line.start;
+        while above.len() < self.query.context && start > 0 {
+            let line = Line::around(bytes, start - 1);
+            start = line.start;
+            above.push(shown(&String::from_utf8_lossy(line.text(bytes)), 0));
+        }
+        above.reverse();
+        let mut below = Vec::new();
+        let mut next = line.next;
+        while below.len() < self.query.context && next < bytes.len() {
+            let line = Line::around(bytes, next);
+            next = line.next;
+            below.push(shown(&String::from_utf8_lossy(line.text(bytes)), 0));
+        }
+        Match {
+            path: path.to_string(),
+            line: number,
+            column: before.chars().count() + 1,
+            text: shown(&String::from_utf8_lossy(text), before.len()),
+            before: above,
+            after: below,
+        }
+    }
+}
+
+/// Where a line is in a text.
+struct Line {
+    start: usize,
+    /// Without what ends it.
+    end: usize,
+    /// Where the next one starts.
+    next: usize,
+}
+
+impl Line {
+    fn around(bytes: &[u8], at: usize) -> Line {
+        let start = memchr::memrchr(b'\n', &bytes[..at]).map_or(0, |it| it + 1);
+        let newline = memchr::memchr(b'\n', &bytes[at..]).map(|it| at + it);
+        let end = newline.unwrap_or(bytes.len());
+        let is_return = newline.is_some() && end > start && bytes[end - 1] == b'\r';
+        Line {
+            start,
+            end: end - usize::from(is_return),
+            next: newline.map_or(bytes.len(), |it| it + 1),
+        }
+    }
+
+    fn text<'a>(&self, bytes: &'a [u8]) -> &'a [u8] {
+        &bytes[self.start..self.end]
     }
 }
 

@@ -3,20 +3,18 @@
 //! Each file is read once, and exactly the bytes that were hashed are stored, so a tree never mixes
 //! two states of one file. A file whose size and times are those of the last snapshot is not read again.
 
-use std::collections::HashMap;
 use std::fs::{self, Metadata};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::UNIX_EPOCH;
+use std::sync::{Mutex, PoisonError};
 
-use ignore::WalkBuilder;
-use serde::{Deserialize, Serialize};
+use ignore::{WalkBuilder, WalkState};
 
 use super::error::FilesError;
+use super::known::{Known, Stamp, Table};
 use super::manifest::{Entry, Kind, Manifest};
-use super::objects::{self, Objects};
+use super::objects::{self, Batch, Objects};
 use super::path::is_reserved;
 
 /// What to take into a snapshot.
@@ -65,26 +63,34 @@ pub fn snapshot(folder: &Folder, cache: &Path, objects: &Objects) -> Result<Mani
     let known_file = cache
         .join("known")
         .join(objects::hash(root.as_os_str().as_encoded_bytes()));
-    let known = Known::load(&known_file);
-    let budget = Budget {
+    let table = Table::load(&known_file);
+    let batch = objects.batch()?;
+    let taking = Taking {
+        batch: &batch,
         left: AtomicU64::new(folder.limits.bytes),
         limits: folder.limits,
     };
-    let take = |found: &Found| take(found, &known, objects, &budget);
-    let taken = in_parallel(&found, &take)?;
-    known.save(&known_file, &taken);
+    let known = table.beside(&found);
+    let taken = taking.all(&found, &known)?;
+    batch.finish()?;
+    if !table.says(&taken) {
+        Table::save(&known_file, &taken);
+    }
     Ok(Manifest::new(
         taken.into_iter().map(|taken| taken.entry).collect(),
     ))
 }
 
 /// A file that the walk came to.
-struct Found {
+pub(super) struct Found {
     absolute: PathBuf,
-    path: String,
+    pub path: String,
     is_link: bool,
+    /// Of a file that is not a link.
+    pub metadata: io::Result<Metadata>,
 }
 
+/// Returns the files of a folder, in the order of their paths.
 fn walk(folder: &Folder, root: &Path) -> Result<Vec<Found>, FilesError> {
     let respect = !folder.ignored;
     let without = fs::canonicalize(&folder.without).unwrap_or_default();
@@ -101,48 +107,159 @@ fn walk(folder: &Folder, root: &Path) -> Result<Vec<Found>, FilesError> {
             let reserved = entry.file_name().to_str().is_some_and(is_reserved);
             entry.depth() == 0 || !(reserved || entry.path() == without)
         })
-        .build();
-    let mut found = Vec::new();
-    for entry in walker {
-        // A folder that may not be opened, or one that has just gone, has no files to list.
-        let Ok(entry) = entry else { continue };
-        let Some(kind) = entry.file_type() else {
-            continue;
+        .threads(processors())
+        .build_parallel();
+    let all = Mutex::new(Vec::new());
+    let count = AtomicU64::new(0);
+    walker.run(|| {
+        let mut mine = Mine {
+            found: Vec::new(),
+            all: &all,
         };
-        if !kind.is_file() && !kind.is_symlink() || entry.depth() == 0 {
-            continue;
-        }
-        if found.len() as u64 >= folder.limits.files {
-            return Err(FilesError::TooLarge {
-                what: "files",
-                limit: folder.limits.files,
-            });
-        }
-        let relative = entry.path().strip_prefix(root).unwrap_or(entry.path());
-        let parts: Vec<_> = relative
-            .components()
-            .map(|part| part.as_os_str().to_string_lossy())
-            .collect();
-        found.push(Found {
-            path: parts.join("/"),
-            is_link: kind.is_symlink(),
-            absolute: entry.into_path(),
+        let count = &count;
+        Box::new(move |entry| {
+            // A folder that may not be opened, or one that has just gone, has no files to list.
+            let Some(found) = entry.ok().and_then(|entry| come_to(entry, root)) else {
+                return WalkState::Continue;
+            };
+            if count.fetch_add(1, Ordering::Relaxed) >= folder.limits.files {
+                return WalkState::Quit;
+            }
+            mine.found.push(found);
+            WalkState::Continue
+        })
+    });
+    if count.into_inner() > folder.limits.files {
+        return Err(FilesError::TooLarge {
+            what: "files",
+            limit: folder.limits.files,
         });
     }
+    let mut found = all.into_inner().unwrap_or_else(PoisonError::into_inner);
+    found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     Ok(found)
 }
 
-struct Taken {
-    entry: Entry,
-    stamp: Option<Stamp>,
+/// What one thread of the walk has found, handed over when it ends.
+struct Mine<'a> {
+    found: Vec<Found>,
+    all: &'a Mutex<Vec<Found>>,
 }
 
-struct Budget {
+impl Drop for Mine<'_> {
+    fn drop(&mut self) {
+        self.all
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .append(&mut self.found);
+    }
+}
+
+fn come_to(entry: ignore::DirEntry, root: &Path) -> Option<Found> {
+    let kind = entry.file_type()?;
+    if !kind.is_file() && !kind.is_symlink() || entry.depth() == 0 {
+        return None;
+    }
+    let relative = entry.path().strip_prefix(root).unwrap_or(entry.path());
+    let path = match relative.to_str() {
+        #[cfg(unix)]
+        Some(path) => path.to_string(),
+        _ => {
+            let parts = relative.components();
+            let parts: Vec<_> = parts.map(|it| it.as_os_str().to_string_lossy()).collect();
+            parts.join("/")
+        }
+    };
+    Some(Found {
+        path,
+        is_link: kind.is_symlink(),
+        metadata: fs::symlink_metadata(entry.path()),
+        absolute: entry.into_path(),
+    })
+}
+
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, |count| count.get().min(8))
+}
+
+pub(super) struct Taken {
+    pub entry: Entry,
+    pub stamp: Option<Stamp>,
+}
+
+/// What the threads share that read the files.
+struct Taking<'a> {
+    batch: &'a Batch,
     left: AtomicU64,
     limits: Limits,
 }
 
-impl Budget {
+/// So many bytes are held before they are stored.
+const HELD: usize = 4 << 20;
+
+impl Taking<'_> {
+    /// Takes each file, on the processors there are, in lots: neighbours stay together, and no thread waits for a
+    /// slow one. The order stays.
+    fn all(&self, found: &[Found], known: &[Option<&Known>]) -> Result<Vec<Taken>, FilesError> {
+        const LOT: usize = 64;
+        let next = AtomicU64::new(0);
+        let lots = Mutex::new(Vec::new());
+        let work = || {
+            loop {
+                let lot =
+                    usize::try_from(next.fetch_add(1, Ordering::Relaxed)).unwrap_or(usize::MAX);
+                let from = lot.saturating_mul(LOT);
+                if from >= found.len() {
+                    return;
+                }
+                let range = from..found.len().min(from + LOT);
+                let taken = self.lot(&found[range.clone()], &known[range]);
+                let failed = taken.is_err();
+                lots.lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .push((lot, taken));
+                if failed {
+                    next.store(u64::MAX / 2, Ordering::Relaxed);
+                }
+            }
+        };
+        if found.len() <= LOT {
+            work();
+        } else {
+            std::thread::scope(|scope| {
+                for _ in 0..processors() {
+                    scope.spawn(work);
+                }
+            });
+        }
+        let mut lots = lots.into_inner().unwrap_or_else(PoisonError::into_inner);
+        lots.sort_by_key(|(lot, _)| *lot);
+        let mut all = Vec::with_capacity(found.len());
+        for (_, taken) in lots {
+            all.extend(taken?);
+        }
+        Ok(all)
+    }
+
+    fn lot(&self, found: &[Found], known: &[Option<&Known>]) -> Result<Vec<Taken>, FilesError> {
+        let mut taken = Vec::with_capacity(found.len());
+        let (mut contents, mut held) = (Vec::new(), 0);
+        for (found, known) in found.iter().zip(known) {
+            let (it, content) = self.one(found, *known)?;
+            taken.extend(it);
+            if let Some((hash, bytes)) = content {
+                held += bytes.len();
+                contents.push((hash, bytes));
+            }
+            if held > HELD {
+                self.batch.add(std::mem::take(&mut contents))?;
+                held = 0;
+            }
+        }
+        self.batch.add(contents)?;
+        Ok(taken)
+    }
+
     fn spend(&self, bytes: u64) -> Result<(), FilesError> {
         self.left
             .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
@@ -154,111 +271,66 @@ impl Budget {
                 limit: self.limits.bytes,
             })
     }
-}
 
-/// Runs `take` for each file on the processors there are; the order stays.
-fn in_parallel(
-    found: &[Found],
-    take: &(dyn Fn(&Found) -> Result<Option<Taken>, FilesError> + Sync),
-) -> Result<Vec<Taken>, FilesError> {
-    let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(8));
-    let next = AtomicU64::new(0);
-    let results = Mutex::new(Vec::with_capacity(found.len()));
-    let work = || {
-        let mut mine = Vec::new();
-        // In lots of 64: neighbours stay together, and no thread waits for a slow one.
-        while let Some(lot) = found
-            .chunks(64)
-            .nth(next.fetch_add(1, Ordering::Relaxed) as usize)
-        {
-            mine.extend(lot.iter().map(take));
-        }
-        results
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner)
-            .append(&mut mine);
-    };
-    if found.len() < 64 {
-        work();
-    } else {
-        std::thread::scope(|scope| {
-            for _ in 0..threads {
-                scope.spawn(work);
-            }
-        });
-    }
-    let results = results
-        .into_inner()
-        .unwrap_or_else(std::sync::PoisonError::into_inner);
-    results.into_iter().filter_map(Result::transpose).collect()
-}
-
-/// Returns the entry of one file; `None` when it is gone by now.
-fn take(
-    found: &Found,
-    known: &Known,
-    objects: &Objects,
-    budget: &Budget,
-) -> Result<Option<Taken>, FilesError> {
-    let gone_or = |error: io::Error, size| match error.kind() {
-        io::ErrorKind::NotFound => Ok(None),
-        _ => Ok(Some(Taken {
-            entry: entry(found, size, Kind::Unreadable),
-            stamp: None,
-        })),
-    };
-    if found.is_link {
-        return match fs::read_link(&found.absolute) {
-            Ok(target) => {
-                let target = target.to_string_lossy().into_owned();
-                let mut entry = entry(found, target.len() as u64, Kind::Link);
-                entry.target = Some(target);
-                Ok(Some(Taken { entry, stamp: None }))
-            }
-            Err(error) => gone_or(error, 0),
+    /// Returns the entry of one file, and its content when that is to be stored; no entry when it is gone by now.
+    fn one(&self, found: &Found, known: Option<&Known>) -> Result<One, FilesError> {
+        let without_content = |entry| Ok((Some(Taken { entry, stamp: None }), None));
+        let gone_or = |error: &io::Error, size| match error.kind() {
+            io::ErrorKind::NotFound => Ok((None, None)),
+            _ => without_content(entry(found, size, Kind::Unreadable)),
         };
-    }
-    let metadata = match fs::symlink_metadata(&found.absolute) {
-        Ok(metadata) if metadata.is_file() => metadata,
-        Ok(_) => return Ok(None),
-        Err(error) => return gone_or(error, 0),
-    };
-    let mut entry = entry(found, metadata.len(), Kind::File);
-    entry.executable = is_executable(&metadata);
-    if metadata.len() > budget.limits.file_bytes {
-        entry.kind = Kind::Large;
-        return Ok(Some(Taken { entry, stamp: None }));
-    }
-    budget.spend(metadata.len())?;
-    let stamp = Stamp::of(&metadata);
-    if let Some(content) = known.get(&found.path, &stamp)
-        && objects.has(&content.hash, metadata.len())
-    {
-        content.clone().apply(&mut entry);
-        return Ok(Some(Taken {
-            entry,
-            stamp: Some(stamp),
-        }));
-    }
-    let bytes = match read_at_most(&found.absolute, budget.limits.file_bytes) {
-        Ok(Some(bytes)) => bytes,
-        Ok(None) => {
-            entry.kind = Kind::Large;
-            return Ok(Some(Taken { entry, stamp: None }));
+        if found.is_link {
+            return match fs::read_link(&found.absolute) {
+                Ok(target) => {
+                    let target = target.to_string_lossy().into_owned();
+                    let mut entry = entry(found, target.len() as u64, Kind::Link);
+                    entry.target = Some(target);
+                    without_content(entry)
+                }
+                Err(error) => gone_or(&error, 0),
+            };
         }
-        Err(error) => return gone_or(error, metadata.len()),
-    };
-    Content::store(&bytes, objects)?.apply(&mut entry);
-    entry.size = bytes.len() as u64;
-    Ok(Some(Taken {
-        entry,
-        stamp: Some(stamp),
-    }))
+        let metadata = match &found.metadata {
+            Ok(metadata) if metadata.is_file() => metadata,
+            Ok(_) => return Ok((None, None)),
+            Err(error) => return gone_or(error, 0),
+        };
+        let mut entry = entry(found, metadata.len(), Kind::File);
+        entry.executable = is_executable(metadata);
+        if metadata.len() > self.limits.file_bytes {
+            entry.kind = Kind::Large;
+            return without_content(entry);
+        }
+        self.spend(metadata.len())?;
+        let stamp = Stamp::of(metadata);
+        if let Some(known) = known
+            && self.batch.reuse(&known.hash, metadata.len())
+        {
+            known.apply(&mut entry);
+            let stamp = Some(stamp);
+            return Ok((Some(Taken { entry, stamp }), None));
+        }
+        let bytes = match read_at_most(&found.absolute, metadata.len(), self.limits.file_bytes) {
+            Ok(Some(bytes)) => bytes,
+            Ok(None) => {
+                entry.kind = Kind::Large;
+                return without_content(entry);
+            }
+            Err(error) => return gone_or(&error, metadata.len()),
+        };
+        let hash = objects::digest(&bytes);
+        Content::of(&bytes, objects::hex(&hash)).apply(&mut entry);
+        entry.size = bytes.len() as u64;
+        let stamp = Some(stamp);
+        Ok((Some(Taken { entry, stamp }), Some((hash, bytes))))
+    }
 }
+
+type One = (Option<Taken>, Option<(objects::Hash, Vec<u8>)>);
 
 /// Reads a file that may grow while it is read.
-fn read_at_most(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
-    let mut bytes = Vec::new();
+fn read_at_most(path: &Path, likely: u64, limit: u64) -> io::Result<Option<Vec<u8>>> {
+    let mut bytes = Vec::with_capacity(usize::try_from(likely).map_or(0, |likely| likely + 1));
     fs::File::open(path)?
         .take(limit + 1)
         .read_to_end(&mut bytes)?;
@@ -278,7 +350,7 @@ fn entry(found: &Found, size: u64, kind: Kind) -> Entry {
 }
 
 /// What reading a file tells of it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 pub(super) struct Content {
     pub hash: String,
     pub lines: u64,
@@ -286,22 +358,20 @@ pub(super) struct Content {
 }
 
 impl Content {
-    /// Stores the bytes and says what they are.
-    pub fn store(bytes: &[u8], objects: &Objects) -> Result<Content, FilesError> {
-        let hash = objects.put(bytes)?;
+    /// Says what the bytes of a hash are.
+    pub fn of(bytes: &[u8], hash: String) -> Content {
         let binary = is_binary(bytes);
         let lines = if binary { 0 } else { count_lines(bytes) };
-        Ok(Content {
+        Content {
             hash,
             lines,
             binary,
-        })
+        }
     }
 
     /// Stores the bytes so that a loss of power does not lose them, and says what they are.
     pub fn keep(bytes: &[u8], objects: &Objects) -> Result<Content, FilesError> {
-        objects.keep(bytes)?;
-        Content::store(bytes, objects)
+        Ok(Content::of(bytes, objects.keep(bytes)?))
     }
 
     /// Writes it into an entry.
@@ -330,103 +400,6 @@ pub fn is_binary(bytes: &[u8]) -> bool {
 pub fn count_lines(bytes: &[u8]) -> u64 {
     let ended = memchr::memchr_iter(b'\n', bytes).count() as u64;
     ended + u64::from(bytes.last().is_some_and(|last| *last != b'\n'))
-}
-
-/// What tells, without reading it, that a file is still the same.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Stamp {
-    size: u64,
-    modified: i64,
-    changed: i64,
-    node: u64,
-}
-
-impl Stamp {
-    fn of(metadata: &Metadata) -> Stamp {
-        #[cfg(unix)]
-        let (changed, node) = {
-            use std::os::unix::fs::MetadataExt;
-            (
-                metadata.ctime() * 1_000_000_000 + metadata.ctime_nsec(),
-                metadata.ino(),
-            )
-        };
-        #[cfg(not(unix))]
-        let (changed, node) = (0, 0);
-        Stamp {
-            size: metadata.len(),
-            modified: modified(metadata),
-            changed,
-            node,
-        }
-    }
-}
-
-fn modified(metadata: &Metadata) -> i64 {
-    let since = metadata
-        .modified()
-        .ok()
-        .and_then(|time| time.duration_since(UNIX_EPOCH).ok());
-    since.map_or(0, |since| {
-        i64::try_from(since.as_nanos()).unwrap_or(i64::MAX)
-    })
-}
-
-/// The table of files that an earlier snapshot of this folder read.
-struct Known {
-    files: HashMap<String, (Stamp, Content)>,
-    /// When the table was written, by the clock of the same disk.
-    written: i64,
-}
-
-impl Known {
-    /// A table that is missing or damaged is empty: it only saves time.
-    fn load(path: &Path) -> Known {
-        let files = fs::read(path)
-            .ok()
-            .and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        let written = fs::metadata(path).map_or(0, |metadata| modified(&metadata));
-        Known {
-            files: files.unwrap_or_default(),
-            written,
-        }
-    }
-
-    fn get(&self, path: &str, stamp: &Stamp) -> Option<&Content> {
-        // A file changed in the same instant as the table was written may have changed once more
-        // without a new time, so such an entry is not believed.
-        const TICK: i64 = 2_000_000_000;
-        let (known, content) = self.files.get(path)?;
-        let settled = stamp.modified.max(stamp.changed) + TICK < self.written;
-        (known == stamp && settled).then_some(content)
-    }
-
-    fn save(&self, path: &Path, taken: &[Taken]) {
-        let same = self.files.len() == taken.iter().filter(|it| it.stamp.is_some()).count()
-            && taken.iter().all(|it| match &it.stamp {
-                Some(stamp) => self.get(&it.entry.path, stamp).is_some(),
-                None => true,
-            });
-        if same {
-            return;
-        }
-        let files: HashMap<&str, (&Stamp, Content)> = taken
-            .iter()
-            .filter_map(|it| {
-                let content = Content {
-                    hash: it.entry.hash.clone(),
-                    lines: it.entry.lines,
-                    binary: it.entry.kind == Kind::Binary,
-                };
-                Some((it.entry.path.as_str(), (it.stamp.as_ref()?, content)))
-            })
-            .collect();
-        if let Ok(bytes) = serde_json::to_vec(&files)
-            && let Err(error) = objects::replace_file(path, &bytes)
-        {
-            tracing::debug!(%error, "the table of known files was not written");
-        }
-    }
 }
 
 #[cfg(unix)]

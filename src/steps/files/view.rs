@@ -1,6 +1,6 @@
 //! What a flow can see of a tree: listing, reading and searching. Nothing is ever changed.
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use super::error::FilesError;
 use super::manifest::{Entry, Kind, Manifest};
@@ -36,50 +36,62 @@ impl Selection {
             }
             None => String::new(),
         };
-        let globs = self
-            .glob
-            .iter()
-            .map(|glob| compile(glob))
-            .collect::<Result<Vec<_>, _>>()?;
+        let globs = Globs::new(&self.glob)?;
         Ok(manifest
             .starting_at(&prefix)
             .take_while(|entry| entry.path.starts_with(&prefix))
-            .filter(|entry| globs.is_empty() || globs.iter().any(|glob| glob.matches(&entry.path)))
+            .filter(|entry| globs.matches(&entry.path))
             .collect())
     }
 }
 
-struct Glob {
-    matcher: GlobMatcher,
-    name_only: bool,
+/// Patterns, all tried at once.
+struct Globs {
+    /// Those that are matched against the file name.
+    names: GlobSet,
+    paths: GlobSet,
+    is_empty: bool,
 }
 
-impl Glob {
-    fn matches(&self, path: &str) -> bool {
-        let text = if self.name_only {
-            path.rsplit('/').next().unwrap_or(path)
-        } else {
-            path
+impl Globs {
+    fn new(globs: &[String]) -> Result<Globs, FilesError> {
+        let (mut names, mut paths) = (GlobSetBuilder::new(), GlobSetBuilder::new());
+        for glob in globs {
+            let pattern = glob.strip_prefix("./").unwrap_or(glob);
+            let compiled = GlobBuilder::new(pattern)
+                .literal_separator(true)
+                .build()
+                .map_err(|error| bad_glob(glob, &error))?;
+            match pattern.contains('/') {
+                true => paths.add(compiled),
+                false => names.add(compiled),
+            };
+        }
+        let build = |set: GlobSetBuilder| {
+            let all = globs.join(" ");
+            set.build().map_err(|error| bad_glob(&all, &error))
         };
-        self.matcher.is_match(text)
+        Ok(Globs {
+            names: build(names)?,
+            paths: build(paths)?,
+            is_empty: globs.is_empty(),
+        })
+    }
+
+    fn matches(&self, path: &str) -> bool {
+        let name = || path.rsplit('/').next().unwrap_or(path);
+        self.is_empty
+            || !self.paths.is_empty() && self.paths.is_match(path)
+            || !self.names.is_empty() && self.names.is_match(name())
     }
 }
 
-fn compile(glob: &str) -> Result<Glob, FilesError> {
-    let pattern = glob.strip_prefix("./").unwrap_or(glob);
-    let matcher = GlobBuilder::new(pattern)
-        .literal_separator(true)
-        .build()
-        .map_err(|error| FilesError::BadPattern {
-            what: "glob",
-            pattern: glob.to_string(),
-            cause: error.kind().to_string(),
-        })?
-        .compile_matcher();
-    Ok(Glob {
-        matcher,
-        name_only: !pattern.contains('/'),
-    })
+fn bad_glob(glob: &str, error: &globset::Error) -> FilesError {
+    FilesError::BadPattern {
+        what: "glob",
+        pattern: glob.to_string(),
+        cause: error.kind().to_string(),
+    }
 }
 
 /// A page of a listing.

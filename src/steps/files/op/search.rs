@@ -45,12 +45,12 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
         limit: fields.count("limit", 1, 10_000)?.unwrap_or(100),
     };
     let tree = call.tree().await?;
-    let found = blocking(move |_| {
+    let found = blocking(move |cancelled| {
         View {
             manifest: &tree.manifest,
             objects: &tree.objects,
         }
-        .search(&query)
+        .search(&query, &cancelled)
     })
     .await?;
     let texts = |lines: Vec<String>| Value::vector(lines.into_iter().map(Value::from));

@@ -1,0 +1,99 @@
+//! What is searched for: a text or a pattern, tried on whole files first and then on single lines.
+//!
+//! Patterns go through the engine of ripgrep, which is linear and never matches across lines. What it does not know
+//! (look-around, references back, anchors of the whole text) goes line by line through one that may take steps back,
+//! so many and no more.
+
+use fancy_regex::{Regex, RegexBuilder};
+use grep_matcher::{LineMatchKind, Matcher as _};
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+
+use super::error::FilesError;
+
+/// A regular expression gives up on a line after this many steps back.
+const BACKTRACKS: usize = 1_000_000;
+
+/// What a compiled pattern may take.
+const PATTERN_BYTES: usize = 10 << 20;
+
+/// A text or a pattern, ready to search.
+pub(super) enum Needle {
+    Lines(Box<RegexMatcher>),
+    Backtracking(Box<Regex>),
+}
+
+impl Needle {
+    pub fn new(query: &str, regex: bool, case_sensitive: bool) -> Result<Needle, FilesError> {
+        let is_plain = !regex || !means_the_whole_text(query);
+        if is_plain {
+            let matcher = RegexMatcherBuilder::new()
+                .case_insensitive(!case_sensitive)
+                .fixed_strings(!regex)
+                .multi_line(true)
+                .line_terminator(Some(b'\n'))
+                .size_limit(PATTERN_BYTES)
+                .dfa_size_limit(4 * PATTERN_BYTES)
+                .build(query);
+            if let Ok(matcher) = matcher {
+                return Ok(Needle::Lines(Box::new(matcher)));
+            }
+        }
+        let pattern = match regex {
+            true => query.to_string(),
+            false => fancy_regex::escape(query).into_owned(),
+        };
+        RegexBuilder::new(&pattern)
+            .case_insensitive(!case_sensitive)
+            .backtrack_limit(BACKTRACKS)
+            .delegate_size_limit(PATTERN_BYTES)
+            .build()
+            .map(|regex| Needle::Backtracking(Box::new(regex)))
+            .map_err(|error| FilesError::BadPattern {
+                what: "pattern",
+                pattern: query.to_string(),
+                cause: error.to_string(),
+            })
+    }
+
+    /// Returns a place in the first line that may match; none of the lines before it does.
+    pub fn candidate(&self, text: &[u8]) -> Option<usize> {
+        match self {
+            Needle::Lines(matcher) => match matcher.find_candidate_line(text) {
+                Ok(Some(LineMatchKind::Confirmed(at) | LineMatchKind::Candidate(at))) => {
+                    Some(at.min(text.len().saturating_sub(1)))
+                }
+                Ok(None) => None,
+                // It cannot fail; every line is tried then.
+                Err(_) => Some(0),
+            },
+            Needle::Backtracking(_) => Some(0),
+        }
+    }
+
+    /// Returns where in a line it is; an error when that takes too long.
+    pub fn find(&self, line: &[u8]) -> Result<Option<usize>, ()> {
+        match self {
+            Needle::Lines(matcher) => {
+                let found = matcher.find(line).map_err(drop)?;
+                Ok(found.map(|found| found.start()))
+            }
+            Needle::Backtracking(regex) => {
+                let line = String::from_utf8_lossy(line);
+                let found = regex.find(&*line).map_err(drop)?;
+                Ok(found.map(|found| found.start()))
+            }
+        }
+    }
+}
+
+/// Tells whether a pattern may hold an anchor of the whole text: to people who search, that is a line.
+fn means_the_whole_text(pattern: &str) -> bool {
+    let takes_flags_back = |(at, _): (usize, &str)| {
+        let flags = pattern[at + 2..].trim_start_matches(|it: char| it.is_ascii_alphabetic());
+        flags.starts_with('-')
+    };
+    ["\\A", "\\z", "\\Z", "\\G"]
+        .iter()
+        .any(|it| pattern.contains(it))
+        || pattern.match_indices("(?").any(takes_flags_back)
+}
