@@ -8,6 +8,7 @@ mod eval;
 mod gallery;
 mod help;
 mod kill;
+mod packaged;
 mod processes;
 mod queue;
 mod reference;

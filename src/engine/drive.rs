@@ -16,6 +16,7 @@ mod host;
 mod journal;
 mod line;
 mod notify;
+mod packaged;
 mod park;
 mod question;
 mod rehearse;

@@ -37,7 +37,8 @@ pub fn check(cx: &StepContext, expectation: &Value, value: &Value) -> Result<(),
                         .map_err(|error| error.message)
                 });
                 if !problems.is_empty() {
-                    return Err(failed(schema::explain(&problems), value));
+                    let error = failed(schema::explain(&problems), value);
+                    return Err(error.with("errors", schema::errors(&problems)));
                 }
             }
             "fn" => {

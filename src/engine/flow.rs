@@ -10,6 +10,7 @@ mod inputs;
 mod invocations;
 mod lint;
 mod load;
+mod packaged;
 mod starts;
 
 use std::rc::Rc;
@@ -28,6 +29,7 @@ pub(crate) use lint::{
 };
 pub use load::{Checked, LoadedFlow, check, load, reload};
 pub(crate) use load::{ENGINE_ABI, program_files, program_name};
+pub use packaged::{Contract, PackagedStep};
 pub use starts::{Concurrency, StartLimits, Starts};
 
 /// A flow, read and checked.
@@ -39,6 +41,8 @@ pub struct Flow {
     /// What the file has under `:flow`, unquoted.
     pub body: Value,
     pub functions: Vec<FlowFunction>,
+    /// `:steps`.
+    pub packaged: Vec<Rc<PackagedStep>>,
     pub templates: Vec<Template>,
     pub invocations: Vec<Invocation>,
     pub schedules: Vec<Schedule>,
@@ -61,6 +65,7 @@ impl Flow {
             description: None,
             body,
             functions: Vec::new(),
+            packaged: Vec::new(),
             templates: Vec::new(),
             invocations: Vec::new(),
             schedules: Vec::new(),
@@ -74,6 +79,11 @@ impl Flow {
     /// Returns one of `:functions`.
     pub fn function(&self, id: &str) -> Option<&FlowFunction> {
         self.functions.iter().find(|function| &*function.id == id)
+    }
+
+    /// Returns one of `:steps`, by its id without the colon.
+    pub fn packaged_step(&self, id: &str) -> Option<&Rc<PackagedStep>> {
+        self.packaged.iter().find(|step| &*step.id == id)
     }
 
     /// Returns one of `:templates`.

@@ -68,6 +68,8 @@ pub(crate) struct Recorded {
     pub verdict: Option<String>,
     /// Somebody decided about it, so that its value need not be what the flow expects.
     pub decided: bool,
+    /// Its value is what somebody gave instead of the step's own, or nil because somebody had it skipped.
+    pub is_given: bool,
     /// What became of telling somebody that it waits.
     pub notice: Notice,
     pub end: Option<End>,
@@ -352,7 +354,9 @@ impl Recorded {
             Some(Timer::Question) => {
                 self.decided = true;
                 // A value that does not fit is asked about again.
-                if action(&payload).as_deref() == Some("retry") {
+                let action = action(&payload);
+                self.is_given = matches!(action.as_deref(), Some("skip" | "use"));
+                if action.as_deref() == Some("retry") {
                     self.again();
                 }
             }

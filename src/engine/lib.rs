@@ -29,6 +29,7 @@ mod metering;
 pub mod natives;
 pub mod observer;
 pub mod outcome;
+pub mod packaged;
 pub mod ports;
 pub mod resource;
 mod retry;

@@ -15,6 +15,7 @@ use flowstone_lang::vm::{Args, Vm};
 
 use crate::diagnostic::Diagnostic;
 use crate::duration;
+use crate::flow::lint_packaged;
 
 /// What this file adds to `flow`, sorted.
 pub const FNS: &[Native] = &[
@@ -153,13 +154,20 @@ const STEP: Native = Native {
     examples: &[],
     arity: Arity::at_least(0),
     run: |vm, args| {
+        let packaged = args.get(0).as_keyword();
+        let packaged = packaged.filter(|kind| kind.namespace().is_some());
+        if let (Some(_), 2) = (packaged, args.len()) {
+            // Its id is that of the packaged step.
+            vm.realise(args.get(1))?;
+            let parts = [args.get(0), &Value::Nil, args.get(1)].map(Value::clone);
+            let request = parts.into_iter().chain([place(vm.here())]);
+            return ask(vm, "step", &request.collect::<Vec<_>>());
+        }
         if args.len() != 3 {
-            let is_packaged = args
-                .get(0)
-                .as_keyword()
-                .filter(|kind| kind.namespace().is_some());
-            let finding = match (is_packaged, args.len()) {
-                (Some(kind), _) => crate::flow::lint_packaged(&kind.to_string()),
+            let name = packaged.map(|kind| kind.to_string().trim_start_matches(':').to_owned());
+            let finding = match (name, args.len()) {
+                (Some(name), 1) => lint_packaged::no_input(&name),
+                (Some(name), _) => lint_packaged::extra(&name),
                 (None, 1) => Diagnostic::error("E0432", "the step has no id and no config")
                     .hint("write it as `(flow/step :type :step-id {...})`"),
                 (None, 2) => Diagnostic::error("E0432", "the step has no id or no config")

@@ -24,6 +24,8 @@ pub use parse::{parse, parse_with_functions};
 pub struct Schema {
     pub kind: Kind,
     pub notes: Notes,
+    /// What it was read from, or nil.
+    pub form: Value,
 }
 
 /// What a schema says beside its shape.
@@ -141,22 +143,52 @@ pub struct Range {
 pub struct Problem {
     /// Keys and indexes from the outside in, as they print.
     pub path: Vec<String>,
-    /// What is wrong there, in words: `should be a string, is 3`.
+    /// What is wrong there, in words: `should be a string, but is 3 (an integer)`.
     pub message: String,
+    /// The path as data.
+    pub at: Vec<Value>,
+    /// Where in the schema it is said: keys, indexes of alternatives and items.
+    pub schema_path: Vec<Value>,
+    /// The part of the schema that says it.
+    pub schema: Value,
+}
+
+impl Problem {
+    /// Returns it as data: `:in` the value, `:path` in the schema, `:message`, and `:schema`, as Malli calls them.
+    pub fn to_value(&self) -> Value {
+        let schema = match crate::codec::encode(&self.schema) {
+            Ok(_) => self.schema.clone(),
+            Err(_) => Value::from(crate::words::shown(&self.schema)),
+        };
+        Value::map([
+            (Value::keyword("in"), Value::vector(self.at.clone())),
+            (
+                Value::keyword("message"),
+                Value::from(self.message.as_str()),
+            ),
+            (
+                Value::keyword("path"),
+                Value::vector(self.schema_path.clone()),
+            ),
+            (Value::keyword("schema"), schema),
+        ])
+    }
 }
 
 impl std::fmt::Display for Problem {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.path.as_slice() {
             [] => out.write_str(&self.message),
-            path => write!(out, "[{}] {}", path.join(" "), self.message),
+            path => write!(out, "at [{}]: {}", path.join(" "), self.message),
         }
     }
 }
 
+/// As many problems are told.
+const SHOWN: usize = 5;
+
 /// Returns problems as one sentence, the first few of them.
 pub fn explain(problems: &[Problem]) -> String {
-    const SHOWN: usize = 5;
     let mut words: Vec<String> = problems
         .iter()
         .take(SHOWN)
@@ -166,6 +198,11 @@ pub fn explain(problems: &[Problem]) -> String {
         words.push(format!("and {} more", problems.len() - SHOWN));
     }
     words.join("; ")
+}
+
+/// Returns problems as data for the flow, the first few of them.
+pub fn errors(problems: &[Problem]) -> Value {
+    Value::vector(problems.iter().take(SHOWN).map(Problem::to_value))
 }
 
 /// Why a form is not a schema.

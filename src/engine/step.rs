@@ -16,6 +16,7 @@ use std::pin::Pin;
 
 use flowstone_lang::value::Value;
 
+pub(crate) use call::{code as code_function, run_code as call_code};
 pub use context::{Progress, Scope, Services, StepContext, StepRequest};
 pub use error::{Retry, StepError};
 pub use operation::{Operation, Operations};

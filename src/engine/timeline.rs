@@ -50,6 +50,8 @@ pub struct RunReport {
 pub struct StepReport {
     pub path: String,
     pub kind: String,
+    /// The packaged step by which the flow called it, such as `:github/open-pr`.
+    pub packaged: Option<String>,
     /// `:title`, where the kept part of the request has it.
     pub title: Option<String>,
     /// How deep in branches it stands.
@@ -289,6 +291,7 @@ impl RunReport {
                 self.steps.push(StepReport {
                     path: entry.path.clone(),
                     kind: entry.what.clone(),
+                    packaged: None,
                     title: None,
                     depth: depth(&entry.path),
                     status: StepStatus::InFlight,
@@ -315,6 +318,8 @@ impl RunReport {
 impl StepReport {
     fn add(&mut self, entry: Entry) {
         if let Some(request) = entry.request {
+            let (packaged, request) = packaged_request(request);
+            self.packaged = packaged;
             self.title = title(&request);
             self.request = Some(request);
         }
@@ -395,6 +400,14 @@ impl StepReport {
 struct Places {
     steps: HashMap<String, usize>,
     begun: Begun,
+}
+
+/// Takes the packaged step's id from the front of a request.
+fn packaged_request(request: String) -> (Option<String>, String) {
+    match request.split_once(' ') {
+        Some((id, config)) if id.starts_with(':') => (Some(id.to_owned()), config.to_owned()),
+        _ => (None, request),
+    }
 }
 
 /// Returns the title in a request of which the beginning is kept.

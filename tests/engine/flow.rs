@@ -210,8 +210,8 @@ fn step_calls_are_checked_without_running() {
             E0712 a.edn:5:31 <:gte> `:method` of a `:http` step must be one of `:get`, `:post`, not :gte (a keyword)
             E0430 a.edn:6:2 <(flow/step :http :x {} 1> `flow/step` takes a type, an id and a config, not 5 arguments
               write it as `(flow/step :type :step-id {...})`
-            E0436 a.edn:7:13 <:gh/pr> packaged steps and named agents, such as `:gh/pr`, do not run yet
-              call the built-in step directly: `(flow/step :http :id {...})`
+            E0418 a.edn:7:13 <:gh/pr> there is no packaged step `:gh/pr` in `:steps`
+              add it: `:steps [{:id :gh/pr :type :http ...}]`; built-in types have no namespace
         "#]],
     );
 }

@@ -323,9 +323,9 @@ fn structured_answers_are_data_and_checked() {
         vec![says(r#"{"n": "one", "kind": "c"}"#)],
         config,
         expect![[r#"
-            E0811 bad-output: the answer is not what `:output` asks for: [:n] should be an integer, is "one"; [:kind] should be one of :a, :b, is "c"
+            E0811 bad-output: the answer is not what `:output` asks for: at [:n]: should be an integer, but is "one" (a string); at [:kind]: should be one of :a, :b, but is "c" (a string)
               hint: `:repair 2` sends the problem back to the model up to twice
-              data: {:content "{\"n\": \"one\", \"kind\": \"c\"}" :problem "[:n] should be an integer, is \"one\"; [:kind] should be one of :a, :b, is \"c\""}"#]],
+              data: {:content "{\"n\": \"one\", \"kind\": \"c\"}" :problem "at [:n]: should be an integer, but is \"one\" (a string); at [:kind]: should be one of :a, :b, but is \"c\" (a string)"}"#]],
     );
     check(
         vec![says("I think it is 1")],
@@ -382,7 +382,7 @@ fn a_wrong_answer_may_be_repaired() {
               },
               {
                 "role": "user",
-                "content": "That answer is not right: [:n] should be an integer, is \"one\"\nAnswer again, with one JSON document and nothing else."
+                "content": "That answer is not right: at [:n]: should be an integer, but is \"one\" (a string)\nAnswer again, with one JSON document and nothing else."
               }
             ]"#]].assert_eq(&serde_json::to_string_pretty(&body["messages"]).unwrap());
     });

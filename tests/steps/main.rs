@@ -12,6 +12,7 @@ mod json;
 mod kv;
 mod llm;
 mod notify;
+mod packaged;
 mod persist;
 mod project;
 mod rows;

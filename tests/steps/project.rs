@@ -4,6 +4,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
 use flowstone_engine::codec::encode;
+use flowstone_engine::flow::LoadedFlow;
 use flowstone_engine::observer::NoObserver;
 use flowstone_engine::outcome::RunOutcome;
 use flowstone_engine::ports::{Clock as _, Durability, NoSecrets, RunFilter, SimulatedClock};
@@ -152,6 +153,33 @@ impl Project {
             .into_iter()
             .map(|(_, outcome)| shown(outcome))
             .collect()
+    }
+
+    /// Reads a flow file.
+    pub fn load(&self, text: &str) -> LoadedFlow {
+        let path = self.folder.path().join("loaded.edn");
+        std::fs::write(&path, text).expect("the scratch folder can be written");
+        let session = self.engine.session();
+        let checked = self.engine.check(&session, &path, "loaded.edn");
+        let loaded = checked.loaded;
+        loaded.unwrap_or_else(|| panic!("{:?}", checked.findings))
+    }
+
+    /// Returns what `check` says about a flow file, a finding a line: its code, its words, its hints.
+    pub fn check(&self, text: &str) -> String {
+        let path = self.folder.path().join("checked.edn");
+        std::fs::write(&path, text).expect("the scratch folder can be written");
+        let session = self.engine.session();
+        let checked = self.engine.check(&session, &path, "checked.edn");
+        let lines = checked.findings.iter().map(|finding| {
+            let hints: String = finding
+                .hints
+                .iter()
+                .map(|hint| format!(" | {hint}"))
+                .collect();
+            format!("{} {}{hints}", finding.code, finding.message)
+        });
+        lines.collect::<Vec<_>>().join("\n")
     }
 
     /// Runs a flow body and returns its result as text, or its error.

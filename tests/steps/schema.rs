@@ -1,7 +1,7 @@
 use flowstone_engine::codec::{decode as read, encode};
 use flowstone_lang::value::Value;
 use flowstone_steps::json::from_json;
-use flowstone_steps::schema::{closed, decode, explain, parse, to_json_schema, validate};
+use flowstone_steps::schema::{closed, decode, errors, explain, parse, to_json_schema, validate};
 
 fn value(text: &str) -> Value {
     read(text).unwrap_or_else(|error| panic!("{text}: {error}"))
@@ -19,25 +19,34 @@ fn checked(schema: &str, given: &str) -> String {
 
 #[test]
 fn values_are_checked() {
+    let mut failures: Vec<String> = Vec::new();
     for (schema, given, expected) in [
         (":string", r#""a""#, "fits"),
-        (":string", "3", "should be a string, is 3"),
+        (":string", "3", "should be a string, but is 3 (an integer)"),
         (
             "[:string {:min 2 :max 3}]",
             r#""a""#,
-            "should have at least 2 characters, has 1",
+            "should have at least 2 characters, but has 1",
         ),
         (
             "[:string {:max 1}]",
             r#""ab""#,
-            "should have at most 1 character, has 2",
+            "should have at most 1 character, but has 2",
         ),
-        ("[:int {:min 1 :max 5}]", "6", "should be at most 5, is 6"),
-        (":int", "1.0", "should be an integer, is 1.0"),
+        (
+            "[:int {:min 1 :max 5}]",
+            "6",
+            "should be at most 5, but is 6 (an integer)",
+        ),
+        (":int", "1.0", "should be an integer, but is 1.0 (a double)"),
         (":double", "1.5", "fits"),
-        ("[:> 0]", "0", "should be more than 0, is 0"),
+        (
+            "[:> 0]",
+            "0",
+            "should be more than 0, but is 0 (an integer)",
+        ),
         ("pos-int?", "3", "fits"),
-        (":boolean", "nil", "should be true or false, is nil"),
+        (":boolean", "nil", "should be true or false, but is nil"),
         (":keyword", ":a/b", "fits"),
         (
             ":uuid",
@@ -48,42 +57,58 @@ fn values_are_checked() {
         (
             "[:re \"^a+$\"]",
             r#""ab""#,
-            "should be a string that matches #\"^a+$\", is \"ab\"",
+            "should be a string that matches #\"^a+$\", but is \"ab\" (a string)",
         ),
-        ("[:enum :a :b]", ":c", "should be one of :a, :b, is :c"),
-        ("[:= 1]", "2", "should be 1, is 2"),
+        (
+            "[:enum :a :b]",
+            ":c",
+            "should be one of :a, :b, but is :c (a keyword)",
+        ),
+        ("[:= 1]", "2", "should be 1, but is 2 (an integer)"),
         ("[:maybe :int]", "nil", "fits"),
         (
             "[:or :int :string]",
             ":k",
-            "should be an integer or a string, is :k",
+            "should be an integer or a string, but is :k (a keyword)",
         ),
-        ("[:and :int [:< 5]]", "7", "should be less than 5, is 7"),
+        (
+            "[:and :int [:< 5]]",
+            "7",
+            "should be less than 5, but is 7 (an integer)",
+        ),
         ("[:not :int]", "7", "should not be an integer"),
         (
             "[:vector :int]",
             "[1 :x 3]",
-            "[1] should be an integer, is :x",
+            "at [1]: should be an integer, but is :x (a keyword)",
         ),
         (
             "[:vector {:min 1} :int]",
             "[]",
-            "should have at least 1 item, has 0",
+            "should have at least 1 item, but has 0",
         ),
-        ("[:vector :int]", "(1)", "should be a vector, is (1)"),
+        (
+            "[:vector :int]",
+            "(1)",
+            "should be a vector, but is (1) (a list)",
+        ),
         ("[:sequential :int]", "(1 2)", "fits"),
         ("[:set :int]", "#{1 2}", "fits"),
-        ("[:tuple :int :string]", "[1]", "should have 2 items, has 1"),
+        (
+            "[:tuple :int :string]",
+            "[1]",
+            "should have 2 items, but has 1",
+        ),
         (
             "[:tuple :int :string]",
             "[1 2]",
-            "[1] should be a string, is 2",
+            "at [1]: should be a string, but is 2 (an integer)",
         ),
         ("[:map-of :keyword :int]", "{:a 1}", "fits"),
         (
             "[:map-of :keyword :int]",
             "{\"a\" 1}",
-            "the key \"a\" should be a keyword, is \"a\"",
+            "the key \"a\" should be a keyword, but is \"a\" (a string)",
         ),
         (
             "[:map [:a :int] [:b {:optional true} :string]]",
@@ -93,7 +118,12 @@ fn values_are_checked() {
         (
             "[:map {:closed true} [:a :int]]",
             "{:a 1 :c 2}",
-            ":c is not expected; there are :a",
+            ":c is not expected; did you mean :a?",
+        ),
+        (
+            "[:map {:closed true} [:owner :int] [:n :int]]",
+            "{:owner 1 :n 2 :ownr 2}",
+            ":ownr is not expected; did you mean :owner?",
         ),
         (
             "[:map [:order-id :int]]",
@@ -103,12 +133,12 @@ fn values_are_checked() {
         (
             "[:map [:items [:vector [:map [:n :int]]]]]",
             "{:items [{:n 1} {:n \"x\"} {}]}",
-            "[:items 1 :n] should be an integer, is \"x\"; [:items 2] :n is missing",
+            "at [:items 1 :n]: should be an integer, but is \"x\" (a string); at [:items 2]: :n is missing",
         ),
         (
             "[:map [:a [:int {:error/message \"give a count\"}]]]",
             "{:a :x}",
-            "[:a] give a count",
+            "at [:a]: give a count",
         ),
         (
             "{:required [:action \"by\"]}",
@@ -118,25 +148,81 @@ fn values_are_checked() {
         (
             "[:multi {:dispatch :type} [:a [:map [:n :int]]] [:b :map]]",
             "{:type :a :n :x}",
-            "[:n] should be an integer, is :x",
+            "at [:n]: should be an integer, but is :x (a keyword)",
         ),
         (
             "[:multi {:dispatch :type} [:a :map] [:b :map]]",
             "{:type :c}",
-            "[:type] should be one of :a, :b, is :c",
+            "at [:type]: should be one of :a, :b, but is :c (a keyword)",
         ),
         (
             "[:schema {:registry {:tree [:map [:kids [:vector [:ref :tree]]]]}} :tree]",
             "{:kids [{:kids []} {:kids 3}]}",
-            "[:kids 1 :kids] should be a vector, is 3",
+            "at [:kids 1 :kids]: should be a vector, but is 3 (an integer)",
         ),
         (
             "[:or [:map [:a :int]] :string]",
             "{:a :x}",
-            "[:a] should be an integer, is :x",
+            "at [:a]: should be an integer, but is :x (a keyword)",
         ),
     ] {
-        assert_eq!(checked(schema, given), expected, "{schema} of {given}");
+        let found = checked(schema, given);
+        if found != expected {
+            failures.push(format!("{expected}\t{found}\t{schema} of {given}"));
+        }
+    }
+    assert!(failures.is_empty(), "{}", failures.join("\n"));
+}
+
+#[test]
+fn problems_are_data_too() {
+    for (schema, given, expected) in [
+        (
+            "[:map [:owner :string]]",
+            "{:owner 5}",
+            "[{:in [:owner] :path [:owner] :schema :string :message \"should be a string, but is 5 (an integer)\"}]",
+        ),
+        (
+            "[:map [:n :int]]",
+            "{}",
+            "[{:in [:n] :path [:n] :schema [:map [:n :int]] :message \":n is missing\"}]",
+        ),
+        (
+            "[:vector [:tuple :int :string]]",
+            "[[1 \"a\"] [1 2]]",
+            "[{:in [1 1] :path [0 1] :schema :string :message \"should be a string, but is 2 (an integer)\"}]",
+        ),
+        (
+            "[:or [:map [:a :int]] :string]",
+            "{:a nil}",
+            "[{:in [:a] :path [0 :a] :schema :int :message \"should be an integer, but is nil\"}]",
+        ),
+        (
+            "[:multi {:dispatch :type} [:a [:map [:n [:maybe :int]]]]]",
+            "{:type :a :n :x}",
+            "[{:in [:n] :path [:a :n 0] :schema :int :message \"should be an integer, but is :x (a keyword)\"}]",
+        ),
+        (
+            "[:and :int [:> 5]]",
+            "1",
+            "[{:in [] :path [1] :schema [:> 5] :message \"should be more than 5, but is 1 (an integer)\"}]",
+        ),
+        (
+            "[:schema {:registry {:tree [:map [:kids [:vector [:ref :tree]]]]}} :tree]",
+            "{:kids [{:kids 3}]}",
+            "[{:in [:kids 0 :kids] :path [0 :kids 0 0 :kids] :schema [:vector [:ref :tree]] :message \"should be a vector, \
+             but is 3 (an integer)\"}]",
+        ),
+        // At most a few are told.
+        ("[:vector :int]", "[:a :b :c :d :e :f :g]", "5"),
+    ] {
+        let schema = parse(&value(schema)).unwrap();
+        let told = errors(&validate(&schema, &value(given)));
+        let expected = value(expected);
+        match expected {
+            Value::Int(count) => assert_eq!(told.as_vector().unwrap().len() as i64, count),
+            expected => assert_eq!(told, expected, "{}", encode(&told).unwrap()),
+        }
     }
 }
 

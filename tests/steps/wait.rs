@@ -59,7 +59,7 @@ fn an_answer_must_fit() {
     let refused = project.answer("k", &decode("{:action :maybe}").expect("EDN"));
     assert!(
         refused.contains(":by is missing")
-            && refused.contains("[:action] should be one of :approve, :reject, is :maybe"),
+            && refused.contains("at [:action]: should be one of :approve, :reject, but is :maybe"),
         "{refused}"
     );
     // From JSON: the action is a keyword all the same.

@@ -390,7 +390,10 @@ impl Driver<'_> {
     pub(super) fn expected(&self, call: &StepCall<'_>, value: Value) -> Evaluated<Value> {
         match self.fits(call, &value) {
             Ok(()) => Ok(value),
-            Err(_) if call.on_error == OnError::Skip => Ok(Value::Nil),
+            Err(_) if call.on_error == OnError::Skip => {
+                call.is_given.set(true);
+                Ok(Value::Nil)
+            }
             Err(error) => Err(self.exception(call, &error).into()),
         }
     }
@@ -447,7 +450,11 @@ impl Driver<'_> {
 
     /// Returns what the flow sees of a failed step.
     fn exception(&self, call: &StepCall<'_>, error: &StepError) -> Exception {
-        exception_at(error, &call.path, call.attempts.get())
+        let exception = exception_at(error, &call.path, call.attempts.get());
+        match &call.packaged {
+            Some(packaged) => exception.with("packaged", Value::keyword(&packaged.id)),
+            None => exception,
+        }
     }
 
     pub(super) fn error_text(&self, call: &StepCall<'_>, error: &StepError) -> String {

@@ -14,7 +14,7 @@ use crate::diagnostic::Diagnostic;
 use crate::doubt::OnDoubt;
 use crate::duration;
 use crate::error::EngineError;
-use crate::flow::{find_spec, lint_packaged, lint_unknown, name_of};
+use crate::flow::{PackagedStep, find_spec, lint_unknown, name_of};
 use crate::gate::Gate;
 use crate::history::{End, Recorded, Timer};
 use crate::ids::StepPath;
@@ -68,6 +68,10 @@ pub(super) struct StepCall<'a> {
     pub confirm: Option<Gate>,
     pub review: Option<Gate>,
     pub metering: Option<Metering>,
+    /// The flow calls the step by this contract.
+    pub packaged: Option<Rc<PackagedStep>>,
+    /// Its value is not the step's own: it was skipped, or somebody gave another.
+    pub is_given: Cell<bool>,
     /// How often it was attempted, as far as known.
     pub attempts: Cell<u32>,
 }
@@ -178,19 +182,25 @@ impl Driver<'_> {
 
     /// Does a step, or goes on with one that was begun.
     pub(super) async fn live(&self, asked: Asked<'_>) -> Answer {
-        let Asked {
-            call,
-            recorded,
-            is_known,
-        } = asked;
+        let answer = self.perform_asked(&asked.call, asked.recorded, asked.is_known);
+        let answer = answer.await?;
+        Ok(self.concluded(&asked.call, answer))
+    }
+
+    async fn perform_asked(
+        &self,
+        call: &StepCall<'_>,
+        recorded: Recorded,
+        is_known: bool,
+    ) -> Answer {
         if let Some(rehearsal) = &self.rehearsal {
             let recorded = is_known.then_some(recorded);
-            return self.rehearse(rehearsal, &call, recorded).await;
+            return self.rehearse(rehearsal, call, recorded).await;
         }
-        if !is_known && let Some(answer) = self.reused(&call) {
+        if !is_known && let Some(answer) = self.reused(call) {
             return answer;
         }
-        self.go_on(&call, recorded).await
+        self.go_on(call, recorded).await
     }
 
     fn prepare<'s>(
@@ -207,21 +217,21 @@ impl Driver<'_> {
             let message = format!("a step type is a keyword, not {}", kind.kind());
             return Err(refuse(Diagnostic::error("E0431", message)));
         };
-        if name.namespace().is_some() {
-            return Err(refuse(lint_packaged(&name.to_string())));
-        }
-        let name = name.name();
+        let packaged = match name.namespace() {
+            Some(_) => Some(self.packaged(&name.to_string()).map_err(refuse)?),
+            None => None,
+        };
+        let name = match &packaged {
+            Some(packaged) => packaged.kind.clone(),
+            None => Rc::from(&*name.name()),
+        };
         let Some(spec) = find_spec(&specs, &name) else {
             return Err(refuse(lint_unknown(&name, &specs)));
         };
-        let step = self
-            .engine
-            .steps
-            .iter()
-            .find(|step| std::ptr::eq(step.spec(), spec))
-            .expect("the spec comes from one of these steps");
-        let step_id = match id {
-            Value::Keyword(_) | Value::Text(_) => name_of(id).filter(|id| !id.is_empty()),
+        let step = self.step_of(spec);
+        let step_id = match (id, &packaged) {
+            (Value::Nil, Some(packaged)) => Some(Rc::from(packaged.step_id())),
+            (Value::Keyword(_) | Value::Text(_), _) => name_of(id).filter(|id| !id.is_empty()),
             _ => None,
         };
         let Some(step_id) = step_id else {
@@ -234,8 +244,17 @@ impl Driver<'_> {
         }
         // From here on the request has a place in the run, whatever becomes of it.
         let path = line.next_path(&step_id);
-        self.call(line, (&**step, spec), path.clone(), given)
-            .map_err(|error| Box::new(exception_at(&error, &path, 0)))
+        let call = match &packaged {
+            Some(packaged) => self.packaged_call(line, (step, spec), &path, (packaged, given)),
+            None => self.call(line, (step, spec), path.clone(), given),
+        };
+        call.map_err(|error| Box::new(exception_at(&error, &path, 0)))
+    }
+
+    fn step_of(&self, spec: &'static StepSpec) -> &dyn Step {
+        let mut steps = self.engine.steps.iter();
+        let step = steps.find(|step| std::ptr::eq(step.spec(), spec));
+        &**step.expect("the spec comes from one of these steps")
     }
 
     /// Reads a request.
@@ -293,6 +312,8 @@ impl Driver<'_> {
             confirm: Gate::of("confirm", option("confirm"))?,
             review: Gate::of("review", option("review"))?,
             metering: Metering::of(option("metering"))?,
+            packaged: None,
+            is_given: Cell::new(false),
             attempts: Cell::new(0),
             config,
             path,
@@ -371,12 +392,16 @@ impl Driver<'_> {
     /// Answers a step request with what the journal has.
     pub(super) fn replay(&self, asked: &Asked<'_>) -> Answer {
         match &asked.recorded.end {
-            Some(end) => self.replayed(&asked.call, &asked.recorded, end),
+            Some(end) => {
+                let answer = self.replayed(&asked.call, &asked.recorded, end)?;
+                Ok(self.concluded(&asked.call, answer))
+            }
             None => Err(self.unfinished(&asked.call).into()),
         }
     }
 
     pub(super) fn replayed(&self, call: &StepCall<'_>, recorded: &Recorded, end: &End) -> Answer {
+        call.is_given.set(recorded.is_given);
         match end {
             End::Value(text) => {
                 let value = codec::decode(text).map_err(EngineError::from)?;
@@ -392,6 +417,7 @@ impl Driver<'_> {
     /// Turns a journaled error into what the flow sees of it.
     pub(super) fn raised(&self, call: &StepCall<'_>, text: &str) -> Answer {
         if call.on_error == OnError::Skip {
+            call.is_given.set(true);
             return Ok(Ok(Value::Nil));
         }
         match codec::decode(text).map_err(EngineError::from)? {

@@ -95,7 +95,8 @@ impl Driver<'_> {
             "skip" => self.decided(call, Value::Nil),
             "use" => {
                 let value = reply.answer.get("value").cloned().unwrap_or(Value::Nil);
-                match self.fits(call, &value) {
+                let fits = self.fits(call, &value);
+                match fits.and_then(|()| self.fits_output(call, &value)) {
                     Ok(()) => self.decided(call, value),
                     Err(problem) => {
                         let again = self.ask_again(call, recorded, &about, problem.message, error);
@@ -112,6 +113,7 @@ impl Driver<'_> {
 
     /// Takes a value that a person gave instead of the step's own.
     fn decided(&self, call: &StepCall<'_>, value: Value) -> Answer {
+        call.is_given.set(true);
         let text = codec::encode(&value).map_err(EngineError::from)?;
         let entry = call.entry(self, EntryKind::Result, text);
         self.shared.ledger.append(entry);

@@ -16,9 +16,18 @@ pub(super) fn check_code(session: &Session, flow: &Flow) -> Vec<Diagnostic> {
     for form in statements(&flow.body) {
         findings.extend(compile(session, &mut vm, &form));
     }
-    for function in &flow.functions {
-        let forms = match &function.code {
-            Value::Text(text) => match session.read(&format!("<function {}>", function.id), text) {
+    let named = flow
+        .functions
+        .iter()
+        .map(|function| (format!("<function {}>", function.id), &function.code));
+    let packaged = flow.packaged.iter().flat_map(|step| {
+        let code = [&step.prepare, &step.project_result].into_iter().flatten();
+        let code = code.filter(|code| code.as_keyword().is_none());
+        code.map(|code| (format!("<step {}>", step.id), code))
+    });
+    for (name, code) in named.chain(packaged) {
+        let forms = match code {
+            Value::Text(text) => match session.read(&name, text) {
                 Ok(forms) => forms,
                 // The definition's own check has said so.
                 Err(_) => continue,

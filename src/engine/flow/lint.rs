@@ -1,5 +1,7 @@
 //! The shape of each step call in a flow's body, as far as it can be seen without running.
 
+pub(crate) mod packaged;
+
 use flowstone_lang::value::{Sources, Span, Value};
 
 use super::Flow;
@@ -25,6 +27,7 @@ pub fn check_steps(sources: &Sources, flow: &Flow, steps: &[Box<dyn Step>]) -> V
         specs: steps.iter().map(|step| step.spec()).collect(),
         findings: Vec::new(),
     };
+    lint.packaged();
     lint.walk();
     lint.findings
 }
@@ -91,12 +94,19 @@ impl Lint<'_> {
         let args: Vec<Value> = super::forms::items(form).unwrap_or_default().split_off(1);
         let at = |idx: usize| item_span(form, idx + 1);
         if args.is_empty() || args.len() > 3 {
-            self.findings.push(arity(args.len()).at(form.span()));
+            let named = args.first().and_then(Value::as_keyword);
+            let named = named.filter(|kind| kind.namespace().is_some());
+            let finding = named.map_or_else(
+                || arity(args.len()),
+                |kind| packaged::extra(kind.to_string().trim_start_matches(':')),
+            );
+            self.findings.push(finding.at(form.span()));
             return;
         }
         match &args[0] {
             Value::Keyword(kind) if kind.namespace().is_some() => {
-                self.findings.push(packaged(&kind.to_string()).at(at(0)));
+                let name = kind.to_string();
+                self.packaged_call(name.trim_start_matches(':'), form, &args);
             }
             Value::Keyword(kind) => {
                 let name = kind.name();
@@ -265,13 +275,4 @@ pub(crate) fn unknown(name: &str, specs: &[&StepSpec]) -> Diagnostic {
         return suggested.hint(format!("the types are {}", list.join(", ")));
     }
     suggested
-}
-
-/// The finding for a packaged step or a named agent.
-pub(crate) fn packaged(name: &str) -> Diagnostic {
-    Diagnostic::error(
-        "E0436",
-        format!("packaged steps and named agents, such as `{name}`, do not run yet"),
-    )
-    .hint("call the built-in step directly: `(flow/step :http :id {...})`")
 }

@@ -30,6 +30,8 @@ pub fn validate_with(
     let mut check = Check {
         predicate,
         path: Vec::new(),
+        schema_path: Vec::new(),
+        schema: Value::Nil,
         problems: Vec::new(),
     };
     check.value(schema, value);
@@ -38,7 +40,10 @@ pub fn validate_with(
 
 struct Check<'a, 'f> {
     predicate: &'a mut Predicate<'f>,
-    path: Vec<String>,
+    path: Vec<Value>,
+    schema_path: Vec<Value>,
+    /// The form of the schema that is asked.
+    schema: Value,
     problems: Vec<Problem>,
 }
 
@@ -48,6 +53,8 @@ impl Check<'_, '_> {
         let mut check = Check {
             predicate: &mut *self.predicate,
             path: self.path.clone(),
+            schema_path: self.schema_path.clone(),
+            schema: self.schema.clone(),
             problems: Vec::new(),
         };
         work(&mut check);
@@ -69,13 +76,24 @@ impl Check<'_, '_> {
         if self.path.len() > MAX_DEPTH {
             return self.problem("is nested too deep".to_owned());
         }
-        let Some(message) = &schema.notes.message else {
-            return self.kind(&schema.kind, value);
-        };
-        let problems = self.aside(|check| check.kind(&schema.kind, value));
-        if !problems.is_empty() {
-            self.problem(message.clone());
+        let outer = std::mem::replace(&mut self.schema, schema.form.clone());
+        match &schema.notes.message {
+            None => self.kind(&schema.kind, value),
+            Some(message) => {
+                let problems = self.aside(|check| check.kind(&schema.kind, value));
+                if !problems.is_empty() {
+                    self.problem(message.clone());
+                }
+            }
         }
+        self.schema = outer;
+    }
+
+    /// Asks a part of a schema about the same value.
+    fn part(&mut self, step: Value, schema: &Schema, value: &Value) {
+        self.schema_path.push(step);
+        self.value(schema, value);
+        self.schema_path.pop();
     }
 
     fn kind(&mut self, kind: &Kind, value: &Value) {
@@ -142,9 +160,11 @@ impl Check<'_, '_> {
                 );
             }
             Kind::Equals(expected) => self.require(expected == value, &shown(expected), value),
-            Kind::Maybe(inner) if !value.is_nil() => self.value(inner, value),
+            Kind::Maybe(inner) if !value.is_nil() => self.part(Value::Int(0), inner, value),
             Kind::Maybe(_) => {}
-            Kind::And(schemas) => schemas.iter().for_each(|schema| self.value(schema, value)),
+            Kind::And(schemas) => (0..)
+                .zip(schemas)
+                .for_each(|(idx, schema)| self.part(Value::Int(idx), schema, value)),
             Kind::Or(schemas) => self.or(schemas, value),
             Kind::Not(inner) => {
                 if self.aside(|check| check.value(inner, value)).is_empty() {
@@ -155,7 +175,7 @@ impl Check<'_, '_> {
             Kind::Reference { name, registry } => {
                 let target = registry.borrow().get(name).cloned();
                 if let Some(target) = target {
-                    self.value(&target, value);
+                    self.part(Value::Int(0), &target, value);
                 }
             }
         }
@@ -168,7 +188,9 @@ impl Check<'_, '_> {
         for entry in entries {
             let inner = found.iter().find(|(key, _)| *key == entry.key);
             match inner {
-                Some((_, inner)) => self.inside(shown(&entry.key), &entry.schema, inner),
+                Some((_, inner)) => {
+                    self.inside(&entry.key, entry.key.clone(), &entry.schema, inner)
+                }
                 None if entry.optional => {}
                 None => {
                     let near = found
@@ -179,7 +201,10 @@ impl Check<'_, '_> {
                     let wanted = name_text(&entry.key).unwrap_or_default();
                     let near = nearest(&wanted, near.iter().map(String::as_str))
                         .map_or(String::new(), |near| format!(" (there is `{near}`)"));
-                    self.problem(format!("{} is missing{near}", shown(&entry.key)));
+                    self.missing(
+                        &entry.key,
+                        format!("{} is missing{near}", shown(&entry.key)),
+                    );
                 }
             }
         }
@@ -187,11 +212,14 @@ impl Check<'_, '_> {
             let known: Vec<String> = entries.iter().map(|entry| shown(&entry.key)).collect();
             for (key, _) in &found {
                 if !entries.iter().any(|entry| entry.key == *key) {
-                    self.problem(format!(
-                        "{} is not expected; there are {}",
-                        shown(key),
-                        known.join(" ")
-                    ));
+                    let key = shown(key);
+                    let near = nearest(&key, known.iter().map(String::as_str));
+                    let words = match (near, known.as_slice()) {
+                        (Some(near), _) => format!("did you mean {near}?"),
+                        (None, []) => "the map is empty".to_owned(),
+                        (None, known) => format!("there are {}", known.join(" ")),
+                    };
+                    self.problem(format!("{key} is not expected; {words}"));
                 }
             }
         }
@@ -203,11 +231,11 @@ impl Check<'_, '_> {
         };
         self.size(size, found.len(), "entry");
         for (found_key, found_value) in &found {
-            let problems = self.aside(|check| check.value(key, found_key));
+            let problems = self.aside(|check| check.part(Value::Int(0), key, found_key));
             if let Some(problem) = problems.first() {
                 self.problem(format!("the key {} {}", shown(found_key), problem.message));
             }
-            self.inside(shown(found_key), inner, found_value);
+            self.inside(found_key, Value::Int(1), inner, found_value);
         }
     }
 
@@ -227,20 +255,22 @@ impl Check<'_, '_> {
             return self.should_be(list_name(form), value);
         };
         self.size(size, found.len(), "item");
-        for (idx, inner) in found.iter().enumerate() {
-            self.inside(idx.to_string(), item, inner);
+        for (idx, inner) in (0..).map(Value::Int).zip(&found) {
+            self.inside(&idx, Value::Int(0), item, inner);
         }
     }
 
     fn tuple(&mut self, schemas: &[Schema], value: &Value) {
         match value.as_vector() {
             Some(vector) if vector.len() == schemas.len() => {
-                for (idx, (schema, inner)) in schemas.iter().zip(vector.iter()).enumerate() {
-                    self.inside(idx.to_string(), schema, inner);
+                for (idx, (schema, inner)) in
+                    (0..).map(Value::Int).zip(schemas.iter().zip(vector.iter()))
+                {
+                    self.inside(&idx, idx.clone(), schema, inner);
                 }
             }
             Some(vector) => self.problem(format!(
-                "should have {} items, has {}",
+                "should have {} items, but has {}",
                 schemas.len(),
                 vector.len()
             )),
@@ -252,8 +282,8 @@ impl Check<'_, '_> {
     fn or(&mut self, schemas: &[Schema], value: &Value) {
         let mut deepest: Option<Vec<Problem>> = None;
         let mut deeper = 0;
-        for schema in schemas {
-            let problems = self.aside(|check| check.value(schema, value));
+        for (idx, schema) in (0..).zip(schemas) {
+            let problems = self.aside(|check| check.part(Value::Int(idx), schema, value));
             if problems.is_empty() {
                 return;
             }
@@ -283,19 +313,20 @@ impl Check<'_, '_> {
             .map(|found| found.1)
             .unwrap_or(Value::Nil);
         match cases.iter().find(|(case, _)| *case == chosen) {
-            Some((_, schema)) => self.value(schema, value),
+            Some((case, schema)) => self.part(case.clone(), schema, value),
             None => {
                 let known: Vec<String> = cases.iter().map(|(case, _)| shown(case)).collect();
-                self.path.push(shown(dispatch));
+                self.path.push(dispatch.clone());
                 self.should_be(&format!("one of {}", known.join(", ")), &chosen);
                 self.path.pop();
             }
         }
     }
 
-    fn inside(&mut self, step: String, schema: &Schema, value: &Value) {
-        self.path.push(step);
-        self.value(schema, value);
+    /// Asks about what stands in the value under a key, by what stands in the schema under another.
+    fn inside(&mut self, key: &Value, step: Value, schema: &Schema, value: &Value) {
+        self.path.push(key.clone());
+        self.part(step, schema, value);
         self.path.pop();
     }
 
@@ -306,12 +337,14 @@ impl Check<'_, '_> {
             (count, unit) => format!("{count} {unit}s"),
         };
         match (size.min, size.max) {
-            (Some(min), _) if count < min => {
-                self.problem(format!("should have at least {}, has {count}", units(min)))
-            }
-            (_, Some(max)) if count > max => {
-                self.problem(format!("should have at most {}, has {count}", units(max)))
-            }
+            (Some(min), _) if count < min => self.problem(format!(
+                "should have at least {}, but has {count}",
+                units(min)
+            )),
+            (_, Some(max)) if count > max => self.problem(format!(
+                "should have at most {}, but has {count}",
+                units(max)
+            )),
             _ => {}
         }
     }
@@ -351,15 +384,27 @@ impl Check<'_, '_> {
             Value::Vector(vector) if vector.len() > 5 => {
                 format!("a vector of {} items", vector.len())
             }
-            value => shown(value),
+            value => format!("{} ({})", shown(value), value.kind()),
         };
-        self.problem(format!("should be {expected}, is {found}"));
+        self.problem(format!("should be {expected}, but is {found}"));
+    }
+
+    /// Something is missing: told of the map, as data of the entry.
+    fn missing(&mut self, key: &Value, message: String) {
+        self.problem(message);
+        if let Some(problem) = self.problems.last_mut() {
+            problem.at.push(key.clone());
+            problem.schema_path.push(key.clone());
+        }
     }
 
     fn problem(&mut self, message: String) {
         self.problems.push(Problem {
-            path: self.path.clone(),
+            path: self.path.iter().map(shown).collect(),
             message,
+            at: self.path.clone(),
+            schema_path: self.schema_path.clone(),
+            schema: self.schema.clone(),
         });
     }
 }

@@ -100,6 +100,14 @@ impl Parser {
     }
 
     fn schema(&self, form: &Value, depth: usize) -> Result<Schema, SchemaError> {
+        let schema = self.unnamed(form, depth)?;
+        Ok(Schema {
+            form: form.clone(),
+            ..schema
+        })
+    }
+
+    fn unnamed(&self, form: &Value, depth: usize) -> Result<Schema, SchemaError> {
         if depth > MAX_DEPTH {
             return Err(SchemaError::TooDeep);
         }
@@ -220,7 +228,11 @@ impl Parser {
         };
         let notes = notes(&parts, own)?;
         let kind = self.kind(&parts)?;
-        Ok(Schema { kind, notes })
+        Ok(Schema {
+            kind,
+            notes,
+            form: parts.form.clone(),
+        })
     }
 
     fn kind(&self, parts: &Parts<'_>) -> Result<Kind, SchemaError> {
@@ -694,6 +706,7 @@ impl From<Kind> for Schema {
         Schema {
             kind,
             notes: Notes::default(),
+            form: Value::Nil,
         }
     }
 }

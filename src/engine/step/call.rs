@@ -29,6 +29,20 @@ pub(super) fn call(
     Ok(value)
 }
 
+/// Calls code of the flow for the engine itself.
+pub(crate) fn run_code(
+    scope: &Scope,
+    function: &Value,
+    args: &[Value],
+) -> Result<Value, StepError> {
+    call(scope, function, args, None)
+}
+
+/// As [`function`], for the engine itself.
+pub(crate) fn code(scope: &Scope, code: &Value) -> Result<Value, StepError> {
+    function(scope, code)
+}
+
 pub(super) fn function(scope: &Scope, code: &Value) -> Result<Value, StepError> {
     named_function(scope, code, "<code>")
 }

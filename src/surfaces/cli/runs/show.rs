@@ -79,6 +79,7 @@ fn step_json(step: &StepReport) -> serde_json::Value {
     json!({
         "path": step.path,
         "type": step.kind,
+        "packaged": step.packaged,
         "title": step.title,
         "depth": step.depth,
         "status": step.status.name(),
@@ -332,7 +333,10 @@ fn step_row(step: &StepReport, created_ms: i64) -> Vec<String> {
     };
     vec![
         format!("{}{}{title}", "  ".repeat(step.depth), step.path),
-        step.kind.clone(),
+        match &step.packaged {
+            Some(id) => format!("{} {id}", step.kind),
+            None => step.kind.clone(),
+        },
         format!("{}{tries}{doubt}", step.status.name()),
         format!("+{}", seconds((step.started_ms - created_ms).max(0))),
         took.unwrap_or_else(|| "-".to_owned()),

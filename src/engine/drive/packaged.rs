@@ -1,0 +1,81 @@
+//! Calls of packaged steps: the input becomes the wrapped step's config, its value what the contract says.
+//!
+//! The journal has the wrapped step's request and value. What is made of them is computed again on replay, so that
+//! the digest of the config says whether `:prepare` or `:defaults` came to be others.
+
+use std::rc::Rc;
+
+use flowstone_lang::value::{Result as Evaluated, Value};
+
+use super::Driver;
+use super::call::{OnError, StepCall, exception_at};
+use super::line::Line;
+use crate::diagnostic::Diagnostic;
+use crate::flow::{PackagedStep, lint_packaged};
+use crate::ids::StepPath;
+use crate::packaged;
+use crate::step::{Step, StepError, StepSpec};
+
+impl Driver<'_> {
+    /// Finds a packaged step by its keyword.
+    pub(super) fn packaged(&self, keyword: &str) -> Result<Rc<PackagedStep>, Diagnostic> {
+        let name = keyword.trim_start_matches(':');
+        let flow = &self.scope.flow;
+        let found = flow.packaged_step(name).cloned();
+        found.ok_or_else(|| lint_packaged::missing(name, flow))
+    }
+
+    /// Reads a request for a packaged step.
+    pub(super) fn packaged_call<'s>(
+        &self,
+        line: &Rc<Line>,
+        step: (&'s dyn Step, &'static StepSpec),
+        path: &StepPath,
+        (packaged, given): (&Rc<PackagedStep>, &Value),
+    ) -> Result<StepCall<'s>, StepError> {
+        let named = |error: StepError| error.with("packaged", Value::keyword(&packaged.id));
+        let config = packaged::config(&self.scope, (packaged, step.1), given);
+        let config = config.map_err(named)?;
+        let call = self
+            .call(line, step, path.clone(), &config)
+            .map_err(|error| {
+                let message = format!("`:{}`: {}", packaged.id, error.message);
+                named(StepError { message, ..error })
+            })?;
+        Ok(StepCall {
+            // Whoever reads the journal sees what the flow called.
+            request: format!(":{} {}", packaged.id, call.request),
+            packaged: Some(packaged.clone()),
+            ..call
+        })
+    }
+
+    /// Makes a packaged step's value of the wrapped step's.
+    pub(super) fn concluded(
+        &self,
+        call: &StepCall<'_>,
+        answer: Evaluated<Value>,
+    ) -> Evaluated<Value> {
+        let Some(packaged) = call.packaged.as_ref().filter(|_| !call.is_given.get()) else {
+            return answer;
+        };
+        let value = answer?;
+        match packaged::result(&self.scope, packaged, value) {
+            Ok(value) => Ok(value),
+            Err(_) if call.on_error == OnError::Skip => Ok(Value::Nil),
+            Err(error) => {
+                let error = error.with("packaged", Value::keyword(&packaged.id));
+                let exception = exception_at(&error, &call.path, call.attempts.get());
+                Err(exception.into())
+            }
+        }
+    }
+
+    /// Checks a value that somebody gives instead of a packaged step's own.
+    pub(super) fn fits_output(&self, call: &StepCall<'_>, value: &Value) -> Result<(), StepError> {
+        match &call.packaged {
+            Some(packaged) => packaged::check_output(&self.scope, packaged, value),
+            None => Ok(()),
+        }
+    }
+}
