@@ -48,7 +48,7 @@ fn a_changed_contract_is_noticed() {
         let run = checked.json()["runs"][0].clone();
         format!("{} {}", run["verdict"], run["conflict"]["step"])
     };
-    assert_eq!(verdict(), "\"safe\" null");
+    assert_eq!(verdict(), "\"same\" null");
     // What is made of the value is made again: the same is asked for.
     let projected = flow(PREPARE, "(fn [result] {:sum (:n result)})");
     scratch.write("packed.edn", projected);
