@@ -203,7 +203,7 @@ pub fn get(folder: &Path, hash: &BlobHash) -> Result<Vec<u8>, StoreError> {
 }
 
 /// `ab/abcdef...`, so that no folder becomes too large.
-fn place(folder: &Path, hash: &BlobHash) -> Result<PathBuf, StoreError> {
+pub(super) fn place(folder: &Path, hash: &BlobHash) -> Result<PathBuf, StoreError> {
     let well_formed = hash.0.len() == 64 && hash.0.bytes().all(|byte| byte.is_ascii_hexdigit());
     if !well_formed {
         return Err(rejected(

@@ -24,21 +24,29 @@ const GATHERED: usize = 1 << 20;
 /// # Errors
 /// When the folder cannot be written.
 pub fn begin(folder: &Path) -> Result<Incoming, StoreError> {
+    Ok(Incoming {
+        gathered: Vec::new(),
+        written: Some(Box::new(begin_here(folder)?)),
+    })
+}
+
+/// Starts one that is written on this thread.
+///
+/// # Errors
+/// When the folder cannot be written.
+pub fn begin_here(folder: &Path) -> Result<Written, StoreError> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let parent = folder.join(FOLDER);
     fs::create_dir_all(&parent).map_err(|error| unwritable(&parent, &error))?;
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let path = parent.join(format!("{}-{count}", std::process::id()));
     let file = File::create(&path).map_err(|error| unwritable(&path, &error))?;
-    Ok(Incoming {
-        gathered: Vec::new(),
-        written: Some(Box::new(Written {
-            folder: folder.to_owned(),
-            file,
-            unfinished: Unfinished(path),
-            digest: Digester::default(),
-            size: 0,
-        })),
+    Ok(Written {
+        folder: folder.to_owned(),
+        file,
+        unfinished: Unfinished(path),
+        digest: Digester::default(),
+        size: 0,
     })
 }
 
@@ -49,7 +57,8 @@ pub struct Incoming {
     written: Option<Box<Written>>,
 }
 
-struct Written {
+/// What is there of a blob, on the thread that writes it.
+pub struct Written {
     folder: PathBuf,
     file: File,
     unfinished: Unfinished,
@@ -104,7 +113,11 @@ impl Incoming {
 }
 
 impl Written {
-    fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
+    /// Adds bytes.
+    ///
+    /// # Errors
+    /// When the disk does not take them.
+    pub fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
         let written = self.file.write_all(bytes);
         written.map_err(|error| unwritable(&self.unfinished.0, &error))?;
         self.digest.add(bytes);
@@ -112,14 +125,18 @@ impl Written {
         Ok(())
     }
 
-    fn finish(self: Box<Self>) -> Result<StoredBlob, StoreError> {
+    /// Completes it.
+    ///
+    /// # Errors
+    /// When the disk does not take it.
+    pub fn finish(self) -> Result<StoredBlob, StoreError> {
         let Written {
             folder,
             file,
             unfinished,
             digest,
             size,
-        } = *self;
+        } = self;
         let hash = BlobHash(digest.finish());
         let path = place(&folder, &hash)?;
         let parent = path.parent().unwrap_or(&folder);

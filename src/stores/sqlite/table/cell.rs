@@ -121,7 +121,7 @@ pub(super) fn to_sql(type_: ColumnType, cell: &Cell) -> Option<Sql> {
 }
 
 /// A string in an enum column: one that looks like a keyword is marked.
-fn enum_text(text: &str) -> String {
+pub(super) fn enum_text(text: &str) -> String {
     match text.starts_with([':', '\\']) {
         true => format!("\\{text}"),
         false => text.to_owned(),

@@ -9,7 +9,7 @@ use super::super::failure::{failed, rejected, with_hint};
 use super::partition;
 
 const MAX_NAME: usize = 128;
-const MAX_COLUMNS: usize = 1000;
+pub(super) const MAX_COLUMNS: usize = 1000;
 
 /// A table as it is at this moment.
 pub(super) struct Table {

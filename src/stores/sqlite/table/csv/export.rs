@@ -1,0 +1,146 @@
+//! Rows as CSV text, written as they are read.
+//!
+//! What is written comes back the same through an import into columns of the same types: nil is nothing, an empty
+//! string stands in quotes, and doubles have a point.
+
+use std::path::Path;
+
+use flowstone_engine::codec::decode;
+use flowstone_engine::ports::StoreError;
+use flowstone_engine::table::ColumnType;
+use flowstone_engine::table::csv::{ExportCsv, ExportedCsv};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, params_from_iter};
+
+use super::super::super::blob::incoming;
+use super::super::super::failure::failed;
+use super::super::cell::to_plain;
+use super::super::filter::{Condition, filter, order};
+use super::super::registry::Table;
+use super::super::rows::Selection;
+
+/// Text is handed on in pieces of this size.
+const PIECE: usize = 1 << 20;
+
+/// Writes rows into a blob.
+///
+/// # Errors
+/// [`StoreError::Rejected`] when the question does not fit the table.
+pub(in crate::sqlite) fn export(
+    db: &Connection,
+    folder: &Path,
+    ask: &ExportCsv,
+) -> Result<ExportedCsv, StoreError> {
+    let mut file = incoming::begin_here(folder)?;
+    let (filename, rows) = write(db, ask, |text| file.write(text.as_bytes()))?;
+    let stored = file.finish()?;
+    Ok(ExportedCsv {
+        blob: stored.hash,
+        bytes: stored.size,
+        rows,
+        filename,
+    })
+}
+
+/// Returns rows as text, with the name of the file and how many there are.
+pub(in crate::sqlite::table) fn text(
+    db: &Connection,
+    ask: &ExportCsv,
+) -> Result<(String, String, u64), StoreError> {
+    let mut text = String::new();
+    let (filename, rows) = write(db, ask, |piece| {
+        text.push_str(piece);
+        Ok(())
+    })?;
+    Ok((text, filename, rows))
+}
+
+fn write(
+    db: &Connection,
+    ask: &ExportCsv,
+    mut take: impl FnMut(&str) -> Result<(), StoreError>,
+) -> Result<(String, u64), StoreError> {
+    let table = Table::open(db, &ask.table)?;
+    let selection = Selection::of(&table, &ask.select)?;
+    let mut condition = Condition::default();
+    filter(&table, &ask.filter, &mut condition)?;
+    let columns = match selection.sql.is_empty() {
+        true => "NULL".to_owned(),
+        false => selection.sql.join(", "),
+    };
+    let sql = format!(
+        "SELECT {columns} FROM {} WHERE {} ORDER BY {}",
+        table.sql(),
+        condition.sql,
+        order(&table, &ask.sort)?
+    );
+    let mut sql = db.prepare(&sql).map_err(failed)?;
+    let mut rows = sql.query(params_from_iter(&condition.cells)).map_err(failed)?;
+    let mut out = String::new();
+    for (idx, name) in selection.names.iter().enumerate() {
+        out.push_str(if idx > 0 { "," } else { "" });
+        push_text(&mut out, name);
+    }
+    out.push('\n');
+    let mut count = 0;
+    while let Some(row) = rows.next().map_err(failed)? {
+        for (idx, type_) in selection.types.iter().enumerate() {
+            out.push_str(if idx > 0 { "," } else { "" });
+            push(&mut out, *type_, row.get_ref(idx).map_err(failed)?);
+        }
+        out.push('\n');
+        count += 1;
+        if out.len() >= PIECE {
+            take(&out)?;
+            out.clear();
+        }
+    }
+    take(&out)?;
+    let filename = format!("{}.csv", table.name.replace(['/', '\\'], "-"));
+    Ok((filename, count))
+}
+
+fn push(out: &mut String, type_: ColumnType, cell: ValueRef<'_>) {
+    use std::fmt::Write as _;
+    match (type_, cell) {
+        (_, ValueRef::Null | ValueRef::Blob(_)) => {}
+        (ColumnType::String | ColumnType::Date | ColumnType::Decimal, ValueRef::Text(text)) => {
+            push_text(out, &String::from_utf8_lossy(text));
+        }
+        (ColumnType::Long | ColumnType::Double, ValueRef::Integer(integer)) => {
+            // Writing to a string does not fail.
+            let _ = write!(out, "{integer}");
+        }
+        (ColumnType::Json, ValueRef::Text(text)) => push_text(out, &data(&String::from_utf8_lossy(text))),
+        (type_, cell) => push_text(out, &to_plain(type_, &cell.into())),
+    }
+}
+
+/// Data as JSON; a string as it is, unless it would come back as something else.
+fn data(edn: &str) -> String {
+    let json = match decode(edn).map(|value| flowstone_engine::json::to_json(&value)) {
+        Ok(Ok(json)) => json,
+        _ => return edn.to_owned(),
+    };
+    match &json {
+        serde_json::Value::String(text) if serde_json::from_str::<serde_json::Value>(text).is_err() => text.clone(),
+        json => json.to_string(),
+    }
+}
+
+/// Writes a text, in quotes where it needs them: also an empty one, which would be nil.
+fn push_text(out: &mut String, text: &str) {
+    let needs_quotes = text.is_empty() || text.bytes().any(|byte| matches!(byte, b',' | b'"' | b'\n' | b'\r'));
+    if !needs_quotes {
+        out.push_str(text);
+        return;
+    }
+    out.push('"');
+    let mut parts = text.split('"');
+    out.push_str(parts.next().unwrap_or_default());
+    for part in parts {
+        out.push_str("\"\"");
+        out.push_str(part);
+    }
+    out.push('"');
+}
