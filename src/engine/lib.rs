@@ -11,6 +11,7 @@ pub mod changeset;
 mod child;
 pub mod codec;
 pub mod diagnostic;
+mod direct;
 mod doubt;
 mod drive;
 pub mod duration;
@@ -49,6 +50,7 @@ pub mod waits;
 pub mod words;
 pub mod worker;
 
+pub use direct::Direct;
 pub use drive::{Difference, DriveOptions, Stand, Stay};
 pub use engine::{CancelOutcome, Engine, EngineConfig, Limits, StartOptions};
 pub use error::EngineError;

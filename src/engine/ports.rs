@@ -52,6 +52,7 @@ pub use waits::{
 use crate::blob::BlobHash;
 pub use crate::blob::BlobRow;
 use crate::kv::KvOp;
+use crate::table::csv::{ExportCsv, ExportedCsv, StageCsv, StagedCsv};
 use crate::table::{TableOp, TableQuery};
 
 /// What a port's methods return.
@@ -100,6 +101,15 @@ pub trait Tables: Send + Sync {
 
     /// Answers a question, as EDN text.
     fn query(&self, query: TableQuery) -> PortFuture<'_, String>;
+
+    /// Makes a change that belongs to no run, in one transaction; returns its result as EDN text.
+    fn apply(&self, op: TableOp, now_ms: i64) -> PortFuture<'_, String>;
+
+    /// Copies a CSV file into the blobs and looks at it; changes no table.
+    fn stage(&self, ask: StageCsv) -> PortFuture<'_, StagedCsv>;
+
+    /// Writes rows as CSV text.
+    fn export(&self, ask: ExportCsv) -> PortFuture<'_, ExportedCsv>;
 }
 
 /// Bytes by their hash. Putting is harmless to repeat; what refers to a blob is committed apart.

@@ -5,6 +5,7 @@
 //!
 //! [`Value`]: flowstone_lang::value::Value
 
+pub mod csv;
 mod definition;
 mod join;
 
@@ -42,6 +43,8 @@ pub enum TableOp {
     /// Computes the computed columns of rows again.
     Recompute(Recompute),
     Join(MaterializeJoin),
+    /// Adds the rows of a CSV file.
+    Import(csv::ImportCsv),
 }
 
 /// Makes a table. An existing one with the same name is an error unless it has these columns already.
@@ -239,13 +242,6 @@ pub enum TableQuery {
     Aggregate(Aggregate),
     Schema {
         table: TableTarget,
-    },
-    /// All rows that fit, as CSV.
-    Export {
-        table: TableTarget,
-        select: Vec<String>,
-        filter: Filter,
-        sort: Vec<Sort>,
     },
 }
 

@@ -1,6 +1,7 @@
 //! `:table`: real tables, written by flows and asked in their own terms. Changes happen exactly once.
 
 mod cells;
+mod csv;
 mod question;
 mod target;
 
@@ -49,8 +50,29 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "columns",
         FieldType::Either(&[FieldType::Map, FieldType::Items]),
-        "The columns of a new table: `{:id :long :note :string}`, or `[{:name :id :type :long}]`. Types: string long double decimal \
+        "With `:op :import` the types of some columns; else the columns of a new table: `{:id :long :note :string}`, or `[{:name :id :type :long}]`. Types: string long double decimal \
          boolean date timestamp json enum.",
+    ),
+    Field::optional("csv", FieldType::Text, "With `:op :import`: the text."),
+    Field::optional(
+        "delimiter",
+        FieldType::Text,
+        "What stands between the fields of CSV text: a comma unless it says otherwise.",
+    ),
+    Field::optional(
+        "encoding",
+        FieldType::Name,
+        "The encoding of CSV text, such as `latin1` or `utf-16le`; else UTF-8, or what a byte order mark says.",
+    ),
+    Field::optional(
+        "from",
+        FieldType::Any,
+        "With `:op :import`: a file of the project, or a reference to a blob.",
+    ),
+    Field::optional(
+        "from-ref",
+        FieldType::Any,
+        "With `:op :import`: a reference to a blob.",
     ),
     Field::optional(
         "group-by",
@@ -61,6 +83,11 @@ const FIELDS: &[Field] = &[
         "having",
         FieldType::Items,
         "Conditions on groups, by the names of the result.",
+    ),
+    Field::optional(
+        "header?",
+        FieldType::Bool,
+        "Whether the first line of CSV text names the columns, which it does unless this is false; then `:columns` may.",
     ),
     Field::optional(
         "index-fields",
@@ -83,10 +110,15 @@ const FIELDS: &[Field] = &[
         FieldType::Items,
         "Figures: `{:op :sum :field :amount :as :total}`. Ops: count count-distinct sum avg min max median percentile (with `:p`) first last.",
     ),
+    Field::optional(
+        "on-bad-row",
+        FieldType::Name,
+        "What to do with a row of CSV text that does not fit: `:fail` and import nothing, `:skip` it, or `:collect` it under `:rejected`.",
+    ),
     Field::required(
         "op",
         FieldType::Name,
-        "What to do: `:create :insert :upsert :delete :replace :query :get-row :aggregate :schema :export`.",
+        "What to do: `:create :insert :upsert :delete :replace :query :get-row :aggregate :schema :export :import`.",
     ),
     Field::optional(
         "order-by",
@@ -121,6 +153,11 @@ const FIELDS: &[Field] = &[
         "where",
         FieldType::Either(&[FieldType::Items, FieldType::Map]),
         "Conditions, all of which hold.",
+    ),
+    Field::optional(
+        "write-mode",
+        FieldType::Name,
+        "With `:op :import`: `:append`, `:upsert` by the key fields, or `:replace` all rows.",
     ),
 ];
 
@@ -172,6 +209,27 @@ const OPERATIONS: Operations = Operations {
             takes: &["key", "row-id", "select"],
             gives: r#"[:map [:row [:maybe :map]]]"#,
             effect: Effect::Read,
+            for_agents: true,
+        },
+        Operation {
+            name: "import",
+            doc: "Adds the rows of CSV text, of any size.",
+            needs: &["table"],
+            takes: &[
+                "columns",
+                "csv",
+                "delimiter",
+                "encoding",
+                "from",
+                "from-ref",
+                "header?",
+                "index-fields",
+                "key-fields",
+                "on-bad-row",
+                "write-mode",
+            ],
+            gives: r#"[:map [:type [:= :resource-ref]] [:uri :string] [:rows-written :int] [:rows-inserted :int] [:rows-updated :int] [:rows-rejected :int] [:rejected [:vector [:map [:line :int] [:reason :string]]]]]"#,
+            effect: Effect::OwnStore,
             for_agents: true,
         },
         Operation {
@@ -237,6 +295,8 @@ impl Step for Table {
             let op = choose(&SPEC, fields, "E0764")?.name;
             let table = target(fields.get("table").unwrap_or(&Value::Nil))?;
             match op {
+                "export" => csv::export(cx, table, fields).await,
+                "import" => csv::import(cx, table, fields).await,
                 "create" | "delete" | "insert" | "replace" | "upsert" => {
                     change(op, table, fields).map(|op| Outcome::Commit(StoreOp::Table(op)))
                 }
@@ -348,12 +408,6 @@ fn query(op: &str, table: TableTarget, fields: Fields<'_>) -> Result<TableQuery,
                 limit: fields.count("limit", 1, 100_000)?,
             })
         }
-        "export" => TableQuery::Export {
-            table,
-            select: names(fields, "select")?,
-            filter: question::filter(fields, "where")?,
-            sort: question::sort(fields, "sort")?,
-        },
         _ => TableQuery::Schema { table },
     })
 }

@@ -42,12 +42,16 @@ use flowstone_engine::ports::{
 };
 use flowstone_engine::ports::{ResourcePage, ResourceQuery, ResourceRow};
 use flowstone_engine::resource::SearchEntry;
-use flowstone_engine::table::TableQuery;
+use flowstone_engine::table::csv::{ExportCsv, ExportedCsv, StageCsv, StagedCsv};
+use flowstone_engine::table::{TableOp, TableQuery};
 use rusqlite::Connection;
 use tokio::sync::watch;
 
 use owner::Owner;
 use writer::{News, Writer};
+
+/// The folder of blobs, beside the database.
+const BLOBS: &str = "blobs";
 
 /// How to open a database.
 #[derive(Debug, Clone, Default)]
@@ -71,8 +75,9 @@ pub fn open(home: &Path, options: &Options) -> Result<Stores, StoreError> {
     let owner = Arc::new(Owner::register(&home.join("owners"))?);
     let sqlite = Arc::new(Sqlite {
         path: path.clone(),
-        blobs: home.join("blobs"),
+        blobs: home.join(BLOBS),
         reader: Mutex::new(reading),
+        aside: Arc::default(),
         writer: Writer::start(writing, path, options.probe.clone())?,
         owner,
         options: options.clone(),
@@ -99,6 +104,8 @@ struct Sqlite {
     /// The folder of blobs.
     blobs: PathBuf,
     reader: Mutex<Connection>,
+    /// Another one, while nobody uses it; see [`Sqlite::read_aside`].
+    aside: Arc<Mutex<Option<Connection>>>,
     writer: Writer,
     owner: Arc<Owner>,
     options: Options,
@@ -130,6 +137,37 @@ impl Sqlite {
             self.read(question).await
         })
     }
+}
+
+impl Sqlite {
+    /// Answers what may take long, on a connection and a thread of its own.
+    fn read_aside<'a, T: Send + 'static>(
+        &'a self,
+        question: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    ) -> PortFuture<'a, T> {
+        Box::pin(async move {
+            if self.writer.is_unsettled() {
+                self.writer.submit(|_| Ok(())).await?;
+            }
+            let (path, options) = (self.path.clone(), self.options.clone());
+            let aside = self.aside.clone();
+            let answering = tokio::task::spawn_blocking(move || {
+                let kept = aside.lock().unwrap_or_else(PoisonError::into_inner).take();
+                let db = match kept {
+                    Some(db) => db,
+                    None => open::connect_reader(&path, &options)?,
+                };
+                let answer = question(&db).map_err(|error| failure::located(error, &path));
+                *aside.lock().unwrap_or_else(PoisonError::into_inner) = Some(db);
+                answer
+            });
+            answering.await.map_err(stopped)?
+        })
+    }
+}
+
+fn stopped(error: tokio::task::JoinError) -> StoreError {
+    StoreError::Internal(format!("an answer stopped on its way: {error}"))
 }
 
 impl Journal for Sqlite {
@@ -345,7 +383,27 @@ impl Tables for Sqlite {
     }
 
     fn query(&self, query: TableQuery) -> PortFuture<'_, String> {
-        self.read_settled(move |db| table::query(db, &query))
+        match query {
+            TableQuery::Aggregate(_) => self.read_aside(move |db| table::query(db, &query)),
+            query => self.read_settled(move |db| table::query(db, &query)),
+        }
+    }
+
+    fn apply(&self, op: TableOp, now_ms: i64) -> PortFuture<'_, String> {
+        self.writer.submit(move |db| table::apply(db, &op, now_ms))
+    }
+
+    fn stage(&self, ask: StageCsv) -> PortFuture<'_, StagedCsv> {
+        let folder = self.blobs.clone();
+        Box::pin(async move {
+            let staged = tokio::task::spawn_blocking(move || table::csv::stage(&folder, &ask));
+            staged.await.map_err(stopped)?
+        })
+    }
+
+    fn export(&self, ask: ExportCsv) -> PortFuture<'_, ExportedCsv> {
+        let folder = self.blobs.clone();
+        self.read_aside(move |db| table::csv::export(db, &folder, &ask))
     }
 }
 

@@ -4,6 +4,7 @@
 #![allow(clippy::too_many_lines, reason = "tables of cases")]
 
 mod changeset;
+mod csv;
 mod data;
 mod files;
 mod function;

@@ -84,6 +84,14 @@ impl Project {
         self.folder.path()
     }
 
+    /// Writes a file of the project.
+    pub fn write(&self, path: &str, bytes: &[u8]) {
+        let path = self.folder.path().join(path);
+        let folder = path.parent().expect("it is in the project");
+        std::fs::create_dir_all(folder).expect("a folder");
+        std::fs::write(path, bytes).expect("a file");
+    }
+
     /// Runs a flow body and returns what it came to.
     pub fn run(&self, body: &str) -> Result<RunOutcome, EngineError> {
         self.runtime.block_on(async {

@@ -17,7 +17,8 @@ use flowstone_engine::resource::SearchEntry;
 use flowstone_engine::step::{
     Outcome, Progress, Retry, Scope, Services, Step, StepContext, StepError, StepRequest,
 };
-use flowstone_engine::table::TableQuery;
+use flowstone_engine::table::csv::{ExportCsv, ExportedCsv, StageCsv, StagedCsv};
+use flowstone_engine::table::{TableOp, TableQuery};
 use flowstone_lang::session::Session;
 use flowstone_lang::value::{Span, Value};
 use tempfile::TempDir;
@@ -475,6 +476,18 @@ impl Tables for Nothing {
     }
 
     fn query(&self, _: TableQuery) -> PortFuture<'_, String> {
+        unused()
+    }
+
+    fn apply(&self, _: TableOp, _: i64) -> PortFuture<'_, String> {
+        unused()
+    }
+
+    fn stage(&self, _: StageCsv) -> PortFuture<'_, StagedCsv> {
+        unused()
+    }
+
+    fn export(&self, _: ExportCsv) -> PortFuture<'_, ExportedCsv> {
         unused()
     }
 }

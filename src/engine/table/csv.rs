@@ -6,9 +6,11 @@
 
 use std::path::PathBuf;
 
-use super::{ColumnType, Filter, Sort, TableName, WriteMode};
+use super::{ColumnType, Filter, Sort, TableTarget, WriteMode};
 use crate::blob::BlobHash;
 
+/// Exported text is handed over up to this size, and in a blob beyond.
+pub const MAX_TEXT: usize = 1 << 20;
 /// So many bad rows are told of one by one.
 pub const MAX_REJECTED: usize = 100;
 
@@ -92,7 +94,7 @@ pub struct CsvColumn {
 /// Adds the rows of a staged file; makes the table and columns where they are missing.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImportCsv {
-    pub table: TableName,
+    pub table: TableTarget,
     pub csv: StagedCsv,
     pub delimiter: u8,
     pub header: bool,
@@ -103,22 +105,32 @@ pub struct ImportCsv {
     pub on_bad_row: OnBadRow,
 }
 
-/// Asks for rows as CSV text in a blob.
+/// Asks for rows as CSV text.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExportCsv {
-    pub table: TableName,
+    pub table: TableTarget,
     /// Empty: all columns.
     pub select: Vec<String>,
     pub filter: Filter,
     pub sort: Vec<Sort>,
 }
 
-/// Rows as CSV text in a blob that nothing refers to yet.
+/// Rows as CSV text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExportedCsv {
-    pub blob: BlobHash,
-    pub bytes: u64,
+    pub content: CsvContent,
     pub rows: u64,
     /// A name for the file.
     pub filename: String,
+}
+
+/// Where exported text is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CsvContent {
+    Text(String),
+    /// It was too large; nothing refers to the blob yet.
+    Blob {
+        blob: BlobHash,
+        bytes: u64,
+    },
 }

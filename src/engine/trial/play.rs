@@ -15,7 +15,8 @@ use crate::flow::{LoadedFlow, name_of};
 use crate::ids::RunId;
 use crate::observer::{NoObserver, Observer};
 use crate::ports::{RunFilter, RunRow, StoreError, Stores, WaitFilter, WaitRow};
-use crate::table::{Filter, Partitions, TableName, TableQuery, TableTarget};
+use crate::table::csv::{CsvContent, ExportCsv};
+use crate::table::{Filter, Partitions, TableName, TableTarget};
 
 /// The name under which the processes of a trial find its run.
 const NAME: &str = "trial";
@@ -238,16 +239,18 @@ async fn contents(stores: &Stores, now_ms: i64) -> Result<BTreeMap<String, Strin
             name: TableName::Name(name.clone()),
             partitions: Partitions::All,
         };
-        let everything = TableQuery::Export {
+        let everything = ExportCsv {
             table,
             select: Vec::new(),
             filter: Filter::ALL,
             sort: Vec::new(),
         };
-        contents.insert(
-            format!("table {name}"),
-            stores.tables.query(everything).await?,
-        );
+        let text = match stores.tables.export(everything).await?.content {
+            CsvContent::Text(text) => text,
+            // Named by its contents.
+            CsvContent::Blob { blob, .. } => blob.0,
+        };
+        contents.insert(format!("table {name}"), text);
     }
     Ok(contents)
 }

@@ -6,6 +6,7 @@
 
 mod aggregate;
 mod cell;
+pub(super) mod csv;
 mod export;
 mod filter;
 mod metric;
@@ -94,6 +95,7 @@ pub fn prepare(db: &Connection) -> Result<(), StoreError> {
 /// back to where it was before the call.
 pub fn apply(db: &Connection, op: &TableOp, now_ms: i64) -> Result<String, StoreError> {
     match op {
+        TableOp::Import(import) => csv::import(db, import, now_ms),
         TableOp::Create(create) => write::create(db, create, now_ms),
         TableOp::Write(rows) => write::write(db, rows, now_ms),
         TableOp::Delete { table, rows } => write::delete(db, table, rows),
@@ -125,11 +127,5 @@ pub fn query(db: &Connection, query: &TableQuery) -> Result<String, StoreError> 
         TableQuery::Row { table, row, select } => rows::one(db, table, row, select),
         TableQuery::Aggregate(aggregate) => aggregate::aggregate(db, aggregate),
         TableQuery::Schema { table } => export::schema(db, table),
-        TableQuery::Export {
-            table,
-            select,
-            filter,
-            sort,
-        } => export::csv(db, table, (select, filter, sort)),
     }
 }

@@ -21,7 +21,6 @@ use super::super::edn::MapText;
 use super::super::failure::{rejected, with_hint};
 
 pub(in crate::sqlite) use export::export;
-pub(super) use export::text;
 pub(super) use import::import;
 pub(in crate::sqlite) use stage::stage;
 
@@ -54,7 +53,10 @@ impl BadRow {
             .column
             .as_ref()
             .map_or_else(String::new, |column| format!(", column `{column}`"));
-        let message = format!("line {}{column} of the CSV text: {}", self.line, self.reason);
+        let message = format!(
+            "line {}{column} of the CSV text: {}",
+            self.line, self.reason
+        );
         with_hint(
             rejected("E0642", "invalid", message),
             "correct the file, or leave such rows out with `:on-bad-row :skip`, or `:collect` to have them listed",
@@ -82,14 +84,19 @@ fn unreadable(error: SplitError) -> StoreError {
     match error {
         SplitError::Io(error) if error.kind() == std::io::ErrorKind::InvalidData => {
             let error = rejected("E0641", "invalid", error.to_string());
-            with_hint(error, "name the encoding that it has, as in `:encoding \"latin1\"`")
+            with_hint(
+                error,
+                "name the encoding that it has, as in `:encoding \"latin1\"`",
+            )
         }
         SplitError::Io(error) => StoreError::Unreachable {
             path: "the CSV text".to_owned(),
             detail: error.to_string(),
         },
         SplitError::Unclosed { line, field } => {
-            let message = format!("line {line} of the CSV text, field {field}: a quote is opened here and never closed");
+            let message = format!(
+                "line {line} of the CSV text, field {field}: a quote is opened here and never closed"
+            );
             with_hint(
                 rejected("E0643", "invalid", message),
                 "close it, or write it twice where it is part of the text",

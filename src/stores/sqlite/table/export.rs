@@ -1,62 +1,14 @@
-//! A table as CSV, and what there is to know about it.
+//! What there is to know about a table.
 
 use flowstone_engine::ports::StoreError;
-use flowstone_engine::table::{Filter, Sort, TableTarget};
+use flowstone_engine::table::TableTarget;
 use rusqlite::Connection;
 
 use super::super::edn::{self, MapText};
 use super::super::failure::failed;
-use super::cell::to_plain;
-use super::filter::{Condition, filter, order};
 use super::partition;
 use super::registry::{Column, Table};
-use super::rows::{Selection, read};
 use super::write::reference;
-
-pub(super) fn csv(
-    db: &Connection,
-    name: &TableTarget,
-    (select, condition, sort): (&[String], &Filter, &[Sort]),
-) -> Result<String, StoreError> {
-    let table = Table::open(db, name)?;
-    let selection = Selection::of(&table, select)?;
-    let mut rows = Condition::default();
-    filter(&table, condition, &mut rows)?;
-    let columns = [selection.sql.clone(), vec!["row_id".to_owned()]]
-        .concat()
-        .join(", ");
-    let sql = format!(
-        "SELECT {columns} FROM {} WHERE {} ORDER BY {}",
-        table.sql(),
-        rows.sql,
-        order(&table, sort)?
-    );
-    let found = read(db, &sql, &rows.cells)?;
-    let mut writer = csv::Writer::from_writer(Vec::new());
-    let unwritten = |error: csv::Error| StoreError::Internal(error.to_string());
-    writer.write_record(&selection.names).map_err(unwritten)?;
-    for cells in &found {
-        let row = selection
-            .types
-            .iter()
-            .zip(cells)
-            .map(|(type_, cell)| to_plain(*type_, cell));
-        writer.write_record(row).map_err(unwritten)?;
-    }
-    let bytes = writer
-        .into_inner()
-        .map_err(|error| StoreError::Internal(error.to_string()))?;
-    let content = String::from_utf8_lossy(&bytes);
-    Ok(MapText::new()
-        .text("content", &content)
-        .text("content-type", "text/csv")
-        .text(
-            "filename",
-            &format!("{}.csv", table.name.replace(['/', '\\'], "-")),
-        )
-        .count("rows", found.len())
-        .finish())
-}
 
 pub(super) fn schema(db: &Connection, target: &TableTarget) -> Result<String, StoreError> {
     let table = Table::root(db, &target.name)?;

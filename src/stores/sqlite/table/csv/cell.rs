@@ -4,13 +4,12 @@ use std::str::FromStr as _;
 
 use flowstone_engine::codec::encode;
 use flowstone_engine::json::{from_json, instant_millis};
-use flowstone_engine::table::ColumnType;
+use flowstone_engine::table::{Cell, ColumnType};
 use flowstone_lang::value::BigDecimal;
 use rusqlite::ToSql;
 use rusqlite::types::{ToSqlOutput, Value as Sql, ValueRef};
 
 use super::super::cell::{data_text, enum_text};
-use flowstone_engine::table::Cell;
 
 /// Types that a text may be of: bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,7 +99,10 @@ fn shape(text: &[u8]) -> Option<Shape> {
     let is_whole = fraction == 0 && rest.is_empty();
     let mut has_exponent = false;
     if let [b'e' | b'E', after @ ..] = rest {
-        let after = after.strip_prefix(b"-").or(after.strip_prefix(b"+")).unwrap_or(after);
+        let after = after
+            .strip_prefix(b"-")
+            .or(after.strip_prefix(b"+"))
+            .unwrap_or(after);
         if after.is_empty() || count(after) != after.len() || after.len() > 5 {
             return None;
         }
@@ -135,7 +137,11 @@ fn number(text: &[u8]) -> Option<Kinds> {
         return Some(Kinds::LONG);
     }
     let is_long = std::str::from_utf8(text).is_ok_and(|text| text.parse::<i64>().is_ok());
-    Some(if is_long { Kinds::LONG_EXACT } else { Kinds::DECIMAL })
+    Some(if is_long {
+        Kinds::LONG_EXACT
+    } else {
+        Kinds::DECIMAL
+    })
 }
 
 fn moment(text: &[u8]) -> Kinds {
@@ -152,7 +158,9 @@ fn moment(text: &[u8]) -> Kinds {
 
 fn two(text: &[u8]) -> Option<i64> {
     match text {
-        [ten @ b'0'..=b'9', one @ b'0'..=b'9'] => Some(i64::from(ten - b'0') * 10 + i64::from(one - b'0')),
+        [ten @ b'0'..=b'9', one @ b'0'..=b'9'] => {
+            Some(i64::from(ten - b'0') * 10 + i64::from(one - b'0'))
+        }
         _ => None,
     }
 }
@@ -192,7 +200,8 @@ fn usual_millis(text: &[u8]) -> Option<i64> {
         return None;
     }
     let (hour, minute, second) = (two(&time[..2])?, two(&time[3..5])?, two(&time[6..8])?);
-    if hour > 23 || minute > 59 || second > 59 {
+    // The very last moments are left to who knows where time ends.
+    if hour > 23 || minute > 59 || second > 59 || year == 9999 {
         return None;
     }
     let rest = &text[19..];
@@ -238,7 +247,10 @@ impl ToSql for Kept<'_> {
 /// Returns what a column of this type keeps for a text; `None` where it does not fit. An empty cell is nil; in
 /// quotes it is an empty string where the column holds strings.
 pub fn kept(type_: ColumnType, text: &str, quoted: bool) -> Option<Kept<'_>> {
-    let is_text = matches!(type_, ColumnType::String | ColumnType::Enum | ColumnType::Json);
+    let is_text = matches!(
+        type_,
+        ColumnType::String | ColumnType::Enum | ColumnType::Json
+    );
     if text.is_empty() && !(quoted && is_text) {
         return Some(Kept::Nil);
     }
@@ -258,14 +270,25 @@ pub fn kept(type_: ColumnType, text: &str, quoted: bool) -> Option<Kept<'_>> {
 }
 
 fn double(text: &str) -> Option<Kept<'_>> {
+    // As an export writes them.
+    match text {
+        "##Inf" => return Some(Kept::Real(f64::INFINITY)),
+        "##-Inf" => return Some(Kept::Real(f64::NEG_INFINITY)),
+        _ => {}
+    }
     let unsigned = text.strip_prefix('+').unwrap_or(text);
     let shape = shape(unsigned.as_bytes())?;
-    if shape.is_whole && unsigned != "-0"
+    if shape.is_whole
+        && unsigned != "-0"
         && let Ok(integer) = unsigned.parse()
     {
         return Some(Kept::Integer(integer));
     }
-    unsigned.parse().ok().filter(|real: &f64| real.is_finite()).map(Kept::Real)
+    unsigned
+        .parse()
+        .ok()
+        .filter(|real: &f64| real.is_finite())
+        .map(Kept::Real)
 }
 
 fn decimal(text: &str) -> Option<Kept<'_>> {
@@ -338,11 +361,16 @@ mod tests {
             assert_eq!(Kinds::of(text.as_bytes()).best(), type_, "{text}");
         }
         let together = |left: &str, right: &str| {
-            Kinds::of(left.as_bytes()).and(Kinds::of(right.as_bytes())).best()
+            Kinds::of(left.as_bytes())
+                .and(Kinds::of(right.as_bytes()))
+                .best()
         };
         assert_eq!(together("1", "1.5"), ColumnType::Double);
         assert_eq!(together("9223372036854775807", "1.5"), ColumnType::Decimal);
-        assert_eq!(together("2026-01-31", "2026-01-31T10:20:30Z"), ColumnType::Timestamp);
+        assert_eq!(
+            together("2026-01-31", "2026-01-31T10:20:30Z"),
+            ColumnType::Timestamp
+        );
         assert_eq!(together("1", "true"), ColumnType::String);
     }
 
@@ -356,7 +384,7 @@ mod tests {
             "0001-01-01T00:00:00Z",
             "9999-12-31T23:59:59.999Z",
         ] {
-            assert_eq!(usual_millis(text.as_bytes()), instant_millis(text), "{text}");
+            assert_eq!(millis(text), instant_millis(text), "{text}");
         }
         assert_eq!(usual_millis(b"2026-03-01T00:00:00+01:00"), None);
     }
@@ -376,11 +404,19 @@ mod tests {
             (ColumnType::Boolean, "Yes", Some(Kept::Integer(1))),
             (ColumnType::Boolean, "2", None),
             (ColumnType::Date, "2026-1-31", None),
-            (ColumnType::Timestamp, "2026-01-31", Some(Kept::Integer(1_769_817_600_000))),
+            (
+                ColumnType::Timestamp,
+                "2026-01-31",
+                Some(Kept::Integer(1_769_817_600_000)),
+            ),
             (ColumnType::String, " a ", Some(Kept::Text(" a "))),
             (ColumnType::Enum, ":a", Some(Kept::Made("\\:a".to_owned()))),
             (ColumnType::Json, "[1]", Some(Kept::Made("[1]".to_owned()))),
-            (ColumnType::Json, "x y", Some(Kept::Made("\"x y\"".to_owned()))),
+            (
+                ColumnType::Json,
+                "x y",
+                Some(Kept::Made("\"x y\"".to_owned())),
+            ),
         ];
         for (type_, text, expected) in cases {
             assert_eq!(kept(type_, text, false), expected, "{type_:?} {text}");

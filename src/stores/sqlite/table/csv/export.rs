@@ -8,8 +8,8 @@ use std::path::Path;
 use flowstone_engine::codec::decode;
 use flowstone_engine::ports::StoreError;
 use flowstone_engine::table::ColumnType;
-use flowstone_engine::table::csv::{ExportCsv, ExportedCsv};
-use rusqlite::types::ValueRef;
+use flowstone_engine::table::csv::{CsvContent, ExportCsv, ExportedCsv, MAX_TEXT};
+use rusqlite::types::{Value as Sql, ValueRef};
 use rusqlite::{Connection, params_from_iter};
 
 use super::super::super::blob::incoming;
@@ -20,9 +20,9 @@ use super::super::registry::Table;
 use super::super::rows::Selection;
 
 /// Text is handed on in pieces of this size.
-const PIECE: usize = 1 << 20;
+const PIECE: usize = 256 << 10;
 
-/// Writes rows into a blob.
+/// Writes rows: into text, or where that becomes large, into a blob.
 ///
 /// # Errors
 /// [`StoreError::Rejected`] when the question does not fit the table.
@@ -31,28 +31,38 @@ pub(in crate::sqlite) fn export(
     folder: &Path,
     ask: &ExportCsv,
 ) -> Result<ExportedCsv, StoreError> {
-    let mut file = incoming::begin_here(folder)?;
-    let (filename, rows) = write(db, ask, |text| file.write(text.as_bytes()))?;
-    let stored = file.finish()?;
+    let mut text = String::new();
+    let mut file = None;
+    let (filename, rows) = write(db, ask, |piece| {
+        if file.is_none() && text.len() + piece.len() <= MAX_TEXT {
+            text.push_str(piece);
+            return Ok(());
+        }
+        let file = match &mut file {
+            Some(file) => file,
+            None => {
+                let file = file.insert(incoming::begin_here(folder)?);
+                file.write(std::mem::take(&mut text).as_bytes())?;
+                file
+            }
+        };
+        file.write(piece.as_bytes())
+    })?;
+    let content = match file {
+        None => CsvContent::Text(text),
+        Some(file) => {
+            let stored = file.finish()?;
+            CsvContent::Blob {
+                blob: stored.hash,
+                bytes: stored.size,
+            }
+        }
+    };
     Ok(ExportedCsv {
-        blob: stored.hash,
-        bytes: stored.size,
+        content,
         rows,
         filename,
     })
-}
-
-/// Returns rows as text, with the name of the file and how many there are.
-pub(in crate::sqlite::table) fn text(
-    db: &Connection,
-    ask: &ExportCsv,
-) -> Result<(String, String, u64), StoreError> {
-    let mut text = String::new();
-    let (filename, rows) = write(db, ask, |piece| {
-        text.push_str(piece);
-        Ok(())
-    })?;
-    Ok((text, filename, rows))
 }
 
 fn write(
@@ -75,7 +85,9 @@ fn write(
         order(&table, &ask.sort)?
     );
     let mut sql = db.prepare(&sql).map_err(failed)?;
-    let mut rows = sql.query(params_from_iter(&condition.cells)).map_err(failed)?;
+    let mut rows = sql
+        .query(params_from_iter(&condition.cells))
+        .map_err(failed)?;
     let mut out = String::new();
     for (idx, name) in selection.names.iter().enumerate() {
         out.push_str(if idx > 0 { "," } else { "" });
@@ -111,8 +123,13 @@ fn push(out: &mut String, type_: ColumnType, cell: ValueRef<'_>) {
             // Writing to a string does not fail.
             let _ = write!(out, "{integer}");
         }
-        (ColumnType::Json, ValueRef::Text(text)) => push_text(out, &data(&String::from_utf8_lossy(text))),
-        (type_, cell) => push_text(out, &to_plain(type_, &cell.into())),
+        (ColumnType::Json, ValueRef::Text(text)) => {
+            push_text(out, &data(&String::from_utf8_lossy(text)))
+        }
+        (type_, cell) => {
+            let cell = Sql::try_from(cell).unwrap_or(Sql::Null);
+            push_text(out, &to_plain(type_, &cell));
+        }
     }
 }
 
@@ -123,14 +140,21 @@ fn data(edn: &str) -> String {
         _ => return edn.to_owned(),
     };
     match &json {
-        serde_json::Value::String(text) if serde_json::from_str::<serde_json::Value>(text).is_err() => text.clone(),
+        serde_json::Value::String(text)
+            if serde_json::from_str::<serde_json::Value>(text).is_err() =>
+        {
+            text.clone()
+        }
         json => json.to_string(),
     }
 }
 
 /// Writes a text, in quotes where it needs them: also an empty one, which would be nil.
 fn push_text(out: &mut String, text: &str) {
-    let needs_quotes = text.is_empty() || text.bytes().any(|byte| matches!(byte, b',' | b'"' | b'\n' | b'\r'));
+    let needs_quotes = text.is_empty()
+        || text
+            .bytes()
+            .any(|byte| matches!(byte, b',' | b'"' | b'\n' | b'\r'));
     if !needs_quotes {
         out.push_str(text);
         return;

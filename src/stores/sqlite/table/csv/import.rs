@@ -43,11 +43,16 @@ pub(in crate::sqlite::table) fn import(
         (TableName::Id(_), None) => Table::root(db, &target.name)?,
     };
     partition::choose_to_write(db, &mut table, &target.partitions, now_ms)?;
+    if import.mode == WriteMode::Replace {
+        let sql = format!("DELETE FROM {}{}", table.sql(), within(&table));
+        db.execute(&sql, []).map_err(failed)?;
+    }
     let was_empty = is_empty(db, &table)?;
     add_columns(db, &mut table, import)?;
     let key = settle_key(&table, import)?;
     // Where bad rows are left out, the index of the key says which they are.
-    let is_late = was_empty && (import.on_bad_row == OnBadRow::Fail || import.mode == WriteMode::Upsert);
+    let is_late =
+        was_empty && (import.on_bad_row == OnBadRow::Fail || import.mode == WriteMode::Upsert);
     let has_key = !table.key().is_empty();
     if !has_key && !is_late && !key.is_empty() {
         table.set_key(db, &key)?;
@@ -61,11 +66,10 @@ pub(in crate::sqlite::table) fn import(
         bad: 0,
     };
     let before = rows(db, &table)?;
-    let mut written = load.run(db, &table)?;
-    let mut replaced = 0;
+    let written = load.run(db, &table)?;
     if !has_key && is_late && !key.is_empty() {
         if import.mode == WriteMode::Upsert {
-            replaced = remove_replaced(db, &table, &key)?;
+            remove_replaced(db, &table, &key)?;
         }
         set_key(db, &mut table, &key)?;
     }
@@ -77,7 +81,6 @@ pub(in crate::sqlite::table) fn import(
     }
     drop(cache);
     let inserted = rows(db, &table)?.saturating_sub(before);
-    written = written.max(replaced);
     let (rejected, bad) = (load.rejected, load.bad);
     let rejected = match import.on_bad_row {
         OnBadRow::Collect => rejected,
@@ -86,7 +89,10 @@ pub(in crate::sqlite::table) fn import(
     Ok(reference(&table)
         .raw("rows-written", &written.to_string())
         .raw("rows-inserted", &inserted.to_string())
-        .raw("rows-updated", &written.saturating_sub(inserted).to_string())
+        .raw(
+            "rows-updated",
+            &written.saturating_sub(inserted).to_string(),
+        )
         .raw("rows-rejected", &bad.to_string())
         .raw("rejected", &edn::vector(rejected.iter().map(BadRow::edn)))
         .raw("row-count", &rows(db, &table)?.to_string())
@@ -111,7 +117,10 @@ fn rows(db: &Connection, table: &Table) -> Result<u64, StoreError> {
 /// Adds the columns of the file that the table does not have; those that it has keep their types.
 fn add_columns(db: &Connection, table: &mut Table, import: &ImportCsv) -> Result<(), StoreError> {
     for column in &import.csv.columns {
-        match (table.column(&column.name).map(|known| known.type_), column.type_) {
+        match (
+            table.column(&column.name).map(|known| known.type_),
+            column.type_,
+        ) {
             (None, type_) => table.add_column(db, &column.name, type_, true)?,
             (Some(None), Some(type_)) => table.set_type(db, &column.name, type_)?,
             (Some(_), _) => {}
@@ -125,7 +134,11 @@ fn add_columns(db: &Connection, table: &mut Table, import: &ImportCsv) -> Result
 
 /// Returns the key that the table has or gets.
 fn settle_key(table: &Table, import: &ImportCsv) -> Result<Vec<String>, StoreError> {
-    let key: Vec<String> = table.key().iter().map(|column| column.name.clone()).collect();
+    let key: Vec<String> = table
+        .key()
+        .iter()
+        .map(|column| column.name.clone())
+        .collect();
     let wanted = &import.key_fields;
     if key.is_empty() && wanted.is_empty() && import.mode == WriteMode::Upsert {
         let message = format!(
@@ -133,7 +146,10 @@ fn settle_key(table: &Table, import: &ImportCsv) -> Result<Vec<String>, StoreErr
             table.name
         );
         let error = rejected("E0625", "bad-config", message);
-        return Err(with_hint(error, "name what makes a row the same row: `:key-fields [:id]`"));
+        return Err(with_hint(
+            error,
+            "name what makes a row the same row: `:key-fields [:id]`",
+        ));
     }
     if !key.is_empty() && !wanted.is_empty() && key != *wanted {
         let message = format!(
@@ -143,12 +159,19 @@ fn settle_key(table: &Table, import: &ImportCsv) -> Result<Vec<String>, StoreErr
             listed(wanted.iter().map(String::as_str)),
         );
         let error = rejected("E0625", "conflict", message);
-        return Err(with_hint(error, "leave `:key-fields` out, or use another table"));
+        return Err(with_hint(
+            error,
+            "leave `:key-fields` out, or use another table",
+        ));
     }
     let key = if key.is_empty() { wanted.clone() } else { key };
-    let missing = key
-        .iter()
-        .find(|name| import.csv.columns.iter().all(|column| column.name != **name));
+    let missing = key.iter().find(|name| {
+        import
+            .csv
+            .columns
+            .iter()
+            .all(|column| column.name != **name)
+    });
     match missing {
         None => Ok(key),
         Some(name) => {
@@ -302,13 +325,19 @@ impl Load<'_> {
                 return bad("it is a key field, and empty".to_owned());
             }
             let Some(cell) = kept(column.type_, text, quoted) else {
-                return bad(format!("the column holds {}, and the row has {}", holds(column.type_), shown(text)));
+                return bad(format!(
+                    "the column holds {}, and the row has {}",
+                    holds(column.type_),
+                    shown(text)
+                ));
             };
             insert.raw_bind_parameter(place, cell).map_err(failed)?;
         }
         match insert.raw_execute() {
             Ok(_) => Ok(None),
-            Err(error) if error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation) => {
+            Err(error)
+                if error.sqlite_error_code() == Some(rusqlite::ErrorCode::ConstraintViolation) =>
+            {
                 Ok(Some(BadRow {
                     line,
                     column: None,
@@ -331,8 +360,8 @@ fn shown(text: &str) -> String {
     }
 }
 
-/// Of rows with the same key, leaves the last; returns how many went.
-fn remove_replaced(db: &Connection, table: &Table, key: &[String]) -> Result<u64, StoreError> {
+/// Of rows with the same key, leaves the last.
+fn remove_replaced(db: &Connection, table: &Table, key: &[String]) -> Result<(), StoreError> {
     let key = key_sql(table, key)?;
     let sql = format!(
         "DELETE FROM {0} WHERE row_id IN (
@@ -341,11 +370,16 @@ fn remove_replaced(db: &Connection, table: &Table, key: &[String]) -> Result<u64
         table.sql()
     );
     // Nearly always there are none, and finding that out with the index is quicker.
-    let has_any = format!("SELECT EXISTS (SELECT 1 FROM {} GROUP BY {key} HAVING count(*) > 1)", table.sql());
-    let has_any: bool = db.query_row(&has_any, [], |row| row.get(0)).map_err(failed)?;
+    let has_any = format!(
+        "SELECT EXISTS (SELECT 1 FROM {} GROUP BY {key} HAVING count(*) > 1)",
+        table.sql()
+    );
+    let has_any: bool = db
+        .query_row(&has_any, [], |row| row.get(0))
+        .map_err(failed)?;
     match has_any {
-        false => Ok(0),
-        true => db.execute(&sql, []).map(|count| count as u64).map_err(failed),
+        false => Ok(()),
+        true => db.execute(&sql, []).map(drop).map_err(failed),
     }
 }
 
@@ -366,7 +400,11 @@ fn set_key(db: &Connection, table: &mut Table, key: &[String]) -> Result<(), Sto
         table.sql()
     );
     let twice = db.query_row(&sql, [], |row| {
-        Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?))
+        Ok((
+            row.get::<_, i64>(0)?,
+            row.get::<_, i64>(1)?,
+            row.get::<_, i64>(2)?,
+        ))
     });
     match twice {
         Ok((one, other, first)) => {
@@ -398,7 +436,9 @@ struct Cache<'a> {
 
 impl Cache<'_> {
     fn grow(db: &Connection) -> Option<Cache<'_>> {
-        let before = db.pragma_query_value(None, "cache_size", |row| row.get(0)).ok()?;
+        let before = db
+            .pragma_query_value(None, "cache_size", |row| row.get(0))
+            .ok()?;
         db.pragma_update(None, "cache_size", -CACHE_KB).ok()?;
         Some(Cache { db, before })
     }

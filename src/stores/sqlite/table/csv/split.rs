@@ -40,9 +40,15 @@ pub enum Next {
 pub enum SplitError {
     Io(std::io::Error),
     /// A quote is opened in this line and field, and never closed.
-    Unclosed { line: u64, field: usize },
+    Unclosed {
+        line: u64,
+        field: usize,
+    },
     /// A field or record is larger than allowed.
-    TooLarge { line: u64, field: usize },
+    TooLarge {
+        line: u64,
+        field: usize,
+    },
 }
 
 /// Reads records.
@@ -63,10 +69,18 @@ pub struct Splitter<R> {
 }
 
 enum Scan {
-    Done { next: usize, lines: u64, torn: Option<usize> },
+    Done {
+        next: usize,
+        lines: u64,
+        torn: Option<usize>,
+    },
     /// More has to be read; the field under way began here.
-    More { from: usize },
-    Unclosed { lines: u64 },
+    More {
+        from: usize,
+    },
+    Unclosed {
+        lines: u64,
+    },
 }
 
 impl<R: Read> Splitter<R> {
@@ -97,6 +111,17 @@ impl<R: Read> Splitter<R> {
             };
             match scan {
                 Scan::Done { next, lines, torn } => {
+                    if next - self.start > MAX_FIELD
+                        && let Some(idx) = self
+                            .fields
+                            .iter()
+                            .position(|field| field.end - field.start > MAX_FIELD)
+                    {
+                        return Err(SplitError::TooLarge {
+                            line: self.next_line,
+                            field: idx + 1,
+                        });
+                    }
                     self.start = next;
                     self.line = self.next_line;
                     self.next_line += lines;
@@ -236,10 +261,26 @@ impl<R: Read> Splitter<R> {
             match byte {
                 Some(byte) if byte == delimiter => at += 1,
                 Some(b'\r') if text.get(at + 1) == Some(&b'\n') => {
-                    return Scan::Done { next: at + 2, lines, torn };
+                    return Scan::Done {
+                        next: at + 2,
+                        lines,
+                        torn,
+                    };
                 }
-                Some(_) => return Scan::Done { next: at + 1, lines, torn },
-                None => return Scan::Done { next: at, lines, torn },
+                Some(_) => {
+                    return Scan::Done {
+                        next: at + 1,
+                        lines,
+                        torn,
+                    };
+                }
+                None => {
+                    return Scan::Done {
+                        next: at,
+                        lines,
+                        torn,
+                    };
+                }
             }
         }
     }
@@ -340,7 +381,10 @@ mod tests {
             ("a\"b,5\"\n", r#"1:["a\"b", "5\""]"#),
             ("\"a\"b,c\nd", r#"1:["a"]!1 2:["d"]"#),
             ("a,\"b", "Unclosed { line: 1, field: 2 }"),
-            ("a\n\"\n\"\nb,\"c\nd", r#"1:["a"] 2:["\n"] Unclosed { line: 4, field: 2 }"#),
+            (
+                "a\n\"\n\"\nb,\"c\nd",
+                r#"1:["a"] 2:["\n"] Unclosed { line: 4, field: 2 }"#,
+            ),
             ("\"", "Unclosed { line: 1, field: 1 }"),
             ("\"\"", r#"1:[""]"#),
         ];
@@ -356,7 +400,10 @@ mod tests {
         let mut splitter = Splitter::new((&b"a,b\n1,"[..]).chain(endless), b',');
         assert_eq!(splitter.next().unwrap(), Next::Record);
         let error = splitter.next().unwrap_err();
-        assert!(matches!(error, SplitError::TooLarge { line: 2, field: 2 }), "{error:?}");
+        assert!(
+            matches!(error, SplitError::TooLarge { line: 2, field: 2 }),
+            "{error:?}"
+        );
         assert!(splitter.buffer.len() <= 4 * MAX_FIELD);
     }
 }

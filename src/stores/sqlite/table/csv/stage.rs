@@ -59,7 +59,11 @@ struct Source<'a> {
 enum Copy {
     New(Box<Written>),
     /// It is a blob already; what is read must have its hash.
-    There { blob: BlobHash, digest: Box<Digester>, bytes: u64 },
+    There {
+        blob: BlobHash,
+        digest: Box<Digester>,
+        bytes: u64,
+    },
 }
 
 impl<'a> Source<'a> {
@@ -72,8 +76,15 @@ impl<'a> Source<'a> {
         let encoding = match &ask.format.encoding {
             None => None,
             Some(label) => Some(Encoding::for_label(label.as_bytes()).ok_or_else(|| {
-                let error = rejected("E0641", "bad-config", format!("there is no encoding `{label}`"));
-                with_hint(error, "such as utf-8, utf-16le, latin1, windows-1252, shift_jis")
+                let error = rejected(
+                    "E0641",
+                    "bad-config",
+                    format!("there is no encoding `{label}`"),
+                );
+                with_hint(
+                    error,
+                    "such as utf-8, utf-16le, latin1, windows-1252, shift_jis",
+                )
             })?),
         };
         let mut head = Vec::new();
@@ -116,8 +127,11 @@ impl<'a> Source<'a> {
                 self.at = 0;
                 self.is_read = count == 0;
             }
-            let (result, read, written) =
-                decoder.decode_to_utf8_without_replacement(&self.raw[self.at..], into, self.is_read);
+            let (result, read, written) = decoder.decode_to_utf8_without_replacement(
+                &self.raw[self.at..],
+                into,
+                self.is_read,
+            );
             self.at += read;
             match result {
                 DecoderResult::Malformed(..) => {
@@ -140,7 +154,11 @@ impl<'a> Source<'a> {
                 let stored = written.finish()?;
                 Ok((stored.hash, stored.size))
             }
-            Copy::There { blob, digest, bytes } => match digest.finish() == blob.0 {
+            Copy::There {
+                blob,
+                digest,
+                bytes,
+            } => match digest.finish() == blob.0 {
                 true => Ok((blob, bytes)),
                 false => Err(StoreError::Damaged {
                     path: format!("the blob {}", blob.0),
@@ -206,12 +224,15 @@ impl Survey {
             }
             check_text(splitter)?;
             let is_header = survey.is_none() && ask.format.header;
-            let is_narrow = survey.as_ref().is_some_and(|survey| survey.names.len() == 1);
+            let is_narrow = survey
+                .as_ref()
+                .is_some_and(|survey| survey.names.len() == 1);
             if splitter.is_blank() && !is_narrow {
                 continue;
             }
             if is_header {
-                let names = (0..splitter.fields.len()).map(|idx| text(splitter.bytes(idx)).trim().to_owned());
+                let names = (0..splitter.fields.len())
+                    .map(|idx| text(splitter.bytes(idx)).trim().to_owned());
                 let names: Vec<String> = names.collect();
                 if let Next::Torn(field) = next {
                     return Err(BadRow::torn(splitter.line, field).error());
@@ -227,7 +248,9 @@ impl Survey {
             let found = splitter.fields.len();
             let bad = match next {
                 Next::Torn(field) => BadRow::torn(splitter.line, field),
-                _ if found != survey.names.len() => BadRow::width(splitter.line, found, survey.names.len()),
+                _ if found != survey.names.len() => {
+                    BadRow::width(splitter.line, found, survey.names.len())
+                }
                 _ => {
                     survey.look(splitter);
                     continue;
@@ -294,22 +317,39 @@ impl Survey {
 /// Names columns where no header does: as was said, or by number.
 fn unnamed(count: usize, ask: &StageCsv) -> Vec<String> {
     match ask.types.is_empty() {
-        true => (1..=count).map(|number| format!("column-{number}")).collect(),
+        true => (1..=count)
+            .map(|number| format!("column-{number}"))
+            .collect(),
         false => ask.types.iter().map(|(name, _)| name.clone()).collect(),
     }
 }
 
 fn check_names(names: &[String], ask: &StageCsv, line: u64) -> Result<(), StoreError> {
-    let refused = |kind, message, hint: &str| Err(with_hint(rejected("E0640", kind, message), hint));
+    let refused =
+        |kind, message, hint: &str| Err(with_hint(rejected("E0640", kind, message), hint));
     if names.len() > MAX_COLUMNS {
-        let message = format!("the CSV text has {} columns, and a table has at most {MAX_COLUMNS}", names.len());
-        return refused("too-large", message, "if that is not so, the delimiter may be another: `:delimiter \";\"`");
+        let message = format!(
+            "the CSV text has {} columns, and a table has at most {MAX_COLUMNS}",
+            names.len()
+        );
+        return refused(
+            "too-large",
+            message,
+            "if that is not so, the delimiter may be another: `:delimiter \";\"`",
+        );
     }
     let mut places = std::collections::HashMap::new();
     for (idx, name) in names.iter().enumerate() {
         if name.is_empty() {
-            let message = format!("line {line} of the CSV text: column {} has no name", idx + 1);
-            return refused("invalid", message, "name it, or say `:header? false` where the first line is a row");
+            let message = format!(
+                "line {line} of the CSV text: column {} has no name",
+                idx + 1
+            );
+            return refused(
+                "invalid",
+                message,
+                "name it, or say `:header? false` where the first line is a row",
+            );
         }
         if let Some(first) = places.insert(name.as_str(), idx) {
             let message = format!(
@@ -320,12 +360,19 @@ fn check_names(names: &[String], ask: &StageCsv, line: u64) -> Result<(), StoreE
             return refused("invalid", message, "give one of them another name");
         }
         if name == ROW_ID {
-            let message = format!("line {line} of the CSV text: a column is called `{ROW_ID}`, which is the store's own number of a row");
+            let message = format!(
+                "line {line} of the CSV text: a column is called `{ROW_ID}`, which is the store's own number of a row"
+            );
             return refused("invalid", message, "give it another name, or take it out");
         }
     }
-    if let Some((unknown, _)) = ask.types.iter().find(|(name, _)| !places.contains_key(name.as_str())) {
-        let message = format!("`:columns` says the type of `{unknown}`, which the CSV text does not have");
+    if let Some((unknown, _)) = ask
+        .types
+        .iter()
+        .find(|(name, _)| !places.contains_key(name.as_str()))
+    {
+        let message =
+            format!("`:columns` says the type of `{unknown}`, which the CSV text does not have");
         let known = format!("it has {}", listed(names.iter().map(String::as_str)));
         return refused("bad-config", message, &known);
     }

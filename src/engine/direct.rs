@@ -1,0 +1,104 @@
+//! A step outside of any run: what the command line does to tables.
+//!
+//! It is the same step as in a flow, with the same checks; what it changes is changed in one transaction, without a
+//! journal row, since nothing will be replayed.
+
+use std::cell::RefCell;
+use std::path::PathBuf;
+use std::rc::Rc;
+
+use flowstone_lang::value::Value;
+
+use crate::blob::BlobOp;
+use crate::codec;
+use crate::engine::Engine;
+use crate::flow::Flow;
+use crate::ids::{RunId, StepPath};
+use crate::ports::StoreOp;
+use crate::step::config::resolve;
+use crate::step::{Outcome, Scope, Services, StepContext, StepError, StepRequest};
+
+/// A step to do at once.
+pub struct Direct {
+    /// The step's type.
+    pub kind: &'static str,
+    pub config: Value,
+    /// The folder whose files the step may use, where that is not the project's.
+    pub folder: Option<PathBuf>,
+}
+
+impl Engine {
+    /// Does a step that belongs to no run, and returns its value.
+    ///
+    /// # Errors
+    /// As the step in a flow; and when it is one that needs a run, such as `:wait`.
+    pub async fn perform(&self, direct: Direct) -> Result<Value, StepError> {
+        let Direct {
+            kind,
+            config,
+            folder,
+        } = direct;
+        let unknown = || StepError::config("E0710", format!("there is no step type `:{kind}`"));
+        let step = self
+            .steps
+            .iter()
+            .find(|step| step.spec().kind == kind)
+            .ok_or_else(unknown)?;
+        let config = resolve(step.spec(), &config)?;
+        let cx = self.direct_context(step.spec().kind, folder);
+        match step.run(&cx, config).await? {
+            Outcome::Value(value) => Ok(value),
+            Outcome::Commit(StoreOp::Table(op)) => {
+                let tables = &self.services.stores.tables;
+                let text = tables.apply(op, self.services.clock.now_ms()).await?;
+                decoded(&text)
+            }
+            // Only put there because it is large: nobody asked for it to be kept.
+            Outcome::Commit(StoreOp::Blob(BlobOp::Register { value, .. })) => decoded(&value),
+            _ => Err(StepError::config(
+                "E0710",
+                format!("a `:{kind}` step of this kind is done by flows only"),
+            )),
+        }
+    }
+
+    fn direct_context(&self, kind: &'static str, folder: Option<PathBuf>) -> StepContext {
+        let own = &self.services;
+        let services = Services {
+            stores: own.stores.clone(),
+            clock: own.clock.clone(),
+            random: own.random.clone(),
+            secrets: own.secrets.clone(),
+            project_root: folder.unwrap_or_else(|| own.project_root.clone()),
+            home: own.home.clone(),
+            settings: own.settings.clone(),
+        };
+        let run = RunId::new(own.clock.now_ms(), own.random.next());
+        let idempotency_key = run.to_string();
+        let scope = Scope {
+            run,
+            flow: Rc::new(Flow::bare("direct", Value::Nil)),
+            input: Value::map([]),
+            session: Rc::new(self.session()),
+            services: Rc::new(services),
+            progress: Rc::new(|_, _| {}),
+            revealed: RefCell::default(),
+        };
+        let request = StepRequest {
+            path: StepPath {
+                branch: String::new(),
+                step: kind.to_owned(),
+                occurrence: 1,
+            },
+            kind,
+            attempt: 1,
+            idempotency_key,
+            deadline_ms: None,
+        };
+        StepContext::new(Rc::new(scope), request)
+    }
+}
+
+fn decoded(text: &str) -> Result<Value, StepError> {
+    codec::decode(text).map_err(|error| StepError::new(error.code(), "store", error.to_string()))
+}

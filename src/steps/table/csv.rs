@@ -1,0 +1,243 @@
+//! `:op :import` and `:op :export`: CSV files go into tables and out of them without becoming values.
+
+use std::path::{Component, Path, PathBuf};
+
+use flowstone_engine::blob::{BlobHash, BlobOp};
+use flowstone_engine::codec::encode;
+use flowstone_engine::ports::StoreOp;
+use flowstone_engine::step::{Outcome, StepContext, StepError};
+use flowstone_engine::table::csv::{
+    CsvContent, CsvFormat, CsvSource, ExportCsv, ImportCsv, OnBadRow, StageCsv,
+};
+use flowstone_engine::table::{TableOp, TableTarget, WriteMode};
+use flowstone_lang::value::Value;
+
+use super::{columns, names, question};
+use crate::fields::Fields;
+use crate::resource;
+use crate::words::{nearest, shown};
+
+const CONTENT_TYPE: &str = "text/csv";
+
+fn bad(message: impl Into<String>) -> StepError {
+    StepError::config("E0723", message)
+}
+
+/// Stages a file; adding its rows is for the commit.
+pub(super) async fn import(
+    cx: &StepContext,
+    table: TableTarget,
+    fields: Fields<'_>,
+) -> Result<Outcome, StepError> {
+    let format = CsvFormat {
+        delimiter: delimiter(fields)?,
+        header: fields.bool("header?")?.unwrap_or(true),
+        encoding: fields.name("encoding")?.map(|label| label.to_string()),
+    };
+    let on_bad_row = named(fields, "on-bad-row", OnBadRow::NAMES)?.unwrap_or(OnBadRow::Fail);
+    let mode = named(fields, "write-mode", MODES)?.unwrap_or(WriteMode::Insert);
+    let types = columns(fields)?
+        .into_iter()
+        .map(|column| (column.name, column.type_));
+    let ask = StageCsv {
+        source: source(cx, fields).await?,
+        format: format.clone(),
+        types: types.collect(),
+        on_bad_row,
+    };
+    let key_fields = names(fields, "key-fields")?;
+    let index_fields = names(fields, "index-fields")?;
+    let csv = cx.stores().tables.stage(ask).await?;
+    Ok(Outcome::Commit(StoreOp::Table(TableOp::Import(
+        ImportCsv {
+            table,
+            csv,
+            delimiter: format.delimiter,
+            header: format.header,
+            mode,
+            key_fields,
+            index_fields,
+            on_bad_row,
+        },
+    ))))
+}
+
+const MODES: &[(WriteMode, &str)] = &[
+    (WriteMode::Insert, "append"),
+    (WriteMode::Replace, "replace"),
+    (WriteMode::Upsert, "upsert"),
+];
+
+fn named<T: Copy>(
+    fields: Fields<'_>,
+    key: &str,
+    all: &[(T, &str)],
+) -> Result<Option<T>, StepError> {
+    let Some(word) = fields.name(key)? else {
+        return Ok(None);
+    };
+    if let Some((found, _)) = all.iter().find(|(_, name)| **name == *word) {
+        return Ok(Some(*found));
+    }
+    let known = all.iter().map(|(_, name)| *name);
+    let error = bad(format!("`:{key}` has no `:{word}`"));
+    Err(match nearest(&word, known.clone()) {
+        Some(near) => error.hint(format!("did you mean `:{near}`?")),
+        None => error.hint(format!(
+            "there are :{}",
+            known.collect::<Vec<_>>().join(" :")
+        )),
+    })
+}
+
+fn delimiter(fields: Fields<'_>) -> Result<u8, StepError> {
+    let Some(text) = fields.text("delimiter")? else {
+        return Ok(b',');
+    };
+    match text.as_bytes() {
+        [byte] if byte.is_ascii() && !matches!(byte, b'"' | b'\n' | b'\r' | 0) => Ok(*byte),
+        _ => Err(bad(format!(
+            "`:delimiter` is one character, and {text:?} is not"
+        ))
+        .hint("such as \",\" \";\" \"\\t\" \"|\"; a quote or the end of a line cannot be one")),
+    }
+}
+
+/// Finds where the text is: one of `:csv`, `:from` and `:from-ref` says so.
+async fn source(cx: &StepContext, fields: Fields<'_>) -> Result<CsvSource, StepError> {
+    const WAYS: [&str; 3] = ["csv", "from", "from-ref"];
+    let given: Vec<&str> = WAYS.into_iter().filter(|key| fields.has(key)).collect();
+    match given.as_slice() {
+        ["csv"] => Ok(CsvSource::Text(
+            fields.text("csv")?.unwrap_or_default().to_owned(),
+        )),
+        [key] => {
+            let given = fields.get(key).unwrap_or(&Value::Nil);
+            match (resource::uri(given), given.as_str()) {
+                (Some(uri), _) => blob(cx, &uri).await.map(CsvSource::Blob),
+                (None, Some(path)) if *key == "from" => {
+                    file(cx.project_root(), path).map(CsvSource::File)
+                }
+                _ => Err(bad(format!("`:{key}` is a reference, not {}", shown(given)))
+                    .hint("give the value of a step that has `:persist {:type :blob}`, or `:from` with a path in the project")),
+            }
+        }
+        [] => Err(bad("nothing says where the CSV text is")
+            .hint("give `:csv` a text, or `:from` a path in the project or a reference to a blob")),
+        _ => Err(bad("the CSV text is given in two ways")
+            .hint("give one of `:csv`, `:from` and `:from-ref`")),
+    }
+}
+
+async fn blob(cx: &StepContext, uri: &str) -> Result<BlobHash, StepError> {
+    match cx.stores().blobs.find(uri).await? {
+        Some(row) => Ok(row.hash),
+        None => Err(
+            StepError::new("E0761", "not-found", format!("there is no blob `{uri}`"))
+                .hint("it was deleted, or belongs to another project"),
+        ),
+    }
+}
+
+/// Finds a file of the project; a path does not leave it, not by a link either.
+fn file(root: &Path, path: &str) -> Result<PathBuf, StepError> {
+    let refused =
+        |kind, why: String| StepError::new("E0724", kind, format!("`:from` names {path:?}, {why}"));
+    let stays = !path.contains('\0')
+        && Path::new(path)
+            .components()
+            .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    let outside = "which is not in the project".to_owned();
+    if path.is_empty() || !stays {
+        return Err(refused("denied", outside)
+            .hint("paths are relative to the project, as in \"data/orders.csv\""));
+    }
+    let missing = |error: std::io::Error| {
+        let kind = match error.kind() {
+            std::io::ErrorKind::NotFound => {
+                return refused("not-found", "which is not there".to_owned());
+            }
+            std::io::ErrorKind::PermissionDenied => "denied",
+            _ => "unavailable",
+        };
+        refused(kind, format!("which cannot be read: {error}"))
+    };
+    let root = root.canonicalize().map_err(missing)?;
+    let found = root.join(path).canonicalize().map_err(missing)?;
+    if !found.starts_with(&root) {
+        return Err(refused("denied", outside).hint("a link leads out of it"));
+    }
+    if found.is_dir() {
+        return Err(refused("bad-config", "which is a folder".to_owned()));
+    }
+    Ok(found)
+}
+
+/// Writes rows as CSV: small ones into the step's value, large ones into a blob.
+pub(super) async fn export(
+    cx: &StepContext,
+    table: TableTarget,
+    fields: Fields<'_>,
+) -> Result<Outcome, StepError> {
+    let ask = ExportCsv {
+        table,
+        select: names(fields, "select")?,
+        filter: question::filter(fields, "where")?,
+        sort: question::sort(fields, "sort")?,
+    };
+    let exported = cx.stores().tables.export(ask).await?;
+    let rows = i64::try_from(exported.rows).unwrap_or(i64::MAX);
+    let mut facts = vec![
+        ("content-type", Value::from(CONTENT_TYPE)),
+        ("filename", Value::from(exported.filename.as_str())),
+        ("rows", Value::Int(rows)),
+    ];
+    let (blob, bytes) = match exported.content {
+        CsvContent::Text(text) => {
+            facts.push(("content", Value::from(text)));
+            let facts = facts
+                .into_iter()
+                .map(|(key, value)| (Value::keyword(key), value));
+            return Ok(Outcome::Value(Value::map(facts)));
+        }
+        CsvContent::Blob { blob, bytes } => (blob, bytes),
+    };
+    if fields.has("persist") {
+        // What persists it wants it whole.
+        let text = cx.stores().blobs.get(&blob).await?;
+        facts.push((
+            "content",
+            Value::from(String::from_utf8_lossy(&text).into_owned()),
+        ));
+        let facts = facts
+            .into_iter()
+            .map(|(key, value)| (Value::keyword(key), value));
+        return Ok(Outcome::Value(Value::map(facts)));
+    }
+    let uri = format!(
+        "{}result/run/{}/step/{}/export",
+        resource::PREFIX,
+        cx.run_id(),
+        cx.path().to_string().replace(['/', '?', '#', '%'], "-")
+    );
+    facts.push((
+        "size-bytes",
+        Value::Int(i64::try_from(bytes).unwrap_or(i64::MAX)),
+    ));
+    let reference = resource::reference(&uri, &facts);
+    facts.extend([
+        ("resource-uri", Value::from(uri.as_str())),
+        ("ref", reference.clone()),
+        ("blob-ref", reference),
+        ("sha256", Value::from(blob.0.as_str())),
+    ]);
+    let value = encode(&resource::reference(&uri, &facts));
+    Ok(Outcome::Commit(StoreOp::Blob(BlobOp::Register {
+        hash: blob,
+        size: bytes,
+        uri,
+        filename: Some(exported.filename),
+        content_type: Some(CONTENT_TYPE.to_owned()),
+        value: value.map_err(|error| StepError::new(error.code(), "store", error.to_string()))?,
+    })))
+}
