@@ -44,7 +44,7 @@ pub enum TableOp {
     Recompute(Recompute),
     Join(MaterializeJoin),
     /// Adds the rows of a CSV file.
-    Import(csv::ImportCsv),
+    Import(Box<csv::ImportCsv>),
 }
 
 /// Makes a table. An existing one with the same name is an error unless it has these columns already.

@@ -194,7 +194,7 @@ pub(super) async fn export(
     ];
     let (blob, bytes) = match exported.content {
         CsvContent::Text(text) => {
-            facts.push(("content", Value::from(text)));
+            facts.insert(0, ("content", Value::from(text)));
             let facts = facts
                 .into_iter()
                 .map(|(key, value)| (Value::keyword(key), value));
