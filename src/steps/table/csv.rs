@@ -48,18 +48,18 @@ pub(super) async fn import(
     let key_fields = names(fields, "key-fields")?;
     let index_fields = names(fields, "index-fields")?;
     let csv = cx.stores().tables.stage(ask).await?;
-    Ok(Outcome::Commit(StoreOp::Table(TableOp::Import(
-        ImportCsv {
-            table,
-            csv,
-            delimiter: format.delimiter,
-            header: format.header,
-            mode,
-            key_fields,
-            index_fields,
-            on_bad_row,
-        },
-    ))))
+    let import = ImportCsv {
+        table,
+        csv,
+        delimiter: format.delimiter,
+        header: format.header,
+        mode,
+        key_fields,
+        index_fields,
+        on_bad_row,
+    };
+    let op = TableOp::Import(Box::new(import));
+    Ok(Outcome::Commit(StoreOp::Table(op)))
 }
 
 const MODES: &[(WriteMode, &str)] = &[
