@@ -94,6 +94,7 @@ impl Engine {
             attempt: 1,
             idempotency_key,
             deadline_ms: None,
+            pass: 0,
         };
         StepContext::new(Rc::new(scope), request)
     }
