@@ -2,9 +2,10 @@
 
 use std::path::{Component, Path, PathBuf};
 
-use flowstone_engine::blob::{BlobHash, BlobOp};
+use flowstone_engine::blob::{BlobHash, BlobOp, BlobRow};
 use flowstone_engine::codec::encode;
 use flowstone_engine::ports::StoreOp;
+use flowstone_engine::resource::step_output;
 use flowstone_engine::step::{Outcome, StepContext, StepError};
 use flowstone_engine::table::csv::{
     CsvContent, CsvFormat, CsvSource, ExportCsv, ImportCsv, OnBadRow, StageCsv,
@@ -214,12 +215,7 @@ pub(super) async fn export(
             .map(|(key, value)| (Value::keyword(key), value));
         return Ok(Outcome::Value(Value::map(facts)));
     }
-    let uri = format!(
-        "{}result/run/{}/step/{}/export",
-        resource::PREFIX,
-        cx.run_id(),
-        cx.path().to_string().replace(['/', '?', '#', '%'], "-")
-    );
+    let uri = step_output(&cx.pass_name(), &cx.path().to_string());
     facts.push((
         "size-bytes",
         Value::Int(i64::try_from(bytes).unwrap_or(i64::MAX)),
@@ -232,12 +228,16 @@ pub(super) async fn export(
         ("sha256", Value::from(blob.0.as_str())),
     ]);
     let value = encode(&resource::reference(&uri, &facts));
-    Ok(Outcome::Commit(StoreOp::Blob(BlobOp::Register {
-        hash: blob,
-        size: bytes,
-        uri,
+    let value = value.map_err(|error| StepError::new(error.code(), "store", error.to_string()))?;
+    let blob = BlobRow {
         filename: Some(exported.filename),
         content_type: Some(CONTENT_TYPE.to_owned()),
-        value: value.map_err(|error| StepError::new(error.code(), "store", error.to_string()))?,
+        run: Some(cx.run_id().to_string()),
+        path: Some(cx.path().to_string()),
+        ..BlobRow::new(uri, blob, bytes)
+    };
+    Ok(Outcome::Commit(StoreOp::Blob(BlobOp::Register {
+        blob: Box::new(blob),
+        value,
     })))
 }
