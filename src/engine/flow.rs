@@ -21,7 +21,7 @@ use crate::schedule::Schedule;
 
 pub(crate) use definition::{Reading as FlowReading, is_identifier};
 pub use files::{DiskFiles, FlowFiles, StoredFiles};
-pub(crate) use find::find;
+pub(crate) use find::{files_of, find};
 pub use inputs::{InputError, coerce_input};
 pub use lint::check_steps;
 pub(crate) use lint::{

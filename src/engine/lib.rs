@@ -38,6 +38,7 @@ mod runs;
 pub mod schedule;
 pub mod schedules;
 pub mod schema;
+pub mod search;
 mod sessions;
 mod start;
 pub mod step;

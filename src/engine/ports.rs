@@ -40,7 +40,10 @@ pub use runs::{
     Claim, Import, ImportedRun, ImportedWait, NewRun, Parent, ParentClose, Program, RunFilter,
     RunRow, RunStatus, RunUpdate, Runs,
 };
-pub use search::SearchIndex;
+pub use search::{
+    Embedded, Refreshed, SearchDoc, SearchFilter, SearchHit, SearchIndex, Target as SearchTarget,
+    Unembedded, VectorQuery, WordQuery,
+};
 pub use secrets::{NoSecrets, Secret, Secrets};
 pub use simulated_clock::SimulatedClock;
 pub use upkeep::{Removed, Sweep, Swept, Upkeep, Usage};

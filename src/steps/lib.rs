@@ -13,6 +13,7 @@ pub mod persist;
 mod rendered;
 pub mod resource;
 pub mod sandbox;
+pub mod search;
 pub mod secrets;
 pub mod settings;
 pub mod sleep;
@@ -33,6 +34,7 @@ pub fn all() -> Vec<Box<dyn Step>> {
         Box::new(kv::Kv),
         Box::new(llm::Llm),
         Box::new(notify::Notify),
+        Box::new(search::Search),
         Box::new(sleep::Sleep),
         Box::new(table::Table),
         Box::new(wait::Wait),

@@ -12,7 +12,7 @@ use flowstone_engine::ports::Durability;
 use flowstone_lang::reader::read_data;
 use flowstone_lang::value::{Sources, Value};
 
-use crate::{llm, secrets};
+use crate::{llm, search, secrets};
 
 /// The name of the file.
 pub const FILE: &str = "flowstone.edn";
@@ -22,6 +22,7 @@ const KEYS: &[&str] = &[
     "durability",
     "llm-providers",
     "retention",
+    "search",
     "secrets",
     "server",
     "waits",
@@ -101,7 +102,7 @@ impl SettingsError {
         match self {
             Self::Unreadable { .. } => "the file holds one EDN map, such as {:connections {...}}",
             Self::Wrong { .. } => {
-                "it takes `:connections`, `:durability`, `:llm-providers`, `:retention`, `:secrets`, `:server` and `:waits`"
+                "it takes `:connections`, `:durability`, `:llm-providers`, `:retention`, `:search`, `:secrets`, `:server` and `:waits`"
             }
             Self::BadDotenv { .. } => {
                 "each line of `.env` is NAME=value; quote a value that holds spaces or `#`"
@@ -192,6 +193,9 @@ fn read(root: &Path) -> Result<Value, SettingsError> {
             _ => {}
         }
     }
+    search::check_settings(&settings).map_err(|message| SettingsError::Wrong {
+        message: message.replace("flowstone.edn ", ""),
+    })?;
     Retention::read(&settings).map_err(|message| SettingsError::Wrong { message })?;
     Ok(settings)
 }

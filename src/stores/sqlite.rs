@@ -36,7 +36,7 @@ use flowstone_engine::ports::{Admission, Queue, QueuePlace, StartRules};
 use flowstone_engine::ports::{
     Agenda, Batch, BlobRow, BlobWriter, Blobs, Changesets, Claim, Completion, Entry, Import,
     Journal, Kv, NewRun, PlanChange, PortFuture, Probe, Program, Receipt, Removed, Resources,
-    RunFilter, RunQuery, RunRow, RunStatus, RunSummary, Runs, ScheduleRow, SearchIndex, Setback,
+    RunFilter, RunQuery, RunRow, RunStatus, RunSummary, Runs, ScheduleRow, Setback,
     SignalFilter, SignalRow, StoreError, Stores, Sweep, Tables, Taken, Upkeep, Usage, WaitFilter,
     WaitRow, Waits, WaitsAnswer,
 };
@@ -472,8 +472,6 @@ impl Changesets for Sqlite {
         self.read_settled(changeset::referenced)
     }
 }
-
-impl SearchIndex for Sqlite {}
 
 impl Upkeep for Sqlite {
     fn usage(&self) -> PortFuture<'_, Usage> {

@@ -1,5 +1,6 @@
 //! A project in a scratch folder: flows run in it as they do for a user, on a simulated clock.
 
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
@@ -79,8 +80,8 @@ impl Project {
         project
     }
 
-    /// The project's folder.
-    pub fn path(&self) -> &std::path::Path {
+    /// Returns the folder of the project.
+    pub fn path(&self) -> &Path {
         self.folder.path()
     }
 
@@ -94,6 +95,11 @@ impl Project {
 
     /// Runs a flow body and returns what it came to.
     pub fn run(&self, body: &str) -> Result<RunOutcome, EngineError> {
+        self.run_on(body, Value::map([]))
+    }
+
+    /// Runs a flow body on an input and returns what it came to.
+    pub fn run_on(&self, body: &str, input: Value) -> Result<RunOutcome, EngineError> {
         self.runtime.block_on(async {
             let path = self.folder.path().join("flow.edn");
             std::fs::write(&path, body).expect("the scratch folder can be written");
@@ -107,7 +113,7 @@ impl Project {
             let loaded = checked
                 .loaded
                 .unwrap_or_else(|| panic!("{body}: {problems:?}"));
-            let start = StartOptions::with_input(Value::map([]));
+            let start = StartOptions::with_input(input);
             let run = self.engine.start(&loaded, start).await?;
             self.engine
                 .drive(&run, Rc::new(NoObserver), DriveOptions::default())

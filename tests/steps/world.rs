@@ -318,7 +318,35 @@ impl Resources for Nothing {
     }
 }
 
-impl SearchIndex for Nothing {}
+impl SearchIndex for Nothing {
+    fn refresh(&self, _: usize) -> PortFuture<'_, Refreshed> {
+        unused()
+    }
+    fn versions(&self, _: SearchTarget) -> PortFuture<'_, Vec<(String, String)>> {
+        unused()
+    }
+    fn put(&self, _: SearchTarget, _: Vec<SearchDoc>, _: Vec<String>) -> PortFuture<'_, ()> {
+        unused()
+    }
+    fn by_words(&self, _: WordQuery) -> PortFuture<'_, Vec<SearchHit>> {
+        unused()
+    }
+    fn unembedded(&self, _: &str, _: usize) -> PortFuture<'_, (Vec<Unembedded>, u64)> {
+        unused()
+    }
+    fn embed(&self, _: &str, _: Vec<Embedded>) -> PortFuture<'_, ()> {
+        unused()
+    }
+    fn by_vector(&self, _: VectorQuery) -> PortFuture<'_, Vec<SearchHit>> {
+        unused()
+    }
+    fn indexed(&self, _: SearchTarget, _: &str) -> PortFuture<'_, Option<SearchDoc>> {
+        unused()
+    }
+    fn forget(&self, _: Option<String>) -> PortFuture<'_, u64> {
+        unused()
+    }
+}
 
 fn unused<T>() -> PortFuture<'static, T> {
     Box::pin(async { Err(StoreError::Internal("not part of this test".into())) })

@@ -66,6 +66,14 @@ pub(crate) fn find(
     Err(nearest(slug, slugs.iter().map(String::as_str)).map(str::to_owned))
 }
 
+/// Returns the flow files of a project, each once.
+pub(crate) fn files_of(project_root: &Path) -> Vec<PathBuf> {
+    let mut files = Vec::new();
+    list(&project_root.join(FLOWS), DEPTH, &mut files);
+    list(project_root, 0, &mut files);
+    files
+}
+
 /// Adds the flow files of a folder, by name; those of the folders in it after them.
 fn list(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(folder) else {

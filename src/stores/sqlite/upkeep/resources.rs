@@ -37,14 +37,14 @@ pub(super) fn unmentioned(db: &Connection, before_ms: i64) -> Result<Vec<String>
     Ok(found)
 }
 
-/// Returns every column that may hold text.
+/// Returns every column that may hold text. What is only indexed is mentioned elsewhere.
 fn texts(db: &Connection) -> Result<Vec<(String, String)>, StoreError> {
     let mut sql = db
         .prepare_cached(
             "SELECT tables.name, columns.name
              FROM sqlite_schema AS tables, pragma_table_info(tables.name) AS columns
              WHERE tables.type = 'table' AND tables.name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
-               AND tables.name <> 'resource' AND columns.type NOT IN ('INTEGER', 'REAL')
+               AND tables.name NOT LIKE 'search\\_%' ESCAPE '\\' AND tables.name <> 'resource' AND columns.type NOT IN ('INTEGER', 'REAL')
              ORDER BY 1, 2",
         )
         .map_err(failed)?;

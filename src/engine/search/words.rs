@@ -1,0 +1,132 @@
+//! What a person types, as terms: nothing in it is an operator of the index below.
+
+/// More words than these say no more.
+const TERMS_MAX: usize = 64;
+/// No word that is meant is longer.
+const TERM_CHARS: usize = 200;
+
+/// A word or a phrase that is looked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Term {
+    /// Words with what stands between them.
+    pub text: String,
+    /// What begins like this is meant, too.
+    pub is_prefix: bool,
+    /// What has it is not meant.
+    pub is_excluded: bool,
+}
+
+/// A query that was read.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Words {
+    pub terms: Vec<Term>,
+    /// It was longer than what is looked for.
+    pub is_cut: bool,
+}
+
+impl Words {
+    /// Tells whether there is something that is looked for, not only something that is not.
+    pub fn is_something(&self) -> bool {
+        self.terms.iter().any(|term| !term.is_excluded)
+    }
+}
+
+/// Reads a query: words; `"phrases in quotes"`; `-word` and `-"phrase"`, which exclude; `begin*`.
+pub fn read(query: &str) -> Words {
+    let mut words = Words::default();
+    let mut rest = query;
+    loop {
+        rest = rest.trim_start_matches(|char: char| char.is_whitespace() || char.is_control());
+        if rest.is_empty() {
+            return words;
+        }
+        let unsigned = rest.strip_prefix('-').filter(|rest| {
+            // A dash before a blank is a dash.
+            rest.starts_with(|char: char| char == '"' || char.is_alphanumeric())
+        });
+        let is_excluded = unsigned.is_some();
+        rest = unsigned.unwrap_or(rest);
+        let (text, after) = match rest.strip_prefix('"').and_then(|rest| rest.split_once('"')) {
+            Some((phrase, after)) => (phrase, after),
+            None => {
+                let end = rest
+                    .find(|char: char| char.is_whitespace() || char.is_control())
+                    .unwrap_or(rest.len());
+                rest.split_at(end)
+            }
+        };
+        let is_prefix = text.ends_with('*') || after.starts_with('*');
+        rest = after;
+        let text = plain(text);
+        if text.is_empty() {
+            continue;
+        }
+        if words.terms.len() == TERMS_MAX {
+            words.is_cut = true;
+            return words;
+        }
+        words.is_cut |= text.chars().count() > TERM_CHARS;
+        words.terms.push(Term {
+            text: text.chars().take(TERM_CHARS).collect(),
+            is_prefix,
+            is_excluded,
+        });
+    }
+}
+
+/// Leaves letters and digits, with one blank for all that is between them.
+fn plain(text: &str) -> String {
+    let parts = text.split(|char: char| !char.is_alphanumeric());
+    let parts: Vec<&str> = parts.filter(|part| !part.is_empty()).collect();
+    parts.join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::read;
+
+    fn shown(query: &str) -> String {
+        let words = read(query);
+        let terms = words.terms.iter().map(|term| {
+            let sign = if term.is_excluded { "-" } else { "" };
+            let star = if term.is_prefix { "*" } else { "" };
+            format!("{sign}[{}]{star}", term.text)
+        });
+        let mut terms: Vec<String> = terms.collect();
+        if words.is_cut {
+            terms.push("cut".to_owned());
+        }
+        terms.join(" ")
+    }
+
+    #[test]
+    fn all_that_is_typed_is_words() {
+        let cases = [
+            ("refund policy", "[refund] [policy]"),
+            ("\"late fee\" -draft inv*", "[late fee] -[draft] [inv]*"),
+            ("-\"not this\" a", "-[not this] [a]"),
+            ("\"open phrase", "[open] [phrase]"),
+            ("a-b c.d", "[a b] [c d]"),
+            ("NEAR(a b) AND OR NOT", "[NEAR a] [b] [AND] [OR] [NOT]"),
+            ("title:x {a b}: ^c + d", "[title x] [a] [b] [c] [d]"),
+            ("'; DROP TABLE run; --", "[DROP] [TABLE] [run]"),
+            ("a\0b", "[a] [b]"),
+            ("- \" * ^ : () \u{1f600}", ""),
+            ("\"\" -\"\"", ""),
+            ("\"two words\"*", "[two words]*"),
+            ("Größe naïve 北京", "[Größe] [naïve] [北京]"),
+        ];
+        for (query, expected) in cases {
+            assert_eq!(shown(query), expected, "{query:?}");
+        }
+    }
+
+    #[test]
+    fn too_much_is_cut() {
+        let long = "x".repeat(1 << 20);
+        assert_eq!(read(&long).terms[0].text.len(), 200);
+        let many = "word ".repeat(100_000);
+        let words = read(&many);
+        assert_eq!((words.terms.len(), words.is_cut), (64, true));
+    }
+}

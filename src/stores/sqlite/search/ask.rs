@@ -1,0 +1,104 @@
+//! Finding by words.
+
+use flowstone_engine::ports::{SearchHit, SearchTarget, StoreError, WordQuery};
+use flowstone_engine::search::Term;
+use rusqlite::types::Value as Sql;
+use rusqlite::{Connection, params, params_from_iter};
+
+use super::super::failure::failed;
+use super::docs;
+
+/// Words around what was found.
+const SNIPPET_WORDS: u32 = 24;
+
+pub(super) fn by_words(db: &Connection, query: &WordQuery) -> Result<Vec<SearchHit>, StoreError> {
+    let Some(question) = question(&query.terms, query.all) else {
+        return Ok(Vec::new());
+    };
+    let name = query.target.name();
+    let mut values = vec![Sql::Text(question.clone())];
+    let mut sql = format!("SELECT rowid, rank FROM search_{name}");
+    let mut conditions = format!("search_{name} MATCH ?");
+    if let Some(prefix) = &query.filter.prefix
+        && query.target == SearchTarget::Resources
+    {
+        sql += &format!(" JOIN search_doc AS doc ON doc.num = search_{name}.rowid");
+        conditions += " AND substr(doc.id, 1, length(?)) = ?";
+        values.extend([prefix, prefix].map(|text| Sql::Text(text.clone())));
+    }
+    if let Some(run) = &query.filter.except
+        && query.target == SearchTarget::Runs
+    {
+        conditions += &format!(
+            " AND search_{name}.rowid <> coalesce((SELECT num FROM search_doc WHERE target = 'runs' AND id = ?), 0)"
+        );
+        values.push(Sql::Text(run.to_string()));
+    }
+    values.push(Sql::Integer(query.limit as i64));
+    let sql = format!("{sql} WHERE {conditions} ORDER BY rank LIMIT ?");
+    let mut sql = db.prepare_cached(&sql).map_err(failed)?;
+    let rows = sql
+        .query_map(params_from_iter(values), |row| {
+            Ok((row.get::<_, i64>(0)?, row.get::<_, f64>(1)?))
+        })
+        .map_err(failed)?;
+    let found: Vec<(i64, f64)> = rows.collect::<rusqlite::Result<_>>().map_err(failed)?;
+    found
+        .into_iter()
+        .map(|(num, rank)| hit(db, query.target, (num, -rank), &question))
+        .collect()
+}
+
+/// Only for those that are given back: it reads the text.
+fn hit(
+    db: &Connection,
+    target: SearchTarget,
+    (num, score): (i64, f64),
+    question: &str,
+) -> Result<SearchHit, StoreError> {
+    let name = target.name();
+    db.prepare_cached(&format!(
+        "SELECT doc.id, doc.title, doc.facts, snippet(search_{name}, -1, '', '', '…', {SNIPPET_WORDS})
+         FROM search_{name} JOIN search_doc AS doc ON doc.num = search_{name}.rowid
+         WHERE search_{name} MATCH ?1 AND search_{name}.rowid = ?2"
+    ))
+    .and_then(|mut sql| {
+        sql.query_row(params![question, num], |row| {
+            Ok(SearchHit {
+                target,
+                id: row.get(0)?,
+                title: row.get(1)?,
+                facts: docs::facts(&row.get::<_, String>(2)?),
+                score,
+                snippet: one_line(&row.get::<_, String>(3)?),
+            })
+        })
+    })
+    .map_err(failed)
+}
+
+/// Returns a text with one blank for each stretch of them.
+pub(super) fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Writes terms as FTS5 reads them. Each stands in quotes, so that nothing in it is an operator.
+fn question(terms: &[Term], all: bool) -> Option<String> {
+    let quoted = |term: &Term| {
+        let star = if term.is_prefix { " *" } else { "" };
+        format!("\"{}\"{star}", term.text.replace('"', "\"\""))
+    };
+    let of = |is_excluded: bool| -> Vec<String> {
+        let those = terms.iter().filter(|term| term.is_excluded == is_excluded);
+        those.map(quoted).collect()
+    };
+    let (wanted, unwanted) = (of(false), of(true));
+    if wanted.is_empty() {
+        return None;
+    }
+    let wanted = wanted.join(if all { " AND " } else { " OR " });
+    match unwanted.is_empty() {
+        true => Some(wanted),
+        false => Some(format!("({wanted}) NOT ({})", unwanted.join(" OR "))),
+    }
+}

@@ -1,0 +1,283 @@
+//! Bringing the index up to date with runs and resources, some at a time, each part a transaction of its own.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+use flowstone_engine::blob::BlobHash;
+use flowstone_engine::ports::{Refreshed, RunStatus, SearchDoc, SearchTarget, StoreError};
+use flowstone_engine::search::{TEXT_MAX, cut, may_be_text, start_of};
+use rusqlite::{Connection, Row, params};
+
+use super::super::failure::failed;
+use super::super::{Sqlite, blob};
+use super::docs::{self, Ends};
+
+/// Documents that are put in one transaction.
+const PART: usize = 200;
+/// How much of the input and of the result of a run is indexed, in bytes.
+const VALUE_MAX: usize = 8 << 10;
+
+pub(super) async fn refresh(store: &Sqlite, most: usize) -> Result<Refreshed, StoreError> {
+    let mut done = Refreshed::default();
+    loop {
+        let limit = PART.min(most.saturating_sub(done.indexed as usize));
+        if limit == 0 {
+            done.left = store.look(left).await?;
+            return Ok(done);
+        }
+        let count = some_resources(store, limit).await?;
+        if count == 0 {
+            break;
+        }
+        done.indexed += count;
+    }
+    loop {
+        let limit = PART.min(most.saturating_sub(done.indexed as usize));
+        if limit == 0 {
+            done.left = store.look(left).await?;
+            return Ok(done);
+        }
+        let count = some_runs(store, limit).await?;
+        if count == 0 {
+            return Ok(done);
+        }
+        done.indexed += count;
+    }
+}
+
+/// Returns how many documents are not as what they are of.
+fn left(db: &Connection) -> Result<u64, StoreError> {
+    db.query_row(
+        "SELECT (SELECT count(*) FROM search_todo)
+              + (SELECT count(*) FROM run WHERE num > (SELECT value FROM search_mark WHERE name = 'runs'))",
+        [],
+        |row| row.get::<_, i64>(0),
+    )
+    .map(i64::unsigned_abs)
+    .map_err(failed)
+}
+
+/// A resource that is to be indexed.
+struct Todo {
+    uri: String,
+    /// `None`: it is gone.
+    found: Option<Registered>,
+}
+
+/// What the registry says of a resource.
+#[derive(Clone, PartialEq, Eq)]
+struct Registered {
+    hash: String,
+    size: i64,
+    filename: Option<String>,
+    content_type: Option<String>,
+}
+
+const REGISTERED: &str = "resource.hash, resource.size, resource.filename, resource.content_type";
+
+fn registered(row: &Row<'_>, from: usize) -> rusqlite::Result<Option<Registered>> {
+    let Some(hash) = row.get(from)? else {
+        return Ok(None);
+    };
+    Ok(Some(Registered {
+        hash,
+        size: row.get(from + 1)?,
+        filename: row.get(from + 2)?,
+        content_type: row.get(from + 3)?,
+    }))
+}
+
+async fn some_resources(store: &Sqlite, limit: usize) -> Result<u64, StoreError> {
+    let folder = store.blobs.clone();
+    let read = store.look(move |db| {
+        let todo = todo(db, limit)?;
+        let read = todo.into_iter().map(|todo| {
+            let doc = todo.found.as_ref().map(|found| doc(&folder, &todo.uri, found));
+            (todo, doc)
+        });
+        Ok(read.collect::<Vec<_>>())
+    });
+    let read = read.await?;
+    if read.is_empty() {
+        return Ok(0);
+    }
+    let count = read.len() as u64;
+    let put = move |db: &Connection| {
+        for (todo, doc) in &read {
+            put_resource(db, todo, doc.as_ref())?;
+        }
+        Ok(())
+    };
+    store.writer.submit(put).await?;
+    Ok(count)
+}
+
+fn todo(db: &Connection, limit: usize) -> Result<Vec<Todo>, StoreError> {
+    let mut sql = db
+        .prepare_cached(&format!(
+            "SELECT todo.uri, {REGISTERED} FROM search_todo AS todo LEFT JOIN resource USING (uri)
+             ORDER BY todo.uri LIMIT ?1"
+        ))
+        .map_err(failed)?;
+    let rows = sql
+        .query_map([limit as i64], |row| {
+            Ok(Todo {
+                uri: row.get(0)?,
+                found: registered(row, 1)?,
+            })
+        })
+        .map_err(failed)?;
+    rows.collect::<rusqlite::Result<_>>().map_err(failed)
+}
+
+/// Puts what was read, unless the resource has changed meanwhile: then it stays on the list.
+fn put_resource(db: &Connection, todo: &Todo, doc: Option<&SearchDoc>) -> Result<(), StoreError> {
+    let now = db
+        .prepare_cached(&format!("SELECT {REGISTERED} FROM resource WHERE uri = ?1"))
+        .and_then(|mut sql| {
+            let mut rows = sql.query([&todo.uri])?;
+            match rows.next()? {
+                Some(row) => registered(row, 0),
+                None => Ok(None),
+            }
+        })
+        .map_err(failed)?;
+    if now != todo.found {
+        return Ok(());
+    }
+    match doc {
+        Some(doc) => docs::put(db, SearchTarget::Resources, doc, Ends::No)?,
+        None => docs::remove(db, SearchTarget::Resources, &todo.uri)?,
+    }
+    db.prepare_cached("DELETE FROM search_todo WHERE uri = ?1")
+        .and_then(|mut sql| sql.execute([&todo.uri]))
+        .map_err(failed)?;
+    Ok(())
+}
+
+fn doc(folder: &Path, uri: &str, found: &Registered) -> SearchDoc {
+    let name = found.filename.clone();
+    let mut facts = vec![("size-bytes".to_owned(), found.size.to_string())];
+    let said = [
+        ("content-type", &found.content_type),
+        ("filename", &found.filename),
+    ];
+    for (key, value) in said {
+        facts.extend(value.clone().map(|value| (key.to_owned(), value)));
+    }
+    facts.sort();
+    let text = may_be_text(found.content_type.as_deref())
+        .then(|| start(folder, &found.hash, found.size))
+        .flatten();
+    let last = uri.rsplit('/').next().unwrap_or(uri);
+    SearchDoc {
+        id: uri.to_owned(),
+        version: found.hash.clone(),
+        title: name.unwrap_or_else(|| last.to_owned()),
+        tags: String::new(),
+        body: text.unwrap_or_default(),
+        facts,
+    }
+}
+
+/// Returns the start of a blob, where it is text. One whose file is gone is found by its name only.
+fn start(folder: &Path, hash: &str, size: i64) -> Option<String> {
+    let path = blob::place(folder, &BlobHash(hash.to_owned())).ok()?;
+    let mut bytes = Vec::new();
+    let file = File::open(path).ok()?;
+    file.take(TEXT_MAX as u64 + 1).read_to_end(&mut bytes).ok()?;
+    let whole = usize::try_from(size).unwrap_or(usize::MAX);
+    let text = start_of(&bytes, TEXT_MAX.min(whole))?.0;
+    Some(text)
+}
+
+/// Indexes runs that are new, and those that were not over and have gone on.
+async fn some_runs(store: &Sqlite, limit: usize) -> Result<u64, StoreError> {
+    let (runs, mark) = store.look(move |db| runs(db, limit)).await?;
+    if runs.is_empty() {
+        return Ok(0);
+    }
+    let count = runs.len() as u64;
+    let put = move |db: &Connection| {
+        for (doc, ends) in &runs {
+            // One that was removed meanwhile is not put again.
+            let is_there = db
+                .prepare_cached("SELECT 1 FROM run WHERE id = ?1")
+                .and_then(|mut sql| sql.exists([&doc.id]))
+                .map_err(failed)?;
+            if is_there {
+                docs::put(db, SearchTarget::Runs, doc, *ends)?;
+            }
+        }
+        db.prepare_cached(
+            "UPDATE search_mark SET value = max(value, ?1) WHERE name = 'runs'
+               AND EXISTS (SELECT 1 FROM run WHERE num >= ?1)",
+        )
+        .and_then(|mut sql| sql.execute([mark]))
+        .map_err(failed)?;
+        Ok(())
+    };
+    store.writer.submit(put).await?;
+    Ok(count)
+}
+
+const RUN: &str = "run.num, run.id, run.flow, run.status, run.input, run.result, run.error, run.updated_ms,
+                   run.external_id, run.invocation, run.key, run.started_by, run.created_ms";
+
+/// Returns the next runs to index, and the highest number among them.
+fn runs(db: &Connection, limit: usize) -> Result<(Vec<(SearchDoc, Ends)>, i64), StoreError> {
+    let sql = format!(
+        "SELECT {RUN} FROM run WHERE num > (SELECT value FROM search_mark WHERE name = 'runs')
+         ORDER BY num LIMIT ?1"
+    );
+    let changed = format!(
+        "SELECT {RUN} FROM search_doc AS doc JOIN run ON run.id = doc.id
+         WHERE doc.is_open = 1 AND doc.target = 'runs' AND doc.version <> run.updated_ms || ' ' || run.status
+         ORDER BY doc.num LIMIT ?1"
+    );
+    let mut found = Vec::new();
+    let mut mark = 0;
+    for sql in [sql, changed] {
+        let mut sql = db.prepare_cached(&sql).map_err(failed)?;
+        let left = limit.saturating_sub(found.len());
+        let mut rows = sql.query(params![left as i64]).map_err(failed)?;
+        while let Some(row) = rows.next().map_err(failed)? {
+            let num: i64 = row.get(0).map_err(failed)?;
+            mark = mark.max(num);
+            found.push(run(row).map_err(failed)?);
+        }
+    }
+    Ok((found, mark))
+}
+
+fn run(row: &Row<'_>) -> rusqlite::Result<(SearchDoc, Ends)> {
+    let text = |idx: usize| row.get::<_, Option<String>>(idx);
+    let (id, flow, status): (String, String, String) = (row.get(1)?, row.get(2)?, row.get(3)?);
+    let ends = match RunStatus::from_name(&status) {
+        Some(status) if status.is_final() => Ends::No,
+        _ => Ends::Open,
+    };
+    let mut tags = vec![flow.clone(), status.clone(), id.clone()];
+    for idx in 8..=11 {
+        tags.extend(text(idx)?);
+    }
+    let mut body = Vec::new();
+    for idx in [6, 4, 5] {
+        body.extend(text(idx)?.map(|text| cut(&text, VALUE_MAX).to_owned()));
+    }
+    let body = body.join("\n");
+    let facts = [("flow", flow.clone()), ("status", status.clone())];
+    let doc = SearchDoc {
+        version: format!("{} {status}", row.get::<_, i64>(7)?),
+        title: flow,
+        tags: tags.join(" "),
+        body,
+        facts: facts
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), value))
+            .collect(),
+        id,
+    };
+    Ok((doc, ends))
+}
