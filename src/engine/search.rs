@@ -167,10 +167,7 @@ impl Seeker<'_> {
                 match found.await {
                     Ok(hits) => hits,
                     Err(SearchError::Embedder(error)) if mode == Mode::Hybrid => {
-                        warnings.push(format!(
-                            "only words were looked for: {}",
-                            error.message
-                        ));
+                        warnings.push(format!("only words were looked for: {}", error.message));
                         Vec::new()
                     }
                     Err(error) => return Err(error),
@@ -291,7 +288,9 @@ impl Seeker<'_> {
     ) -> Result<Vec<SearchHit>, SearchError> {
         let query = text::cut(&ask.query, embed::QUERY_MAX).to_owned();
         let vector = embed::one(embedder, query).await?;
-        let left = embed::pending(self.stores, embedder, embed::TEXTS_MAX).await?.1;
+        let left = embed::pending(self.stores, embedder, &ask.targets, embed::TEXTS_MAX)
+            .await?
+            .1;
         if left > 0 {
             warnings.push(format!(
                 "{left} documents have no vectors yet; ask again, or rebuild the index"
@@ -346,7 +345,9 @@ impl Seeker<'_> {
             }
         }
         if let Some(embedder) = self.embedder {
-            rebuilt.embedded = embed::pending(self.stores, embedder, usize::MAX).await?.0;
+            rebuilt.embedded = embed::pending(self.stores, embedder, targets, usize::MAX)
+                .await?
+                .0;
         }
         Ok(rebuilt)
     }

@@ -4,8 +4,8 @@
 
 mod embedder;
 
-use flowstone_engine::search::{Ask, Embedder, Hydrate, Mode, SearchError, Seeker};
 use flowstone_engine::ports::SearchTarget;
+use flowstone_engine::search::{Ask, Embedder, Hydrate, Mode, SearchError, Seeker};
 use flowstone_engine::step::{
     Effect, Field, FieldType, LocalFuture, Outcome, Step, StepContext, StepError, StepSpec,
 };
@@ -129,24 +129,23 @@ impl Step for Search {
 fn ask(cx: &StepContext, fields: Fields<'_>) -> Result<Ask, StepError> {
     let mut ask = Ask::new(fields.text("query")?.unwrap_or_default());
     if let Some(targets) = fields.get("targets").and_then(items) {
-        let named = |target: &Value| {
-            SearchTarget::from_name(&flowstone_engine::flow::name_of(target)?)
-        };
+        let named =
+            |target: &Value| SearchTarget::from_name(&flowstone_engine::flow::name_of(target)?);
         ask.targets = SearchTarget::ALL
             .into_iter()
             .filter(|target| targets.iter().any(|it| named(it) == Some(*target)))
             .collect();
     }
     if ask.targets.is_empty() {
-        return Err(StepError::config("E0708", "`:targets` names nothing to look at")
-            .hint("leave it out to look everywhere"));
+        return Err(
+            StepError::config("E0708", "`:targets` names nothing to look at")
+                .hint("leave it out to look everywhere"),
+        );
     }
     if let Some(limit) = fields.count("limit", Ask::LIMIT.0, Ask::LIMIT.1)? {
         ask.limit = limit;
     }
-    ask.mode = fields
-        .name("mode")?
-        .and_then(|name| Mode::from_name(&name));
+    ask.mode = fields.name("mode")?.and_then(|name| Mode::from_name(&name));
     ask.backend = fields.name("storage-backend")?.map(|it| it.to_string());
     ask.root = fields.text("storage-root")?.map(str::to_owned);
     ask.prefix = fields.text("path-prefix")?.map(str::to_owned);

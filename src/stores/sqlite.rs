@@ -36,9 +36,9 @@ use flowstone_engine::ports::{Admission, Queue, QueuePlace, StartRules};
 use flowstone_engine::ports::{
     Agenda, Batch, BlobRow, BlobWriter, Blobs, Changesets, Claim, Completion, Entry, Import,
     Journal, Kv, NewRun, PlanChange, PortFuture, Probe, Program, Receipt, Removed, Resources,
-    RunFilter, RunQuery, RunRow, RunStatus, RunSummary, Runs, ScheduleRow, Setback,
-    SignalFilter, SignalRow, StoreError, Stores, Sweep, Tables, Taken, Upkeep, Usage, WaitFilter,
-    WaitRow, Waits, WaitsAnswer,
+    RunFilter, RunQuery, RunRow, RunStatus, RunSummary, Runs, ScheduleRow, Setback, SignalFilter,
+    SignalRow, StoreError, Stores, Sweep, Tables, Taken, Upkeep, Usage, WaitFilter, WaitRow, Waits,
+    WaitsAnswer,
 };
 use flowstone_engine::ports::{ResourcePage, ResourceQuery, ResourceRow};
 use flowstone_engine::resource::SearchEntry;

@@ -6,6 +6,7 @@
 mod changeset;
 mod csv;
 mod data;
+mod embedding_server;
 mod files;
 mod function;
 mod http;
@@ -18,6 +19,7 @@ mod persist;
 mod project;
 mod rows;
 mod schema;
+mod search;
 mod server;
 mod settings;
 mod table;

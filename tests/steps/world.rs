@@ -331,7 +331,12 @@ impl SearchIndex for Nothing {
     fn by_words(&self, _: WordQuery) -> PortFuture<'_, Vec<SearchHit>> {
         unused()
     }
-    fn unembedded(&self, _: &str, _: usize) -> PortFuture<'_, (Vec<Unembedded>, u64)> {
+    fn unembedded(
+        &self,
+        _: &str,
+        _: &[SearchTarget],
+        _: usize,
+    ) -> PortFuture<'_, (Vec<Unembedded>, u64)> {
         unused()
     }
     fn embed(&self, _: &str, _: Vec<Embedded>) -> PortFuture<'_, ()> {

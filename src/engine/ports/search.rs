@@ -21,9 +21,14 @@ pub trait SearchIndex: Send + Sync {
     /// Finds by words.
     fn by_words(&self, query: WordQuery) -> PortFuture<'_, Vec<SearchHit>>;
 
-    /// Returns texts that have no vectors of this model yet, and how many more there are. A model other than that of
-    /// the time before takes the place of that.
-    fn unembedded(&self, model: &str, limit: usize) -> PortFuture<'_, (Vec<Unembedded>, u64)>;
+    /// Returns texts of some targets that have no vectors of this model yet, and how many more there are. Runs that
+    /// are not over have none. A model other than that of the time before takes the place of that.
+    fn unembedded(
+        &self,
+        model: &str,
+        targets: &[Target],
+        limit: usize,
+    ) -> PortFuture<'_, (Vec<Unembedded>, u64)>;
 
     /// Keeps the vectors of texts.
     fn embed(&self, model: &str, texts: Vec<Embedded>) -> PortFuture<'_, ()>;

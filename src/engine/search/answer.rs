@@ -28,7 +28,10 @@ pub struct FoundHit {
 /// What is in a resource that was found.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Content {
-    Text { text: String, is_cut: bool },
+    Text {
+        text: String,
+        is_cut: bool,
+    },
     /// It is no text, or no file of its own.
     Omitted,
 }
@@ -50,7 +53,10 @@ impl Found {
             ("mode", Value::keyword(self.mode.name())),
         ];
         if !self.warnings.is_empty() {
-            let warnings = self.warnings.iter().map(|words| Value::from(words.as_str()));
+            let warnings = self
+                .warnings
+                .iter()
+                .map(|words| Value::from(words.as_str()));
             entries.push(("warnings", Value::vector(warnings)));
         }
         map(entries)

@@ -2,7 +2,7 @@
 
 use super::chunks;
 use super::error::SearchError;
-use crate::ports::{Embedded, Stores};
+use crate::ports::{Embedded, SearchTarget, Stores};
 use crate::step::LocalFuture;
 
 /// How much of a query an embedder gets, in bytes.
@@ -18,8 +18,10 @@ pub trait Embedder {
     fn model(&self) -> &str;
 
     /// Returns a vector for each text.
-    fn embed<'a>(&'a self, texts: &'a [String])
-    -> LocalFuture<'a, Result<Vec<Vec<f32>>, EmbedError>>;
+    fn embed<'a>(
+        &'a self,
+        texts: &'a [String],
+    ) -> LocalFuture<'a, Result<Vec<Vec<f32>>, EmbedError>>;
 }
 
 /// Why there are no vectors.
@@ -42,13 +44,14 @@ pub(super) async fn one(embedder: &dyn Embedder, text: String) -> Result<Vec<f32
 pub(super) async fn pending(
     stores: &Stores,
     embedder: &dyn Embedder,
+    targets: &[SearchTarget],
     most: usize,
 ) -> Result<(u64, u64), SearchError> {
     let model = embedder.model();
     let mut done: usize = 0;
     loop {
         let limit = TEXTS.min(most.saturating_sub(done)).max(1);
-        let (texts, left) = stores.search.unembedded(model, limit).await?;
+        let (texts, left) = stores.search.unembedded(model, targets, limit).await?;
         if texts.is_empty() || done >= most {
             return Ok((done as u64, left + texts.len() as u64));
         }
@@ -70,10 +73,7 @@ pub(super) async fn pending(
     }
 }
 
-async fn vectors(
-    embedder: &dyn Embedder,
-    texts: &[String],
-) -> Result<Vec<Vec<f32>>, SearchError> {
+async fn vectors(embedder: &dyn Embedder, texts: &[String]) -> Result<Vec<Vec<f32>>, SearchError> {
     if texts.is_empty() {
         return Ok(Vec::new());
     }
@@ -81,9 +81,9 @@ async fn vectors(
     let length = vectors.first().map_or(0, Vec::len);
     let fits = vectors.len() == texts.len()
         && length > 0
-        && vectors.iter().all(|vector| {
-            vector.len() == length && vector.iter().all(|number| number.is_finite())
-        });
+        && vectors
+            .iter()
+            .all(|vector| vector.len() == length && vector.iter().all(|number| number.is_finite()));
     if !fits {
         return Err(SearchError::Embedder(EmbedError {
             code: "E0729",

@@ -63,7 +63,10 @@ pub(super) async fn refresh(stores: &Stores, project_root: &Path) -> Result<u64,
         .collect();
     if changed.is_empty() && !gone.is_empty() {
         let gone = std::mem::take(&mut gone);
-        stores.search.put(SearchTarget::Flows, Vec::new(), gone).await?;
+        stores
+            .search
+            .put(SearchTarget::Flows, Vec::new(), gone)
+            .await?;
     }
     for part in changed.chunks(TOGETHER) {
         let docs = part.iter().map(|file| doc(file)).collect();
@@ -117,7 +120,11 @@ fn doc(file: &Seen) -> SearchDoc {
 fn tags(slug: &str, flow: &Flow) -> String {
     let mut tags = vec![slug.to_owned()];
     let said = flow.definition.get("tags").and_then(items);
-    let slots = flow.requires.as_vector().into_iter().flat_map(|slots| slots.iter());
+    let slots = flow
+        .requires
+        .as_vector()
+        .into_iter()
+        .flat_map(|slots| slots.iter());
     let slots = slots.filter_map(|slot| slot.get("slot").and_then(name_of));
     let said = said.unwrap_or_default();
     let said = said.iter().filter_map(name_of);
@@ -205,7 +212,10 @@ mod tests {
         let [broken, refunds] = &docs[..] else {
             panic!("{docs:?}");
         };
-        assert_eq!((&*broken.id, &*broken.title), ("flows/broken.edn", "broken"));
+        assert_eq!(
+            (&*broken.id, &*broken.title),
+            ("flows/broken.edn", "broken")
+        );
         assert_eq!(refunds.title, "Refund desk");
         assert_eq!(refunds.tags, "refunds money crm");
         for words in [

@@ -12,7 +12,11 @@ pub fn may_be_text(content_type: Option<&str>) -> bool {
         .iter()
         .any(|start| kind.starts_with(start))
         && kind != "image/svg+xml";
-    !is_binary && !matches!(&*kind, "application/pdf" | "application/zip" | "application/gzip")
+    !is_binary
+        && !matches!(
+            &*kind,
+            "application/pdf" | "application/zip" | "application/gzip"
+        )
 }
 
 /// Returns the start of some bytes as text, at most so many bytes of it, and whether more follows; `None` where they

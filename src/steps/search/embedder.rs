@@ -305,7 +305,10 @@ impl HttpEmbedder<'_> {
     /// Tells whether this is the address of a provider that always wants a key.
     fn is_public(&self) -> bool {
         PROVIDERS.iter().any(|it| {
-            it.key.is_some() && it.base_url.is_some_and(|base| self.url.as_str().starts_with(base))
+            it.key.is_some()
+                && it
+                    .base_url
+                    .is_some_and(|base| self.url.as_str().starts_with(base))
         })
     }
 
@@ -414,7 +417,10 @@ mod tests {
                 "{:search {:embedder {:base-url \"http://localhost:1\" :model \"m\" :dimensions 3}}}",
                 "",
             ),
-            ("{:search {:embedder {:connection :openai :model \"m\"}}}", ""),
+            (
+                "{:search {:embedder {:connection :openai :model \"m\"}}}",
+                "",
+            ),
             (
                 "{:search {:embeder {}}}",
                 "`flowstone.edn :search` has no key `:embeder`",

@@ -73,7 +73,7 @@ CREATE TABLE search_doc (
 );
 CREATE UNIQUE INDEX search_doc_id ON search_doc (target, id);
 CREATE INDEX search_doc_open ON search_doc (num) WHERE is_open = 1;
-CREATE INDEX search_doc_bare ON search_doc (num) WHERE embedded IS NULL;
+CREATE INDEX search_doc_bare ON search_doc (target, num) WHERE embedded IS NULL AND is_open = 0;
 CREATE INDEX search_doc_embedded ON search_doc (embedded, target, num);
 ",
     words_of!("resources"),
@@ -191,15 +191,21 @@ impl SearchIndex for Sqlite {
         Box::pin(self.look(move |db| ask::by_words(db, &query)))
     }
 
-    fn unembedded(&self, model: &str, limit: usize) -> PortFuture<'_, (Vec<Unembedded>, u64)> {
-        let model = model.to_owned();
+    fn unembedded(
+        &self,
+        model: &str,
+        targets: &[SearchTarget],
+        limit: usize,
+    ) -> PortFuture<'_, (Vec<Unembedded>, u64)> {
+        let (model, targets) = (model.to_owned(), targets.to_vec());
         Box::pin(async move {
             let other = model.clone();
             if !self.look(move |db| vectors::is_model(db, &other)).await? {
                 let change = move |db: &Connection| vectors::take_model(db, &model);
                 self.writer.submit(change).await?;
             }
-            self.look(move |db| vectors::bare(db, limit)).await
+            self.look(move |db| vectors::bare(db, &targets, limit))
+                .await
         })
     }
 
@@ -221,11 +227,7 @@ impl SearchIndex for Sqlite {
     fn forget(&self, uri: Option<String>) -> PortFuture<'_, u64> {
         Box::pin(async move {
             match uri {
-                Some(uri) => {
-                    self.writer
-                        .submit(move |db| docs::redo(db, &uri))
-                        .await
-                }
+                Some(uri) => self.writer.submit(move |db| docs::redo(db, &uri)).await,
                 None => {
                     let clear = |db: &Connection| docs::clear_part(db);
                     while self.writer.submit(clear).await? {}

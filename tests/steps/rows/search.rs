@@ -2,7 +2,9 @@
 
 use flowstone_lang::value::Value;
 
+use crate::embedding_server::EmbeddingServer;
 use crate::project::{Project, shown};
+use crate::search as meaning;
 
 fn write(project: &Project, name: &str, text: &str) {
     let path = project.path().join(name);
@@ -16,7 +18,8 @@ fn desk() -> Project {
         r#"{:connections {:crm {:base-url "https://crm.example.com" :label "Customer records"
                                :auth {:type :bearer :secret-ref :crm-token}}}}"#,
     );
-    write(&project, 
+    write(
+        &project,
         "flows/refund-desk.edn",
         r#"{:slug :refund-desk :name "Refund desk" :description "Answers mail about refunds."
             :concurrency {:type :singleton :on-new-version :coexist}
@@ -24,7 +27,10 @@ fn desk() -> Project {
     );
     for (name, text) in [
         ("policy.md", "Refund policy: money back within 30 days."),
-        ("fees.md", "A late fee applies after 30 days. Refund excludes it."),
+        (
+            "fees.md",
+            "A late fee applies after 30 days. Refund excludes it.",
+        ),
         ("menu.md", "Soup, bread and cheese."),
     ] {
         let stored = project.eval(&format!(
@@ -77,10 +83,18 @@ fn targets() {
     let project = desk();
     let of = "(fn [r] [(:by-target r) (set (map :target (:results r)))])";
     assert_eq!(
-        ask(&project, "{:query \"refund\" :targets [\"flows\" :resources]}", of),
-        "[{:resources 2 :flows 1} #{:resources :flows}]"
+        ask(
+            &project,
+            "{:query \"refund\" :targets [\"flows\" :resources]}",
+            of
+        ),
+        "[{:resources 2 :flows 1} #{:flows :resources}]"
     );
-    let all = ask(&project, "{:query \"refund\"}", "(fn [r] (sort (keys (:by-target r))))");
+    let all = ask(
+        &project,
+        "{:query \"refund\"}",
+        "(fn [r] (sort (keys (:by-target r))))",
+    );
     assert_eq!(all, "(:connections :flows :resources :runs)");
     for targets in ["[:emails]", "[]", ":flows"] {
         let config = format!("{{:query \"x\" :targets {targets}}}");
@@ -110,11 +124,15 @@ fn targets_flows() {
         assert_eq!(ask(&project, &config, of), found, "{query}");
     }
     // A file that changes or goes is found as it is now.
-    write(&project, "flows/refund-desk.edn", "'(flow/step :kv :parrot {})");
+    write(
+        &project,
+        "flows/refund-desk.edn",
+        "'(flow/step :kv :parrot {})",
+    );
     let config = "{:query \"parrot\" :targets [:flows]}";
-    assert_eq!(ask(&project, config, TITLES), "[\"flow\" \"refund-desk\"]");
+    assert_eq!(ask(&project, config, TITLES), "[\"refund-desk\"]");
     std::fs::remove_file(project.path().join("flows/refund-desk.edn")).expect("removed");
-    assert_eq!(ask(&project, config, TITLES), "[\"flow\"]");
+    assert_eq!(ask(&project, config, TITLES), "[]");
 }
 
 #[test]
@@ -162,7 +180,12 @@ fn storage_backend() {
 #[test]
 fn storage_root() {
     let project = desk();
-    for (root, count) in [("result", "1"), ("/result/run/", "1"), ("file", "0"), ("resul", "0")] {
+    for (root, count) in [
+        ("result", "1"),
+        ("/result/run/", "1"),
+        ("file", "0"),
+        ("resul", "0"),
+    ] {
         let config = format!("{{:query \"soup\" :targets [:resources] :storage-root {root:?}}}");
         assert_eq!(ask(&project, &config, ":count"), count, "{root}");
     }
@@ -182,7 +205,11 @@ fn path_prefix() {
         let whole = format!("{{:query \"soup\" :targets [:resources] {config}}}");
         assert_eq!(ask(&project, &whole, ":count"), count, "{config}");
     }
-    let found = ask(&project, "{:query \"a\" :targets [:runs] :path-prefix \"x\"}", ":count");
+    let found = ask(
+        &project,
+        "{:query \"a\" :targets [:runs] :path-prefix \"x\"}",
+        ":count",
+    );
     assert!(found.starts_with("E0708"), "{found}");
 }
 
@@ -219,7 +246,11 @@ fn hydrate() {
         "[[nil nil]]"
     );
     for wrong in ["true", "{:top 3}", "{:enabled 1}"] {
-        let found = ask(&project, &format!("{{:query \"soup\" :hydrate {wrong}}}"), of);
+        let found = ask(
+            &project,
+            &format!("{{:query \"soup\" :hydrate {wrong}}}"),
+            of,
+        );
         assert!(found.starts_with("E0"), "{wrong}: {found}");
     }
 }
@@ -245,7 +276,10 @@ fn hydrate_top_k() {
     assert_eq!(ask(&project, &config(1), of), "[true false]");
     assert_eq!(ask(&project, &config(10), of), "[true true]");
     for wrong in [0, 11] {
-        assert!(ask(&project, &config(wrong), of).starts_with("E0"), "{wrong}");
+        assert!(
+            ask(&project, &config(wrong), of).starts_with("E0"),
+            "{wrong}"
+        );
     }
 }
 
@@ -262,7 +296,10 @@ fn hydrate_max_chars() {
         "[[\"Soup, bread and cheese.\" false]]"
     );
     for wrong in [0, 100_001] {
-        assert!(ask(&project, &config(wrong), of).starts_with("E0"), "{wrong}");
+        assert!(
+            ask(&project, &config(wrong), of).starts_with("E0"),
+            "{wrong}"
+        );
     }
 }
 
@@ -300,12 +337,55 @@ fn hostile_queries() {
     let long = "soup ".repeat(200_000);
     let one_word = "x".repeat(1 << 20);
     let queries = [
-        "\"", "\"\"", "'", "''", "soup\"", "\"soup", "NEAR(soup, 3)", "soup NEAR/2 bread",
-        "title:soup", "{title body}: soup", "-title: soup", "^soup", "soup + bread", "soup*",
-        "*", "* soup", "(", ")", "((((", "soup OR", "AND", "NOT soup", "soup NOT", "OR", "-soup",
-        "--", "-- soup; DROP TABLE run", "'; DROP TABLE run; --", "\0", "so\0up", "\u{1f600}",
-        "\u{1f600} soup", "!?.,;:", "…", "\u{202e}soup", "\u{301}", "e\u{301}", "北京", "%", "_", "\\", "?1", "$1", ":query",
-        "@", "[soup]", "soup\nbread\r\n\tcheese", &long, &one_word,
+        "\"",
+        "\"\"",
+        "'",
+        "''",
+        "soup\"",
+        "\"soup",
+        "NEAR(soup, 3)",
+        "soup NEAR/2 bread",
+        "title:soup",
+        "{title body}: soup",
+        "-title: soup",
+        "^soup",
+        "soup + bread",
+        "soup*",
+        "*",
+        "* soup",
+        "(",
+        ")",
+        "((((",
+        "soup OR",
+        "AND",
+        "NOT soup",
+        "soup NOT",
+        "OR",
+        "-soup",
+        "--",
+        "-- soup; DROP TABLE run",
+        "'; DROP TABLE run; --",
+        "\0",
+        "so\0up",
+        "\u{1f600}",
+        "\u{1f600} soup",
+        "!?.,;:",
+        "…",
+        "\u{202e}soup",
+        "\u{301}",
+        "e\u{301}",
+        "北京",
+        "%",
+        "_",
+        "\\",
+        "?1",
+        "$1",
+        ":query",
+        "@",
+        "[soup]",
+        "soup\nbread\r\n\tcheese",
+        &long,
+        &one_word,
     ];
     for query in queries {
         let input = Value::map([(Value::keyword("query"), Value::from(query))]);
@@ -316,5 +396,32 @@ fn hostile_queries() {
         let start: String = query.chars().take(40).collect();
         assert!(found.parse::<u32>().is_ok(), "{start:?}: {found}");
     }
-    assert_eq!(ask(&project, "{:query \"soup\" :targets [:resources]}", ":count"), "1");
+    assert_eq!(
+        ask(
+            &project,
+            "{:query \"soup\" :targets [:resources]}",
+            ":count"
+        ),
+        "1"
+    );
+}
+
+#[test]
+fn semantic() {
+    let server = EmbeddingServer::start();
+    let project = meaning::project(&server);
+    let ask = |config: &str| meaning::ask(&project, config, meaning::TITLES);
+    // No word of these is in what they find.
+    assert_eq!(
+        ask(":query \"lunch\" :mode :semantic :limit 1"),
+        "[\"menu.md\"]"
+    );
+    assert_eq!(ask(":query \"lunch\" :mode :keyword"), "[]");
+    // Both ways are asked when nothing is said, and fused.
+    assert_eq!(
+        ask(":query \"reimbursement within days\" :limit 2"),
+        "[\"policy.md\" \"fees.md\"]"
+    );
+    let mode = meaning::ask(&project, ":query \"lunch\"", ":mode");
+    assert_eq!(mode, ":hybrid");
 }

@@ -17,7 +17,7 @@ pub(super) fn by_words(db: &Connection, query: &WordQuery) -> Result<Vec<SearchH
     };
     let name = query.target.name();
     let mut values = vec![Sql::Text(question.clone())];
-    let mut sql = format!("SELECT rowid, rank FROM search_{name}");
+    let mut sql = format!("SELECT search_{name}.rowid, search_{name}.rank FROM search_{name}");
     let mut conditions = format!("search_{name} MATCH ?");
     if let Some(prefix) = &query.filter.prefix
         && query.target == SearchTarget::Resources
@@ -35,7 +35,7 @@ pub(super) fn by_words(db: &Connection, query: &WordQuery) -> Result<Vec<SearchH
         values.push(Sql::Text(run.to_string()));
     }
     values.push(Sql::Integer(query.limit as i64));
-    let sql = format!("{sql} WHERE {conditions} ORDER BY rank LIMIT ?");
+    let sql = format!("{sql} WHERE {conditions} ORDER BY search_{name}.rank LIMIT ?");
     let mut sql = db.prepare_cached(&sql).map_err(failed)?;
     let rows = sql
         .query_map(params_from_iter(values), |row| {

@@ -119,11 +119,9 @@ fn doc(row: &Row<'_>) -> rusqlite::Result<SearchDoc> {
 /// Has a resource indexed anew, if there is one of that name.
 pub(super) fn redo(db: &Connection, uri: &str) -> Result<u64, StoreError> {
     remove(db, SearchTarget::Resources, uri)?;
-    db.prepare_cached(
-        "INSERT OR IGNORE INTO search_todo SELECT uri FROM resource WHERE uri = ?1",
-    )
-    .and_then(|mut sql| sql.execute([uri]))
-    .map_err(failed)?;
+    db.prepare_cached("INSERT OR IGNORE INTO search_todo SELECT uri FROM resource WHERE uri = ?1")
+        .and_then(|mut sql| sql.execute([uri]))
+        .map_err(failed)?;
     db.prepare_cached("SELECT count(*) FROM search_todo WHERE uri = ?1")
         .and_then(|mut sql| sql.query_row([uri], |row| row.get::<_, i64>(0)))
         .map(|count| count.unsigned_abs())

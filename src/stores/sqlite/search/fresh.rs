@@ -93,7 +93,10 @@ async fn some_resources(store: &Sqlite, limit: usize) -> Result<u64, StoreError>
     let read = store.look(move |db| {
         let todo = todo(db, limit)?;
         let read = todo.into_iter().map(|todo| {
-            let doc = todo.found.as_ref().map(|found| doc(&folder, &todo.uri, found));
+            let doc = todo
+                .found
+                .as_ref()
+                .map(|found| doc(&folder, &todo.uri, found));
             (todo, doc)
         });
         Ok(read.collect::<Vec<_>>())
@@ -186,7 +189,9 @@ fn start(folder: &Path, hash: &str, size: i64) -> Option<String> {
     let path = blob::place(folder, &BlobHash(hash.to_owned())).ok()?;
     let mut bytes = Vec::new();
     let file = File::open(path).ok()?;
-    file.take(TEXT_MAX as u64 + 1).read_to_end(&mut bytes).ok()?;
+    file.take(TEXT_MAX as u64 + 1)
+        .read_to_end(&mut bytes)
+        .ok()?;
     let whole = usize::try_from(size).unwrap_or(usize::MAX);
     let text = start_of(&bytes, TEXT_MAX.min(whole))?.0;
     Some(text)
@@ -222,7 +227,8 @@ async fn some_runs(store: &Sqlite, limit: usize) -> Result<u64, StoreError> {
     Ok(count)
 }
 
-const RUN: &str = "run.num, run.id, run.flow, run.status, run.input, run.result, run.error, run.updated_ms,
+const RUN: &str =
+    "run.num, run.id, run.flow, run.status, run.input, run.result, run.error, run.updated_ms,
                    run.external_id, run.invocation, run.key, run.started_by, run.created_ms";
 
 /// Returns the next runs to index, and the highest number among them.

@@ -43,29 +43,43 @@ pub(super) fn take_model(db: &Connection, model: &str) -> Result<(), StoreError>
         .map_err(failed)
 }
 
+/// What has no vectors and may have some: a run that is not over soon has another text.
+const BARE: &str = "FROM search_doc WHERE target = ?1 AND embedded IS NULL AND is_open = 0";
+
 /// Returns texts without vectors, and how many more documents there are.
-pub(super) fn bare(db: &Connection, limit: usize) -> Result<(Vec<Unembedded>, u64), StoreError> {
-    let mut sql = db
-        .prepare_cached(
-            "SELECT hash, title, tags, body FROM search_doc WHERE embedded IS NULL ORDER BY num LIMIT ?1",
-        )
-        .map_err(failed)?;
-    let rows = sql
-        .query_map([i64::try_from(limit).unwrap_or(i64::MAX)], |row| {
-            let text = |idx: usize| row.get::<_, String>(idx);
-            Ok(Unembedded {
-                hash: text(0)?,
-                text: docs::embedded_text(&text(1)?, &text(2)?, &text(3)?),
+pub(super) fn bare(
+    db: &Connection,
+    targets: &[SearchTarget],
+    limit: usize,
+) -> Result<(Vec<Unembedded>, u64), StoreError> {
+    let (mut found, mut count) = (Vec::new(), 0_u64);
+    for target in targets {
+        let limit = i64::try_from(limit.saturating_sub(found.len())).unwrap_or(i64::MAX);
+        let mut sql = db
+            .prepare_cached(&format!(
+                "SELECT hash, title, tags, body {BARE} ORDER BY num LIMIT ?2"
+            ))
+            .map_err(failed)?;
+        let rows = sql
+            .query_map(params![target.name(), limit], |row| {
+                let text = |idx: usize| row.get::<_, String>(idx);
+                Ok(Unembedded {
+                    hash: text(0)?,
+                    text: docs::embedded_text(&text(1)?, &text(2)?, &text(3)?),
+                })
             })
-        })
-        .map_err(failed)?;
-    let mut found: Vec<Unembedded> = rows.collect::<rusqlite::Result<_>>().map_err(failed)?;
-    let count: i64 = db
-        .prepare_cached("SELECT count(*) FROM search_doc WHERE embedded IS NULL")
-        .and_then(|mut sql| sql.query_row([], |row| row.get(0)))
-        .map_err(failed)?;
-    let left = count.unsigned_abs().saturating_sub(found.len() as u64);
-    found.sort_by(|one, other| one.hash.cmp(&other.hash));
+            .map_err(failed)?;
+        for row in rows {
+            found.push(row.map_err(failed)?);
+        }
+        let all: i64 = db
+            .prepare_cached(&format!("SELECT count(*) {BARE}"))
+            .and_then(|mut sql| sql.query_row([target.name()], |row| row.get(0)))
+            .map_err(failed)?;
+        count += all.unsigned_abs();
+    }
+    let left = count.saturating_sub(found.len() as u64);
+    found.sort_by(|one: &Unembedded, other| one.hash.cmp(&other.hash));
     found.dedup();
     Ok((found, left))
 }
@@ -188,7 +202,10 @@ fn dot(bytes: &[u8], vector: &[f32]) -> f32 {
         Err(_) => 0.0,
     };
     let mut sums = [0.0_f32; LANES];
-    let (blocks, numbers) = (bytes.chunks_exact(LANES * NUMBER), vector.chunks_exact(LANES));
+    let (blocks, numbers) = (
+        bytes.chunks_exact(LANES * NUMBER),
+        vector.chunks_exact(LANES),
+    );
     let rest = blocks.remainder().chunks_exact(NUMBER).map(number);
     let rest: f32 = rest.zip(numbers.remainder()).map(|(a, b)| a * b).sum();
     for (block, numbers) in blocks.zip(numbers) {
