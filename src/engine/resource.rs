@@ -92,6 +92,8 @@ pub struct SearchEntry {
     pub text: Option<String>,
     pub tags: Vec<String>,
     pub source_label: Option<String>,
+    /// Its contents are not indexed.
+    pub without_contents: bool,
 }
 
 /// What a name stands for.

@@ -29,9 +29,8 @@ use crate::ids::RunId;
 use crate::ports::{
     SearchFilter, SearchHit, SearchTarget, StoreError, Stores, VectorQuery, WordQuery,
 };
+use crate::resource::PREFIX;
 
-/// What every name of a resource starts with.
-const PREFIX: &str = "res://v1/ws/local/";
 /// Documents that one question has indexed at most.
 const REFRESH_MAX: usize = 20_000;
 /// How far down the lists are fused.

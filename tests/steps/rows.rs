@@ -9,7 +9,7 @@ mod notify;
 mod packaged;
 mod persist;
 mod resources;
-mod search;
+pub mod search;
 mod sleep;
 mod table;
 mod templates;

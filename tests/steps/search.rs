@@ -3,10 +3,12 @@
 use flowstone_engine::ports::Secret;
 use flowstone_engine::search::Embedder as _;
 use flowstone_lang::reader::read_data;
+use flowstone_lang::value::Value;
 use flowstone_steps::search::embedder;
 
 use crate::embedding_server::EmbeddingServer;
-use crate::project::Project;
+use crate::project::{Project, shown};
+use crate::rows;
 use crate::world::wait;
 
 /// A project with an embedder and three documents.
@@ -136,4 +138,73 @@ fn the_key_goes_to_the_embedder_only() {
     let error = wait(nobody.expect("good").expect("there").embed(&texts));
     let error = error.expect_err("no key");
     assert_eq!((error.code, error.kind), ("E0752", "missing-secret"));
+}
+
+/// No text is an operator of the index, and none breaks it.
+#[test]
+fn hostile_queries() {
+    let project = rows::search::desk();
+    let long = "soup ".repeat(200_000);
+    let one_word = "x".repeat(1 << 20);
+    let queries = [
+        "\"",
+        "\"\"",
+        "'",
+        "''",
+        "soup\"",
+        "\"soup",
+        "NEAR(soup, 3)",
+        "soup NEAR/2 bread",
+        "title:soup",
+        "{title body}: soup",
+        "-title: soup",
+        "^soup",
+        "soup + bread",
+        "soup*",
+        "*",
+        "* soup",
+        "(",
+        ")",
+        "((((",
+        "soup OR",
+        "AND",
+        "NOT soup",
+        "soup NOT",
+        "OR",
+        "-soup",
+        "--",
+        "-- soup; DROP TABLE run",
+        "'; DROP TABLE run; --",
+        "\0",
+        "so\0up",
+        "\u{1f600}",
+        "\u{1f600} soup",
+        "!?.,;:",
+        "…",
+        "\u{202e}soup",
+        "\u{301}",
+        "e\u{301}",
+        "北京",
+        "%",
+        "_",
+        "\\",
+        "?1",
+        "$1",
+        ":query",
+        "@",
+        "[soup]",
+        "soup\nbread\r\n\tcheese",
+        &long,
+        &one_word,
+    ];
+    for query in queries {
+        let input = Value::map([(Value::keyword("query"), Value::from(query))]);
+        let found = shown(project.run_on(
+            "(let [found (flow/step :search :it {:query (:query (flow/input))})] (:count found))",
+            input,
+        ));
+        let start: String = query.chars().take(40).collect();
+        assert!(found.parse::<u32>().is_ok(), "{start:?}: {found}");
+    }
+    assert_eq!(ask(&project, ":query \"soup\"", ":count"), "1");
 }

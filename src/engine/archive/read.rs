@@ -290,5 +290,6 @@ fn read_search(fields: &Fields<'_>) -> Read<Option<SearchEntry>> {
             .collect::<Option<_>>()
             .ok_or_else(|| fields.wrong("search-tags"))?,
         source_label: fields.maybe("search-label")?,
+        without_contents: fields.maybe("search-contents")?.as_deref() == Some("no"),
     }))
 }

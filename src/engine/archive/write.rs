@@ -71,6 +71,7 @@ impl Record {
         self.maybe("search-text", entry.text.as_deref())
             .raw("search-tags", &tags)
             .maybe("search-label", entry.source_label.as_deref())
+            .maybe("search-contents", entry.without_contents.then_some("no"))
     }
 
     fn end(mut self) -> String {

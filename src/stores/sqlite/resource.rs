@@ -8,7 +8,7 @@ mod listing;
 mod registry;
 
 pub use listing::{list, prepare};
-pub(super) use registry::{count_expired, expire, from_blob};
+pub(super) use registry::{count_expired, expire, from_blob, search_of};
 pub use registry::{delete, describe, find, keep, needed_by, register};
 
 /// What format 3 adds to the table of blobs.

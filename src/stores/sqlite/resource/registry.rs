@@ -48,7 +48,7 @@ pub(super) fn read(row: &Row<'_>, now_ms: i64) -> rusqlite::Result<ResourceRow> 
     })
 }
 
-fn search_of(text: &str) -> Option<SearchEntry> {
+pub(in crate::sqlite) fn search_of(text: &str) -> Option<SearchEntry> {
     let json: serde_json::Value = serde_json::from_str(text).ok()?;
     let word = |key: &str| Some(json.get(key)?.as_str()?.to_owned());
     let tags = json.get("tags").and_then(|tags| tags.as_array());
@@ -60,11 +60,16 @@ fn search_of(text: &str) -> Option<SearchEntry> {
             .filter_map(|tag| tag.as_str().map(str::to_owned))
             .collect(),
         source_label: word("label"),
+        without_contents: json.get("contents").and_then(serde_json::Value::as_bool) == Some(false),
     })
 }
 
 fn search_text(entry: &SearchEntry) -> String {
-    json!({"text": entry.text, "tags": entry.tags, "label": entry.source_label}).to_string()
+    let mut json = json!({"text": entry.text, "tags": entry.tags, "label": entry.source_label});
+    if entry.without_contents {
+        json["contents"] = false.into();
+    }
+    json.to_string()
 }
 
 /// Returns what a name stands for, wherever it is.

@@ -1,16 +1,18 @@
 //! Bringing the index up to date with runs and resources, some at a time, each part a transaction of its own.
 
+use std::collections::HashSet;
 use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
 use flowstone_engine::blob::BlobHash;
 use flowstone_engine::ports::{Refreshed, RunStatus, SearchDoc, SearchTarget, StoreError};
+use flowstone_engine::resource::PREFIX;
 use flowstone_engine::search::{TEXT_MAX, cut, may_be_text, start_of};
 use rusqlite::{Connection, Row, params};
 
 use super::super::failure::failed;
-use super::super::{Sqlite, blob};
+use super::super::{Sqlite, blob, resource};
 use super::docs::{self, Ends};
 
 /// Documents that are put in one transaction.
@@ -19,7 +21,10 @@ const PART: usize = 200;
 const VALUE_MAX: usize = 8 << 10;
 
 pub(super) async fn refresh(store: &Sqlite, most: usize) -> Result<Refreshed, StoreError> {
-    let mut done = Refreshed::default();
+    let mut done = Refreshed {
+        indexed: tables(store).await?,
+        left: 0,
+    };
     loop {
         let limit = PART.min(most.saturating_sub(done.indexed as usize));
         if limit == 0 {
@@ -72,12 +77,20 @@ struct Registered {
     size: i64,
     filename: Option<String>,
     content_type: Option<String>,
+    /// What it is found by, as the registry keeps it.
+    search: Option<String>,
+    folder: Option<String>,
+    /// Blobs and files have contents; trees and changesets are found by what is said of them.
+    kind: String,
 }
 
-const REGISTERED: &str = "resource.hash, resource.size, resource.filename, resource.content_type";
+const REGISTERED: &str =
+    "resource.hash, resource.size, resource.filename, resource.content_type, resource.search,
+                          resource.folder, resource.kind, resource.gone";
 
 fn registered(row: &Row<'_>, from: usize) -> rusqlite::Result<Option<Registered>> {
-    let Some(hash) = row.get(from)? else {
+    let (hash, gone): (Option<String>, Option<String>) = (row.get(from)?, row.get(from + 7)?);
+    let Some(hash) = hash.filter(|_| gone.is_none()) else {
         return Ok(None);
     };
     Ok(Some(Registered {
@@ -85,6 +98,9 @@ fn registered(row: &Row<'_>, from: usize) -> rusqlite::Result<Option<Registered>
         size: row.get(from + 1)?,
         filename: row.get(from + 2)?,
         content_type: row.get(from + 3)?,
+        search: row.get(from + 4)?,
+        folder: row.get(from + 5)?,
+        kind: row.get(from + 6)?,
     }))
 }
 
@@ -160,26 +176,40 @@ fn put_resource(db: &Connection, todo: &Todo, doc: Option<&SearchDoc>) -> Result
 }
 
 fn doc(folder: &Path, uri: &str, found: &Registered) -> SearchDoc {
-    let name = found.filename.clone();
-    let mut facts = vec![("size-bytes".to_owned(), found.size.to_string())];
+    let entry = found.search.as_deref().and_then(resource::search_of);
+    let entry = entry.unwrap_or_default();
+    let mut facts = vec![
+        ("kind".to_owned(), found.kind.clone()),
+        ("size-bytes".to_owned(), found.size.to_string()),
+    ];
     let said = [
         ("content-type", &found.content_type),
         ("filename", &found.filename),
+        ("folder", &found.folder),
+        ("source-label", &entry.source_label),
     ];
     for (key, value) in said {
         facts.extend(value.clone().map(|value| (key.to_owned(), value)));
     }
+    if !entry.tags.is_empty() {
+        facts.push(("tags".to_owned(), entry.tags.join(", ")));
+    }
     facts.sort();
-    let text = may_be_text(found.content_type.as_deref())
+    let has_contents = matches!(&*found.kind, "blob" | "file") && !entry.without_contents;
+    let contents = (has_contents && may_be_text(found.content_type.as_deref()))
         .then(|| start(folder, &found.hash, found.size))
         .flatten();
+    let body = [entry.text, contents].into_iter().flatten();
+    let body: Vec<String> = body.map(|text| cut(&text, TEXT_MAX).to_owned()).collect();
+    let tags = entry.tags.into_iter().chain(entry.source_label);
+    let tags: Vec<String> = tags.chain(found.folder.clone()).collect();
     let last = uri.rsplit('/').next().unwrap_or(uri);
     SearchDoc {
         id: uri.to_owned(),
         version: found.hash.clone(),
-        title: name.unwrap_or_else(|| last.to_owned()),
-        tags: String::new(),
-        body: text.unwrap_or_default(),
+        title: found.filename.clone().unwrap_or_else(|| last.to_owned()),
+        tags: tags.join(" "),
+        body: body.join("\n"),
         facts,
     }
 }
@@ -286,4 +316,78 @@ fn run(row: &Row<'_>) -> rusqlite::Result<(SearchDoc, Ends)> {
         id,
     };
     Ok((doc, ends))
+}
+
+/// The names of all tables in a document start so.
+const TABLES: &str = "result/table/";
+
+/// Indexes tables whose columns have changed, and forgets those that are gone. They are found by names only.
+async fn tables(store: &Sqlite) -> Result<u64, StoreError> {
+    let (changed, gone) = store.look(changed_tables).await?;
+    if changed.is_empty() && gone.is_empty() {
+        return Ok(0);
+    }
+    let count = changed.len() as u64;
+    let put = move |db: &Connection| {
+        for id in &gone {
+            docs::remove(db, SearchTarget::Resources, id)?;
+        }
+        changed
+            .iter()
+            .try_for_each(|doc| docs::put(db, SearchTarget::Resources, doc, Ends::No))
+    };
+    store.writer.submit(put).await?;
+    Ok(count)
+}
+
+fn changed_tables(db: &Connection) -> Result<(Vec<SearchDoc>, Vec<String>), StoreError> {
+    let mut sql = db
+        .prepare_cached(
+            "SELECT id, name, (SELECT group_concat(name, ' ') FROM
+                 (SELECT name FROM table_column WHERE table_id = table_registry.id ORDER BY idx)),
+                 (SELECT version FROM search_doc WHERE target = 'resources' AND search_doc.id = ?1 || table_registry.id)
+             FROM table_registry ORDER BY id",
+        )
+        .map_err(failed)?;
+    let start = format!("{PREFIX}{TABLES}");
+    let mut rows = sql.query([&start]).map_err(failed)?;
+    let (mut changed, mut names) = (Vec::new(), HashSet::new());
+    while let Some(row) = rows.next().map_err(failed)? {
+        let id: i64 = row.get(0).map_err(failed)?;
+        let name: String = row.get(1).map_err(failed)?;
+        let columns: Option<String> = row.get(2).map_err(failed)?;
+        let known: Option<String> = row.get(3).map_err(failed)?;
+        let columns = columns.unwrap_or_default();
+        let version = format!("{name} {columns}");
+        let id = format!("{start}{id}");
+        names.insert(id.clone());
+        if known.as_ref() != Some(&version) {
+            changed.push(SearchDoc {
+                id,
+                version,
+                title: name,
+                tags: "table".to_owned(),
+                body: columns,
+                facts: vec![("kind".to_owned(), "table".to_owned())],
+            });
+        }
+    }
+    let mut sql = db
+        .prepare_cached(
+            "SELECT id FROM search_doc WHERE target = 'resources' AND id >= ?1 AND id < ?2",
+        )
+        .map_err(failed)?;
+    // The character after `/` is `0`.
+    let end = format!("{PREFIX}{}0", TABLES.trim_end_matches('/'));
+    let rows = sql
+        .query_map([&start, &end], |row| row.get::<_, String>(0))
+        .map_err(failed)?;
+    let mut gone = Vec::new();
+    for id in rows {
+        let id = id.map_err(failed)?;
+        if !names.contains(&id) {
+            gone.push(id);
+        }
+    }
+    Ok((changed, gone))
 }

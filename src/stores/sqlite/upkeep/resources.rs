@@ -44,7 +44,8 @@ fn texts(db: &Connection) -> Result<Vec<(String, String)>, StoreError> {
             "SELECT tables.name, columns.name
              FROM sqlite_schema AS tables, pragma_table_info(tables.name) AS columns
              WHERE tables.type = 'table' AND tables.name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
-               AND tables.name NOT LIKE 'search\\_%' ESCAPE '\\' AND tables.name <> 'resource' AND columns.type NOT IN ('INTEGER', 'REAL')
+               AND tables.name NOT LIKE 'search\\_%' ESCAPE '\\' AND tables.name <> 'resource'
+               AND columns.type NOT IN ('INTEGER', 'REAL')
              ORDER BY 1, 2",
         )
         .map_err(failed)?;
