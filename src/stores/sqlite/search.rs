@@ -9,17 +9,13 @@ mod docs;
 mod fresh;
 mod vectors;
 
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
-
 use flowstone_engine::ports::{
-    Embedded, PortFuture, Refreshed, SearchDoc, SearchHit, SearchIndex, SearchTarget, StoreError,
-    Unembedded, VectorQuery, WordQuery,
+    Embedded, PortFuture, Refreshed, SearchDoc, SearchHit, SearchIndex, SearchTarget, Unembedded,
+    VectorQuery, WordQuery,
 };
 use rusqlite::Connection;
 
-use super::failure::located;
-use super::{Options, Sqlite, open};
+use super::Sqlite;
 
 /// The triggers that keep the full-text table of a target in step with the texts.
 macro_rules! words_of {
@@ -116,60 +112,13 @@ CREATE INDEX search_vector_embedding ON search_vector (embedding);
 "
 );
 
-/// A connection that only reads, for questions that take a while: they are asked on a thread of their own.
-pub(super) struct Reader {
-    path: PathBuf,
-    options: Options,
-    db: Mutex<Option<Connection>>,
-}
-
-impl Reader {
-    pub(super) fn new(path: PathBuf, options: Options) -> Arc<Reader> {
-        Arc::new(Reader {
-            path,
-            options,
-            db: Mutex::new(None),
-        })
-    }
-
-    async fn ask<T: Send + 'static>(
-        self: Arc<Self>,
-        question: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        let asked = tokio::task::spawn_blocking(move || {
-            let mut db = self.db.lock().unwrap_or_else(PoisonError::into_inner);
-            let db = match &mut *db {
-                Some(db) => db,
-                none => none.insert(open::connect_reader(&self.path, &self.options)?),
-            };
-            question(db).map_err(|error| located(error, &self.path))
-        });
-        asked
-            .await
-            .map_err(|error| StoreError::Internal(error.to_string()))?
-    }
-}
-
-impl Sqlite {
-    /// Asks the reader of this part, after what was said to have happened has reached the file.
-    async fn look<T: Send + 'static>(
-        &self,
-        question: impl FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
-    ) -> Result<T, StoreError> {
-        if self.writer.is_unsettled() {
-            self.writer.submit(|_| Ok(())).await?;
-        }
-        Arc::clone(&self.search).ask(question).await
-    }
-}
-
 impl SearchIndex for Sqlite {
     fn refresh(&self, most: usize) -> PortFuture<'_, Refreshed> {
         Box::pin(fresh::refresh(self, most))
     }
 
     fn versions(&self, target: SearchTarget) -> PortFuture<'_, Vec<(String, String)>> {
-        Box::pin(self.look(move |db| docs::versions(db, target)))
+        self.read_aside(move |db| docs::versions(db, target))
     }
 
     fn put(
@@ -188,7 +137,7 @@ impl SearchIndex for Sqlite {
     }
 
     fn by_words(&self, query: WordQuery) -> PortFuture<'_, Vec<SearchHit>> {
-        Box::pin(self.look(move |db| ask::by_words(db, &query)))
+        self.read_aside(move |db| ask::by_words(db, &query))
     }
 
     fn unembedded(
@@ -200,11 +149,14 @@ impl SearchIndex for Sqlite {
         let (model, targets) = (model.to_owned(), targets.to_vec());
         Box::pin(async move {
             let other = model.clone();
-            if !self.look(move |db| vectors::is_model(db, &other)).await? {
+            if !self
+                .read_aside(move |db| vectors::is_model(db, &other))
+                .await?
+            {
                 let change = move |db: &Connection| vectors::take_model(db, &model);
                 self.writer.submit(change).await?;
             }
-            self.look(move |db| vectors::bare(db, &targets, limit))
+            self.read_aside(move |db| vectors::bare(db, &targets, limit))
                 .await
         })
     }
@@ -216,12 +168,12 @@ impl SearchIndex for Sqlite {
     }
 
     fn by_vector(&self, query: VectorQuery) -> PortFuture<'_, Vec<SearchHit>> {
-        Box::pin(self.look(move |db| vectors::nearest(db, &query)))
+        self.read_aside(move |db| vectors::nearest(db, &query))
     }
 
     fn indexed(&self, target: SearchTarget, id: &str) -> PortFuture<'_, Option<SearchDoc>> {
         let id = id.to_owned();
-        Box::pin(self.look(move |db| docs::find(db, target, &id)))
+        self.read_aside(move |db| docs::find(db, target, &id))
     }
 
     fn forget(&self, uri: Option<String>) -> PortFuture<'_, u64> {

@@ -28,7 +28,7 @@ pub(super) async fn refresh(store: &Sqlite, most: usize) -> Result<Refreshed, St
     loop {
         let limit = PART.min(most.saturating_sub(done.indexed as usize));
         if limit == 0 {
-            done.left = store.look(left).await?;
+            done.left = store.read_aside(left).await?;
             return Ok(done);
         }
         let count = some_resources(store, limit).await?;
@@ -40,7 +40,7 @@ pub(super) async fn refresh(store: &Sqlite, most: usize) -> Result<Refreshed, St
     loop {
         let limit = PART.min(most.saturating_sub(done.indexed as usize));
         if limit == 0 {
-            done.left = store.look(left).await?;
+            done.left = store.read_aside(left).await?;
             return Ok(done);
         }
         let count = some_runs(store, limit).await?;
@@ -106,7 +106,7 @@ fn registered(row: &Row<'_>, from: usize) -> rusqlite::Result<Option<Registered>
 
 async fn some_resources(store: &Sqlite, limit: usize) -> Result<u64, StoreError> {
     let folder = store.blobs.clone();
-    let read = store.look(move |db| {
+    let read = store.read_aside(move |db| {
         let todo = todo(db, limit)?;
         let read = todo.into_iter().map(|todo| {
             let doc = todo
@@ -229,7 +229,7 @@ fn start(folder: &Path, hash: &str, size: i64) -> Option<String> {
 
 /// Indexes runs that are new, and those that were not over and have gone on.
 async fn some_runs(store: &Sqlite, limit: usize) -> Result<u64, StoreError> {
-    let (runs, mark) = store.look(move |db| runs(db, limit)).await?;
+    let (runs, mark) = store.read_aside(move |db| runs(db, limit)).await?;
     if runs.is_empty() {
         return Ok(0);
     }
@@ -323,7 +323,7 @@ const TABLES: &str = "result/table/";
 
 /// Indexes tables whose columns have changed, and forgets those that are gone. They are found by names only.
 async fn tables(store: &Sqlite) -> Result<u64, StoreError> {
-    let (changed, gone) = store.look(changed_tables).await?;
+    let (changed, gone) = store.read_aside(changed_tables).await?;
     if changed.is_empty() && gone.is_empty() {
         return Ok(0);
     }
