@@ -62,8 +62,7 @@ pub struct CreateTable {
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewColumn {
     pub name: String,
-    pub type_: ColumnType,
-    /// What else is said of it.
+    /// Its type and what else is said of it.
     pub definition: ColumnDefinition,
 }
 

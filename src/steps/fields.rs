@@ -46,6 +46,11 @@ impl<'a> Fields<'a> {
         self.map.get(key).filter(|value| !value.is_nil())
     }
 
+    /// Returns what stands under a key, also nil.
+    pub fn given(&self, key: &str) -> Option<&'a Value> {
+        self.map.get(key)
+    }
+
     pub fn has(&self, key: &str) -> bool {
         self.get(key).is_some()
     }

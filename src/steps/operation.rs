@@ -43,7 +43,11 @@ pub(crate) fn choose(
             });
         }
     }
-    match operation.needs.iter().find(|key| !fields.has(key)) {
+    let is_there = |key: &str| match spec.field(key) {
+        Some(field) if field.nil_says => fields.given(key).is_some(),
+        _ => fields.has(key),
+    };
+    match operation.needs.iter().find(|key| !is_there(key)) {
         None => Ok(operation),
         Some(missing) => {
             let doc = spec.field(missing).map_or("", |field| field.doc);

@@ -2,6 +2,8 @@
 
 mod cells;
 mod csv;
+mod definition;
+mod join;
 mod question;
 mod target;
 
@@ -12,15 +14,16 @@ use flowstone_engine::step::{
     StepError, StepSpec,
 };
 use flowstone_engine::table::{
-    Aggregate, ColumnDefinition, ColumnType, CreateTable, Filter, NewColumn, Partitions, RowChoice,
-    RowsQuery, TableName, TableOp, TableQuery, TableTarget, WriteMode, WriteRows,
+    Aggregate, ColumnDefinition, CreateTable, Filter, FormatCell, NewColumn, Partitions, Recompute,
+    RowChoice, RowsQuery, SetColumn, TableName, TableOp, TableQuery, TableTarget, UpdateCell,
+    WriteMode, WriteRows,
 };
 use flowstone_lang::value::Value;
 
 use crate::fields::Fields;
 use crate::json::{items, name_text};
 use crate::operation::choose;
-use crate::words::{nearest, shown};
+use crate::words::shown;
 pub(crate) use cells::rows;
 pub(crate) use target::{partitions, target};
 
@@ -47,6 +50,7 @@ const SPEC: StepSpec = StepSpec {
 
 const FIELDS: &[Field] = &[
     Field::optional("all", FieldType::Bool, "With `:op :delete`: every row."),
+    Field::optional("column", FieldType::Name, "The column that is meant."),
     Field::optional(
         "columns",
         FieldType::Either(&[FieldType::Map, FieldType::Items]),
@@ -54,6 +58,11 @@ const FIELDS: &[Field] = &[
          boolean date timestamp json enum.",
     ),
     Field::optional("csv", FieldType::Text, "With `:op :import`: the text."),
+    Field::optional(
+        "definition",
+        definition::FIELD,
+        "What to say of the column; what is left out stays, and nil takes it away.",
+    ),
     Field::optional(
         "delimiter",
         FieldType::Text,
@@ -64,6 +73,12 @@ const FIELDS: &[Field] = &[
         FieldType::Name,
         "The encoding of CSV text, such as `latin1` or `utf-16le`; else UTF-8, or what a byte order mark says.",
     ),
+    Field::optional(
+        "format",
+        definition::FORMAT,
+        "How the cell is shown: `{:display \"currency\" :currency \"USD\"}`. nil takes it away.",
+    )
+    .or_nil(),
     Field::optional(
         "from",
         FieldType::Any,
@@ -94,6 +109,12 @@ const FIELDS: &[Field] = &[
         FieldType::Items,
         "Columns that get an index.",
     ),
+    Field::optional("into", join::INTO, "Where the result of the join goes."),
+    Field::optional(
+        "join-type",
+        FieldType::OneOf(&["inner", "left"]),
+        "Whether left rows without a right one are kept, as `left` does.",
+    ),
     Field::optional(
         "key",
         FieldType::Map,
@@ -104,12 +125,23 @@ const FIELDS: &[Field] = &[
         FieldType::Items,
         "What makes a row the same row.",
     ),
-    Field::optional("limit", FieldType::Int, "How many groups to return."),
+    Field::optional(
+        "left",
+        join::SIDE,
+        "The side whose rows come first: a table, or rows.",
+    ),
+    Field::optional(
+        "limit",
+        FieldType::Int,
+        "How many groups to return, or rows to compute again.",
+    ),
     Field::optional(
         "metrics",
         FieldType::Items,
         "Figures: `{:op :sum :field :amount :as :total}`. Ops: count count-distinct sum avg min max median percentile (with `:p`) first last.",
     ),
+    Field::optional("offset", FieldType::Int, "How many rows to pass over."),
+    Field::optional("on", join::ON, "Pairs of fields that are equal."),
     Field::optional(
         "on-bad-row",
         FieldType::Name,
@@ -118,7 +150,13 @@ const FIELDS: &[Field] = &[
     Field::required(
         "op",
         FieldType::Name,
-        "What to do: `:create :insert :upsert :delete :replace :query :get-row :aggregate :schema :export :import`.",
+        "What to do: `:create :insert :upsert :replace :delete :query :get-row :aggregate :schema :export :import :update-cell :update-cell-format \
+         :set-column :recompute :materialize-join`.",
+    ),
+    Field::optional(
+        "op-id",
+        FieldType::Text,
+        "A name for this join: asked for again by it, the first answer is given.",
     ),
     Field::optional(
         "order-by",
@@ -131,9 +169,19 @@ const FIELDS: &[Field] = &[
         "`{:limit 25 :offset 0}` or `{:mode :cursor :limit 25 :cursor ...}`; with `:include-total-count true` the number of all rows.",
     ),
     Field::optional(
+        "project",
+        join::PROJECT,
+        "Which fields the result has; without it all, and of those that are equal the left one.",
+    ),
+    Field::optional(
         "query",
         FieldType::Map,
         "`:select :where :sort :page` of `:op :query`, in a map.",
+    ),
+    Field::optional(
+        "right",
+        join::SIDE,
+        "The side that is looked through for each left row.",
     ),
     Field::optional("row-id", FieldType::Int, "The row of this number."),
     Field::optional("rows", FieldType::Items, "Maps of column and cell."),
@@ -143,12 +191,18 @@ const FIELDS: &[Field] = &[
         FieldType::Items,
         "Columns to sort by: `[[:amount :desc] :id]`.",
     ),
-    Field::required(
+    Field::optional(
         "table",
         FieldType::Any,
         "A name, a `res://` name, or the reference that a step returned; of a table with partitions as \
          `{:name \"orders\" :partitions {:key \"2026-03\"}}`, or `{:keys [...]}` to read several.",
     ),
+    Field::optional(
+        "value",
+        FieldType::Any,
+        "What the cell holds from now on; nil empties it.",
+    )
+    .or_nil(),
     Field::optional(
         "where",
         FieldType::Either(&[FieldType::Items, FieldType::Map]),
@@ -242,12 +296,30 @@ const OPERATIONS: Operations = Operations {
             for_agents: true,
         },
         Operation {
+            name: "materialize-join",
+            doc: "Joins two sides and writes the result to a table.",
+            needs: &["left", "right", "on", "into"],
+            takes: &["join-type", "op-id", "project"],
+            gives: r#"[:map [:type [:= :resource-ref]] [:uri :string] [:rows-written :int] [:rows-inserted :int] [:rows-updated :int] [:row-count :int]]"#,
+            effect: Effect::OwnStore,
+            for_agents: true,
+        },
+        Operation {
             name: "query",
             doc: "Returns a page of rows.",
             needs: &["table"],
             takes: &["page", "query", "select", "sort", "where"],
             gives: r#"[:map [:rows [:vector :map]] [:count :int] [:page :map]]"#,
             effect: Effect::Read,
+            for_agents: true,
+        },
+        Operation {
+            name: "recompute",
+            doc: "Computes the computed columns of rows again.",
+            needs: &["table"],
+            takes: &["limit", "offset", "where"],
+            gives: r#"[:map [:rows-scanned :int] [:rows-updated :int] [:has-more :boolean]]"#,
+            effect: Effect::OwnStore,
             for_agents: true,
         },
         Operation {
@@ -266,6 +338,33 @@ const OPERATIONS: Operations = Operations {
             takes: &[],
             gives: r#"[:map [:columns [:vector :map]]]"#,
             effect: Effect::Read,
+            for_agents: true,
+        },
+        Operation {
+            name: "set-column",
+            doc: "Adds a column, or changes what is said of one.",
+            needs: &["table", "column", "definition"],
+            takes: &[],
+            gives: r#"[:map [:created? :boolean] [:column :map] [:cells-changed :int]]"#,
+            effect: Effect::OwnStore,
+            for_agents: true,
+        },
+        Operation {
+            name: "update-cell",
+            doc: "Changes one cell.",
+            needs: &["table", "column", "value"],
+            takes: &["key", "row-id"],
+            gives: r#"[:map [:row-id :int] [:column :string] [:value :any] [:previous :any]]"#,
+            effect: Effect::OwnStore,
+            for_agents: true,
+        },
+        Operation {
+            name: "update-cell-format",
+            doc: "Changes how one cell is shown, and nothing of what it holds.",
+            needs: &["table", "column", "format"],
+            takes: &["key", "row-id"],
+            gives: r#"[:map [:row-id :int] [:column :string] [:format [:maybe :map]]]"#,
+            effect: Effect::OwnStore,
             for_agents: true,
         },
         Operation {
@@ -293,11 +392,16 @@ impl Step for Table {
         Box::pin(async move {
             let fields = Fields::new(&config);
             let op = choose(&SPEC, fields, "E0764")?.name;
+            if op == "materialize-join" {
+                let join = join::read(fields)?;
+                return Ok(Outcome::Commit(StoreOp::Table(TableOp::Join(join))));
+            }
             let table = target(fields.get("table").unwrap_or(&Value::Nil))?;
             match op {
                 "export" => csv::export(cx, table, fields).await,
                 "import" => csv::import(cx, table, fields).await,
-                "create" | "delete" | "insert" | "replace" | "upsert" => {
+                "create" | "delete" | "insert" | "recompute" | "replace" | "set-column"
+                | "update-cell" | "update-cell-format" | "upsert" => {
                     change(op, table, fields).map(|op| Outcome::Commit(StoreOp::Table(op)))
                 }
                 _ => {
@@ -340,6 +444,35 @@ fn change(op: &str, table: TableTarget, fields: Fields<'_>) -> Result<TableOp, S
                 rows: choice,
             }
         }
+        "recompute" => TableOp::Recompute(Recompute {
+            table,
+            filter: question::filter(fields, "where")?,
+            limit: fields.count("limit", 1, 1_000_000_000)?,
+            offset: fields.count("offset", 0, 1_000_000_000)?.unwrap_or(0),
+        }),
+        "set-column" => TableOp::SetColumn(SetColumn {
+            table,
+            column: column_named(fields)?,
+            definition: definition::read(fields.get("definition").unwrap_or(&Value::Nil))?,
+        }),
+        "update-cell" => TableOp::UpdateCell(UpdateCell {
+            table,
+            row: choice(fields, false)?,
+            column: column_named(fields)?,
+            value: {
+                let value = fields.given("value").unwrap_or(&Value::Nil);
+                cells::cell(value).map_err(|error| {
+                    StepError::new("E0764", "invalid", format!("`:value`: {error}"))
+                        .hint("a cell holds data, not functions")
+                })?
+            },
+        }),
+        "update-cell-format" => TableOp::FormatCell(FormatCell {
+            table,
+            row: choice(fields, false)?,
+            column: column_named(fields)?,
+            format: fields.get("format").map(definition::format).transpose()?,
+        }),
         op => TableOp::Write(WriteRows {
             table,
             rows: rows(fields.get("rows").unwrap_or(&Value::Nil), ":rows")?,
@@ -351,6 +484,15 @@ fn change(op: &str, table: TableTarget, fields: Fields<'_>) -> Result<TableOp, S
             key_fields: names(fields, "key-fields")?,
             index_fields: names(fields, "index-fields")?,
         }),
+    })
+}
+
+/// Reads the name of the column that is meant.
+fn column_named(fields: Fields<'_>) -> Result<String, StepError> {
+    let given = fields.get("column").unwrap_or(&Value::Nil);
+    name_text(given).ok_or_else(|| {
+        let message = format!("`:column` is the name of a column, not {}", shown(given));
+        StepError::config("E0764", message)
     })
 }
 
@@ -448,72 +590,30 @@ fn columns(fields: Fields<'_>) -> Result<Vec<NewColumn>, StepError> {
     if let Some(map) = given.as_map() {
         return map
             .iter()
-            .map(|(name, type_)| column(name, type_))
+            .map(|(name, said)| match said {
+                Value::Map(_) => new_column(name, definition::of_column(said, name)?),
+                type_ => new_column(name, definition::of_type(type_, name)?),
+            })
             .collect();
     }
-    let mut columns = Vec::new();
-    for entry in items(given).unwrap_or_default() {
-        let entry_fields = Fields::inside(":columns", &entry)?;
-        entry_fields.only(&["name", "type", "type-hint"])?;
-        let type_ = entry_fields
-            .get("type")
-            .or(entry_fields.get("type-hint"))
-            .unwrap_or(&Value::Nil);
-        columns.push(column(
-            entry_fields.get("name").unwrap_or(&Value::Nil),
-            type_,
-        )?);
-    }
-    Ok(columns)
+    items(given)
+        .unwrap_or_default()
+        .iter()
+        .map(|entry| {
+            let name = entry.get("name").unwrap_or(&Value::Nil);
+            new_column(name, definition::of_column(entry, name)?)
+        })
+        .collect()
 }
 
-fn column(name: &Value, type_: &Value) -> Result<NewColumn, StepError> {
+fn new_column(name: &Value, definition: ColumnDefinition) -> Result<NewColumn, StepError> {
     let Some(name) = name_text(name) else {
         return Err(StepError::config(
             "E0764",
             format!("a column needs a name, not {}", shown(name)),
         ));
     };
-    let word = match type_ {
-        Value::Map(_) => type_.get("type").and_then(name_text),
-        type_ => name_text(type_),
-    };
-    let word = word.unwrap_or_default();
-    let known = ColumnType::NAMES.iter().map(|(_, name)| *name);
-    let found = ColumnType::from_name(match word.as_str() {
-        "int" | "integer" => "long",
-        "float" | "number" => "double",
-        "text" => "string",
-        "bool" => "boolean",
-        "datetime" | "instant" => "timestamp",
-        other => other,
-    });
-    let Some(type_) = found else {
-        let error = StepError::config(
-            "E0764",
-            format!(
-                "column `{name}` has no type `{}`",
-                if word.is_empty() {
-                    shown(type_)
-                } else {
-                    word.clone()
-                }
-            ),
-        );
-        let error = match nearest(&word, known.clone()) {
-            Some(near) => error.hint(format!("did you mean `:{near}`?")),
-            None => error,
-        };
-        return Err(error.hint(format!(
-            "there are :{}",
-            known.collect::<Vec<_>>().join(" :")
-        )));
-    };
-    Ok(NewColumn {
-        name,
-        type_,
-        definition: ColumnDefinition::default(),
-    })
+    Ok(NewColumn { name, definition })
 }
 
 /// Reads a list of names of columns.

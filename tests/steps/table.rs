@@ -461,7 +461,7 @@ fn what_is_wrong_is_said() {
         &[
             (
                 "{:op :qery :table \"orders\"}",
-                "E0764 `:table` has no operation `:qery` | did you mean `:query`? | there are `:aggregate` `:create` `:delete` `:export` `:get-row` `:import` `:insert` `:query` `:replace` `:schema` `:upsert`",
+                "E0764 `:table` has no operation `:qery` | did you mean `:query`? | there are `:aggregate` `:create` `:delete` `:export` `:get-row` `:import` `:insert` `:materialize-join` `:query` `:recompute` `:replace` `:schema` `:set-column` `:update-cell` `:update-cell-format` `:upsert`",
             ),
             (
                 "{:op :query :table \"ordres\"}",

@@ -54,6 +54,8 @@ pub struct Field {
     pub required: bool,
     /// EDN text.
     pub default: Option<&'static str>,
+    /// Whether nil says something, and is not the same as leaving it out.
+    pub nil_says: bool,
 }
 
 impl Field {
@@ -65,6 +67,7 @@ impl Field {
             type_,
             required: false,
             default: None,
+            nil_says: false,
         }
     }
 
@@ -73,6 +76,15 @@ impl Field {
         Field {
             required: true,
             ..Field::optional(name, type_, doc)
+        }
+    }
+
+    /// Takes nil for something that is said.
+    #[must_use]
+    pub const fn or_nil(self) -> Field {
+        Field {
+            nil_says: true,
+            ..self
         }
     }
 

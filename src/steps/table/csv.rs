@@ -10,7 +10,7 @@ use flowstone_engine::step::{Outcome, StepContext, StepError};
 use flowstone_engine::table::csv::{
     CsvContent, CsvFormat, CsvSource, ExportCsv, ImportCsv, OnBadRow, StageCsv,
 };
-use flowstone_engine::table::{TableOp, TableTarget, WriteMode};
+use flowstone_engine::table::{ColumnDefinition, TableOp, TableTarget, WriteMode};
 use flowstone_lang::value::Value;
 
 use super::{columns, names, question};
@@ -39,11 +39,28 @@ pub(super) async fn import(
     let mode = named(fields, "write-mode", MODES)?.unwrap_or(WriteMode::Insert);
     let types = columns(fields)?
         .into_iter()
-        .map(|column| (column.name, column.type_));
+        .map(|column| {
+            let only_type = ColumnDefinition {
+                type_: column.definition.type_,
+                ..ColumnDefinition::default()
+            };
+            match column.definition.type_ {
+                Some(type_) if column.definition == only_type => Ok((column.name, type_)),
+                _ => Err(StepError::config(
+                    "E0764",
+                    format!(
+                        "`:columns` of an import says only types, and of `{}` more",
+                        column.name
+                    ),
+                )
+                .hint("say the rest with `:op :set-column`")),
+            }
+        })
+        .collect::<Result<Vec<_>, _>>()?;
     let ask = StageCsv {
         source: source(cx, fields).await?,
         format: format.clone(),
-        types: types.collect(),
+        types,
         on_bad_row,
     };
     let key_fields = names(fields, "key-fields")?;

@@ -6,14 +6,23 @@
 
 mod aggregate;
 mod cell;
+mod coerce;
+mod column;
+mod computed;
 pub(super) mod csv;
 mod export;
 mod filter;
+mod intake;
+mod join;
+mod meta;
 mod metric;
+mod options;
 mod partition;
 mod registry;
 mod rows;
+mod update;
 mod write;
+mod writer;
 
 use flowstone_engine::ports::StoreError;
 use flowstone_engine::table::{TableOp, TableQuery};
@@ -99,11 +108,11 @@ pub fn apply(db: &Connection, op: &TableOp, now_ms: i64) -> Result<String, Store
         TableOp::Create(create) => write::create(db, create, now_ms),
         TableOp::Write(rows) => write::write(db, rows, now_ms),
         TableOp::Delete { table, rows } => write::delete(db, table, rows),
-        TableOp::UpdateCell(_)
-        | TableOp::FormatCell(_)
-        | TableOp::SetColumn(_)
-        | TableOp::Recompute(_)
-        | TableOp::Join(_) => Err(StoreError::Internal("no step asks for this yet".to_owned())),
+        TableOp::UpdateCell(cell) => update::cell(db, cell),
+        TableOp::FormatCell(format) => update::format(db, format),
+        TableOp::SetColumn(set) => column::set(db, set),
+        TableOp::Recompute(recompute) => computed::recompute(db, recompute),
+        TableOp::Join(join) => join::materialize(db, join, now_ms),
     }
 }
 

@@ -407,11 +407,7 @@ impl Row<'_> {
         cells: &[Cell],
     ) -> Result<bool, StoreError> {
         let figure = &group[self.position(name)?];
-        let operand = Operand {
-            name: name.to_owned(),
-            sql: String::new(),
-            type_: Some(figure.type_),
-        };
+        let operand = Operand::plain_column(name, figure.type_);
         let missing = matches!(figure.cell, Sql::Null);
         let mut orders = Vec::new();
         for cell in cells {

@@ -72,6 +72,21 @@ fn same(left: &Value, right: &Value) -> bool {
     }
 }
 
+/// Returns a cell of a value that is data.
+pub(super) fn from_value(value: &Value) -> Option<Cell> {
+    Some(match value {
+        Value::Nil => Cell::Nil,
+        Value::Bool(bool) => Cell::Bool(*bool),
+        Value::Int(int) => Cell::Long(*int),
+        Value::Float(float) => Cell::Double(*float),
+        Value::Decimal(decimal) => Cell::Decimal(decimal.to_plain_string()),
+        Value::Text(text) => Cell::Text(text.as_str().to_owned()),
+        Value::Keyword(keyword) => Cell::Keyword(keyword.parts().to_string()),
+        Value::Object(object) if let Object::Inst(millis) = **object => Cell::Instant(millis),
+        value => Cell::Data(encode(value).ok()?),
+    })
+}
+
 /// Returns the type that a cell suggests; `None` for nil.
 pub(super) fn infer(cell: &Cell) -> Option<ColumnType> {
     Some(match cell {

@@ -1,11 +1,12 @@
 //! What there is to know about a table.
 
 use flowstone_engine::ports::StoreError;
-use flowstone_engine::table::TableTarget;
+use flowstone_engine::table::{TableName, TableTarget};
 use rusqlite::Connection;
 
 use super::super::edn::{self, MapText};
 use super::super::failure::failed;
+use super::meta::{format_edn, validation_edn};
 use super::partition;
 use super::registry::{Column, Table};
 use super::write::reference;
@@ -19,20 +20,11 @@ pub(super) fn schema(db: &Connection, target: &TableTarget) -> Result<String, St
             |row| row.get(0),
         )
         .map_err(failed)?;
-    let columns = table.columns.iter().map(|column| {
-        MapText::new()
-            .text("name", &column.name)
-            .raw(
-                "type",
-                &column
-                    .type_
-                    .map_or("nil".to_owned(), |type_| edn::keyword(type_.name())),
-            )
-            .bool("inferred?", column.inferred)
-            .bool("key?", column.key > 0)
-            .bool("indexed?", column.indexed)
-            .finish()
-    });
+    let columns = table
+        .columns
+        .iter()
+        .map(|column| Ok(column_edn(column, referred(db, column)?)))
+        .collect::<Result<Vec<_>, StoreError>>()?;
     let names =
         |columns: Vec<&Column>| edn::vector(columns.iter().map(|column| edn::text(&column.name)));
     let indexed = table
@@ -56,4 +48,62 @@ pub(super) fn schema(db: &Connection, target: &TableTarget) -> Result<String, St
         .raw("index-fields", &names(indexed))
         .raw("row-count", &count.to_string())
         .finish())
+}
+
+/// What a column refers to, as EDN text.
+pub(super) fn referred(db: &Connection, column: &Column) -> Result<Option<String>, StoreError> {
+    let Some(reference) = &column.meta.reference else {
+        return Ok(None);
+    };
+    let table = Table::root(db, &TableName::Id(reference.table))?;
+    Ok(Some(
+        MapText::new()
+            .text("table", &table.name)
+            .text("column", &reference.column)
+            .finish(),
+    ))
+}
+
+/// What there is to know about a column; `referred` is what it refers to.
+pub(super) fn column_edn(column: &Column, referred: Option<String>) -> String {
+    let type_ = column.type_;
+    let mut map = MapText::new()
+        .text("name", &column.name)
+        .raw(
+            "type",
+            &type_.map_or("nil".to_owned(), |type_| edn::keyword(type_.name())),
+        )
+        .bool("inferred?", column.inferred)
+        .bool("key?", column.key > 0)
+        .bool("indexed?", column.indexed);
+    let meta = &column.meta;
+    if let Some(name) = &meta.display_name {
+        map = map.text("display-name", name);
+    }
+    if let Some(type_) = &meta.semantic_type {
+        map = map.text("semantic-type", type_);
+    }
+    if let (Some(options), Some(closed)) = (&column.options, meta.options) {
+        let options = MapText::new()
+            .raw("options", &options.edn())
+            .bool("closed?", closed.0);
+        map = map.raw("enum", &options.finish());
+    }
+    if let Some(referred) = referred {
+        map = map.raw("reference", &referred);
+    }
+    if let Some(lookup) = &meta.lookup {
+        let lookup = MapText::new()
+            .text("type", "lookup")
+            .text("reference-column", &lookup.reference_column)
+            .text("field", &lookup.field);
+        map = map.raw("computed", &lookup.finish());
+    }
+    if let Some(format) = &meta.format {
+        map = map.raw("format", &format_edn(format));
+    }
+    if let Some(validation) = &meta.validation {
+        map = map.raw("validation", &validation_edn(validation));
+    }
+    map.finish()
 }

@@ -1,11 +1,14 @@
 //! Conditions on rows, as SQL with bound values.
 
+use std::rc::Rc;
+
 use flowstone_engine::ports::StoreError;
 use flowstone_engine::table::{Cell, ColumnType, Filter, PARTITION, ROW_ID, RowChoice, Sort, Test};
 use rusqlite::types::Value as Sql;
 
 use super::super::failure::{rejected, with_hint};
 use super::cell::{data_text, holds, shown, to_sql};
+use super::options::Options;
 use super::partition;
 use super::registry::Table;
 
@@ -37,15 +40,28 @@ pub(super) struct Operand {
     pub name: String,
     pub sql: String,
     pub type_: Option<ColumnType>,
+    /// The options of an enum, where they are declared.
+    pub options: Option<Rc<Options>>,
 }
 
 impl Operand {
+    /// Stands for a column of which only name and type matter.
+    pub fn plain_column(name: &str, type_: ColumnType) -> Operand {
+        Operand {
+            name: name.to_owned(),
+            sql: String::new(),
+            type_: Some(type_),
+            options: None,
+        }
+    }
+
     pub fn of(table: &Table, name: &str) -> Result<Operand, StoreError> {
         if name == ROW_ID {
             return Ok(Operand {
                 name: name.to_owned(),
                 sql: "row_id".to_owned(),
                 type_: Some(ColumnType::Long),
+                options: None,
             });
         }
         if name == PARTITION && table.partitioned && table.column(name).is_none() {
@@ -53,6 +69,7 @@ impl Operand {
                 name: name.to_owned(),
                 sql: "(SELECT key FROM table_partition WHERE id = part)".to_owned(),
                 type_: Some(ColumnType::String),
+                options: None,
             });
         }
         let column = table.known(name)?;
@@ -60,6 +77,7 @@ impl Operand {
             name: name.to_owned(),
             sql: column.sql(),
             type_: column.type_,
+            options: column.options.clone(),
         })
     }
 
@@ -245,7 +263,14 @@ fn among(
 ) -> Result<(), StoreError> {
     let mut kept = Vec::new();
     for cell in cells.iter().filter(|cell| **cell != Cell::Nil) {
-        kept.push(value(operand, test, cell)?);
+        let plain = value(operand, test, cell)?;
+        if let (Some(options), Sql::Text(text)) = (&operand.options, &plain)
+            && let Some(id) = options.find(text)
+        {
+            kept.push(Sql::Text(id.to_owned()));
+            continue;
+        }
+        kept.push(plain);
         if let (Some(ColumnType::Enum), Some(other)) = (operand.type_, other_spelling(cell)) {
             kept.push(value(operand, test, &other)?);
         }

@@ -1,11 +1,15 @@
 //! What tables there are, and what their columns are.
 
+use std::rc::Rc;
+
 use flowstone_engine::diagnostic::nearest;
 use flowstone_engine::ports::StoreError;
 use flowstone_engine::table::{ColumnType, ROW_ID, TableName, TableTarget};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::super::failure::{failed, rejected, with_hint};
+use super::meta::Meta;
+use super::options::Options;
 use super::partition;
 
 const MAX_NAME: usize = 128;
@@ -34,6 +38,10 @@ pub(super) struct Column {
     /// The position in the key, counted from 1; 0 outside of it.
     pub key: i64,
     pub indexed: bool,
+    /// What else is said of it.
+    pub meta: Meta,
+    /// The options of an enum, where they are declared.
+    pub options: Option<Rc<Options>>,
 }
 
 impl Column {
@@ -100,6 +108,31 @@ impl Table {
         now_ms: i64,
     ) -> Result<Table, StoreError> {
         check_name(name, "table", "E0621")?;
+        Table::make(db, name, partitioned, now_ms)
+    }
+
+    /// Makes a table for a moment: its name is none that a flow can give. To be discarded.
+    pub fn scratch(db: &Connection, name: &str) -> Result<Table, StoreError> {
+        Table::make(db, &format!("\u{1}{name}"), false, 0)
+    }
+
+    /// Removes the table altogether.
+    pub fn discard(self, db: &Connection) -> Result<(), StoreError> {
+        db.execute_batch(&format!(
+            "DROP TABLE t_{0};
+             DELETE FROM table_column WHERE table_id = {0};
+             DELETE FROM table_registry WHERE id = {0}",
+            self.id
+        ))
+        .map_err(failed)
+    }
+
+    fn make(
+        db: &Connection,
+        name: &str,
+        partitioned: bool,
+        now_ms: i64,
+    ) -> Result<Table, StoreError> {
         db.execute(
             "INSERT INTO table_registry (name, created_ms, partitioned) VALUES (?1, ?2, ?3)",
             params![name, now_ms, partitioned],
@@ -211,6 +244,8 @@ impl Table {
             inferred,
             key: 0,
             indexed: false,
+            meta: Meta::default(),
+            options: None,
         });
         match type_ {
             Some(type_) => self.set_type(db, name, type_),
@@ -230,13 +265,10 @@ impl Table {
             return Err(StoreError::Internal(format!("no column {name} to type")));
         };
         if column.type_.is_none() {
-            let collation = match type_ {
-                ColumnType::Decimal => " COLLATE flowstone_decimal",
-                _ => "",
-            };
             let sql = format!(
-                "ALTER TABLE {sql_name} ADD COLUMN c{}{collation}",
-                column.idx
+                "ALTER TABLE {sql_name} ADD COLUMN c{}{}",
+                column.idx,
+                collation(type_)
             );
             db.execute_batch(&sql).map_err(failed)?;
         }
@@ -320,18 +352,110 @@ impl Table {
     }
 }
 
+impl Table {
+    /// Replaces what is said of a column.
+    pub fn set_meta(&mut self, db: &Connection, name: &str, meta: Meta) -> Result<(), StoreError> {
+        let idx = self.known(name)?.idx;
+        db.prepare_cached(
+            "UPDATE table_column SET definition = ?3 WHERE table_id = ?1 AND idx = ?2",
+        )
+        .and_then(|mut sql| sql.execute(params![self.id, idx, meta.text()]))
+        .map_err(failed)?;
+        if let Some(column) = self.columns.iter_mut().find(|column| column.idx == idx) {
+            column.meta = meta;
+        }
+        Ok(())
+    }
+
+    /// Notes the options of a column, which are on disk.
+    pub fn set_options(&mut self, name: &str, options: Option<Rc<Options>>) {
+        if let Some(column) = self.columns.iter_mut().find(|column| column.name == name) {
+            column.options = options;
+        }
+    }
+
+    /// Takes the type of a column as declared: cells do not widen it any more.
+    pub fn declare(&mut self, db: &Connection, name: &str) -> Result<(), StoreError> {
+        let idx = self.known(name)?.idx;
+        db.execute(
+            "UPDATE table_column SET inferred = 0 WHERE table_id = ?1 AND idx = ?2",
+            [self.id, idx],
+        )
+        .map_err(failed)?;
+        if let Some(column) = self.columns.iter_mut().find(|column| column.idx == idx) {
+            column.inferred = false;
+        }
+        Ok(())
+    }
+
+    /// Makes a column anew in SQL, so that it is ordered as its next type is; its cells and indexes stay.
+    pub fn recollate(
+        &mut self,
+        db: &Connection,
+        name: &str,
+        type_: ColumnType,
+    ) -> Result<(), StoreError> {
+        let column = self.known(name)?.clone();
+        let (table, idx) = (self.sql(), column.idx);
+        let mut sql = String::new();
+        if column.key > 0 {
+            sql.push_str(&format!("DROP INDEX {table}_key;\n"));
+        }
+        if column.indexed {
+            sql.push_str(&format!("DROP INDEX {table}_i{idx};\n"));
+        }
+        sql.push_str(&format!(
+            "ALTER TABLE {table} ADD COLUMN made{};
+             UPDATE {table} SET made = c{idx};
+             ALTER TABLE {table} DROP COLUMN c{idx};
+             ALTER TABLE {table} RENAME COLUMN made TO c{idx};\n",
+            collation(type_)
+        ));
+        if column.key > 0 {
+            let key: Vec<String> = self.key().iter().map(|column| column.sql()).collect();
+            let columns = self.indexed_sql(&key.join(", "));
+            sql.push_str(&format!(
+                "CREATE UNIQUE INDEX {table}_key ON {table} ({columns});\n"
+            ));
+        }
+        if column.indexed {
+            let columns = self.indexed_sql(&format!("c{idx}"));
+            sql.push_str(&format!(
+                "CREATE INDEX {table}_i{idx} ON {table} ({columns});\n"
+            ));
+        }
+        db.execute_batch(&sql).map_err(failed)
+    }
+}
+
+/// What a column of a type is ordered by, in SQL.
+fn collation(type_: ColumnType) -> &'static str {
+    match type_ {
+        ColumnType::Decimal => " COLLATE flowstone_decimal",
+        _ => "",
+    }
+}
+
 fn columns(db: &Connection, id: i64) -> rusqlite::Result<Vec<Column>> {
     let mut sql = db.prepare_cached(
-        "SELECT idx, name, type, inferred, key, indexed FROM table_column WHERE table_id = ?1 ORDER BY idx",
+        "SELECT idx, name, type, inferred, key, indexed, definition FROM table_column WHERE table_id = ?1 ORDER BY idx",
     )?;
     let columns = sql.query_map([id], |row| {
+        let meta = Meta::read(row.get_ref(6)?.as_str()?);
+        let idx = row.get(0)?;
+        let options = match meta.options {
+            Some(_) => Some(Rc::new(Options::load(db, id, idx)?)),
+            None => None,
+        };
         Ok(Column {
-            idx: row.get(0)?,
+            idx,
             name: row.get(1)?,
             type_: ColumnType::from_name(&row.get::<_, String>(2)?),
             inferred: row.get(3)?,
             key: row.get(4)?,
             indexed: row.get(5)?,
+            meta,
+            options,
         })
     })?;
     columns.collect()

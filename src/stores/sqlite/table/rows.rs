@@ -17,6 +17,7 @@ use super::cell::to_edn;
 use super::filter::{Condition, Operand, choice, filter, order};
 use super::partition;
 use super::registry::Table;
+use super::update;
 
 /// Columns to read: what SQL calls them, and how to write their cells.
 pub(super) struct Selection {
@@ -52,7 +53,8 @@ impl Selection {
         })
     }
 
-    fn row_text(&self, cells: &[Sql]) -> String {
+    /// Writes a row as EDN text.
+    pub fn row_text(&self, cells: &[Sql]) -> String {
         let mut out = String::from("{");
         for (idx, key) in self.keys.iter().enumerate() {
             if idx > 0 {
@@ -138,11 +140,23 @@ pub(super) fn page(db: &Connection, query: &RowsQuery) -> Result<String, StoreEr
         page = page.raw("total-count", &total.to_string());
     }
     let rows = found.iter().map(|cells| selection.row_text(cells));
-    Ok(MapText::new()
+    let mut answer = MapText::new()
         .raw("rows", &edn::vector(rows))
         .count("count", found.len())
-        .raw("page", &page.finish())
-        .finish())
+        .raw("page", &page.finish());
+    let ids: Vec<i64> = found.iter().filter_map(|cells| row_id(cells)).collect();
+    if let Some(formats) = update::formats(db, &table, &ids)? {
+        answer = answer.raw("formats", &formats);
+    }
+    Ok(answer.finish())
+}
+
+/// The number of a row that was read: its last cell.
+fn row_id(cells: &[Sql]) -> Option<i64> {
+    match cells.last() {
+        Some(Sql::Integer(id)) => Some(*id),
+        _ => None,
+    }
 }
 
 fn count(db: &Connection, table: &Table, condition: &Condition) -> Result<i64, StoreError> {
@@ -293,11 +307,15 @@ pub(super) fn one(
             let id = cells
                 .last()
                 .map_or("nil".to_owned(), |id| to_edn(ColumnType::Long, id));
-            answer
+            let answer = answer
                 .raw("row", &selection.row_text(cells))
                 .bool("exists?", true)
-                .raw(ROW_ID, &id)
-                .finish()
+                .raw(ROW_ID, &id);
+            let ids: Vec<i64> = row_id(cells).into_iter().collect();
+            match update::formats(db, &table, &ids)? {
+                Some(formats) => answer.raw("formats", &formats).finish(),
+                None => answer.finish(),
+            }
         }
     })
 }

@@ -2,21 +2,24 @@
 
 use flowstone_engine::ports::StoreError;
 use flowstone_engine::table::{
-    Cell, ColumnType, CreateTable, Partitions, Row, RowChoice, TableName, TableTarget, WriteMode,
-    WriteRows,
+    Cell, ColumnType, CreateTable, NewColumn, Partitions, Patch, Row, RowChoice, TableName,
+    TableTarget, WriteMode, WriteRows,
 };
 use rusqlite::types::Value as Sql;
-use rusqlite::{Connection, OptionalExtension as _, params_from_iter};
+use rusqlite::{Connection, params_from_iter};
 
 use super::super::edn::{self, MapText};
 use super::super::failure::{failed, rejected, with_hint};
 use super::cell::{data_text, holds, infer, shown, to_sql, unify};
 use super::filter::{Condition, choice};
+use super::intake::Intake;
 use super::partition;
-use super::registry::{Table, listed};
+use super::registry::{Column, Table, listed};
+use super::rows::{Selection, read};
+use super::writer::{Written, put};
 
 /// As many of the rows written are shown in the result.
-const PREVIEW: usize = 5;
+pub(super) const PREVIEW: usize = 5;
 const CONTENT_TYPE: &str = "application/vnd.breyta.table+json";
 
 pub(super) fn create(
@@ -44,7 +47,13 @@ pub(super) fn create(
             let message = format!("the column `{}` is declared twice", column.name);
             return Err(rejected("E0621", "bad-config", message));
         }
-        table.add_column(db, &column.name, Some(column.type_), false)?;
+        table.add_column(db, &column.name, None, false)?;
+    }
+    // What is computed may refer to any other column.
+    let is_computed = |column: &&NewColumn| matches!(column.definition.computed, Patch::Set(_));
+    let (computed, plain): (Vec<_>, Vec<_>) = create.columns.iter().partition(is_computed);
+    for column in plain.into_iter().chain(computed) {
+        super::column::define(db, &mut table, &column.name, &column.definition)?;
     }
     if !create.key_fields.is_empty() {
         table.set_key(db, &create.key_fields)?;
@@ -71,7 +80,11 @@ fn check_same(table: &Table, create: &CreateTable) -> Result<(), StoreError> {
         return Err(rejected("E0626", "conflict", message));
     }
     let differs = create.columns.iter().find(|declared| {
-        table.column(&declared.name).and_then(|column| column.type_) != Some(declared.type_)
+        match (table.column(&declared.name), declared_type(declared)) {
+            (Some(column), Some(type_)) => column.type_ != Some(type_),
+            (Some(_), None) => false,
+            (None, _) => true,
+        }
     });
     let problem = match differs {
         Some(declared) => match table.column(&declared.name).and_then(|column| column.type_) {
@@ -93,8 +106,37 @@ fn check_same(table: &Table, create: &CreateTable) -> Result<(), StoreError> {
     ))
 }
 
+/// Returns the type that a column is declared with; a computed one has that of what it looks up.
+fn declared_type(column: &NewColumn) -> Option<ColumnType> {
+    match column.definition.options {
+        Patch::Set(_) => Some(ColumnType::Enum),
+        Patch::Keep | Patch::Clear => column.definition.type_,
+    }
+}
+
 pub(super) fn write(db: &Connection, write: &WriteRows, now_ms: i64) -> Result<String, StoreError> {
-    let target = &write.table;
+    let mut table = open(db, &write.table, now_ms)?;
+    if write.mode == WriteMode::Replace {
+        clear(db, &table)?;
+    }
+    fit_columns(db, &mut table, &write.rows)?;
+    settle_key(db, &mut table, &Keyed::of(write))?;
+    for name in &write.index_fields {
+        if table.column(name).is_none() {
+            table.add_column(db, name, None, true)?;
+        }
+        table.add_index(db, name)?;
+    }
+    let written = put(db, &mut table, &write.rows, write.mode)?;
+    answer(db, &table, &write.rows, &written)
+}
+
+/// Opens the table to write to and the partition in it; makes them where they are missing.
+pub(super) fn open(
+    db: &Connection,
+    target: &TableTarget,
+    now_ms: i64,
+) -> Result<Table, StoreError> {
     let mut table = match (&target.name, Table::find(db, &target.name)?) {
         (_, Some(table)) => table,
         (TableName::Name(name), None) => {
@@ -104,37 +146,52 @@ pub(super) fn write(db: &Connection, write: &WriteRows, now_ms: i64) -> Result<S
         (TableName::Id(_), None) => Table::root(db, &target.name)?,
     };
     partition::choose_to_write(db, &mut table, &target.partitions, now_ms)?;
-    if write.mode == WriteMode::Replace {
-        let mut condition = Condition::default();
-        choice(&table, &RowChoice::All, &mut condition)?;
-        let sql = format!("DELETE FROM {} WHERE {}", table.sql(), condition.sql);
-        execute(db, &sql, &condition.cells)?;
+    Ok(table)
+}
+
+/// Removes the rows of a table, or of the partitions that are meant.
+pub(super) fn clear(db: &Connection, table: &Table) -> Result<(), StoreError> {
+    let mut condition = Condition::default();
+    choice(table, &RowChoice::All, &mut condition)?;
+    remove(db, table, &condition).map(drop)
+}
+
+/// Removes rows and what is said of their cells.
+fn remove(db: &Connection, table: &Table, rows: &Condition) -> Result<usize, StoreError> {
+    let sql = format!("DELETE FROM {} WHERE {}", table.sql(), rows.sql);
+    let removed = execute(db, &sql, &rows.cells)?;
+    if removed > 0 {
+        let sql = format!(
+            "DELETE FROM table_cell_format WHERE table_id = {} AND row_id NOT IN (SELECT row_id FROM {})",
+            table.id,
+            table.sql()
+        );
+        execute(db, &sql, &[])?;
     }
-    fit_columns(db, &mut table, &write.rows)?;
-    settle_key(db, &mut table, write)?;
-    for name in &write.index_fields {
-        if table.column(name).is_none() {
-            table.add_column(db, name, None, true)?;
-        }
-        table.add_index(db, name)?;
-    }
-    let mut written = Written::default();
-    for (idx, row) in write.rows.iter().enumerate() {
-        put(db, &table, (idx, row), write.mode, &mut written)?;
-    }
-    answer(db, &table, &write.rows, &written)
+    Ok(removed)
 }
 
 /// Adds the columns that are missing and checks every cell against its column.
-fn fit_columns(db: &Connection, table: &mut Table, rows: &[Row]) -> Result<(), StoreError> {
+pub(super) fn fit_columns(
+    db: &Connection,
+    table: &mut Table,
+    rows: &[Row],
+) -> Result<(), StoreError> {
+    let mut places: Vec<usize> = Vec::new();
+    let mut last: Option<&Row> = None;
     for (idx, row) in rows.iter().enumerate() {
-        for (name, cell) in row {
-            if table.column(name).is_none() {
-                table.add_column(db, name, None, true)?;
-            }
-            let column = table.known(name)?;
+        if !last.is_some_and(|last| same_columns(last, row)) {
+            places = row
+                .iter()
+                .map(|(name, _)| place(db, table, name))
+                .collect::<Result<_, _>>()?;
+            last = Some(row);
+        }
+        for ((name, cell), place) in row.iter().zip(&places) {
+            let column = &table.columns[*place];
             let wanted = match (column.type_, infer(cell)) {
                 (_, None) => continue,
+                (Some(type_), Some(found)) if type_ == found && !is_nan(cell) => continue,
                 (Some(type_), Some(_)) if to_sql(type_, cell).is_some() => continue,
                 (None, Some(found)) => type_of_all(rows, name, found),
                 // Integers that turn out to have been round doubles.
@@ -152,6 +209,45 @@ fn fit_columns(db: &Connection, table: &mut Table, rows: &[Row]) -> Result<(), S
     Ok(())
 }
 
+fn is_nan(cell: &Cell) -> bool {
+    matches!(cell, Cell::Double(double) if double.is_nan())
+}
+
+/// Whether two rows have the same columns in the same order.
+fn same_columns(left: &Row, right: &Row) -> bool {
+    left.len() == right.len()
+        && left
+            .iter()
+            .zip(right)
+            .all(|((left, _), (right, _))| left == right)
+}
+
+/// Returns the place of a column that cells are written to; makes it where it is missing.
+fn place(db: &Connection, table: &mut Table, name: &str) -> Result<usize, StoreError> {
+    if table.column(name).is_none() {
+        table.add_column(db, name, None, true)?;
+    }
+    let found = table.columns.iter().position(|column| column.name == name);
+    let place =
+        found.ok_or_else(|| StoreError::Internal(format!("no column {name} to write to")))?;
+    check_given(&table.columns[place])?;
+    Ok(place)
+}
+
+/// A computed column is not written to.
+pub(super) fn check_given(column: &Column) -> Result<(), StoreError> {
+    let Some(lookup) = &column.meta.lookup else {
+        return Ok(());
+    };
+    let message = format!(
+        "`{}` is computed, from `{}`, and cannot be written",
+        column.name, lookup.reference_column
+    );
+    let hint =
+        "leave it out of the rows; `:definition {:computed nil}` makes an ordinary column of it";
+    Err(with_hint(rejected("E0634", "bad-config", message), hint))
+}
+
 /// The type that holds every cell of a new column, as far as they go together.
 fn type_of_all(rows: &[Row], name: &str, first: ColumnType) -> Option<ColumnType> {
     let cells = rows
@@ -163,7 +259,12 @@ fn type_of_all(rows: &[Row], name: &str, first: ColumnType) -> Option<ColumnType
     }))
 }
 
-fn misfit(table: &Table, (idx, count): (usize, usize), name: &str, cell: &Cell) -> StoreError {
+pub(super) fn misfit(
+    table: &Table,
+    (idx, count): (usize, usize),
+    name: &str,
+    cell: &Cell,
+) -> StoreError {
     let holds = table
         .column(name)
         .and_then(|column| column.type_)
@@ -183,8 +284,29 @@ fn misfit(table: &Table, (idx, count): (usize, usize), name: &str, cell: &Cell) 
     with_hint(rejected("E0623", "invalid", message), hint)
 }
 
+/// What a write says of keys.
+pub(super) struct Keyed<'a> {
+    pub key_fields: &'a [String],
+    pub mode: WriteMode,
+    pub rows: usize,
+}
+
+impl Keyed<'_> {
+    fn of(write: &WriteRows) -> Keyed<'_> {
+        Keyed {
+            key_fields: &write.key_fields,
+            mode: write.mode,
+            rows: write.rows.len(),
+        }
+    }
+}
+
 /// Gives the table its key, or checks that it has this one.
-fn settle_key(db: &Connection, table: &mut Table, write: &WriteRows) -> Result<(), StoreError> {
+pub(super) fn settle_key(
+    db: &Connection,
+    table: &mut Table,
+    write: &Keyed<'_>,
+) -> Result<(), StoreError> {
     let key = key_names(table);
     if write.key_fields.is_empty() {
         if write.mode == WriteMode::Upsert && key.is_empty() {
@@ -214,19 +336,19 @@ fn settle_key(db: &Connection, table: &mut Table, write: &WriteRows) -> Result<(
             "leave `:key-fields` out, or use another table",
         ));
     }
-    for name in &write.key_fields {
+    for name in write.key_fields {
         let untyped = table
             .column(name)
             .is_none_or(|column| column.type_.is_none());
-        if untyped && write.rows.is_empty() {
+        if untyped && write.rows == 0 {
             // Nothing is written, so nothing needs the key yet.
             return Ok(());
         }
         if untyped {
-            return Err(no_key((0, write.rows.len()), name));
+            return Err(no_key(0, name));
         }
     }
-    table.set_key(db, &write.key_fields)
+    table.set_key(db, write.key_fields)
 }
 
 fn key_names(table: &Table) -> Vec<String> {
@@ -237,136 +359,32 @@ fn key_names(table: &Table) -> Vec<String> {
         .collect()
 }
 
-#[derive(Default)]
-struct Written {
-    inserted: usize,
-    updated: usize,
-    /// Of the first rows.
-    ids: Vec<i64>,
+/// Runs a change.
+pub(super) fn execute(db: &Connection, sql: &str, cells: &[Sql]) -> Result<usize, StoreError> {
+    db.prepare_cached(sql)
+        .and_then(|mut sql| sql.execute(params_from_iter(cells)))
+        .map_err(unexecuted)
 }
 
-impl Written {
-    fn note(&mut self, id: i64) {
-        if self.ids.len() < PREVIEW {
-            self.ids.push(id);
-        }
-    }
-}
-
-fn put(
-    db: &Connection,
-    table: &Table,
-    (idx, row): (usize, &Row),
-    mode: WriteMode,
-    written: &mut Written,
-) -> Result<(), StoreError> {
-    let mut names = Vec::new();
-    let mut cells = Vec::new();
-    for (name, cell) in row {
-        let column = table.known(name)?;
-        if let Some(type_) = column.type_ {
-            names.push(column.sql());
-            cells.push(
-                to_sql(type_, cell).ok_or_else(|| misfit(table, (idx, idx + 1), name, cell))?,
-            );
-        }
-    }
-    if let Some([part]) = table.parts.as_deref() {
-        names.push("part".to_owned());
-        cells.push(Sql::Integer(*part));
-    }
-    let existing = match mode {
-        WriteMode::Insert | WriteMode::Replace => None,
-        WriteMode::Upsert => find_by_key(db, table, (idx, row))?,
-    };
-    if let Some(id) = existing {
-        if !names.is_empty() {
-            let sets: Vec<String> = names.iter().map(|name| format!("{name} = ?")).collect();
-            let sql = format!(
-                "UPDATE {} SET {} WHERE row_id = ?",
-                table.sql(),
-                sets.join(", ")
-            );
-            cells.push(Sql::Integer(id));
-            execute(db, &sql, &cells)?;
-        }
-        written.updated += 1;
-        written.note(id);
-        return Ok(());
-    }
-    for column in table.key() {
-        let cell = row
-            .iter()
-            .find(|(name, _)| *name == column.name)
-            .map(|(_, cell)| cell);
-        if cell.is_none_or(|cell| *cell == Cell::Nil) {
-            return Err(no_key((idx, idx + 1), &column.name));
-        }
-    }
-    let sql = match names.is_empty() {
-        true => format!("INSERT INTO {} DEFAULT VALUES", table.sql()),
-        false => format!(
-            "INSERT INTO {} ({}) VALUES ({})",
-            table.sql(),
-            names.join(", "),
-            vec!["?"; names.len()].join(", ")
-        ),
-    };
-    execute(db, &sql, &cells).map_err(|error| match error {
-        StoreError::Rejected { .. } => duplicate(table, (idx, row)),
-        other => other,
-    })?;
-    written.inserted += 1;
-    written.note(db.last_insert_rowid());
-    Ok(())
-}
-
-fn execute(db: &Connection, sql: &str, cells: &[Sql]) -> Result<usize, StoreError> {
-    let done = db
-        .prepare_cached(sql)
-        .and_then(|mut sql| sql.execute(params_from_iter(cells)));
-    done.map_err(|error| match error.sqlite_error_code() {
+pub(super) fn unexecuted(error: rusqlite::Error) -> StoreError {
+    match error.sqlite_error_code() {
         Some(rusqlite::ErrorCode::ConstraintViolation) => {
             rejected("E0625", "conflict", error.to_string())
         }
-        _ => failed(error),
-    })
-}
-
-fn find_by_key(
-    db: &Connection,
-    table: &Table,
-    (idx, row): (usize, &Row),
-) -> Result<Option<i64>, StoreError> {
-    let mut tests = Vec::new();
-    let mut cells = Vec::new();
-    for column in table.key() {
-        let cell = row
-            .iter()
-            .find(|(name, _)| *name == column.name)
-            .map_or(&Cell::Nil, |(_, cell)| cell);
-        let kept = column.type_.and_then(|type_| to_sql(type_, cell));
-        match kept {
-            Some(Sql::Null) | None => return Err(no_key((idx, idx + 1), &column.name)),
-            Some(kept) => cells.push(kept),
+        Some(rusqlite::ErrorCode::TooBig) => {
+            let error = rejected(
+                "E0623",
+                "too-large",
+                "a cell is larger than a database takes".to_owned(),
+            );
+            with_hint(error, "keep it in a blob, and its reference in the table")
         }
-        tests.push(format!("{} = ?", column.sql()));
+        _ => failed(error),
     }
-    tests.extend(partition::condition(table));
-    let sql = format!(
-        "SELECT row_id FROM {} WHERE {}",
-        table.sql(),
-        tests.join(" AND ")
-    );
-    db.prepare_cached(&sql)
-        .and_then(|mut sql| {
-            sql.query_row(params_from_iter(&cells), |row| row.get(0))
-                .optional()
-        })
-        .map_err(failed)
 }
 
-fn no_key((idx, _): (usize, usize), name: &str) -> StoreError {
+/// A row without a part of its key.
+pub(super) fn no_key(idx: usize, name: &str) -> StoreError {
     let message = format!("row {} has no value for the key field `{name}`", idx + 1);
     with_hint(
         rejected("E0625", "invalid", message),
@@ -374,7 +392,7 @@ fn no_key((idx, _): (usize, usize), name: &str) -> StoreError {
     )
 }
 
-fn duplicate(table: &Table, (idx, row): (usize, &Row)) -> StoreError {
+pub(super) fn duplicate(table: &Table, (idx, row): (usize, &Row)) -> StoreError {
     let key: Vec<String> = table
         .key()
         .iter()
@@ -401,8 +419,7 @@ pub(super) fn delete(
     let table = Table::open_to_change(db, target)?;
     let mut condition = Condition::default();
     choice(&table, rows, &mut condition)?;
-    let sql = format!("DELETE FROM {} WHERE {}", table.sql(), condition.sql);
-    let deleted = execute(db, &sql, &condition.cells)?;
+    let deleted = remove(db, &table, &condition)?;
     if *rows == RowChoice::All {
         partition::forget(db, &table)?;
     }
@@ -435,6 +452,25 @@ fn answer(
     rows: &[Row],
     written: &Written,
 ) -> Result<String, StoreError> {
+    let as_given = written.computed.is_none() && Intake::of(table)?.is_none();
+    let preview = match as_given {
+        true => edn::vector(rows.iter().take(PREVIEW).map(row_text)),
+        false => preview(db, table, &written.ids)?,
+    };
+    let map = counted(db, table)?
+        .count("count", rows.len())
+        .count("rows-written", written.inserted + written.updated)
+        .count("rows-inserted", written.inserted)
+        .count("rows-updated", written.updated)
+        .raw(
+            "row-ids",
+            &edn::vector(written.ids.iter().map(i64::to_string)),
+        );
+    Ok(map.raw("preview", &preview).finish())
+}
+
+/// What a flow uses to refer to what was written, with how many rows there are now.
+pub(super) fn counted(db: &Connection, table: &Table) -> Result<MapText, StoreError> {
     let within =
         partition::condition(table).map_or(String::new(), |parts| format!(" WHERE {parts}"));
     let total: i64 = db
@@ -444,25 +480,30 @@ fn answer(
             |row| row.get(0),
         )
         .map_err(failed)?;
-    let preview = rows.iter().take(PREVIEW).map(row_text);
     let mut answer = reference(table);
     if table.parts.is_some() {
         let keys = partition::keys(db, table)?;
         let key = keys.first().map_or("nil".to_owned(), |key| edn::text(key));
         answer = answer.raw("partitions", &format!("{{:key {key}}}"));
     }
-    Ok(answer
-        .count("count", rows.len())
-        .count("rows-written", written.inserted + written.updated)
-        .count("rows-inserted", written.inserted)
-        .count("rows-updated", written.updated)
-        .raw("row-count", &total.to_string())
-        .raw(
-            "row-ids",
-            &edn::vector(written.ids.iter().map(i64::to_string)),
-        )
-        .raw("preview", &edn::vector(preview))
-        .finish())
+    Ok(answer.raw("row-count", &total.to_string()))
+}
+
+/// Rows as they are now, by their numbers.
+pub(super) fn preview(db: &Connection, table: &Table, ids: &[i64]) -> Result<String, StoreError> {
+    let selection = Selection::of(table, &[])?;
+    let ids: Vec<String> = ids.iter().map(i64::to_string).collect();
+    let columns = [selection.sql.clone(), vec!["row_id".to_owned()]].concat();
+    let sql = format!(
+        "SELECT {} FROM {} WHERE row_id IN ({}) ORDER BY row_id",
+        columns.join(", "),
+        table.sql(),
+        ids.join(", ")
+    );
+    let found = read(db, &sql, &[])?;
+    Ok(edn::vector(
+        found.iter().map(|cells| selection.row_text(cells)),
+    ))
 }
 
 fn row_text(row: &Row) -> String {
