@@ -44,7 +44,7 @@ fn months() -> Project {
 }
 
 #[test]
-fn target_partitions_key() {
+fn table_partitions_key() {
     let project = months();
     let of = |key: &str| {
         format!("{{:op :query :table {{:name \"sales\" :partitions {{:key {key}}}}} :sort [:id]}}")
@@ -79,4 +79,232 @@ fn target_partitions_key() {
             ),
         ],
     );
+}
+
+#[test]
+fn table_partitions_keys() {
+    let project = months();
+    let both = "{:name \"sales\" :partitions {:keys [\"2026-01\" :2026-02]}}";
+    check(
+        &project,
+        "(fn [r] [(mapv (juxt :partition-key :id :n) (:rows r)) (:has-more (:page r)) (:total-count (:page r))])",
+        &[
+            (
+                &format!(
+                    "{{:op :query :table {both} :select [:partition-key :id :n] :sort [[:n :desc]] :page {{:limit 3 :include-total-count true}}}}"
+                ),
+                "[[[\"2026-01\" 2 40] [\"2026-02\" 1 30] [\"2026-02\" 3 20]] true 4]",
+            ),
+            (
+                "{:op :query :table {:name \"sales\" :partitions {:keys :all}} :select [:partition-key :id :n] :where [[:partition-key := \"2026-03\"]]}",
+                "[[[\"2026-03\" 9 50]] false nil]",
+            ),
+        ],
+    );
+    check(
+        &project,
+        "(fn [r] (mapv (juxt :partition-key :total) (:groups r)))",
+        &[(
+            &format!(
+                "{{:op :aggregate :table {both} :group-by [:partition-key] :metrics [{{:op :sum :field :n :as :total}}] :order-by [:partition-key]}}"
+            ),
+            "[[\"2026-01\" 50] [\"2026-02\" 50]]",
+        )],
+    );
+    // A cursor walks through all of them, and belongs to these.
+    let walk = format!(
+        "(loop [cursor nil seen []]
+           (let [r (flow/step :table :it {{:op :query :table {both} :sort [:n] :page {{:mode :cursor :limit 1 :cursor cursor}}}})
+                 seen (into seen (map :n (:rows r)))]
+             (if-let [next (:next-cursor (:page r))] (recur next seen) seen)))"
+    );
+    assert_eq!(project.eval(&walk), "[10 20 30 40]");
+    let other = "(let [r (flow/step :table :a {:op :query :table {:name \"sales\" :partitions {:key \"2026-01\"}} :sort [:n] :page {:mode :cursor :limit 1}})]
+        (flow/step :table :b {:op :query :table {:name \"sales\" :partitions {:key \"2026-02\"}} :sort [:n] :page {:mode :cursor :limit 1 :cursor (:next-cursor (:page r))}}))";
+    assert!(
+        project.eval(other).starts_with("E0627"),
+        "{}",
+        project.eval(other)
+    );
+    refuses(
+        &project,
+        &[
+            (
+                &format!("{{:op :insert :table {both} :rows [{{:id 7}}]}}"),
+                "changed in one partition at a time, and 2 are named",
+            ),
+            (
+                &format!("{{:op :delete :table {both} :all true}}"),
+                "changed in one partition at a time",
+            ),
+            (
+                "{:op :insert :table {:name \"sales\" :partitions {:keys :all}} :rows [{:id 7}]}",
+                "all are named",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn partitions_are_named() {
+    let project = months();
+    project.eval("(flow/step :table :it {:op :insert :table \"plain\" :rows [{:id 1}]})");
+    refuses(
+        &project,
+        &[
+            (
+                "{:op :query :table \"sales\"}",
+                "there are `2026-01`, `2026-02`, `2026-03`",
+            ),
+            (
+                "{:op :aggregate :table \"sales\" :metrics [{:op :count}]}",
+                "E0630",
+            ),
+            ("{:op :export :table \"sales\"}", "E0630"),
+            ("{:op :get-row :table \"sales\" :row-id 1}", "E0630"),
+            ("{:op :upsert :table \"sales\" :rows [{:id 1}]}", "E0630"),
+            (
+                "{:op :update-cell :table \"sales\" :row-id 1 :column :n :value 2}",
+                "E0630",
+            ),
+            ("{:op :recompute :table \"sales\"}", "E0630"),
+            (
+                "{:op :query :table {:name \"plain\" :partitions {:key \"a\"}}}",
+                "the table `plain` has no partitions",
+            ),
+            (
+                "{:op :insert :table {:name \"plain\" :partitions {:key \"a\"}} :rows [{:id 2}]}",
+                "the table `plain` has no partitions",
+            ),
+            (
+                "{:op :create :table \"sales\" :columns {:id :long}}",
+                "E0626",
+            ),
+        ],
+    );
+    // Rows of other partitions are out of reach.
+    check(
+        &project,
+        "identity",
+        &[
+            (
+                "{:op :get-row :table {:name \"sales\" :partitions {:key \"2026-02\"}} :row-id 1}",
+                "{:row nil :exists? false}",
+            ),
+            (
+                "{:op :delete :table {:name \"sales\" :partitions {:key \"2026-02\"}} :where [[:id := 2]]}",
+                "{:success true :table \"sales\" :rows-deleted 0}",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn op_schema() {
+    let project = months();
+    check(
+        &project,
+        "(juxt :partitioned? :partitions :row-count (fn [r] (mapv (juxt :name :type :key?) (:columns r))))",
+        &[
+            (
+                "{:op :schema :table \"sales\"}",
+                "[true [{:key \"2026-01\" :row-count 2} {:key \"2026-02\" :row-count 2} {:key \"2026-03\" :row-count 1}] 5 [[\"id\" :long true] [\"n\" :long false]]]",
+            ),
+            (
+                "{:op :schema :table {:name \"sales\" :partitions {:key \"2026-01\"}}}",
+                "[true [{:key \"2026-01\" :row-count 2} {:key \"2026-02\" :row-count 2} {:key \"2026-03\" :row-count 1}] 5 [[\"id\" :long true] [\"n\" :long false]]]",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn a_partition_is_replaced_and_dropped() {
+    let project = months();
+    let keys = "(let [r (flow/step :table :s {:op :schema :table \"sales\"})] (mapv (juxt :key :row-count) (:partitions r)))";
+    let of = |op: &str| {
+        format!(
+            "(let [r (flow/step :table :it {{{op} :table {{:name \"sales\" :partitions {{:key \"2026-02\"}}}}}})] r)"
+        )
+    };
+    project.eval(&of(":op :replace :rows [{:id 7 :n 70}]"));
+    assert_eq!(
+        project.eval(keys),
+        "[[\"2026-01\" 2] [\"2026-02\" 1] [\"2026-03\" 1]]"
+    );
+    // What fails leaves the rows that were there.
+    let failed = project.eval(&of(":op :replace :rows [{:id 8 :n \"x\"}]"));
+    assert!(failed.starts_with("E0623"), "{failed}");
+    assert_eq!(
+        project.eval(keys),
+        "[[\"2026-01\" 2] [\"2026-02\" 1] [\"2026-03\" 1]]"
+    );
+    project.eval(&of(":op :delete :all true"));
+    assert_eq!(project.eval(keys), "[[\"2026-01\" 2] [\"2026-03\" 1]]");
+    // What a step returns names the partition, so it can be asked at once.
+    let chained = "(let [r (flow/step :function :p {:code '(fn [_] [{:id 1 :n 5}]) :input {} :persist {:type :table :table \"sales\" :key-fields [:id] :partitions {:key \"2026-05\"}}})
+                         q (flow/step :table :q {:op :query :table r})] [(:partitions r) (:row-count r) (:rows q)])";
+    assert_eq!(
+        project.eval(chained),
+        "[{:key \"2026-05\"} 1 [{:id 1 :n 5}]]"
+    );
+}
+
+fn people() -> Project {
+    let project = Project::new();
+    for step in [
+        "{:op :insert :table \"people\" :key-fields [:id] :rows [{:id 1 :name \"Ada\" :city \"London\"} {:id 2 :name \"Grace\" :city \"New York\"}]}",
+        "{:op :insert :table \"orders\" :key-fields [:no] :rows [{:no 1 :who 1 :total 10} {:no 2 :who 2 :total 25.5} {:no 3 :who 9 :total 7} {:no 4 :total 1}]}",
+    ] {
+        let found = project.eval(&format!(
+            "(let [r (flow/step :table :it {step})] (:rows-inserted r))"
+        ));
+        assert!(["2", "4"].contains(&found.as_str()), "{found}");
+    }
+    project
+}
+
+fn looking_up() -> Project {
+    let project = people();
+    for (column, definition) in [
+        ("who", "{:reference {:table \"people\" :column :id}}"),
+        (
+            "name",
+            "{:computed {:type \"lookup\" :reference-column :who :field :name}}",
+        ),
+    ] {
+        let found = project.eval(&format!("(let [r (flow/step :table :it {{:op :set-column :table \"orders\" :column \"{column}\" :definition {definition}}})] (:success r))"));
+        assert_eq!(found, "true");
+    }
+    project
+}
+
+fn names(project: &Project) -> String {
+    project.eval("(let [r (flow/step :table :q {:op :query :table \"orders\" :sort [:no]})] (mapv :name (:rows r)))")
+}
+
+#[test]
+fn op_update_cell() {
+    let project = people();
+    let cell = |rest: &str| format!("{{:op :update-cell :table \"orders\" {rest}}}");
+    check(
+        &project,
+        "(juxt :row-id :column :value :previous)",
+        &[
+            (
+                &cell(":row-id 1 :column :total :value 11"),
+                "[1 \"total\" 11 10]",
+            ),
+            (
+                &cell(":key {:no 2} :column \"total\" :value nil"),
+                "[2 \"total\" nil 25.5]",
+            ),
+            (
+                &cell(":key {\"no\" 2} :column :total :value 3"),
+                "[2 \"total\" 3 nil]",
+            ),
+        ],
+    );
+    let rows = "(let [r (flow/step :table :q {:op :query :table \"orders\" :sort [:no] :select [:no :total] :page {:limit 2}})] (:rows r))";
+    assert_eq!(project.eval(rows), "[{:no 1 :total 11} {:no 2 :total 3}]");
 }
