@@ -235,11 +235,12 @@ pub(super) fn checks(
             CheckRule::Pattern(pattern) => {
                 text_only("pattern")?;
                 let form = Value::vector([Value::keyword("re"), Value::from(pattern.as_str())]);
+                let form = Value::vector([Value::keyword("maybe"), form]);
                 let schema = schema::parse(&form).map_err(|error| {
                     let message = format!("`:pattern` of `{column}`: {error}");
                     rejected("E0631", "bad-config", message)
                 })?;
-                Check::Schema(maybe(schema))
+                Check::Schema(schema)
             }
             CheckRule::OneOf(cells) => {
                 let kept = cells.iter().map(|cell| {
@@ -254,13 +255,6 @@ pub(super) fn checks(
         })
     });
     checks.collect()
-}
-
-fn maybe(schema: Schema) -> Schema {
-    Schema {
-        kind: schema::Kind::Maybe(Box::new(schema)),
-        notes: schema::Notes::default(),
-    }
 }
 
 fn kept_as(column: &str, type_: ColumnType, cell: &Cell) -> Option<Sql> {
