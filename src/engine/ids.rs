@@ -46,6 +46,16 @@ impl RunId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Returns the time that [`RunId::new`] was given, if the id was made so. Of another id it says nothing true.
+    pub fn started_ms(&self) -> Option<i64> {
+        let mut bits: u128 = 0;
+        for letter in self.0.bytes() {
+            let at = ALPHABET.iter().position(|it| *it == letter)?;
+            bits = (bits << 5) | at as u128;
+        }
+        (self.0.len() == 16).then(|| i64::try_from(bits >> 32).ok())?
+    }
 }
 
 impl fmt::Display for RunId {

@@ -5,9 +5,11 @@
 //! transaction with the step's journal row. The operations are in `op`; the work is in the modules beside it, on
 //! plain data, on threads that may block.
 
+mod change_request;
 mod draft;
 pub mod error;
 pub mod git;
+mod history;
 mod known;
 pub mod manifest;
 mod needle;
@@ -16,6 +18,7 @@ mod op;
 mod packs;
 pub mod path;
 mod process;
+pub mod publish;
 pub mod search;
 pub mod snapshot;
 mod source;
@@ -65,8 +68,11 @@ impl Step for Files {
                 fields,
             };
             match op {
+                "history" => op::history::run(call).await,
                 "init-changeset" => op::init_changeset::run(call).await,
                 "list" => op::list::run(call).await,
+                "open-change-request" => op::open_change_request::run(call).await,
+                "publish" => op::publish::run(call).await,
                 "read" => op::read::run(call).await,
                 "resolve-source" => op::resolve_source::run(call).await,
                 "search" => op::search::run(call).await,

@@ -1,6 +1,7 @@
 //! What can be wrong with a source or with what is asked of it.
 
 use super::manifest::Kind;
+use super::publish::PublishError;
 
 /// Why a `:files` operation failed. Variants carry facts; wording is in their display and hints.
 #[derive(Debug, thiserror::Error)]
@@ -57,6 +58,14 @@ pub enum FilesError {
     },
     #[error("the operation was cancelled")]
     Cancelled,
+    #[error(transparent)]
+    Publish(#[from] Box<PublishError>),
+}
+
+impl From<PublishError> for FilesError {
+    fn from(error: PublishError) -> FilesError {
+        FilesError::Publish(Box::new(error))
+    }
 }
 
 impl FilesError {
@@ -79,6 +88,7 @@ impl FilesError {
             Self::GitTimeout { .. } => ("E0777", "timeout"),
             Self::BadPattern { .. } | Self::PatternTooSlow { .. } => ("E0778", "bad-pattern"),
             Self::Cancelled => ("E0779", "cancelled"),
+            Self::Publish(error) => error.code(),
         }
     }
 
@@ -118,6 +128,7 @@ impl FilesError {
             Self::BadPattern { .. } => "`:regex? true` takes the syntax of Clojure's #\"...\"; without it the query is plain text".into(),
             Self::PatternTooSlow { .. } => "simplify the pattern: nested repetition such as (a+)+ is slow".into(),
             Self::Cancelled => "start the step again".into(),
+            Self::Publish(error) => error.hint(),
         }
     }
 

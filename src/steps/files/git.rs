@@ -40,7 +40,7 @@ pub fn snapshot(
     limit: &Limit,
 ) -> Result<(Manifest, String), FilesError> {
     check(repository)?;
-    let local = local_folder(repository);
+    let local = local_folder(&repository.base, &repository.repo);
     let (git, commit) = match local {
         Some(folder) => {
             let git = Git::new(Some(&folder), limit.clone());
@@ -73,7 +73,7 @@ fn remembered(known: &Path, objects: &Objects) -> Option<Manifest> {
     complete.then_some(manifest)
 }
 
-fn check(repository: &Repository) -> Result<(), FilesError> {
+pub(super) fn check(repository: &Repository) -> Result<(), FilesError> {
     let bad = |cause: String| Err(FilesError::BadGitSource { cause });
     let (repo, reference) = (repository.repo.as_str(), repository.reference.as_str());
     if repo.is_empty() || repo.starts_with('-') || repo.contains(|it: char| it.is_control()) {
@@ -101,20 +101,17 @@ fn check(repository: &Repository) -> Result<(), FilesError> {
     Ok(())
 }
 
-/// Returns the folder that the address names, when it is one on this machine.
-fn local_folder(repository: &Repository) -> Option<PathBuf> {
-    let repo = repository
-        .repo
-        .strip_prefix("file://")
-        .unwrap_or(&repository.repo);
+/// Returns the folder that an address names, when it is one on this machine.
+pub(super) fn local_folder(base: &Path, repo: &str) -> Option<PathBuf> {
+    let repo = repo.strip_prefix("file://").unwrap_or(repo);
     if repo.contains("://") {
         return None;
     }
-    let folder = repository.base.join(repo);
+    let folder = base.join(repo);
     folder.is_dir().then_some(folder)
 }
 
-fn commit_of(git: &Git, reference: &str) -> Result<String, FilesError> {
+pub(super) fn commit_of(git: &Git, reference: &str) -> Result<String, FilesError> {
     let what = format!("find `{reference}`");
     let asked = format!("{reference}^{{commit}}");
     let out = git.text(
@@ -136,30 +133,50 @@ fn is_hash(text: &str) -> bool {
     matches!(text.len(), 40 | 64) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// Fetches the commit into the cache of this address.
-fn fetch(repository: &Repository, home: &Path, limit: &Limit) -> Result<(Git, String), FilesError> {
+/// Returns the folder of our own repository for an address, which is made.
+pub(super) fn cache(home: &Path, address: &str) -> Result<PathBuf, FilesError> {
     let cache = home
         .join("git")
-        .join(&objects::hash(repository.repo.as_bytes())[..24]);
-    let storage = |error: std::io::Error| FilesError::Storage {
+        .join(&objects::hash(address.as_bytes())[..24]);
+    fs::create_dir_all(&cache).map_err(|error| storage(&cache, &error))?;
+    Ok(cache)
+}
+
+fn storage(cache: &Path, error: &std::io::Error) -> FilesError {
+    FilesError::Storage {
         path: cache.display().to_string(),
         cause: error.to_string(),
-    };
-    fs::create_dir_all(&cache).map_err(storage)?;
-    // One fetch at a time for each address, also between processes: git's own lock files would fail, not wait.
-    let lock = File::create(cache.join("flowstone.lock")).map_err(storage)?;
-    lock.lock().map_err(storage)?;
-    let git = Git::new(Some(&cache), limit.clone()).with_setting(repository.header.clone());
-    if !cache.join("HEAD").is_file() {
-        git.text(
-            "prepare a folder for the fetch",
-            &["init", "--bare", "--quiet", "."],
-        )?;
-        git.text(
-            "prepare a folder for the fetch",
-            &["config", "gc.auto", "0"],
-        )?;
     }
+}
+
+/// Waits for our own repository: one user at a time, also between processes; git's own lock files would fail, not wait.
+pub(super) fn lock(cache: &Path) -> Result<File, FilesError> {
+    let lock = File::create(cache.join("flowstone.lock"));
+    let lock = lock.map_err(|error| storage(cache, &error))?;
+    lock.lock().map_err(|error| storage(cache, &error))?;
+    Ok(lock)
+}
+
+/// Waits for our own repository and makes it, where it is not there.
+pub(super) fn prepare(cache: &Path, git: &Git) -> Result<File, FilesError> {
+    let lock = lock(cache)?;
+    if !cache.join("HEAD").is_file() {
+        let what = "prepare a folder for the fetch";
+        git.text(what, &["init", "--bare", "--quiet", "."])?;
+        git.text(what, &["config", "gc.auto", "0"])?;
+    }
+    Ok(lock)
+}
+
+/// Fetches the commit into the cache of this address.
+pub(super) fn fetch(
+    repository: &Repository,
+    home: &Path,
+    limit: &Limit,
+) -> Result<(Git, String), FilesError> {
+    let cache = cache(home, &repository.repo)?;
+    let git = Git::new(Some(&cache), limit.clone()).with_setting(repository.header.clone());
+    let _lock = prepare(&cache, &git)?;
     let reference = repository.reference.as_str();
     if is_hash(reference)
         && let Ok(commit) = commit_of(&git, reference)

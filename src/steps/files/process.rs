@@ -46,6 +46,11 @@ impl Git {
         }
     }
 
+    /// Returns the same in another folder.
+    pub fn elsewhere(&self, folder: &Path) -> Git {
+        Git::new(Some(folder), self.limit.clone())
+    }
+
     /// Adds a setting that must not be seen in the list of processes.
     pub fn with_setting(self, setting: Option<(String, String)>) -> Git {
         Git { setting, ..self }
@@ -74,26 +79,55 @@ impl Git {
         what: &str,
         args: &[&str],
         input: impl Into<Stdio>,
-        mut take: impl FnMut(&mut ChildStdout) -> Result<(), FilesError>,
+        take: impl FnMut(&mut ChildStdout) -> Result<(), FilesError>,
     ) -> Result<(), FilesError> {
+        let (is_done, taken, complaints) = self.run(what, args, input.into(), take)?;
+        match is_done {
+            true => taken,
+            false => Err(failed(what, &complaints)),
+        }
+    }
+
+    /// Runs the command and returns what it says, also when it fails.
+    pub fn attempt(&self, what: &str, args: &[&str]) -> Result<Attempt, FilesError> {
+        let mut output = Vec::new();
+        let (is_done, taken, complaints) = self.run(what, args, Stdio::null(), |from| {
+            from.read_to_end(&mut output)
+                .map(drop)
+                .map_err(|error| broken(what, &error))
+        })?;
+        taken?;
+        Ok(Attempt {
+            is_done,
+            output: String::from_utf8_lossy(&output).into_owned(),
+            complaints,
+        })
+    }
+
+    /// Returns whether the command succeeded, what became of its output, and its complaints.
+    fn run(
+        &self,
+        what: &str,
+        args: &[&str],
+        input: Stdio,
+        mut take: impl FnMut(&mut ChildStdout) -> Result<(), FilesError>,
+    ) -> Result<(bool, Result<(), FilesError>, String), FilesError> {
         if self.limit.cancelled.load(Ordering::Relaxed) {
             return Err(FilesError::Cancelled);
         }
-        let mut child =
-            self.command(args, input.into())
-                .spawn()
-                .map_err(|error| match error.kind() {
-                    io::ErrorKind::NotFound
-                        if self.folder.as_ref().is_none_or(|it| it.is_dir()) =>
-                    {
-                        FilesError::NoGit {
-                            cause: "it is not installed".into(),
-                        }
+        let mut child = self
+            .command(args, input)
+            .spawn()
+            .map_err(|error| match error.kind() {
+                io::ErrorKind::NotFound if self.folder.as_ref().is_none_or(|it| it.is_dir()) => {
+                    FilesError::NoGit {
+                        cause: "it is not installed".into(),
                     }
-                    _ => FilesError::NoGit {
-                        cause: error.to_string(),
-                    },
-                })?;
+                }
+                _ => FilesError::NoGit {
+                    cause: error.to_string(),
+                },
+            })?;
         let (output, complaints) = (child.stdout.take(), child.stderr.take());
         // Read beside the output, or a long complaint would fill its pipe and block the command.
         let complaints = std::thread::spawn(move || {
@@ -111,8 +145,7 @@ impl Git {
         let ended = watch.finish();
         let complaints = complaints.join().unwrap_or_default();
         match ended {
-            End::Exited(true) => taken,
-            End::Exited(false) => Err(failed(what, &complaints)),
+            End::Exited(is_done) => Ok((is_done, taken, complaints)),
             End::TimedOut => Err(FilesError::GitTimeout {
                 what: what.into(),
                 seconds: self.limit.timeout.as_secs(),
@@ -168,8 +201,32 @@ impl Git {
             .stdin(input)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
+        // A group of its own: what it starts (ssh, a server's side on this machine) ends with it.
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
         command
     }
+}
+
+/// What a command said.
+pub(super) struct Attempt {
+    pub is_done: bool,
+    pub output: String,
+    pub complaints: String,
+}
+
+/// Ends a command and all that it has started.
+fn kill(child: &mut Child) {
+    #[cfg(unix)]
+    if let Ok(group) = i32::try_from(child.id())
+        // Once it was waited for, its number may be somebody else's.
+        && matches!(child.try_wait(), Ok(None))
+    {
+        use nix::sys::signal::{Signal, killpg};
+        use nix::unistd::Pid;
+        killpg(Pid::from_raw(group), Signal::SIGKILL).ok();
+    }
+    child.kill().ok();
 }
 
 enum End {
@@ -206,11 +263,7 @@ impl Watch {
                 } else {
                     continue;
                 };
-                watched
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .kill()
-                    .ok();
+                kill(&mut watched.lock().unwrap_or_else(PoisonError::into_inner));
                 return Some(end);
             }
         });
@@ -246,7 +299,7 @@ impl Watch {
 }
 
 /// Makes an error of what git wrote; its last `fatal:` or `error:` line says most.
-fn failed(what: &str, complaints: &str) -> FilesError {
+pub(super) fn failed(what: &str, complaints: &str) -> FilesError {
     let lines: Vec<&str> = complaints
         .lines()
         .map(str::trim)

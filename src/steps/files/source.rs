@@ -10,7 +10,7 @@ use flowstone_lang::value::Value;
 
 use super::git::Repository;
 use super::snapshot::{Folder, Limits};
-use crate::connections;
+use crate::connections::{self, Auth};
 use crate::fields::Fields;
 use crate::{resource, words};
 
@@ -199,7 +199,7 @@ fn git(cx: &StepContext, fields: Fields<'_>) -> Result<Repository, StepError> {
 }
 
 /// Makes the header that shows a connection's secret to the repository's server, and to no other.
-fn authorization(
+pub(super) fn authorization(
     cx: &StepContext,
     connection: &Value,
     repo: &str,
@@ -208,7 +208,7 @@ fn authorization(
         .ok_or_else(|| bad("`:connection` of a source takes a name"))?;
     let server = reqwest::Url::parse(repo)
         .ok()
-        .filter(|url| url.scheme() == "https");
+        .filter(|url| url.scheme() == "https" || url.scheme() == "http" && is_here(url));
     let Some(server) = server
         .as_ref()
         .and_then(|url| url.host_str().map(|_| url.origin().ascii_serialization()))
@@ -218,9 +218,23 @@ fn authorization(
     };
     let connection = connections::find(cx, &name)?;
     let secret = connection.auth.secret(cx, &connection.id)?;
-    let pair = format!("x-access-token:{}", secret.reveal());
+    let user = match &connection.auth {
+        Auth::Basic {
+            username: Some(username),
+            ..
+        } => username.as_str(),
+        _ => "x-access-token",
+    };
+    let pair = format!("{user}:{}", secret.reveal());
     let encoded = base64::engine::general_purpose::STANDARD.encode(pair);
     cx.hide(&Secret::new(encoded.as_str()));
     let value = format!("Authorization: Basic {encoded}");
     Ok((format!("http.{server}/.extraHeader"), value))
+}
+
+/// Tells whether an address is on this machine, so that nobody on the way reads along.
+fn is_here(url: &reqwest::Url) -> bool {
+    let host = url.host_str().unwrap_or_default();
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|it| it.is_loopback())
 }

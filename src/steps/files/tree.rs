@@ -108,7 +108,7 @@ impl Files {
         })
     }
 
-    async fn under_changeset(
+    pub(super) async fn under_changeset(
         &self,
         cx: &StepContext,
         id: &str,

@@ -1,0 +1,435 @@
+//! Makes a commit of a changeset and pushes it, with `git`, in a repository of our own: nobody's index or work tree
+//! is touched.
+//!
+//! Only the changed paths are written over the tree of the base commit, so modes, links and submodules stay. The
+//! commit names what it was made for in its last line. So whoever makes it again, after a crash, finds it on the
+//! branch; and as its dates do not come from the clock, it would be the same commit.
+
+mod commit;
+mod error;
+
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+pub use error::PublishError;
+
+use super::error::FilesError;
+use super::git::{self, Repository};
+use super::manifest::Entry;
+use super::objects::{self, Objects};
+use super::process::{Attempt, Git, Limit, failed};
+use super::snapshot::Limits;
+
+/// What the last line of a commit begins with.
+const TRAILER: &str = "Flowstone-Publish";
+
+/// What is to be published.
+#[derive(Clone)]
+pub struct Publication {
+    pub from: From,
+    pub branch: String,
+    /// What to put the commit on: a branch, a tag or a commit; else what the changeset was made from.
+    pub base: Option<String>,
+    pub message: String,
+    pub author: Option<Person>,
+    /// The same for every attempt at this step, and for no other.
+    pub key: String,
+    /// When the run was started, if its name tells.
+    pub started_ms: Option<i64>,
+    pub changes: Vec<Change>,
+}
+
+/// Where the changeset's source came from.
+#[derive(Clone)]
+pub enum From {
+    Git {
+        repo: String,
+        commit: String,
+        /// Where relative paths start.
+        root: PathBuf,
+        header: Option<(String, String)>,
+    },
+    /// A folder, which must be part of a repository's work tree.
+    Folder(PathBuf),
+}
+
+/// Who made a commit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Person {
+    pub name: String,
+    pub email: String,
+}
+
+/// A path that the changeset changes.
+#[derive(Clone)]
+pub struct Change {
+    pub path: String,
+    pub before: Option<Entry>,
+    pub now: Option<Entry>,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Published {
+    pub branch: String,
+    pub commit: String,
+    /// The commit below it.
+    pub base: String,
+    /// Without a password.
+    pub url: String,
+}
+
+/// Makes the commit and pushes it; when that was done already, says so again.
+pub fn publish(
+    publication: &Publication,
+    home: &Path,
+    objects: &Objects,
+    limit: &Limit,
+) -> Result<Published, FilesError> {
+    check(publication)?;
+    let place = Place::find(publication, limit)?;
+    let cache = git::cache(home, &place.address)?;
+    let git = Git::new(Some(&cache), limit.clone()).with_setting(place.header.clone());
+    {
+        let _lock = git::prepare(&cache, &git)?;
+        if let Some(found) = earlier(publication, &place, &git)? {
+            return Ok(found);
+        }
+    }
+    let base = base(publication, &place, home, limit)?;
+    let _lock = lock(&cache)?;
+    let made = commit::make(publication, &place, &base, (&git, &cache, objects))?;
+    push(publication, &place, &git, &made)?;
+    Ok(Published {
+        branch: publication.branch.clone(),
+        commit: made,
+        base,
+        url: git::address(&place.address),
+    })
+}
+
+fn lock(cache: &Path) -> Result<File, FilesError> {
+    git::lock(cache)
+}
+
+/// Refuses what git would take for something else, or would refuse after much work.
+fn check(publication: &Publication) -> Result<(), FilesError> {
+    let branch = publication.branch.as_str();
+    let bad = |why: &'static str| {
+        Err(PublishError::BadBranch {
+            branch: branch.to_string(),
+            why,
+        })
+    };
+    let is_odd = |it: char| it.is_control() || it == ' ' || "~^:?*[\\".contains(it);
+    let parts_are_odd = branch
+        .split('/')
+        .any(|part| part.is_empty() || part.starts_with('.') || part.ends_with(".lock"));
+    let checked = if branch.starts_with('-') {
+        bad("it begins with `-`")
+    } else if branch.starts_with("refs/") {
+        bad("it is given without `refs/heads/`")
+    } else if branch == "HEAD" || branch == "@" {
+        bad("it stands for another branch")
+    } else if branch.contains(is_odd) || branch.contains("..") || branch.contains("@{") {
+        bad("it holds a character that git refuses")
+    } else if parts_are_odd || branch.ends_with('.') || branch.len() > 200 {
+        bad("git refuses such a name")
+    } else {
+        Ok(())
+    };
+    checked?;
+    if publication.changes.is_empty() {
+        return Err(PublishError::Nothing {
+            why: "the changeset changes nothing",
+        }
+        .into());
+    }
+    Ok(())
+}
+
+/// The repository that takes the commit.
+struct Place {
+    /// What git is given: an address, or the path of a folder.
+    address: String,
+    header: Option<(String, String)>,
+    /// The source's own folder in it, with a slash at the end; empty for all of it.
+    prefix: String,
+    /// What the changeset was made from.
+    commit: Option<String>,
+    /// Where the person's own settings are.
+    folder: Option<PathBuf>,
+}
+
+impl Place {
+    fn find(publication: &Publication, limit: &Limit) -> Result<Place, FilesError> {
+        match &publication.from {
+            From::Git {
+                repo,
+                commit,
+                root,
+                header,
+            } => {
+                let folder = git::local_folder(root, repo);
+                let address = match &folder {
+                    Some(folder) => folder.display().to_string(),
+                    None => repo.clone(),
+                };
+                Ok(Place {
+                    address,
+                    header: header.clone(),
+                    prefix: String::new(),
+                    commit: Some(commit.clone()),
+                    folder,
+                })
+            }
+            From::Folder(path) => Place::around(path, limit),
+        }
+    }
+
+    /// Finds the repository whose work tree a folder belongs to.
+    fn around(path: &Path, limit: &Limit) -> Result<Place, FilesError> {
+        let git = Git::new(Some(path), limit.clone());
+        let none = |cause: String| PublishError::NoRepository {
+            path: path.display().to_string(),
+            cause,
+        };
+        if !path.is_dir() {
+            return Err(none("the folder is gone".into()).into());
+        }
+        let asked = ["rev-parse", "--show-toplevel", "--show-prefix"];
+        let found = git.attempt("find the repository", &asked)?;
+        let mut lines = found.output.lines();
+        let Some(top) = lines.next().filter(|_| found.is_done) else {
+            return Err(none(last_line(&found.complaints)).into());
+        };
+        let head = git.attempt(
+            "find the commit",
+            &["rev-parse", "--verify", "--quiet", "HEAD^{commit}"],
+        )?;
+        let commit = head.output.trim().to_string();
+        Ok(Place {
+            address: top.to_string(),
+            header: None,
+            prefix: lines.next().unwrap_or_default().to_string(),
+            commit: head.is_done.then_some(commit),
+            folder: Some(path.to_path_buf()),
+        })
+    }
+}
+
+/// Returns where a repository on this machine is pushed to.
+pub fn remote_of(folder: &Path, limit: &Limit) -> Result<String, FilesError> {
+    let git = Git::new(Some(folder), limit.clone());
+    let found = git.attempt("find the remote", &["config", "--get", "remote.origin.url"])?;
+    let address = found.output.trim().to_string();
+    match found.is_done && !address.is_empty() {
+        true => Ok(address),
+        false => Err(PublishError::NoRepository {
+            path: folder.display().to_string(),
+            cause: "it has no remote `origin`".into(),
+        }
+        .into()),
+    }
+}
+
+/// Looks whether an earlier attempt at the same step has pushed its commit.
+fn earlier(
+    publication: &Publication,
+    place: &Place,
+    git: &Git,
+) -> Result<Option<Published>, FilesError> {
+    let branch = format!("refs/heads/{}", publication.branch);
+    let what = format!("look at {}", git::without_password(&place.address));
+    let listed = git.attempt(&what, &["ls-remote", "--", &place.address, &branch])?;
+    if !listed.is_done {
+        return Err(remote_failure(&what, &listed));
+    }
+    if listed.output.trim().is_empty() {
+        return Ok(None);
+    }
+    let seen = "refs/flowstone/published";
+    let spec = format!("+{branch}:{seen}");
+    let fetched = git.attempt(
+        &what,
+        &[
+            "fetch",
+            "--quiet",
+            "--no-tags",
+            "--force",
+            "--no-recurse-submodules",
+            "--depth=20",
+            "--",
+            &place.address,
+            &spec,
+        ],
+    )?;
+    if !fetched.is_done {
+        return Err(remote_failure(&what, &fetched));
+    }
+    let log = git.text(&what, &["log", "-20", "--format=%H %P%n%B%x00", seen])?;
+    let line = format!("{TRAILER}: {}", publication.key);
+    let ours = log
+        .split('\0')
+        .find(|entry| entry.lines().any(|it| it == line));
+    Ok(ours.and_then(|entry| {
+        let mut hashes = entry.trim_start().lines().next()?.split(' ');
+        Some(Published {
+            branch: publication.branch.clone(),
+            commit: hashes.next()?.to_string(),
+            base: hashes.next().unwrap_or_default().to_string(),
+            url: git::address(&place.address),
+        })
+    }))
+}
+
+/// Fetches the commit that ours is put on.
+fn base(
+    publication: &Publication,
+    place: &Place,
+    home: &Path,
+    limit: &Limit,
+) -> Result<String, FilesError> {
+    let Some(reference) = publication.base.as_ref().or(place.commit.as_ref()) else {
+        return Err(PublishError::NoRepository {
+            path: place.address.clone(),
+            cause: "it has no commit yet".into(),
+        }
+        .into());
+    };
+    let repository = Repository {
+        repo: place.address.clone(),
+        reference: reference.clone(),
+        base: PathBuf::new(),
+        header: place.header.clone(),
+        connection: None,
+        timeout: limit.timeout,
+        limits: Limits::default(),
+    };
+    git::check(&repository)?;
+    match git::fetch(&repository, home, limit) {
+        Ok((_, commit)) => Ok(commit),
+        Err(FilesError::Git { cause, .. }) if cause.contains("couldn't find remote ref") => {
+            Err(PublishError::NoBase {
+                base: reference.clone(),
+                url: git::address(&place.address),
+            }
+            .into())
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn push(
+    publication: &Publication,
+    place: &Place,
+    git: &Git,
+    commit: &str,
+) -> Result<(), FilesError> {
+    let what = format!("push to {}", git::without_password(&place.address));
+    let spec = format!("{commit}:refs/heads/{}", publication.branch);
+    let pushed = git.attempt(
+        &what,
+        &[
+            "push",
+            "--porcelain",
+            "--no-verify",
+            "--recurse-submodules=no",
+            "--",
+            &place.address,
+            &spec,
+        ],
+    )?;
+    if pushed.is_done {
+        return Ok(());
+    }
+    // `!<TAB>from:to<TAB>[remote rejected] (why)`
+    let refused = pushed.output.lines().find_map(|line| {
+        let (_, why) = line.strip_prefix('!')?.trim().split_once('\t')?;
+        Some(why.to_string())
+    });
+    let url = git::address(&place.address);
+    let branch = publication.branch.clone();
+    match refused {
+        None => Err(remote_failure(&what, &pushed)),
+        Some(why)
+            if ["non-fast-forward", "fetch first", "stale info"]
+                .iter()
+                .any(|it| why.contains(it)) =>
+        {
+            Err(PublishError::Diverged { branch, url }.into())
+        }
+        Some(why) => Err(PublishError::Rejected {
+            branch,
+            url,
+            why: inside_parentheses(&why),
+            said: said_by_the_remote(&pushed.complaints),
+        }
+        .into()),
+    }
+}
+
+fn inside_parentheses(text: &str) -> String {
+    let inside = text
+        .split_once('(')
+        .and_then(|(_, rest)| rest.rsplit_once(')'));
+    inside.map_or(text, |(inside, _)| inside).to_string()
+}
+
+/// What hooks of the other side print.
+fn said_by_the_remote(complaints: &str) -> String {
+    let lines: Vec<&str> = complaints
+        .lines()
+        .filter_map(|line| line.strip_prefix("remote:"))
+        .map(str::trim)
+        .filter(|line| !line.is_empty())
+        .collect();
+    lines.join("\n").chars().take(1000).collect()
+}
+
+fn last_line(text: &str) -> String {
+    let line = text.lines().rfind(|line| !line.trim().is_empty());
+    line.unwrap_or("git gave no reason")
+        .trim_start_matches("fatal: ")
+        .to_string()
+}
+
+/// Makes an error of what the other side did not let us do.
+fn remote_failure(what: &str, attempt: &Attempt) -> FilesError {
+    let complaints = attempt.complaints.as_str();
+    let is_denied = [
+        "Authentication failed",
+        "could not read Username",
+        "could not read Password",
+        "terminal prompts disabled",
+        "Permission denied",
+        "returned error: 401",
+        "returned error: 403",
+        "Host key verification failed",
+    ]
+    .iter()
+    .any(|sign| complaints.contains(sign));
+    let error = failed(what, complaints);
+    match error {
+        FilesError::Git { what, cause, .. } if is_denied => {
+            PublishError::Denied { what, cause }.into()
+        }
+        error => error,
+    }
+}
+
+/// Opens a scratch file beside the repository; it has no name any more.
+fn scratch(cache: &Path) -> Result<File, FilesError> {
+    let path = cache.join(objects::temporary_name());
+    let file = File::options()
+        .create_new(true)
+        .read(true)
+        .write(true)
+        .open(&path)
+        .map_err(|error| FilesError::Storage {
+            path: cache.display().to_string(),
+            cause: error.to_string(),
+        })?;
+    fs::remove_file(&path).ok();
+    Ok(file)
+}
