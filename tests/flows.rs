@@ -1,5 +1,6 @@
 //! The flows that come with the repository: each is run and compared with its expected result.
 
+mod changelog_writer;
 mod expense_approval;
 mod feed_digest;
 mod repo_report;

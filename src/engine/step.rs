@@ -25,7 +25,7 @@ pub use spec::{COMMON, Effect, Field, FieldType, StepSpec};
 use crate::child::CallFlow;
 use crate::ids::RunId;
 use crate::natives::fanout::Fanout;
-use crate::ports::{StoreOp, WaitEvent};
+use crate::ports::{Removed, StoreError, StoreOp, WaitEvent};
 
 /// A future on the thread of its run: values do not leave it.
 pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
@@ -44,6 +44,13 @@ pub trait Step {
         chosen.map_or(spec.effect, |operation| operation.effect)
     }
 
+    /// Tells whether what such a config asks for may be done again after a crash that left open whether it was done:
+    /// it finds what an earlier attempt did.
+    fn repeats_safely(&self, config: &Value) -> bool {
+        let _ = config;
+        false
+    }
+
     /// Performs it. `config` is fully realised, has passed the spec, and holds the defaults.
     ///
     /// The future is dropped when the run is interrupted, cancelled, or over its timeout: what must not be left
@@ -54,6 +61,16 @@ pub trait Step {
         cx: &'a StepContext,
         config: Value,
     ) -> LocalFuture<'a, Result<Outcome, StepError>>;
+
+    /// Removes, or only counts, what the step keeps under the project's home and nothing refers to any more.
+    fn sweep<'a>(
+        &'a self,
+        services: &'a Services,
+        sweep: HomeSweep,
+    ) -> LocalFuture<'a, Result<Removed, StoreError>> {
+        let _ = (services, sweep);
+        Box::pin(std::future::ready(Ok(Removed::default())))
+    }
 
     /// Tells somebody that the run waits, where the config has `:notify`. The wait is on disk. Called again where
     /// that failed, and where a crash left it open whether it was done: with the same idempotency key.
@@ -71,6 +88,15 @@ pub trait Step {
 /// Returns the step types that the engine has by itself.
 pub fn builtin() -> Vec<Box<dyn Step>> {
     vec![Box::new(CallFlow), Box::new(Fanout)]
+}
+
+/// What [`Step::sweep`] looks at.
+#[derive(Debug, Clone, Copy)]
+pub struct HomeSweep {
+    pub now_ms: i64,
+    /// Younger files stay: somebody may be about to refer to them.
+    pub older_than_ms: i64,
+    pub dry_run: bool,
 }
 
 /// What became of a step.

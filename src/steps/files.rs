@@ -23,6 +23,7 @@ pub mod search;
 pub mod snapshot;
 mod source;
 mod spec;
+mod sweep;
 mod tree;
 mod value;
 pub mod view;
@@ -32,7 +33,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use flowstone_engine::step::{LocalFuture, Outcome, Retry, Step, StepContext, StepError, StepSpec};
+use flowstone_engine::ports::{Removed, StoreError};
+use flowstone_engine::step::{
+    HomeSweep, LocalFuture, Outcome, Retry, Services, Step, StepContext, StepError, StepSpec,
+};
 use flowstone_lang::value::Value;
 
 use crate::fields::Fields;
@@ -52,6 +56,19 @@ pub struct Files {
 impl Step for Files {
     fn spec(&self) -> &'static StepSpec {
         &SPEC
+    }
+
+    fn sweep<'a>(
+        &'a self,
+        services: &'a Services,
+        sweep: HomeSweep,
+    ) -> LocalFuture<'a, Result<Removed, StoreError>> {
+        Box::pin(sweep::sweep(services, sweep))
+    }
+
+    /// Publishing finds its own commit, and a change request that is open.
+    fn repeats_safely(&self, _config: &Value) -> bool {
+        true
     }
 
     fn run<'a>(

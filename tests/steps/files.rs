@@ -244,7 +244,7 @@ fn what_is_wrong_is_named() {
         expect![[r#"
             E0780 bad-config: `:files` has no operation `:lst`
               hint: did you mean `:list`?
-              hint: there are `:init-changeset` `:list` `:read` `:resolve-source` `:search` `:write-file`"#]],
+              hint: there are `:history` `:init-changeset` `:list` `:open-change-request` `:publish` `:read` `:resolve-source` `:search` `:write-file`"#]],
     );
     check(
         &world,

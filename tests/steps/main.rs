@@ -9,6 +9,7 @@ mod data;
 mod embedding_server;
 mod files;
 mod function;
+mod git;
 mod http;
 mod json;
 mod kv;

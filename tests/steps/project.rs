@@ -8,12 +8,24 @@ use flowstone_engine::codec::encode;
 use flowstone_engine::flow::LoadedFlow;
 use flowstone_engine::observer::NoObserver;
 use flowstone_engine::outcome::RunOutcome;
-use flowstone_engine::ports::{Clock as _, Durability, NoSecrets, RunFilter, SimulatedClock};
+use flowstone_engine::ports::{
+    Clock as _, Durability, NoSecrets, RunFilter, Secret, Secrets, SimulatedClock,
+};
 use flowstone_engine::{DriveOptions, Engine, EngineConfig, EngineError, Limits, StartOptions};
 use flowstone_lang::value::Value;
 
 /// 2026-03-01T00:00:00Z.
 pub const START: i64 = 1_772_323_200_000;
+
+/// Secrets that a test knows.
+struct Known(Vec<(String, String)>);
+
+impl Secrets for Known {
+    fn find(&self, name: &str) -> Option<Secret> {
+        let found = self.0.iter().find(|(it, _)| it == name)?;
+        Some(Secret::new(found.1.as_str()))
+    }
+}
 
 pub struct Project {
     folder: tempfile::TempDir,
@@ -31,10 +43,20 @@ impl Project {
     pub fn with(settings: &str) -> Project {
         let folder = tempfile::tempdir().expect("a scratch folder");
         std::fs::write(folder.path().join("flowstone.edn"), settings).expect("a file");
-        Project::at(folder)
+        Project::at(folder, Arc::new(NoSecrets))
     }
 
-    fn at(folder: tempfile::TempDir) -> Project {
+    /// With these settings and these secrets, which the next process does not know.
+    pub fn with_secrets(settings: &str, secrets: &[(&str, &str)]) -> Project {
+        let folder = tempfile::tempdir().expect("a scratch folder");
+        std::fs::write(folder.path().join("flowstone.edn"), settings).expect("a file");
+        let known = secrets
+            .iter()
+            .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+        Project::at(folder, Arc::new(Known(known.collect())))
+    }
+
+    fn at(folder: tempfile::TempDir, secrets: Arc<dyn Secrets>) -> Project {
         let clock = Arc::new(SimulatedClock::starting_at(START));
         let root = folder.path().to_owned();
         let home = root.join(".flowstone");
@@ -46,7 +68,7 @@ impl Project {
             steps: flowstone_steps::all(),
             persist: Some(Rc::new(flowstone_steps::persist::PersistResult)),
             library: flowstone_steps::sandbox::register,
-            secrets: Arc::new(NoSecrets),
+            secrets,
             settings: flowstone_steps::settings::load(&root).expect("good settings"),
             clock: clock.clone(),
             random: Arc::new(Mutex::new(7)),
@@ -75,7 +97,7 @@ impl Project {
         } = self;
         drop(engine);
         drop(runtime);
-        let project = Project::at(folder);
+        let project = Project::at(folder, Arc::new(NoSecrets));
         project.clock.advance(clock.now_ms() - START);
         project
     }

@@ -307,8 +307,9 @@ impl Driver<'_> {
                 Some("checkpoint") => OnError::Checkpoint,
                 _ => OnError::Fail,
             },
-            on_doubt: OnDoubt::of(option("on-doubt"))?
-                .unwrap_or_else(|| OnDoubt::default_for(effect, has_key)),
+            on_doubt: OnDoubt::of(option("on-doubt"))?.unwrap_or_else(|| {
+                OnDoubt::default_for(effect, has_key || step.repeats_safely(&config))
+            }),
             confirm: Gate::of("confirm", option("confirm"))?,
             review: Gate::of("review", option("review"))?,
             metering: Metering::of(option("metering"))?,

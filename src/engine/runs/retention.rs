@@ -14,6 +14,7 @@ use crate::error::EngineError;
 use crate::flow::name_of;
 use crate::ids::RunId;
 use crate::ports::{Removed, RunQuery, RunStatus, RunSummary, Sweep, Swept, Usage};
+use crate::step::HomeSweep;
 
 /// How long journals are kept where nobody says otherwise.
 const JOURNAL_AGE: Duration = Duration::from_secs(30 * 86_400);
@@ -157,6 +158,8 @@ pub struct GcReport {
     pub resources: u64,
     /// Their files.
     pub blobs: Removed,
+    /// Contents of source trees that no tree and no changeset has any more.
+    pub contents: Removed,
     /// Signals that were taken or refused.
     pub signals: u64,
     pub before: Usage,
@@ -166,7 +169,16 @@ pub struct GcReport {
 impl GcReport {
     /// Returns the bytes that went, or would go, of database and files together.
     pub fn bytes(&self) -> u64 {
-        self.entries.bytes + self.payloads.bytes + self.programs.bytes + self.blobs.bytes
+        [
+            self.entries,
+            self.payloads,
+            self.programs,
+            self.blobs,
+            self.contents,
+        ]
+        .iter()
+        .map(|removed| removed.bytes)
+        .sum()
     }
 }
 
@@ -217,6 +229,14 @@ impl Engine {
         report.resources = sweep(Swept::Resources, journal_ms).await?.count;
         report.blobs = sweep(Swept::Blobs, now_ms - BLOB_AGE_MS).await?;
         report.signals = sweep(Swept::Signals, journal_ms).await?.count;
+        for step in self.steps.iter() {
+            let sweep = HomeSweep {
+                now_ms,
+                older_than_ms: now_ms - BLOB_AGE_MS,
+                dry_run: options.dry_run,
+            };
+            report.contents += step.sweep(&self.services, sweep).await?;
+        }
         if options.compact && !options.dry_run {
             upkeep.compact().await?;
         }

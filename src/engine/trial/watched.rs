@@ -31,6 +31,10 @@ impl Step for Watched {
         self.step.effect(config)
     }
 
+    fn repeats_safely(&self, config: &Value) -> bool {
+        self.step.repeats_safely(config)
+    }
+
     fn run<'a>(
         &'a self,
         cx: &'a StepContext,

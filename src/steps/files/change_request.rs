@@ -24,12 +24,21 @@ impl Provider {
         match named {
             Some("github") => Ok(Provider::GitHub),
             Some("gitlab") => Ok(Provider::GitLab),
-            Some(other) => Err(StepError::config("E0796", format!("there is no provider `:{other}` of change requests"))
-                .hint("there are `:github` and `:gitlab`")),
+            Some(other) => Err(StepError::config(
+                "E0796",
+                format!("there is no provider `:{other}` of change requests"),
+            )
+            .hint("there are `:github` and `:gitlab`")),
             None if host.contains("github") => Ok(Provider::GitHub),
             None if host.contains("gitlab") => Ok(Provider::GitLab),
-            None => Err(StepError::config("E0796", format!("whether {} is a GitHub or a GitLab cannot be seen", repo.host))
-                .hint("say it: `:provider :github` or `:provider :gitlab`")),
+            None => Err(StepError::config(
+                "E0796",
+                format!(
+                    "whether {} is a GitHub or a GitLab cannot be seen",
+                    repo.host
+                ),
+            )
+            .hint("say it: `:provider :github` or `:provider :gitlab`")),
         }
     }
 
@@ -73,7 +82,10 @@ impl Repo {
             _ => {
                 let (server, path) = address.split_once(':').ok_or_else(bad)?;
                 let host = server.rsplit('@').next().unwrap_or(server).to_string();
-                let is_host = !host.is_empty() && host.bytes().all(|it| it.is_ascii_alphanumeric() || b".-".contains(&it));
+                let is_host = !host.is_empty()
+                    && host
+                        .bytes()
+                        .all(|it| it.is_ascii_alphanumeric() || b".-".contains(&it));
                 if !is_host || path.starts_with("//") {
                     return Err(bad());
                 }
@@ -81,7 +93,8 @@ impl Repo {
             }
         };
         let path = path.trim_matches('/').trim_end_matches(".git").to_string();
-        let is_path = path.contains('/') && path.split('/').all(|part| !part.is_empty() && part != "..");
+        let is_path =
+            path.contains('/') && path.split('/').all(|part| !part.is_empty() && part != "..");
         match is_path {
             true => Ok(Repo { host, origin, path }),
             false => Err(bad()),
@@ -93,7 +106,9 @@ impl Repo {
 pub fn api(provider: Provider, repo: &Repo, said: Option<&str>) -> Result<Url, StepError> {
     let address = match (said, provider) {
         (Some(said), _) => said.trim_end_matches('/').to_string(),
-        (None, Provider::GitHub) if repo.host == "github.com" => "https://api.github.com".to_string(),
+        (None, Provider::GitHub) if repo.host == "github.com" => {
+            "https://api.github.com".to_string()
+        }
         (None, Provider::GitHub) => format!("{}/api/v3", repo.origin),
         (None, Provider::GitLab) => format!("{}/api/v4", repo.origin),
     };
@@ -149,7 +164,10 @@ impl Server {
     pub async fn open(&self, asked: &Asked) -> Result<Opened, StepError> {
         for (key, text) in [("branch", &asked.branch), ("title", &asked.title)] {
             if text.trim().is_empty() {
-                return Err(StepError::config("E0780", format!("`:{key}` of a change request is empty")));
+                return Err(StepError::config(
+                    "E0780",
+                    format!("`:{key}` of a change request is empty"),
+                ));
             }
         }
         let base = match &asked.base {
@@ -159,7 +177,13 @@ impl Server {
         if let Some(found) = self.find(asked, &base).await? {
             return Ok(found);
         }
-        let answer = self.send(Method::POST, self.requests()?, Some(self.body(asked, &base))).await?;
+        let answer = self
+            .send(
+                Method::POST,
+                self.requests()?,
+                Some(self.body(asked, &base)),
+            )
+            .await?;
         // Somebody was quicker: there is one now.
         if matches!(answer.status, 409 | 422)
             && let Some(found) = self.find(asked, &base).await?
@@ -175,8 +199,12 @@ impl Server {
         let project = self.checked(answer)?;
         let branch = project.get("default_branch").and_then(Json::as_str);
         branch.map(str::to_string).ok_or_else(|| {
-            StepError::new("E0798", "invalid", format!("{} has no branch to merge into yet", self.repo.path))
-                .hint("name it with `:base`")
+            StepError::new(
+                "E0798",
+                "invalid",
+                format!("{} has no branch to merge into yet", self.repo.path),
+            )
+            .hint("name it with `:base`")
         })
     }
 
@@ -227,14 +255,21 @@ impl Server {
             Provider::GitHub => ("html_url", "number"),
             Provider::GitLab => ("web_url", "iid"),
         };
-        match (answer.get(url).and_then(Json::as_str), answer.get(number).and_then(Json::as_i64)) {
+        match (
+            answer.get(url).and_then(Json::as_str),
+            answer.get(number).and_then(Json::as_i64),
+        ) {
             (Some(url), Some(number)) => Ok(Opened {
                 url: url.to_string(),
                 number,
                 created,
             }),
-            _ => Err(StepError::new("E0798", "bad-response", format!("the answer of {} holds no `{number}`", self.repo.host))
-                .hint("check that `:base-url` of the connection is the address of the REST interface")),
+            _ => Err(StepError::new(
+                "E0798",
+                "bad-response",
+                format!("the answer of {} holds no `{number}`", self.repo.host),
+            )
+            .hint("check that `:base-url` of the connection is the address of the REST interface")),
         }
     }
 
@@ -249,9 +284,9 @@ impl Server {
     fn project(&self, rest: &[&str]) -> Result<Url, StepError> {
         let mut url = self.api.clone();
         {
-            let mut parts = url
-                .path_segments_mut()
-                .map_err(|()| StepError::config("E0796", "the address of the interface takes no path"))?;
+            let mut parts = url.path_segments_mut().map_err(|()| {
+                StepError::config("E0796", "the address of the interface takes no path")
+            })?;
             parts.pop_if_empty();
             match self.provider {
                 Provider::GitHub => parts.push("repos").extend(self.repo.path.split('/')),
@@ -263,7 +298,12 @@ impl Server {
         Ok(url)
     }
 
-    async fn send(&self, method: Method, url: Url, body: Option<Json>) -> Result<Answer, StepError> {
+    async fn send(
+        &self,
+        method: Method,
+        url: Url,
+        body: Option<Json>,
+    ) -> Result<Answer, StepError> {
         let mut headers = vec![
             ("accept".to_string(), "application/json".to_string()),
             ("user-agent".to_string(), "flowstone".to_string()),
@@ -288,7 +328,9 @@ impl Server {
                 ..Limits::default()
             },
         };
-        client::send(request).await.map_err(|error| unreachable(&error))
+        client::send(request)
+            .await
+            .map_err(|error| unreachable(&error))
     }
 
     fn checked(&self, answer: Answer) -> Result<Json, StepError> {
@@ -302,7 +344,8 @@ impl Server {
         };
         let is_rationed = answer.status == 429
             || answer.status == 403
-                && (answer.header("x-ratelimit-remaining") == Some("0") || answer.header("retry-after").is_some());
+                && (answer.header("x-ratelimit-remaining") == Some("0")
+                    || answer.header("retry-after").is_some());
         let error = match answer.status {
             200..=299 => return Ok(body),
             _ if is_rationed => {
@@ -329,7 +372,10 @@ impl Server {
 fn said(body: &Json) -> String {
     let text = |value: &Json| match value {
         Json::String(text) => Some(text.clone()),
-        Json::Object(_) => value.get("message").and_then(Json::as_str).map(str::to_string),
+        Json::Object(_) => value
+            .get("message")
+            .and_then(Json::as_str)
+            .map(str::to_string),
         Json::Array(_) | Json::Bool(_) | Json::Null | Json::Number(_) => None,
     };
     let mut lines: Vec<String> = Vec::new();

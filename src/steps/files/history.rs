@@ -119,13 +119,26 @@ fn whole(
     fs::create_dir_all(&cache).ok();
     let git = Git::new(Some(&cache), limit.clone()).with_setting(repository.header.clone());
     let _lock = git::prepare(&cache, &git)?;
-    let what = format!("fetch the history of {}", git::without_password(&repository.repo));
+    let what = format!(
+        "fetch the history of {}",
+        git::without_password(&repository.repo)
+    );
     let target = "refs/flowstone/fetched";
     let one = format!("+{}:{target}", repository.reference);
     let repo = repository.repo.as_str();
     git.text(
         &what,
-        &["fetch", "--quiet", "--force", "--no-recurse-submodules", "--tags", "--", repo, &one, "+refs/heads/*:refs/heads/*"],
+        &[
+            "fetch",
+            "--quiet",
+            "--force",
+            "--no-recurse-submodules",
+            "--tags",
+            "--",
+            repo,
+            &one,
+            "+refs/heads/*:refs/heads/*",
+        ],
     )?;
     Ok((git, target.to_string(), false))
 }

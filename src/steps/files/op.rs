@@ -1,7 +1,10 @@
 //! The operations of `:files`, a file each: what it is, as data, and what it does.
 
+pub(super) mod history;
 pub(super) mod init_changeset;
 pub(super) mod list;
+pub(super) mod open_change_request;
+pub(super) mod publish;
 pub(super) mod read;
 pub(super) mod resolve_source;
 pub(super) mod search;

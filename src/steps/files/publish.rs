@@ -104,7 +104,7 @@ pub fn publish(
         branch: publication.branch.clone(),
         commit: made,
         base,
-        url: git::address(&place.address),
+        url: place.shown.clone(),
     })
 }
 
@@ -152,6 +152,8 @@ fn check(publication: &Publication) -> Result<(), FilesError> {
 struct Place {
     /// What git is given: an address, or the path of a folder.
     address: String,
+    /// What people are told: as the source says it, without a password.
+    shown: String,
     header: Option<(String, String)>,
     /// The source's own folder in it, with a slash at the end; empty for all of it.
     prefix: String,
@@ -177,6 +179,7 @@ impl Place {
                 };
                 Ok(Place {
                     address,
+                    shown: git::address(repo),
                     header: header.clone(),
                     prefix: String::new(),
                     commit: Some(commit.clone()),
@@ -210,6 +213,7 @@ impl Place {
         let commit = head.output.trim().to_string();
         Ok(Place {
             address: top.to_string(),
+            shown: top.to_string(),
             header: None,
             prefix: lines.next().unwrap_or_default().to_string(),
             commit: head.is_done.then_some(commit),
@@ -240,7 +244,7 @@ fn earlier(
     git: &Git,
 ) -> Result<Option<Published>, FilesError> {
     let branch = format!("refs/heads/{}", publication.branch);
-    let what = format!("look at {}", git::without_password(&place.address));
+    let what = format!("look at {}", place.shown);
     let listed = git.attempt(&what, &["ls-remote", "--", &place.address, &branch])?;
     if !listed.is_done {
         return Err(remote_failure(&what, &listed));
@@ -278,7 +282,7 @@ fn earlier(
             branch: publication.branch.clone(),
             commit: hashes.next()?.to_string(),
             base: hashes.next().unwrap_or_default().to_string(),
-            url: git::address(&place.address),
+            url: place.shown.clone(),
         })
     }))
 }
@@ -312,7 +316,7 @@ fn base(
         Err(FilesError::Git { cause, .. }) if cause.contains("couldn't find remote ref") => {
             Err(PublishError::NoBase {
                 base: reference.clone(),
-                url: git::address(&place.address),
+                url: place.shown.clone(),
             }
             .into())
         }
@@ -326,7 +330,7 @@ fn push(
     git: &Git,
     commit: &str,
 ) -> Result<(), FilesError> {
-    let what = format!("push to {}", git::without_password(&place.address));
+    let what = format!("push to {}", place.shown);
     let spec = format!("{commit}:refs/heads/{}", publication.branch);
     let pushed = git.attempt(
         &what,
@@ -348,7 +352,7 @@ fn push(
         let (_, why) = line.strip_prefix('!')?.trim().split_once('\t')?;
         Some(why.to_string())
     });
-    let url = git::address(&place.address);
+    let url = place.shown.clone();
     let branch = publication.branch.clone();
     match refused {
         None => Err(remote_failure(&what, &pushed)),

@@ -2,7 +2,10 @@
 
 use flowstone_engine::step::{Effect, Field, FieldType, Operations, StepSpec};
 
-use super::op::{init_changeset, list, read, resolve_source, search, write_file};
+use super::op::{
+    history, init_changeset, list, open_change_request, publish, read, resolve_source, search,
+    write_file,
+};
 
 pub(super) const SPEC: StepSpec = StepSpec {
     kind: "files",
@@ -28,8 +31,11 @@ pub(super) const SPEC: StepSpec = StepSpec {
 const OPERATIONS: Operations = Operations {
     key: "op",
     all: &[
+        history::OPERATION,
         init_changeset::OPERATION,
         list::OPERATION,
+        open_change_request::OPERATION,
+        publish::OPERATION,
         read::OPERATION,
         resolve_source::OPERATION,
         search::OPERATION,
@@ -41,6 +47,22 @@ const TEXTS: FieldType = FieldType::Either(&[FieldType::Text, FieldType::Items])
 
 const FIELDS: &[Field] = &[
     Field::optional(
+        "author",
+        FieldType::Either(&[FieldType::Text, FieldType::Map]),
+        "Who made the commit: `\"Name <email>\"` or `{:name \"...\" :email \"...\"}`. Default: who commits, as the settings of git say.",
+    ),
+    Field::optional(
+        "base",
+        FieldType::Name,
+        "The branch, tag or commit that the commit is put on (default: what the source was read from), or the branch that is to take a change request over (default: the first branch of the repository).",
+    ),
+    Field::optional("body", FieldType::Text, "The text of a change request."),
+    Field::optional(
+        "branch",
+        FieldType::Text,
+        "The branch to publish to, or the one to ask for.",
+    ),
+    Field::optional(
         "case-sensitive?",
         FieldType::Bool,
         "Whether `:search` tells `a` from `A`. Default false.",
@@ -49,6 +71,11 @@ const FIELDS: &[Field] = &[
         "changeset",
         FieldType::Either(&[FieldType::Map, FieldType::Text]),
         "The changeset to change or to look at: what `:init-changeset` returned, or its URI.",
+    ),
+    Field::optional(
+        "connection",
+        FieldType::Name,
+        "The connection whose secret the server is shown. Default: that of the source.",
     ),
     Field::optional(
         "content",
@@ -65,6 +92,11 @@ const FIELDS: &[Field] = &[
         FieldType::Text,
         "The `:next-cursor` of the page before.",
     ),
+    Field::optional(
+        "draft?",
+        FieldType::Bool,
+        "Whether the change request is a draft. Default false.",
+    ),
     Field::optional("end-line", FieldType::Int, "The last line to read."),
     Field::optional(
         "glob",
@@ -74,20 +106,30 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "limit",
         FieldType::Int,
-        "How many entries (default 1000) or matches (default 100) to return.",
+        "How many entries (default 1000), matches or commits (default 100) to return.",
     ),
     Field::optional(
         "max-chars",
         FieldType::Int,
         "How much of each file to read. Default 200000.",
     ),
+    Field::optional("message", FieldType::Text, "What the commit says."),
     Field::required("op", FieldType::Name, "What to do, see above."),
     Field::optional("path", FieldType::Text, "The file that is meant."),
-    Field::optional("paths", FieldType::Items, "The files to read, at most 50."),
+    Field::optional(
+        "paths",
+        FieldType::Items,
+        "The files to read, at most 50; or those whose history is asked for.",
+    ),
     Field::optional(
         "prefix",
         FieldType::Text,
         "Only paths that start so, such as `src/`.",
+    ),
+    Field::optional(
+        "provider",
+        FieldType::OneOf(&["github", "gitlab"]),
+        "What kind of server takes the change request. Default: as its name or the `:backend` of the connection says.",
     ),
     Field::optional(
         "query",
@@ -98,6 +140,11 @@ const FIELDS: &[Field] = &[
         "regex?",
         FieldType::Bool,
         "Whether `:query` is a regular expression. Default false.",
+    ),
+    Field::optional(
+        "since",
+        FieldType::Name,
+        "A tag, a branch or a commit: only what came after it.",
     ),
     Field::optional(
         "source",
@@ -111,4 +158,5 @@ const FIELDS: &[Field] = &[
         FieldType::Int,
         "The first line to read, counted from 1.",
     ),
+    Field::optional("title", FieldType::Text, "The title of a change request."),
 ];

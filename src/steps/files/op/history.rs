@@ -68,7 +68,10 @@ fn again(call: Call<'_>, origin: Option<&Origin>) -> Result<Spec, StepError> {
             ("type", Value::keyword("git")),
             ("repo", Value::from(repo.as_str())),
             ("ref", Value::from(commit.as_str())),
-            ("connection", connection.as_deref().map_or(Value::Nil, Value::from)),
+            (
+                "connection",
+                connection.as_deref().map_or(Value::Nil, Value::from),
+            ),
         ]),
         None => Value::Nil,
     };
@@ -91,6 +94,9 @@ fn value(commit: Commit) -> Value {
         ("date", Value::from(commit.date)),
         ("subject", Value::from(commit.subject)),
         ("body", Value::from(commit.body)),
-        ("files", Value::vector(commit.files.into_iter().map(Value::from))),
+        (
+            "files",
+            Value::vector(commit.files.into_iter().map(Value::from)),
+        ),
     ])
 }

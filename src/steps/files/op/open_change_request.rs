@@ -15,7 +15,15 @@ pub(in super::super) const OPERATION: Operation = Operation {
     name: "open-change-request",
     doc: "Opens a pull request on GitHub or a merge request on GitLab, or finds the one that is open.",
     needs: &["branch", "title"],
-    takes: &["base", "body", "changeset", "connection", "draft?", "provider", "source"],
+    takes: &[
+        "base",
+        "body",
+        "changeset",
+        "connection",
+        "draft?",
+        "provider",
+        "source",
+    ],
     gives: r#"[:map [:url :string] [:number :int] [:created? :boolean]]"#,
     effect: Effect::External,
     for_agents: false,
@@ -25,7 +33,10 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
     let (cx, fields) = (call.cx, call.fields);
     let (address, kept) = repository(call).await?;
     let repo = Repo::read(&address)?;
-    let given = fields.get("connection").and_then(name_of).map(|name| name.to_string());
+    let given = fields
+        .get("connection")
+        .and_then(name_of)
+        .map(|name| name.to_string());
     let asked = fields.name("provider")?;
     let named = given.or(kept);
     let connection = match &named {
@@ -37,7 +48,9 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
     let connection = match connection {
         Some(connection) => connection,
         // The usual name is looked for, so that one entry in the settings does for all flows.
-        None if connections::is_known(cx, provider.name()) => connections::find(cx, provider.name())?,
+        None if connections::is_known(cx, provider.name()) => {
+            connections::find(cx, provider.name())?
+        }
         None => return Err(change_request::without_connection(provider, &repo)),
     };
     let api = change_request::api(provider, &repo, connection.base_url.as_deref())?;
@@ -80,13 +93,19 @@ async fn repository(call: Call<'_>) -> Result<(String, Option<String>), StepErro
         known @ (Source::Tree { .. } | Source::Changeset { .. }) => {
             let tree = call.files.tree(call.cx, &known).await?;
             tree.manifest.origin().cloned().ok_or_else(|| {
-                StepError::new("E0796", "bad-source", "the source does not say which repository it came from")
+                StepError::new(
+                    "E0796",
+                    "bad-source",
+                    "the source does not say which repository it came from",
+                )
             })?
         }
     };
     let (folder, connection) = match origin {
         Origin::Dir { path, .. } => (call.cx.project_root().join(path), None),
-        Origin::Git { repo, connection, .. } => match super::super::git::local_folder(call.cx.project_root(), &repo) {
+        Origin::Git {
+            repo, connection, ..
+        } => match super::super::git::local_folder(call.cx.project_root(), &repo) {
             Some(folder) => (folder, connection),
             None => return Ok((repo, connection)),
         },
@@ -113,7 +132,10 @@ fn header(call: Call<'_>, connection: &Connection) -> Result<(String, String), S
         Proof::Header(name, value) => Ok((name, value)),
         Proof::None | Proof::Query(..) => Err(StepError::config(
             "E0796",
-            format!("the connection `:{}` shows its secret in no header", connection.id),
+            format!(
+                "the connection `:{}` shows its secret in no header",
+                connection.id
+            ),
         )
         .hint("GitHub and GitLab take `:auth {:type :bearer :secret-ref ...}`")),
     }

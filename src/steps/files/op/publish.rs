@@ -30,7 +30,10 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
     let (tree, overlay) = call.files.under_changeset(cx, &id).await?;
     let message = fields.text("message")?.unwrap_or_default();
     if message.trim().is_empty() || message.contains('\0') {
-        return Err(StepError::config("E0780", "`:message` says what the commit does, and holds no NUL"));
+        return Err(StepError::config(
+            "E0780",
+            "`:message` says what the commit does, and holds no NUL",
+        ));
     }
     let publication = Publication {
         from: from(call, &tree.manifest)?,
@@ -42,7 +45,10 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
         started_ms: started(cx),
         changes: changes(&tree.manifest),
     };
-    cx.emit(Progress::Status(format!("publishing {}", publication.branch)));
+    cx.emit(Progress::Status(format!(
+        "publishing {}",
+        publication.branch
+    )));
     let home = cx.home().join("trees");
     let published = blocking(move |cancelled| {
         let limit = Limit {
@@ -77,8 +83,11 @@ fn from(call: Call<'_>, manifest: &Manifest) -> Result<From, StepError> {
     match manifest.origin() {
         Some(Origin::Dir { path, .. }) => {
             if call.fields.has("connection") {
-                return Err(StepError::config("E0780", "`:connection` means nothing to a source of `:type :dir`")
-                    .hint("the commit goes into the repository of that folder, on this machine"));
+                return Err(StepError::config(
+                    "E0780",
+                    "`:connection` means nothing to a source of `:type :dir`",
+                )
+                .hint("the commit goes into the repository of that folder, on this machine"));
             }
             Ok(From::Folder(cx.project_root().join(path)))
         }
@@ -112,7 +121,10 @@ fn from(call: Call<'_>, manifest: &Manifest) -> Result<From, StepError> {
 /// Reads `:author`: `"Name <email>"`, or a map.
 fn author(call: Call<'_>) -> Result<Option<Person>, StepError> {
     let bad = || {
-        StepError::config("E0780", "`:author` takes `\"Name <email>\"` or `{:name \"...\" :email \"...\"}`")
+        StepError::config(
+            "E0780",
+            "`:author` takes `\"Name <email>\"` or `{:name \"...\" :email \"...\"}`",
+        )
     };
     let Some(given) = call.fields.get("author") else {
         return Ok(None);
@@ -128,7 +140,9 @@ fn author(call: Call<'_>) -> Result<Option<Person>, StepError> {
         }
     };
     let (name, email) = (name.trim(), email.trim());
-    let is_odd = |text: &str| text.is_empty() || text.contains(|it: char| it.is_control() || it == '<' || it == '>');
+    let is_odd = |text: &str| {
+        text.is_empty() || text.contains(|it: char| it.is_control() || it == '<' || it == '>')
+    };
     if is_odd(name) || is_odd(email) {
         return Err(bad());
     }

@@ -77,6 +77,7 @@ fn in_words(args: &Gc, report: &GcReport) -> String {
         ("resources that expired", expired),
         ("names of blobs", names),
         ("files of blobs", report.blobs),
+        ("contents of source trees", report.contents),
         ("signals that waits took", signals),
     ];
     for (what, removed) in others {
@@ -127,6 +128,7 @@ fn in_json(args: &Gc, report: &GcReport) -> Value {
         "expired": report.expired,
         "resources": report.resources,
         "blobs": removed(report.blobs),
+        "contents": removed(report.contents),
         "signals": report.signals,
         "bytes": report.bytes(),
         "before": usage(report.before),

@@ -1,0 +1,116 @@
+//! Removes contents of source trees that no registered tree and no changeset has any more.
+//!
+//! What is younger than a day stays whatever refers to it: a step may be about to. Whoever stores a content that is
+//! there already makes it young again, under the lock that removing takes alone.
+
+use std::collections::HashSet;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use flowstone_engine::blob::BlobHash;
+use flowstone_engine::ports::{Removed, ResourceQuery, StoreError};
+use flowstone_engine::resource::ResourceKind;
+use flowstone_engine::step::{HomeSweep, Services};
+
+use super::manifest::Manifest;
+use super::objects::Objects;
+
+/// So many names are listed at a time.
+const PAGE: usize = 1000;
+
+/// See the module.
+pub(super) async fn sweep(services: &Services, sweep: HomeSweep) -> Result<Removed, StoreError> {
+    let home = services.home.join("trees");
+    if !home.join("objects").is_dir() {
+        return Ok(Removed::default());
+    }
+    let stores = &services.stores;
+    let referenced = stores.changesets.referenced().await?;
+    let mut live: HashSet<String> = referenced.objects.into_iter().collect();
+    let mut trees: HashSet<String> = referenced.trees.into_iter().collect();
+    let mut after = None;
+    loop {
+        let query = ResourceQuery {
+            kinds: vec![ResourceKind::Tree],
+            limit: PAGE,
+            now_ms: sweep.now_ms,
+            after,
+            ..ResourceQuery::default()
+        };
+        let page = stores.resources.list(query).await?;
+        trees.extend(page.rows.into_iter().filter_map(|row| Some(row.hash?.0)));
+        after = page.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    for tree in trees {
+        let bytes = match stores.blobs.get(&BlobHash(tree)).await {
+            Ok(bytes) => bytes,
+            // Its own file is gone: nothing can be read through it any more.
+            Err(StoreError::Rejected { .. }) => continue,
+            Err(error) => return Err(error),
+        };
+        // A list that cannot be read names what we do not know: nothing is removed then.
+        let manifest =
+            Manifest::decode(&bytes).map_err(|error| StoreError::Internal(error.to_string()))?;
+        live.extend(contents(&manifest));
+    }
+    let millis = u64::try_from(sweep.older_than_ms).unwrap_or(0);
+    let before = UNIX_EPOCH + Duration::from_millis(millis);
+    let work = move || {
+        let objects = Objects::new(home.join("objects"));
+        objects.refresh();
+        remembered(&home, &objects, before, sweep.dry_run, &mut live);
+        objects.sweep(&|hash| live.contains(hash), before, sweep.dry_run)
+    };
+    let removed = tokio::task::spawn_blocking(work).await;
+    match removed {
+        Ok(Ok((count, bytes))) => Ok(Removed { count, bytes }),
+        Ok(Err(error)) => Err(StoreError::Disk {
+            path: services.home.join("trees").display().to_string(),
+            detail: error.to_string(),
+        }),
+        Err(error) => Err(StoreError::Internal(error.to_string())),
+    }
+}
+
+fn contents(manifest: &Manifest) -> impl Iterator<Item = String> {
+    let hashes = manifest.entries().map(|entry| entry.hash.clone());
+    hashes.filter(|hash| !hash.is_empty())
+}
+
+/// Commits that were read lately keep what they hold, so that reading them again costs nothing; older ones are
+/// forgotten.
+fn remembered(
+    home: &Path,
+    objects: &Objects,
+    before: SystemTime,
+    dry_run: bool,
+    live: &mut HashSet<String>,
+) {
+    for entry in fs::read_dir(home.join("commits"))
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        let is_old = entry
+            .metadata()
+            .and_then(|metadata| metadata.modified())
+            .is_ok_and(|modified| modified < before);
+        if is_old {
+            if !dry_run {
+                fs::remove_file(entry.path()).ok();
+            }
+            continue;
+        }
+        let id = fs::read_to_string(entry.path()).unwrap_or_default();
+        let id = id.trim().to_string();
+        let manifest = objects.get(&id).ok();
+        if let Some(manifest) = manifest.and_then(|bytes| Manifest::decode(&bytes).ok()) {
+            live.extend(contents(&manifest));
+            live.insert(id);
+        }
+    }
+}
