@@ -22,7 +22,8 @@ fn git(folder: &Path, env: &[(&str, &str)], args: &[&str]) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Makes the repository that `history.edn` describes; its second commit is a release.
+/// Makes the repository that `history.edn` describes, the oldest commit first: who, when, what, and the file that it
+/// writes. The second is a release.
 fn repository(folder: &Path, history: &str) {
     std::fs::create_dir_all(folder).expect("a folder");
     git(folder, &[], &["init", "--quiet"]);

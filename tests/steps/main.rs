@@ -8,6 +8,7 @@ mod csv;
 mod data;
 mod embedding_server;
 mod files;
+mod files_kept;
 mod function;
 mod git;
 mod http;

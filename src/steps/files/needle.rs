@@ -78,9 +78,9 @@ impl Needle {
                 Ok(found.map(|found| found.start()))
             }
             Needle::Backtracking(regex) => {
-                let line = String::from_utf8_lossy(line);
-                let found = regex.find(&*line).map_err(drop)?;
-                Ok(found.map(|found| found.start()))
+                let text = String::from_utf8_lossy(line);
+                let found = regex.find(&*text).map_err(drop)?;
+                Ok(found.map(|found| place_in(line, found.start())))
             }
         }
     }
@@ -96,4 +96,24 @@ fn means_the_whole_text(pattern: &str) -> bool {
         .iter()
         .any(|it| pattern.contains(it))
         || pattern.match_indices("(?").any(takes_flags_back)
+}
+
+/// Returns where in a line a place in its text is: what is no UTF-8 takes three bytes there.
+fn place_in(line: &[u8], place: usize) -> usize {
+    const REPLACED: usize = char::REPLACEMENT_CHARACTER.len_utf8();
+    let (mut bytes, mut text) = (0, 0);
+    for chunk in line.utf8_chunks() {
+        let valid = chunk.valid().len();
+        if place <= text + valid {
+            return bytes + (place - text);
+        }
+        (bytes, text) = (bytes + valid, text + valid);
+        if !chunk.invalid().is_empty() {
+            if place < text + REPLACED {
+                return bytes;
+            }
+            (bytes, text) = (bytes + chunk.invalid().len(), text + REPLACED);
+        }
+    }
+    bytes
 }
