@@ -1,8 +1,7 @@
 //! How `:files` keeps the contents of trees, and searches many of them.
 
 use std::fs;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::PathBuf;
 
 use flowstone_engine::{GcOptions, GcReport};
 
@@ -105,30 +104,6 @@ fn a_pack_that_is_damaged_is_named_and_mends_itself() {
         shown.contains("part-0/0002.txt") && shown.ends_with("false]"),
         "{shown}"
     );
-}
-
-#[test]
-fn a_pack_that_is_cut_short_is_left_out() {
-    let project = Project::new();
-    files(&project, 30, |number| format!("number {number}\n"));
-    let tree = resolve(&project);
-    let [pack] = &packs(&project)[..] else {
-        panic!("one pack")
-    };
-    let bytes = fs::read(pack).expect("a pack");
-    replace(pack, &bytes[..bytes.len() - 5]);
-    let project = project.reopen();
-    assert_eq!(resolve(&project), tree);
-    let shown = search(&project, &tree, "{:query \"number 29\"}");
-    assert_eq!(shown, r#"[[["part-0/0029.txt" 1 1 "number 29"]] false]"#);
-}
-
-/// Puts another file there, as a copy that failed does: who has the old one open keeps it.
-fn replace(path: &Path, bytes: &[u8]) {
-    let beside = path.with_extension("copy");
-    fs::write(&beside, bytes).expect("a file");
-    fs::rename(&beside, path).expect("a file");
-    std::thread::sleep(Duration::from_millis(1));
 }
 
 #[test]

@@ -362,3 +362,39 @@ impl Drop for PackWriter {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files::objects::digest;
+
+    #[test]
+    fn only_a_whole_pack_is_opened() {
+        let folder = std::env::temp_dir().join(temporary_name());
+        let mut writer = PackWriter::new(&folder).expect("a folder");
+        let contents: Vec<Vec<u8>> = (0..300_u32).map(|it| it.to_string().into_bytes()).collect();
+        for content in &contents {
+            writer.add(digest(content), content).expect("it is written");
+        }
+        let path = writer.finish().expect("it is synced").expect("a pack");
+        let pack = Arc::new(Pack::open(&path).expect("it is whole"));
+        for content in &contents {
+            let row = *pack.find(&digest(content)).expect("it is there");
+            let found = Found {
+                pack: Arc::clone(&pack),
+                row,
+            };
+            assert_eq!(found.read().expect("it is read").as_ref(), Some(content));
+        }
+        assert_eq!(pack.find(&digest(b"absent")), None);
+        let whole = fs::read(&path).expect("a file");
+        let rows = whole.len() - TAIL - 7;
+        let mut flipped = whole.clone();
+        flipped[rows] ^= 1;
+        for bytes in [&whole[..whole.len() - 1], &whole[..10], &[], &flipped] {
+            fs::write(&path, bytes).expect("a file");
+            assert!(Pack::open(&path).is_err());
+        }
+        fs::remove_dir_all(&folder).expect("it is removed");
+    }
+}
