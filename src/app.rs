@@ -4,13 +4,14 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use flowstone_engine::ports::{Stores, SystemClock, SystemRandom};
+use flowstone_engine::search::Embedder;
 use flowstone_engine::step::Step;
 use flowstone_engine::trial::World;
 use flowstone_engine::{Engine, EngineConfig, Interactive, Limits, natives};
 use flowstone_lang::session::Session;
 use flowstone_lang::value::{Result as Evaluated, Signal, Value};
 use flowstone_repl::{Body, Evaluator, Repl};
-use flowstone_steps::{sandbox, secrets, settings};
+use flowstone_steps::{sandbox, search, secrets, settings};
 use flowstone_stores::Options;
 use flowstone_surfaces::cli::{
     App, Open, Project, Prompt, Report, Runtime, lost_terminal, of_store_error,
@@ -46,6 +47,12 @@ impl App for Flowstone {
             random: world.random(),
             ..config
         }))
+    }
+
+    fn embedder<'a>(&self, engine: &'a Engine) -> Result<Option<Box<dyn Embedder + 'a>>, Report> {
+        let embedder = search::of_project(engine.settings(), engine.secrets());
+        let embedder = embedder.map_err(|message| Report::error("E0709", message))?;
+        Ok(embedder.map(|embedder| Box::new(embedder) as Box<dyn Embedder + 'a>))
     }
 
     fn session(&self) -> Session {

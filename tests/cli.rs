@@ -15,6 +15,7 @@ mod reference;
 mod repl;
 mod run;
 mod runs;
+mod search;
 mod serve;
 mod test;
 mod waits;

@@ -25,9 +25,11 @@ pub use error::SearchError;
 pub use text::{TEXT_MAX, cut, may_be_text, start_of};
 pub use words::{Term, Words, read as read_words};
 
+use crate::engine::Engine;
 use crate::ids::RunId;
 use crate::ports::{
-    SearchFilter, SearchHit, SearchTarget, StoreError, Stores, VectorQuery, WordQuery,
+    SearchDoc, SearchFilter, SearchHit, SearchTarget, Secrets, StoreError, Stores, VectorQuery,
+    WordQuery,
 };
 use crate::resource::PREFIX;
 
@@ -325,6 +327,19 @@ impl Seeker<'_> {
         Ok(found)
     }
 
+    /// Returns what a resource is found by.
+    ///
+    /// # Errors
+    /// When the store fails.
+    pub async fn indexed(&self, uri: &str) -> Result<Option<SearchDoc>, SearchError> {
+        self.refresh(&[SearchTarget::Resources], usize::MAX).await?;
+        Ok(self
+            .stores
+            .search
+            .indexed(SearchTarget::Resources, uri)
+            .await?)
+    }
+
     /// Indexes a resource anew, or everything, vectors included.
     ///
     /// # Errors
@@ -349,6 +364,28 @@ impl Seeker<'_> {
                 .0;
         }
         Ok(rebuilt)
+    }
+}
+
+impl Engine {
+    /// Returns what looks for things in the project.
+    pub fn seeker<'a>(&'a self, embedder: Option<&'a dyn Embedder>) -> Seeker<'a> {
+        Seeker {
+            stores: &self.services.stores,
+            project_root: &self.services.project_root,
+            settings: &self.services.settings,
+            embedder,
+        }
+    }
+
+    /// Returns the project's settings, a map or nil.
+    pub fn settings(&self) -> &Value {
+        &self.services.settings
+    }
+
+    /// Returns what looks secrets up.
+    pub fn secrets(&self) -> &dyn Secrets {
+        &*self.services.secrets
     }
 }
 

@@ -26,6 +26,7 @@ mod run;
 mod runs;
 mod runtime;
 mod schedules;
+mod search;
 mod serve;
 mod stack;
 mod table;
@@ -36,7 +37,8 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use flowstone_engine::Engine;
-use flowstone_engine::ports::Stores;
+use flowstone_engine::ports::{SearchTarget, Stores};
+use flowstone_engine::search::Embedder;
 use flowstone_engine::step::Step;
 use flowstone_engine::trial::World;
 use flowstone_lang::session::Session;
@@ -75,6 +77,12 @@ pub trait App: Sync {
     /// # Errors
     /// As [`App::open`].
     fn open_trial(&self, project: &Project, world: &World) -> Result<Engine, Report>;
+
+    /// Returns what makes vectors of texts, where the project's settings describe it.
+    ///
+    /// # Errors
+    /// When they describe it wrongly.
+    fn embedder<'a>(&self, engine: &'a Engine) -> Result<Option<Box<dyn Embedder + 'a>>, Report>;
 
     /// Returns a session that knows all that flows may use.
     fn session(&self) -> Session;
@@ -137,6 +145,7 @@ fn perform(command: &Command, app: &dyn App) -> exit::Exit {
         Command::Runs(args) => runs::run(args, app),
         Command::Test(args) => test::run(args, app),
         Command::Schedules(args) => schedules::run(args, app),
+        Command::Search(args) => search::run(args, app, &SearchTarget::ALL),
         Command::Serve(args) => serve::run(args, app),
         Command::Waits(args) => waits::run(args, app),
     }

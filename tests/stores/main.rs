@@ -23,6 +23,7 @@ mod prompt;
 mod queue;
 mod runs;
 mod saga;
+mod search;
 mod upkeep;
 mod versions;
 mod waits;

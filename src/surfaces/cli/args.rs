@@ -3,6 +3,7 @@
 mod resources;
 mod runs;
 mod schedules;
+mod search;
 mod serve;
 mod waits;
 
@@ -15,6 +16,7 @@ use clap_complete::Shell;
 pub use resources::*;
 pub use runs::*;
 pub use schedules::*;
+pub use search::*;
 pub use serve::*;
 pub use waits::*;
 
@@ -58,6 +60,7 @@ pub enum Command {
     Run(Run),
     Runs(Runs),
     Schedules(Schedules),
+    Search(Search),
     Serve(Serve),
     Test(super::test::Test),
     Waits(Waits),

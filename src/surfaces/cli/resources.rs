@@ -2,9 +2,10 @@
 
 mod get;
 mod list;
+mod search_index;
 mod told;
 
-use flowstone_engine::ports::{Clock as _, ResourceRow, SystemClock};
+use flowstone_engine::ports::{Clock as _, ResourceRow, SearchTarget, SystemClock};
 use flowstone_engine::{Engine, EngineError};
 
 use super::args::{Home, Resources, ResourcesCommand};
@@ -13,13 +14,20 @@ use super::home::Project;
 use super::outcome::of_engine_error;
 use super::report::Report;
 use super::runtime::Runtime;
-use super::{App, Open, output};
+use super::{App, Open, output, search};
 
 /// Performs the command.
 pub fn run(args: &Resources, app: &dyn App) -> Exit {
     let (done, as_json) = match &args.command {
         ResourcesCommand::Get(args) => (get::run(args, app), is_json(args.json)),
         ResourcesCommand::List(args) => (list::run(args, app), is_json(args.json)),
+        ResourcesCommand::Search(args) => {
+            return search::run(args, app, &[SearchTarget::Resources]);
+        }
+        ResourcesCommand::SearchIndex(args) => (
+            search_index::run(args, app),
+            search_index::is_asked_as_json(args),
+        ),
     };
     done.unwrap_or_else(|report| {
         output::failure(&report, as_json);

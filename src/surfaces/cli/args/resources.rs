@@ -4,7 +4,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use flowstone_engine::ports::ResourceSort;
 use flowstone_engine::resource::{ResourceKind, Tier};
 
-use super::Home;
+use super::{Home, Search, SearchIndex};
 
 /// Lists, reads and keeps what has a `res://` name: stored results, files, trees, tables, keys
 #[derive(Debug, Args)]
@@ -17,6 +17,8 @@ pub struct Resources {
 pub enum ResourcesCommand {
     Get(ResourcesGet),
     List(ResourcesList),
+    Search(Search),
+    SearchIndex(SearchIndex),
 }
 
 /// Shows what is known of a resource

@@ -1,0 +1,183 @@
+//! `flowstone search` and `flowstone resources search`: what is found, as a table or as JSON.
+
+use flowstone_engine::json::to_json;
+use flowstone_engine::ports::SearchTarget;
+use flowstone_engine::search::{Ask, Found, FoundHit, Hydrate, SearchError, Seeker};
+use flowstone_engine::{Engine, EngineError};
+use serde_json::Value as Json;
+
+use super::args::Search;
+use super::exit::Exit;
+use super::home::Project;
+use super::outcome::of_engine_error;
+use super::report::Report;
+use super::runtime::Runtime;
+use super::table::table;
+use super::{App, Open, output};
+
+/// Performs the command. `everywhere`: where nothing else is said, all targets are meant, else resources.
+pub fn run(args: &Search, app: &dyn App, everywhere: &[SearchTarget]) -> Exit {
+    let as_json = args.json || !output::is_terminal();
+    let found = find(args, app, everywhere);
+    match found {
+        Ok(found) => {
+            tell(&found, as_json);
+            Exit::Completed
+        }
+        Err(report) => {
+            output::failure(&report, as_json);
+            Exit::Failed
+        }
+    }
+}
+
+fn find(args: &Search, app: &dyn App, everywhere: &[SearchTarget]) -> Result<Found, Report> {
+    let ask = ask(args, everywhere);
+    let project = Project::find(&args.home);
+    // Flows and settings are there before anything has run.
+    let open = match project.home.is_dir() {
+        true => Open::Existing,
+        false => Open::OrMake,
+    };
+    Runtime::start()?.block_on(async {
+        let engine = app.open(&project, open)?;
+        seek(app, &engine, async |seeker| seeker.find(&ask).await).await
+    })
+}
+
+/// Asks what looks for things in a project.
+pub(super) async fn seek<T>(
+    app: &dyn App,
+    engine: &Engine,
+    question: impl AsyncFnOnce(&Seeker<'_>) -> Result<T, SearchError>,
+) -> Result<T, Report> {
+    let embedder = app.embedder(engine)?;
+    let seeker = engine.seeker(embedder.as_deref());
+    question(&seeker).await.map_err(|error| of_search(&error))
+}
+
+fn ask(args: &Search, everywhere: &[SearchTarget]) -> Ask {
+    let targets = match args.targets.is_empty() {
+        true => everywhere,
+        false => &args.targets,
+    };
+    let count = |count: u64| usize::try_from(count).unwrap_or(usize::MAX);
+    Ask {
+        targets: SearchTarget::ALL
+            .into_iter()
+            .filter(|target| targets.contains(target))
+            .collect(),
+        limit: count(args.limit),
+        mode: args.mode,
+        backend: args.storage_backend.clone(),
+        root: args.storage_root.clone(),
+        prefix: args.path_prefix.clone(),
+        hydrate: args.hydrate.then_some(Hydrate {
+            top_k: count(args.top_k),
+            max_chars: count(args.max_chars),
+        }),
+        ..Ask::new(args.query.join(" "))
+    }
+}
+
+pub(super) fn of_search(error: &SearchError) -> Report {
+    if let SearchError::Store(error) = error {
+        return of_engine_error(&EngineError::from(error.clone()));
+    }
+    let report = Report::error(error.code(), error.to_string());
+    match error.hint() {
+        Some(hint) => report.hint(hint),
+        None => report,
+    }
+}
+
+fn tell(found: &Found, as_json: bool) {
+    if as_json {
+        let mut json = to_json(&found.to_value()).unwrap_or(Json::Null);
+        json = camel(json);
+        json["ok"] = true.into();
+        output::json(&json);
+        return;
+    }
+    for warning in &found.warnings {
+        output::note(&format!("warning: {warning}"));
+    }
+    if found.hits.is_empty() {
+        output::note("nothing was found");
+        return;
+    }
+    let rows = found.hits.iter().map(line);
+    output::data(&table(&["in", "name", "what fits", "is"], rows));
+    let contents = found.hits.iter().filter_map(content);
+    contents.for_each(|content| output::data(&content));
+}
+
+fn line(found: &FoundHit) -> Vec<String> {
+    let hit = &found.hit;
+    vec![
+        hit.target.name().to_owned(),
+        hit.title.clone(),
+        hit.snippet.clone(),
+        hit.id.clone(),
+    ]
+}
+
+fn content(found: &FoundHit) -> Option<String> {
+    use flowstone_engine::search::Content;
+    match found.content.as_ref()? {
+        Content::Text { text, is_cut } => {
+            let more = if *is_cut { "\n…" } else { "" };
+            Some(format!("\n== {}\n{text}{more}", found.hit.title))
+        }
+        Content::Omitted => None,
+    }
+}
+
+/// Writes the keys of objects as `camelCase`.
+fn camel(json: Json) -> Json {
+    match json {
+        Json::Object(entries) => {
+            let entries = entries.into_iter();
+            Json::Object(
+                entries
+                    .map(|(key, value)| (camel_name(&key), camel(value)))
+                    .collect(),
+            )
+        }
+        Json::Array(items) => Json::Array(items.into_iter().map(camel).collect()),
+        other => other,
+    }
+}
+
+fn camel_name(name: &str) -> String {
+    let mut out = String::new();
+    let mut is_start = false;
+    for char in name.chars() {
+        match char {
+            '-' => is_start = true,
+            '?' => {}
+            char if is_start => {
+                out.extend(char.to_uppercase());
+                is_start = false;
+            }
+            char => out.push(char),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::camel_name;
+
+    #[test]
+    fn names_are_those_of_json() {
+        for (name, expected) in [
+            ("uri", "uri"),
+            ("by-target", "byTarget"),
+            ("content-truncated?", "contentTruncated"),
+        ] {
+            assert_eq!(camel_name(name), expected);
+        }
+    }
+}
