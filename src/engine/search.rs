@@ -180,7 +180,10 @@ impl Seeker<'_> {
         }
         let by_words = match mode {
             Mode::Semantic => Vec::new(),
-            Mode::Hybrid | Mode::Keyword => self.by_words(ask, &filter, &mut warnings).await?,
+            Mode::Hybrid | Mode::Keyword => {
+                let is_fused = !by_meaning.is_empty();
+                self.by_words(ask, &filter, is_fused, &mut warnings).await?
+            }
         };
         let mut hits = Vec::new();
         for target in &ask.targets {
@@ -241,6 +244,7 @@ impl Seeker<'_> {
         &self,
         ask: &Ask,
         filter: &SearchFilter,
+        is_fused: bool,
         warnings: &mut Vec<String>,
     ) -> Result<Vec<SearchHit>, StoreError> {
         let words = words::read(&ask.query);
@@ -255,7 +259,7 @@ impl Seeker<'_> {
             return Ok(Vec::new());
         }
         let several = words.terms.iter().filter(|term| !term.is_excluded).count() > 1;
-        let limit = DEPTH.max(ask.limit);
+        let limit = if is_fused { DEPTH } else { ask.limit };
         let mut all = Vec::new();
         for target in &ask.targets {
             let query = |is_all, limit| WordQuery {

@@ -17,7 +17,7 @@ use super::Home;
   flowstone resources search --path-prefix result/run/ --hydrate 'late fee'")]
 pub struct Search {
     /// What to look for
-    #[arg(required = true, value_name = "QUERY", allow_hyphen_values = true)]
+    #[arg(required = true, value_name = "QUERY")]
     pub query: Vec<String>,
 
     /// Where to look: resources, flows, runs, connections; several with commas between them
