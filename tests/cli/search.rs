@@ -133,7 +133,7 @@ fn bad_input_is_told() {
             1,
             "E0936",
         ),
-        (&["resources", "search-index", "reindex"], 2, "--all"),
+        (&["resources", "search-index", "reindex"], 2, "<URI>"),
     ];
     for (args, code, words) in cases {
         let ran = scratch.run(args);
