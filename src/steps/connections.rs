@@ -12,6 +12,8 @@ use flowstone_engine::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use crate::fields::Fields;
+use crate::http::guard::Pattern;
+use crate::http::settings::allowed_hosts;
 use crate::secrets::variable;
 
 /// A server that a flow talks to.
@@ -26,6 +28,8 @@ pub(crate) struct Connection {
     /// For model providers.
     pub model: Option<String>,
     pub allow_link_local: bool,
+    /// Hosts that the guard lets pass.
+    pub allow_hosts: Vec<Pattern>,
 }
 
 /// How to show who we are.
@@ -47,6 +51,11 @@ pub(crate) enum Auth {
         username: Option<String>,
         secret: Option<String>,
     },
+    /// A token that is got for a signed statement.
+    GoogleServiceAccount {
+        secret: Option<String>,
+        scopes: Vec<String>,
+    },
 }
 
 /// Where an API key goes.
@@ -64,6 +73,7 @@ pub(crate) enum Proof {
 }
 
 const KEYS: &[&str] = &[
+    "allow-hosts",
     "allow-link-local",
     "auth",
     "backend",
@@ -77,6 +87,16 @@ const KEYS: &[&str] = &[
     "provided-by",
     "slot",
     "type",
+];
+
+const AUTH_KEYS: [&str; 7] = [
+    "header",
+    "prefix",
+    "query",
+    "scopes",
+    "secret-ref",
+    "type",
+    "username",
 ];
 
 /// Tells whether settings or flow say anything about a connection.
@@ -162,6 +182,9 @@ impl Connection {
         if let Some(allow) = fields.bool("allow-link-local")? {
             self.allow_link_local = allow;
         }
+        if let Some(hosts) = fields.get("allow-hosts") {
+            self.allow_hosts = allowed_hosts(&format!("{place} :allow-hosts"), hosts)?;
+        }
         if let Some(auth) = fields.map("auth")? {
             self.auth = Auth::read(&format!("{place} :auth"), auth)?;
         }
@@ -179,16 +202,19 @@ impl Auth {
                     .hint("name it instead, `:secret-ref :my-token`, and set MY_TOKEN in the environment or in `.env`"));
             }
         }
-        fields.only(&[
-            "header",
-            "prefix",
-            "query",
-            "secret-ref",
-            "type",
-            "username",
-        ])?;
+        let type_ = fields.name("type")?;
+        let own: &[&str] = match type_.as_deref() {
+            Some("api-key") => &["header", "prefix", "query", "secret-ref", "type"],
+            Some("basic") => &["secret-ref", "type", "username"],
+            Some("bearer") => &["secret-ref", "type"],
+            Some("google-service-account") => &["scopes", "secret-ref", "type"],
+            Some("none") => &["type"],
+            // What is wrong then is the type.
+            _ => &AUTH_KEYS,
+        };
+        fields.only(own)?;
         let secret = fields.name("secret-ref")?.map(|name| name.to_string());
-        match fields.name("type")?.as_deref() {
+        match type_.as_deref() {
             Some("bearer") => Ok(Auth::Bearer { secret }),
             Some("api-key") => {
                 let place = match (fields.text("query")?, fields.text("header")?) {
@@ -212,6 +238,16 @@ impl Auth {
                 username: fields.text("username")?.map(str::to_string),
                 secret,
             }),
+            Some("google-service-account") => {
+                let scopes = fields.texts("scopes")?;
+                if scopes.is_empty() {
+                    let message = format!("`{place}` does not say its `:scopes`");
+                    return Err(StepError::config("E0753", message).hint(
+                        "as in `:scopes [\"https://www.googleapis.com/auth/spreadsheets.readonly\"]`",
+                    ));
+                }
+                Ok(Auth::GoogleServiceAccount { secret, scopes })
+            }
             Some("none") => Ok(Auth::None),
             other => {
                 let message = match other {
@@ -219,7 +255,7 @@ impl Auth {
                     None => format!("`{place}` does not say its `:type`"),
                 };
                 Err(StepError::config("E0753", message)
-                    .hint("there are `:bearer`, `:api-key`, `:basic` and `:none`"))
+                    .hint("there are `:bearer`, `:api-key`, `:basic`, `:google-service-account` and `:none`"))
             }
         }
     }
@@ -227,9 +263,10 @@ impl Auth {
     /// Returns the secret, which is looked up now.
     pub fn secret(&self, cx: &StepContext, owner: &str) -> Result<Secret, StepError> {
         let named = match self {
-            Auth::Bearer { secret } | Auth::ApiKey { secret, .. } | Auth::Basic { secret, .. } => {
-                secret.as_deref()
-            }
+            Auth::Bearer { secret }
+            | Auth::ApiKey { secret, .. }
+            | Auth::Basic { secret, .. }
+            | Auth::GoogleServiceAccount { secret, .. } => secret.as_deref(),
             Auth::Unsaid | Auth::None => None,
         };
         match named {
@@ -252,7 +289,7 @@ impl Auth {
         }
     }
 
-    /// Returns what to add to a request.
+    /// Returns what to add to a request. What has to be asked for first is [`crate::http`]'s to get.
     pub fn proof(&self, cx: &StepContext, owner: &str) -> Result<Proof, StepError> {
         let header = |name: &str, value| Proof::Header(name.to_string(), value);
         Ok(match self {
@@ -281,6 +318,12 @@ impl Auth {
                 let encoded = base64::engine::general_purpose::STANDARD.encode(pair);
                 cx.hide(&Secret::new(encoded.as_str()));
                 header("authorization", format!("Basic {encoded}"))
+            }
+            Auth::GoogleServiceAccount { .. } => {
+                return Err(StepError::config(
+                    "E0753",
+                    "`:google-service-account` is for requests of `:http` and `:notify`",
+                ));
             }
         })
     }

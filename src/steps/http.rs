@@ -5,12 +5,24 @@
 
 pub mod body;
 pub mod client;
+mod content;
 pub mod decode;
 pub mod error;
+mod google;
 pub mod guard;
+mod pool;
+mod redirect;
 mod request;
+pub mod route;
+pub(crate) mod settings;
+mod shape;
+pub(crate) mod store;
+pub mod tls;
+pub mod xml;
+pub mod yaml;
 
-pub(crate) use request::{build, joined, load, timeout};
+pub(crate) use content::load;
+pub(crate) use request::{build, joined, timeout};
 
 use flowstone_engine::flow::name_of;
 use flowstone_engine::step::{
@@ -21,7 +33,8 @@ use flowstone_lang::reader::read_data;
 use flowstone_lang::value::{Object, Value};
 
 use crate::fields::Fields;
-use crate::{json, rendered};
+use crate::json;
+use client::Incoming;
 use decode::{Decoded, ResponseAs};
 use error::{Again, Answer, HttpError};
 
@@ -145,7 +158,7 @@ impl Step for Http {
                 "get" | "head" | "options"
             ),
             // A template may say another method: it counts as a write.
-            None => !fields.has("template") && !request::has_body(fields),
+            None => !fields.has("template") && !content::has_body(fields),
         };
         if reads {
             Effect::Read
@@ -160,14 +173,7 @@ impl Step for Http {
         config: Value,
     ) -> LocalFuture<'a, Result<Outcome, StepError>> {
         Box::pin(async move {
-            let config = match rendered::rendered(cx, Fields::new(&config), "http-request")? {
-                Some(template) => {
-                    let request = template.get("request").cloned().unwrap_or(Value::Nil);
-                    Fields::inside("template :request", &request)?.only(request::TEMPLATE_KEYS)?;
-                    rendered::merged(&request, &config)
-                }
-                None => config,
-            };
+            let config = shape::whole(cx, config)?;
             let fields = Fields::new(&config);
             let wanted = response_as(fields)?;
             let request = request::build(cx, fields).await?;
@@ -177,31 +183,39 @@ impl Step for Http {
                 request.method,
                 request.url.path()
             )));
-            let answer = client::send(request).await?;
-            if answer.status >= 400 {
-                let status = answer.status;
-                return Err(HttpError::Status {
-                    host,
-                    status,
-                    answer: Box::new(answer),
+            let incoming = client::open(request).await?;
+            if incoming.status >= 400 {
+                return Err(refused(host, incoming).await);
+            }
+            let (status, headers) = (incoming.status, shown_headers(fields, &incoming.headers)?);
+            let body = match store::Target::of(fields)? {
+                Some(target) => target.store(cx, incoming).await?,
+                None => {
+                    let answer = incoming.collect().await?;
+                    match fields.get("parser-fn") {
+                        Some(parser) => parse(cx, parser, wanted, &host, &answer)?,
+                        None => body(decode::decode(wanted, &host, &answer)?, &host, &answer)?,
+                    }
                 }
-                .into());
-            }
-            let body = match fields.get("parser-fn") {
-                Some(parser) => parse(cx, parser, &host, &answer)?,
-                None => body(decode::decode(wanted, &host, &answer)?, &host, &answer)?,
             };
-            let mut facts = vec![(
-                Value::keyword("status"),
-                Value::Int(i64::from(answer.status)),
-            )];
-            if let Some(headers) = shown_headers(fields, &answer)? {
-                facts.push((Value::keyword("headers"), headers));
-            }
+            let mut facts = vec![(Value::keyword("status"), Value::Int(i64::from(status)))];
+            facts.extend(headers.map(|headers| (Value::keyword("headers"), headers)));
             facts.push((Value::keyword("body"), body));
             Ok(Outcome::Value(Value::map(facts)))
         })
     }
+}
+
+/// Returns the error of an answer that is one, with as much of its body as a person reads.
+async fn refused(host: String, incoming: Incoming) -> StepError {
+    let status = incoming.status;
+    let answer = Box::new(incoming.start(error::MOST_SHOWN).await);
+    HttpError::Status {
+        host,
+        status,
+        answer,
+    }
+    .into()
 }
 
 fn response_as(fields: Fields<'_>) -> Result<ResponseAs, StepError> {
@@ -218,20 +232,30 @@ fn response_as(fields: Fields<'_>) -> Result<ResponseAs, StepError> {
     })
 }
 
+/// Has the flow's own function read a body: text, or the bytes where the flow asks for these.
 fn parse(
     cx: &StepContext,
     parser: &Value,
+    wanted: ResponseAs,
     host: &str,
     answer: &Answer,
 ) -> Result<Value, StepError> {
-    let text = match decode::decode(ResponseAs::Text, host, answer)? {
-        Decoded::Text(text) => text,
-        _ => String::new(),
+    let wanted = match wanted {
+        ResponseAs::Auto => ResponseAs::Text,
+        other => other,
     };
-    cx.call(&cx.function(parser)?, &[Value::from(text)])
+    let body = body(decode::decode(wanted, host, answer)?, host, answer)?;
+    cx.call(&cx.function(parser)?, &[body])
 }
 
 fn body(decoded: Decoded, host: &str, answer: &Answer) -> Result<Value, StepError> {
+    let bad = |wanted, cause| HttpError::Undecodable {
+        host: host.to_string(),
+        status: answer.status,
+        wanted,
+        cause,
+        preview: error::preview(&answer.body),
+    };
     Ok(match decoded {
         Decoded::Empty => Value::Nil,
         Decoded::Json(json) => json::from_json(&json),
@@ -252,19 +276,21 @@ fn body(decoded: Decoded, host: &str, answer: &Answer) -> Result<Value, StepErro
                 ),
             ])
         })),
-        Decoded::Edn(text) => read_data(&text).map_err(|error| HttpError::Undecodable {
-            host: host.to_string(),
-            status: answer.status,
-            wanted: "EDN",
-            cause: error.message,
-            preview: error::preview(&answer.body),
+        Decoded::Edn(text) => read_data(&text).map_err(|error| {
+            let at = xml::place(&text, error.span.start.into());
+            bad("EDN", format!("{} ({at})", error.message))
         })?,
+        Decoded::Xml(text) => xml::read(&text).map_err(|cause| bad("XML", cause))?,
+        Decoded::Yaml(text) => yaml::read(&text).map_err(|cause| bad("YAML", cause))?,
         Decoded::Bytes => Object::Bytes(answer.body.clone().into_boxed_slice()).into(),
     })
 }
 
 /// Returns the headers that the config wants to see; of several by one name, their values together.
-fn shown_headers(fields: Fields<'_>, answer: &Answer) -> Result<Option<Value>, StepError> {
+fn shown_headers(
+    fields: Fields<'_>,
+    headers: &[(String, String)],
+) -> Result<Option<Value>, StepError> {
     let wanted: Option<Vec<String>> = match fields.get("include-headers") {
         None | Some(Value::Bool(true)) => None,
         Some(Value::Bool(false)) => return Ok(None),
@@ -279,7 +305,7 @@ fn shown_headers(fields: Fields<'_>, answer: &Answer) -> Result<Option<Value>, S
             )
         }
     };
-    Ok(Some(header_map(&answer.headers, wanted.as_deref())))
+    Ok(Some(header_map(headers, wanted.as_deref())))
 }
 
 fn header_map(headers: &[(String, String)], wanted: Option<&[String]>) -> Value {
@@ -332,11 +358,10 @@ impl From<HttpError> for StepError {
 
 /// Returns what the server says about its error, read as JSON where it is that.
 fn error_body(answer: &Answer) -> Option<Value> {
-    const MOST: usize = 64 << 10;
     if answer.body.is_empty() {
         return None;
     }
-    let start = &answer.body[..answer.body.len().min(MOST)];
+    let start = &answer.body[..answer.body.len().min(error::MOST_SHOWN)];
     match serde_json::from_slice::<serde_json::Value>(start) {
         Ok(json) => Some(json::from_json(&json)),
         Err(_) => Some(Value::from(String::from_utf8_lossy(start).into_owned())),

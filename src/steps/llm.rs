@@ -348,9 +348,9 @@ async fn ask(cx: &StepContext, endpoint: &Endpoint, call: &Call) -> Result<Reply
         limits: Limits {
             timeout,
             max_redirects: 3,
-            allow_link_local: endpoint.allow_link_local,
             ..Limits::default()
         },
+        route: endpoint.route.clone(),
     };
     cx.emit(Progress::Status(format!(
         "asking {} ({})",

@@ -12,7 +12,7 @@ use flowstone_engine::ports::Durability;
 use flowstone_lang::reader::read_data;
 use flowstone_lang::value::{Sources, Value};
 
-use crate::{llm, search, secrets};
+use crate::{http, llm, search, secrets};
 
 /// The name of the file.
 pub const FILE: &str = "flowstone.edn";
@@ -20,6 +20,7 @@ pub const FILE: &str = "flowstone.edn";
 const KEYS: &[&str] = &[
     "connections",
     "durability",
+    "http",
     "llm-providers",
     "retention",
     "search",
@@ -102,7 +103,7 @@ impl SettingsError {
         match self {
             Self::Unreadable { .. } => "the file holds one EDN map, such as {:connections {...}}",
             Self::Wrong { .. } => {
-                "it takes `:connections`, `:durability`, `:llm-providers`, `:retention`, `:search`, `:secrets`, `:server` and `:waits`"
+                "it takes `:connections`, `:durability`, `:http`, `:llm-providers`, `:retention`, `:search`, `:secrets`, `:server` and `:waits`"
             }
             Self::BadDotenv { .. } => {
                 "each line of `.env` is NAME=value; quote a value that holds spaces or `#`"
@@ -188,6 +189,7 @@ fn read(root: &Path) -> Result<Value, SettingsError> {
             return Err(SettingsError::Wrong { message });
         }
         match &*name {
+            "http" => inner(&name, value, http::settings::KEYS)?,
             "server" => inner(&name, value, SERVER)?,
             "waits" => inner(&name, value, WAITS)?,
             _ => {}

@@ -3,16 +3,18 @@
 //! Redirects are followed here rather than by the client below, so that each hop is checked and no
 //! secret goes to another host. Knows nothing of flows: plain data in and out.
 
-use std::cell::OnceCell;
 use std::error::Error as _;
 use std::time::Duration;
 
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Client, Method, Url};
+use reqwest::{Method, Url};
 use tokio::time::{Instant, timeout_at};
 
-use super::error::{Answer, HttpError, preview};
-use super::guard::{self, GuardedResolver, Refused};
+use super::error::{Answer, HttpError, header, preview, root_cause};
+use super::guard::{Refused, Zone, zone};
+use super::redirect::Hops;
+use super::route::{self, Route};
+use super::{pool, tls};
 
 /// What to send, and how much to take.
 #[derive(Clone, Debug)]
@@ -24,7 +26,11 @@ pub struct Request {
     pub secret_headers: Vec<(String, String)>,
     pub body: Option<Vec<u8>>,
     pub limits: Limits,
+    pub route: Route,
 }
+
+/// What a server says about its error is not waited for longer.
+const SOON: Duration = Duration::from_secs(5);
 
 /// The limits of a request.
 #[derive(Clone, Copy, Debug)]
@@ -33,8 +39,6 @@ pub struct Limits {
     pub timeout: Duration,
     pub max_bytes: u64,
     pub max_redirects: usize,
-    /// Also link-local and metadata addresses.
-    pub allow_link_local: bool,
 }
 
 impl Default for Limits {
@@ -43,7 +47,6 @@ impl Default for Limits {
             timeout: Duration::from_secs(60),
             max_bytes: 50 << 20,
             max_redirects: 10,
-            allow_link_local: false,
         }
     }
 }
@@ -69,94 +72,59 @@ pub async fn send(request: Request) -> Result<Answer, HttpError> {
 /// Sends the request and returns when the headers of the final answer are there.
 pub async fn open(mut request: Request) -> Result<Incoming, HttpError> {
     let deadline = Instant::now() + request.limits.timeout;
-    let mut hops = 0;
+    // What is asked for by name may be anywhere; a redirect leads nowhere further in.
+    let mut least = Zone::Loopback;
+    let mut hops = Hops::default();
     loop {
-        let response = send_once(&request, deadline).await?;
-        let Some(next) = redirect(&request, &response)? else {
-            return Ok(Incoming::new(&request, response, deadline));
+        let sent = send_once(&request, least, deadline).await?;
+        let Some(next) = hops.next(&request, &sent.response)? else {
+            return Ok(Incoming::new(&request, sent.response, deadline));
         };
-        hops += 1;
-        if hops > request.limits.max_redirects {
-            return Err(HttpError::BadRedirect {
-                host: host(&request.url),
-                what: format!("more than {} times", request.limits.max_redirects),
-            });
-        }
-        follow(&mut request, next, response.status().as_u16());
+        least = sent.zone;
+        hops.follow(&mut request, next, sent.response.status().as_u16());
     }
 }
 
-async fn send_once(request: &Request, deadline: Instant) -> Result<reqwest::Response, HttpError> {
-    let host = host(&request.url);
-    if !request.limits.allow_link_local {
-        guard::check_host(&request.url).map_err(refused)?;
-    }
-    let client = client(request.limits.allow_link_local)?;
+struct Sent {
+    response: reqwest::Response,
+    /// Where it came from.
+    zone: Zone,
+}
+
+async fn send_once(request: &Request, least: Zone, deadline: Instant) -> Result<Sent, HttpError> {
+    let late = || HttpError::TimedOut {
+        host: host(&request.url),
+        limit: request.limits.timeout,
+        status: None,
+        preview: String::new(),
+    };
+    let (url, route) = (&request.url, &request.route);
+    route.guard.check_url(url, least)?;
+    let via = route.proxy.via(url)?;
+    let behind = match via {
+        None => None,
+        Some(_) => {
+            let checked = route::check_behind_proxy(&route.guard, url, least);
+            Some(timeout_at(deadline, checked).await.map_err(|_| late())??)
+        }
+    };
+    let client = pool::client(route, via, least)?;
     let headers = header_map(request.headers.iter().chain(&request.secret_headers))?;
     let mut builder = client
-        .request(request.method.clone(), request.url.clone())
+        .request(request.method.clone(), url.clone())
         .headers(headers);
     if let Some(body) = &request.body {
         builder = builder.body(body.clone());
     }
-    match timeout_at(deadline, builder.send()).await {
-        Ok(Ok(response)) => Ok(response),
-        Ok(Err(error)) => Err(failed(host, &error)),
-        Err(_) => Err(HttpError::TimedOut {
-            host,
-            limit: request.limits.timeout,
-            status: None,
-            preview: String::new(),
-        }),
-    }
-}
-
-/// Returns where an answer redirects to, checked; `None` when it is final.
-fn redirect(request: &Request, response: &reqwest::Response) -> Result<Option<Url>, HttpError> {
-    if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
-        return Ok(None);
-    }
-    let Some(location) = response.headers().get("location") else {
-        return Ok(None);
-    };
-    let bad = |what: String| HttpError::BadRedirect {
-        host: host(&request.url),
-        what,
-    };
-    let location = String::from_utf8_lossy(location.as_bytes()).into_owned();
-    let next = request.url.join(&location).map_err(|error| {
-        bad(format!(
-            "to `{location}`, which is not an address ({error})"
-        ))
-    })?;
-    if !matches!(next.scheme(), "http" | "https") {
-        return Err(bad(format!("to `{next}`, which is not HTTP")));
-    }
-    if request.url.scheme() == "https" && next.scheme() == "http" {
-        return Err(bad(format!("to `{next}`, from https down to http")));
-    }
-    Ok(Some(next))
-}
-
-/// Turns the request into the one for the next hop.
-fn follow(request: &mut Request, next: Url, status: u16) {
-    let drops_body = status == 303 || matches!(status, 301 | 302) && request.method == Method::POST;
-    if drops_body && request.method != Method::HEAD {
-        request.method = Method::GET;
-        request.body = None;
-        request
-            .headers
-            .retain(|(name, _)| !name.to_ascii_lowercase().starts_with("content-"));
-    }
-    let same = request.url.origin() == next.origin();
-    if !same {
-        request.secret_headers.clear();
-        let telling = ["authorization", "cookie", "proxy-authorization"];
-        request
-            .headers
-            .retain(|(name, _)| !telling.contains(&name.to_ascii_lowercase().as_str()));
-    }
-    request.url = next;
+    let response = timeout_at(deadline, builder.send())
+        .await
+        .map_err(|_| late())?
+        .map_err(|error| failed(host(url), &error))?;
+    let peer = response.remote_addr().map(|address| zone(address.ip()));
+    Ok(Sent {
+        zone: behind.or(peer).unwrap_or(Zone::Public),
+        response,
+    })
 }
 
 impl Incoming {
@@ -204,11 +172,7 @@ impl Incoming {
         };
         self.got += chunk.len() as u64;
         if self.got > self.limits.max_bytes {
-            return Err(HttpError::TooLarge {
-                host: self.host.clone(),
-                status: self.status,
-                limit: self.limits.max_bytes,
-            });
+            return Err(self.too_large());
         }
         // The start is kept for errors; a stream may be long.
         if self.received.len() < 4096 {
@@ -219,6 +183,7 @@ impl Incoming {
 
     /// Reads the whole body.
     pub async fn collect(mut self) -> Result<Answer, HttpError> {
+        self.fits()?;
         let mut body = Vec::new();
         while let Some(chunk) = self.next(None).await? {
             body.extend_from_slice(&chunk);
@@ -229,6 +194,40 @@ impl Incoming {
             body,
             url: self.url,
         })
+    }
+
+    /// Refuses a body that says itself that it is too large.
+    fn fits(&self) -> Result<(), HttpError> {
+        let said = header(&self.headers, "content-length").and_then(|it| it.parse::<u64>().ok());
+        match said {
+            Some(said) if said > self.limits.max_bytes => Err(self.too_large()),
+            _ => Ok(()),
+        }
+    }
+
+    fn too_large(&self) -> HttpError {
+        HttpError::TooLarge {
+            host: self.host.clone(),
+            status: self.status,
+            limit: self.limits.max_bytes,
+        }
+    }
+
+    /// Reads the start of the body, and no more; what comes of it when it is cut off is good enough.
+    pub async fn start(mut self, most: usize) -> Answer {
+        let mut body = Vec::new();
+        while body.len() < most
+            && let Ok(Some(chunk)) = self.next(Some(SOON)).await
+        {
+            body.extend_from_slice(&chunk);
+        }
+        body.truncate(most);
+        Answer {
+            status: self.status,
+            headers: self.headers,
+            body,
+            url: self.url,
+        }
     }
 
     fn cut_off(&self, error: &reqwest::Error) -> HttpError {
@@ -266,28 +265,21 @@ pub fn host(url: &Url) -> String {
         .map_or_else(|| host.to_string(), |port| format!("{host}:{port}"))
 }
 
-fn refused(refused: Refused) -> HttpError {
-    HttpError::Refused {
-        host: refused.host,
-        address: refused.address,
-    }
-}
-
 /// Names what went wrong before there was an answer.
 fn failed(host: String, error: &reqwest::Error) -> HttpError {
     let mut cause = error.source();
     while let Some(inner) = cause {
         if let Some(found) = inner.downcast_ref::<Refused>() {
-            return HttpError::Refused {
-                host: found.host.clone(),
-                address: found.address,
-            };
+            return HttpError::from(found.clone());
         }
         cause = inner.source();
     }
+    if let Some(fault) = tls::fault(error) {
+        return HttpError::Untrusted { host, fault };
+    }
     let cause = root_cause(error);
     if error.is_connect() {
-        let passing = !cause.contains("certificate");
+        let passing = true;
         return HttpError::Unreachable {
             host,
             cause,
@@ -306,61 +298,4 @@ fn failed(host: String, error: &reqwest::Error) -> HttpError {
         preview: String::new(),
         cause,
     }
-}
-
-/// Returns the innermost cause, which says most.
-fn root_cause(error: &reqwest::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(inner) = cause.source() {
-        cause = inner;
-    }
-    cause.to_string()
-}
-
-thread_local! {
-    /// One client for each thread: its connections belong to the thread's runtime.
-    static GUARDED: OnceCell<Client> = const { OnceCell::new() };
-    static OPEN: OnceCell<Client> = const { OnceCell::new() };
-}
-
-/// Returns this thread's client, made when it is first needed.
-fn client(allow_link_local: bool) -> Result<Client, HttpError> {
-    let slot = if allow_link_local { &OPEN } else { &GUARDED };
-    slot.with(|slot| {
-        if let Some(client) = slot.get() {
-            return Ok(client.clone());
-        }
-        let client = build(allow_link_local)?;
-        Ok(slot.get_or_init(|| client).clone())
-    })
-}
-
-fn build(allow_link_local: bool) -> Result<Client, HttpError> {
-    // Fails when one is installed already, which is as good.
-    rustls::crypto::ring::default_provider()
-        .install_default()
-        .ok();
-    let builder = || {
-        let builder = Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
-            .user_agent(concat!("flowstone/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(Duration::from_secs(10))
-            .pool_idle_timeout(Duration::from_secs(30))
-            .referer(false);
-        if allow_link_local {
-            builder
-        } else {
-            builder.dns_resolver(GuardedResolver)
-        }
-    };
-    builder()
-        .build()
-        .or_else(|error| {
-            // A bare container has no certificates of its own.
-            tracing::debug!(%error, "the system's certificates cannot be used, taking the built-in ones");
-            let roots = webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().map(|der| reqwest::Certificate::from_der(der));
-            let roots: Vec<_> = roots.collect::<Result<_, _>>()?;
-            builder().tls_certs_only(roots).build()
-        })
-        .map_err(|error| HttpError::BadRequest { message: format!("no HTTPS client can be made: {}", root_cause(&error)) })
 }

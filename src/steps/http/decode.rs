@@ -2,6 +2,7 @@
 
 use serde_json::Value as Json;
 
+use super::content::charset;
 use super::error::{Answer, HttpError, preview};
 use crate::sse::{Event, Parser};
 
@@ -16,12 +17,15 @@ pub enum ResponseAs {
     JsonLines,
     Events,
     Text,
+    Xml,
+    Yaml,
 }
 
 impl ResponseAs {
     /// The names that flows use.
-    pub const NAMES: &'static [&'static str] =
-        &["auto", "bytes", "edn", "json", "jsonl", "sse", "text"];
+    pub const NAMES: &'static [&'static str] = &[
+        "auto", "bytes", "edn", "json", "jsonl", "sse", "text", "xml", "yaml",
+    ];
 
     pub fn from_name(name: &str) -> Option<ResponseAs> {
         Some(match name {
@@ -32,6 +36,8 @@ impl ResponseAs {
             "jsonl" => ResponseAs::JsonLines,
             "sse" => ResponseAs::Events,
             "text" => ResponseAs::Text,
+            "xml" => ResponseAs::Xml,
+            "yaml" => ResponseAs::Yaml,
             _ => return None,
         })
     }
@@ -45,8 +51,10 @@ pub enum Decoded {
     JsonLines(Vec<Json>),
     Events(Vec<Event>),
     Text(String),
-    /// EDN text, not read yet.
+    /// Text that is not read yet, as what follows.
     Edn(String),
+    Xml(String),
+    Yaml(String),
     Bytes,
 }
 
@@ -59,6 +67,14 @@ pub fn decode(wanted: ResponseAs, host: &str, answer: &Answer) -> Result<Decoded
         cause,
         preview: preview(&answer.body),
     };
+    if let Some(packing) = answer
+        .header("content-encoding")
+        .filter(|it| *it != "identity")
+        && wanted != ResponseAs::Bytes
+    {
+        let cause = format!("it is packed with {packing}, which was not asked for");
+        return Err(bad("readable", cause));
+    }
     let text = || text(answer).map_err(|cause| bad("text", cause));
     let json = |text: &str| {
         serde_json::from_str::<Json>(text).map_err(|error| bad("JSON", error.to_string()))
@@ -78,10 +94,13 @@ pub fn decode(wanted: ResponseAs, host: &str, answer: &Answer) -> Result<Decoded
         ResponseAs::Json => Ok(Decoded::Json(json(text()?.trim_start_matches('\u{feff}'))?)),
         ResponseAs::JsonLines => {
             let text = text()?;
-            let lines = text.lines().filter(|line| !line.trim().is_empty());
-            Ok(Decoded::JsonLines(
-                lines.map(json).collect::<Result<_, _>>()?,
-            ))
+            let lines = text.trim_start_matches('\u{feff}').lines().enumerate();
+            let lines = lines.filter(|(_, line)| !line.trim().is_empty());
+            let lines = lines.map(|(idx, line)| {
+                serde_json::from_str(line)
+                    .map_err(|error| bad("JSON", format!("in its line {}, {error}", idx + 1)))
+            });
+            Ok(Decoded::JsonLines(lines.collect::<Result<_, _>>()?))
         }
         ResponseAs::Events => {
             let mut parser = Parser::default();
@@ -91,6 +110,8 @@ pub fn decode(wanted: ResponseAs, host: &str, answer: &Answer) -> Result<Decoded
         }
         ResponseAs::Text => Ok(Decoded::Text(text()?)),
         ResponseAs::Edn => Ok(Decoded::Edn(text()?)),
+        ResponseAs::Xml => Ok(Decoded::Xml(text()?)),
+        ResponseAs::Yaml => Ok(Decoded::Yaml(text()?)),
         ResponseAs::Bytes => Ok(Decoded::Bytes),
     }
 }
@@ -99,15 +120,12 @@ fn by_content_type(answer: &Answer) -> ResponseAs {
     let kind = media_type(answer);
     let is_text = |kind: &str| {
         kind.starts_with("text/")
-            || ["+xml", "+yaml"].iter().any(|end| kind.ends_with(end))
             || matches!(
                 kind,
                 "application/javascript"
                     | "application/toml"
                     | "application/x-www-form-urlencoded"
-                    | "application/x-yaml"
-                    | "application/xml"
-                    | "application/yaml"
+                    | "application/xhtml+xml"
                     | "image/svg+xml"
             )
     };
@@ -121,7 +139,11 @@ fn by_content_type(answer: &Answer) -> ResponseAs {
         kind if kind == "application/json" || kind == "text/json" || kind.ends_with("+json") => {
             ResponseAs::Json
         }
+        "application/xml" | "text/xml" => ResponseAs::Xml,
+        "application/x-yaml" | "application/yaml" | "text/x-yaml" | "text/yaml" => ResponseAs::Yaml,
         kind if is_text(kind) => ResponseAs::Text,
+        kind if kind.ends_with("+xml") => ResponseAs::Xml,
+        kind if kind.ends_with("+yaml") => ResponseAs::Yaml,
         // A server that does not say: text if it can be.
         "" if std::str::from_utf8(&answer.body).is_ok() => ResponseAs::Text,
         _ => ResponseAs::Bytes,
@@ -139,21 +161,23 @@ pub fn media_type(answer: &Answer) -> String {
         .to_ascii_lowercase()
 }
 
-/// Reads text in the encoding that the server names, else as UTF-8.
+/// Reads text in the encoding that its own first bytes or the server name, else as UTF-8. XML says it in its first
+/// line.
 fn text(answer: &Answer) -> Result<String, String> {
     let header = answer.header("content-type").unwrap_or_default();
-    let charset = header.split(';').skip(1).find_map(|part| {
-        let (name, value) = part.split_once('=')?;
-        name.trim()
-            .eq_ignore_ascii_case("charset")
-            .then(|| value.trim().trim_matches('"').to_string())
+    let charset = charset(header).or_else(|| match media_type(answer) {
+        kind if kind.ends_with("xml") => declared(&answer.body),
+        _ => None,
     });
-    if let Some(charset) = charset
-        && !charset.eq_ignore_ascii_case("utf-8")
-    {
-        let encoding = encoding_rs::Encoding::for_label(charset.as_bytes())
-            .ok_or_else(|| format!("its encoding `{charset}` is not known"))?;
-        let (text, _, wrong) = encoding.decode(&answer.body);
+    let marked = encoding_rs::Encoding::for_bom(&answer.body);
+    let encoding = match (marked, charset) {
+        (Some((encoding, _)), _) => encoding,
+        (None, Some(charset)) => encoding_rs::Encoding::for_label(charset.as_bytes())
+            .ok_or_else(|| format!("its encoding `{charset}` is not known"))?,
+        (None, None) => encoding_rs::UTF_8,
+    };
+    if encoding != encoding_rs::UTF_8 {
+        let (text, wrong) = encoding.decode_with_bom_removal(&answer.body);
         return match wrong {
             true => Err(format!("it is not valid {}", encoding.name())),
             false => Ok(text.into_owned()),
@@ -166,4 +190,15 @@ fn text(answer: &Answer) -> Result<String, String> {
             error.valid_up_to()
         )),
     }
+}
+
+/// Returns the encoding that the first line of XML names.
+fn declared(body: &[u8]) -> Option<String> {
+    let start = String::from_utf8_lossy(&body[..body.len().min(200)]).into_owned();
+    let (first, _) = start.strip_prefix("<?xml")?.split_once("?>")?;
+    let (_, rest) = first.split_once("encoding")?;
+    let rest = rest.trim_start().strip_prefix('=')?.trim_start();
+    let quote = rest.chars().next().filter(|it| "\"'".contains(*it))?;
+    let (name, _) = rest[1..].split_once(quote)?;
+    Some(name.to_owned())
 }

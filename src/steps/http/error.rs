@@ -3,8 +3,14 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use super::guard::{Refused, Why};
+use super::tls::Fault;
+
 /// A server that wants more is not believed.
 const YEAR: Duration = Duration::from_secs(366 * 86_400);
+
+/// As much of the body of an error is kept for who reads it.
+pub const MOST_SHOWN: usize = 64 << 10;
 
 /// Why a request has no usable answer.
 #[derive(Debug, thiserror::Error)]
@@ -13,8 +19,10 @@ pub enum HttpError {
     BadUrl { url: String, why: String },
     #[error("{message}")]
     BadRequest { message: String },
-    #[error("{host}{} is a link-local or metadata address, which is refused", at(host, *address))]
-    Refused { host: String, address: IpAddr },
+    #[error("{}{} {}", .0.host, at(&.0.host, .0.address), refusal(.0.why))]
+    Refused(Refused),
+    #[error("{host} cannot be trusted: {}", fault.words)]
+    Untrusted { host: String, fault: Fault },
     #[error("{host} cannot be reached: {cause}")]
     Unreachable {
         host: String,
@@ -99,7 +107,8 @@ impl HttpError {
     pub fn code(&self) -> (&'static str, &'static str) {
         match self {
             Self::BadUrl { .. } => ("E0730", "bad-url"),
-            Self::Refused { .. } => ("E0731", "denied"),
+            Self::Refused(_) => ("E0731", "denied"),
+            Self::Untrusted { .. } => ("E0744", "untrusted"),
             Self::Unreachable { .. } => ("E0732", "unavailable"),
             Self::TimedOut { .. } => ("E0733", "timeout"),
             Self::Status { status, .. } => ("E0734", status_kind(*status)),
@@ -116,10 +125,13 @@ impl HttpError {
         match self {
             Self::BadUrl { .. } => "an address looks like https://host/path".into(),
             Self::BadRequest { .. } => "the reference page on `:http` lists what a request may hold".into(),
-            Self::Refused { .. } => "if this is meant, set `:client-opts {:allow-link-local true}` on the step".into(),
-            Self::Unreachable { cause, .. } if cause.contains("certificate") => {
-                "check the server's certificate and this machine's clock".into()
+            Self::Refused(Refused { why: Why::Metadata, .. }) => {
+                "if this is meant, set `:client-opts {:allow-link-local true}` on the step".into()
             }
+            Self::Refused(Refused { host, .. }) => {
+                format!("if this is meant, allow it in flowstone.edn: {{:http {{:allow-hosts [{host:?}]}}}}")
+            }
+            Self::Untrusted { fault, .. } => fault.hint.into(),
             Self::Unreachable { .. } => "check the address, the network, and that the server runs".into(),
             Self::TimedOut { .. } => "raise `:timeout`, or ask for less".into(),
             Self::Status { status, .. } => status_hint(*status).into(),
@@ -150,7 +162,8 @@ impl HttpError {
             | Self::Unreachable { .. }
             | Self::BadUrl { .. }
             | Self::BadRequest { .. }
-            | Self::Refused { .. }
+            | Self::Refused(_)
+            | Self::Untrusted { .. }
             | Self::TooLarge { .. }
             | Self::Undecodable { .. }
             | Self::BadRedirect { .. } => Again::Never,
@@ -166,7 +179,8 @@ impl HttpError {
             Self::TimedOut { status, .. } | Self::CutOff { status, .. } => *status,
             Self::BadUrl { .. }
             | Self::BadRequest { .. }
-            | Self::Refused { .. }
+            | Self::Refused(_)
+            | Self::Untrusted { .. }
             | Self::Unreachable { .. }
             | Self::BadRedirect { .. } => None,
         }
@@ -181,7 +195,8 @@ impl HttpError {
             Self::Status { answer, .. } => preview(&answer.body),
             Self::BadUrl { .. }
             | Self::BadRequest { .. }
-            | Self::Refused { .. }
+            | Self::Refused(_)
+            | Self::Untrusted { .. }
             | Self::Unreachable { .. }
             | Self::TooLarge { .. }
             | Self::BadRedirect { .. } => return None,
@@ -270,11 +285,38 @@ fn broke(status: Option<u16>, got: u64, cause: &str) -> String {
     }
 }
 
-fn at(host: &str, address: IpAddr) -> String {
-    match host.trim_matches(['[', ']']) == address.to_string() {
-        true => String::new(),
-        false => format!(" ({address})"),
+fn at(host: &str, address: Option<IpAddr>) -> String {
+    match address {
+        Some(address) if host.trim_matches(['[', ']']) != address.to_string() => {
+            format!(" ({address})")
+        }
+        _ => String::new(),
     }
+}
+
+fn refusal(why: Why) -> &'static str {
+    match why {
+        Why::Metadata => "is a link-local or metadata address, which is refused",
+        Why::Redirect => {
+            "is in a network further in than the server that redirects there, which is refused"
+        }
+        Why::Private => "is this machine or in a private network, which the settings refuse",
+    }
+}
+
+impl From<Refused> for HttpError {
+    fn from(refused: Refused) -> HttpError {
+        HttpError::Refused(refused)
+    }
+}
+
+/// Returns the innermost cause, which says most.
+pub(super) fn root_cause(error: &reqwest::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    cause.to_string()
 }
 
 /// Returns a time in words.

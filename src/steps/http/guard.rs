@@ -1,20 +1,185 @@
 //! Which addresses a request may go to.
 //!
 //! Loopback and private networks are fine: people run their own servers. What is refused, unless it is
-//! allowed in so many words, is what only a machine's own cloud answers on: link-local addresses and the
-//! services that hand out its credentials.
+//! allowed in so many words, is what only a machine's own cloud answers on (link-local addresses and the
+//! services that hand out its credentials), and a redirect that leads further in than where it came from.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
 
+use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
 /// A name or address that the guard refused.
-#[derive(Debug, thiserror::Error)]
-#[error("{host} is {address}, which is refused")]
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{host} is refused")]
 pub struct Refused {
     pub host: String,
-    pub address: IpAddr,
+    /// What the name stands for, where that is known.
+    pub address: Option<IpAddr>,
+    pub why: Why,
 }
+
+/// Why an address is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Why {
+    /// It is link-local, or of a service that tells a machine about itself.
+    Metadata,
+    /// A redirect leads there from a place further out.
+    Redirect,
+    /// The settings refuse this machine and private networks.
+    Private,
+}
+
+/// How far in an address is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Zone {
+    /// This machine.
+    Loopback,
+    /// A network that is not routed outside.
+    Private,
+    Public,
+}
+
+/// What may be asked.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
+pub struct Guard {
+    /// Hosts and networks to which nothing below applies.
+    pub allow: Arc<Vec<Pattern>>,
+    /// Also link-local and metadata addresses.
+    pub allow_link_local: bool,
+    /// Neither this machine nor private networks.
+    pub deny_private: bool,
+}
+
+/// A host, all hosts under a name, or a network.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Pattern {
+    Host(String),
+    /// With its dot: `.example.com`.
+    Under(String),
+    Network {
+        address: IpAddr,
+        bits: u8,
+    },
+}
+
+impl Pattern {
+    /// Reads `api.internal`, `*.internal`, `10.1.2.3` or `10.0.0.0/8`.
+    pub fn read(text: &str) -> Option<Pattern> {
+        let text = text.trim().to_ascii_lowercase();
+        let plain = text.trim_matches(['[', ']']);
+        let (address, bits) = match plain.split_once('/') {
+            Some((address, bits)) => (address.trim_matches(['[', ']']), Some(bits)),
+            None => (plain, None),
+        };
+        if let Ok(address) = address.parse::<IpAddr>() {
+            let most = if address.is_ipv4() { 32 } else { 128 };
+            let bits = bits.map_or(Some(most), |bits| bits.parse().ok())?;
+            return (bits <= most).then_some(Pattern::Network { address, bits });
+        }
+        let is_name = |name: &str| {
+            !name.is_empty() && !name.contains(|it: char| "/*:@ ".contains(it) || it.is_control())
+        };
+        match text.strip_prefix('*') {
+            Some(rest) if rest.starts_with('.') && is_name(&rest[1..]) => {
+                Some(Pattern::Under(rest.to_owned()))
+            }
+            Some(_) => None,
+            None => is_name(&text).then_some(Pattern::Host(text)),
+        }
+    }
+
+    fn has_host(&self, host: &str) -> bool {
+        match self {
+            Pattern::Host(name) => host == name,
+            Pattern::Under(end) => host.ends_with(end.as_str()),
+            Pattern::Network { .. } => false,
+        }
+    }
+
+    fn has_address(&self, found: IpAddr) -> bool {
+        let Pattern::Network { address, bits } = self else {
+            return false;
+        };
+        let same = |left: u128, right: u128, width: u32| {
+            let ignored = width - u32::from(*bits);
+            left.checked_shr(ignored).unwrap_or(0) == right.checked_shr(ignored).unwrap_or(0)
+        };
+        match (address, found.to_canonical()) {
+            (IpAddr::V4(left), IpAddr::V4(right)) => {
+                same(left.to_bits().into(), right.to_bits().into(), 32)
+            }
+            (IpAddr::V6(left), IpAddr::V6(right)) => same(left.to_bits(), right.to_bits(), 128),
+            _ => false,
+        }
+    }
+}
+
+impl Guard {
+    /// Tells whether a host may be asked at an address; `least` is how far out it has to be.
+    pub fn check(&self, host: &str, address: IpAddr, least: Zone) -> Result<(), Refused> {
+        let name = plain(host);
+        let is_allowed = |it: &Pattern| it.has_host(&name) || it.has_address(address);
+        if self.allow.iter().any(is_allowed) {
+            return Ok(());
+        }
+        let zone = zone(address);
+        let why = if is_refused(address) && !self.allow_link_local {
+            Why::Metadata
+        } else if zone < least {
+            Why::Redirect
+        } else if self.deny_private && zone != Zone::Public {
+            Why::Private
+        } else {
+            return Ok(());
+        };
+        Err(Refused {
+            host: host.to_owned(),
+            address: Some(address),
+            why,
+        })
+    }
+
+    /// Refuses what can be judged before a name is resolved: addresses written out, and names that only a
+    /// machine's cloud knows.
+    pub fn check_url(&self, url: &Url, least: Zone) -> Result<(), Refused> {
+        let host = url.host_str().unwrap_or_default();
+        if let Some(address) = literal(url) {
+            return self.check(host, address, least);
+        }
+        let name = plain(host);
+        let is_named = METADATA_NAMES.contains(&name.as_str()) && !self.allow_link_local;
+        if is_named && !self.allow.iter().any(|it| it.has_host(&name)) {
+            return Err(Refused {
+                host: host.to_owned(),
+                address: None,
+                why: Why::Metadata,
+            });
+        }
+        Ok(())
+    }
+}
+
+/// Returns the address that a URL's host is, where it is none to be resolved.
+pub fn literal(url: &Url) -> Option<IpAddr> {
+    let host = url.host_str()?;
+    host.trim_matches(['[', ']']).parse().ok()
+}
+
+/// Returns a host in the one way in which names are compared.
+fn plain(host: &str) -> String {
+    let host = host.trim_matches(['[', ']']).trim_end_matches('.');
+    host.to_ascii_lowercase()
+}
+
+/// Names of metadata services; they mean something only inside a cloud.
+const METADATA_NAMES: [&str; 4] = [
+    "instance-data",
+    "instance-data.ec2.internal",
+    "metadata.goog",
+    "metadata.google.internal",
+];
 
 /// Tells whether an address is link-local or that of a cloud's metadata service.
 pub fn is_refused(address: IpAddr) -> bool {
@@ -44,6 +209,31 @@ fn is_refused_v4(address: Ipv4Addr) -> bool {
     address.is_link_local() || METADATA_V4.contains(&address)
 }
 
+/// Returns how far in an address is.
+pub fn zone(address: IpAddr) -> Zone {
+    match address {
+        IpAddr::V4(address) => zone_v4(address),
+        IpAddr::V6(address) => match embedded(address) {
+            Some(inner) => zone_v4(inner),
+            None if address.is_loopback() || address.is_unspecified() => Zone::Loopback,
+            None => match address.segments()[0] {
+                0xfc00..=0xfdff | 0xfe80..=0xfeff => Zone::Private,
+                _ => Zone::Public,
+            },
+        },
+    }
+}
+
+fn zone_v4(address: Ipv4Addr) -> Zone {
+    match address.octets() {
+        [0 | 127, ..] => Zone::Loopback,
+        // Between a provider and its customers.
+        [100, 64..=127, ..] => Zone::Private,
+        _ if address.is_private() || address.is_link_local() => Zone::Private,
+        _ => Zone::Public,
+    }
+}
+
 /// Returns the IPv4 address inside one of IPv6: mapped, compatible, 6to4 or NAT64.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let parts = address.segments();
@@ -51,45 +241,55 @@ fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     match parts {
         [0, 0, 0, 0, 0, 0xffff | 0, high, low] if (high, low) > (0, 1) => Some(join(high, low)),
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Some(join(high, low)),
+        // The block for translators of one's own.
+        [0x64, 0xff9b, 1, _, _, _, high, low] => Some(join(high, low)),
         [0x2002, high, low, ..] => Some(join(high, low)),
         _ => None,
     }
 }
 
-/// Refuses an address written out in a URL; names are checked when they are resolved.
-pub fn check_host(url: &reqwest::Url) -> Result<(), Refused> {
-    let host = url.host_str().unwrap_or_default();
-    match host.trim_matches(['[', ']']).parse::<IpAddr>() {
-        Ok(address) if is_refused(address) => Err(Refused {
-            host: host.to_string(),
-            address,
-        }),
-        _ => Ok(()),
-    }
-}
-
 /// Resolves names with the system's resolver and refuses what may not be reached. Since the connection
 /// goes to the very address that was checked, a name cannot change its meaning in between.
-pub struct GuardedResolver;
+pub struct GuardedResolver {
+    pub guard: Guard,
+    pub least: Zone,
+}
 
 impl Resolve for GuardedResolver {
     fn resolve(&self, name: Name) -> Resolving {
+        let (guard, least) = (self.guard.clone(), self.least);
         Box::pin(async move {
-            let host = name.as_str().to_string();
-            let found: Vec<SocketAddr> =
-                tokio::net::lookup_host((host.as_str(), 0)).await?.collect();
-            let allowed: Vec<SocketAddr> = found
-                .iter()
-                .copied()
-                .filter(|it| !is_refused(it.ip()))
-                .collect();
-            match (allowed.is_empty(), found.first()) {
-                (true, Some(refused)) => Err(Box::new(Refused {
-                    host,
-                    address: refused.ip(),
-                }) as Box<_>),
-                _ => Ok(Box::new(allowed.into_iter()) as Addrs),
+            let found = lookup(name.as_str()).await?;
+            match allowed(&guard, name.as_str(), found, least) {
+                Ok(allowed) => Ok(Box::new(allowed.into_iter()) as Addrs),
+                Err(refused) => Err(Box::new(refused) as Box<_>),
             }
         })
+    }
+}
+
+/// Returns what a name stands for.
+pub async fn lookup(host: &str) -> std::io::Result<Vec<SocketAddr>> {
+    Ok(tokio::net::lookup_host((host, 0)).await?.collect())
+}
+
+/// Returns those addresses of a host that may be asked; an error where it has some, and none may.
+pub fn allowed(
+    guard: &Guard,
+    host: &str,
+    found: Vec<SocketAddr>,
+    least: Zone,
+) -> Result<Vec<SocketAddr>, Refused> {
+    let mut first = None;
+    let mut allowed = Vec::with_capacity(found.len());
+    for address in found {
+        match guard.check(host, address.ip(), least) {
+            Ok(()) => allowed.push(address),
+            Err(refused) => first = first.or(Some(refused)),
+        }
+    }
+    match first {
+        Some(refused) if allowed.is_empty() => Err(refused),
+        _ => Ok(allowed),
     }
 }

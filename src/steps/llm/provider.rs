@@ -11,6 +11,8 @@ use super::dialect::{AZURE_OPENAI, Dialect, OLLAMA, OPENAI_COMPATIBLE};
 use crate::connections::{self, Auth, Connection, KeyPlace, Proof, missing_secret};
 use crate::fields::Fields;
 use crate::http::error::HttpError;
+use crate::http::route::Route;
+use crate::http::settings;
 
 /// Where a call goes.
 pub(super) struct Endpoint {
@@ -21,7 +23,7 @@ pub(super) struct Endpoint {
     pub model: String,
     pub headers: Vec<(String, String)>,
     pub secret_headers: Vec<(String, String)>,
-    pub allow_link_local: bool,
+    pub route: Route,
 }
 
 /// Who is asked first when nobody says whom.
@@ -108,7 +110,7 @@ pub(super) fn choose(cx: &StepContext, fields: Fields<'_>) -> Result<Endpoint, S
         model,
         headers,
         secret_headers,
-        allow_link_local: connection.allow_link_local,
+        route: settings::usual(cx, &connection)?.route,
     })
 }
 
@@ -381,7 +383,7 @@ fn proof(
             place: KeyPlace::Header { name, prefix },
         } if name == "x-api-key" && prefix.is_empty() => secret,
         Auth::Bearer { secret } => secret,
-        Auth::ApiKey { .. } | Auth::Basic { .. } => {
+        Auth::ApiKey { .. } | Auth::Basic { .. } | Auth::GoogleServiceAccount { .. } => {
             return match auth.proof(cx, owner)? {
                 Proof::Header(name, value) => Ok(vec![(name, value)]),
                 Proof::None => Ok(Vec::new()),

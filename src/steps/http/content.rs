@@ -1,0 +1,242 @@
+//! The body of a request, from a step's config: data, text, bytes, forms, parts, or what a reference stands for.
+
+use flowstone_engine::ports::BlobRow;
+use flowstone_engine::step::{StepContext, StepError};
+use flowstone_lang::value::{Object, Value};
+
+use super::body::{Body, Part};
+use crate::connections::text_pairs;
+use crate::fields::Fields;
+use crate::{json, resource};
+
+/// What bytes are when nobody says.
+const OCTETS: &str = "application/octet-stream";
+
+/// As much of a retained blob is loaded into a body.
+const MOST_RETAINED: u64 = 10 << 20;
+
+/// Each of them gives a request its body.
+pub(super) const BODIES: &[&str] = &["body", "body-from-ref", "form", "json", "multipart"];
+
+pub(super) fn has_body(fields: Fields<'_>) -> bool {
+    BODIES.iter().any(|key| fields.has(key))
+}
+
+/// Returns the body that a config asks for. `most`: how much of a reference may be loaded, where it is said.
+pub(super) async fn body(
+    cx: &StepContext,
+    fields: Fields<'_>,
+    most: Option<u64>,
+) -> Result<Option<Body>, StepError> {
+    let given: Vec<&str> = BODIES
+        .iter()
+        .copied()
+        .filter(|key| fields.has(key))
+        .collect();
+    let said = fields.text("content-type")?;
+    let mut body = match given.as_slice() {
+        [] if said.is_some() => {
+            let message = "`:content-type` is of a body, and there is none";
+            return Err(StepError::config("E0738", message));
+        }
+        [] => return Ok(None),
+        // As the reference has it.
+        ["body", "json"] | ["json"] => Body::json(&as_json(":json", fields.get("json"))?),
+        ["body"] => raw(fields, said)?,
+        ["body-from-ref"] => {
+            let reference = fields.get("body-from-ref").unwrap_or(&Value::Nil);
+            let (row, bytes) = limited(cx, reference, most).await?;
+            Body::new(bytes, row.content_type.unwrap_or_else(|| OCTETS.into()))
+        }
+        ["form"] => {
+            let form = fields.map("form")?.cloned().unwrap_or(Value::Nil);
+            Body::form(&text_pairs(":form", &form)?)
+        }
+        ["multipart"] => return multipart(cx, fields, most, said).await.map(Some),
+        several => {
+            return Err(StepError::config(
+                "E0738",
+                format!(
+                    "a request has one body, and this has {}",
+                    crate::fields::listed(several)
+                ),
+            ));
+        }
+    };
+    if let Some(said) = said {
+        body.content_type = said.to_owned();
+    }
+    Ok(Some(body))
+}
+
+fn raw(fields: Fields<'_>, content_type: Option<&str>) -> Result<Body, StepError> {
+    match fields.get("body") {
+        Some(Value::Text(text)) => {
+            let bytes = encoded(text, content_type)?;
+            Ok(Body::new(bytes, "text/plain; charset=utf-8"))
+        }
+        Some(Value::Object(object)) if let Object::Bytes(bytes) = &**object => {
+            Ok(Body::new(bytes.to_vec(), OCTETS))
+        }
+        other => {
+            let kind = other.map_or("nothing", Value::kind);
+            let error =
+                StepError::config("E0738", format!("`:body` takes text or bytes, not {kind}"));
+            Err(match other.and_then(resource::uri) {
+                Some(_) => error.hint("`:body-from-ref` sends what a reference stands for"),
+                None => error.hint("`:json` sends data"),
+            })
+        }
+    }
+}
+
+/// Writes text in the encoding that its content type names.
+fn encoded(text: &str, content_type: Option<&str>) -> Result<Vec<u8>, StepError> {
+    let Some(charset) = content_type.and_then(charset) else {
+        return Ok(text.as_bytes().to_vec());
+    };
+    let encoding = encoding_rs::Encoding::for_label(charset.as_bytes());
+    match encoding.map(|encoding| encoding.encode(text)) {
+        Some((bytes, _, false)) => Ok(bytes.into_owned()),
+        Some(_) => Err(StepError::config(
+            "E0738",
+            format!("`:body` has characters that {charset} does not have"),
+        )
+        .hint("send it as utf-8")),
+        None => Err(StepError::config(
+            "E0738",
+            format!("the encoding `{charset}` of `:content-type` is not known"),
+        )),
+    }
+}
+
+fn as_json(key: &str, value: Option<&Value>) -> Result<serde_json::Value, StepError> {
+    json::to_json(value.unwrap_or(&Value::Nil))
+        .map_err(|error| StepError::config("E0738", format!("`{key}`: {error}")))
+}
+
+async fn multipart(
+    cx: &StepContext,
+    fields: Fields<'_>,
+    most: Option<u64>,
+    content_type: Option<&str>,
+) -> Result<Body, StepError> {
+    let parts = fields.get("multipart").and_then(json::items);
+    let mut made = Vec::new();
+    for value in parts.unwrap_or_default() {
+        made.push(part(cx, &value, most).await?);
+    }
+    if made.is_empty() {
+        return Err(StepError::config("E0738", "`:multipart` has no part"));
+    }
+    let mut body = Body::multipart(&made);
+    match content_type {
+        None => {}
+        // The line between the parts belongs to it.
+        Some(said) if said.starts_with("multipart/") && !said.contains("boundary") => {
+            body.content_type = body.content_type.replacen("multipart/form-data", said, 1);
+        }
+        Some(said) => {
+            let message = format!("`{said}` is not a content type of `:multipart`");
+            return Err(StepError::config("E0738", message)
+                .hint("leave it out, or name another kind without a boundary, such as \"multipart/related\""));
+        }
+    }
+    Ok(body)
+}
+
+async fn part(cx: &StepContext, value: &Value, most: Option<u64>) -> Result<Part, StepError> {
+    let fields = Fields::inside(":multipart part", value)?;
+    fields.only(&["name", "filename", "content-type", "content", "from-ref"])?;
+    let name = fields
+        .name("name")?
+        .ok_or_else(|| StepError::config("E0738", "a part of `:multipart` needs a `:name`"))?;
+    let mut part = Part {
+        name: name.to_string(),
+        filename: None,
+        content_type: None,
+        bytes: Vec::new(),
+    };
+    match (fields.get("content"), fields.get("from-ref")) {
+        (Some(Value::Text(text)), None) => part.bytes = text.as_bytes().to_vec(),
+        (Some(Value::Object(object)), None) if let Object::Bytes(bytes) = &**object => {
+            part.bytes = bytes.to_vec();
+            part.content_type = Some(OCTETS.to_owned());
+        }
+        (Some(data), None) => {
+            part.bytes = as_json(":content", Some(data))?.to_string().into_bytes();
+            part.content_type = Some("application/json".to_owned());
+        }
+        (None, Some(reference)) => {
+            let (row, bytes) = limited(cx, reference, most).await?;
+            part.bytes = bytes;
+            part.filename = row.filename;
+            part.content_type = row.content_type.or_else(|| Some(OCTETS.to_owned()));
+        }
+        (Some(_), Some(_)) => {
+            return Err(StepError::config(
+                "E0738",
+                format!("the part `{name}` takes `:content` or `:from-ref`, not both"),
+            ));
+        }
+        (None, None) => {
+            return Err(StepError::config(
+                "E0738",
+                format!("the part `{name}` needs `:content` or `:from-ref`"),
+            ));
+        }
+    }
+    if let Some(filename) = fields.text("filename")? {
+        part.filename = Some(filename.to_owned());
+    }
+    if let Some(content_type) = fields.text("content-type")? {
+        part.content_type = Some(content_type.to_owned());
+    }
+    Ok(part)
+}
+
+/// Loads stored bytes by a reference to them, and what they are.
+pub(crate) async fn load(
+    cx: &StepContext,
+    reference: &Value,
+) -> Result<(Vec<u8>, String), StepError> {
+    let (row, bytes) = resource::bytes(cx, reference).await?;
+    let content_type = row.content_type.unwrap_or_else(|| OCTETS.into());
+    Ok((bytes, content_type))
+}
+
+/// Loads what is to be sent, when that is not too much to have in memory.
+async fn limited(
+    cx: &StepContext,
+    reference: &Value,
+    most: Option<u64>,
+) -> Result<(BlobRow, Vec<u8>), StepError> {
+    let uri = resource::uri(reference);
+    let row = match &uri {
+        Some(uri) => cx.stores().blobs.find(uri).await?,
+        None => None,
+    };
+    let most = most.unwrap_or(MOST_RETAINED);
+    if let Some(row) = row.filter(|row| row.size > most) {
+        return Err(StepError::new(
+            "E0746",
+            "too-large",
+            format!(
+                "`{}` has {} bytes, and a request takes {most} from a reference",
+                row.uri, row.size
+            ),
+        )
+        .hint("raise it in flowstone.edn: {:http {:max-body-from-ref n}}"));
+    }
+    resource::bytes(cx, reference).await
+}
+
+/// Returns the encoding that a content type names.
+pub(super) fn charset(content_type: &str) -> Option<String> {
+    content_type.split(';').skip(1).find_map(|part| {
+        let (name, value) = part.split_once('=')?;
+        name.trim()
+            .eq_ignore_ascii_case("charset")
+            .then(|| value.trim().trim_matches('"').to_string())
+    })
+}

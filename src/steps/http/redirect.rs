@@ -1,0 +1,99 @@
+//! Redirects: where they lead, and what of a request goes along.
+//!
+//! They are followed here rather than by the client below, so that each hop is checked and nothing that is meant
+//! for one host goes to another.
+
+use reqwest::{Method, Url};
+
+use super::client::{Request, host};
+use super::error::HttpError;
+
+/// The hops of one request.
+#[derive(Default)]
+pub(super) struct Hops {
+    asked: Vec<(Method, Url)>,
+}
+
+/// Headers that say who we are, whoever wrote them.
+const TELLING: &[&str] = &[
+    "authorization",
+    "cookie",
+    "private-token",
+    "proxy-authorization",
+    "x-api-key",
+    "x-auth-token",
+];
+
+impl Hops {
+    /// Returns where an answer redirects to, checked; `None` when it is final.
+    pub fn next(
+        &mut self,
+        request: &Request,
+        response: &reqwest::Response,
+    ) -> Result<Option<Url>, HttpError> {
+        if !matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308) {
+            return Ok(None);
+        }
+        let Some(location) = response.headers().get("location") else {
+            return Ok(None);
+        };
+        let bad = |what: String| HttpError::BadRedirect {
+            host: host(&request.url),
+            what,
+        };
+        let location = String::from_utf8_lossy(location.as_bytes()).into_owned();
+        let shown = crate::files::git::without_password(&location);
+        let next = request
+            .url
+            .join(&location)
+            .map_err(|error| bad(format!("to `{shown}`, which is not an address ({error})")))?;
+        if !matches!(next.scheme(), "http" | "https") {
+            return Err(bad(format!("to `{shown}`, which is not HTTP")));
+        }
+        if request.url.scheme() == "https" && next.scheme() == "http" {
+            return Err(bad(format!("to `{shown}`, from https down to http")));
+        }
+        self.asked
+            .push((request.method.clone(), request.url.clone()));
+        if self.asked.len() > request.limits.max_redirects {
+            return Err(bad(format!(
+                "more than {} times",
+                request.limits.max_redirects
+            )));
+        }
+        let method = method_after(request, response.status().as_u16());
+        if self.asked.contains(&(method, next.clone())) {
+            return Err(bad(format!("in a circle, back to `{}`", next.path())));
+        }
+        Ok(Some(next))
+    }
+
+    /// Turns the request into the one for the next hop.
+    pub fn follow(&self, request: &mut Request, next: Url, status: u16) {
+        let method = method_after(request, status);
+        if method != request.method {
+            request.method = method;
+            request.body = None;
+            request
+                .headers
+                .retain(|(name, _)| !name.to_ascii_lowercase().starts_with("content-"));
+        }
+        if request.url.origin() != next.origin() {
+            request.secret_headers.clear();
+            request.headers.retain(|(name, _)| {
+                let name = name.to_ascii_lowercase();
+                name != "host" && !TELLING.contains(&name.as_str())
+            });
+        }
+        request.url = next;
+    }
+}
+
+/// Returns the method of the next hop: as browsers do it, a form that was sent is not sent again.
+fn method_after(request: &Request, status: u16) -> Method {
+    match (status, &request.method) {
+        (303, method) if *method != Method::HEAD => Method::GET,
+        (301 | 302, method) if *method == Method::POST => Method::GET,
+        (_, method) => method.clone(),
+    }
+}

@@ -1,0 +1,112 @@
+//! How requests get out of this machine: what the guard lets pass, through which proxy, which authorities are
+//! believed. From the project's `:http` settings, the connection, and the step's `:client-opts`.
+
+use std::path::PathBuf;
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use hyper_util::client::proxy::matcher::Matcher;
+use reqwest::Url;
+use reqwest::header::HeaderValue;
+
+use super::error::HttpError;
+use super::guard::{Guard, Zone, allowed, literal, lookup, zone};
+
+/// How requests get out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Route {
+    pub guard: Guard,
+    pub proxy: Proxy,
+    /// A file of further authorities, in PEM.
+    pub ca_file: Option<PathBuf>,
+    pub connect_timeout: Duration,
+}
+
+impl Default for Route {
+    fn default() -> Self {
+        Route {
+            guard: Guard::default(),
+            proxy: Proxy::default(),
+            ca_file: None,
+            connect_timeout: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Which proxy there is.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Proxy {
+    /// What `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` say.
+    #[default]
+    Environment,
+    None,
+    At {
+        url: Arc<str>,
+        /// Hosts that are asked directly, as in `NO_PROXY`.
+        except: Arc<str>,
+    },
+}
+
+/// The proxy for one request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Via {
+    pub url: String,
+    pub auth: Option<HeaderValue>,
+}
+
+static ENVIRONMENT: LazyLock<Matcher> = LazyLock::new(Matcher::from_env);
+
+impl Proxy {
+    /// Returns the proxy that a request goes through. What the environment says is never meant for this machine.
+    pub(super) fn via(&self, url: &Url) -> Result<Option<Via>, HttpError> {
+        let target: Option<http::Uri> = url.as_str().parse().ok();
+        let Some(target) = target else {
+            return Ok(None);
+        };
+        let found = match self {
+            Proxy::None => None,
+            Proxy::Environment if is_here(url) => None,
+            Proxy::Environment => ENVIRONMENT.intercept(&target),
+            Proxy::At { url, except } => {
+                let matcher = Matcher::builder().all(&**url).no(&**except).build();
+                matcher.intercept(&target)
+            }
+        };
+        let Some(found) = found else {
+            return Ok(None);
+        };
+        if !matches!(found.uri().scheme_str(), Some("http" | "https")) {
+            return Err(HttpError::BadRequest {
+                message: format!("the proxy {} is not one of HTTP", found.uri()),
+            });
+        }
+        Ok(Some(Via {
+            url: found.uri().to_string(),
+            auth: found.basic_auth().cloned(),
+        }))
+    }
+}
+
+fn is_here(url: &Url) -> bool {
+    let host = url.host_str().unwrap_or_default().trim_end_matches('.');
+    let is_name = host == "localhost" || host.ends_with(".localhost");
+    is_name || literal(url).is_some_and(|address| zone(address) == Zone::Loopback)
+}
+
+/// Checks a request that a proxy will send on, as far as names mean the same here as there. Returns how far out
+/// its target is.
+pub(super) async fn check_behind_proxy(
+    guard: &Guard,
+    url: &Url,
+    least: Zone,
+) -> Result<Zone, HttpError> {
+    if let Some(address) = literal(url) {
+        return Ok(zone(address));
+    }
+    let host = url.host_str().unwrap_or_default();
+    // What is not known here is the proxy's to find, and to refuse.
+    let found = lookup(host).await.unwrap_or_default();
+    let allowed = allowed(guard, host, found, least).map_err(HttpError::from)?;
+    let zones = allowed.iter().map(|address| zone(address.ip()));
+    Ok(zones.min().unwrap_or(Zone::Public))
+}

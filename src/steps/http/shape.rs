@@ -1,0 +1,62 @@
+//! The config that a request is made of: the step's own, over what its template says.
+
+use flowstone_engine::step::{StepContext, StepError};
+use flowstone_lang::value::Value;
+
+use super::content::{BODIES, has_body};
+use crate::fields::Fields;
+use crate::rendered;
+
+/// What a template may say of a request.
+const KEYS: &[&str] = &[
+    "accept",
+    "body",
+    "body-from-ref",
+    "content-type",
+    "form",
+    "headers",
+    "json",
+    "method",
+    "multipart",
+    "path",
+    "query",
+    "url",
+];
+
+/// Of these, what step and template say is put together.
+const TOGETHER: &[&str] = &["headers", "query"];
+
+/// Returns a step's config with its template under it.
+///
+/// # Errors
+/// When the template is not there, is wrong, or says what is not the shape of a request.
+pub(super) fn whole(cx: &StepContext, config: Value) -> Result<Value, StepError> {
+    let own = Fields::new(&config);
+    let Some(template) = rendered::rendered(cx, own, "http-request")? else {
+        return Ok(config);
+    };
+    let request = template.get("request").cloned().unwrap_or(Value::Nil);
+    let under = Fields::inside("template :request", &request)?;
+    under.only(KEYS)?;
+    // One body and one address: those of the step, where it says any.
+    let is_replaced = |key: &str| {
+        (has_body(own) && (BODIES.contains(&key) || key == "content-type"))
+            || (["path", "url"].contains(&key) && (own.has("path") || own.has("url")))
+    };
+    let kept = KEYS.iter().filter(|key| !is_replaced(key));
+    let kept = kept.filter_map(|key| {
+        let value = under.get(key)?;
+        let value = match (TOGETHER.contains(key), own.get(key)) {
+            (true, Some(own)) if own.as_map().is_some() => rendered::merged(value, own),
+            _ => value.clone(),
+        };
+        Some((Value::keyword(key), value))
+    });
+    let kept: Vec<_> = kept.collect();
+    let under = Value::map(kept.iter().cloned());
+    let over = rendered::merged(&under, &config);
+    let joined = kept
+        .into_iter()
+        .filter(|(key, _)| TOGETHER.iter().any(|name| *key == Value::keyword(name)));
+    Ok(rendered::merged(&over, &Value::map(joined)))
+}

@@ -1,0 +1,161 @@
+//! `:persist {:type :blob}` of an answer: its body goes into the blob store as it comes, and never as a whole into
+//! memory.
+//!
+//! What comes of it is a host object that only [`crate::persist`] looks into. It names a blob that nothing refers to
+//! yet; whoever drops it leaves a file that is found and removed like any other without a name.
+
+use std::time::Duration;
+
+use flowstone_engine::ports::StoredBlob;
+use flowstone_engine::step::{Progress, StepContext, StepError};
+use flowstone_lang::value::{HostObject, Object, Value};
+
+use super::client::Incoming;
+use super::error::header;
+use super::settings::Usual;
+use crate::fields::Fields;
+
+/// A retained blob is no larger than this.
+const MOST_RETAINED: u64 = 50 << 20;
+/// The same of one that goes after some hours.
+const MOST_EPHEMERAL: u64 = 4 << 30;
+/// How long a large answer may take where nobody says.
+const HOURS: Duration = Duration::from_secs(3 * 3600);
+/// And how long it may be silent meanwhile.
+const IDLE: Duration = Duration::from_secs(60);
+/// Progress is told after this many bytes.
+const TOLD_EVERY: u64 = 4 << 20;
+
+/// Where the body of an answer goes as it comes.
+pub(super) struct Target {
+    most: u64,
+}
+
+impl Target {
+    /// Tells whether a body is stored as it comes: where nobody is to see or check it before.
+    pub fn of(fields: Fields<'_>) -> Result<Option<Target>, StepError> {
+        let Some(persist) = fields.map("persist")? else {
+            return Ok(None);
+        };
+        let persist = Fields::inside(":persist", persist)?;
+        let is_blob = persist.name("type")?.as_deref() == Some("blob");
+        let is_seen = ["expect", "parser-fn", "review"]
+            .iter()
+            .any(|key| fields.has(key));
+        let is_raw = matches!(
+            fields.name("response-as")?.as_deref(),
+            None | Some("auto" | "bytes" | "text")
+        );
+        if !is_blob || is_seen || !is_raw {
+            return Ok(None);
+        }
+        let most = match persist.name("tier")?.as_deref() {
+            Some("ephemeral") => MOST_EPHEMERAL,
+            _ => MOST_RETAINED,
+        };
+        Ok(Some(Target { most }))
+    }
+
+    /// Allows an answer as much as a blob holds, where nobody says less.
+    pub fn widen(&self, usual: &mut Usual) {
+        usual.limits.max_bytes = match usual.has_max_bytes {
+            true => usual.limits.max_bytes.min(self.most),
+            false => self.most,
+        };
+        if !usual.has_timeout {
+            usual.limits.timeout = HOURS;
+        }
+    }
+
+    /// Stores the body of an answer.
+    ///
+    /// # Errors
+    /// When it is too large, late or cut off, or the store fails: nothing is kept then.
+    pub async fn store(
+        &self,
+        cx: &StepContext,
+        mut incoming: Incoming,
+    ) -> Result<Value, StepError> {
+        let total = header(&incoming.headers, "content-length").and_then(|it| it.parse().ok());
+        let mut writer = cx.stores().blobs.begin().await?;
+        let (mut done, mut told) = (0, 0);
+        while let Some(chunk) = incoming.next(Some(IDLE)).await? {
+            writer.write(&chunk).await?;
+            done += chunk.len() as u64;
+            if done - told >= TOLD_EVERY {
+                told = done;
+                cx.emit(Progress::Count { done, total });
+            }
+        }
+        let stored = StoredBody {
+            blob: writer.finish().await?,
+            content_type: header(&incoming.headers, "content-type").map(str::to_owned),
+            filename: header(&incoming.headers, "content-disposition").and_then(filename),
+        };
+        Ok(Object::HostObject(Box::new(stored)).into())
+    }
+}
+
+/// The body of an answer that is in the blob store.
+pub(crate) struct StoredBody {
+    pub blob: StoredBlob,
+    pub content_type: Option<String>,
+    pub filename: Option<String>,
+}
+
+impl StoredBody {
+    /// Returns what a step's value has under `:body`, if it is that.
+    pub fn of(body: &Value) -> Option<&StoredBody> {
+        match body {
+            Value::Object(object) => match &**object {
+                Object::HostObject(host) => host.downcast(),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+}
+
+impl HostObject for StoredBody {
+    fn class_name(&self) -> &'static str {
+        "flowstone.StoredBody"
+    }
+
+    fn text(&self) -> String {
+        format!("a body of {} bytes", self.blob.size)
+    }
+}
+
+/// Returns the name that a server gives to what it sends, without folders.
+fn filename(disposition: &str) -> Option<String> {
+    let mut plain = None;
+    for part in disposition.split(';').skip(1) {
+        let Some((name, value)) = part.split_once('=') else {
+            continue;
+        };
+        let value = value.trim();
+        match name.trim().to_ascii_lowercase().as_str() {
+            // In percent, after the encoding and the language.
+            "filename*" => {
+                let encoded = value.rsplit('\'').next().unwrap_or_default();
+                let decoded = format!("name={}", encoded.replace('+', "%2B"));
+                let name = reqwest::Url::parse(&format!("http://name/?{decoded}")).ok()?;
+                let found = name.query_pairs().next().map(|(_, name)| name.into_owned());
+                if let Some(found) = found.as_deref().and_then(clean) {
+                    return Some(found);
+                }
+            }
+            "filename" => plain = clean(value.trim_matches('"')),
+            _ => {}
+        }
+    }
+    plain
+}
+
+fn clean(name: &str) -> Option<String> {
+    let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
+    let name: String = last.chars().filter(|it| !it.is_control()).collect();
+    let name = name.trim_matches([' ', '.']);
+    let is_good = !name.is_empty() && name.len() <= 200;
+    is_good.then(|| name.to_owned())
+}
