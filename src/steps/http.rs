@@ -49,7 +49,8 @@ const SPEC: StepSpec = StepSpec {
     doc: "Sends a request to a server and returns `{:status :headers :body}`.\n\n\
         A status of 400 or above is an error whose `:data` holds status and body. The body is read by its content \
         type, or as `:response-as` says; JSON keys become keywords of the same spelling. A body that is not text is \
-        a byte array: keep it with `:persist {:type :blob}`.",
+        a byte array. With `:persist {:type :blob}` the body goes into storage as it comes, and `:body` says that it \
+        is omitted.",
     fields: FIELDS,
     examples: &[
         "(flow/step :http :zen {:url \"https://api.github.com/zen\"})",
@@ -69,8 +70,13 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "auth",
         FieldType::Map,
-        "`{:type :bearer :secret-ref :name}`; also `:api-key` (with `:header` or `:query`) and `:basic` (with `:username`). \
-         Replaces the connection's.",
+        "`{:type :bearer :secret-ref :name}`; also `:api-key` (with `:header`, `:prefix` or `:query`), `:basic` (with \
+         `:username`), `:google-service-account` (with `:scopes`) and `:none`. Replaces the connection's.",
+    ),
+    Field::optional(
+        "auto-search-index?",
+        FieldType::Bool,
+        "Whether what `:persist` stores is found by `:search`.",
     ),
     Field::optional("body", FieldType::Any, "A raw body: text or bytes."),
     Field::optional(
@@ -80,8 +86,8 @@ const FIELDS: &[Field] = &[
     ),
     Field::optional(
         "client-opts",
-        FieldType::Map,
-        "`:max-response-bytes` (default 50 MiB), `:max-redirects` (default 10), `:allow-link-local`.",
+        FieldType::Keys(CLIENT_OPTIONS),
+        "How the request goes, where the project's settings say something else.",
     ),
     Field::optional(
         "connection",
@@ -109,13 +115,13 @@ const FIELDS: &[Field] = &[
     ),
     Field::optional(
         "multipart",
-        FieldType::Items,
+        FieldType::List(&FieldType::Keys(PART)),
         "A body of parts: `{:name :content}` or `{:name :from-ref}`, with `:filename` and `:content-type`.",
     ),
     Field::optional(
         "parser-fn",
         FieldType::Function,
-        "Makes the body from its text, instead of `:response-as`.",
+        "Makes the body from its text, or from what `:response-as` makes of it.",
     ),
     Field::optional(
         "path",
@@ -129,8 +135,9 @@ const FIELDS: &[Field] = &[
     ),
     Field::optional(
         "response-as",
-        FieldType::Name,
-        "`:auto` (default), `:bytes`, `:edn`, `:json`, `:jsonl`, `:sse` or `:text`.",
+        FieldType::OneOf(ResponseAs::NAMES),
+        "How to read the body. `:auto` (default) goes by its content type; XML becomes `{:tag :attrs :content}`, the \
+         events of `:sse` become `{:event :data :id}`.",
     ),
     Field::optional(
         "template",
@@ -142,6 +149,46 @@ const FIELDS: &[Field] = &[
         FieldType::Text,
         "The whole address, instead of `:path`.",
     ),
+];
+
+const CLIENT_OPTIONS: &[Field] = &[
+    Field::optional(
+        "allow-link-local",
+        FieldType::Bool,
+        "Also link-local and metadata addresses.",
+    ),
+    Field::optional(
+        "connect-timeout",
+        FieldType::Duration,
+        "How long connecting may take. Default 10 s.",
+    ),
+    Field::optional(
+        "max-redirects",
+        FieldType::IntIn(0, 50),
+        "As many redirects are followed. Default 10.",
+    ),
+    Field::optional(
+        "max-response-bytes",
+        FieldType::IntIn(1, i64::MAX),
+        "A longer answer is an error. Default 50 MiB; 4 GiB where it is stored with `:tier :ephemeral`.",
+    ),
+    Field::optional(
+        "proxy",
+        FieldType::Either(&[FieldType::Text, FieldType::Bool]),
+        "The address of a proxy, or false for none, whatever the environment says.",
+    ),
+];
+
+const PART: &[Field] = &[
+    Field::optional("content", FieldType::Any, "Text, bytes, or data as JSON."),
+    Field::optional("content-type", FieldType::Text, "What the part is."),
+    Field::optional("filename", FieldType::Text, "What its file is called."),
+    Field::optional(
+        "from-ref",
+        FieldType::Any,
+        "A reference to stored content, instead of `:content`.",
+    ),
+    Field::required("name", FieldType::Name, "The name of the part."),
 ];
 
 impl Step for Http {
@@ -176,6 +223,12 @@ impl Step for Http {
             let config = shape::whole(cx, config)?;
             let fields = Fields::new(&config);
             let wanted = response_as(fields)?;
+            if fields.bool("auto-search-index?")? == Some(true) && !fields.has("persist") {
+                let message = "`:auto-search-index?` is for what `:persist` stores";
+                return Err(
+                    StepError::config("E0738", message).hint("add `:persist {:type :blob}`")
+                );
+            }
             let request = request::build(cx, fields).await?;
             let host = client::host(&request.url);
             cx.emit(Progress::Status(format!(
@@ -223,12 +276,10 @@ fn response_as(fields: Fields<'_>) -> Result<ResponseAs, StepError> {
         return Ok(ResponseAs::Auto);
     };
     ResponseAs::from_name(&name).ok_or_else(|| {
-        StepError::config("E0728", format!("`:response-as :{name}` is not supported"))
-            .hint(format!(
-                "there are {}",
-                crate::fields::listed(ResponseAs::NAMES)
-            ))
-            .hint("`:text` with a `:parser-fn` reads any other format")
+        StepError::config("E0728", format!("`:response-as` has no `:{name}`")).hint(format!(
+            "there are {}; `:text` with a `:parser-fn` reads any other format",
+            crate::fields::listed(ResponseAs::NAMES)
+        ))
     })
 }
 

@@ -305,8 +305,8 @@ fn secrets_are_added_and_never_written_down() {
         &world,
         "{:url \"URL/a\" :auth {:type :google-service-account :secret-ref :my-token}}",
         expect![[r#"
-            E0753 bad-config: `:auth` has no type `:google-service-account`
-              hint: there are `:bearer`, `:api-key`, `:basic` and `:none`"#]],
+            E0753 bad-config: `:auth` does not say its `:scopes`
+              hint: as in `:scopes ["https://www.googleapis.com/auth/spreadsheets.readonly"]`"#]],
     );
 }
 
@@ -602,17 +602,16 @@ fn requests_that_cannot_be_are_named() {
                   hint: `:json` sends data"#]],
         ),
         (
-            "{:url \"http://127.0.0.1:1\" :response-as :xml}",
+            "{:url \"http://127.0.0.1:1\" :response-as :toml}",
             expect![[r#"
-            E0728 bad-config: `:response-as :xml` is not supported
-              hint: there are `:auto` `:bytes` `:edn` `:json` `:jsonl` `:sse` `:text`
-              hint: `:text` with a `:parser-fn` reads any other format"#]],
+                E0728 bad-config: `:response-as` has no `:toml`
+                  hint: there are `:auto` `:bytes` `:edn` `:json` `:jsonl` `:sse` `:text` `:xml` `:yaml`; `:text` with a `:parser-fn` reads any other format"#]],
         ),
         (
             "{:url \"http://127.0.0.1:1\" :client-opts {:max-bytes 1}}",
             expect![[r#"
                 E0780 bad-config: `:client-opts` has no key `:max-bytes`
-                  hint: it takes `:allow-link-local` `:max-redirects` `:max-response-bytes`"#]],
+                  hint: it takes `:allow-link-local` `:connect-timeout` `:max-redirects` `:max-response-bytes` `:proxy`"#]],
         ),
         (
             "{:url \"http://127.0.0.1:1\" :headers {\"a b\" 1}}",
@@ -671,10 +670,18 @@ fn redirects_are_followed_with_care() {
     let to = |place: &str| vec![reply("301 Moved", &[&format!("location: {place}")], "")];
     check(
         &world,
-        to("/again"),
+        ["/1", "/2", "/3", "/4"].map(to).concat(),
         "{:url \"URL\" :client-opts {:max-redirects 3}}",
         expect![[r#"
             E0739 bad-redirect: HOST redirects more than 3 times
+              hint: ask for the final address directly"#]],
+    );
+    check(
+        &world,
+        to("/again"),
+        "{:url \"URL\" :client-opts {:max-redirects 3}}",
+        expect![[r#"
+            E0739 bad-redirect: HOST redirects in a circle, back to `/again`
               hint: ask for the final address directly"#]],
     );
     check(

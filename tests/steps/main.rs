@@ -15,6 +15,7 @@ mod http;
 mod json;
 mod kv;
 mod llm;
+mod net;
 mod notify;
 mod packaged;
 mod persist;

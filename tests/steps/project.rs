@@ -9,7 +9,7 @@ use flowstone_engine::flow::LoadedFlow;
 use flowstone_engine::observer::NoObserver;
 use flowstone_engine::outcome::RunOutcome;
 use flowstone_engine::ports::{
-    Clock as _, Durability, NoSecrets, RunFilter, Secret, Secrets, SimulatedClock,
+    Clock as _, Durability, RunFilter, Secret, Secrets, SimulatedClock,
 };
 use flowstone_engine::{DriveOptions, Engine, EngineConfig, EngineError, Limits, StartOptions};
 use flowstone_lang::value::Value;
@@ -41,9 +41,16 @@ impl Project {
 
     /// With these settings.
     pub fn with(settings: &str) -> Project {
+        Project::with_files(&[("flowstone.edn", settings)])
+    }
+
+    /// With these files, such as its settings and `.env`.
+    pub fn with_files(files: &[(&str, &str)]) -> Project {
         let folder = tempfile::tempdir().expect("a scratch folder");
-        std::fs::write(folder.path().join("flowstone.edn"), settings).expect("a file");
-        Project::at(folder, Arc::new(NoSecrets))
+        for (name, text) in files {
+            std::fs::write(folder.path().join(name), text).expect("a file");
+        }
+        Project::at(folder, None)
     }
 
     /// With these settings and these secrets, which the next process does not know.
@@ -53,13 +60,20 @@ impl Project {
         let known = secrets
             .iter()
             .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
-        Project::at(folder, Arc::new(Known(known.collect())))
+        Project::at(folder, Some(Arc::new(Known(known.collect()))))
     }
 
-    fn at(folder: tempfile::TempDir, secrets: Arc<dyn Secrets>) -> Project {
+    /// Returns the folder of the project.
+    pub fn folder(&self) -> &std::path::Path {
+        self.folder.path()
+    }
+
+    fn at(folder: tempfile::TempDir, secrets: Option<Arc<dyn Secrets>>) -> Project {
         let clock = Arc::new(SimulatedClock::starting_at(START));
         let root = folder.path().to_owned();
         let home = root.join(".flowstone");
+        let settings = flowstone_steps::settings::load(&root).expect("good settings");
+        let own = flowstone_steps::secrets::ProjectSecrets::load(&root, &settings);
         let stores = flowstone_stores::open(&home, &flowstone_stores::Options::default());
         let engine = Engine::open(EngineConfig {
             home,
@@ -68,8 +82,8 @@ impl Project {
             steps: flowstone_steps::all(),
             persist: Some(Rc::new(flowstone_steps::persist::PersistResult)),
             library: flowstone_steps::sandbox::register,
-            secrets,
-            settings: flowstone_steps::settings::load(&root).expect("good settings"),
+            secrets: secrets.unwrap_or_else(|| Arc::new(own.expect("good secrets"))),
+            settings,
             clock: clock.clone(),
             random: Arc::new(Mutex::new(7)),
             limits: Limits::default(),
@@ -97,7 +111,7 @@ impl Project {
         } = self;
         drop(engine);
         drop(runtime);
-        let project = Project::at(folder, Arc::new(NoSecrets));
+        let project = Project::at(folder, None);
         project.clock.advance(clock.now_ms() - START);
         project
     }

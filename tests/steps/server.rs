@@ -12,6 +12,8 @@ pub enum Say {
     Raw(Vec<u8>),
     /// These bytes, then nothing more, without closing.
     Hang(Vec<u8>),
+    /// These bytes, then as many zeros, then close; as fast as they are taken.
+    Zeros(Vec<u8>, u64),
 }
 
 /// A status line, headers and a body, with the length that the body has.
@@ -73,6 +75,17 @@ impl Server {
                         stream.write_all(&bytes).await.ok();
                         stream.shutdown().await.ok();
                     }
+                    Say::Zeros(head, count) => {
+                        let block = vec![0; 1 << 20];
+                        let mut taken = stream.write_all(&head).await;
+                        let mut left = count;
+                        while left > 0 && taken.is_ok() {
+                            let size = left.min(block.len() as u64);
+                            taken = stream.write_all(&block[..size as usize]).await;
+                            left -= size;
+                        }
+                        stream.shutdown().await.ok();
+                    }
                     Say::Hang(bytes) => {
                         stream.write_all(&bytes).await.ok();
                         held.push(stream);
@@ -81,6 +94,23 @@ impl Server {
             }
         });
         Server { url, requests }
+    }
+
+    /// The same on a thread of its own, for tests that drive runs.
+    pub fn beside(answers: Vec<Say>) -> Server {
+        let (sent, started) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread()
+                .enable_all()
+                .build()
+                .expect("a runtime");
+            runtime.block_on(async move {
+                sent.send(Server::start(answers).await)
+                    .expect("somebody waits");
+                std::future::pending::<()>().await;
+            });
+        });
+        started.recv().expect("the server starts")
     }
 
     /// What was asked, head and body, without what differs from run to run.

@@ -140,7 +140,7 @@ impl Driver<'_> {
         let done = loop {
             let performing = async {
                 if let Some((persist, config)) = self.persistence(call)? {
-                    persist.check(cx.kind(), config)?;
+                    persist.check(cx.kind(), &config)?;
                 }
                 let outcome = call.step.run(&cx, call.config.clone()).await?;
                 self.accept(call, &cx, outcome).await
@@ -152,7 +152,12 @@ impl Driver<'_> {
             };
             match &done {
                 // Nothing was done or journaled: somebody else has changed what the step had looked at.
-                Attempted::Failed(error) if error.kind == StoreError::RACED && races < RACES => {
+                // What was done outside is not done again for it.
+                Attempted::Failed(error)
+                    if error.kind == StoreError::RACED
+                        && races < RACES
+                        && call.effect != Effect::External =>
+                {
                     races += 1;
                 }
                 _ => break done,
@@ -201,7 +206,7 @@ impl Driver<'_> {
         if call.review.is_some() {
             return Ok(Outcome::Value(value));
         }
-        let op = persist.persist(cx, config, value).await?;
+        let op = persist.persist(cx, &config, value).await?;
         Ok(Outcome::Commit(op))
     }
 
@@ -209,13 +214,13 @@ impl Driver<'_> {
     pub(super) fn persistence<'c>(
         &'c self,
         call: &'c StepCall<'_>,
-    ) -> Result<Option<(&'c dyn crate::step::Persist, &'c Value)>, StepError> {
+    ) -> Result<Option<(&'c dyn crate::step::Persist, Value)>, StepError> {
         let config = call.config.get("persist");
         let Some(config) = config.filter(|config| !config.is_nil()) else {
             return Ok(None);
         };
         match &self.engine.persist {
-            Some(persist) => Ok(Some((&**persist, config))),
+            Some(persist) => Ok(Some((&**persist, found_by_search(call, config)))),
             None => Err(StepError::config("E0714", "`:persist` cannot be used here")),
         }
     }
@@ -496,6 +501,22 @@ impl Driver<'_> {
             message: self.scope.redact(error.message.clone()),
         });
         self.pause(call, due_ms).await
+    }
+}
+
+/// Adds that what is stored is to be found by search, where the step says so in its own way.
+fn found_by_search(call: &StepCall<'_>, persist: &Value) -> Value {
+    let is_wanted = matches!(
+        call.config.get("auto-search-index?"),
+        Some(Value::Bool(true))
+    );
+    match persist.as_map() {
+        Some(map) if is_wanted && persist.get("search-index").is_none_or(Value::is_nil) => {
+            let entries = map.iter().map(|(key, value)| (key.clone(), value.clone()));
+            let index = (Value::keyword("search-index"), Value::map([]));
+            Value::map(entries.chain([index]))
+        }
+        _ => persist.clone(),
     }
 }
 

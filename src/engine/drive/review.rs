@@ -139,7 +139,7 @@ impl Driver<'_> {
             .map_err(|error| Undone::Store(StoreError::Internal(error.to_string())))?;
         let cx = call.context(self, call.attempts.get());
         let op = persist
-            .persist(&cx, config, value)
+            .persist(&cx, &config, value)
             .await
             .map_err(Undone::Step)?;
         match self.perform_as(call, EntryKind::Result, op, None).await {

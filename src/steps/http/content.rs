@@ -1,6 +1,7 @@
 //! The body of a request, from a step's config: data, text, bytes, forms, parts, or what a reference stands for.
 
-use flowstone_engine::ports::BlobRow;
+use flowstone_engine::blob::BlobRow;
+use flowstone_engine::resource::Tier;
 use flowstone_engine::step::{StepContext, StepError};
 use flowstone_lang::value::{Object, Value};
 
@@ -14,6 +15,8 @@ const OCTETS: &str = "application/octet-stream";
 
 /// As much of a retained blob is loaded into a body.
 const MOST_RETAINED: u64 = 10 << 20;
+/// The same of an ephemeral one.
+const MOST_EPHEMERAL: u64 = 20 << 20;
 
 /// Each of them gives a request its body.
 pub(super) const BODIES: &[&str] = &["body", "body-from-ref", "form", "json", "multipart"];
@@ -216,7 +219,10 @@ async fn limited(
         Some(uri) => cx.stores().blobs.find(uri).await?,
         None => None,
     };
-    let most = most.unwrap_or(MOST_RETAINED);
+    let most = most.unwrap_or(match row.as_ref().map(|row| row.tier) {
+        Some(Tier::Ephemeral) => MOST_EPHEMERAL,
+        Some(Tier::Retained) | None => MOST_RETAINED,
+    });
     if let Some(row) = row.filter(|row| row.size > most) {
         return Err(StepError::new(
             "E0746",

@@ -2,12 +2,13 @@
 
 use flowstone_engine::blob::{BlobOp, BlobRow};
 use flowstone_engine::codec;
-use flowstone_engine::ports::StoreOp;
+use flowstone_engine::ports::{StoreOp, StoredBlob};
 use flowstone_engine::resource::step_output;
 use flowstone_engine::step::{StepContext, StepError};
 use flowstone_lang::value::{Object, Value};
 
 use crate::fields::Fields;
+use crate::http::store::StoredBody;
 use crate::json::{name_text, to_json};
 use crate::kv::encoded;
 use crate::resource;
@@ -17,7 +18,7 @@ use crate::words::shown;
 pub(super) const KEYS: &[&str] = &["content-type", "filename", "name", "tier"];
 
 /// A retained blob is no larger than this.
-const MAX_BLOB: usize = 50 * 1024 * 1024;
+const MAX_BLOB: u64 = 50 * 1024 * 1024;
 
 /// Reads the config.
 pub(super) fn plan(kind: &str, fields: Fields<'_>) -> Result<Blob, StepError> {
@@ -62,9 +63,25 @@ pub(super) struct Blob {
     content_type: Option<String>,
 }
 
+/// The bytes to store.
+enum Payload {
+    Here(Vec<u8>),
+    /// They came in parts, and are in the store.
+    Stored(StoredBlob),
+}
+
+impl Payload {
+    fn size(&self) -> u64 {
+        match self {
+            Payload::Here(bytes) => bytes.len() as u64,
+            Payload::Stored(blob) => blob.size,
+        }
+    }
+}
+
 /// What is stored of a step's value.
 struct Content {
-    bytes: Vec<u8>,
+    payload: Payload,
     content_type: String,
     filename: Option<String>,
     /// What stays in the step's value.
@@ -75,12 +92,13 @@ impl Blob {
     /// Puts the value's bytes; what registers them is for the commit.
     pub(super) async fn store(&self, cx: &StepContext, value: Value) -> Result<StoreOp, StepError> {
         let content = self.content(cx.kind(), &value)?;
-        let size = content.bytes.len();
-        if size > MAX_BLOB {
+        let bytes = content.payload.size();
+        // What was stored as it came was held to its own limit meanwhile.
+        if bytes > MAX_BLOB && matches!(content.payload, Payload::Here(_)) {
             return Err(StepError::new(
                 "E0763",
                 "too-large",
-                format!("the result has {size} bytes, and a blob holds {MAX_BLOB}"),
+                format!("the result has {bytes} bytes, and a blob holds {MAX_BLOB}"),
             )
             .hint("store less of it, or split it over several steps"));
         }
@@ -91,15 +109,17 @@ impl Blob {
             .or(content.filename)
             .unwrap_or_else(|| format!("{}.{}", cx.step_id(), extension(&content_type)));
         let uri = step_output(&cx.pass_name(), &cx.path().to_string());
-        let size = Value::from(size);
+        let size = Value::Int(i64::try_from(bytes).unwrap_or(i64::MAX));
         let facts = [
             ("content-type", Value::from(content_type.as_str())),
             ("size-bytes", size),
             ("filename", Value::from(filename.as_str())),
         ];
         let reference = resource::reference(&uri, &facts);
-        let bytes = content.bytes.len() as u64;
-        let hash = cx.stores().blobs.put(content.bytes).await?;
+        let hash = match content.payload {
+            Payload::Here(bytes) => cx.stores().blobs.put(bytes).await?,
+            Payload::Stored(blob) => blob.hash,
+        };
         let mut facts = facts.to_vec();
         facts.extend([
             ("resource-uri", Value::from(uri.as_str())),
@@ -139,13 +159,32 @@ impl Blob {
             if let Some(headers) = value.get("headers") {
                 kept.push(("headers", headers.clone()));
             }
+            if let Some(stored) = StoredBody::of(body) {
+                return Ok(Content {
+                    payload: Payload::Stored(stored.blob.clone()),
+                    content_type: stored
+                        .content_type
+                        .clone()
+                        .unwrap_or_else(|| "application/octet-stream".to_owned()),
+                    filename: stored.filename.clone(),
+                    kept,
+                });
+            }
             let said = value
                 .get("headers")
                 .and_then(|headers| header(headers, "content-type"));
             let content = self.plain(body)?;
-            let is_text = matches!(body, Value::Text(_) | Value::Object(_));
+            let said = said.and_then(|said| match body {
+                // Whatever it was written in, it is stored as UTF-8.
+                Value::Text(_) => {
+                    let kind = said.split(';').next().unwrap_or_default().trim();
+                    Some(format!("{kind}; charset=utf-8"))
+                }
+                Value::Object(_) => Some(said),
+                _ => None,
+            });
             return Ok(Content {
-                content_type: said.filter(|_| is_text).unwrap_or(content.content_type),
+                content_type: said.unwrap_or(content.content_type),
                 kept,
                 ..content
             });
@@ -156,7 +195,7 @@ impl Blob {
             value.get("content-type").and_then(Value::as_str),
         ) {
             return Ok(Content {
-                bytes: text.as_bytes().to_vec(),
+                payload: Payload::Here(text.as_bytes().to_vec()),
                 content_type: content_type.to_owned(),
                 filename: value
                     .get("filename")
@@ -195,7 +234,7 @@ impl Blob {
             }
         };
         Ok(Content {
-            bytes,
+            payload: Payload::Here(bytes),
             content_type: content_type.to_owned(),
             filename: None,
             kept: Vec::new(),

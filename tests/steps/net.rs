@@ -1,0 +1,86 @@
+//! A project and a server beside it: flows ask, and tests see what came and what comes of it.
+
+use crate::project::Project;
+use crate::server::{Say, Server, reply};
+
+pub struct Net {
+    pub project: Project,
+    pub server: Server,
+}
+
+impl Net {
+    /// The server answers with these, in order, and with the last ever after.
+    pub fn new(answers: Vec<Say>) -> Net {
+        Net::with(answers, &[])
+    }
+
+    /// In texts of files, `URL` stands for the server's address.
+    pub fn with(answers: Vec<Say>, files: &[(&str, &str)]) -> Net {
+        let server = Server::beside(answers);
+        let texts: Vec<(&str, String)> = files
+            .iter()
+            .map(|(name, text)| (*name, text.replace("URL", &server.url)))
+            .collect();
+        let files: Vec<(&str, &str)> = texts
+            .iter()
+            .map(|(name, text)| (*name, text.as_str()))
+            .collect();
+        Net {
+            project: Project::with_files(&files),
+            server,
+        }
+    }
+
+    /// A server that takes everything.
+    pub fn quiet() -> Net {
+        Net::new(vec![reply("204 No Content", &[], "")])
+    }
+
+    /// Runs a body in which `URL` stands for the server's address.
+    pub fn eval(&self, body: &str) -> String {
+        let found = self.project.eval(&body.replace("URL", &self.server.url));
+        self.server.clean(&found)
+    }
+
+    /// Performs one `:http` step; `take` is what the flow makes of its value.
+    pub fn take(&self, take: &str, config: &str) -> String {
+        self.eval(&format!("(let [r (flow/step :http :it {config})] {take})"))
+    }
+
+    /// Performs one `:http` step and returns its body.
+    pub fn body(&self, config: &str) -> String {
+        self.take("(:body r)", config)
+    }
+
+    /// Performs one `:http` step and returns what was asked.
+    pub fn sent(&self, config: &str) -> String {
+        let before = self.server.requests().len();
+        let found = self.take("r", config);
+        let requests = self.server.requests();
+        requests.get(before).cloned().unwrap_or(found)
+    }
+
+    /// The same of the body alone.
+    pub fn sent_body(&self, config: &str) -> String {
+        let sent = self.sent(config);
+        match sent.split_once("\n\n") {
+            Some((_, body)) => body.replace("\r\n", "\n"),
+            None => sent,
+        }
+    }
+
+    /// The same of one header.
+    pub fn sent_header(&self, name: &str, config: &str) -> String {
+        let sent = self.sent(config);
+        let found = sent
+            .lines()
+            .filter_map(|line| line.split_once(": "))
+            .find(|(it, _)| *it == name);
+        found.map_or_else(|| "none".to_owned(), |(_, value)| value.to_owned())
+    }
+}
+
+/// An answer of a type.
+pub fn typed(content_type: &str, body: impl AsRef<[u8]>) -> Say {
+    reply("200 OK", &[&format!("content-type: {content_type}")], body)
+}
