@@ -84,3 +84,8 @@ impl Net {
 pub fn typed(content_type: &str, body: impl AsRef<[u8]>) -> Say {
     reply("200 OK", &[&format!("content-type: {content_type}")], body)
 }
+
+#[track_caller]
+pub fn contains(found: &str, words: &str) {
+    assert!(found.contains(words), "expected {words}\nfound {found}");
+}

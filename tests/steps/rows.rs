@@ -5,6 +5,8 @@ mod files;
 mod files_publish;
 mod function;
 mod http;
+mod http_answers;
+mod http_auth;
 mod kv;
 mod notify;
 mod packaged;
