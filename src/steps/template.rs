@@ -1,19 +1,40 @@
 //! Handlebars templates without HTML escaping, for prompts and requests.
 //!
 //! A variable that is not there renders empty; with `strict` it is an error. Rendering reads nothing
-//! but the template and its data, so it gives the same text on replay.
+//! but the template and its data, so it gives the same text on replay. What a template may cost is bounded: how
+//! deep it is nested, how often its blocks turn, and how much it writes.
 
-use handlebars::template::{Parameter, TemplateElement};
+mod scan;
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use flowstone_engine::diagnostic::nearest;
+use handlebars::template::{HelperTemplate, Parameter, TemplateElement};
 use handlebars::{
     Context, Handlebars, Helper, HelperDef, JsonRender, RenderContext, RenderError,
     RenderErrorReason, ScopedJson, Template,
 };
 use serde_json::Value as Json;
 
+pub use scan::{Use, uses};
+
 /// The helpers that templates may call beside Handlebars' own.
 pub const HELPERS: &[&str] = &[
     "default", "first", "join", "json", "last", "length", "truncate",
 ];
+
+/// What Handlebars has by itself.
+const BUILT_IN: &[&str] = &[
+    "and", "each", "eq", "gt", "gte", "if", "len", "lookup", "lt", "lte", "ne", "not", "or", "raw",
+    "unless", "with",
+];
+
+/// As much is written at most.
+const MOST_WRITTEN: usize = 16 << 20;
+/// As often may blocks turn, and helpers be called; one that gives much counts for more.
+const MOST_TURNS: usize = 1_000_000;
 
 /// What is wrong with a template, or with rendering it.
 #[derive(Debug, thiserror::Error)]
@@ -26,10 +47,25 @@ pub enum TemplateError {
     },
     #[error("the template uses `{name}`, which its data does not have")]
     MissingVariable { name: String },
-    #[error("the template calls the helper `{name}`, which does not exist; there are: {}", HELPERS.join(", "))]
+    #[error("the template calls the helper `{name}`, which does not exist{}; there are: {}", meant(name), HELPERS.join(", "))]
     UnknownHelper { name: String },
+    #[error("the template is nested deeper than {} levels", scan::MOST_NESTED)]
+    TooDeep,
+    #[error(
+        "the template includes another with `{{{{>`, which templates here cannot; `#flow/include` puts texts together"
+    )]
+    Partial,
+    #[error("the template writes more than {MOST_WRITTEN} bytes")]
+    TooLong,
+    #[error("the template turns its blocks more than {MOST_TURNS} times")]
+    TooMany,
     #[error("rendering the template failed: {reason}")]
     Failed { reason: String },
+}
+
+fn meant(name: &str) -> String {
+    let known = HELPERS.iter().chain(BUILT_IN).copied();
+    nearest(name, known).map_or_else(String::new, |near| format!(" (did you mean `{near}`?)"))
 }
 
 /// Renders a template over an object of data. A map or list is shown as JSON.
@@ -41,10 +77,42 @@ pub fn render(template: &str, data: &Json, strict: bool) -> Result<String, Templ
     if !template.contains("{{") {
         return Ok(template.to_owned());
     }
-    let mut registry = registry();
+    let spent = Arc::new(AtomicUsize::new(0));
+    let mut registry = registry(&spent);
     registry.set_strict_mode(strict);
     registry.register_template(NAME, compile(template)?);
-    registry.render(NAME, data).map_err(|error| failed(&error))
+    let mut written = Bounded::default();
+    let rendered = registry.render_to_write(NAME, data, &mut written);
+    match rendered {
+        _ if written.is_over => Err(TemplateError::TooLong),
+        Err(_) if spent.load(Ordering::Relaxed) > MOST_TURNS => Err(TemplateError::TooMany),
+        Err(error) => Err(failed(&error)),
+        Ok(()) => String::from_utf8(written.bytes).map_err(|error| TemplateError::Failed {
+            reason: error.to_string(),
+        }),
+    }
+}
+
+/// Text up to a length.
+#[derive(Default)]
+struct Bounded {
+    bytes: Vec<u8>,
+    is_over: bool,
+}
+
+impl io::Write for Bounded {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if self.bytes.len() + bytes.len() > MOST_WRITTEN {
+            self.is_over = true;
+            return Err(io::ErrorKind::OutOfMemory.into());
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Renders every string inside a JSON value; object keys stay as they are.
@@ -81,43 +149,60 @@ pub fn check(template: &str) -> Result<(), TemplateError> {
 const NAME: &str = "template";
 /// The helper that a bare `{{variable}}` is compiled to.
 const SHOW: &str = "flowstone-show";
+/// The helper at the end of each block's body, which counts.
+const TURN: &str = "flowstone-turn";
 
-fn registry() -> Handlebars<'static> {
+fn registry(spent: &Arc<AtomicUsize>) -> Handlebars<'static> {
     let mut registry = Handlebars::new();
     registry.register_escape_fn(handlebars::no_escape);
     // Handlebars' own, which writes to the process's log.
     registry.unregister_helper("log");
     for (name, run) in OWN {
-        registry.register_helper(name, Box::new(Own { name, run: *run }));
+        let spent = Arc::clone(spent);
+        let own = Own {
+            name,
+            run: *run,
+            spent,
+        };
+        registry.register_helper(name, Box::new(own));
     }
     registry
 }
 
 fn compile(template: &str) -> Result<Template, TemplateError> {
-    let mut compiled = Template::compile(template).map_err(|error| TemplateError::Malformed {
+    if scan::depth(template) > scan::MOST_NESTED {
+        return Err(TemplateError::TooDeep);
+    }
+    let malformed = |error: handlebars::TemplateError| TemplateError::Malformed {
         reason: error.reason().to_string(),
         at: error.pos(),
-    })?;
-    show_variables(&mut compiled);
+    };
+    let mut compiled = Template::compile(template).map_err(malformed)?;
+    scan::check(&compiled)?;
+    let turn = Template::compile(&format!("{{{{{TURN} 1}}}}")).map_err(malformed)?;
+    prepare(&mut compiled, &turn.elements);
     Ok(compiled)
 }
 
-/// Turns `{{variable}}` into a call of [`SHOW`], which knows how to write a map or a list. So a variable may
-/// have the name of a helper.
-fn show_variables(template: &mut Template) {
+/// Turns `{{variable}}` into a call of [`SHOW`], which knows how to write a map or a list, so that a variable may
+/// have the name of a helper; and has each turn of a block counted.
+fn prepare(template: &mut Template, turn: &[TemplateElement]) {
     for element in &mut template.elements {
         match element {
             TemplateElement::Expression(call) | TemplateElement::HtmlExpression(call) => {
-                let bare = call.params.is_empty() && call.hash.is_empty();
-                if bare && matches!(call.name, Parameter::Path(_)) {
+                if scan::is_variable(call) {
                     let variable =
                         std::mem::replace(&mut call.name, Parameter::Name(SHOW.to_owned()));
                     call.params.push(variable);
                 }
             }
             TemplateElement::HelperBlock(block) => {
-                for inner in [&mut block.template, &mut block.inverse] {
-                    inner.iter_mut().for_each(show_variables);
+                let HelperTemplate {
+                    template, inverse, ..
+                } = &mut **block;
+                for inner in template.iter_mut().chain(inverse) {
+                    prepare(inner, turn);
+                    inner.elements.extend_from_slice(turn);
                 }
             }
             _ => {}
@@ -180,11 +265,24 @@ const OWN: &[(&str, Run)] = &[
     ("last", last),
     ("length", length),
     ("truncate", truncate),
+    (TURN, turn),
 ];
 
 struct Own {
     name: &'static str,
     run: Run,
+    /// What the rendering has cost so far.
+    spent: Arc<AtomicUsize>,
+}
+
+/// Returns how much a value is, in pieces of about the size of a word.
+fn weight(value: &Json) -> usize {
+    match value {
+        Json::Null | Json::Bool(_) | Json::Number(_) => 1,
+        Json::String(text) => 1 + text.len() / 64,
+        Json::Array(items) => 1 + items.iter().map(weight).sum::<usize>(),
+        Json::Object(entries) => 1 + entries.values().map(weight).sum::<usize>(),
+    }
 }
 
 impl HelperDef for Own {
@@ -207,8 +305,17 @@ impl HelperDef for Own {
             value: param.value(),
             helper,
         };
-        (self.run)(&call).map(ScopedJson::Derived)
+        let value = (self.run)(&call)?;
+        let before = self.spent.fetch_add(weight(&value), Ordering::Relaxed);
+        if before > MOST_TURNS {
+            return Err(RenderErrorReason::Other("it turns too often".to_owned()).into());
+        }
+        Ok(ScopedJson::Derived(value))
     }
+}
+
+fn turn(_: &Call<'_>) -> Result<Json, RenderError> {
+    Ok(Json::from(""))
 }
 
 fn show(call: &Call<'_>) -> Result<Json, RenderError> {

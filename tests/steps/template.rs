@@ -121,7 +121,7 @@ fn bad_templates_are_explained() {
         ),
         (
             "{{> part}}",
-            "error: rendering the template failed: Partial not found part (line 1, column 1)",
+            "error: the template includes another with `{{>`, which templates here cannot; `#flow/include` puts texts together",
         ),
     ] {
         assert_eq!(shown(template, false), expected, "{template}");
@@ -139,4 +139,89 @@ fn bad_templates_are_explained() {
             "{template}"
         );
     }
+}
+
+#[test]
+fn hostile_templates_come_to_an_end() {
+    let numbers: Vec<u32> = (0..1000).collect();
+    let data = json!({"a": numbers, "t": "x".repeat(100_000)});
+    let each = |inner: &str, times: usize| {
+        format!(
+            "{}{inner}{}",
+            "{{#each @root.a}}".repeat(times),
+            "{{/each}}".repeat(times)
+        )
+    };
+    let silent = each("", 4);
+    let loud = each("{{@root.t}}", 2);
+    let quiet = each("{{length (json @root.a)}}", 2);
+    let blocks = format!(
+        "{}{}",
+        "{{#if a}}".repeat(100_000),
+        "{{/if}}".repeat(100_000)
+    );
+    let calls = format!(
+        "{{{{json {}a{}}}}}",
+        "(first ".repeat(5000),
+        ")".repeat(5000)
+    );
+    let lists = format!(
+        "{{{{json {}{}}}}}",
+        "[".repeat(100_000),
+        "]".repeat(100_000)
+    );
+    for (template, words) in [
+        (silent.as_str(), "turns its blocks more than 1000000 times"),
+        (loud.as_str(), "writes more than 16777216 bytes"),
+        (quiet.as_str(), "turns its blocks more than 1000000 times"),
+        (blocks.as_str(), "nested deeper than 50 levels"),
+        (calls.as_str(), "nested deeper than 50 levels"),
+        (lists.as_str(), "nested deeper than 50 levels"),
+        ("{{> template}}", "includes another"),
+        ("{{#> template}}{{/template}}", "includes another"),
+        (
+            "{{#*inline \"a\"}}{{> a}}{{/inline}}{{> a}}",
+            "includes another",
+        ),
+        ("{{#if a}}", "not well formed"),
+        ("{{/if}}", "not well formed"),
+        ("{{a", "not well formed"),
+        ("{{trucate t}}", "did you mean `truncate`?"),
+        ("{{length (jsn a)}}", "did you mean `json`?"),
+        ("{{#eech a}}{{/eech}}", "did you mean `each`?"),
+    ] {
+        let began = std::time::Instant::now();
+        let error = render(template, &data, false)
+            .expect_err("refused")
+            .to_string();
+        assert!(error.contains(words), "{error}");
+        assert!(began.elapsed().as_secs() < 30, "{words}");
+    }
+    assert_eq!(
+        render("{{truncate t length=3 suffix=\"\"}}", &data, false).unwrap(),
+        "xxx"
+    );
+}
+
+#[test]
+fn variables_of_a_template_are_known_before_it_is_rendered() {
+    let names = |template: &str| -> Vec<String> {
+        let uses = flowstone_steps::template::uses(template).unwrap();
+        uses.into_iter().map(|it| it.name).collect()
+    };
+    assert_eq!(
+        names("{{a.b}} {{c}} {{{d}}} {{join e}} {{a}}"),
+        ["a", "c", "d", "e"]
+    );
+    assert_eq!(
+        names("{{#if a}}{{a}}{{b}}{{else}}{{c}}{{/if}}{{default d \"x\"}}"),
+        ["b", "c"]
+    );
+    assert_eq!(
+        names(
+            "{{#each items}}{{name}}{{@index}}{{../x}}{{this}}{{/each}}{{#with w}}{{v}}{{/with}}"
+        ),
+        ["items", "w"]
+    );
+    assert_eq!(names("{{length (json z)}} plain"), ["z"]);
 }
