@@ -3,6 +3,7 @@
 //! A step's `:client-opts` and a connection say more for their own requests; what they may not do is take the
 //! guard of the project away.
 
+use std::path::Path;
 use std::time::Duration;
 
 use flowstone_engine::step::{StepContext, StepError};
@@ -131,18 +132,27 @@ pub(crate) struct Usual {
 
 /// Returns what holds for requests of a connection.
 pub(crate) fn usual(cx: &StepContext, connection: &Connection) -> Result<Usual, StepError> {
+    usual_of(cx.settings(), cx.project_root(), connection)
+}
+
+/// The same for whoever is not in a run; paths in the settings start at `root`.
+pub(crate) fn usual_of(
+    settings: &Value,
+    root: &Path,
+    connection: &Connection,
+) -> Result<Usual, StepError> {
     let mut usual = Usual::default();
     let guard = &mut usual.route.guard;
     let mut allow = connection.allow_hosts.clone();
     guard.allow_link_local = connection.allow_link_local;
-    if let Some(settings) = cx.settings().get("http") {
+    if let Some(settings) = settings.get("http") {
         let fields = Fields::inside(PLACE, settings)?;
         if let Some(hosts) = fields.get("allow-hosts") {
             allow.extend(allowed_hosts(PLACE, hosts)?);
         }
         guard.deny_private = fields.bool("deny-private")?.unwrap_or(false);
         if let Some(path) = fields.text("ca-file")? {
-            usual.route.ca_file = Some(cx.project_root().join(path));
+            usual.route.ca_file = Some(root.join(path));
         }
         usual.read(PLACE, fields)?;
         usual.max_body = bytes(fields, "max-body-from-ref")?;

@@ -3,6 +3,7 @@
 //! The key is looked up when a request is made. Requests are repeated as those of other steps are; what a server says
 //! about a request that it refuses is told without the key.
 
+use std::path::Path;
 use std::time::Duration;
 
 use flowstone_engine::flow::name_of;
@@ -18,6 +19,8 @@ use crate::fields::Fields;
 use crate::http::client::{Limits, Request, send};
 use crate::http::error::{Again, Answer, HttpError};
 use crate::http::joined;
+use crate::http::route::Route;
+use crate::http::settings::usual_of;
 use crate::llm::PROVIDERS;
 
 /// Texts and bytes of one request.
@@ -42,7 +45,7 @@ pub struct HttpEmbedder<'a> {
     dimensions: Option<i64>,
     url: Url,
     headers: Vec<(String, String)>,
-    allow_link_local: bool,
+    route: Route,
     auth: Auth,
     /// Under which names the key may be known, when nothing is said.
     keys: Vec<String>,
@@ -91,13 +94,15 @@ pub fn embedder<'a>(
         .ok()
         .filter(|url| matches!(url.scheme(), "http" | "https"))
         .ok_or_else(|| format!("the address of `{place}` is not one of HTTP"))?;
+    // A file of authorities is found from where the process was started.
+    let usual = usual_of(settings, Path::new(""), &connection).map_err(words)?;
     Ok(Some(HttpEmbedder {
         name: dimensions.map_or(model.to_owned(), |length| format!("{model} {length}")),
         model: model.to_owned(),
         dimensions,
         url,
         headers: connection.headers,
-        allow_link_local: connection.allow_link_local,
+        route: usual.route,
         auth: connection.auth,
         keys,
         find: Box::new(find),
@@ -249,10 +254,8 @@ impl HttpEmbedder<'_> {
             ],
             secret_headers: self.headers.clone(),
             body: Some(body.to_string().into_bytes()),
-            limits: Limits {
-                allow_link_local: self.allow_link_local,
-                ..Limits::default()
-            },
+            limits: Limits::default(),
+            route: self.route.clone(),
         };
         if let Some(key) = key {
             let (name, value) = self.proof(key);
@@ -275,6 +278,14 @@ impl HttpEmbedder<'_> {
             Auth::None => return Ok(None),
             Auth::Bearer { secret } | Auth::ApiKey { secret, .. } | Auth::Basic { secret, .. } => {
                 secret.as_deref()
+            }
+            Auth::GoogleServiceAccount { .. } => {
+                return Err(EmbedError {
+                    code: "E0753",
+                    kind: "bad-config",
+                    message: "the embedder cannot use a service account".to_owned(),
+                    hint: Some("give it an `:api-key` or a `:bearer` token".to_owned()),
+                });
             }
             Auth::Unsaid => None,
         };
@@ -328,9 +339,11 @@ impl HttpEmbedder<'_> {
                 let encoded = base64::engine::general_purpose::STANDARD.encode(pair);
                 ("authorization".to_owned(), format!("Basic {encoded}"))
             }
-            Auth::ApiKey { .. } | Auth::Bearer { .. } | Auth::Unsaid | Auth::None => {
-                ("authorization".to_owned(), format!("Bearer {key}"))
-            }
+            Auth::ApiKey { .. }
+            | Auth::Bearer { .. }
+            | Auth::GoogleServiceAccount { .. }
+            | Auth::Unsaid
+            | Auth::None => ("authorization".to_owned(), format!("Bearer {key}")),
         }
     }
 
