@@ -8,9 +8,7 @@ use flowstone_engine::codec::encode;
 use flowstone_engine::flow::LoadedFlow;
 use flowstone_engine::observer::NoObserver;
 use flowstone_engine::outcome::RunOutcome;
-use flowstone_engine::ports::{
-    Clock as _, Durability, RunFilter, Secret, Secrets, SimulatedClock,
-};
+use flowstone_engine::ports::{Clock as _, Durability, RunFilter, Secret, Secrets, SimulatedClock};
 use flowstone_engine::{DriveOptions, Engine, EngineConfig, EngineError, Limits, StartOptions};
 use flowstone_lang::value::Value;
 
