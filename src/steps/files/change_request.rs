@@ -9,6 +9,7 @@ use serde_json::{Value as Json, json};
 
 use crate::http::client::{self, Limits, Request};
 use crate::http::error::{Again, Answer, HttpError, retry_after};
+use crate::http::route::Route;
 
 /// Who keeps the repository.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -156,7 +157,7 @@ pub struct Server {
     pub repo: Repo,
     pub secret_headers: Vec<(String, String)>,
     pub headers: Vec<(String, String)>,
-    pub allow_link_local: bool,
+    pub route: Route,
 }
 
 impl Server {
@@ -324,9 +325,9 @@ impl Server {
             body: body.map(|body| body.to_string().into_bytes()),
             limits: Limits {
                 max_bytes: 20 << 20,
-                allow_link_local: self.allow_link_local,
                 ..Limits::default()
             },
+            route: self.route.clone(),
         };
         client::send(request)
             .await

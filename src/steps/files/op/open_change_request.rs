@@ -68,7 +68,7 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
         repo,
         secret_headers: vec![header(call, &connection)?],
         headers: connection.headers.clone(),
-        allow_link_local: connection.allow_link_local,
+        route: crate::http::settings::usual(cx, &connection)?.route,
     };
     let opened = server.open(&wanted).await?;
     Ok(Outcome::Value(map([
