@@ -5,9 +5,14 @@
 //! transaction with the step's journal row. The operations are in `op`; the work is in the modules beside it, on
 //! plain data, on threads that may block.
 
+mod apply;
+mod capture;
 mod change_request;
+mod difference;
 mod draft;
+mod edit;
 pub mod error;
+mod folder;
 pub mod git;
 mod history;
 mod known;
@@ -16,6 +21,7 @@ mod needle;
 pub mod objects;
 mod op;
 mod packs;
+pub mod patch;
 pub mod path;
 mod process;
 pub mod publish;
@@ -85,12 +91,20 @@ impl Step for Files {
                 fields,
             };
             match op {
+                "apply-edit" => op::apply_edit::run(call).await,
+                "capture" => op::capture::run(call).await,
+                "delete-file" => op::delete_file::run(call).await,
+                "diff" => op::diff::run(call).await,
                 "history" => op::history::run(call).await,
                 "init-changeset" => op::init_changeset::run(call).await,
                 "list" => op::list::run(call).await,
+                "materialize" => op::materialize::run(call).await,
+                "move-file" => op::move_file::run(call).await,
                 "open-change-request" => op::open_change_request::run(call).await,
                 "publish" => op::publish::run(call).await,
                 "read" => op::read::run(call).await,
+                "replace" => op::replace::run(call).await,
+                "replace-lines" => op::replace_lines::run(call).await,
                 "resolve-source" => op::resolve_source::run(call).await,
                 "search" => op::search::run(call).await,
                 "write-file" => op::write_file::run(call).await,

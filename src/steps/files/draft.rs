@@ -33,6 +33,13 @@ pub(super) struct Draft {
     touched: BTreeSet<String>,
 }
 
+/// What may be at a path that is written.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    File,
+    LinkOrFile,
+}
+
 impl Draft {
     pub fn new(tree: Tree, overlay: &Overlay) -> Draft {
         Draft {
@@ -79,8 +86,102 @@ impl Draft {
         Ok(is_new)
     }
 
+    /// Returns the normal path of a file and its text, to be edited.
+    pub fn text(&self, asked: &str) -> Result<(String, String), FilesError> {
+        let entry = self.file(asked)?;
+        match entry.kind {
+            Kind::File => {}
+            kind => {
+                return Err(FilesError::NotReadable {
+                    path: asked.to_string(),
+                    kind,
+                });
+            }
+        }
+        let bytes = self.objects.get(&entry.hash)?;
+        match String::from_utf8(bytes) {
+            Ok(text) => Ok((entry.path.clone(), text)),
+            Err(_) => Err(FilesError::NotText {
+                path: entry.path.clone(),
+            }),
+        }
+    }
+
+    /// Returns what is at a path itself: nothing is changed through a link.
+    pub fn file(&self, asked: &str) -> Result<&Entry, FilesError> {
+        let path = path::writable(asked)?;
+        if let Some(entry) = self.manifest.get(&path) {
+            return Ok(entry);
+        }
+        if let Some(link) = self.manifest.first_link(&path) {
+            return Err(FilesError::NotWritable {
+                path,
+                why: format!("`{}` is a link, not a folder", link.path),
+            });
+        }
+        Err(self.manifest.missing(asked, &path))
+    }
+
+    /// Takes away what is at a path.
+    pub fn delete(&mut self, asked: &str) -> Result<String, FilesError> {
+        let path = self.file(asked)?.path.clone();
+        self.remove(&path);
+        Ok(path)
+    }
+
+    /// Takes away what is at a normal path.
+    pub fn remove(&mut self, path: &str) {
+        self.manifest.set(path, None);
+        self.touched.insert(path.to_string());
+    }
+
+    /// Moves a file or link; nothing may be where it goes.
+    pub fn rename(&mut self, from: &str, to: &str) -> Result<(String, String), FilesError> {
+        let entry = self.file(from)?.clone();
+        let origin = self.origin(&entry.path);
+        let old = entry.path.clone();
+        self.remove(&old);
+        let to = self.place_for_file(to)?;
+        if self.manifest.get(&to).is_some() {
+            return Err(FilesError::Exists { path: to });
+        }
+        let moved = Entry {
+            path: to.clone(),
+            ..entry
+        };
+        self.put(moved, origin);
+        Ok((old, to))
+    }
+
+    /// Returns where in the source tree the file at a path comes from, if it does.
+    pub fn origin(&self, path: &str) -> Option<String> {
+        let origin = match self.manifest.before(path) {
+            Some(_) => Some(path),
+            None => self.manifest.moved_from(path),
+        };
+        origin.map(str::to_string)
+    }
+
+    /// Lays an entry over the tree as it is.
+    pub fn put(&mut self, entry: Entry, moved_from: Option<String>) {
+        let path = entry.path.clone();
+        let moved_from = moved_from.filter(|from| *from != path);
+        self.manifest.set(&path, Some(entry));
+        self.manifest.set_moved_from(&path, moved_from);
+        self.touched.insert(path);
+    }
+
     /// Returns the normal form of a path at which a file may be written.
     pub fn place_for_file(&self, asked: &str) -> Result<String, FilesError> {
+        self.place(asked, Place::File)
+    }
+
+    /// The same, where a link may be replaced.
+    pub fn place_for_link_or_file(&self, asked: &str) -> Result<String, FilesError> {
+        self.place(asked, Place::LinkOrFile)
+    }
+
+    fn place(&self, asked: &str, what: Place) -> Result<String, FilesError> {
         let path = path::writable(asked)?;
         let refuse = |why: String| {
             Err(FilesError::NotWritable {
@@ -98,6 +199,7 @@ impl Draft {
             }
         }
         match self.manifest.get(&path).map(|entry| entry.kind) {
+            Some(Kind::Link) if what == Place::LinkOrFile => Ok(path),
             None if self.manifest.has_folder(&path) => refuse("it is a folder".into()),
             Some(kind @ (Kind::Link | Kind::Submodule)) => {
                 refuse(format!("it is {}", kind.words()))

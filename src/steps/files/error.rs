@@ -26,6 +26,39 @@ pub enum FilesError {
     UnknownChangeset { id: String },
     #[error("`{path}` cannot be written: {why}")]
     NotWritable { path: String, why: String },
+    #[error("`{path}` is not UTF-8 text, and would be damaged by an edit")]
+    NotText { path: String },
+    #[error("there is a `{path}` already")]
+    Exists { path: String },
+    #[error("`:old` is not in `{path}`{}", looks_like(near))]
+    NoMatch {
+        path: String,
+        /// The line that is most like its first one.
+        near: Option<(usize, String)>,
+    },
+    #[error("`:old` is {} times in `{path}`, in lines {}", lines.len(), listed(lines))]
+    NotUnique { path: String, lines: Vec<usize> },
+    #[error("`{path}` has {lines} lines, and {what}")]
+    BadRange {
+        path: String,
+        lines: usize,
+        what: String,
+    },
+    #[error("line {line} of the patch: {why}")]
+    BadPatch { line: usize, why: String },
+    #[error("hunk {hunk} of `{path}` ({header}) does not apply: {why}")]
+    Misfit {
+        path: String,
+        hunk: usize,
+        header: String,
+        why: String,
+    },
+    #[error("the patch does not apply to `{path}`: {why}")]
+    PatchMisfit { path: String, why: String },
+    #[error("nothing is put into `{path}`: {why}")]
+    BadTarget { path: String, why: String },
+    #[error("`{path}` was changed in the changeset since the folder was made")]
+    ChangedMeanwhile { path: String },
     #[error("the content of `{path}` has {size} bytes, and at most {limit} are written")]
     ContentTooLarge { path: String, size: u64, limit: u64 },
     #[error("the stored content of the source is damaged: {cause}")]
@@ -77,7 +110,16 @@ impl FilesError {
             }
             Self::NotFound { .. } => ("E0771", "not-found"),
             Self::UnknownChangeset { .. } => ("E0781", "not-found"),
+            Self::NotText { .. } => ("E0772", "not-readable"),
             Self::NotWritable { .. } => ("E0783", "bad-path"),
+            Self::NoMatch { .. } => ("E0784", "no-match"),
+            Self::NotUnique { .. } => ("E0784", "not-unique"),
+            Self::BadRange { .. } => ("E0785", "out-of-range"),
+            Self::BadPatch { .. } => ("E0786", "bad-patch"),
+            Self::Misfit { .. } | Self::PatchMisfit { .. } => ("E0786", "no-match"),
+            Self::BadTarget { .. } => ("E0787", "bad-path"),
+            Self::Exists { .. } => ("E0789", "exists"),
+            Self::ChangedMeanwhile { .. } => ("E0615", "conflict"),
             Self::ContentTooLarge { .. } => ("E0788", "too-large"),
             Self::NotReadable { .. } => ("E0772", "not-readable"),
             Self::BadFolder { .. } => ("E0773", "bad-source"),
@@ -115,6 +157,16 @@ impl FilesError {
                 _ => "name a smaller folder, or raise `:max-bytes` on the `:source`".into(),
             },
             Self::UnknownChangeset { .. } => "`:op :init-changeset` makes one; it may have been made in another project folder".into(),
+            Self::NotText { .. } => "write it whole, as bytes, with `:op :write-file`".into(),
+            Self::Exists { .. } => "delete it first, or choose another path".into(),
+            Self::NoMatch { near: Some((line, _)), .. } => format!("spaces and line ends count: look at the lines around {line} with `:op :read`"),
+            Self::NoMatch { near: None, .. } => "spaces and line ends count: look at the file with `:op :read`".into(),
+            Self::NotUnique { .. } => "take more lines around it into `:old`, or change all with `:all? true`".into(),
+            Self::BadRange { .. } => "lines are counted from 1; `:end-line` one below `:start-line` puts lines in before it".into(),
+            Self::BadPatch { .. } => "nothing was changed; a diff as `git diff` writes it is understood".into(),
+            Self::Misfit { .. } | Self::PatchMisfit { .. } => "nothing was changed, also in other files; read the file again and make the patch for what is there".into(),
+            Self::BadTarget { .. } => "`:to` is a folder of the project that is not there yet, or empty; without it, a temporary one is made".into(),
+            Self::ChangedMeanwhile { .. } => "nothing was written; materialize the changeset again and repeat the work there".into(),
             Self::NotWritable { .. } => "files are written in folders of the tree, never through links; `:op :list` shows what is there".into(),
             Self::ContentTooLarge { .. } => "keep what is this large in a blob: `:persist {:type :blob}`".into(),
             Self::UnknownTree { .. } => "resolve the source again; the tree may have been made in another project folder".into(),
@@ -132,7 +184,7 @@ impl FilesError {
         }
     }
 
-    /// Returns the path that it is about.
+    /// Returns the path that it is about, for the flow.
     pub fn path(&self) -> Option<&str> {
         match self {
             Self::BadPath { path, .. }
@@ -141,7 +193,16 @@ impl FilesError {
             | Self::LinkOutside { path, .. }
             | Self::NotFound { path, .. }
             | Self::NotReadable { path, .. }
-            | Self::NotWritable { path, .. } => Some(path),
+            | Self::NotWritable { path, .. }
+            | Self::BadRange { path, .. }
+            | Self::BadTarget { path, .. }
+            | Self::ChangedMeanwhile { path }
+            | Self::Exists { path }
+            | Self::Misfit { path, .. }
+            | Self::NoMatch { path, .. }
+            | Self::NotText { path }
+            | Self::NotUnique { path, .. }
+            | Self::PatchMisfit { path, .. } => Some(path),
             _ => None,
         }
     }
@@ -153,6 +214,23 @@ impl FilesError {
             Self::Git { passing: true, .. } | Self::GitTimeout { .. }
         )
     }
+}
+
+fn looks_like(near: &Option<(usize, String)>) -> String {
+    match near {
+        Some((line, text)) => format!("; line {line} is like its first one: `{text}`"),
+        None => String::new(),
+    }
+}
+
+/// Returns the first numbers of a list.
+fn listed(lines: &[usize]) -> String {
+    const SHOWN: usize = 10;
+    let mut shown: Vec<String> = lines.iter().take(SHOWN).map(usize::to_string).collect();
+    if lines.len() > SHOWN {
+        shown.push("...".into());
+    }
+    shown.join(", ")
 }
 
 fn git_hint(cause: &str) -> &'static str {

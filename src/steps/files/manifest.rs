@@ -259,6 +259,23 @@ impl Manifest {
         })
     }
 
+    /// Returns what lies over the tree.
+    pub fn over(&self) -> Vec<(String, Option<Entry>)> {
+        let over = self.over.iter();
+        over.map(|over| (over.path.clone(), over.now.clone()))
+            .collect()
+    }
+
+    /// Returns the tree with other entries laid over it.
+    #[must_use]
+    pub fn with_over(&self, over: Vec<(String, Option<Entry>)>) -> Manifest {
+        let mut manifest = self.clone();
+        for (path, now) in over {
+            manifest.set(&path, now);
+        }
+        manifest
+    }
+
     /// Returns the entries in the order of their paths.
     pub fn entries(&self) -> Entries<'_> {
         self.starting_at("")
@@ -369,6 +386,16 @@ impl Manifest {
         over.now = now;
     }
 
+    /// Says where a path that was laid over the tree was moved from.
+    pub fn set_moved_from(&mut self, path: &str, moved_from: Option<String>) {
+        let at = self
+            .over
+            .binary_search_by(|over| over.path.as_str().cmp(path));
+        if let Ok(at) = at {
+            self.over[at].moved_from = moved_from;
+        }
+    }
+
     /// Returns what the tree has at a path, without the changeset.
     pub fn before(&self, path: &str) -> Option<&Entry> {
         let at = self
@@ -416,7 +443,8 @@ impl Manifest {
             .find(|entry| entry.kind == Kind::Link)
     }
 
-    fn missing(&self, asked: &str, path: &str) -> FilesError {
+    /// Returns the error for a path at which nothing is.
+    pub fn missing(&self, asked: &str, path: &str) -> FilesError {
         if path.is_empty() || self.has_folder(path) {
             return FilesError::NotReadable {
                 path: asked.to_string(),

@@ -27,6 +27,8 @@ pub struct Folder {
     pub ignored: bool,
     /// Also files whose name starts with a dot.
     pub hidden: bool,
+    /// Also the ignore files of the folders above it.
+    pub parents: bool,
     /// A folder to leave out wherever it lies: our own data.
     pub without: PathBuf,
     pub limits: Limits,
@@ -81,11 +83,41 @@ pub fn snapshot(folder: &Folder, cache: &Path, objects: &Objects) -> Result<Mani
     ))
 }
 
+/// Takes one file of a folder, whatever ignore files say of it; `None` when it is not there.
+pub fn one(root: &Path, path: &str, objects: &Objects) -> Result<Option<Entry>, FilesError> {
+    let absolute = root.join(path);
+    let Ok(metadata) = fs::symlink_metadata(&absolute) else {
+        return Ok(None);
+    };
+    let found = Found {
+        absolute,
+        path: path.to_string(),
+        is_link: metadata.file_type().is_symlink(),
+        is_named: true,
+        metadata: Ok(metadata),
+    };
+    let limits = Limits::default();
+    let batch = objects.batch()?;
+    let taking = Taking {
+        batch: &batch,
+        left: AtomicU64::new(limits.bytes),
+        limits,
+    };
+    let (taken, content) = taking.one(&found, None)?;
+    batch.finish()?;
+    if let Some((_, bytes)) = content {
+        objects.keep(&bytes)?;
+    }
+    Ok(taken.map(|taken| taken.entry))
+}
+
 /// A file that the walk came to.
 pub(super) struct Found {
     absolute: PathBuf,
     pub path: String,
     is_link: bool,
+    /// Its name is text; others are listed only, because nobody could ask for them.
+    is_named: bool,
     /// Of a file that is not a link.
     pub metadata: io::Result<Metadata>,
 }
@@ -100,7 +132,7 @@ fn walk(folder: &Folder, root: &Path) -> Result<Vec<Found>, FilesError> {
         .git_ignore(respect)
         .git_exclude(respect)
         .git_global(false)
-        .parents(respect)
+        .parents(respect && folder.parents)
         .require_git(false)
         .follow_links(false)
         .filter_entry(move |entry| {
@@ -173,6 +205,7 @@ fn come_to(entry: ignore::DirEntry, root: &Path) -> Option<Found> {
     Some(Found {
         path,
         is_link: kind.is_symlink(),
+        is_named: relative.to_str().is_some(),
         metadata: fs::symlink_metadata(entry.path()),
         absolute: entry.into_path(),
     })
@@ -279,6 +312,9 @@ impl Taking<'_> {
             io::ErrorKind::NotFound => Ok((None, None)),
             _ => without_content(entry(found, size, Kind::Unreadable)),
         };
+        if !found.is_named {
+            return without_content(entry(found, 0, Kind::Unreadable));
+        }
         if found.is_link {
             return match fs::read_link(&found.absolute) {
                 Ok(target) => {

@@ -164,6 +164,7 @@ fn folder(cx: &StepContext, fields: Fields<'_>) -> Result<Folder, StepError> {
         said: path.to_string(),
         ignored: fields.bool("ignored?")?.unwrap_or(false),
         hidden: fields.bool("hidden?")?.unwrap_or(true),
+        parents: true,
         without: cx.home().to_path_buf(),
         limits: limits(fields)?,
     })

@@ -3,8 +3,8 @@
 use flowstone_engine::step::{Effect, Field, FieldType, Operations, StepSpec};
 
 use super::op::{
-    history, init_changeset, list, open_change_request, publish, read, resolve_source, search,
-    write_file,
+    apply_edit, capture, delete_file, diff, history, init_changeset, list, materialize, move_file,
+    open_change_request, publish, read, replace, replace_lines, resolve_source, search, write_file,
 };
 
 pub(super) const SPEC: StepSpec = StepSpec {
@@ -31,12 +31,20 @@ pub(super) const SPEC: StepSpec = StepSpec {
 const OPERATIONS: Operations = Operations {
     key: "op",
     all: &[
+        apply_edit::OPERATION,
+        capture::OPERATION,
+        delete_file::OPERATION,
+        diff::OPERATION,
         history::OPERATION,
         init_changeset::OPERATION,
         list::OPERATION,
+        materialize::OPERATION,
+        move_file::OPERATION,
         open_change_request::OPERATION,
         publish::OPERATION,
         read::OPERATION,
+        replace::OPERATION,
+        replace_lines::OPERATION,
         resolve_source::OPERATION,
         search::OPERATION,
         write_file::OPERATION,
@@ -46,6 +54,11 @@ const OPERATIONS: Operations = Operations {
 const TEXTS: FieldType = FieldType::Either(&[FieldType::Text, FieldType::Items]);
 
 const FIELDS: &[Field] = &[
+    Field::optional(
+        "all?",
+        FieldType::Bool,
+        "Whether `:replace` changes every place where `:old` is. Default false: it must be there once.",
+    ),
     Field::optional(
         "author",
         FieldType::Either(&[FieldType::Text, FieldType::Map]),
@@ -85,7 +98,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "context",
         FieldType::Int,
-        "How many lines around a match to return, 0 to 20. Default 0.",
+        "How many lines around a match to return, 0 to 20 (default 0), or around a difference (default 3).",
     ),
     Field::optional(
         "cursor",
@@ -97,7 +110,17 @@ const FIELDS: &[Field] = &[
         FieldType::Bool,
         "Whether the change request is a draft. Default false.",
     ),
-    Field::optional("end-line", FieldType::Int, "The last line to read."),
+    Field::optional(
+        "edits",
+        FieldType::List(&apply_edit::EDIT),
+        "Replacements, one after the other: `[{:path :old :new}]`, also `:all?`; without `:old`, the file is new.",
+    ),
+    Field::optional(
+        "end-line",
+        FieldType::Int,
+        "The last line to read or to replace.",
+    ),
+    Field::optional("from", FieldType::Text, "The path of the file to move."),
     Field::optional(
         "glob",
         TEXTS,
@@ -114,12 +137,36 @@ const FIELDS: &[Field] = &[
         "How much of each file to read. Default 200000.",
     ),
     Field::optional("message", FieldType::Text, "What the commit says."),
+    Field::optional(
+        "new",
+        FieldType::Text,
+        "The text that comes instead of `:old`.",
+    ),
+    Field::optional(
+        "old",
+        FieldType::Text,
+        "The text to replace, exactly as it is in the file.",
+    ),
     Field::required("op", FieldType::Name, "What to do, see above."),
-    Field::optional("path", FieldType::Text, "The file that is meant."),
+    Field::optional(
+        "overwrite?",
+        FieldType::Bool,
+        "Whether `:materialize` replaces a folder that is not empty. Default false.",
+    ),
+    Field::optional(
+        "patch",
+        FieldType::Text,
+        "A unified diff over one or more files, as `git diff` and `:diff` write it.",
+    ),
+    Field::optional(
+        "path",
+        FieldType::Text,
+        "The file that is meant; of `:capture`, the folder.",
+    ),
     Field::optional(
         "paths",
         FieldType::Items,
-        "The files to read, at most 50; or those whose history is asked for.",
+        "The files to read, at most 50; the files and folders to compare, or those whose history is asked for.",
     ),
     Field::optional(
         "prefix",
@@ -156,7 +203,12 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "start-line",
         FieldType::Int,
-        "The first line to read, counted from 1.",
+        "The first line to read or to replace, counted from 1.",
+    ),
+    Field::optional(
+        "to",
+        FieldType::Text,
+        "The new path of the file to move, or the folder of the project to write to.",
     ),
     Field::optional("title", FieldType::Text, "The title of a change request."),
 ];

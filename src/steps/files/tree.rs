@@ -127,7 +127,11 @@ impl Files {
         Ok((tree, overlay))
     }
 
-    async fn manifest(&self, cx: &StepContext, id: &str) -> Result<Arc<Manifest>, StepError> {
+    pub(super) async fn manifest(
+        &self,
+        cx: &StepContext,
+        id: &str,
+    ) -> Result<Arc<Manifest>, StepError> {
         let known = self
             .recent
             .borrow()

@@ -1,0 +1,163 @@
+//! What was changed in a folder, taken over into a changeset.
+//!
+//! The folder is compared with what was put there, not with what the changeset has become since: what others have changed
+//! meanwhile stays, and where both changed the same path nothing is taken over.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::apply::Status;
+use super::draft::Draft;
+use super::error::FilesError;
+use super::folder::{self, Skipped};
+use super::manifest::{Entry, Kind, Manifest};
+
+/// A file that was changed in the folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Captured {
+    pub path: String,
+    pub from: Option<String>,
+    pub status: Status,
+}
+
+/// Takes over what differs between `before` and `now`, which was found in `root`; `take` reads a file that the walk has
+/// left out because of ignore rules.
+pub(super) fn capture(
+    draft: &mut Draft,
+    before: &Manifest,
+    now: &Manifest,
+    root: &Path,
+    take: &dyn Fn(&str) -> Result<Option<Entry>, FilesError>,
+) -> Result<(Vec<Captured>, Vec<Skipped>), FilesError> {
+    let mut skipped = Vec::new();
+    let mut changes: BTreeMap<String, Option<Entry>> = BTreeMap::new();
+    for entry in now.entries() {
+        let old = before.get(&entry.path);
+        if old.is_some_and(|old| old.same_content(entry)) {
+            continue;
+        }
+        match folder::why_not(entry) {
+            // It was not written there, so that it says nothing.
+            Some(_) if old.is_some_and(|old| folder::why_not(old).is_some()) => {}
+            Some(why) => skipped.push(Skipped {
+                path: entry.path.clone(),
+                why,
+            }),
+            None => {
+                changes.insert(entry.path.clone(), Some(entry.clone()));
+            }
+        }
+    }
+    for entry in before.entries() {
+        let is_listed = now.get(&entry.path).is_some();
+        if is_listed || folder::why_not(entry).is_some() {
+            continue;
+        }
+        let there = match folder::is_at(root, &entry.path) {
+            true => take(&entry.path)?,
+            false => None,
+        };
+        match there {
+            Some(there) if there.same_content(entry) => {}
+            there => {
+                changes.insert(entry.path.clone(), there);
+            }
+        }
+    }
+    for (path, change) in &changes {
+        let current = draft.manifest.get(path);
+        let is_as_before = match (before.get(path), current) {
+            (Some(before), Some(current)) => before.same_content(current),
+            (None, None) => true,
+            _ => false,
+        };
+        let is_same_change = match (change, current) {
+            (Some(change), Some(current)) => change.same_content(current),
+            (None, None) => true,
+            _ => false,
+        };
+        if !is_as_before && !is_same_change {
+            return Err(FilesError::ChangedMeanwhile { path: path.clone() });
+        }
+    }
+    let captured = lay(draft, before, changes)?;
+    Ok((captured, skipped))
+}
+
+/// Lays the changes over the tree; what went and came with the same content was moved.
+fn lay(
+    draft: &mut Draft,
+    before: &Manifest,
+    changes: BTreeMap<String, Option<Entry>>,
+) -> Result<Vec<Captured>, FilesError> {
+    let mut gone: BTreeMap<String, Vec<(String, Option<String>)>> = BTreeMap::new();
+    let mut captured = Vec::new();
+    for path in changes
+        .iter()
+        .filter(|(_, now)| now.is_none())
+        .map(|(path, _)| path)
+    {
+        if let Some(old) = before
+            .get(path)
+            .filter(|old| old.size > 0 && old.kind != Kind::Link)
+        {
+            let lost = (path.clone(), draft.origin(path));
+            gone.entry(old.hash.clone()).or_default().push(lost);
+        }
+        draft.remove(path);
+    }
+    let mut moved = Vec::new();
+    for (path, now) in &changes {
+        let Some(entry) = now else { continue };
+        draft.place_for_link_or_file(path)?;
+        let is_new = before.get(path).is_none();
+        let from = match is_new {
+            true => gone.get_mut(&entry.hash).and_then(Vec::pop),
+            false => None,
+        };
+        let (from, origin) = match from {
+            Some((from, origin)) => (Some(from), origin),
+            None => (None, draft.manifest.moved_from(path).map(str::to_string)),
+        };
+        draft.put(entry.clone(), origin);
+        moved.extend(from.clone());
+        captured.push(Captured {
+            path: path.clone(),
+            status: match (&from, is_new) {
+                (Some(_), _) => Status::Renamed,
+                (None, true) => Status::Added,
+                (None, false) => Status::Modified,
+            },
+            from,
+        });
+    }
+    let lost = changes.into_iter().filter(|(_, now)| now.is_none());
+    let lost = lost.filter(|(path, _)| !moved.contains(path));
+    captured.extend(lost.map(|(path, _)| Captured {
+        path,
+        from: None,
+        status: Status::Deleted,
+    }));
+    captured.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(captured)
+}
+
+/// Refuses a folder that is outside of the project.
+pub fn check_root(root: &Path, allowed: &[&Path], shown: &str) -> Result<(), FilesError> {
+    let canonical = |path: &Path| std::fs::canonicalize(path).ok();
+    let is_inside = |root: &Path| {
+        let mut allowed = allowed.iter().filter_map(|it| canonical(it));
+        allowed.any(|allowed| root.starts_with(allowed))
+    };
+    match canonical(root) {
+        None => Err(FilesError::BadFolder {
+            path: shown.to_string(),
+            cause: "it does not exist".into(),
+        }),
+        Some(root) if is_inside(&root) => Ok(()),
+        Some(_) => Err(FilesError::BadPath {
+            path: shown.to_string(),
+            why: "it is outside of the project",
+        }),
+    }
+}

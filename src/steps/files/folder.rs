@@ -1,0 +1,339 @@
+//! A tree as a folder on disk, and back: what `:materialize` writes and `:capture` reads.
+//!
+//! The folder is written beside its place and renamed into it, so that nobody finds half of it. A record beside the
+//! object store says which tree was put where, so that what is captured later is compared with that, and a step that is
+//! performed again after a crash may put it there again.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use serde::{Deserialize, Serialize};
+
+use super::error::FilesError;
+use super::manifest::{Entry, Kind, Manifest};
+use super::objects::{self, Objects};
+use super::path;
+
+/// What is to be put where.
+pub struct Rendering<'a> {
+    pub manifest: &'a Manifest,
+    pub objects: &'a Objects,
+    /// The hash of the manifest without its changeset.
+    pub base: &'a str,
+    pub target: &'a Target,
+    pub cancelled: &'a AtomicBool,
+}
+
+/// A folder to fill.
+#[derive(Debug, Clone)]
+pub struct Target {
+    pub path: PathBuf,
+    /// As it is shown.
+    pub shown: String,
+    /// Who fills it: whoever has filled it before may do so again.
+    pub by: String,
+    /// Replace what is in it, whoever has put that there.
+    pub overwrite: bool,
+    /// Where records are.
+    pub records: PathBuf,
+}
+
+/// What was left out, and why.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    pub path: String,
+    pub why: &'static str,
+}
+
+/// What was put where.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Record {
+    pub by: String,
+    /// The hash of the manifest without its changeset.
+    pub base: String,
+    /// What the changeset had changed.
+    pub over: Vec<(String, Option<Entry>)>,
+}
+
+impl Record {
+    /// Returns the record about a folder, if there is one that can be read.
+    pub fn load(records: &Path, folder: &Path) -> Option<Record> {
+        let bytes = fs::read(Record::place(records, folder)).ok()?;
+        serde_json::from_slice(&bytes).ok()
+    }
+
+    fn save(&self, records: &Path, folder: &Path) -> io::Result<()> {
+        let bytes = serde_json::to_vec(self)?;
+        objects::replace_file(&Record::place(records, folder), &bytes)
+    }
+
+    fn place(records: &Path, folder: &Path) -> PathBuf {
+        let name = objects::hash(folder.as_os_str().as_encoded_bytes());
+        records.join(format!("{}.json", &name[..32]))
+    }
+}
+
+/// Returns where a relative path leads in the project. Nothing on the way there may be a link.
+pub fn inside(root: &Path, asked: &str) -> Result<PathBuf, FilesError> {
+    let normal = path::writable(asked.trim_end_matches('/'))?;
+    let mut place = root.to_path_buf();
+    for part in normal.split('/') {
+        place.push(part);
+        let refuse = |why: &str| {
+            Err(FilesError::BadTarget {
+                path: asked.to_string(),
+                why: why.to_string(),
+            })
+        };
+        match fs::symlink_metadata(&place) {
+            Ok(found) if found.file_type().is_symlink() => return refuse("a part of it is a link"),
+            Ok(found) if !found.is_dir() => return refuse("a part of it is a file"),
+            Ok(_) | Err(_) => {}
+        }
+    }
+    Ok(place)
+}
+
+/// Puts a tree into a folder, and returns how many files are in it and what was left out.
+pub fn render(rendering: &Rendering<'_>) -> Result<(usize, Vec<Skipped>), FilesError> {
+    let target = rendering.target;
+    let failed = |error: &io::Error| FilesError::BadTarget {
+        path: target.shown.clone(),
+        why: words(error),
+    };
+    let parent = target.path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(parent).map_err(|error| failed(&error))?;
+    // The same text whatever way leads there.
+    let parent = fs::canonicalize(parent).map_err(|error| failed(&error))?;
+    let place = parent.join(target.path.file_name().unwrap_or_default());
+    may_fill(target, &place)?;
+    let name = place.file_name().unwrap_or_default().to_string_lossy();
+    let mark = &objects::hash(target.by.as_bytes())[..8];
+    let fresh = parent.join(format!(".{name}.new-{mark}"));
+    let stale = parent.join(format!(".{name}.old-{mark}"));
+    // What a crash has left.
+    remove(&fresh).map_err(|error| failed(&error))?;
+    let filled = fill(rendering, &fresh);
+    let filled = filled.and_then(|filled| {
+        put_in_place(&fresh, &place, &stale).map_err(|error| failed(&error))?;
+        Ok(filled)
+    });
+    if filled.is_err() {
+        remove(&fresh).ok();
+        return filled;
+    }
+    let record = Record {
+        by: target.by.clone(),
+        base: rendering.base.to_string(),
+        over: rendering.manifest.over(),
+    };
+    record
+        .save(&target.records, &place)
+        .map_err(|error| FilesError::Storage {
+            path: target.records.display().to_string(),
+            cause: error.to_string(),
+        })?;
+    filled
+}
+
+fn words(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "the disk is full".into(),
+        _ => super::snapshot::plain(error),
+    }
+}
+
+/// Refuses a folder with something in it that somebody else has put there.
+fn may_fill(target: &Target, place: &Path) -> Result<(), FilesError> {
+    let refuse = |why: &str| {
+        Err(FilesError::BadTarget {
+            path: target.shown.clone(),
+            why: why.to_string(),
+        })
+    };
+    match fs::symlink_metadata(place) {
+        Err(_) => Ok(()),
+        Ok(found) if found.file_type().is_symlink() => refuse("it is a link"),
+        Ok(found) if !found.is_dir() => refuse("it is a file"),
+        Ok(_) => {
+            let is_empty = fs::read_dir(place).is_ok_and(|mut inside| inside.next().is_none());
+            let is_ours = || {
+                Record::load(&target.records, place).is_some_and(|record| record.by == target.by)
+            };
+            match is_empty || target.overwrite || is_ours() {
+                true => Ok(()),
+                false => refuse("it is not empty; `:overwrite? true` replaces what is in it"),
+            }
+        }
+    }
+}
+
+fn put_in_place(fresh: &Path, place: &Path, stale: &Path) -> io::Result<()> {
+    if fs::symlink_metadata(place).is_ok() {
+        remove(stale)?;
+        fs::rename(place, stale)?;
+    }
+    if let Err(error) = fs::rename(fresh, place) {
+        // As it was.
+        fs::rename(stale, place).ok();
+        return Err(error);
+    }
+    remove(stale)
+}
+
+/// Removes a folder of ours, if it is there.
+fn remove(folder: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Writes all files into a new folder; links last, so that nothing is written through one.
+fn fill(rendering: &Rendering<'_>, folder: &Path) -> Result<(usize, Vec<Skipped>), FilesError> {
+    let mut skipped = Vec::new();
+    let (mut files, mut links) = (Vec::new(), Vec::new());
+    for entry in rendering.manifest.entries() {
+        match why_not(entry) {
+            Some(why) => skipped.push(Skipped {
+                path: entry.path.clone(),
+                why,
+            }),
+            None if entry.kind == Kind::Link => links.push(entry),
+            None => files.push(entry),
+        }
+    }
+    let failed = |error: io::Error| FilesError::BadTarget {
+        path: rendering.target.shown.clone(),
+        why: words(&error),
+    };
+    fs::create_dir(folder).map_err(failed)?;
+    make_folders(folder, files.iter().chain(&links).map(|entry| &*entry.path)).map_err(failed)?;
+    write_all(rendering, folder, &files)?;
+    for entry in &links {
+        let target = entry.target.as_deref().unwrap_or_default();
+        link(target, &folder.join(&entry.path)).map_err(failed)?;
+    }
+    Ok((files.len() + links.len(), skipped))
+}
+
+/// Tells why an entry is not written to disk.
+pub fn why_not(entry: &Entry) -> Option<&'static str> {
+    if path::writable(&entry.path).is_err() {
+        return Some("its name is not safe on disk");
+    }
+    match entry.kind {
+        Kind::File | Kind::Binary => None,
+        Kind::Link => {
+            let target = entry.target.as_deref().unwrap_or_default();
+            path::link_target(&entry.path, target)
+                .is_none()
+                .then_some("it is a link that points out of the tree")
+        }
+        Kind::Large => {
+            Some("it is above the size limit of the source, and its content was not kept")
+        }
+        Kind::Submodule => Some("it is a submodule"),
+        Kind::Unreadable | Kind::Folder => {
+            Some("it could not be read when the source was resolved")
+        }
+    }
+}
+
+fn make_folders<'a>(root: &Path, paths: impl Iterator<Item = &'a str>) -> io::Result<()> {
+    // Paths are sorted, so that most have the folder of the one before.
+    let mut last = "";
+    for path in paths {
+        let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+        if folder != last {
+            fs::create_dir_all(root.join(folder))?;
+            last = folder;
+        }
+    }
+    Ok(())
+}
+
+/// Writes files on the processors there are, until one fails.
+fn write_all(rendering: &Rendering<'_>, folder: &Path, files: &[&Entry]) -> Result<(), FilesError> {
+    let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(8));
+    let next = AtomicUsize::new(0);
+    let failure = Mutex::new(None);
+    let work = || {
+        while let Some(entry) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let written = match rendering.cancelled.load(Ordering::Relaxed) {
+                true => Err(FilesError::Cancelled),
+                false => write(rendering, folder, entry),
+            };
+            if let Err(error) = written {
+                next.store(files.len(), Ordering::Relaxed);
+                let mut failure = failure
+                    .lock()
+                    .unwrap_or_else(std::sync::PoisonError::into_inner);
+                failure.get_or_insert(error);
+                return;
+            }
+        }
+    };
+    match files.len() < 64 {
+        true => work(),
+        false => std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(work);
+            }
+        }),
+    }
+    let failure = failure
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    failure.map_or(Ok(()), Err)
+}
+
+fn write(rendering: &Rendering<'_>, folder: &Path, entry: &Entry) -> Result<(), FilesError> {
+    let bytes = rendering.objects.get(&entry.hash)?;
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.mode(if entry.executable { 0o777 } else { 0o666 });
+    }
+    options
+        .open(folder.join(&entry.path))
+        .and_then(|mut file| file.write_all(&bytes))
+        .map_err(|error| FilesError::BadTarget {
+            path: rendering.target.shown.clone(),
+            why: format!("`{}`: {}", entry.path, words(&error)),
+        })
+}
+
+#[cfg(unix)]
+fn link(target: &str, at: &Path) -> io::Result<()> {
+    std::os::unix::fs::symlink(target, at)
+}
+
+#[cfg(not(unix))]
+fn link(target: &str, at: &Path) -> io::Result<()> {
+    fs::write(at, target)
+}
+
+/// Tells whether a file or link is at a path of a folder, without going through links.
+pub fn is_at(folder: &Path, path: &str) -> bool {
+    let mut place = folder.to_path_buf();
+    let mut parts = Path::new(path).components().peekable();
+    while let Some(part) = parts.next() {
+        let Component::Normal(name) = part else {
+            return false;
+        };
+        place.push(name);
+        match fs::symlink_metadata(&place) {
+            Ok(found) if parts.peek().is_some() && !found.is_dir() => return false,
+            Ok(found) if parts.peek().is_none() => return !found.is_dir(),
+            Ok(_) => {}
+            Err(_) => return false,
+        }
+    }
+    false
+}

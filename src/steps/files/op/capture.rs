@@ -1,0 +1,94 @@
+//! `:capture`: what was changed in a folder, as changes of a changeset.
+
+use std::path::PathBuf;
+
+use flowstone_engine::changeset::OnRace;
+use flowstone_engine::step::{Effect, Operation, Outcome, Progress, StepError};
+use flowstone_lang::value::Value;
+
+use super::super::apply::Status;
+use super::super::capture::{self, Captured};
+use super::super::folder::Record;
+use super::super::manifest::{Manifest, Origin};
+use super::super::snapshot::{self, Folder, Limits};
+use super::super::value::map;
+use super::super::{Call, blocking};
+use super::materialize::{folders, listed, records};
+
+pub(in super::super) const OPERATION: Operation = Operation {
+    name: "capture",
+    doc: "Takes over what was changed in a folder that :materialize has written, or in any folder of the project.",
+    needs: &["changeset", "path"],
+    takes: &[],
+    gives: r#"[:map [:files [:vector [:map [:path :string] [:status :keyword]]]] [:skipped [:vector [:map [:path :string] [:why :string]]]] [:changeset :string]]"#,
+    effect: Effect::OwnStore,
+    for_agents: false,
+};
+
+pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> {
+    let cx = call.cx;
+    let said = call.fields.text("path")?.unwrap_or_default().to_string();
+    if said.contains('\0') {
+        return Err(StepError::config("E0780", "`:path` holds a NUL character"));
+    }
+    let root = cx.project_root().join(&said);
+    capture::check_root(&root, &[cx.project_root(), &folders(cx)], &said)?;
+    let mut draft = call.draft().await?;
+    let root = std::fs::canonicalize(&root).unwrap_or(root);
+    let before = before(call, &root, &draft.manifest).await?;
+    cx.emit(Progress::Status(format!("reading {said}")));
+    let (ignored, hidden) = match draft.manifest.origin() {
+        Some(Origin::Dir {
+            ignored, hidden, ..
+        }) => (*ignored, *hidden),
+        Some(Origin::Git { .. }) | None => (false, true),
+    };
+    let folder = Folder {
+        path: root.clone(),
+        said,
+        ignored,
+        hidden,
+        // Above it are other rules, which are not those of the source.
+        parents: false,
+        without: PathBuf::new(),
+        limits: Limits::default(),
+    };
+    let cache = cx.home().join("trees");
+    let (draft, files, skipped) = blocking(move |_| {
+        let now = snapshot::snapshot(&folder, &cache, &draft.objects)?;
+        let objects = draft.objects.clone();
+        let take = |path: &str| snapshot::one(&root, path, &objects);
+        let (files, skipped) = capture::capture(&mut draft, &before, &now, &root, &take)?;
+        Ok((draft, files, skipped))
+    })
+    .await?;
+    let files = Value::vector(files.into_iter().map(file));
+    draft.commit(
+        OnRace::Again,
+        vec![("files", files), ("skipped", listed(skipped))],
+    )
+}
+
+/// Returns what was put into the folder; the changeset as it is, where nobody noted that.
+async fn before(
+    call: Call<'_>,
+    root: &std::path::Path,
+    current: &Manifest,
+) -> Result<Manifest, StepError> {
+    let Some(record) = Record::load(&records(call.cx), root) else {
+        return Ok(current.clone());
+    };
+    let base = call.files.manifest(call.cx, &record.base).await?;
+    Ok(base.with_over(record.over))
+}
+
+fn file(captured: Captured) -> Value {
+    let mut facts = vec![
+        ("path", Value::from(captured.path)),
+        ("status", Value::keyword(captured.status.name())),
+    ];
+    if let (Status::Renamed, Some(from)) = (captured.status, captured.from) {
+        facts.push(("from", Value::from(from)));
+    }
+    map(facts)
+}

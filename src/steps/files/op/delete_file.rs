@@ -1,0 +1,26 @@
+//! `:delete-file`: a file goes.
+
+use flowstone_engine::changeset::OnRace;
+use flowstone_engine::step::{Effect, Operation, Outcome, StepError};
+use flowstone_lang::value::Value;
+
+use super::super::Call;
+
+pub(in super::super) const OPERATION: Operation = Operation {
+    name: "delete-file",
+    doc: "Deletes a file or a link.",
+    needs: &["changeset", "path"],
+    takes: &[],
+    gives: r#"[:map [:path :string] [:deleted? :boolean] [:changeset :string]]"#,
+    effect: Effect::OwnStore,
+    for_agents: true,
+};
+
+pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> {
+    let mut draft = call.draft().await?;
+    let path = draft.delete(call.fields.text("path")?.unwrap_or_default())?;
+    draft.commit(
+        OnRace::Fail,
+        vec![("path", Value::from(path)), ("deleted?", Value::Bool(true))],
+    )
+}

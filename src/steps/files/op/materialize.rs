@@ -1,0 +1,89 @@
+//! `:materialize`: a tree or changeset as a folder on disk.
+
+use std::path::{Path, PathBuf};
+
+use flowstone_engine::codec;
+use flowstone_engine::step::{Effect, Operation, Outcome, Progress, StepContext, StepError};
+use flowstone_lang::value::Value;
+
+use super::super::folder::{self, Rendering, Skipped, Target};
+use super::super::value::map;
+use super::super::{Call, blocking};
+
+pub(in super::super) const OPERATION: Operation = Operation {
+    name: "materialize",
+    doc: "Writes a tree or a changeset into a folder: a new one of the project (:to), or a temporary one.",
+    needs: &[],
+    takes: &["changeset", "overwrite?", "source", "to"],
+    gives: r#"[:map [:path :string] [:files :int] [:skipped [:vector [:map [:path :string] [:why :string]]]]]"#,
+    // Performed again, it puts the same there: its own folder it may replace.
+    effect: Effect::Read,
+    for_agents: true,
+};
+
+pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> {
+    let target = target(call)?;
+    let tree = call.tree().await?;
+    call.cx
+        .emit(Progress::Status(format!("writing {}", target.shown)));
+    let shown = target.shown.clone();
+    let (files, skipped) = blocking(move |cancelled| {
+        folder::render(&Rendering {
+            manifest: &tree.manifest,
+            objects: &tree.objects,
+            base: &tree.id,
+            target: &target,
+            cancelled: &cancelled,
+        })
+    })
+    .await?;
+    Ok(Outcome::Value(map([
+        ("path", Value::from(shown)),
+        ("files", Value::from(files)),
+        ("skipped", listed(skipped)),
+    ])))
+}
+
+/// What was left out, as a value.
+pub(super) fn listed(skipped: Vec<Skipped>) -> Value {
+    Value::vector(
+        skipped
+            .into_iter()
+            .map(|it| map([("path", Value::from(it.path)), ("why", Value::from(it.why))])),
+    )
+}
+
+fn target(call: Call<'_>) -> Result<Target, StepError> {
+    let cx = call.cx;
+    let place = format!("{}\0{}", cx.run_id(), cx.path());
+    let path = match call.fields.text("to")? {
+        Some(to) => folder::inside(cx.project_root(), to)?,
+        None => {
+            let name = codec::digest_bytes(cx.path().to_string().as_bytes());
+            folders(cx).join(cx.run_id().as_str()).join(&name[..12])
+        }
+    };
+    Ok(Target {
+        shown: shown(cx, &path),
+        path,
+        by: place,
+        overwrite: call.fields.bool("overwrite?")?.unwrap_or(false),
+        records: records(cx),
+    })
+}
+
+/// Where temporary folders are, in one of each run.
+pub(super) fn folders(cx: &StepContext) -> PathBuf {
+    cx.home().join("materialized")
+}
+
+/// Where it is noted what was put where.
+pub(super) fn records(cx: &StepContext) -> PathBuf {
+    cx.home().join("trees").join("materialized")
+}
+
+/// Returns a path as a flow may use it: relative to the project, where it is inside.
+fn shown(cx: &StepContext, path: &Path) -> String {
+    let inside = path.strip_prefix(cx.project_root()).unwrap_or(path);
+    inside.display().to_string().replace('\\', "/")
+}

@@ -1,0 +1,521 @@
+//! Unified diffs, read: which files they change, and how.
+//!
+//! Understands what `diff -u` and `git diff` write. Nothing is guessed: a hunk whose header does not fit its lines, or a
+//! line outside of one, is an error, because it would be lost otherwise.
+
+/// What a diff does to one file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FilePatch {
+    /// `None`: the file is new.
+    pub old: Option<String>,
+    /// `None`: the file goes.
+    pub new: Option<String>,
+    pub renames: bool,
+    /// Where the diff says so.
+    pub executable: Option<bool>,
+    pub hunks: Vec<Hunk>,
+}
+
+/// Lines that are to stand together in the file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Hunk {
+    /// Such as `@@ -1,3 +1,4 @@`.
+    pub header: String,
+    /// Where it starts in the old file, counted from 1.
+    pub old_start: usize,
+    pub lines: Vec<Line>,
+}
+
+/// A line with its end, if it has one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line {
+    pub mark: Mark,
+    pub text: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mark {
+    Same,
+    Out,
+    In,
+}
+
+/// What is wrong with the text of a diff.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadPatch {
+    /// Counted from 1.
+    pub line: usize,
+    pub why: String,
+}
+
+/// Reads a diff.
+pub fn parse(text: &str) -> Result<Vec<FilePatch>, BadPatch> {
+    let mut reader = Reader {
+        lines: text.split_inclusive('\n').collect(),
+        at: 0,
+        files: Vec::new(),
+        open: None,
+    };
+    while reader.at < reader.lines.len() {
+        reader.step()?;
+    }
+    reader.close()?;
+    if reader.files.is_empty() {
+        return Err(BadPatch {
+            line: 1,
+            why: "there is no file in it: a diff has lines such as `--- a/x`, `+++ b/x` and `@@ -1,2 +1,3 @@`".into(),
+        });
+    }
+    Ok(reader.files)
+}
+
+struct Reader<'a> {
+    lines: Vec<&'a str>,
+    at: usize,
+    files: Vec<FilePatch>,
+    open: Option<Open>,
+}
+
+/// The file whose part of the diff is being read.
+#[derive(Default)]
+struct Open {
+    line: usize,
+    /// From `diff --git`: names have prefixes.
+    names: Option<(String, String)>,
+    patch: FilePatch,
+    has_names: bool,
+    is_new: bool,
+    is_gone: bool,
+}
+
+impl<'a> Reader<'a> {
+    fn step(&mut self) -> Result<(), BadPatch> {
+        let line = self.lines[self.at].trim_end_matches(['\n', '\r']);
+        if let Some(names) = line.strip_prefix("diff --git ") {
+            self.close()?;
+            self.open = Some(Open {
+                line: self.at + 1,
+                names: split_names(names),
+                ..Open::default()
+            });
+        } else if line.starts_with("--- ") && self.next_starts_with("+++ ") {
+            return self.names(line);
+        } else if line.starts_with("@@ ") {
+            return self.hunk(line);
+        } else if line.starts_with("GIT binary patch") || line.starts_with("Binary files ") {
+            return self.refuse("changes of binary files are not applied: use `:write-file`, or `git apply` in a `:materialize`d folder");
+        } else if self.has_hunks() && line == "-- " {
+            // The signature below a mailed patch.
+            self.at = self.lines.len();
+            return Ok(());
+        } else if self.has_hunks() {
+            let is_lost = line.starts_with(['+', '-', ' ', '\\']) && !line.trim().is_empty();
+            if is_lost {
+                return self.refuse("it is outside of any hunk: the numbers of lines in the `@@` above are too small");
+            }
+        } else {
+            self.extended(line)?;
+        }
+        self.at += 1;
+        Ok(())
+    }
+
+    fn refuse<T>(&self, why: impl Into<String>) -> Result<T, BadPatch> {
+        Err(BadPatch {
+            line: self.at + 1,
+            why: why.into(),
+        })
+    }
+
+    fn has_hunks(&self) -> bool {
+        self.open
+            .as_ref()
+            .is_some_and(|open| !open.patch.hunks.is_empty())
+    }
+
+    fn next_starts_with(&self, start: &str) -> bool {
+        self.lines
+            .get(self.at + 1)
+            .is_some_and(|line| line.starts_with(start))
+    }
+
+    /// Reads a line between `diff --git` and the names; others are words before or between the files.
+    fn extended(&mut self, line: &str) -> Result<(), BadPatch> {
+        let at = self.at;
+        let Some(open) = self.open.as_mut().filter(|open| open.names.is_some()) else {
+            return Ok(());
+        };
+        let mode = |mode: &str| match mode.trim() {
+            "100644" => Ok(Some(false)),
+            "100755" => Ok(Some(true)),
+            "120000" => Err("links are not made or changed by a diff".to_string()),
+            "160000" => Err("submodules are not made or changed by a diff".to_string()),
+            other => Err(format!("`{other}` is no mode of a file")),
+        };
+        let moded = if let Some(text) = line.strip_prefix("new file mode ") {
+            open.is_new = true;
+            mode(text)
+        } else if let Some(text) = line.strip_prefix("deleted file mode ") {
+            open.is_gone = true;
+            mode(text).map(|_| None)
+        } else if let Some(text) = line.strip_prefix("new mode ") {
+            mode(text)
+        } else if let Some(text) = line.strip_prefix("old mode ") {
+            mode(text).map(|_| None)
+        } else if let Some(name) = line.strip_prefix("rename from ") {
+            open.patch.renames = true;
+            open.has_names = true;
+            open.patch.old = Some(unquote(name));
+            Ok(None)
+        } else if let Some(name) = line.strip_prefix("rename to ") {
+            open.patch.new = Some(unquote(name));
+            Ok(None)
+        } else if line.starts_with("copy from ") || line.starts_with("copy to ") {
+            Err("copies are not applied: give the new file whole".to_string())
+        } else {
+            return Ok(());
+        };
+        let moded = moded.map_err(|why| BadPatch { line: at + 1, why })?;
+        open.patch.executable = moded.or(open.patch.executable);
+        Ok(())
+    }
+
+    /// Reads the lines with `---` and `+++`.
+    fn names(&mut self, first: &str) -> Result<(), BadPatch> {
+        let second = self.lines[self.at + 1].trim_end_matches(['\n', '\r']);
+        let (old, new) = (name(&first[4..]), name(&second[4..]));
+        let is_git = self
+            .open
+            .as_ref()
+            .is_some_and(|open| open.names.is_some() && open.patch.hunks.is_empty());
+        if !is_git {
+            self.close()?;
+            self.open = Some(Open {
+                line: self.at + 1,
+                ..Open::default()
+            });
+        }
+        let stripped = |name: &Option<String>, prefix: &str| {
+            name.as_ref().is_none_or(|name| name.starts_with(prefix))
+        };
+        let has_prefixes = stripped(&old, "a/") && stripped(&new, "b/");
+        let bare = |name: Option<String>| match has_prefixes {
+            true => name.map(|name| name[2..].to_string()),
+            false => name,
+        };
+        if old.is_none() && new.is_none() {
+            return self.refuse("both names are /dev/null");
+        }
+        if let Some(open) = &mut self.open
+            && !open.patch.renames
+        {
+            open.patch.old = bare(old);
+            open.patch.new = bare(new);
+            open.has_names = true;
+        }
+        self.at += 2;
+        Ok(())
+    }
+
+    fn hunk(&mut self, header: &str) -> Result<(), BadPatch> {
+        let Some((old, new)) = ranges(header) else {
+            return self.refuse(format!(
+                "`{header}` is no header of a hunk: one looks like `@@ -10,4 +10,5 @@`"
+            ));
+        };
+        if !self.open.as_ref().is_some_and(|open| open.has_names) {
+            return self.refuse("a hunk before the names of the files: lines with `--- a/x` and `+++ b/x` come first");
+        }
+        let start = self.at;
+        let mut hunk = Hunk {
+            header: header.to_string(),
+            old_start: old.0,
+            lines: Vec::new(),
+        };
+        let (mut olds, mut news) = (0, 0);
+        self.at += 1;
+        while olds < old.1 || news < new.1 {
+            let Some(line) = self.lines.get(self.at) else {
+                break;
+            };
+            let (mark, text) = match line.as_bytes().first() {
+                Some(b' ') => (Mark::Same, &line[1..]),
+                Some(b'-') => (Mark::Out, &line[1..]),
+                Some(b'+') => (Mark::In, &line[1..]),
+                Some(b'\\') => {
+                    no_newline(&mut hunk);
+                    self.at += 1;
+                    continue;
+                }
+                // Editors cut the space of an empty line off.
+                Some(b'\n' | b'\r') => (Mark::Same, *line),
+                _ => break,
+            };
+            olds += usize::from(mark != Mark::In);
+            news += usize::from(mark != Mark::Out);
+            let mut text = text.to_string();
+            if !text.ends_with('\n') {
+                // The end of the whole diff, which was trimmed.
+                text.push('\n');
+            }
+            hunk.lines.push(Line { mark, text });
+            self.at += 1;
+        }
+        if (olds, news) != (old.1, new.1) {
+            return Err(BadPatch {
+                line: start + 1,
+                why: format!(
+                    "the hunk `{header}` is said to have {} old and {} new lines, and has {olds} and {news}",
+                    old.1, new.1
+                ),
+            });
+        }
+        if self
+            .lines
+            .get(self.at)
+            .is_some_and(|line| line.starts_with('\\'))
+        {
+            no_newline(&mut hunk);
+            self.at += 1;
+        }
+        if let Some(open) = &mut self.open {
+            open.patch.hunks.push(hunk);
+        }
+        Ok(())
+    }
+
+    /// Ends the part of a file.
+    fn close(&mut self) -> Result<(), BadPatch> {
+        let Some(mut open) = self.open.take() else {
+            return Ok(());
+        };
+        let bad = |why: &str| {
+            Err(BadPatch {
+                line: open.line,
+                why: why.to_string(),
+            })
+        };
+        if !open.has_names {
+            // Only a mode, or an empty file: the names are in the first line.
+            let Some((old, new)) = open.names else {
+                return bad("the names of its files cannot be told apart");
+            };
+            open.patch.old = (!open.is_new).then_some(old);
+            open.patch.new = (!open.is_gone).then_some(new);
+        }
+        let says_nothing = open.patch.hunks.is_empty()
+            && !(open.is_new || open.is_gone || open.patch.renames)
+            && open.patch.executable.is_none();
+        if says_nothing {
+            return bad("it changes nothing: there is no hunk");
+        }
+        if open.patch.renames && (open.patch.old.is_none() || open.patch.new.is_none()) {
+            return bad("`rename from` and `rename to` belong together");
+        }
+        if !open.patch.renames
+            && let (Some(old), Some(new)) = (&open.patch.old, &open.patch.new)
+            && old != new
+        {
+            // `diff -u old/x new/x`: the new name says which file.
+            open.patch.old = Some(new.clone());
+        }
+        self.files.push(open.patch);
+        Ok(())
+    }
+}
+
+fn no_newline(hunk: &mut Hunk) {
+    if let Some(line) = hunk.lines.last_mut() {
+        let bare = line.text.trim_end_matches('\n').len();
+        line.text.truncate(bare);
+    }
+}
+
+/// Reads `@@ -10,4 +10,5 @@ anything`: start and length of both sides.
+fn ranges(header: &str) -> Option<((usize, usize), (usize, usize))> {
+    let (ranges, _) = header.strip_prefix("@@ -")?.split_once(" @@")?;
+    let (old, new) = ranges.split_once(" +")?;
+    let range = |text: &str| match text.split_once(',') {
+        Some((start, count)) => Some((start.parse().ok()?, count.parse().ok()?)),
+        None => Some((text.parse().ok()?, 1)),
+    };
+    Some((range(old)?, range(new)?))
+}
+
+/// Reads a name after `---` or `+++`, which a time may follow; `None` for `/dev/null`.
+fn name(text: &str) -> Option<String> {
+    let text = text.split('\t').next().unwrap_or_default();
+    match text.trim_end() {
+        "/dev/null" => None,
+        name => Some(unquote(name)),
+    }
+}
+
+/// Reads the names of `diff --git a/x b/x`, where they are the same but for their prefixes.
+fn split_names(text: &str) -> Option<(String, String)> {
+    if text.starts_with('"') {
+        let end = text[1..].find("\" \"")? + 2;
+        let (old, new) = (unquote(&text[..end]), unquote(&text[end + 1..]));
+        return same_names(&old, &new);
+    }
+    text.match_indices(' ')
+        .find_map(|(at, _)| same_names(&text[..at], &text[at + 1..]))
+        .or_else(|| {
+            // A rename, whose own lines say the names.
+            Some((String::new(), String::new()))
+        })
+}
+
+fn same_names(old: &str, new: &str) -> Option<(String, String)> {
+    let bare = (old.strip_prefix("a/"), new.strip_prefix("b/"));
+    match bare {
+        (Some(a), Some(b)) if a == b => Some((a.to_string(), b.to_string())),
+        _ if old == new => Some((old.to_string(), new.to_string())),
+        _ => None,
+    }
+}
+
+/// Reads a name in quotes, as C writes it; others are as they are.
+pub fn unquote(name: &str) -> String {
+    let Some(inside) = name
+        .strip_prefix('"')
+        .and_then(|rest| rest.strip_suffix('"'))
+    else {
+        return name.to_string();
+    };
+    let mut bytes = Vec::with_capacity(inside.len());
+    let mut rest = inside.bytes().peekable();
+    while let Some(byte) = rest.next() {
+        if byte != b'\\' {
+            bytes.push(byte);
+            continue;
+        }
+        let is_octal = |byte: &u8| (b'0'..=b'7').contains(byte);
+        match rest.next() {
+            Some(b'n') => bytes.push(b'\n'),
+            Some(b't') => bytes.push(b'\t'),
+            Some(b'r') => bytes.push(b'\r'),
+            Some(digit) if is_octal(&digit) => {
+                let mut value = u32::from(digit - b'0');
+                for _ in 0..2 {
+                    if let Some(next) = rest.next_if(is_octal) {
+                        value = value * 8 + u32::from(next - b'0');
+                    }
+                }
+                bytes.push(value.to_le_bytes()[0]);
+            }
+            Some(other) => bytes.push(other),
+            None => bytes.push(b'\\'),
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
+}
+
+impl Hunk {
+    /// Returns the lines that the old file has.
+    pub fn old_lines(&self) -> impl Iterator<Item = &str> {
+        self.lines
+            .iter()
+            .filter(|line| line.mark != Mark::In)
+            .map(|line| line.text.as_str())
+    }
+}
+
+/// Why a hunk does not apply.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Misfit {
+    /// Which one, counted from 1.
+    pub hunk: usize,
+    pub header: String,
+    pub why: String,
+}
+
+/// Applies hunks to a text. Their lines must be there exactly; where, may differ from what the headers say.
+pub fn apply(text: &str, hunks: &[Hunk]) -> Result<String, Misfit> {
+    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+    let mut out = String::with_capacity(text.len());
+    let (mut done, mut shift) = (0, 0_isize);
+    for (idx, hunk) in hunks.iter().enumerate() {
+        let old: Vec<&str> = hunk.old_lines().collect();
+        // Without old lines, the number says after which line it goes.
+        let said = match old.is_empty() {
+            true => hunk.old_start,
+            false => hunk.old_start.saturating_sub(1),
+        };
+        let wanted = said
+            .saturating_add_signed(shift)
+            .clamp(done, lines.len().max(done));
+        let Some(at) = find(&lines, &old, done, wanted) else {
+            return Err(Misfit {
+                hunk: idx + 1,
+                header: hunk.header.clone(),
+                why: misfit(&lines, &old, done, wanted),
+            });
+        };
+        shift = at.cast_signed() - said.cast_signed();
+        out.extend(lines[done..at].iter().copied());
+        for line in hunk.lines.iter().filter(|line| line.mark != Mark::Out) {
+            if !out.is_empty() && !out.ends_with('\n') {
+                // Something is put after a last line that has no end.
+                out.push('\n');
+            }
+            out.push_str(&line.text);
+        }
+        done = at + old.len();
+    }
+    out.extend(lines[done..].iter().copied());
+    Ok(out)
+}
+
+/// Returns where the old lines stand, as near as can be to where they are wanted.
+fn find(lines: &[&str], old: &[&str], least: usize, wanted: usize) -> Option<usize> {
+    let most = lines.len().checked_sub(old.len())?;
+    let fits = |at: usize| at >= least && at <= most && lines[at..at + old.len()] == *old;
+    if old.is_empty() {
+        return (wanted >= least && wanted <= lines.len()).then_some(wanted);
+    }
+    (0..=lines.len()).find_map(|distance| {
+        let before = wanted.checked_sub(distance).filter(|at| fits(*at));
+        before.or_else(|| Some(wanted + distance).filter(|at| fits(*at)))
+    })
+}
+
+/// Says what is different at the place where most of the old lines stand.
+fn misfit(lines: &[&str], old: &[&str], least: usize, wanted: usize) -> String {
+    let fitting = |at: usize| {
+        let there = lines.get(at..).unwrap_or_default();
+        there.iter().zip(old).take_while(|(a, b)| a == b).count()
+    };
+    let places = least..lines.len().max(least + 1);
+    let best = places
+        .max_by_key(|at| (fitting(*at), std::cmp::Reverse(at.abs_diff(wanted))))
+        .unwrap_or(wanted);
+    let same = fitting(best);
+    let expected = old.get(same).copied().unwrap_or_default();
+    match lines.get(best + same) {
+        Some(there) if there.trim_end_matches('\n') == expected.trim_end_matches('\n') => format!(
+            "line {} differs only in whether it ends with a newline",
+            best + same + 1
+        ),
+        Some(there) => format!(
+            "line {} is {} where it has {}",
+            best + same + 1,
+            quoted(there),
+            quoted(expected)
+        ),
+        None => format!(
+            "the file ends after line {} where it has {}",
+            lines.len(),
+            quoted(expected)
+        ),
+    }
+}
+
+/// Shows a line in an error.
+pub fn quoted(line: &str) -> String {
+    let line = line.trim_end_matches(['\n', '\r']);
+    match line.char_indices().nth(80) {
+        Some((end, _)) => format!("`{}...`", &line[..end]),
+        None => format!("`{line}`"),
+    }
+}
