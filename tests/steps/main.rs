@@ -9,6 +9,7 @@ mod data;
 mod embedding_server;
 mod files;
 mod files_kept;
+mod folder;
 mod function;
 mod git;
 mod http;

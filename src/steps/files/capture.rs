@@ -20,6 +20,14 @@ pub struct Captured {
     pub status: Status,
 }
 
+/// What was found in a folder.
+pub struct Found {
+    pub captured: Vec<Captured>,
+    pub skipped: Vec<Skipped>,
+    /// What the changeset has to hold once that is done.
+    pub taken: Vec<(String, Option<Entry>)>,
+}
+
 /// Takes over what differs between `before` and `now`, which was found in `root`; `take` reads a file that the walk has
 /// left out because of ignore rules.
 pub(super) fn capture(
@@ -28,7 +36,7 @@ pub(super) fn capture(
     now: &Manifest,
     root: &Path,
     take: &dyn Fn(&str) -> Result<Option<Entry>, FilesError>,
-) -> Result<(Vec<Captured>, Vec<Skipped>), FilesError> {
+) -> Result<Found, FilesError> {
     let mut skipped = Vec::new();
     let mut changes: BTreeMap<String, Option<Entry>> = BTreeMap::new();
     for entry in now.entries() {
@@ -64,24 +72,19 @@ pub(super) fn capture(
             }
         }
     }
-    for (path, change) in &changes {
-        let current = draft.manifest.get(path);
-        let is_as_before = match (before.get(path), current) {
-            (Some(before), Some(current)) => before.same_content(current),
-            (None, None) => true,
-            _ => false,
-        };
-        let is_same_change = match (change, current) {
-            (Some(change), Some(current)) => change.same_content(current),
-            (None, None) => true,
-            _ => false,
-        };
-        if !is_as_before && !is_same_change {
-            return Err(FilesError::ChangedMeanwhile { path: path.clone() });
-        }
+    // What the changeset has already is not written again.
+    changes.retain(|path, change| !folder::same(change.as_ref(), draft.manifest.get(path)));
+    let has_changed = |path: &&String| !folder::same(before.get(path), draft.manifest.get(path));
+    if let Some(path) = changes.keys().find(has_changed) {
+        return Err(FilesError::ChangedMeanwhile { path: path.clone() });
     }
+    let taken = changes.clone().into_iter().collect();
     let captured = lay(draft, before, changes)?;
-    Ok((captured, skipped))
+    Ok(Found {
+        captured,
+        skipped,
+        taken,
+    })
 }
 
 /// Lays the changes over the tree; what went and came with the same content was moved.

@@ -56,6 +56,9 @@ pub struct Record {
     pub base: String,
     /// What the changeset had changed.
     pub over: Vec<(String, Option<Entry>)>,
+    /// What was taken over from the folder since, if the changeset has it.
+    #[serde(default)]
+    pub taken: Vec<(String, Option<Entry>)>,
 }
 
 impl Record {
@@ -65,9 +68,27 @@ impl Record {
         serde_json::from_slice(&bytes).ok()
     }
 
-    fn save(&self, records: &Path, folder: &Path) -> io::Result<()> {
-        let bytes = serde_json::to_vec(self)?;
-        objects::replace_file(&Record::place(records, folder), &bytes)
+    /// Writes the record about a folder.
+    pub fn save(&self, records: &Path, folder: &Path) -> Result<(), FilesError> {
+        let place = Record::place(records, folder);
+        let written = serde_json::to_vec(self)
+            .map_err(io::Error::from)
+            .and_then(|bytes| objects::replace_file(&place, &bytes));
+        written.map_err(|error| FilesError::Storage {
+            path: records.display().to_string(),
+            cause: error.to_string(),
+        })
+    }
+
+    /// Counts what was taken over as what was put there, if the changeset has all of it: a capture that did not come to
+    /// its end is done again.
+    pub fn settle(&mut self, changeset: &Manifest) {
+        let has =
+            |(path, taken): &(String, Option<Entry>)| same(taken.as_ref(), changeset.get(path));
+        let taken = std::mem::take(&mut self.taken);
+        if taken.iter().all(has) {
+            self.over.extend(taken);
+        }
     }
 
     fn place(records: &Path, folder: &Path) -> PathBuf {
@@ -129,14 +150,19 @@ pub fn render(rendering: &Rendering<'_>) -> Result<(usize, Vec<Skipped>), FilesE
         by: target.by.clone(),
         base: rendering.base.to_string(),
         over: rendering.manifest.over(),
+        taken: Vec::new(),
     };
-    record
-        .save(&target.records, &place)
-        .map_err(|error| FilesError::Storage {
-            path: target.records.display().to_string(),
-            cause: error.to_string(),
-        })?;
+    record.save(&target.records, &place)?;
     filled
+}
+
+/// Tells whether the same is at a path in two trees.
+pub fn same(one: Option<&Entry>, other: Option<&Entry>) -> bool {
+    match (one, other) {
+        (Some(one), Some(other)) => one.same_content(other),
+        (None, None) => true,
+        _ => false,
+    }
 }
 
 fn words(error: &io::Error) -> String {

@@ -9,7 +9,7 @@ use flowstone_lang::value::Value;
 use super::super::apply::Status;
 use super::super::capture::{self, Captured};
 use super::super::folder::Record;
-use super::super::manifest::{Manifest, Origin};
+use super::super::manifest::Origin;
 use super::super::snapshot::{self, Folder, Limits};
 use super::super::value::map;
 use super::super::{Call, blocking};
@@ -35,7 +35,12 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
     capture::check_root(&root, &[cx.project_root(), &folders(cx)], &said)?;
     let mut draft = call.draft().await?;
     let root = std::fs::canonicalize(&root).unwrap_or(root);
-    let before = before(call, &root, &draft.manifest).await?;
+    let records = records(cx);
+    let record = Record::load(&records, &root);
+    let base = match &record {
+        Some(record) => Some(call.files.manifest(cx, &record.base).await?),
+        None => None,
+    };
     cx.emit(Progress::Status(format!("reading {said}")));
     let (ignored, hidden) = match draft.manifest.origin() {
         Some(Origin::Dir {
@@ -54,32 +59,32 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
         limits: Limits::default(),
     };
     let cache = cx.home().join("trees");
-    let (draft, files, skipped) = blocking(move |_| {
+    let (draft, found) = blocking(move |_| {
+        let mut record = record;
+        if let Some(record) = &mut record {
+            record.settle(&draft.manifest);
+        }
+        // Where nobody has noted what was put there, the changeset itself is what it was.
+        let before = match (&record, base) {
+            (Some(record), Some(base)) => base.with_over(record.over.clone()),
+            _ => draft.manifest.clone(),
+        };
         let now = snapshot::snapshot(&folder, &cache, &draft.objects)?;
         let objects = draft.objects.clone();
         let take = |path: &str| snapshot::one(&root, path, &objects);
-        let (files, skipped) = capture::capture(&mut draft, &before, &now, &root, &take)?;
-        Ok((draft, files, skipped))
+        let mut found = capture::capture(&mut draft, &before, &now, &root, &take)?;
+        if let Some(mut record) = record {
+            record.taken = std::mem::take(&mut found.taken);
+            record.save(&records, &root)?;
+        }
+        Ok((draft, found))
     })
     .await?;
-    let files = Value::vector(files.into_iter().map(file));
+    let files = Value::vector(found.captured.into_iter().map(file));
     draft.commit(
         OnRace::Again,
-        vec![("files", files), ("skipped", listed(skipped))],
+        vec![("files", files), ("skipped", listed(found.skipped))],
     )
-}
-
-/// Returns what was put into the folder; the changeset as it is, where nobody noted that.
-async fn before(
-    call: Call<'_>,
-    root: &std::path::Path,
-    current: &Manifest,
-) -> Result<Manifest, StepError> {
-    let Some(record) = Record::load(&records(call.cx), root) else {
-        return Ok(current.clone());
-    };
-    let base = call.files.manifest(call.cx, &record.base).await?;
-    Ok(base.with_over(record.over))
 }
 
 fn file(captured: Captured) -> Value {
