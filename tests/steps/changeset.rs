@@ -354,7 +354,7 @@ fn bytes_and_blobs_are_content_and_too_much_is_not() {
     let shown = with_draft(
         &project,
         r#"(let [one (flow/step :files :one {:op :write-file :changeset draft :path "b.bin" :content (byte-array [0 1 2 255])})
-                 blob (flow/step :function :blob {:code (quote (fn [] "from a blob")) :persist {:type :blob :filename "x.txt"}})
+                 blob (flow/step :function :blob {:code (quote (fn [_] "from a blob")) :persist {:type :blob :filename "x.txt"}})
                  two (flow/step :files :two {:op :write-file :changeset draft :path "c.txt" :content blob})
                  list (flow/step :files :list {:op :list :changeset draft :glob ["*.bin" "c.txt"]})]
              (map (juxt :path :size :kind) (:entries list)))"#,
