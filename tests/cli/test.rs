@@ -181,3 +181,30 @@ fn a_case_is_checked() {
     let ran = test(&scratch, &["flow.edn", "--answer", "approve"]);
     assert!(ran.code == Some(2) && ran.err.contains("E0926"), "{ran:?}");
 }
+
+/// Edits of a changeset, which end the same wherever the process is killed.
+const EDITS: &str = r#"
+{:slug :edits
+ :flow '(let [files (fn [id config] (flow/step :files id config))
+              draft (files :draft {:op :init-changeset :source {:type :dir :path "."}})]
+          (files :a {:op :write-file :changeset draft :path "new/a.txt" :content "one\ntwo\nthree\n"})
+          (files :b {:op :replace :changeset draft :path "new/a.txt" :old "two" :new "2two2"})
+          (files :c {:op :apply-edit :changeset draft :edits [{:path "new/a.txt" :old "one\n" :new "1\none\n"} {:path "b.txt" :new "b\n"}]})
+          (files :d {:op :move-file :changeset draft :from "b.txt" :to "new/c.txt"})
+          (files :e {:op :replace-lines :changeset draft :path "new/c.txt" :start-line 1 :end-line 0 :content "first"})
+          (let [out (files :out {:op :materialize :changeset draft :to "out"})
+                taken (files :taken {:op :capture :changeset draft :path "out"})]
+            [(:files taken) (:diff (files :diff {:op :diff :changeset draft :paths ["new"]}))]))}
+"#;
+
+#[test]
+fn a_changeset_survives_every_crash() {
+    let scratch = Scratch::new();
+    scratch.write("edits.edn", EDITS);
+    let told = crash_everywhere(&scratch, &["edits.edn"]);
+    let shown = told.to_string();
+    assert!(
+        shown.contains("2two2") && !shown.contains("2222"),
+        "{told:#}"
+    );
+}

@@ -2,6 +2,7 @@
 
 mod common;
 mod files;
+mod files_edits;
 mod files_publish;
 mod function;
 mod http;
