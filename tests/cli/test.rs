@@ -192,8 +192,8 @@ const EDITS: &str = r#"
           (files :c {:op :apply-edit :changeset draft :edits [{:path "new/a.txt" :old "one\n" :new "1\none\n"} {:path "b.txt" :new "b\n"}]})
           (files :d {:op :move-file :changeset draft :from "b.txt" :to "new/c.txt"})
           (files :e {:op :replace-lines :changeset draft :path "new/c.txt" :start-line 1 :end-line 0 :content "first"})
-          (let [out (files :out {:op :materialize :changeset draft :to "out"})
-                taken (files :taken {:op :capture :changeset draft :path "out"})]
+          (let [out (files :out {:op :materialize :changeset draft})
+                taken (files :taken {:op :capture :changeset draft :path (:path out)})]
             [(:files taken) (:diff (files :diff {:op :diff :changeset draft :paths ["new"]}))]))}
 "#;
 

@@ -38,7 +38,25 @@ pub struct Target {
     /// Replace what is in it, whoever has put that there.
     pub overwrite: bool,
     /// Where records are.
-    pub records: PathBuf,
+    pub records: Records,
+}
+
+/// Where it is noted what was put where.
+#[derive(Debug, Clone)]
+pub struct Records {
+    pub folder: PathBuf,
+    /// The project's folder, which may be moved with all that is in it.
+    pub project: PathBuf,
+}
+
+impl Records {
+    /// Returns where the record about a folder is, which is given by its canonical path.
+    fn place(&self, of: &Path) -> PathBuf {
+        let project = fs::canonicalize(&self.project).unwrap_or_else(|_| self.project.clone());
+        let inside = of.strip_prefix(&project).unwrap_or(of);
+        let name = objects::hash(inside.as_os_str().as_encoded_bytes());
+        self.folder.join(format!("{}.json", &name[..32]))
+    }
 }
 
 /// What was left out, and why.
@@ -63,19 +81,19 @@ pub struct Record {
 
 impl Record {
     /// Returns the record about a folder, if there is one that can be read.
-    pub fn load(records: &Path, folder: &Path) -> Option<Record> {
-        let bytes = fs::read(Record::place(records, folder)).ok()?;
+    pub fn load(records: &Records, folder: &Path) -> Option<Record> {
+        let bytes = fs::read(records.place(folder)).ok()?;
         serde_json::from_slice(&bytes).ok()
     }
 
     /// Writes the record about a folder.
-    pub fn save(&self, records: &Path, folder: &Path) -> Result<(), FilesError> {
-        let place = Record::place(records, folder);
+    pub fn save(&self, records: &Records, folder: &Path) -> Result<(), FilesError> {
+        let place = records.place(folder);
         let written = serde_json::to_vec(self)
             .map_err(io::Error::from)
             .and_then(|bytes| objects::replace_file(&place, &bytes));
         written.map_err(|error| FilesError::Storage {
-            path: records.display().to_string(),
+            path: records.folder.display().to_string(),
             cause: error.to_string(),
         })
     }
@@ -89,11 +107,6 @@ impl Record {
         if taken.iter().all(has) {
             self.over.extend(taken);
         }
-    }
-
-    fn place(records: &Path, folder: &Path) -> PathBuf {
-        let name = objects::hash(folder.as_os_str().as_encoded_bytes());
-        records.join(format!("{}.json", &name[..32]))
     }
 }
 

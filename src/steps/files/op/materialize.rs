@@ -6,7 +6,7 @@ use flowstone_engine::codec;
 use flowstone_engine::step::{Effect, Operation, Outcome, Progress, StepContext, StepError};
 use flowstone_lang::value::Value;
 
-use super::super::folder::{self, Rendering, Skipped, Target};
+use super::super::folder::{self, Records, Rendering, Skipped, Target};
 use super::super::value::map;
 use super::super::{Call, blocking};
 
@@ -78,8 +78,11 @@ pub(super) fn folders(cx: &StepContext) -> PathBuf {
 }
 
 /// Where it is noted what was put where.
-pub(super) fn records(cx: &StepContext) -> PathBuf {
-    cx.home().join("trees").join("materialized")
+pub(super) fn records(cx: &StepContext) -> Records {
+    Records {
+        folder: cx.home().join("trees").join("materialized"),
+        project: cx.project_root().to_path_buf(),
+    }
 }
 
 /// Returns a path as a flow may use it: relative to the project, where it is inside.
