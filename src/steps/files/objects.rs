@@ -20,6 +20,9 @@ use super::packs::{Found, Pack, PackWriter, Packs};
 
 static UNIQUE: AtomicU64 = AtomicU64::new(0);
 
+/// What takes contents, each with its place in the order: returns whether it wants more.
+pub(super) type Take<'a> = &'a mut dyn FnMut(usize, &[u8]) -> Result<bool, FilesError>;
+
 /// The SHA-256 of a content.
 pub(super) type Hash = [u8; 32];
 
@@ -107,11 +110,7 @@ impl Objects {
 
     /// Hands the bytes of objects over, in this order, with their place in it, until `take` says that it is enough.
     /// Those that lie side by side in a pack are read at once.
-    pub(super) fn each(
-        &self,
-        hashes: &[&str],
-        take: &mut dyn FnMut(usize, &[u8]) -> Result<bool, FilesError>,
-    ) -> Result<(), FilesError> {
+    pub(super) fn each(&self, hashes: &[&str], take: Take<'_>) -> Result<(), FilesError> {
         let mut from = 0;
         while from < hashes.len() {
             let stretch = self.stretch(&hashes[from..]);
@@ -160,7 +159,8 @@ impl Objects {
             high = high.max(found.row.offset + found.row.size);
             sum += found.row.size;
             let is_close = high - low <= MOST && high - low <= 2 * sum + (64 << 10);
-            if !stretch.is_empty() && !(is_same && is_close) {
+            let fits = is_same && is_close;
+            if !fits && !stretch.is_empty() {
                 break;
             }
             stretch.push(found);
