@@ -11,6 +11,7 @@ mod invocations;
 mod lint;
 mod load;
 mod packaged;
+mod single;
 mod starts;
 
 use std::rc::Rc;
@@ -30,6 +31,7 @@ pub(crate) use lint::{
 pub use load::{Checked, LoadedFlow, check, load, reload};
 pub(crate) use load::{ENGINE_ABI, program_files, program_name};
 pub use packaged::{Contract, PackagedStep};
+pub use single::single;
 pub use starts::{Concurrency, StartLimits, Starts};
 
 /// A flow, read and checked.

@@ -4,11 +4,14 @@
 //! itself out, and never checks its config's keys: the engine does, from the spec.
 
 mod call;
+mod common;
 pub(crate) mod config;
 mod context;
 mod error;
+mod json_schema;
 mod operation;
 pub(crate) mod options;
+pub(crate) mod shape;
 mod spec;
 
 use std::future::Future;
@@ -17,10 +20,12 @@ use std::pin::Pin;
 use flowstone_lang::value::Value;
 
 pub(crate) use call::{code as code_function, run_code as call_code};
+pub use common::COMMON;
 pub use context::{Progress, Scope, Services, StepContext, StepRequest};
 pub use error::{Retry, StepError};
+pub use json_schema::{config_schema, operation_schema, respelled, result_schema, tool_schema};
 pub use operation::{Operation, Operations};
-pub use spec::{COMMON, Effect, Field, FieldType, StepSpec};
+pub use spec::{Effect, Field, FieldType, StepSpec};
 
 use crate::child::CallFlow;
 use crate::ids::RunId;

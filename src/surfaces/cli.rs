@@ -29,6 +29,7 @@ mod schedules;
 mod search;
 mod serve;
 mod stack;
+mod steps;
 mod table;
 mod test;
 mod waits;
@@ -147,6 +148,7 @@ fn perform(command: &Command, app: &dyn App) -> exit::Exit {
         Command::Schedules(args) => schedules::run(args, app),
         Command::Search(args) => search::run(args, app, &SearchTarget::ALL),
         Command::Serve(args) => serve::run(args, app),
+        Command::Steps(args) => steps::run(args, app),
         Command::Waits(args) => waits::run(args, app),
     }
 }

@@ -9,6 +9,7 @@ use super::forms::{entry_spans, item_span, quoted};
 use crate::diagnostic::Diagnostic;
 use crate::natives::fanout;
 use crate::step::config::{self, Problem};
+use crate::step::shape::{Misfit, What};
 use crate::step::{Step, StepSpec};
 
 /// Strings longer than this belong into `:templates`.
@@ -187,6 +188,7 @@ impl Lint<'_> {
                 let spans = entry_spans(self.sources, config, &format!(":{key}"));
                 match &problem {
                     Problem::WrongType { .. } => spans.value,
+                    Problem::Inside { misfit, .. } => inside(self.sources, config, (key, misfit)),
                     Problem::Option(wrong) => match (&wrong.inner, config.get(key)) {
                         (Some(inner), Some(option @ Value::Map(_))) => {
                             entry_spans(self.sources, option, &format!(":{inner}")).key
@@ -244,6 +246,30 @@ impl Lint<'_> {
             }
             _ => {}
         }
+    }
+}
+
+/// Finds where something inside the value of a key stands, as far as it is written out.
+fn inside(sources: &Sources, config: &Value, (key, misfit): (&str, &Misfit)) -> Span {
+    let mut spans = entry_spans(sources, config, &format!(":{key}"));
+    let mut at = config.get(key).cloned();
+    for step in &misfit.path {
+        let Some(value) = at.take() else {
+            return spans.value;
+        };
+        if let (Value::Map(_), Some(name)) = (&value, step.strip_prefix(':')) {
+            spans = entry_spans(sources, &value, step);
+            at = value.get(name).cloned();
+        } else if let (Some(items), Ok(idx)) = (value.as_vector(), step.parse::<usize>()) {
+            spans.value = item_span(&value, idx);
+            at = items.get(idx).cloned();
+        }
+    }
+    match (&misfit.what, at) {
+        (What::Unknown { key, .. }, Some(map @ Value::Map(_))) => {
+            entry_spans(sources, &map, &format!(":{key}")).key
+        }
+        _ => spans.value,
     }
 }
 

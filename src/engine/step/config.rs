@@ -3,12 +3,11 @@
 use flowstone_lang::value::Value;
 
 use super::options::{self, Wrong};
-use super::{COMMON, Field, FieldType, StepError, StepSpec};
+use super::shape::{self, Misfit, What, expected, shown};
+use super::{COMMON, Field, StepError, StepSpec};
 use crate::codec;
 use crate::diagnostic::nearest;
-use crate::duration;
 use crate::flow::name_of;
-use crate::json;
 
 /// What is wrong with a config.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +23,11 @@ pub(crate) enum Problem {
         expected: String,
         found: String,
     },
+    /// Something inside the value of a key.
+    Inside {
+        key: &'static str,
+        misfit: Misfit,
+    },
     /// Something inside a common option.
     Option(Box<Wrong>),
     /// Keys are keywords.
@@ -38,6 +42,11 @@ impl Problem {
             Problem::Unknown { .. } | Problem::BadKey { .. } => "E0710",
             Problem::Missing { .. } => "E0711",
             Problem::WrongType { .. } => "E0712",
+            Problem::Inside { misfit, .. } => match misfit.what {
+                What::Type { .. } => "E0712",
+                What::Unknown { .. } => "E0710",
+                What::Missing { .. } => "E0711",
+            },
             Problem::Option(wrong) => wrong.code,
         }
     }
@@ -46,7 +55,7 @@ impl Problem {
     pub(crate) fn key(&self) -> Option<&str> {
         match self {
             Problem::Unknown { key } => Some(key),
-            Problem::WrongType { key, .. } => Some(key),
+            Problem::WrongType { key, .. } | Problem::Inside { key, .. } => Some(key),
             Problem::Option(wrong) => Some(wrong.key),
             Problem::Missing { .. } | Problem::BadKey { .. } => None,
         }
@@ -63,6 +72,21 @@ impl Problem {
                 found,
             } => {
                 format!("`:{key}` of a `:{kind}` step must be {expected}, not {found}")
+            }
+            Problem::Inside { key, misfit } => {
+                let steps = misfit.path.iter().map(String::as_str);
+                let path = steps.fold(format!(":{key}"), |path, step| format!("{path} {step}"));
+                match &misfit.what {
+                    What::Type { expected, found } => {
+                        format!("`{path}` of a `:{kind}` step must be {expected}, not {found}")
+                    }
+                    What::Unknown { key, .. } => {
+                        format!("`{path}` of a `:{kind}` step has no key `:{key}`")
+                    }
+                    What::Missing { key, .. } => {
+                        format!("`{path}` of a `:{kind}` step needs `:{key}`")
+                    }
+                }
             }
             Problem::Option(wrong) => wrong.message.clone(),
             Problem::BadKey { found } => format!("the keys of a config are keywords, not {found}"),
@@ -97,6 +121,7 @@ impl Problem {
                 let field = spec.field(key)?;
                 Some(format!("`:{key}`: {}", field.doc))
             }
+            Problem::Inside { misfit, .. } => misfit.hint(),
             Problem::Option(wrong) => wrong.hint.clone(),
             Problem::BadKey { .. } => None,
         }
@@ -167,15 +192,15 @@ fn check(spec: &'static StepSpec, config: &Value, literal: bool) -> Vec<Problem>
         if !is_known || value.is_nil() {
             continue;
         }
-        if !fits(field.type_, value) {
-            problems.push(Problem::WrongType {
-                key: field.name,
-                expected: expected(field.type_),
-                found: shown(value),
-            });
-        } else if !spec.fields.iter().any(|own| own.name == name)
-            && let Err(wrong) = options::check(field, value, literal)
-        {
+        let is_common = !spec.fields.iter().any(|own| own.name == name);
+        // Options of every step say themselves what is wrong inside.
+        let misfit = match is_common {
+            true => shape::misfit(shape::outside(field), value, literal),
+            false => shape::misfit(field.type_, value, literal),
+        };
+        if let Some(misfit) = misfit {
+            problems.push(problem(field, value, misfit));
+        } else if is_common && let Err(wrong) = options::check(field, value, literal) {
             problems.push(Problem::Option(Box::new(wrong)));
         }
     }
@@ -192,6 +217,24 @@ fn check(spec: &'static StepSpec, config: &Value, literal: bool) -> Vec<Problem>
             .map(|field| Problem::Missing { key: field.name }),
     );
     problems
+}
+
+/// Says what is wrong under a key.
+fn problem(field: &'static Field, value: &Value, misfit: Misfit) -> Problem {
+    match (misfit.path.is_empty(), &misfit.what) {
+        (true, What::Type { .. }) => Problem::WrongType {
+            key: field.name,
+            expected: match misfit.what {
+                What::Type { expected, .. } => expected,
+                What::Unknown { .. } | What::Missing { .. } => expected(field.type_),
+            },
+            found: shown(value),
+        },
+        _ => Problem::Inside {
+            key: field.name,
+            misfit,
+        },
+    }
 }
 
 /// Tells whether a config's `:type` repeats the step type; one that is computed is looked at later.
@@ -217,104 +260,4 @@ fn is_constant(value: &Value) -> bool {
             | Value::Map(_)
             | Value::Set(_)
     )
-}
-
-fn shown(value: &Value) -> String {
-    let kind = value.kind();
-    match codec::encode(value) {
-        Ok(text) if text.chars().count() <= 40 => format!("{text} ({kind})"),
-        _ => kind.to_owned(),
-    }
-}
-
-fn fits(type_: FieldType, value: &Value) -> bool {
-    match type_ {
-        FieldType::Any => true,
-        FieldType::Text => matches!(value, Value::Text(_)),
-        FieldType::Name => matches!(value, Value::Text(_) | Value::Keyword(_)),
-        FieldType::Int => matches!(value, Value::Int(_)),
-        FieldType::Number => matches!(
-            value,
-            Value::Int(_) | Value::Float(_) | Value::Ratio(_) | Value::Decimal(_)
-        ),
-        FieldType::Bool => matches!(value, Value::Bool(_)),
-        FieldType::Map => matches!(value, Value::Map(_) | Value::Record(_)),
-        FieldType::Items => matches!(
-            value,
-            Value::Vector(_) | Value::List(_) | Value::Set(_) | Value::Seq(_) | Value::Lazy(_)
-        ),
-        FieldType::Duration => duration::of_value(value).is_some(),
-        FieldType::Function => match value {
-            Value::Fn(_) | Value::Native(_) | Value::List(_) => true,
-            Value::Text(_) | Value::Keyword(_) | Value::Var(_) => true,
-            Value::Map(_) | Value::Set(_) => true,
-            Value::Object(object) => object.kind() == "a function",
-            _ => false,
-        },
-        FieldType::OneOf(names) => {
-            matches!(value, Value::Text(_) | Value::Keyword(_))
-                && name_of(value).is_some_and(|name| names.contains(&&*name))
-        }
-        FieldType::Keys(fields) => keys_fit(fields, value),
-        FieldType::List(type_) => {
-            fits(FieldType::Items, value)
-                && json::items(value)
-                    .is_some_and(|items| items.iter().all(|item| fits(*type_, item)))
-        }
-        FieldType::IntIn(least, most) => value
-            .as_int()
-            .is_some_and(|int| (least..=most).contains(&int)),
-        FieldType::Either(types) => types.iter().any(|type_| fits(*type_, value)),
-    }
-}
-
-/// Tells whether a map has the keys it needs and no others.
-fn keys_fit(fields: &[Field], value: &Value) -> bool {
-    let Some(map) = value.as_map() else {
-        return false;
-    };
-    let known = |key: &Value| {
-        let name = name_of(key)?;
-        fields.iter().find(|field| field.name == &*name)
-    };
-    let all_fit = map.iter().all(|(key, value)| {
-        known(key).is_some_and(|field| value.is_nil() || fits(field.type_, value))
-    });
-    let none_misses = fields
-        .iter()
-        .filter(|field| field.required)
-        .all(|field| value.get(field.name).is_some_and(|value| !value.is_nil()));
-    all_fit && none_misses
-}
-
-fn expected(type_: FieldType) -> String {
-    match type_ {
-        FieldType::Any => "anything".to_owned(),
-        FieldType::Text => "a string".to_owned(),
-        FieldType::Name => "a keyword or string".to_owned(),
-        FieldType::Int => "an integer".to_owned(),
-        FieldType::Number => "a number".to_owned(),
-        FieldType::Bool => "true or false".to_owned(),
-        FieldType::Map => "a map".to_owned(),
-        FieldType::Items => "a vector".to_owned(),
-        FieldType::Duration => "seconds or a duration such as \"10s\"".to_owned(),
-        FieldType::Function => "a function or quoted code".to_owned(),
-        FieldType::OneOf(names) => {
-            let names: Vec<String> = names.iter().map(|name| format!("`:{name}`")).collect();
-            format!("one of {}", names.join(", "))
-        }
-        FieldType::Keys(fields) => {
-            let names: Vec<String> = fields
-                .iter()
-                .map(|field| format!("`:{}`", field.name))
-                .collect();
-            format!("a map of {}", names.join(", "))
-        }
-        FieldType::List(type_) => format!("a vector, each of it {}", expected(*type_)),
-        FieldType::IntIn(least, most) => format!("an integer from {least} to {most}"),
-        FieldType::Either(types) => {
-            let types: Vec<String> = types.iter().map(|type_| expected(*type_)).collect();
-            types.join(" or ")
-        }
-    }
 }

@@ -1,7 +1,7 @@
 //! What there is to know about a step type, as data. Checks, help, reference pages and tool schemas are
 //! derived from it.
 
-use super::Operations;
+use super::{COMMON, Operations};
 
 /// A step type's row.
 #[derive(Debug)]
@@ -126,51 +126,3 @@ pub enum FieldType {
     /// Any of these.
     Either(&'static [FieldType]),
 }
-
-/// The options that every step takes. The engine acts on them; steps never see to them.
-pub const COMMON: &[Field] = &[
-    Field::optional(
-        "confirm",
-        FieldType::Either(&[FieldType::Bool, FieldType::Map]),
-        "Waits for a person's approval before the step.",
-    ),
-    Field::optional("expect", FieldType::Map, "What the result must satisfy."),
-    Field::optional(
-        "idempotency-key",
-        FieldType::Text,
-        "Sent to the other side, so that a repeated call is recognised.",
-    ),
-    Field::optional(
-        "metering",
-        FieldType::Map,
-        "A cost line for the run's record.",
-    ),
-    Field::optional(
-        "on-doubt",
-        FieldType::Either(&[FieldType::OneOf(&["ask", "fail", "retry"]), FieldType::Map]),
-        "What to do when a crash leaves it open whether the step was done.",
-    ),
-    Field::optional(
-        "on-error",
-        FieldType::OneOf(&["checkpoint", "fail", "skip"]),
-        "What to do when the step fails for good.",
-    ),
-    Field::optional(
-        "persist",
-        FieldType::Map,
-        "Where to store the result; its value is then a reference.",
-    ),
-    Field::optional("retry", FieldType::Map, "How often and when to try again."),
-    Field::optional(
-        "review",
-        FieldType::Either(&[FieldType::Bool, FieldType::Map]),
-        "Waits for a person to look at the result.",
-    ),
-    Field::optional(
-        "timeout",
-        FieldType::Duration,
-        "How long one attempt may take.",
-    ),
-    Field::optional("title", FieldType::Text, "What the timeline calls it."),
-    Field::optional("type", FieldType::Name, "Repeats the step type."),
-];

@@ -5,6 +5,7 @@ mod runs;
 mod schedules;
 mod search;
 mod serve;
+mod steps;
 mod waits;
 
 use std::path::PathBuf;
@@ -18,6 +19,7 @@ pub use runs::*;
 pub use schedules::*;
 pub use search::*;
 pub use serve::*;
+pub use steps::*;
 pub use waits::*;
 
 /// Runs agent workflows written in Clojure syntax, and keeps every finished step.
@@ -62,6 +64,7 @@ pub enum Command {
     Schedules(Schedules),
     Search(Search),
     Serve(Serve),
+    Steps(Steps),
     Test(super::test::Test),
     Waits(Waits),
 }

@@ -7,7 +7,9 @@ use std::fs;
 use std::path::Path;
 
 use clap::CommandFactory;
-use flowstone_engine::step::{COMMON, Effect, Field, FieldType, Operations, Step, StepSpec};
+use flowstone_engine::step::{
+    COMMON, Effect, Field, FieldType, Operation, Operations, Step, StepSpec, config_schema,
+};
 
 use super::App;
 use super::args::{Cli, Reference};
@@ -28,6 +30,7 @@ pub fn run(args: &Reference, app: &dyn App) -> Exit {
         ("steps.md".to_owned(), steps(&app.steps())),
     ];
     pages.extend(names::pages(&names));
+    pages.extend(schemas(&app.steps()));
     for (name, text) in pages {
         if let Err(error) = write(&args.folder, &name, &text) {
             let path = args.folder.join(&name);
@@ -45,6 +48,17 @@ fn write(folder: &Path, name: &str, text: &str) -> std::io::Result<()> {
     fs::create_dir_all(path.parent().unwrap_or(folder))?;
     let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
     fs::write(path, lines.join("\n") + "\n")
+}
+
+/// Returns the JSON Schema of each step type, with its path.
+fn schemas(steps: &[Box<dyn Step>]) -> Vec<(String, String)> {
+    let specs = steps.iter().map(|step| step.spec());
+    specs
+        .map(|spec| {
+            let path = format!("schemas/{}.json", spec.kind);
+            (path, format!("{:#}", config_schema(spec)))
+        })
+        .collect()
 }
 
 fn commands() -> String {
@@ -97,6 +111,53 @@ fn steps(steps: &[Box<dyn Step>]) -> String {
     }
     out.push_str("\n## Options of every step\n\n");
     describe_fields(&mut out, COMMON);
+    out
+}
+
+/// Returns the page of a step type.
+pub fn step_page(spec: &StepSpec) -> String {
+    let mut out = String::new();
+    describe_step(&mut out, spec);
+    out.push_str("\nOptions of every step: ");
+    let names: Vec<String> = COMMON
+        .iter()
+        .map(|field| format!("`:{}`", field.name))
+        .collect();
+    out.push_str(&names.join(" "));
+    out.push('\n');
+    out
+}
+
+/// Returns the page of an operation of a step type.
+pub fn operation_page(spec: &StepSpec, operation: &Operation) -> String {
+    let mut out = format!(
+        "## :{} :{}\n\n{}\n\n",
+        spec.kind, operation.name, operation.doc
+    );
+    let takes = |field: &&Field| {
+        operation.needs.contains(&field.name) || operation.takes.contains(&field.name)
+    };
+    let fields: Vec<Field> = spec
+        .fields
+        .iter()
+        .filter(takes)
+        .map(|field| Field {
+            required: operation.needs.contains(&field.name),
+            ..*field
+        })
+        .collect();
+    describe_fields(&mut out, &fields);
+    let _ = writeln!(out, "\nGives `{}`.", operation.gives);
+    let name = format!(":{}", operation.name);
+    let examples: Vec<&str> = spec
+        .examples
+        .iter()
+        .filter(|example| example.contains(&name))
+        .copied()
+        .collect();
+    if !examples.is_empty() {
+        let _ = writeln!(out, "\n```clojure\n{}\n```", examples.join("\n\n"));
+    }
     out
 }
 
@@ -173,7 +234,8 @@ fn describe_fields(out: &mut String, fields: &[Field]) {
     }
 }
 
-fn type_name(field: &FieldType) -> String {
+/// Says in words what may stand under a key.
+pub fn type_name(field: &FieldType) -> String {
     match field {
         FieldType::Any => "any".to_owned(),
         FieldType::Text => "string".to_owned(),

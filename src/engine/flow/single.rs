@@ -1,0 +1,60 @@
+//! A flow of one step, for performing a step by itself: its config is the input of the run.
+
+use flowstone_lang::session::Session;
+use flowstone_lang::value::Value;
+
+use super::files::StoredFiles;
+use super::load::{Checked, Main, read};
+use super::{LoadedFlow, name_of};
+use crate::diagnostic::Diagnostic;
+use crate::words::printed;
+
+/// What a definition has for its own runs only.
+const LEFT_OUT: &[&str] = &[
+    "concurrency",
+    "flow",
+    "interfaces",
+    "invocations",
+    "limits",
+    "schedules",
+    "slug",
+    "triggers",
+];
+
+/// Returns a flow that performs one step of a type, a built-in one or one of `around`'s packaged steps, with
+/// `:config` of its input. Functions, templates, connections and packaged steps are those of `around`.
+///
+/// # Errors
+/// When that flow cannot be written down.
+pub fn single(
+    session: &Session,
+    kind: &str,
+    around: Option<&LoadedFlow>,
+) -> Result<LoadedFlow, Diagnostic> {
+    let body = format!("(flow/step :{kind} :step (:config (flow/input)))");
+    let slug = format!("step-{}", kind.replace(['/', '.'], "-"));
+    let definition = around.map(|loaded| &loaded.flow.definition);
+    let text = match definition.and_then(Value::as_map) {
+        None => body,
+        Some(map) => {
+            let kept = map
+                .iter()
+                .filter(|(key, _)| name_of(key).is_some_and(|name| !LEFT_OUT.contains(&&*name)));
+            let kept = Value::map(kept.map(|(key, value)| (key.clone(), value.clone())));
+            let kept = printed(&kept);
+            let inside = kept.strip_prefix('{').unwrap_or_default();
+            let coexist = ":concurrency {:type :singleton :on-new-version :coexist}";
+            format!("{{:slug :{slug} {coexist} :flow (quote {body}) {inside}")
+        }
+    };
+    let main = Main {
+        name: "<step>",
+        text: &text,
+        stem: &slug,
+    };
+    let Checked { loaded, findings } = read(session, &StoredFiles::default(), &main);
+    loaded.ok_or_else(|| {
+        let first = findings.into_iter().next();
+        first.unwrap_or_else(|| Diagnostic::error("E0401", "the step cannot be made into a flow"))
+    })
+}

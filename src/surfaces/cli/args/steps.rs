@@ -1,0 +1,134 @@
+//! `flowstone steps` and its verbs.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueHint};
+
+use super::{Home, Show};
+
+/// Lists step types, tells what they take, and performs one by itself
+#[derive(Debug, Args)]
+pub struct Steps {
+    #[command(subcommand)]
+    pub command: StepsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum StepsCommand {
+    List(StepsList),
+    Run(StepsRun),
+    Schema(StepsSchema),
+    Show(StepsShow),
+}
+
+/// Lists the step types and their operations
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone steps list
+  flowstone steps list --json")]
+pub struct StepsList {
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Shows what a step type does and takes, with examples
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone steps show kv
+  flowstone steps show table query
+  flowstone steps show http --json")]
+pub struct StepsShow {
+    /// The step type, with or without its colon
+    pub kind: String,
+
+    /// One of its operations
+    pub operation: Option<String>,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Prints the JSON Schema (2020-12) of a step type's config, or of one of its operations
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone steps schema http
+  flowstone steps schema files read --tool
+  flowstone steps schema kv get --result")]
+pub struct StepsSchema {
+    /// The step type, with or without its colon
+    pub kind: String,
+
+    /// One of its operations
+    pub operation: Option<String>,
+
+    /// The form for models: names in snake_case, without the options that every step takes
+    #[arg(long, conflicts_with = "result")]
+    pub tool: bool,
+
+    /// What the operation gives, not what it takes
+    #[arg(long, requires = "operation")]
+    pub result: bool,
+}
+
+/// Performs one step, as a run of its own
+///
+/// The config is JSON or EDN, in place, in a file (`@config.edn`) or on standard input (`-`). Its keys may be spelled as in
+/// flows, in snake_case or in camelCase. The run is journaled like any other: `flowstone runs show` knows it.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone steps run kv '{:operation :set :key \"greeting\" :value \"hello\"}'
+  flowstone steps run kv '{\"operation\": \"get\", \"key\": \"greeting\"}' --json
+  flowstone steps run table @query.edn --result-path rows.0
+  flowstone steps run shop/fetch-orders '{:account-id \"a-1\"}' --flow flows/order-sync.edn")]
+pub struct StepsRun {
+    /// The step type, with or without its colon; with --flow also one of its packaged steps
+    pub kind: String,
+
+    /// Its config, JSON or EDN
+    #[arg(
+        default_value = "{}",
+        hide_default_value = true,
+        allow_hyphen_values = true
+    )]
+    pub config: String,
+
+    /// The flow whose functions, templates, connections and packaged steps it may use
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub flow: Option<PathBuf>,
+
+    /// Show only this part of the result, such as rows.0 or body.items
+    #[arg(long, value_name = "PATH")]
+    pub result_path: Option<String>,
+
+    /// Write the whole result to this file, as EDN, or as JSON where its name ends so
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub result_file: Option<PathBuf>,
+
+    /// How deep the preview of the result goes
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub preview_depth: usize,
+
+    /// How many items of a collection the preview shows
+    #[arg(long, value_name = "N", default_value_t = 25)]
+    pub preview_items: usize,
+
+    /// How many characters of a string the preview shows
+    #[arg(long, value_name = "N", default_value_t = 2000)]
+    pub preview_chars: usize,
+
+    /// Show the whole result
+    #[arg(long)]
+    pub full: bool,
+
+    /// Names the call, so that doing it again is recognised by the other side
+    #[arg(long, value_name = "KEY")]
+    pub idempotency_key: Option<String>,
+
+    #[command(flatten)]
+    pub home: Home,
+
+    #[command(flatten)]
+    pub show: Show,
+}
