@@ -17,5 +17,6 @@ mod run;
 mod runs;
 mod search;
 mod serve;
+mod steps;
 mod test;
 mod waits;

@@ -17,6 +17,52 @@ fn reference_pages_are_up_to_date() {
     expect_file!["../../docs/reference/steps.md"].assert_eq(&scratch.read("pages/steps.md"));
 }
 
+#[test]
+fn there_is_a_schema_a_step_type() {
+    let scratch = Scratch::new();
+    scratch.run(&["reference", "pages"]).ok();
+    let is_update = std::env::var_os("UPDATE_EXPECT").is_some();
+    let folder = root().join("docs/reference/schemas");
+    let mut different = Vec::new();
+    let mut written = BTreeSet::new();
+    let pages = std::fs::read_dir(scratch.path().join("pages/schemas")).expect("schemas");
+    for page in pages {
+        let name = page
+            .expect("a file")
+            .file_name()
+            .to_string_lossy()
+            .into_owned();
+        let text = scratch.read(&format!("pages/schemas/{name}"));
+        if std::fs::read_to_string(folder.join(&name)).ok().as_ref() != Some(&text) {
+            different.push(name.clone());
+            if is_update {
+                std::fs::create_dir_all(&folder).expect("it can be made");
+                std::fs::write(folder.join(&name), text).expect("it can be written");
+            }
+        }
+        written.insert(name);
+    }
+    for path in files("docs/reference/schemas", &[".json"]) {
+        let name = path
+            .file_name()
+            .unwrap_or_default()
+            .to_string_lossy()
+            .into_owned();
+        if !written.contains(&name) {
+            different.push(name);
+            if is_update {
+                std::fs::remove_file(root().join(&path)).expect("it is there");
+            }
+        }
+    }
+    let note = "docs/reference/schemas is stale: UPDATE_EXPECT=1 writes it anew";
+    assert!(
+        is_update || different.is_empty(),
+        "{note}: {}",
+        different.join(" ")
+    );
+}
+
 /// Public for macros and for the library itself; not in Clojure, and nobody calls them by name.
 const INTERNAL: &[&str] = &[
     "-append",

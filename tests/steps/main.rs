@@ -24,6 +24,7 @@ mod project;
 mod rows;
 mod schema;
 mod search;
+mod schemas;
 mod server;
 mod settings;
 mod table;

@@ -117,7 +117,11 @@ fn values_are_held_to_what_is_expected() {
         ("\"v12\"", "{:matches #\"v\\d+\"}", "\"v12\""),
         ("\"x\"", "{:matches \"v\\\\d+\"}", "should match v\\d+"),
         ("{:n 1}", "{:schema [:map [:n :int]]}", "{:n 1}"),
-        ("{:n \"1\"}", "{:schema [:map [:n :int]]}", "[:n] should be"),
+        (
+            "{:n \"1\"}",
+            "{:schema [:map [:n :int]]}",
+            "at [:n]: should be",
+        ),
         ("4", "{:fn '(fn [n] (even? n))}", "4"),
         (
             "5",

@@ -64,6 +64,8 @@ pub const COMMON: &[Field] = &[
 ];
 
 const SETTLE: FieldType = FieldType::OneOf(&["ask", "fail", "retry"]);
+/// Milliseconds, or text such as `"10ms"`.
+const MILLIS: FieldType = FieldType::Either(&[FieldType::Number, FieldType::Duration]);
 const NAMES: FieldType = FieldType::List(&FieldType::Name);
 
 const CONFIRM: &[Field] = &[
@@ -159,7 +161,7 @@ const ON_DOUBT: &[Field] = &[
 const RETRY: &[Field] = &[
     Field::optional(
         "backoff-ms",
-        FieldType::Number,
+        MILLIS,
         "Another name of `:initial-interval-ms`.",
     ),
     Field::optional(
@@ -169,7 +171,7 @@ const RETRY: &[Field] = &[
     ),
     Field::optional(
         "initial-interval-ms",
-        FieldType::Number,
+        MILLIS,
         "The first wait, in milliseconds.",
     ),
     Field::optional(
@@ -184,7 +186,7 @@ const RETRY: &[Field] = &[
     ),
     Field::optional(
         "max-interval-ms",
-        FieldType::Number,
+        MILLIS,
         "The longest wait, in milliseconds.",
     ),
     Field::optional(
