@@ -13,6 +13,7 @@ mod processes;
 mod queue;
 mod reference;
 mod repl;
+mod resources;
 mod run;
 mod runs;
 mod search;

@@ -5,6 +5,7 @@ use crate::codec::CodecError;
 use crate::flow::InputError;
 use crate::outcome::FailurePlace;
 use crate::ports::StoreError;
+use crate::resources::ResourceError;
 use crate::waits::{Decided, WaitError};
 
 /// See the module.
@@ -90,6 +91,8 @@ pub enum EngineError {
     #[error(transparent)]
     Codec(#[from] CodecError),
     #[error(transparent)]
+    Resource(#[from] ResourceError),
+    #[error(transparent)]
     Store(#[from] StoreError),
     #[error(transparent)]
     Wait(#[from] WaitError),
@@ -125,6 +128,7 @@ impl EngineError {
             EngineError::WaitsForCaller { .. } => "E0557",
             EngineError::Input(error) => error.code(),
             EngineError::Codec(error) => error.code(),
+            EngineError::Resource(error) => error.code(),
             EngineError::Store(error) => error.code(),
             EngineError::Wait(error) => error.code(),
         }
@@ -194,6 +198,7 @@ impl EngineError {
                 "a flow whose runs go one at a time cannot call itself; make it `:keyed`, or raise its limit".to_owned()
             }
             EngineError::Input(error) => error.hint(),
+            EngineError::Resource(error) => error.hint(),
             EngineError::Store(error) => return error.hint(),
             EngineError::Wait(error) => error.hint(),
             EngineError::BadProgram { .. } | EngineError::Codec(_) | EngineError::Internal(_) => {

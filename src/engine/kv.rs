@@ -2,7 +2,7 @@
 
 /// Keys are no longer than this.
 pub const MAX_KEY: usize = 256;
-/// A value's text is no longer than this many bytes.
+/// A value's text is no longer than this many bytes, where the settings say nothing else.
 pub const MAX_VALUE: usize = 1_000_000;
 /// Seconds that a key may be kept at most, when it is to expire at all.
 pub const MAX_TTL: i64 = 31_536_000;
@@ -26,6 +26,8 @@ pub enum KvOp {
         items: Vec<String>,
         /// The oldest are dropped beyond this many.
         max_length: usize,
+        /// The text of the whole is no longer than this many bytes.
+        max_value: usize,
     },
 }
 
@@ -41,6 +43,18 @@ pub struct KvSet {
     pub if_not_exists: bool,
     /// What the operation answers with, instead of its own envelope: for `:persist`.
     pub answer: Option<String>,
+    /// Neither value nor metadata is longer than this many bytes.
+    pub max_value: usize,
+}
+
+/// What is kept under a key.
+#[derive(Debug, Clone, PartialEq)]
+pub struct KvEntry {
+    /// EDN text.
+    pub value: String,
+    /// A map as EDN text.
+    pub metadata: Option<String>,
+    pub expires_ms: Option<i64>,
 }
 
 /// What [`KvOp::Increment`] adds.

@@ -33,6 +33,7 @@ pub mod outcome;
 pub mod packaged;
 pub mod ports;
 pub mod resource;
+pub mod resources;
 mod retry;
 mod runs;
 pub mod schedule;

@@ -54,7 +54,7 @@ pub use waits::{
 
 use crate::blob::BlobHash;
 pub use crate::blob::BlobRow;
-use crate::kv::KvOp;
+use crate::kv::{KvEntry, KvOp};
 use crate::table::csv::{ExportCsv, ExportedCsv, StageCsv, StagedCsv};
 use crate::table::{TableOp, TableQuery};
 
@@ -92,6 +92,19 @@ pub struct Stores {
 pub trait Kv: Send + Sync {
     /// Returns the value under a key, as EDN text; expired is missing.
     fn get(&self, key: &str, now_ms: i64) -> PortFuture<'_, Option<String>>;
+
+    /// Returns the value under a key with what is kept beside it; expired is missing.
+    fn entry(&self, key: &str, now_ms: i64) -> PortFuture<'_, Option<KvEntry>> {
+        let getting = self.get(key, now_ms);
+        Box::pin(async move {
+            let value = getting.await?;
+            Ok(value.map(|value| KvEntry {
+                value,
+                metadata: None,
+                expires_ms: None,
+            }))
+        })
+    }
 
     /// Returns the keys that start with a prefix, sorted.
     fn list_keys(&self, prefix: &str, limit: usize, now_ms: i64) -> PortFuture<'_, Vec<String>>;

@@ -3,6 +3,13 @@
 //! Readers are not strict about the path of a name: what counts is what it ends with. Other workspaces than ours are
 //! read as ours, because flows and their values move between projects.
 
+mod limits;
+mod read;
+pub mod sign;
+
+pub use limits::ResourceLimits;
+pub use read::value_text;
+
 /// What every name of ours starts with.
 pub const PREFIX: &str = "res://v1/ws/local/";
 

@@ -241,7 +241,7 @@ impl Step for Http {
                 return Err(refused(host, incoming).await);
             }
             let (status, headers) = (incoming.status, shown_headers(fields, &incoming.headers)?);
-            let body = match store::Target::of(fields)? {
+            let body = match store::Target::of(cx, fields)? {
                 Some(target) => target.store(cx, incoming).await?,
                 None => {
                     let answer = incoming.collect().await?;

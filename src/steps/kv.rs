@@ -3,11 +3,12 @@
 use flowstone_engine::codec;
 use flowstone_engine::kv::{KvNumber, KvOp, KvSet, MAX_TTL, key_problem};
 use flowstone_engine::ports::StoreOp;
+use flowstone_engine::resource::ResourceLimits;
 use flowstone_engine::step::{
     Effect, Field, FieldType, LocalFuture, Operation, Operations, Outcome, Step, StepContext,
     StepError, StepSpec,
 };
-use flowstone_lang::value::Value;
+use flowstone_lang::value::{Object, Value};
 
 use crate::fields::Fields;
 use crate::json::{items, name_text};
@@ -93,7 +94,7 @@ const OPERATIONS: Operations = Operations {
             doc: "Adds items at the end of a vector; a missing key counts as empty.",
             needs: &["key"],
             takes: &["item", "items", "max-length", "value"],
-            gives: r#"[:map [:success :boolean] [:key :string] [:length :int]]"#,
+            gives: r#"[:map [:success :boolean] [:key :string] [:count :int] [:dropped :int]]"#,
             effect: Effect::OwnStore,
             for_agents: true,
         },
@@ -102,7 +103,7 @@ const OPERATIONS: Operations = Operations {
             doc: "Removes a key.",
             needs: &["key"],
             takes: &[],
-            gives: r#"[:map [:success :boolean] [:key :string] [:existed? :boolean]]"#,
+            gives: r#"[:map [:success :boolean] [:key :string] [:deleted? :boolean]]"#,
             effect: Effect::OwnStore,
             for_agents: true,
         },
@@ -120,7 +121,7 @@ const OPERATIONS: Operations = Operations {
             doc: "Returns the value under a key.",
             needs: &["key"],
             takes: &["default"],
-            gives: r#"[:map [:success :boolean] [:value :any] [:exists? :boolean]]"#,
+            gives: r#"[:map [:success :boolean] [:value :any] [:exists? :boolean] [:metadata {:optional true} :map] [:expires-at {:optional true} inst?]]"#,
             effect: Effect::Read,
             for_agents: true,
         },
@@ -176,7 +177,7 @@ impl Step for Kv {
                 "exists" | "get" => look_up(cx, operation, &key, &config)
                     .await
                     .map(Outcome::Value),
-                _ => change(operation, key, &config).map(|op| Outcome::Commit(StoreOp::Kv(op))),
+                _ => change(cx, operation, key, &config).map(|op| Outcome::Commit(StoreOp::Kv(op))),
             }
         })
     }
@@ -215,17 +216,27 @@ async fn look_up(
     key: &str,
     config: &Value,
 ) -> Result<Value, StepError> {
-    let found = cx.stores().kv.get(key, cx.now_ms()).await?;
+    let found = cx.stores().kv.entry(key, cx.now_ms()).await?;
     let exists = ("exists?", Value::Bool(found.is_some()));
     if operation == "exists" {
         return Ok(envelope([("key", Value::from(key)), exists]));
     }
-    let value = match found {
-        Some(text) => codec::decode(&text)
-            .map_err(|error| StepError::new(error.code(), "store", error.to_string()))?,
-        None => config.get("default").cloned().unwrap_or(Value::Nil),
+    let Some(found) = found else {
+        let value = config.get("default").cloned().unwrap_or(Value::Nil);
+        return Ok(envelope([("value", value), exists]));
     };
-    Ok(envelope([("value", value), exists]))
+    let decoded = |text: &str| {
+        codec::decode(text)
+            .map_err(|error| StepError::new(error.code(), "store", error.to_string()))
+    };
+    let mut facts = vec![("value", decoded(&found.value)?), exists];
+    if let Some(metadata) = &found.metadata {
+        facts.push(("metadata", decoded(metadata)?));
+    }
+    if let Some(expires_ms) = found.expires_ms {
+        facts.push(("expires-at", Object::Inst(expires_ms).into()));
+    }
+    Ok(envelope(facts))
 }
 
 async fn list_keys(cx: &StepContext, fields: Fields<'_>) -> Result<Value, StepError> {
@@ -242,7 +253,12 @@ async fn list_keys(cx: &StepContext, fields: Fields<'_>) -> Result<Value, StepEr
     ]))
 }
 
-fn change(operation: &str, key: String, config: &Value) -> Result<KvOp, StepError> {
+fn change(
+    cx: &StepContext,
+    operation: &str,
+    key: String,
+    config: &Value,
+) -> Result<KvOp, StepError> {
     let fields = Fields::new(config);
     Ok(match operation {
         "delete" => KvOp::Delete { key },
@@ -256,6 +272,7 @@ fn change(operation: &str, key: String, config: &Value) -> Result<KvOp, StepErro
                 .map(encoded)
                 .collect::<Result<_, _>>()?,
             max_length: fields.count("max-length", 1, 1000)?.unwrap_or(1000),
+            max_value: max_value(cx),
             key,
         },
         _ => {
@@ -272,9 +289,16 @@ fn change(operation: &str, key: String, config: &Value) -> Result<KvOp, StepErro
                 metadata: fields.get("metadata").map(encoded).transpose()?,
                 if_not_exists: fields.bool("if-not-exists")?.unwrap_or(false),
                 answer: None,
+                max_value: max_value(cx),
             })
         }
     })
+}
+
+/// Returns how many bytes a value may have in this project.
+pub(crate) fn max_value(cx: &StepContext) -> usize {
+    let limits = ResourceLimits::of(cx.settings());
+    usize::try_from(limits.max_value).unwrap_or(usize::MAX)
 }
 
 fn delta(fields: Fields<'_>) -> Result<KvNumber, StepError> {

@@ -23,9 +23,6 @@ const TYPES: &[(&str, &[&str])] = &[
     ("kv", kv::KEYS),
     ("table", table::KEYS),
 ];
-/// Keys of the reference that this build cannot act on.
-const LATER: &[&str] = &["bucket", "search-index", "signed-url"];
-
 impl Persist for PersistResult {
     fn check(&self, kind: &str, config: &Value) -> Result<(), StepError> {
         plan(kind, config).map(drop)
@@ -40,7 +37,7 @@ impl Persist for PersistResult {
         Box::pin(async move {
             match plan(cx.kind(), config)? {
                 Plan::Blob(blob) => blob.store(cx, value).await,
-                Plan::Key(set) => kv::put(set, &value),
+                Plan::Key(set) => kv::put(cx, set, &value),
                 Plan::Table(write) => table::put(write, &value),
             }
         })
@@ -67,12 +64,6 @@ fn plan(kind: &str, config: &Value) -> Result<Plan, StepError> {
             None => error.hint("there are `:blob`, `:kv` and `:table`"),
         });
     };
-    if let Some(later) = LATER.iter().find(|key| fields.has(key)) {
-        return Err(
-            StepError::config("E0763", format!("`:persist` cannot use `:{later}` yet"))
-                .hint("leave it out"),
-        );
-    }
     fields.only(&[*known, &["type"]].concat())?;
     match &*type_ {
         "blob" => blob::plan(kind, fields).map(Plan::Blob),

@@ -1,8 +1,12 @@
 //! References to what is stored: their names, and what is behind them.
+//!
+//! A reference is looked up in the registry each time: what was deleted, has expired or is something else is said at
+//! once, not found out later.
 
 use flowstone_engine::codec;
-use flowstone_engine::ports::BlobRow;
+use flowstone_engine::ports::{Gone, ResourceRow};
 pub use flowstone_engine::resource::PREFIX;
+use flowstone_engine::resource::{ResourceKind, ResourceName, value_text};
 use flowstone_engine::step::{StepContext, StepError};
 use flowstone_lang::value::{Object, Value};
 
@@ -38,11 +42,11 @@ pub fn reference(uri: &str, facts: &[(&str, Value)]) -> Value {
     )
 }
 
-/// Returns the bytes of a blob that a reference names.
+/// Finds what a reference names, if it is there.
 ///
 /// # Errors
-/// When it is no reference to a blob, or the blob is gone.
-pub async fn bytes(cx: &StepContext, reference: &Value) -> Result<(BlobRow, Vec<u8>), StepError> {
+/// When it is no reference, or what it names is not there, was deleted or has expired.
+pub async fn find(cx: &StepContext, reference: &Value) -> Result<ResourceRow, StepError> {
     let Some(uri) = uri(reference) else {
         return Err(StepError::config(
             "E0761",
@@ -50,12 +54,98 @@ pub async fn bytes(cx: &StepContext, reference: &Value) -> Result<(BlobRow, Vec<
         )
         .hint("give the value of a step that has `:persist {:type :blob}`, or its `:uri`"));
     };
-    let Some(row) = cx.stores().blobs.find(&uri).await? else {
-        return Err(StepError::new("E0761", "not-found", format!("there is no blob `{uri}`"))
-            .hint("it was deleted, belongs to another project, or is a table or key, which their own steps read"));
+    let found = cx.stores().resources.find(&uri, cx.now_ms()).await?;
+    let Some(row) = found else {
+        let what = match ResourceName::read(&uri) {
+            Some(ResourceName::Kv(_)) => "key",
+            Some(ResourceName::Table(_)) => "table",
+            Some(ResourceName::StepOutput(..) | ResourceName::FlowOutput(_)) => "result",
+            _ => "blob",
+        };
+        return Err(
+            StepError::new("E0761", "not-found", format!("there is no {what} `{uri}`"))
+                .hint("it belongs to another project, or was removed when nothing mentioned it any more: `flowstone resources list` shows what there is"),
+        );
     };
-    let bytes = cx.stores().blobs.get(&row.hash).await?;
+    match row.gone {
+        None => Ok(row),
+        Some((Gone::Expired, at_ms)) => {
+            let message = format!(
+                "`{uri}` has expired: it was kept until {}",
+                codec::instant(at_ms)
+            );
+            Err(StepError::new("E0703", "expired", message)
+                .hint("store it with `:tier :retained`, or use it earlier"))
+        }
+        Some((Gone::Deleted, at_ms)) => {
+            let message = format!("`{uri}` was deleted at {}", codec::instant(at_ms));
+            Err(StepError::new("E0703", "deleted", message)
+                .hint("upload or store it again, and use the new reference"))
+        }
+    }
+}
+
+/// Refuses what has no contents to load.
+fn unloadable(row: &ResourceRow) -> StepError {
+    let hint = match row.kind {
+        ResourceKind::Table => "a `:table` step reads it: `{:op :query :table ref}`",
+        ResourceKind::Tree | ResourceKind::Changeset => {
+            "a `:files` step reads it: `{:op :read :source ref}`"
+        }
+        _ => "give the reference to a blob",
+    };
+    let message = format!(
+        "`{}` is a {}, and the contents of a blob are wanted",
+        row.uri,
+        row.kind.name()
+    );
+    StepError::new("E0704", "wrong-type", message).hint(hint)
+}
+
+/// Returns the bytes of what a reference names: a blob's, or the value of a key, step or run as it would be stored.
+///
+/// # Errors
+/// As [`find`], and when it is something without contents of its own, such as a table.
+pub async fn bytes(
+    cx: &StepContext,
+    reference: &Value,
+) -> Result<(ResourceRow, Vec<u8>), StepError> {
+    let row = find(cx, reference).await?;
+    contents(cx, row).await
+}
+
+async fn contents(
+    cx: &StepContext,
+    mut row: ResourceRow,
+) -> Result<(ResourceRow, Vec<u8>), StepError> {
+    if let (Some(hash), ResourceKind::Blob | ResourceKind::File) = (&row.hash, row.kind) {
+        let bytes = cx.stores().blobs.get(hash).await?;
+        return Ok((row, bytes));
+    }
+    let value = elsewhere(cx, &row).await?;
+    let (bytes, content_type) = match &value {
+        Value::Text(text) => (text.as_bytes().to_vec(), "text/plain; charset=utf-8"),
+        Value::Object(object) if let Object::Bytes(bytes) = &**object => {
+            (bytes.to_vec(), "application/octet-stream")
+        }
+        value => {
+            let text = codec::encode(value)
+                .map_err(|error| StepError::new(error.code(), "store", error.to_string()))?;
+            (text.into_bytes(), EDN)
+        }
+    };
+    row.content_type = Some(content_type.to_owned());
+    row.size = Some(bytes.len() as u64);
     Ok((row, bytes))
+}
+
+/// Returns the value of a key, a step or a run.
+async fn elsewhere(cx: &StepContext, row: &ResourceRow) -> Result<Value, StepError> {
+    match value_text(cx.stores(), row, cx.now_ms()).await? {
+        Some(text) => codec::decode(&text)
+            .map_err(|error| StepError::new(error.code(), "store", error.to_string())),
+        None => Err(unloadable(row)),
+    }
 }
 
 /// Returns the value behind a reference, by its content type: data, parsed JSON, text, or bytes.
@@ -63,7 +153,16 @@ pub async fn bytes(cx: &StepContext, reference: &Value) -> Result<(BlobRow, Vec<
 /// # Errors
 /// As [`bytes`], and when the contents are not of their type.
 pub async fn load(cx: &StepContext, reference: &Value) -> Result<Value, StepError> {
-    let (row, bytes) = bytes(cx, reference).await?;
+    let row = find(cx, reference).await?;
+    if row.hash.is_none() {
+        return elsewhere(cx, &row).await;
+    }
+    let (row, bytes) = contents(cx, row).await?;
+    decoded(&row, bytes)
+}
+
+/// Reads a blob's bytes as its content type says.
+fn decoded(row: &ResourceRow, bytes: Vec<u8>) -> Result<Value, StepError> {
     let content_type = row.content_type.as_deref().unwrap_or_default();
     let kind = content_type
         .split(';')

@@ -9,6 +9,7 @@ use flowstone_engine::diagnostic::nearest;
 use flowstone_engine::duration;
 use flowstone_engine::flow::name_of;
 use flowstone_engine::ports::Durability;
+use flowstone_engine::resource::ResourceLimits;
 use flowstone_lang::reader::read_data;
 use flowstone_lang::value::{Sources, Value};
 
@@ -22,6 +23,7 @@ const KEYS: &[&str] = &[
     "durability",
     "http",
     "llm-providers",
+    "resources",
     "retention",
     "search",
     "secrets",
@@ -103,7 +105,7 @@ impl SettingsError {
         match self {
             Self::Unreadable { .. } => "the file holds one EDN map, such as {:connections {...}}",
             Self::Wrong { .. } => {
-                "it takes `:connections`, `:durability`, `:http`, `:llm-providers`, `:retention`, `:search`, `:secrets`, `:server` and `:waits`"
+                "it takes `:connections`, `:durability`, `:http`, `:llm-providers`, `:resources`, `:retention`, `:search`, `:secrets`, `:server` and `:waits`"
             }
             Self::BadDotenv { .. } => {
                 "each line of `.env` is NAME=value; quote a value that holds spaces or `#`"
@@ -199,6 +201,7 @@ fn read(root: &Path) -> Result<Value, SettingsError> {
         message: message.replace("flowstone.edn ", ""),
     })?;
     Retention::read(&settings).map_err(|message| SettingsError::Wrong { message })?;
+    ResourceLimits::read(&settings).map_err(|message| SettingsError::Wrong { message })?;
     Ok(settings)
 }
 

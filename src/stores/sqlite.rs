@@ -32,6 +32,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use flowstone_engine::blob::BlobHash;
 use flowstone_engine::changeset::{Overlay, Referenced};
 use flowstone_engine::ids::RunId;
+use flowstone_engine::kv::KvEntry;
 use flowstone_engine::ports::{Admission, Queue, QueuePlace, StartRules};
 use flowstone_engine::ports::{
     Agenda, Batch, BlobRow, BlobWriter, Blobs, Changesets, Claim, Completion, Entry, Import,
@@ -369,6 +370,11 @@ impl Kv for Sqlite {
     fn get(&self, key: &str, now_ms: i64) -> PortFuture<'_, Option<String>> {
         let key = key.to_owned();
         self.read_settled(move |db| kv::get(db, &key, now_ms))
+    }
+
+    fn entry(&self, key: &str, now_ms: i64) -> PortFuture<'_, Option<KvEntry>> {
+        let key = key.to_owned();
+        self.read_settled(move |db| kv::entry(db, &key, now_ms))
     }
 
     fn list_keys(&self, prefix: &str, limit: usize, now_ms: i64) -> PortFuture<'_, Vec<String>> {

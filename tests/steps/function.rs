@@ -45,7 +45,7 @@ fn what_is_wrong_is_said() {
             ),
             (
                 "{:input {:doc \"res://v1/ws/local/result/blob/x\"} :code '(fn [x] x) :load [:doc]}",
-                "E0761 there is no blob `res://v1/ws/local/result/blob/x` | it was deleted, belongs to another project, or is a table or key, which their own steps read",
+                "E0761 there is no blob `res://v1/ws/local/result/blob/x` | it belongs to another project, or was removed when nothing mentioned it any more: `flowstone resources list` shows what there is",
             ),
         ],
     );

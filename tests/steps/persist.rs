@@ -97,11 +97,6 @@ fn what_is_wrong_is_said() {
         ),
         (
             "1",
-            "{:type :blob :signed-url true}",
-            "E0763 `:persist` cannot use `:signed-url` yet | leave it out",
-        ),
-        (
-            "1",
             "{:type :blob :tier :ephemeral}",
             "E0763 `:tier :ephemeral` is for steps that stream, and `:function` does not | use `:tier :retained`",
         ),
@@ -142,8 +137,8 @@ fn what_is_wrong_is_said() {
         ),
         (
             "[{:a 1}]",
-            "{:type :table :table \"t\" :write-mode :replace}",
-            "E0763 `:write-mode` is `:append` or `:upsert`, not `:replace`",
+            "{:type :table :table \"t\" :write-mode :merge}",
+            "E0763 `:write-mode` is `:append`, `:upsert` or `:replace`, not `:merge`",
         ),
     ] {
         assert_eq!(

@@ -298,6 +298,7 @@ fn steps(effects: &Effects, script: &Script) -> Vec<Box<dyn Step>> {
                 key: "all".to_owned(),
                 items: vec![codec::encode(&value(config)).expect("data")],
                 max_length: 1000,
+                max_value: flowstone_engine::kv::MAX_VALUE,
             })))
         }),
         step(&SEEN, seen),

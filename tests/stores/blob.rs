@@ -100,3 +100,45 @@ fn a_name_stands_for_its_last_contents() {
     );
     assert!(find(&db, "res://x' OR '1'='1").expect("read").is_none());
 }
+
+/// A full disk in the middle: `/dev/full` takes nothing, and says so as a disk does.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_disk_that_fills_up_leaves_nothing_half_written() {
+    use std::os::unix::fs::symlink;
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let bytes = vec![7; 3 << 20];
+    let hash = put(folder.path(), &bytes).expect("written");
+    let file = file_of(folder.path(), &hash);
+    let parent = file.parent().expect("a folder").to_owned();
+    fs::remove_file(&file).expect("removed");
+    let unfinished = parent.join(format!(".{}-{}", hash.0, std::process::id()));
+    symlink("/dev/full", &unfinished).expect("a link");
+    let error = put(folder.path(), &bytes).expect_err("no space");
+    assert_eq!(error.code(), "E0606");
+    assert_eq!(fs::read_dir(&parent).expect("a folder").count(), 0);
+    assert_eq!(
+        get(folder.path(), &hash).expect_err("nothing").code(),
+        "E0607"
+    );
+    // One that comes in parts as well.
+    let incoming = folder.path().join("incoming");
+    fs::create_dir_all(&incoming).expect("a folder");
+    for count in 0..1_000 {
+        let name = format!("{}-{count}", std::process::id());
+        symlink("/dev/full", incoming.join(name)).expect("a link");
+    }
+    let links = || fs::read_dir(&incoming).expect("a folder").count();
+    let before = links();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .expect("a runtime");
+    let error = runtime.block_on(async {
+        let mut writer = begin(folder.path()).expect("begun");
+        writer.write(&bytes).await?;
+        Box::new(writer).finish().await
+    });
+    assert_eq!(error.expect_err("no space").code(), "E0606");
+    assert_eq!(links(), before - 1, "the unfinished one went");
+}

@@ -138,6 +138,7 @@ impl Step for Gate {
                     key: "all".to_owned(),
                     items: vec![codec::encode(&value).expect("data")],
                     max_length: 1000,
+                    max_value: flowstone_engine::kv::MAX_VALUE,
                 }))),
                 Effect::External => {
                     let mut effects = self.effects.borrow_mut();

@@ -391,6 +391,7 @@ fn kv_op(key: u8, part: KvPart) -> KvOp {
             metadata: None,
             if_not_exists,
             answer: None,
+            max_value: flowstone_engine::kv::MAX_VALUE,
         })
     };
     match part {
@@ -404,6 +405,7 @@ fn kv_op(key: u8, part: KvPart) -> KvOp {
             key,
             items: vec![item.to_string()],
             max_length: 1_000,
+            max_value: flowstone_engine::kv::MAX_VALUE,
         },
         KvPart::Delete => KvOp::Delete { key },
     }

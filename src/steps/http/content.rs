@@ -1,6 +1,6 @@
 //! The body of a request, from a step's config: data, text, bytes, forms, parts, or what a reference stands for.
 
-use flowstone_engine::blob::BlobRow;
+use flowstone_engine::ports::ResourceRow;
 use flowstone_engine::resource::Tier;
 use flowstone_engine::step::{StepContext, StepError};
 use flowstone_lang::value::{Object, Value};
@@ -173,7 +173,7 @@ async fn part(cx: &StepContext, value: &Value, most: Option<u64>) -> Result<Part
         (None, Some(reference)) => {
             let (row, bytes) = limited(cx, reference, most).await?;
             part.bytes = bytes;
-            part.filename = row.filename;
+            part.filename = row.name;
             part.content_type = row.content_type.or_else(|| Some(OCTETS.to_owned()));
         }
         (Some(_), Some(_)) => {
@@ -213,7 +213,7 @@ async fn limited(
     cx: &StepContext,
     reference: &Value,
     most: Option<u64>,
-) -> Result<(BlobRow, Vec<u8>), StepError> {
+) -> Result<(ResourceRow, Vec<u8>), StepError> {
     let uri = resource::uri(reference);
     let row = match &uri {
         Some(uri) => cx.stores().blobs.find(uri).await?,

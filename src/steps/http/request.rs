@@ -99,7 +99,7 @@ fn usual(
     if let Some(options) = fields.map("client-opts")? {
         usual.add(options)?;
     }
-    if let Some(stored) = super::store::Target::of(fields)? {
+    if let Some(stored) = super::store::Target::of(cx, fields)? {
         stored.widen(&mut usual);
     }
     usual.limits.timeout = timeout(cx, usual.limits.timeout);

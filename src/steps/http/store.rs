@@ -7,6 +7,7 @@
 use std::time::Duration;
 
 use flowstone_engine::ports::StoredBlob;
+use flowstone_engine::resource::{ResourceLimits, Tier};
 use flowstone_engine::step::{Progress, StepContext, StepError};
 use flowstone_lang::value::{HostObject, Object, Value};
 
@@ -15,10 +16,6 @@ use super::error::header;
 use super::settings::Usual;
 use crate::fields::Fields;
 
-/// A retained blob is no larger than this.
-const MOST_RETAINED: u64 = 50 << 20;
-/// The same of one that goes after some hours.
-const MOST_EPHEMERAL: u64 = 4 << 30;
 /// How long a large answer may take where nobody says.
 const HOURS: Duration = Duration::from_secs(3 * 3600);
 /// And how long it may be silent meanwhile.
@@ -33,7 +30,7 @@ pub(super) struct Target {
 
 impl Target {
     /// Tells whether a body is stored as it comes: where nobody is to see or check it before.
-    pub fn of(fields: Fields<'_>) -> Result<Option<Target>, StepError> {
+    pub fn of(cx: &StepContext, fields: Fields<'_>) -> Result<Option<Target>, StepError> {
         let Some(persist) = fields.map("persist")? else {
             return Ok(None);
         };
@@ -49,10 +46,10 @@ impl Target {
         if !is_blob || is_seen || !is_raw {
             return Ok(None);
         }
-        let most = match persist.name("tier")?.as_deref() {
-            Some("ephemeral") => MOST_EPHEMERAL,
-            _ => MOST_RETAINED,
-        };
+        let tier = persist.name("tier")?;
+        let tier = tier.and_then(|tier| Tier::from_name(&tier));
+        let limits = ResourceLimits::of(cx.settings());
+        let most = limits.max_blob(tier.unwrap_or_default());
         Ok(Some(Target { most }))
     }
 

@@ -1,67 +1,21 @@
 //! `:persist {:type :blob}`: a step's value as a blob, with a reference that has every key that flows look for.
 
+mod config;
+mod reference;
+
 use flowstone_engine::blob::{BlobOp, BlobRow};
 use flowstone_engine::codec;
 use flowstone_engine::ports::{StoreOp, StoredBlob};
-use flowstone_engine::resource::step_output;
+use flowstone_engine::resource::{ResourceLimits, step_output};
 use flowstone_engine::step::{StepContext, StepError};
 use flowstone_lang::value::{Object, Value};
 
-use crate::fields::Fields;
 use crate::http::store::StoredBody;
 use crate::json::{name_text, to_json};
 use crate::kv::encoded;
 use crate::resource;
-use crate::words::shown;
 
-/// The keys of the config.
-pub(super) const KEYS: &[&str] = &["content-type", "filename", "name", "tier"];
-
-/// A retained blob is no larger than this.
-const MAX_BLOB: u64 = 50 * 1024 * 1024;
-
-/// Reads the config.
-pub(super) fn plan(kind: &str, fields: Fields<'_>) -> Result<Blob, StepError> {
-    match fields.name("tier")?.as_deref() {
-        None | Some("retained") => {}
-        Some("ephemeral") if kind == "http" => {}
-        Some("ephemeral") => {
-            return Err(StepError::config(
-                "E0763",
-                format!("`:tier :ephemeral` is for steps that stream, and `:{kind}` does not"),
-            )
-            .hint("use `:tier :retained`"));
-        }
-        Some(other) => {
-            return Err(StepError::config(
-                "E0763",
-                format!("`:tier` is `:retained` or `:ephemeral`, not `:{other}`"),
-            ));
-        }
-    }
-    let filename = fields.text("filename")?.or(fields.text("name")?);
-    if let Some(bad) = filename
-        .filter(|name| name.is_empty() || name.len() > 255 || name.contains(['/', '\\', '\0']))
-    {
-        return Err(StepError::config(
-            "E0763",
-            format!(
-                "`:filename` is a plain name without folders, not {}",
-                shown(&Value::from(bad))
-            ),
-        ));
-    }
-    Ok(Blob {
-        filename: filename.map(str::to_owned),
-        content_type: fields.text("content-type")?.map(str::to_owned),
-    })
-}
-
-/// How to store a blob.
-pub(super) struct Blob {
-    filename: Option<String>,
-    content_type: Option<String>,
-}
+pub(super) use config::{Blob, KEYS, plan};
 
 /// The bytes to store.
 enum Payload {
@@ -91,16 +45,18 @@ struct Content {
 impl Blob {
     /// Puts the value's bytes; what registers them is for the commit.
     pub(super) async fn store(&self, cx: &StepContext, value: Value) -> Result<StoreOp, StepError> {
+        let limits = ResourceLimits::of(cx.settings());
+        self.check_bucket(cx, &limits)?;
         let content = self.content(cx.kind(), &value)?;
         let bytes = content.payload.size();
-        // What was stored as it came was held to its own limit meanwhile.
-        if bytes > MAX_BLOB && matches!(content.payload, Payload::Here(_)) {
+        let most = limits.max_blob(self.tier);
+        if bytes > most {
             return Err(StepError::new(
                 "E0763",
                 "too-large",
-                format!("the result has {bytes} bytes, and a blob holds {MAX_BLOB}"),
+                format!("the result has {bytes} bytes, and a blob holds {most}"),
             )
-            .hint("store less of it, or split it over several steps"));
+            .hint("store less of it, or raise `:resources :max-retained` in flowstone.edn"));
         }
         let content_type = self.content_type.clone().unwrap_or(content.content_type);
         let filename = self
@@ -109,36 +65,29 @@ impl Blob {
             .or(content.filename)
             .unwrap_or_else(|| format!("{}.{}", cx.step_id(), extension(&content_type)));
         let uri = step_output(&cx.pass_name(), &cx.path().to_string());
-        let size = Value::Int(i64::try_from(bytes).unwrap_or(i64::MAX));
-        let facts = [
-            ("content-type", Value::from(content_type.as_str())),
-            ("size-bytes", size),
-            ("filename", Value::from(filename.as_str())),
-        ];
-        let reference = resource::reference(&uri, &facts);
         let hash = match content.payload {
             Payload::Here(bytes) => cx.stores().blobs.put(bytes).await?,
             Payload::Stored(blob) => blob.hash,
         };
-        let mut facts = facts.to_vec();
-        facts.extend([
-            ("resource-uri", Value::from(uri.as_str())),
-            ("ref", reference.clone()),
-            ("blob-ref", reference),
-            ("sha256", Value::from(hash.0.as_str())),
-        ]);
-        facts.extend(content.kept);
-        let value = encoded(&resource::reference(&uri, &facts))?;
         let blob = BlobRow {
             filename: Some(filename),
             content_type: Some(content_type),
+            tier: self.tier,
+            expires_ms: limits.expires_ms(self.tier, cx.now_ms()),
             run: Some(cx.run_id().to_string()),
             path: Some(cx.path().to_string()),
+            bucket: self.bucket.clone(),
+            search: self.search.clone(),
             ..BlobRow::new(uri, hash, bytes)
         };
+        let mut facts = reference::facts(&blob);
+        if let Some(ttl) = self.signed_ttl {
+            facts.push(("url", Value::from(reference::link(cx, &blob.uri, ttl)?)));
+        }
+        facts.extend(content.kept);
         Ok(StoreOp::Blob(BlobOp::Register {
+            value: encoded(&resource::reference(&blob.uri, &facts))?,
             blob: Box::new(blob),
-            value,
         }))
     }
 

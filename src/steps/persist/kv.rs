@@ -2,12 +2,12 @@
 
 use flowstone_engine::kv::{KvOp, KvSet};
 use flowstone_engine::ports::StoreOp;
-use flowstone_engine::step::StepError;
+use flowstone_engine::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use crate::fields::Fields;
 use crate::json::name_text;
-use crate::kv::{check_key, encoded, ttl};
+use crate::kv::{check_key, encoded, max_value, ttl};
 use crate::resource;
 
 /// The keys of the config.
@@ -26,14 +26,15 @@ pub(super) fn plan(fields: Fields<'_>) -> Result<KvSet, StepError> {
         key,
         value: String::new(),
         ttl_seconds: ttl(fields)?,
-        metadata: fields.get("metadata").map(encoded).transpose()?,
+        metadata: fields.map("metadata")?.map(encoded).transpose()?,
         if_not_exists: false,
         answer: None,
+        max_value: 0,
     })
 }
 
 /// Stores a value as the config says.
-pub(super) fn put(set: KvSet, value: &Value) -> Result<StoreOp, StepError> {
+pub(super) fn put(cx: &StepContext, set: KvSet, value: &Value) -> Result<StoreOp, StepError> {
     let uri = format!("{}result/kv/{}", resource::PREFIX, set.key);
     let answer = resource::reference(
         &uri,
@@ -46,6 +47,7 @@ pub(super) fn put(set: KvSet, value: &Value) -> Result<StoreOp, StepError> {
     Ok(StoreOp::Kv(KvOp::Set(KvSet {
         value: encoded(value)?,
         answer: Some(encoded(&answer)?),
+        max_value: max_value(cx),
         ..set
     })))
 }

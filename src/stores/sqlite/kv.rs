@@ -1,7 +1,7 @@
 //! The key-value store. Expired keys are missing at once, and removed as others are written.
 
 use flowstone_engine::codec::{decode, encode};
-use flowstone_engine::kv::{KvNumber, KvOp, KvSet, MAX_TTL, MAX_VALUE, key_problem};
+use flowstone_engine::kv::{KvEntry, KvNumber, KvOp, KvSet, MAX_TTL, key_problem};
 use flowstone_engine::ports::StoreError;
 use flowstone_lang::value::Value;
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -43,7 +43,8 @@ pub fn apply(db: &Connection, op: &KvOp, now_ms: i64) -> Result<String, StoreErr
             key,
             items,
             max_length,
-        } => append(db, (key, items), *max_length, now_ms),
+            max_value,
+        } => append(db, (key, items), (*max_length, *max_value), now_ms),
     }
 }
 
@@ -52,12 +53,26 @@ pub fn apply(db: &Connection, op: &KvOp, now_ms: i64) -> Result<String, StoreErr
 /// # Errors
 /// When the database cannot be read.
 pub fn get(db: &Connection, key: &str, now_ms: i64) -> Result<Option<String>, StoreError> {
+    Ok(entry(db, key, now_ms)?.map(|entry| entry.value))
+}
+
+/// Returns what is kept under a key.
+///
+/// # Errors
+/// When the database cannot be read.
+pub fn entry(db: &Connection, key: &str, now_ms: i64) -> Result<Option<KvEntry>, StoreError> {
     db.prepare_cached(
-        "SELECT value FROM kv WHERE key = ?1 AND (expires_ms IS NULL OR expires_ms > ?2)",
+        "SELECT value, metadata, expires_ms FROM kv WHERE key = ?1 AND (expires_ms IS NULL OR expires_ms > ?2)",
     )
     .and_then(|mut sql| {
-        sql.query_row(params![key, now_ms], |row| row.get(0))
-            .optional()
+        sql.query_row(params![key, now_ms], |row| {
+            Ok(KvEntry {
+                value: row.get(0)?,
+                metadata: row.get(1)?,
+                expires_ms: row.get(2)?,
+            })
+        })
+        .optional()
     })
     .map_err(failed)
 }
@@ -101,6 +116,10 @@ fn put(db: &Connection, set: &KvSet, now_ms: i64) -> Result<String, StoreError> 
     let there = get(db, &set.key, now_ms)?.is_some();
     if !(there && set.if_not_exists) {
         let expires = set.ttl_seconds.map(|ttl| expiry(ttl, now_ms)).transpose()?;
+        check_size(&set.key, ("value", &set.value), set.max_value)?;
+        if let Some(metadata) = &set.metadata {
+            check_size(&set.key, ("metadata", metadata), set.max_value)?;
+        }
         store(
             db,
             (&set.key, &set.value),
@@ -152,6 +171,10 @@ fn increment(db: &Connection, key: &str, by: KvNumber, now_ms: i64) -> Result<St
         let message = format!("incrementing `{key}` goes beyond the largest integer");
         return Err(rejected("E0611", "conflict", message));
     };
+    if matches!(after, Value::Float(after) if !after.is_finite()) {
+        let message = format!("incrementing `{key}` goes beyond the largest double");
+        return Err(rejected("E0611", "conflict", message));
+    }
     let (before, after) = (edn(&before)?, edn(&after)?);
     change(db, key, &after, now_ms)?;
     Ok(envelope(key)
@@ -163,7 +186,7 @@ fn increment(db: &Connection, key: &str, by: KvNumber, now_ms: i64) -> Result<St
 fn append(
     db: &Connection,
     (key, added): (&str, &[String]),
-    max_length: usize,
+    (max_length, max_value): (usize, usize),
     now_ms: i64,
 ) -> Result<String, StoreError> {
     check_key(key)?;
@@ -185,7 +208,9 @@ fn append(
     items.extend_from_slice(added);
     let dropped = items.len().saturating_sub(max_length);
     items.drain(..dropped);
-    change(db, key, &super::edn::vector(&items), now_ms)?;
+    let after = super::edn::vector(&items);
+    check_size(key, ("value", &after), max_value)?;
+    change(db, key, &after, now_ms)?;
     Ok(envelope(key)
         .count("count", items.len())
         .count("dropped", dropped)
@@ -208,17 +233,6 @@ fn store(
     (metadata, expires): (Option<&str>, Option<i64>),
     now_ms: i64,
 ) -> Result<(), StoreError> {
-    if value.len() > MAX_VALUE {
-        let message = format!(
-            "the value for `{key}` has {} bytes, and at most {MAX_VALUE} fit",
-            value.len()
-        );
-        let error = rejected("E0613", "too-large", message);
-        return Err(with_hint(
-            error,
-            "store it with `:persist {:type :blob}`, and keep the reference here",
-        ));
-    }
     db.prepare_cached(
         "INSERT INTO kv (key, value, metadata, expires_ms, created_ms, updated_ms) VALUES (?1, ?2, ?3, ?4, ?5, ?5)
          ON CONFLICT (key) DO UPDATE SET value = ?2, metadata = ?3, expires_ms = ?4, updated_ms = ?5",
@@ -226,6 +240,21 @@ fn store(
     .and_then(|mut sql| sql.execute(params![key, value, metadata, expires, now_ms]))
     .map(drop)
     .map_err(failed)
+}
+
+fn check_size(key: &str, (what, text): (&str, &str), most: usize) -> Result<(), StoreError> {
+    if text.len() <= most {
+        return Ok(());
+    }
+    let message = format!(
+        "the {what} for `{key}` has {} bytes, and at most {most} fit",
+        text.len()
+    );
+    let error = rejected("E0613", "too-large", message);
+    Err(with_hint(
+        error,
+        "store it with `:persist {:type :blob}`, and keep the reference here",
+    ))
 }
 
 fn check_key(key: &str) -> Result<(), StoreError> {

@@ -192,6 +192,7 @@ pub struct Home {
 #[command(after_help = "Examples:
   flowstone run flows/repo-report.edn --input '{\"path\": \".\"}'
   flowstone run flows/expense-approval.edn --input @input.edn
+  flowstone run flow.edn --upload report=may.csv
   flowstone run flow.edn --id order-17 --priority 5 --detach
   cat input.json | flowstone run flow.edn --input - --json")]
 pub struct Run {
@@ -202,6 +203,10 @@ pub struct Run {
     /// The input: JSON or EDN, `@file`, or `-` for standard input
     #[arg(long, value_name = "JSON|EDN|@FILE|-", allow_hyphen_values = true)]
     pub input: Option<String>,
+
+    /// Store a file, and put a reference to it under a field of the input, as in report=may.csv; may be repeated
+    #[arg(long = "upload", value_name = "FIELD=FILE", value_parser = super::resources::upload_file)]
+    pub uploads: Vec<(String, PathBuf)>,
 
     /// Which of the flow's invocations to use [default: default]
     #[arg(long, value_name = "ID")]

@@ -1,41 +1,62 @@
 //! `flowstone resources`: all that has a `res://` name. One file a verb.
 
+mod delete;
 mod get;
 mod list;
+mod read;
 mod search_index;
 mod told;
+mod upload;
+mod url;
+mod workflow;
 
-use flowstone_engine::ports::{Clock as _, ResourceRow, SearchTarget, SystemClock};
+use flowstone_engine::ports::{ResourceRow, SearchTarget};
 use flowstone_engine::{Engine, EngineError};
 
-use super::args::{Home, Resources, ResourcesCommand};
+use super::args::{Home, Resources, ResourcesCommand, ResourcesTold};
 use super::exit::Exit;
 use super::home::Project;
 use super::outcome::of_engine_error;
 use super::report::Report;
 use super::runtime::Runtime;
 use super::{App, Open, output, search};
+pub use upload::{references, upload_file};
 
 /// Performs the command.
 pub fn run(args: &Resources, app: &dyn App) -> Exit {
-    let (done, as_json) = match &args.command {
-        ResourcesCommand::Get(args) => (get::run(args, app), is_json(args.json)),
-        ResourcesCommand::List(args) => (list::run(args, app), is_json(args.json)),
+    let (done, told) = match &args.command {
+        ResourcesCommand::Delete(args) => (delete::run(args, app), &args.one.told),
+        ResourcesCommand::Get(args) => (get::run(args, app), &args.one.told),
+        ResourcesCommand::List(args) => (list::run(args, app), &args.told),
+        ResourcesCommand::Read(args) => (read::run(args, app), &args.one.told),
         ResourcesCommand::Search(args) => {
             return search::run(args, app, &[SearchTarget::Resources]);
         }
-        ResourcesCommand::SearchIndex(args) => (
-            search_index::run(args, app),
-            search_index::is_asked_as_json(args),
-        ),
+        ResourcesCommand::SearchIndex(args) => {
+            let done = search_index::run(args, app);
+            return ended(done, search_index::is_asked_as_json(args));
+        }
+        ResourcesCommand::Upload(args) => (upload::run(args, app), &args.told),
+        ResourcesCommand::Url(args) => (url::run(args, app), &args.told),
+        ResourcesCommand::Workflow(args) => (workflow::run(args, app), workflow::told(args)),
     };
+    ended(done, told.is_json())
+}
+
+fn ended(done: Result<Exit, Report>, as_json: bool) -> Exit {
     done.unwrap_or_else(|report| {
         output::failure(&report, as_json);
         Exit::Failed
     })
 }
 
-/// People read tables on a terminal; whatever reads a pipe gets JSON.
+impl ResourcesTold {
+    /// People read tables on a terminal; whatever reads a pipe gets JSON.
+    fn is_json(&self) -> bool {
+        is_json(self.json)
+    }
+}
+
 fn is_json(asked: bool) -> bool {
     asked || !output::is_terminal()
 }
@@ -53,13 +74,21 @@ fn ask<T>(
     })
 }
 
-/// Finds what a name stands for, also where it is gone.
-async fn find(engine: &Engine, uri: &str) -> Result<ResourceRow, Report> {
-    let resources = &engine.stores().resources;
-    let found = resources.find(uri, SystemClock.now_ms()).await;
-    let found = found.map_err(|error| of_engine_error(&EngineError::from(error)))?;
-    found.ok_or_else(|| {
-        Report::error("E0936", format!("there is no resource `{uri}`"))
-            .hint("`flowstone resources list` shows what there is")
+/// As [`ask`], for what only the engine is asked.
+fn ask_engine<T>(
+    app: &dyn App,
+    told: &ResourcesTold,
+    open: Open,
+    question: impl AsyncFnOnce(&Engine) -> Result<T, EngineError>,
+) -> Result<T, Report> {
+    ask(app, &told.home, open, async |engine| {
+        let answer = question(engine).await;
+        answer.map_err(|error| of_engine_error(&error))
     })
+}
+
+/// Finds what a name stands for.
+async fn find(engine: &Engine, uri: &str) -> Result<ResourceRow, Report> {
+    let found = engine.live_resource(uri).await;
+    found.map_err(|error| of_engine_error(&error))
 }

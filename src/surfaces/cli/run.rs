@@ -1,6 +1,6 @@
 //! `flowstone run`: a flow file, to its result.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use flowstone_engine::codec;
@@ -21,6 +21,7 @@ use super::outcome::{exit, in_json, of_engine_error, tell};
 use super::progress::Terminal;
 use super::queue::{add_decision, place_json, place_words, runs_words};
 use super::report::{Report, Severity};
+use super::resources::references;
 use super::runtime::Runtime;
 use super::{App, Open};
 use super::{input, output};
@@ -47,6 +48,7 @@ pub fn run(args: &Run, app: &dyn App) -> Exit {
 async fn drive(args: &Run, app: &dyn App, input: Value) -> Result<Exit, Report> {
     let engine = app.open(&Project::find(&args.home), Open::OrMake)?;
     let loaded = load(&engine, args)?;
+    let input = with_uploads(&engine, input, &args.uploads).await?;
     let done = async {
         let begun = begin(&engine, &loaded, input, args).await?;
         if args.detach {
@@ -66,6 +68,27 @@ async fn drive(args: &Run, app: &dyn App, input: Value) -> Result<Exit, Report> 
         Ok(exit)
     };
     done.await.map_err(|error| of_engine_error(&error))
+}
+
+/// Adds references to the files that the run is given.
+async fn with_uploads(
+    engine: &Engine,
+    input: Value,
+    files: &[(String, PathBuf)],
+) -> Result<Value, Report> {
+    if files.is_empty() {
+        return Ok(input);
+    }
+    let Some(map) = input.as_map() else {
+        let message = format!(
+            "`--upload` adds to a map, and the input is {}",
+            input.kind()
+        );
+        return Err(Report::error("E0941", message));
+    };
+    let stored = references(engine, files).await?;
+    let given = map.iter().map(|(key, value)| (key.clone(), value.clone()));
+    Ok(Value::map(given.chain(stored)))
 }
 
 /// The run that a command is about.

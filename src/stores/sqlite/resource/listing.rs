@@ -135,9 +135,8 @@ pub fn list(db: &Connection, query: &ResourceQuery) -> Result<ResourcePage, Stor
             now,
         );
     }
-    if query.run.is_some() {
-        condition("run = ?1", None);
-    }
+    // The first value is there in any case.
+    condition("(?1 IS NULL OR run = ?1)", None);
     let text = |text: &String| Some(Sql::Text(text.clone()));
     if let Some(step) = &query.step {
         let step_id = "(path = ? OR substr(path, 1, instr(path || '#', '#') - 1) = ?

@@ -8,6 +8,8 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde_json::json;
 
 use super::super::failure::{failed, rejected, with_hint};
+use super::super::journal::number_range;
+use super::super::payload;
 use super::listing;
 
 /// The columns of a [`ResourceRow`], in order.
@@ -233,7 +235,7 @@ pub fn describe(
         .map_err(failed)
 }
 
-/// Returns the runs that are not over and mention a name in their input, journal or result.
+/// Returns the runs that are not over and mention a name in their input or journal.
 ///
 /// # Errors
 /// When the database cannot be read.
@@ -243,22 +245,44 @@ pub fn needed_by(db: &Connection, uri: &str) -> Result<Vec<RunId>, StoreError> {
         .filter(|(status, _)| status.is_final())
         .map(|(_, name)| format!("'{name}'"))
         .collect();
-    let over = over.join(", ");
     let mut sql = db
         .prepare_cached(&format!(
-            "SELECT id FROM run WHERE status NOT IN ({over}) AND (
-               instr(input, ?1) > 0 OR EXISTS (
-                 SELECT 1 FROM journal WHERE journal.id BETWEEN run.num << 32 AND (run.num << 32) + 4294967295
-                   AND (instr(journal.payload, ?1) > 0 OR journal.blob IN (
-                     SELECT hash FROM payload WHERE parts IS NULL AND instr(text, ?1) > 0))))
-             ORDER BY id"
+            "SELECT num, id, instr(input, ?1) > 0 FROM run WHERE status NOT IN ({}) ORDER BY id",
+            over.join(", ")
         ))
         .map_err(failed)?;
-    let rows = sql
-        .query_map([uri], |row| row.get::<_, String>(0))
+    let mut rows = sql.query([uri]).map_err(failed)?;
+    let mut runs = Vec::new();
+    while let Some(row) = rows.next().map_err(failed)? {
+        let (num, id): (i64, String) = (row.get(0).map_err(failed)?, row.get(1).map_err(failed)?);
+        if row.get(2).map_err(failed)? || is_in_journal(db, num, uri)? {
+            runs.push(RunId::from_text(id));
+        }
+    }
+    Ok(runs)
+}
+
+fn is_in_journal(db: &Connection, run: i64, uri: &str) -> Result<bool, StoreError> {
+    let mut sql = db
+        .prepare_cached(
+            "SELECT instr(coalesce(journal.payload, payload.text, ''), ?3) > 0, payload.parts
+             FROM journal LEFT JOIN payload ON payload.hash = journal.blob WHERE journal.id BETWEEN ?1 AND ?2",
+        )
         .map_err(failed)?;
-    rows.map(|id| id.map(RunId::from_text).map_err(failed))
-        .collect()
+    let (first, last) = number_range(run);
+    let mut rows = sql.query(params![first, last, uri]).map_err(failed)?;
+    while let Some(row) = rows.next().map_err(failed)? {
+        if row.get(0).map_err(failed)? {
+            return Ok(true);
+        }
+        let parts: Option<Vec<u8>> = row.get(1).map_err(failed)?;
+        if let Some(parts) = parts
+            && payload::assemble(db, &parts)?.contains(uri)
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Takes the contents from what is over its time. Returns how many that were.

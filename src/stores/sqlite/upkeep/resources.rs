@@ -7,6 +7,7 @@ use flowstone_engine::ports::StoreError;
 use rusqlite::{Connection, params};
 
 use super::super::failure::failed;
+use super::super::payload;
 
 /// What a name begins with.
 const BEGIN: &str = "res://";
@@ -31,6 +32,9 @@ pub(super) fn unmentioned(db: &Connection, before_ms: i64) -> Result<Vec<String>
             break;
         }
         strike_out(db, &table, &column, &mut found)?;
+    }
+    if !found.is_empty() {
+        strike_out_pieces(db, &mut found)?;
     }
     let mut found: Vec<String> = found.into_iter().collect();
     found.sort_unstable();
@@ -69,6 +73,25 @@ fn strike_out(
     let mut rows = sql.query([BEGIN]).map_err(failed)?;
     while let Some(row) = rows.next().map_err(failed)? {
         let text: String = row.get(0).map_err(failed)?;
+        for uri in uris_in(&text) {
+            found.remove(uri);
+        }
+    }
+    Ok(())
+}
+
+/// A name may be cut in two where a large text is cut into pieces.
+fn strike_out_pieces(db: &Connection, found: &mut HashSet<String>) -> Result<(), StoreError> {
+    let mut sql = db
+        .prepare_cached("SELECT parts FROM payload WHERE parts IS NOT NULL")
+        .map_err(failed)?;
+    let mut rows = sql.query([]).map_err(failed)?;
+    while let Some(row) = rows.next().map_err(failed)? {
+        let parts: Vec<u8> = row.get(0).map_err(failed)?;
+        let text = payload::assemble(db, &parts)?;
+        if found.is_empty() {
+            break;
+        }
         for uri in uris_in(&text) {
             found.remove(uri);
         }

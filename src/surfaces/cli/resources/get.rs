@@ -1,9 +1,13 @@
-//! `flowstone resources get`: what is known of a resource.
+//! `flowstone resources get`: what is known of a resource, and its contents into a file.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
 
 use serde_json::json;
 
+use super::ask_engine;
 use super::told::{facts, in_json};
-use super::{ask, find, is_json};
 use crate::cli::args::ResourcesGet;
 use crate::cli::exit::Exit;
 use crate::cli::report::Report;
@@ -11,13 +15,41 @@ use crate::cli::{App, Open, output};
 
 /// Shows the resource.
 pub(super) fn run(args: &ResourcesGet, app: &dyn App) -> Result<Exit, Report> {
-    let row = ask(app, &args.home, Open::Existing, async |engine| {
-        find(engine, &args.uri).await
+    let told = &args.one.told;
+    let (row, bytes) = ask_engine(app, told, Open::Existing, async |engine| {
+        let Some(_) = &args.out else {
+            return Ok((engine.resource(&args.one.uri).await?, None));
+        };
+        let row = engine.live_resource(&args.one.uri).await?;
+        let bytes = engine.resource_bytes(&row).await?;
+        Ok((row, Some(bytes)))
     })?;
-    if is_json(args.json) {
-        output::json(&json!({"ok": true, "resource": in_json(&row)}));
+    if let (Some(file), Some(bytes)) = (&args.out, &bytes) {
+        write(file, bytes).map_err(|error| {
+            Report::error("E0916", format!("cannot write {}: {error}", file.display()))
+        })?;
+    }
+    if told.is_json() {
+        output::json(&json!({"ok": true, "resource": in_json(&row), "file": args.out}));
     } else {
         output::data(&facts(&row));
     }
     Ok(Exit::Completed)
+}
+
+/// Writes beside the file and renames: a reader sees the old file or the new one, whole.
+fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    if path.exists() && !path.is_file() {
+        return fs::write(path, bytes);
+    }
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}", std::process::id()));
+    let unfinished = path.with_file_name(name);
+    let written = fs::File::create(&unfinished)
+        .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
+        .and_then(|()| fs::rename(&unfinished, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&unfinished);
+    }
+    written
 }

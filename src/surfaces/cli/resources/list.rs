@@ -4,26 +4,24 @@ use flowstone_engine::ports::{Clock as _, ResourcePage, ResourceQuery, ResourceR
 use flowstone_engine::{Engine, EngineError};
 use serde_json::json;
 
+use super::ask_engine;
 use super::told::{in_json, size, state};
-use super::{ask, is_json};
 use crate::cli::args::ResourcesList;
 use crate::cli::exit::Exit;
 use crate::cli::home::Project;
-use crate::cli::outcome::of_engine_error;
 use crate::cli::report::Report;
 use crate::cli::table::{ago, table};
 use crate::cli::{App, Open, output};
 
 /// Lists the resources.
 pub(super) fn run(args: &ResourcesList, app: &dyn App) -> Result<Exit, Report> {
-    let page = match Project::find(&args.home).home.is_dir() {
-        true => ask(app, &args.home, Open::Existing, async |engine| {
-            let page = list(engine, args).await;
-            page.map_err(|error| of_engine_error(&error))
+    let page = match Project::find(&args.told.home).home.is_dir() {
+        true => ask_engine(app, &args.told, Open::Existing, async |engine| {
+            list(engine, args).await
         })?,
         false => ResourcePage::default(),
     };
-    tell(&page, is_json(args.json));
+    tell(&page, args.told.is_json());
     Ok(Exit::Completed)
 }
 

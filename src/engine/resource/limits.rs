@@ -1,0 +1,205 @@
+//! `:resources` of the project's settings: how much is stored, and for how long.
+
+use std::time::Duration;
+
+use flowstone_lang::value::Value;
+
+use super::Tier;
+use crate::diagnostic::nearest;
+use crate::duration;
+use crate::flow::name_of;
+use crate::kv;
+use crate::runs::parse_size;
+
+/// What the project's settings say about resources.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResourceLimits {
+    /// The names that `:bucket` may take.
+    pub buckets: Vec<String>,
+    /// How long an ephemeral blob stays.
+    pub ephemeral_ttl: Duration,
+    /// Bytes of a retained blob, at most.
+    pub max_retained: u64,
+    /// Bytes of an ephemeral one.
+    pub max_ephemeral: u64,
+    /// Bytes of a file that is uploaded.
+    pub max_upload: u64,
+    /// Bytes of a value under a key.
+    pub max_value: u64,
+}
+
+impl Default for ResourceLimits {
+    fn default() -> ResourceLimits {
+        ResourceLimits {
+            buckets: Vec::new(),
+            ephemeral_ttl: Duration::from_secs(12 * 3_600),
+            max_retained: 50 << 20,
+            max_ephemeral: 4 << 30,
+            max_upload: 4 << 30,
+            max_value: kv::MAX_VALUE as u64,
+        }
+    }
+}
+
+impl ResourceLimits {
+    const KEYS: [&'static str; 6] = [
+        "buckets",
+        "ephemeral-ttl",
+        "max-ephemeral",
+        "max-retained",
+        "max-upload",
+        "max-value",
+    ];
+
+    /// Reads `:resources` of the project's settings; what is not said there is as usual.
+    ///
+    /// # Errors
+    /// Words that say what is wrong.
+    pub fn read(settings: &Value) -> Result<ResourceLimits, String> {
+        let mut limits = ResourceLimits::default();
+        let Some(given) = settings.get("resources").filter(|given| !given.is_nil()) else {
+            return Ok(limits);
+        };
+        let given = given
+            .as_map()
+            .ok_or_else(|| format!("`:resources` takes a map, not {}", given.kind()))?;
+        for (key, value) in given.iter() {
+            let name = name_of(key).unwrap_or_default();
+            match &*name {
+                "buckets" => limits.buckets = buckets(value)?,
+                "ephemeral-ttl" => {
+                    let ttl = duration::of_value(value).filter(|ttl| !ttl.is_zero());
+                    limits.ephemeral_ttl =
+                        ttl.ok_or("`:ephemeral-ttl` is a duration such as \"12h\"")?;
+                }
+                "max-ephemeral" => limits.max_ephemeral = size(&name, value)?,
+                "max-retained" => limits.max_retained = size(&name, value)?,
+                "max-upload" => limits.max_upload = size(&name, value)?,
+                "max-value" => limits.max_value = size(&name, value)?,
+                _ => {
+                    let meant = nearest(&name, Self::KEYS).map_or_else(
+                        || {
+                            format!(
+                                "it takes {}",
+                                Self::KEYS.map(|key| format!("`:{key}`")).join(", ")
+                            )
+                        },
+                        |near| format!("did you mean `:{near}`?"),
+                    );
+                    return Err(format!("`:resources` has no key `:{name}`; {meant}"));
+                }
+            }
+        }
+        Ok(limits)
+    }
+
+    /// Returns what the settings say; they were checked when they were read.
+    pub fn of(settings: &Value) -> ResourceLimits {
+        ResourceLimits::read(settings).unwrap_or_default()
+    }
+
+    /// Returns the most bytes of a blob.
+    pub fn max_blob(&self, tier: Tier) -> u64 {
+        match tier {
+            Tier::Retained => self.max_retained,
+            Tier::Ephemeral => self.max_ephemeral,
+        }
+    }
+
+    /// Returns when a blob that is stored now is gone.
+    pub fn expires_ms(&self, tier: Tier, now_ms: i64) -> Option<i64> {
+        match tier {
+            Tier::Retained => None,
+            Tier::Ephemeral => Some(now_ms.saturating_add(duration::millis(self.ephemeral_ttl))),
+        }
+    }
+}
+
+fn buckets(value: &Value) -> Result<Vec<String>, String> {
+    let wrong = || "`:buckets` is a vector of names, such as [:reports :exports]".to_owned();
+    let names = value.as_vector().ok_or_else(wrong)?;
+    names
+        .iter()
+        .map(|name| {
+            let name = name_of(name).ok_or_else(wrong)?;
+            let is_plain = |char: char| char.is_ascii_alphanumeric() || "-_.".contains(char);
+            match !name.is_empty() && name.chars().all(is_plain) {
+                true => Ok(name.to_string()),
+                false => Err(format!(
+                    "`:buckets` has {name:?}: a name has letters, digits, `-`, `_` and `.`"
+                )),
+            }
+        })
+        .collect()
+}
+
+fn size(key: &str, value: &Value) -> Result<u64, String> {
+    let bytes = match value {
+        Value::Int(bytes) => u64::try_from(*bytes).ok(),
+        Value::Text(text) => parse_size(text.as_str()),
+        _ => None,
+    };
+    bytes
+        .filter(|bytes| *bytes > 0)
+        .ok_or_else(|| format!("`:{key}` is a size such as \"50MB\""))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec;
+
+    #[test]
+    fn settings_are_read() {
+        let read = |text: &str| {
+            let settings = codec::decode(&format!("{{:resources {text}}}")).expect("EDN");
+            match ResourceLimits::read(&settings) {
+                Ok(it) if it == ResourceLimits::default() => "as usual".to_owned(),
+                Ok(it) => format!(
+                    "{:?} {} {} {}",
+                    it.buckets,
+                    it.ephemeral_ttl.as_secs(),
+                    it.max_retained,
+                    it.max_value
+                ),
+                Err(words) => words,
+            }
+        };
+        let cases = [
+            ("nil", "as usual"),
+            ("{}", "as usual"),
+            (
+                "{:buckets [:reports \"x.1\"] :ephemeral-ttl \"1h\" :max-retained \"1MB\" :max-value 5}",
+                "[\"reports\", \"x.1\"] 3600 1000000 5",
+            ),
+            ("7", "`:resources` takes a map, not an integer"),
+            (
+                "{:max-retained 0}",
+                "`:max-retained` is a size such as \"50MB\"",
+            ),
+            (
+                "{:max-value \"big\"}",
+                "`:max-value` is a size such as \"50MB\"",
+            ),
+            (
+                "{:ephemeral-ttl 0}",
+                "`:ephemeral-ttl` is a duration such as \"12h\"",
+            ),
+            (
+                "{:buckets :a}",
+                "`:buckets` is a vector of names, such as [:reports :exports]",
+            ),
+            (
+                "{:buckets [\"a/b\"]}",
+                "`:buckets` has \"a/b\": a name has letters, digits, `-`, `_` and `.`",
+            ),
+            (
+                "{:max-retaind 1}",
+                "`:resources` has no key `:max-retaind`; did you mean `:max-retained`?",
+            ),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(read(text), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,38 @@
+//! The values of resources that are not blobs: keys, and what steps and runs gave.
+
+use super::ResourceKind;
+use crate::ids::RunId;
+use crate::ports::{EntryKind, ResourceRow, StoreError, Stores};
+
+/// Returns the value that a resource has in another store, as EDN text; none of what is a blob, a table or a tree, and
+/// none where it is gone.
+///
+/// # Errors
+/// When a store cannot be read.
+pub async fn value_text(
+    stores: &Stores,
+    row: &ResourceRow,
+    now_ms: i64,
+) -> Result<Option<String>, StoreError> {
+    let run = row.run.as_deref().map(RunId::from_text);
+    match (row.kind, run) {
+        (ResourceKind::Kv, _) => match &row.name {
+            Some(key) => stores.kv.get(key, now_ms).await,
+            None => Ok(None),
+        },
+        (ResourceKind::FlowOutput, Some(run)) => {
+            let row = stores.runs.find(&run).await?;
+            Ok(row.and_then(|row| row.result))
+        }
+        (ResourceKind::StepOutput, Some(run)) => {
+            let entries = stores.journal.load(&run).await?;
+            let is_it = |path: &str| row.path.as_deref() == Some(path);
+            let found = entries
+                .into_iter()
+                .rev()
+                .find(|entry| entry.kind == EntryKind::Result && is_it(&entry.path));
+            Ok(found.map(|entry| entry.payload))
+        }
+        _ => Ok(None),
+    }
+}

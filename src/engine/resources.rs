@@ -1,0 +1,380 @@
+//! What is done with resources from outside of runs: uploading, looking, linking, removing.
+
+use std::io::Read;
+
+use flowstone_lang::value::Value;
+
+use crate::blob::BlobRow;
+use crate::codec;
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::ids::RunId;
+use crate::ports::{Gone, ResourceRow, StoreError};
+use crate::resource::sign::{BadLink, LOCAL, Signer};
+use crate::resource::{
+    PREFIX, ResourceKind, ResourceLimits, SearchEntry, Tier, canonical, escaped, value_text,
+};
+
+/// Bytes that are read from a file at once.
+const CHUNK: usize = 256 << 10;
+
+/// Why something cannot be done with a resource.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum ResourceError {
+    #[error("there is no resource `{uri}`")]
+    Missing { uri: String },
+    #[error("the resource `{uri}` {}", gone_words(*.why, *.at_ms))]
+    Gone { uri: String, why: Gone, at_ms: i64 },
+    #[error("`{uri}` is needed by {}, which {} not over", runs.join(", "), if runs.len() == 1 { "is" } else { "are" })]
+    Needed { uri: String, runs: Vec<String> },
+    #[error("there is a file `{name}` in the folder `{folder}` already")]
+    Taken { folder: String, name: String },
+    #[error("this link is not good: {0}")]
+    BadLink(BadLink),
+    #[error("the file cannot be stored: {0}")]
+    Unstorable(String),
+    #[error("the {kind} `{uri}` {what}")]
+    Unsuitable {
+        uri: String,
+        kind: &'static str,
+        what: &'static str,
+    },
+}
+
+fn gone_words(why: Gone, at_ms: i64) -> String {
+    let at = codec::instant(at_ms);
+    match why {
+        Gone::Deleted => format!("was deleted at {at}"),
+        Gone::Expired => format!("has expired: it was kept until {at}"),
+    }
+}
+
+impl ResourceError {
+    /// Returns the code of the page in `docs/errors`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            ResourceError::Missing { .. } => "E0936",
+            ResourceError::Gone { .. } => "E0937",
+            ResourceError::Needed { .. } => "E0938",
+            ResourceError::Taken { .. } => "E0939",
+            ResourceError::BadLink(_) => "E0940",
+            ResourceError::Unstorable(_) => "E0941",
+            ResourceError::Unsuitable { .. } => "E0942",
+        }
+    }
+
+    /// Returns what to try.
+    pub fn hint(&self) -> String {
+        match self {
+            ResourceError::Missing { .. } => "`flowstone resources list` shows what there is",
+            ResourceError::Gone {
+                why: Gone::Deleted, ..
+            } => "upload or store it again, and use the new name",
+            ResourceError::Gone {
+                why: Gone::Expired, ..
+            } => "store it with `:tier :retained` to keep it longer",
+            ResourceError::Needed { .. } => {
+                "wait for the runs, or delete it nevertheless with `--force`"
+            }
+            ResourceError::Taken { .. } => "`--replace` puts the new one in its place",
+            ResourceError::BadLink(_) => "make another with `flowstone resources url`",
+            ResourceError::Unstorable(_) => "limits are under `:resources` in flowstone.edn",
+            ResourceError::Unsuitable { .. } => "`flowstone resources get` says what it is",
+        }
+        .to_owned()
+    }
+}
+
+/// A file to store.
+#[derive(Debug, Clone, Default)]
+pub struct Upload {
+    /// What it is called, without folders.
+    pub name: String,
+    /// What it is; by the end of its name, where nothing is said.
+    pub content_type: Option<String>,
+    /// With a folder, the file has a name that stays.
+    pub folder: Option<String>,
+    /// Takes the place of a file of that name in that folder.
+    pub replace: bool,
+    pub search: Option<SearchEntry>,
+}
+
+impl Engine {
+    /// Finds what a name stands for, also where it is gone. The part before the workspace may be left out.
+    ///
+    /// # Errors
+    /// When there is nothing of that name.
+    pub async fn resource(&self, uri: &str) -> Result<ResourceRow, EngineError> {
+        let whole = match uri.starts_with("res://") {
+            true => uri.to_owned(),
+            false => format!("{PREFIX}{}", uri.trim_start_matches('/')),
+        };
+        let resources = &self.services.stores.resources;
+        let found = resources.find(&whole, self.services.clock.now_ms()).await?;
+        let missing = || ResourceError::Missing {
+            uri: uri.to_owned(),
+        };
+        Ok(found.ok_or_else(missing)?)
+    }
+
+    /// As [`Engine::resource`], and it must be there.
+    ///
+    /// # Errors
+    /// Also when it was deleted or has expired.
+    pub async fn live_resource(&self, uri: &str) -> Result<ResourceRow, EngineError> {
+        let row = self.resource(uri).await?;
+        match row.gone {
+            None => Ok(row),
+            Some((why, at_ms)) => {
+                let uri = row.uri;
+                Err(ResourceError::Gone { uri, why, at_ms }.into())
+            }
+        }
+    }
+
+    /// Returns the bytes of a blob or a file, and the text of what is a value.
+    ///
+    /// # Errors
+    /// When it is something else, or cannot be read.
+    pub async fn resource_bytes(&self, row: &ResourceRow) -> Result<Vec<u8>, EngineError> {
+        let stores = &self.services.stores;
+        if let Some(hash) = &row.hash {
+            return Ok(stores.blobs.get(hash).await?);
+        }
+        Ok(self.resource_value(row).await?.into_bytes())
+    }
+
+    /// Returns the value of a key, a step or a run, as EDN text.
+    ///
+    /// # Errors
+    /// When it is something else.
+    pub async fn resource_value(&self, row: &ResourceRow) -> Result<String, EngineError> {
+        let stores = &self.services.stores;
+        let found = value_text(stores, row, self.services.clock.now_ms()).await?;
+        let unsuitable = || ResourceError::Unsuitable {
+            uri: row.uri.clone(),
+            kind: row.kind.name(),
+            what: "has no contents of its own",
+        };
+        Ok(found.ok_or_else(unsuitable)?)
+    }
+
+    /// Stores a file, and registers it.
+    ///
+    /// # Errors
+    /// When it cannot be read, is too large, or has the name of another; nothing is kept of it then.
+    pub async fn upload(
+        &self,
+        upload: &Upload,
+        mut content: impl Read,
+    ) -> Result<ResourceRow, EngineError> {
+        let target = self.upload_target(upload).await?;
+        let stores = &self.services.stores;
+        let most = ResourceLimits::of(&self.services.settings).max_upload;
+        let mut writer = stores.blobs.begin().await?;
+        let mut chunk = vec![0; CHUNK];
+        let mut size = 0_u64;
+        loop {
+            let count = content
+                .read(&mut chunk)
+                .map_err(|error| ResourceError::Unstorable(error.to_string()))?;
+            if count == 0 {
+                break;
+            }
+            size += count as u64;
+            if size > most {
+                let words = format!("it has more than {most} bytes (`:max-upload`)");
+                return Err(ResourceError::Unstorable(words).into());
+            }
+            writer.write(&chunk[..count]).await?;
+        }
+        let stored = writer.finish().await?;
+        let (uri, folder) = target.map_or_else(
+            || {
+                // The same file has the same name: a command that is repeated means the same run.
+                let id = RunId::derived(&format!("{}/{}", stored.hash.0, upload.name));
+                (format!("{PREFIX}file/{id}"), None)
+            },
+            |(uri, folder)| (uri, Some(folder)),
+        );
+        let content_type = upload.content_type.clone();
+        let blob = BlobRow {
+            filename: Some(upload.name.clone()),
+            content_type: Some(
+                content_type.unwrap_or_else(|| content_type_of(&upload.name).into()),
+            ),
+            kind: ResourceKind::File,
+            tier: Tier::Retained,
+            folder,
+            search: upload.search.clone(),
+            ..BlobRow::new(uri.clone(), stored.hash, stored.size)
+        };
+        let now_ms = self.services.clock.now_ms();
+        stores.resources.register(blob, now_ms).await?;
+        self.live_resource(&uri).await
+    }
+
+    /// Returns the name and the folder of a file that is to have a name that stays.
+    async fn upload_target(
+        &self,
+        upload: &Upload,
+    ) -> Result<Option<(String, String)>, EngineError> {
+        let is_bad = upload.name.is_empty()
+            || [".", ".."].contains(&upload.name.as_str())
+            || upload.name.len() > 255
+            || upload.name.contains(['/', '\\'])
+            || upload.name.contains(char::is_control);
+        if is_bad {
+            let words = format!("{:?} is not a file name without folders", upload.name);
+            return Err(ResourceError::Unstorable(words).into());
+        }
+        let Some(folder) = &upload.folder else {
+            return Ok(None);
+        };
+        let folder = folder.trim_matches('/');
+        let is_plain = |part: &str| {
+            !part.is_empty() && part != "." && part != ".." && !part.contains(char::is_control)
+        };
+        if !folder.split('/').all(is_plain) {
+            let words =
+                format!("{folder:?} is not a folder: its parts are names with `/` between them");
+            return Err(ResourceError::Unstorable(words).into());
+        }
+        let uri = format!("{PREFIX}file/{}/{}", escaped(folder), escaped(&upload.name));
+        let now_ms = self.services.clock.now_ms();
+        let found = self.services.stores.resources.find(&uri, now_ms).await?;
+        let is_there = found.is_some_and(|row| row.gone.is_none() && row.uri == uri);
+        match is_there && !upload.replace {
+            true => Err(ResourceError::Taken {
+                folder: folder.to_owned(),
+                name: upload.name.clone(),
+            }
+            .into()),
+            false => Ok(Some((uri, folder.to_owned()))),
+        }
+    }
+
+    /// Removes a resource. Returns whether it was there.
+    ///
+    /// # Errors
+    /// When a run that is not over mentions it, unless `force`; when it is not removed by its name.
+    pub async fn delete_resource(
+        &self,
+        uri: &str,
+        force: bool,
+    ) -> Result<ResourceRow, EngineError> {
+        let row = self.live_resource(uri).await?;
+        let resources = &self.services.stores.resources;
+        if !force {
+            let runs = resources.needed_by(&row.uri).await?;
+            if !runs.is_empty() {
+                let runs = runs.iter().map(ToString::to_string).collect();
+                let uri = row.uri;
+                return Err(ResourceError::Needed { uri, runs }.into());
+            }
+        }
+        let now_ms = self.services.clock.now_ms();
+        resources.delete(&row.uri, now_ms).await?;
+        Ok(row)
+    }
+
+    /// Says what a resource is found by.
+    ///
+    /// # Errors
+    /// When there is no such resource, or it has no entry of its own.
+    pub async fn describe_resource(
+        &self,
+        uri: &str,
+        search: Option<SearchEntry>,
+    ) -> Result<ResourceRow, EngineError> {
+        let row = self.live_resource(uri).await?;
+        let resources = &self.services.stores.resources;
+        if !resources.describe(&row.uri, search).await? {
+            return Err(ResourceError::Unsuitable {
+                uri: row.uri,
+                kind: row.kind.name(),
+                what: "has no search entry of its own",
+            }
+            .into());
+        }
+        self.live_resource(uri).await
+    }
+
+    /// Makes a link with which anybody may read a resource for a while, and says until when.
+    ///
+    /// # Errors
+    /// When there is no such resource, it has no contents, or the key cannot be read.
+    pub async fn link(&self, uri: &str, ttl_seconds: i64) -> Result<(String, i64), EngineError> {
+        let row = self.live_resource(uri).await?;
+        if row.hash.is_none() {
+            // What is no value either says so.
+            self.resource_value(&row).await?;
+        }
+        let expires_ms = self
+            .services
+            .clock
+            .now_ms()
+            .saturating_add(ttl_seconds * 1_000);
+        let expires_ms = row.expires_ms.map_or(expires_ms, |end| end.min(expires_ms));
+        let link = self.signer()?.link(self.server_url(), &row.uri, expires_ms);
+        Ok((link, expires_ms))
+    }
+
+    /// Returns what a link leads to, and until when it is good.
+    ///
+    /// # Errors
+    /// When it is forged, over its time, or leads to what is gone.
+    pub async fn check_link(&self, link: &str) -> Result<(ResourceRow, i64), EngineError> {
+        let now_ms = self.services.clock.now_ms();
+        let (uri, expires_ms) = self
+            .signer()?
+            .check(link, now_ms)
+            .map_err(ResourceError::BadLink)?;
+        Ok((self.live_resource(&canonical(&uri)).await?, expires_ms))
+    }
+
+    fn signer(&self) -> Result<Signer, EngineError> {
+        let home = &self.services.home;
+        let unreachable = |error: std::io::Error| StoreError::Unreachable {
+            path: home.join("links.key").display().to_string(),
+            detail: error.to_string(),
+        };
+        Ok(Signer::open(home).map_err(unreachable)?)
+    }
+
+    fn server_url(&self) -> &str {
+        let server = self.services.settings.get("server");
+        let url = server.and_then(|server| server.get("url"));
+        url.and_then(Value::as_str).unwrap_or(LOCAL)
+    }
+}
+
+/// Says what a file is, by the end of its name.
+fn content_type_of(name: &str) -> &'static str {
+    let (_, end) = name.rsplit_once('.').unwrap_or(("", ""));
+    match end.to_ascii_lowercase().as_str() {
+        "clj" | "log" | "txt" => "text/plain; charset=utf-8",
+        "css" => "text/css",
+        "csv" => "text/csv",
+        "edn" => "application/edn",
+        "gif" => "image/gif",
+        "gz" => "application/gzip",
+        "htm" | "html" => "text/html",
+        "jpeg" | "jpg" => "image/jpeg",
+        "js" => "text/javascript",
+        "json" => "application/json",
+        "jsonl" | "ndjson" => "application/x-ndjson",
+        "md" => "text/markdown",
+        "mp3" => "audio/mpeg",
+        "mp4" => "video/mp4",
+        "pdf" => "application/pdf",
+        "png" => "image/png",
+        "svg" => "image/svg+xml",
+        "tsv" => "text/tab-separated-values",
+        "webp" => "image/webp",
+        "xml" => "application/xml",
+        "yaml" | "yml" => "application/yaml",
+        "zip" => "application/zip",
+        _ => "application/octet-stream",
+    }
+}

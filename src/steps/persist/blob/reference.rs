@@ -1,0 +1,71 @@
+//! The reference to a stored blob: every key that flows look for.
+
+use std::rc::Rc;
+
+use flowstone_engine::blob::BlobRow;
+use flowstone_engine::resource::sign::{LOCAL, Signer};
+use flowstone_engine::resource::{PREFIX, Tier};
+use flowstone_engine::step::{StepContext, StepError};
+use flowstone_lang::value::{Object, Value};
+
+use crate::resource;
+
+/// Returns what a reference says beside the name.
+pub(super) fn facts(blob: &BlobRow) -> Vec<(&'static str, Value)> {
+    let text = |text: &Option<String>| text.as_deref().map(Value::from);
+    let size = i64::try_from(blob.size).unwrap_or(i64::MAX);
+    let facts = [
+        ("content-type", text(&blob.content_type)),
+        ("size-bytes", Some(Value::Int(size))),
+        ("filename", text(&blob.filename)),
+        ("bucket", text(&blob.bucket)),
+    ];
+    let mut facts: Vec<(&str, Value)> = facts
+        .into_iter()
+        .filter_map(|(key, value)| Some((key, value?)))
+        .collect();
+    let reference = resource::reference(&blob.uri, &facts);
+    facts.extend([
+        ("blob-ref", reference.clone()),
+        ("path", Value::from(path(blob))),
+        ("ref", reference),
+        ("resource-uri", Value::from(blob.uri.as_str())),
+        ("sha256", Value::from(blob.hash.0.as_str())),
+    ]);
+    if let (Tier::Ephemeral, Some(expires_ms)) = (blob.tier, blob.expires_ms) {
+        let expires = Value::Object(Rc::new(Object::Inst(expires_ms)));
+        facts.extend([
+            ("tier", Value::keyword(blob.tier.name())),
+            ("expires-at", expires),
+        ]);
+    }
+    facts
+}
+
+/// Where it is: the bucket, and the name without the workspace.
+fn path(blob: &BlobRow) -> String {
+    let rest = blob.uri.strip_prefix(PREFIX).unwrap_or(&blob.uri);
+    match &blob.bucket {
+        Some(bucket) => format!("{bucket}/{rest}"),
+        None => rest.to_owned(),
+    }
+}
+
+/// Makes a signed link to a resource.
+pub(super) fn link(cx: &StepContext, uri: &str, ttl_seconds: i64) -> Result<String, StepError> {
+    let signer = Signer::open(cx.home()).map_err(|error| {
+        StepError::new(
+            "E0763",
+            "store",
+            format!("the key of links cannot be read: {error}"),
+        )
+        .hint("it is the file `links.key` in the project's `.flowstone`")
+    })?;
+    let server = cx.settings().get("server");
+    let base = server
+        .and_then(|server| server.get("url"))
+        .and_then(Value::as_str)
+        .unwrap_or(LOCAL);
+    let expires_ms = cx.now_ms().saturating_add(ttl_seconds * 1_000);
+    Ok(signer.link(base, uri, expires_ms))
+}

@@ -1,0 +1,40 @@
+//! `flowstone resources workflow`: what a run or one of its steps made.
+
+use flowstone_engine::ports::{Clock as _, ResourceQuery, SystemClock};
+
+use super::{ask_engine, list};
+use crate::cli::args::{ResourcesTold, ResourcesWorkflow, WorkflowCommand};
+use crate::cli::exit::Exit;
+use crate::cli::report::Report;
+use crate::cli::{App, Open};
+
+/// As many are listed: what a run makes is a page.
+const LIMIT: usize = 1000;
+
+/// Returns how the command tells.
+pub(super) fn told(args: &ResourcesWorkflow) -> &ResourcesTold {
+    match &args.command {
+        WorkflowCommand::List(args) => &args.told,
+        WorkflowCommand::Step(args) => &args.told,
+    }
+}
+
+/// Performs the command.
+pub(super) fn run(args: &ResourcesWorkflow, app: &dyn App) -> Result<Exit, Report> {
+    let (run, step) = match &args.command {
+        WorkflowCommand::List(args) => (&args.run, None),
+        WorkflowCommand::Step(args) => (&args.run, Some(args.step.clone())),
+    };
+    let page = ask_engine(app, told(args), Open::Existing, async |engine| {
+        let query = ResourceQuery {
+            run: Some(engine.find_run(run).await?.id.to_string()),
+            step,
+            limit: LIMIT,
+            now_ms: SystemClock.now_ms(),
+            ..ResourceQuery::default()
+        };
+        Ok(engine.stores().resources.list(query).await?)
+    })?;
+    list::tell(&page, told(args).is_json());
+    Ok(Exit::Completed)
+}
