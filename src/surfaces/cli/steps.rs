@@ -210,5 +210,6 @@ fn effect_name(effect: Effect) -> &'static str {
 }
 
 fn first_sentence(doc: &str) -> &str {
-    doc.split_once(". ").map_or(doc, |(first, _)| first)
+    let line = doc.lines().next().unwrap_or(doc);
+    line.split_once(". ").map_or(line, |(first, _)| first)
 }
