@@ -28,6 +28,7 @@ mod search;
 mod server;
 mod settings;
 mod table;
+mod table_hostile;
 mod template;
 mod wait;
 mod world;

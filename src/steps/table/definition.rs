@@ -187,7 +187,7 @@ fn column_type(given: &Value, called: &str) -> Result<ColumnType, StepError> {
 fn options(given: &Value) -> Result<EnumDefinition, StepError> {
     let fields = Fields::inside(":enum", given)?;
     fields.only(&["closed?", "options"])?;
-    let Some(all) = items(fields.get("options").unwrap_or(&Value::Nil)) else {
+    let Some(all) = fields.get("options").and_then(items) else {
         return Err(wrong("`:enum` needs `:options`, a vector".to_owned())
             .hint("as in `:enum {:options [{:id \"open\" :name \"Open\" :aliases [\"new\"]}]}`"));
     };

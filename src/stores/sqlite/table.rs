@@ -138,3 +138,97 @@ pub fn query(db: &Connection, query: &TableQuery) -> Result<String, StoreError> 
         TableQuery::Schema { table } => export::schema(db, table),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use flowstone_engine::table::{
+        Cell, Partitions, SetColumn, TableName, TableTarget, WriteMode, WriteRows,
+    };
+
+    use super::*;
+
+    /// A table as a build of format 2 left it.
+    const FORMAT_2_TABLE: &str = "
+        INSERT INTO table_registry (name, created_ms) VALUES ('orders', 1);
+        CREATE TABLE t_1 (row_id INTEGER PRIMARY KEY AUTOINCREMENT);
+        ALTER TABLE t_1 ADD COLUMN c1;
+        ALTER TABLE t_1 ADD COLUMN c2;
+        ALTER TABLE t_1 ADD COLUMN c3 COLLATE flowstone_decimal;
+        INSERT INTO table_column (table_id, idx, name, type, inferred, key, indexed) VALUES
+            (1, 1, 'id', 'long', 1, 1, 0), (1, 2, 'status', 'enum', 1, 0, 1), (1, 3, 'total', 'decimal', 0, 0, 0),
+            (1, 4, 'empty', '', 1, 0, 0);
+        CREATE UNIQUE INDEX t_1_key ON t_1 (c1);
+        CREATE INDEX t_1_i2 ON t_1 (c2);
+        INSERT INTO t_1 (c1, c2, c3) VALUES (1, ':open', '10'), (2, 'done', '9.5');";
+
+    #[test]
+    fn tables_of_format_2_live_on() {
+        let db = Connection::open_in_memory().expect("a database");
+        prepare(&db).expect("functions");
+        db.execute_batch(SCHEMA).expect("format 1");
+        db.execute_batch(FORMAT_2_TABLE).expect("a table");
+        db.execute_batch(FORMAT_3).expect("format 3");
+        let target = TableTarget::from(TableName::Name("orders".to_owned()));
+        let schema = |db: &Connection| {
+            query(
+                db,
+                &TableQuery::Schema {
+                    table: target.clone(),
+                },
+            )
+            .expect("a schema")
+        };
+        let before = schema(&db);
+        assert!(before.contains(":partitioned? false"), "{before}");
+        assert!(before.contains(":row-count 2"), "{before}");
+        let row = vec![
+            ("id".to_owned(), Cell::Long(2)),
+            ("status".to_owned(), Cell::Keyword("lost".to_owned())),
+            ("empty".to_owned(), Cell::Text("no more".to_owned())),
+        ];
+        let write = TableOp::Write(WriteRows {
+            table: target.clone(),
+            rows: vec![row],
+            mode: WriteMode::Upsert,
+            key_fields: Vec::new(),
+            index_fields: Vec::new(),
+        });
+        let written = apply(&db, &write, 2).expect("a row");
+        assert!(written.contains(":rows-updated 1"), "{written}");
+        let set = TableOp::SetColumn(SetColumn {
+            table: target.clone(),
+            column: "status".to_owned(),
+            definition: flowstone_engine::table::ColumnDefinition {
+                type_: Some(flowstone_engine::table::ColumnType::Enum),
+                ..Default::default()
+            },
+        });
+        let set = apply(&db, &set, 3).expect("a column");
+        assert!(
+            set.contains("{:id :open") && set.contains("{:id :lost"),
+            "{set}"
+        );
+        let elsewhere = TableTarget {
+            partitions: Partitions::Keys(vec!["a".to_owned()]),
+            ..target
+        };
+        let refused = query(
+            &db,
+            &TableQuery::Schema {
+                table: elsewhere.clone(),
+            },
+        );
+        assert!(refused.is_ok(), "the schema is of the whole");
+        let write = WriteRows {
+            table: elsewhere,
+            rows: Vec::new(),
+            mode: WriteMode::Insert,
+            key_fields: Vec::new(),
+            index_fields: Vec::new(),
+        };
+        assert!(
+            apply(&db, &TableOp::Write(write), 4).is_err(),
+            "it has no partitions"
+        );
+    }
+}

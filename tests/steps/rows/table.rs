@@ -2,7 +2,7 @@
 
 use crate::project::Project;
 
-fn check(project: &Project, take: &str, cases: &[(&str, &str)]) {
+pub(crate) fn check(project: &Project, take: &str, cases: &[(&str, &str)]) {
     let mut failures = Vec::new();
     for (config, expected) in cases {
         let found = project.eval(&format!(
@@ -18,7 +18,7 @@ fn check(project: &Project, take: &str, cases: &[(&str, &str)]) {
 }
 
 /// Cases that fail, and what the error has to say.
-fn refuses(project: &Project, cases: &[(&str, &str)]) {
+pub(crate) fn refuses(project: &Project, cases: &[(&str, &str)]) {
     let mut failures = Vec::new();
     for (config, words) in cases {
         let found = project.eval(&format!("(let [r (flow/step :table :it {config})] r)"));
@@ -250,7 +250,7 @@ fn a_partition_is_replaced_and_dropped() {
     );
 }
 
-fn people() -> Project {
+pub(crate) fn people() -> Project {
     let project = Project::new();
     for step in [
         "{:op :insert :table \"people\" :key-fields [:id] :rows [{:id 1 :name \"Ada\" :city \"London\"} {:id 2 :name \"Grace\" :city \"New York\"}]}",
@@ -264,7 +264,7 @@ fn people() -> Project {
     project
 }
 
-fn looking_up() -> Project {
+pub(crate) fn looking_up() -> Project {
     let project = people();
     for (column, definition) in [
         ("who", "{:reference {:table \"people\" :column :id}}"),
@@ -279,7 +279,7 @@ fn looking_up() -> Project {
     project
 }
 
-fn names(project: &Project) -> String {
+pub(crate) fn names(project: &Project) -> String {
     project.eval("(let [r (flow/step :table :q {:op :query :table \"orders\" :sort [:no]})] (mapv :name (:rows r)))")
 }
 
@@ -307,4 +307,263 @@ fn op_update_cell() {
     );
     let rows = "(let [r (flow/step :table :q {:op :query :table \"orders\" :sort [:no] :select [:no :total] :page {:limit 2}})] (:rows r))";
     assert_eq!(project.eval(rows), "[{:no 1 :total 11} {:no 2 :total 3}]");
+}
+
+#[test]
+fn update_cell_row_id() {
+    let project = looking_up();
+    // What is computed from the cell follows it.
+    project.eval("(flow/step :table :it {:op :update-cell :table \"orders\" :row-id 3 :column :who :value 2})");
+    assert_eq!(names(&project), "[\"Ada\" \"Grace\" \"Grace\" nil]");
+    refuses(
+        &project,
+        &[
+            (
+                "{:op :update-cell :table \"orders\" :row-id 99 :column :who :value 2}",
+                "E0629 the table `orders` has no such row: `:row-id` 99",
+            ),
+            (
+                "{:op :update-cell :table \"orders\" :column :who :value 2}",
+                "nothing says which row is meant",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn update_cell_key() {
+    let project = people();
+    refuses(
+        &project,
+        &[
+            (
+                "{:op :update-cell :table \"orders\" :key {:no 99} :column :who :value 2}",
+                "has no such row: `no` 99",
+            ),
+            (
+                "{:op :update-cell :table \"people\" :key {:nom 1} :column :name :value 2}",
+                "E0622",
+            ),
+            (
+                "{:op :update-cell :table \"orders\" :key {:no 1} :row-id 1 :column :who :value 2}",
+                "the row is named in two ways",
+            ),
+            (
+                "{:op :update-cell :table \"orders\" :key {:no 1} :column :no :value 2}",
+                "has a row with `no` 2 already",
+            ),
+            (
+                "{:op :update-cell :table \"orders\" :key {:no 1} :column :no :value nil}",
+                "E0625",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn update_cell_column() {
+    let project = looking_up();
+    refuses(
+        &project,
+        &[
+            (
+                "{:op :update-cell :table \"orders\" :row-id 1 :column :whom :value 2}",
+                "did you mean `who`?",
+            ),
+            (
+                "{:op :update-cell :table \"orders\" :row-id 1 :column 7 :value 2}",
+                "E0712",
+            ),
+            (
+                "{:op :update-cell :table \"orders\" :row-id 1 :column :name :value \"x\"}",
+                "E0634 `name` is computed, from `who`",
+            ),
+            (
+                "{:op :update-cell :table \"orders\" :row-id 1 :value 2}",
+                "needs `:column`",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn update_cell_value() {
+    let project = people();
+    refuses(
+        &project,
+        &[
+            (
+                "{:op :update-cell :table \"orders\" :row-id 1 :column :total}",
+                "needs `:value`",
+            ),
+            (
+                "{:op :update-cell :table \"orders\" :row-id 1 :column :total :value \"ten\"}",
+                "E0623",
+            ),
+        ],
+    );
+    let huge = "(let [r (flow/step :table :it {:op :update-cell :table \"people\" :row-id 1 :column :name :value (apply str (repeat 300000 \"ab'\"))})] (count (:value r)))";
+    assert_eq!(project.eval(huge), "900000");
+}
+
+#[test]
+fn op_update_cell_format() {
+    let project = people();
+    let format = "{:op :update-cell-format :table \"orders\" :key {:no 1} :column :total :format {:display \"currency\" :currency \"EUR\"}}";
+    check(
+        &project,
+        "(juxt :row-id :column :format)",
+        &[(
+            format,
+            "[1 \"total\" {:display \"currency\" :currency \"EUR\"}]",
+        )],
+    );
+    let ask = "(let [r (flow/step :table :q {:op :query :table \"orders\" :sort [:no] :page {:limit 2}})] [(map :total (:rows r)) (:formats r)])";
+    assert_eq!(
+        project.eval(ask),
+        "[(10 25.5) [{:row-id 1 :column \"total\" :format {:display \"currency\" :currency \"EUR\"}}]]"
+    );
+    check(
+        &project,
+        "(juxt :format)",
+        &[(
+            "{:op :update-cell-format :table \"orders\" :row-id 1 :column :total :format nil}",
+            "[nil]",
+        )],
+    );
+    assert_eq!(project.eval(ask), "[(10 25.5) nil]");
+}
+
+#[test]
+fn update_cell_format_format() {
+    let project = people();
+    let of = |format: &str| {
+        format!("{{:op :update-cell-format :table \"orders\" :row-id 1 :column :total{format}}}")
+    };
+    refuses(
+        &project,
+        &[
+            (&of(""), "needs `:format`"),
+            (
+                &of(" :format {:display \"currency\"}"),
+                "E0721 `:display \"currency\"` needs the code",
+            ),
+            (
+                &of(" :format {:display \"date\" :currency \"USD\"}"),
+                "takes no `:currency`",
+            ),
+            (&of(" :format {:display \"dat\"}"), "E0712"),
+        ],
+    );
+}
+
+fn displays(display: &str) {
+    let project = people();
+    let cell = format!("(let [r (flow/step :table :it {{:op :update-cell-format :table \"orders\" :row-id 1 :column :total :format {display}}})
+        q (flow/step :table :q {{:op :get-row :table \"orders\" :row-id 1}})] [(:total (:row q)) (map :format (:formats q))])");
+    assert_eq!(project.eval(&cell), format!("[10 ({display})]"));
+}
+
+#[test]
+fn format_currency() {
+    displays("{:display \"currency\" :currency \"USD\"}");
+}
+
+#[test]
+fn format_relative_time() {
+    displays("{:display \"relative-time\"}");
+}
+
+#[test]
+fn format_date() {
+    displays("{:display \"date\"}");
+}
+
+#[test]
+fn format_timestamp() {
+    displays("{:display \"timestamp\"}");
+}
+
+#[test]
+fn format_date_time() {
+    displays("{:display \"date-time\"}");
+}
+
+#[test]
+fn formats_change_no_values() {
+    let project = people();
+    let ask = "(let [r (flow/step :table :q {:op :export :table \"orders\"})] (:content r))";
+    let before = project.eval(ask);
+    for step in [
+        "{:op :update-cell-format :table \"orders\" :row-id 1 :column :total :format {:display \"date\"}}",
+        "{:op :set-column :table \"orders\" :column :total :definition {:format {:display \"currency\" :currency \"USD\"}}}",
+    ] {
+        project.eval(&format!("(flow/step :table :it {step})"));
+    }
+    assert_eq!(project.eval(ask), before);
+}
+
+#[test]
+fn op_recompute() {
+    let project = looking_up();
+    project.eval("(flow/step :table :it {:op :upsert :table \"people\" :rows [{:id 1 :name \"Ada L.\"} {:id 9 :name \"Alan\"}]})");
+    assert_eq!(names(&project), "[\"Ada\" \"Grace\" nil nil]");
+    check(
+        &project,
+        "(juxt :rows-scanned :rows-updated :has-more)",
+        &[
+            ("{:op :recompute :table \"orders\"}", "[4 2 false]"),
+            ("{:op :recompute :table \"orders\"}", "[4 0 false]"),
+            ("{:op :recompute :table \"people\"}", "[3 0 false]"),
+        ],
+    );
+    assert_eq!(names(&project), "[\"Ada L.\" \"Grace\" \"Alan\" nil]");
+}
+
+fn renamed() -> Project {
+    let project = looking_up();
+    project.eval("(flow/step :table :it {:op :upsert :table \"people\" :rows [{:id 1 :name \"A\"} {:id 2 :name \"G\"}]})");
+    project
+}
+
+#[test]
+fn recompute_where() {
+    let project = renamed();
+    check(
+        &project,
+        "(juxt :rows-scanned :rows-updated :has-more)",
+        &[(
+            "{:op :recompute :table \"orders\" :where [[:no := 2]]}",
+            "[1 1 false]",
+        )],
+    );
+    assert_eq!(names(&project), "[\"Ada\" \"G\" nil nil]");
+}
+
+#[test]
+fn recompute_limit() {
+    let project = renamed();
+    check(
+        &project,
+        "(juxt :rows-scanned :rows-updated :has-more)",
+        &[("{:op :recompute :table \"orders\" :limit 1}", "[1 1 true]")],
+    );
+    refuses(
+        &project,
+        &[("{:op :recompute :table \"orders\" :limit 0}", "limit")],
+    );
+}
+
+#[test]
+fn recompute_offset() {
+    let project = renamed();
+    check(
+        &project,
+        "(juxt :rows-scanned :rows-updated :has-more)",
+        &[(
+            "{:op :recompute :table \"orders\" :limit 3 :offset 1}",
+            "[3 1 false]",
+        )],
+    );
+    assert_eq!(names(&project), "[\"Ada\" \"G\" nil nil]");
 }

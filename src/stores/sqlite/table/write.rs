@@ -452,7 +452,11 @@ fn answer(
     rows: &[Row],
     written: &Written,
 ) -> Result<String, StoreError> {
-    let as_given = written.computed.is_none() && Intake::of(table)?.is_none();
+    let has_computed = table
+        .columns
+        .iter()
+        .any(|column| column.meta.lookup.is_some());
+    let as_given = !has_computed && Intake::of(table)?.is_none();
     let preview = match as_given {
         true => edn::vector(rows.iter().take(PREVIEW).map(row_text)),
         false => preview(db, table, &written.ids)?,

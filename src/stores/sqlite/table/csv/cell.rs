@@ -232,6 +232,19 @@ pub enum Kept<'a> {
     Made(String),
 }
 
+impl Kept<'_> {
+    /// Returns it as a value of its own.
+    pub fn into_sql(self) -> Sql {
+        match self {
+            Kept::Nil => Sql::Null,
+            Kept::Integer(integer) => Sql::Integer(integer),
+            Kept::Real(real) => Sql::Real(real),
+            Kept::Text(text) => Sql::Text(text.to_owned()),
+            Kept::Made(text) => Sql::Text(text),
+        }
+    }
+}
+
 impl ToSql for Kept<'_> {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(match self {

@@ -12,9 +12,12 @@ use rusqlite::{Connection, Statement};
 use super::super::super::edn;
 use super::super::super::failure::{failed, rejected, with_hint};
 use super::super::cell::holds;
+use super::super::computed;
+use super::super::filter::Condition;
+use super::super::intake::Intake;
 use super::super::partition;
 use super::super::registry::{Column, Table, listed};
-use super::super::write::reference;
+use super::super::write::{check_given, reference};
 use super::cell::kept;
 use super::split::{Next, Splitter};
 use super::{BadRow, place_of, unreadable};
@@ -62,11 +65,16 @@ pub(in crate::sqlite::table) fn import(
         import,
         columns: columns(&table, import)?,
         key: &key,
+        intake: Intake::of(&table)?,
         rejected: Vec::new(),
         bad: 0,
     };
+    check_complete(&table, &load)?;
     let before = rows(db, &table)?;
     let written = load.run(db, &table)?;
+    if let Some(intake) = &mut load.intake {
+        intake.finish(db, &table)?;
+    }
     if !has_key && is_late && !key.is_empty() {
         if import.mode == WriteMode::Upsert {
             remove_replaced(db, &table, &key)?;
@@ -78,6 +86,14 @@ pub(in crate::sqlite::table) fn import(
     }
     if written >= WORTH_ANALYSING {
         analyse(db, &table)?;
+    }
+    let has_computed = |column: &Column| column.meta.lookup.is_some();
+    if table.columns.iter().any(has_computed) {
+        let all = Condition {
+            sql: partition::condition(&table).unwrap_or_else(|| "1".to_owned()),
+            cells: Vec::new(),
+        };
+        computed::refresh(db, &mut table, &all)?;
     }
     drop(cache);
     let inserted = rows(db, &table)?.saturating_sub(before);
@@ -181,9 +197,31 @@ fn settle_key(table: &Table, import: &ImportCsv) -> Result<Vec<String>, StoreErr
     }
 }
 
+/// Refuses a file that lacks a column whose cells are required.
+fn check_complete(table: &Table, load: &Load<'_>) -> Result<(), StoreError> {
+    let filled = load.columns.iter().flatten();
+    let given: Vec<usize> = filled.map(|column| column.place).collect();
+    let missing = load
+        .intake
+        .as_ref()
+        .and_then(|intake| intake.missing(&given));
+    match missing {
+        None => Ok(()),
+        Some(at) => {
+            let message = format!(
+                "`{}` is required, and the CSV text has no value for it",
+                table.columns[at].name
+            );
+            Err(rejected("E0632", "invalid", message))
+        }
+    }
+}
+
 /// A column to fill.
 struct Filled {
     name: String,
+    /// Its place in the table.
+    place: usize,
     type_: ColumnType,
     sql: String,
     is_key: bool,
@@ -197,8 +235,14 @@ fn columns(table: &Table, import: &ImportCsv) -> Result<Vec<Option<Filled>>, Sto
     };
     let filled = import.csv.columns.iter().map(|given| {
         let column: &Column = table.known(&given.name)?;
+        check_given(column)?;
+        let place = table
+            .columns
+            .iter()
+            .position(|known| known.idx == column.idx);
         Ok(column.type_.map(|type_| Filled {
             name: column.name.clone(),
+            place: place.unwrap_or(usize::MAX),
             type_,
             sql: column.sql(),
             is_key: key.contains(&&column.name),
@@ -211,6 +255,8 @@ struct Load<'a> {
     import: &'a ImportCsv,
     columns: Vec<Option<Filled>>,
     key: &'a [String],
+    /// What the columns ask of their cells.
+    intake: Option<Intake>,
     /// The first of the bad rows.
     rejected: Vec<BadRow>,
     bad: u64,
@@ -299,7 +345,7 @@ impl Load<'_> {
 
     /// Writes the row that was read last; returns what is wrong with it.
     fn put(
-        &self,
+        &mut self,
         insert: &mut Statement<'_>,
         splitter: &mut Splitter<File>,
     ) -> Result<Option<BadRow>, StoreError> {
@@ -331,7 +377,18 @@ impl Load<'_> {
                     shown(text)
                 ));
             };
-            insert.raw_bind_parameter(place, cell).map_err(failed)?;
+            let Some(intake) = self
+                .intake
+                .as_mut()
+                .filter(|intake| intake.asks(column.place))
+            else {
+                insert.raw_bind_parameter(place, cell).map_err(failed)?;
+                continue;
+            };
+            match intake.take(column.place, cell.into_sql())? {
+                Ok(cell) => insert.raw_bind_parameter(place, cell).map_err(failed)?,
+                Err(refusal) => return bad(format!("it {}", refusal.words)),
+            }
         }
         match insert.raw_execute() {
             Ok(_) => Ok(None),
