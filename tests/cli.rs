@@ -14,6 +14,7 @@ mod queue;
 mod reference;
 mod repl;
 mod resources;
+mod resources_table;
 mod run;
 mod runs;
 mod search;

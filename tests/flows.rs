@@ -3,6 +3,7 @@
 mod changelog_writer;
 mod expense_approval;
 mod feed_digest;
+mod inventory_join;
 mod repo_report;
 mod summarize;
 

@@ -4,6 +4,7 @@
 //! A row goes through an engine over a real database, as a flow's step does. A tool that is missing is said so.
 
 mod files;
+mod tables;
 mod world;
 
 use std::io::{Result, Write, stdout};
@@ -25,7 +26,7 @@ pub struct Measured {
 }
 
 /// The subjects, each a file with its rows.
-const ROWS: &[&[Row]] = &[files::ROWS];
+const ROWS: &[&[Row]] = &[files::ROWS, tables::ROWS];
 
 fn main() -> Result<()> {
     let filters: Vec<String> = std::env::args()

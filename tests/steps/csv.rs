@@ -466,3 +466,27 @@ fn a_large_export_goes_into_a_blob() {
         format!("[30000 30000 nil \"text/csv\" {size} 30000 {size}]")
     );
 }
+
+#[test]
+fn what_a_table_asks_of_its_cells_is_asked_of_a_file() {
+    let project = Project::new();
+    project.eval(
+        "(let [r (flow/step :table :c {:op :create :table \"t\" :key-fields [:id] :columns [{:name :id :type :long}
+            {:name :state :enum {:options [{:id \"open\" :name \"Open\" :aliases [\"new\"]}]}}
+            {:name :n :type :long :validation {:max 5}}]})] r)",
+    );
+    let found = import(
+        &project,
+        "id,state,n\n1,Open,1\n2,new,6\n3,closed,5\n",
+        ":on-bad-row :collect",
+    );
+    assert!(found.contains(":rows-written 2"), "{found}");
+    assert!(
+        found.contains(":line 3 :column \"n\" :reason \"the cell should be at most 5"),
+        "{found}"
+    );
+    has_rows(
+        &project,
+        "[{:id 1 :state \"open\" :n 1} {:id 3 :state \"closed\" :n 5}]",
+    );
+}

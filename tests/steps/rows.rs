@@ -17,6 +17,8 @@ pub mod search;
 mod sleep;
 pub(crate) mod table;
 mod table_column;
+mod table_csv;
 mod table_join;
+mod table_query;
 mod table_write;
 mod templates;

@@ -12,12 +12,15 @@ mod computed;
 pub(super) mod csv;
 mod export;
 mod filter;
+mod groups;
 mod intake;
 mod join;
 mod meta;
 mod metric;
 mod options;
 mod partition;
+#[cfg(test)]
+mod plans;
 mod registry;
 mod rows;
 mod update;

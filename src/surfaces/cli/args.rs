@@ -6,6 +6,7 @@ mod schedules;
 mod search;
 mod serve;
 mod steps;
+mod tables;
 mod waits;
 
 use std::path::PathBuf;
@@ -20,6 +21,7 @@ pub use schedules::*;
 pub use search::*;
 pub use serve::*;
 pub use steps::*;
+pub use tables::*;
 pub use waits::*;
 
 /// Runs agent workflows written in Clojure syntax, and keeps every finished step.

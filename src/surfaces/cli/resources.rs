@@ -5,6 +5,7 @@ mod get;
 mod list;
 mod read;
 mod search_index;
+mod table;
 mod told;
 mod upload;
 mod url;
@@ -36,6 +37,7 @@ pub fn run(args: &Resources, app: &dyn App) -> Exit {
             let done = search_index::run(args, app);
             return ended(done, search_index::is_asked_as_json(args));
         }
+        ResourcesCommand::Table(args) => return table::run(args, app),
         ResourcesCommand::Upload(args) => (upload::run(args, app), &args.told),
         ResourcesCommand::Url(args) => (url::run(args, app), &args.told),
         ResourcesCommand::Workflow(args) => (workflow::run(args, app), workflow::told(args)),

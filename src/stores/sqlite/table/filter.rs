@@ -352,13 +352,39 @@ fn text_test(
     let plain = operand.plain();
     let length = text.chars().count();
     match test {
-        Test::StartsWith => out.push(&format!("substr({plain}, 1, {length}) = ")),
+        Test::StartsWith => {
+            // A range that an index serves; the comparison that follows is what counts.
+            if let (Some(end), true) = (after_prefix(&text), plain == operand.sql && length > 0) {
+                out.push(&format!("{plain} >= "));
+                out.bind(Sql::Text(text.clone()));
+                out.push(&format!(" AND {plain} < "));
+                out.bind(Sql::Text(end));
+                out.push(" AND ");
+            }
+            out.push(&format!("substr({plain}, 1, {length}) = "));
+        }
         Test::EndsWith if length == 0 => out.push(&format!("{plain} IS NOT NULL AND '' = ")),
         Test::EndsWith => out.push(&format!("substr({plain}, -{length}) = ")),
         _ => out.push(&format!("{plain} LIKE ")),
     }
     out.bind(Sql::Text(text));
     Ok(())
+}
+
+/// The least text that is larger than all that start so, in the order of their bytes.
+fn after_prefix(text: &str) -> Option<String> {
+    let mut kept: Vec<char> = text.chars().collect();
+    while let Some(last) = kept.pop() {
+        let next = match last {
+            '\u{d7ff}' => Some('\u{e000}'),
+            last => char::from_u32(u32::from(last) + 1),
+        };
+        if let Some(next) = next {
+            kept.push(next);
+            return Some(kept.into_iter().collect());
+        }
+    }
+    None
 }
 
 fn text_operand(operand: &Operand, test: Test, cell: &Cell) -> Result<String, StoreError> {

@@ -7,7 +7,7 @@ use std::str::FromStr as _;
 use flowstone_engine::ports::StoreError;
 use flowstone_engine::table::{ColumnType, MetricKind};
 use flowstone_lang::value::BigDecimal;
-use rusqlite::types::Value as Sql;
+use rusqlite::types::{Value as Sql, ValueRef};
 
 use super::super::failure::rejected;
 use super::cell::{holds, to_edn};
@@ -22,11 +22,6 @@ pub(super) struct Figure {
 impl Figure {
     pub fn edn(&self) -> String {
         to_edn(self.type_, &self.cell)
-    }
-
-    /// Returns text that is the same for figures that are equal.
-    pub fn identity(&self) -> String {
-        identity(self.type_, &self.cell)
     }
 
     pub fn long(long: i64) -> Figure {
@@ -51,11 +46,31 @@ impl Figure {
     }
 }
 
-fn identity(type_: ColumnType, cell: &Sql) -> String {
+/// Adds bytes that are the same for cells that are equal, and for no others.
+pub(super) fn push_identity(out: &mut Vec<u8>, type_: ColumnType, cell: ValueRef<'_>) {
+    let mut push = |kind: u8, bytes: &[u8]| {
+        out.push(kind);
+        out.extend_from_slice(bytes);
+    };
     match (type_, cell) {
-        (ColumnType::Double, Sql::Integer(long)) => to_edn(type_, &Sql::Real(*long as f64)),
-        (ColumnType::Decimal, Sql::Text(digits)) => decimal(digits).normalized().to_plain_string(),
-        (type_, cell) => to_edn(type_, cell),
+        (_, ValueRef::Null) => push(b'n', &[]),
+        (ColumnType::Double, ValueRef::Integer(long)) => {
+            push(b'f', &(long as f64).to_bits().to_le_bytes());
+        }
+        (_, ValueRef::Integer(long)) => push(b'i', &long.to_le_bytes()),
+        (_, ValueRef::Real(double)) => push(b'f', &double.to_bits().to_le_bytes()),
+        (type_, ValueRef::Text(text) | ValueRef::Blob(text)) => {
+            let normal = match type_ {
+                ColumnType::Decimal => {
+                    let digits = String::from_utf8_lossy(text);
+                    Some(decimal(&digits).normalized().to_plain_string())
+                }
+                _ => None,
+            };
+            let text = normal.as_ref().map_or(text, String::as_bytes);
+            push(b't', &(text.len() as u64).to_le_bytes());
+            out.extend_from_slice(text);
+        }
     }
 }
 
@@ -92,7 +107,7 @@ pub(super) struct Tally {
 
 enum Seen {
     Count(i64),
-    Distinct(HashSet<String>),
+    Distinct(HashSet<Vec<u8>>),
     Whole(i64),
     Real(f64),
     Exact(BigDecimal),
@@ -136,20 +151,22 @@ impl Tally {
     }
 
     /// Looks at the next cell of the group.
-    pub fn add(&mut self, cell: &Sql) -> Result<(), StoreError> {
-        if matches!(cell, Sql::Null) {
+    pub fn add(&mut self, cell: ValueRef<'_>) -> Result<(), StoreError> {
+        if matches!(cell, ValueRef::Null) {
             return Ok(());
         }
         match &mut self.seen {
             Seen::Count(count) => *count += 1,
             Seen::Distinct(seen) => {
-                seen.insert(identity(self.type_, cell));
+                let mut identity = Vec::new();
+                push_identity(&mut identity, self.type_, cell);
+                seen.insert(identity);
             }
             Seen::Whole(sum) => {
-                let Sql::Integer(long) = cell else {
+                let ValueRef::Integer(long) = cell else {
                     return Ok(());
                 };
-                *sum = sum.checked_add(*long).ok_or_else(|| {
+                *sum = sum.checked_add(long).ok_or_else(|| {
                     rejected(
                         "E0628",
                         "invalid",
@@ -159,8 +176,8 @@ impl Tally {
             }
             Seen::Real(sum) => *sum += float(cell),
             Seen::Exact(sum) => {
-                if let Sql::Text(digits) = cell {
-                    *sum += decimal(digits);
+                if let ValueRef::Text(digits) = cell {
+                    *sum += decimal(&String::from_utf8_lossy(digits));
                 }
             }
             Seen::Mean { sum, count } => {
@@ -168,17 +185,7 @@ impl Tally {
                 *count += 1;
             }
             Seen::All(all) => all.push(float(cell)),
-            Seen::Chosen(chosen) => {
-                let replaces = match (&chosen, self.kind) {
-                    (None, _) | (_, MetricKind::Last) => true,
-                    (Some(best), MetricKind::Max) => compare(self.type_, cell, best).is_gt(),
-                    (Some(best), MetricKind::Min) => compare(self.type_, cell, best).is_lt(),
-                    (Some(_), _) => false,
-                };
-                if replaces {
-                    *chosen = Some(cell.clone());
-                }
-            }
+            Seen::Chosen(chosen) => choose(chosen, self.kind, self.type_, cell),
         }
         Ok(())
     }
@@ -211,12 +218,38 @@ impl Tally {
     }
 }
 
-fn float(cell: &Sql) -> f64 {
+/// Keeps the first, last, largest or smallest cell.
+fn choose(chosen: &mut Option<Sql>, kind: MetricKind, type_: ColumnType, cell: ValueRef<'_>) {
+    // Texts are only copied to be kept; those of decimals compare as numbers.
+    let order = |best: &Sql| match (best, cell) {
+        (Sql::Text(best), ValueRef::Text(text)) if type_ != ColumnType::Decimal => {
+            text.cmp(best.as_bytes())
+        }
+        (best, cell) => {
+            let cell = Sql::try_from(cell).unwrap_or(Sql::Null);
+            compare(type_, &cell, best)
+        }
+    };
+    let replaces = match (&chosen, kind) {
+        (None, _) | (_, MetricKind::Last) => true,
+        (Some(best), MetricKind::Max) => order(best).is_gt(),
+        (Some(best), MetricKind::Min) => order(best).is_lt(),
+        (Some(_), _) => false,
+    };
+    if replaces {
+        *chosen = Sql::try_from(cell).ok();
+    }
+}
+
+fn float(cell: ValueRef<'_>) -> f64 {
     match cell {
-        Sql::Integer(long) => *long as f64,
-        Sql::Real(double) => *double,
-        Sql::Text(digits) => digits.parse().unwrap_or(0.0),
-        Sql::Null | Sql::Blob(_) => 0.0,
+        ValueRef::Integer(long) => long as f64,
+        ValueRef::Real(double) => double,
+        ValueRef::Text(digits) => std::str::from_utf8(digits)
+            .ok()
+            .and_then(|digits| digits.parse().ok())
+            .unwrap_or(0.0),
+        ValueRef::Null | ValueRef::Blob(_) => 0.0,
     }
 }
 

@@ -23,6 +23,7 @@ pub enum ResourcesCommand {
     Read(ResourcesRead),
     Search(Search),
     SearchIndex(SearchIndex),
+    Table(super::ResourcesTable),
     Upload(ResourcesUpload),
     Url(ResourcesUrl),
     Workflow(ResourcesWorkflow),

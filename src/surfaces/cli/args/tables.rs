@@ -1,0 +1,399 @@
+//! `flowstone resources table` and its verbs.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum, ValueHint};
+
+use super::Home;
+
+/// Asks and changes tables
+///
+/// A table is named as in flows, or by its `res://` name. Conditions, keys and the like are EDN or JSON, `@file`, or `-`.
+#[derive(Debug, Args)]
+pub struct ResourcesTable {
+    #[command(subcommand)]
+    pub command: TableCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum TableCommand {
+    Aggregate(TableAggregate),
+    Export(TableExport),
+    GetRow(TableGetRow),
+    Import(TableImport),
+    MaterializeJoin(TableJoin),
+    Query(TableQuery),
+    Recompute(TableRecompute),
+    Schema(TableSchema),
+    SetColumn(TableSetColumn),
+    UpdateCell(TableUpdateCell),
+    UpdateCellFormat(TableUpdateCellFormat),
+}
+
+/// Which table, and which of its partitions.
+#[derive(Debug, Args)]
+pub struct TableTarget {
+    /// The table: its name, or its `res://` name
+    pub table: String,
+
+    /// A partition of it; may be repeated
+    #[arg(
+        long = "partition-key",
+        visible_alias = "partition-keys",
+        value_name = "KEY",
+        value_delimiter = ','
+    )]
+    pub partition_keys: Vec<String>,
+
+    #[command(flatten)]
+    pub home: Home,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Which rows, and what of them.
+#[derive(Debug, Args)]
+pub struct TableRows {
+    /// Only rows that fit, as '[["status" "=" "open"]]'
+    #[arg(
+        long = "where",
+        value_name = "EDN|JSON|@FILE|-",
+        allow_hyphen_values = true
+    )]
+    pub filter: Option<String>,
+
+    /// Only these columns
+    #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
+    pub select: Vec<String>,
+
+    /// The order: a column, or '[["amount" "desc"] "id"]'
+    #[arg(long, value_name = "EDN|JSON|@FILE|-")]
+    pub sort: Option<String>,
+}
+
+/// Which row.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+pub struct TableRow {
+    /// The row of this number
+    #[arg(long, value_name = "N")]
+    pub row_id: Option<i64>,
+
+    /// The row with these cells, as '{"order-id" "ord-1"}'
+    #[arg(long, value_name = "EDN|JSON|@FILE|-")]
+    pub key: Option<String>,
+}
+
+/// Computes figures of groups of rows
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone resources table aggregate orders --group-by status --metrics '[{:op :count :as :n} {:op :sum :field :amount :as :total}]'
+  flowstone resources table aggregate orders --group-by '[{:field :day :bucket {:op :date-trunc :unit :month} :as :month}]' \\
+    --metrics '[{:op :count :as :n}]' --having '[[:n :> 10]]' --order-by '[[:n :desc]]'")]
+pub struct TableAggregate {
+    #[command(flatten)]
+    pub target: TableTarget,
+
+    /// Only rows that fit
+    #[arg(long = "where", value_name = "EDN|JSON|@FILE|-")]
+    pub filter: Option<String>,
+
+    /// A column, or '["status" {:field "amount" :bucket {:op "numeric-bin" :size 100} :as "bin"}]'
+    #[arg(long, value_name = "EDN|JSON|@FILE|-")]
+    pub group_by: Option<String>,
+
+    /// The figures, as '[{:op "count" :as "count"}]'
+    #[arg(long, value_name = "EDN|JSON|@FILE|-")]
+    pub metrics: Option<String>,
+
+    /// Only groups that fit
+    #[arg(long, value_name = "EDN|JSON|@FILE|-")]
+    pub having: Option<String>,
+
+    /// The order, as '[["count" "desc"]]'
+    #[arg(long, value_name = "EDN|JSON|@FILE|-")]
+    pub order_by: Option<String>,
+
+    /// As many groups
+    #[arg(long, value_name = "N")]
+    pub limit: Option<i64>,
+}
+
+/// Writes rows as CSV, to standard output or a file
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone resources table export orders > orders.csv
+  flowstone resources table export orders --where '[[:status := \"open\"]]' --select id,amount --out open.csv")]
+pub struct TableExport {
+    #[command(flatten)]
+    pub target: TableTarget,
+
+    #[command(flatten)]
+    pub rows: TableRows,
+
+    /// The file to write
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub out: Option<PathBuf>,
+}
+
+/// Shows one row
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone resources table get-row orders --key '{\"id\" 17}'
+  flowstone resources table get-row orders --row-id 1 --json")]
+pub struct TableGetRow {
+    #[command(flatten)]
+    pub target: TableTarget,
+
+    #[command(flatten)]
+    pub row: TableRow,
+
+    /// Only these columns
+    #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
+    pub select: Vec<String>,
+}
+
+/// Adds the rows of a CSV file, all or none
+///
+/// The table and its columns are made when they are missing. What a column holds is found out from all its cells; a
+/// column that is there keeps its type.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone resources table import orders orders.csv
+  flowstone resources table import orders orders.csv --write-mode upsert --key-fields id --index-fields status,customer
+  flowstone resources table import orders export.csv --delimiter ';' --encoding windows-1252 --on-bad-row collect")]
+pub struct TableImport {
+    #[command(flatten)]
+    pub target: TableTarget,
+
+    /// The file, the `res://` name of one, or `-` for standard input
+    #[arg(value_hint = ValueHint::FilePath)]
+    pub file: String,
+
+    /// What to do with the rows that are there
+    #[arg(long, value_enum, default_value_t = TableWriteMode::Append)]
+    pub write_mode: TableWriteMode,
+
+    /// What makes a row the same row; a new table needs it for `upsert`
+    #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
+    pub key_fields: Vec<String>,
+
+    /// Columns that get an index
+    #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
+    pub index_fields: Vec<String>,
+
+    /// The types of some columns, as '{:zip :string}'
+    #[arg(long, value_name = "EDN|JSON|@FILE")]
+    pub columns: Option<String>,
+
+    /// What stands between fields [default: a comma]; `tab` for tabs
+    #[arg(long, value_name = "CHARACTER")]
+    pub delimiter: Option<String>,
+
+    /// The file's encoding, such as latin1 [default: UTF-8, or what a byte order mark says]
+    #[arg(long, value_name = "NAME")]
+    pub encoding: Option<String>,
+
+    /// The first line is a row, and does not name the columns
+    #[arg(long)]
+    pub no_header: bool,
+
+    /// What to do with a row that does not fit
+    #[arg(long, value_enum, default_value_t = TableBadRow::Fail)]
+    pub on_bad_row: TableBadRow,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TableWriteMode {
+    /// Leave them
+    Append,
+    /// Remove them
+    Replace,
+    /// Replace those with the same key
+    Upsert,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TableBadRow {
+    /// Leave it out, and say where it is and why
+    Collect,
+    /// Import nothing
+    Fail,
+    /// Leave it out
+    Skip,
+}
+
+/// Joins two tables into a third
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  flowstone resources table materialize-join --left orders --right customers \\
+    --on '[{:left-field :customer :right-field :id}]' \\
+    --project '{:keep-left :all :right-fields [{:field :name :as :customer-name}]}' \\
+    --into '{:table \"order-list\" :write-mode :upsert :key-fields [:id]}'")]
+pub struct TableJoin {
+    /// A table, or '{:table {:ref ...} :select [...]}', or '{:rows [...]}'
+    #[arg(long, value_name = "TABLE|EDN|JSON|@FILE")]
+    pub left: String,
+
+    /// As --left
+    #[arg(long, value_name = "TABLE|EDN|JSON|@FILE")]
+    pub right: String,
+
+    /// What makes two rows belong together, as '[{:left-field :customer :right-field :id}]'
+    #[arg(long, value_name = "EDN|JSON|@FILE")]
+    pub on: String,
+
+    /// A table, or '{:table "name" :write-mode :upsert :key-fields [...]}'
+    #[arg(long, value_name = "TABLE|EDN|JSON|@FILE")]
+    pub into: String,
+
+    /// What of both goes into a row, as '{:keep-left :all :right-fields [{:field :name :as :customer}]}'
+    #[arg(long, value_name = "EDN|JSON|@FILE")]
+    pub project: Option<String>,
+
+    /// `left` keeps rows that nothing on the right belongs to, `inner` does not
+    #[arg(long, value_name = "left|inner")]
+    pub join_type: Option<String>,
+
+    /// A name for this join: a second one of the same name does nothing
+    #[arg(long, value_name = "ID")]
+    pub op_id: Option<String>,
+
+    #[command(flatten)]
+    pub home: Home,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Shows a page of rows
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone resources table query orders --where '[[\"status\" \"=\" \"open\"]]' --sort '[[\"amount\" \"desc\"]]' --limit 10
+  flowstone resources table query orders --select id,amount --sort id --page-mode cursor --json")]
+pub struct TableQuery {
+    #[command(flatten)]
+    pub target: TableTarget,
+
+    #[command(flatten)]
+    pub rows: TableRows,
+
+    /// As many rows, up to 1000 [default: 25]
+    #[arg(long, value_name = "N")]
+    pub limit: Option<i64>,
+
+    /// Leave out so many
+    #[arg(long, value_name = "N", conflicts_with = "cursor")]
+    pub offset: Option<i64>,
+
+    /// Go on where a page ended, as that page says
+    #[arg(long, value_name = "CURSOR")]
+    pub cursor: Option<String>,
+
+    /// How to go on: by a number of rows, or after the last row
+    #[arg(long, value_enum)]
+    pub page_mode: Option<TablePageMode>,
+
+    /// Also count all rows that fit
+    #[arg(long, visible_alias = "include-total-count")]
+    pub total: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TablePageMode {
+    /// After the last row; new rows do not move it
+    Cursor,
+    /// By a number of rows
+    Offset,
+}
+
+/// Computes computed columns again
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  flowstone resources table recompute orders --where '[[:status := \"open\"]]'")]
+pub struct TableRecompute {
+    #[command(flatten)]
+    pub target: TableTarget,
+
+    /// Only in rows that fit
+    #[arg(long = "where", value_name = "EDN|JSON|@FILE|-")]
+    pub filter: Option<String>,
+
+    /// In as many rows
+    #[arg(long, value_name = "N")]
+    pub limit: Option<i64>,
+
+    /// Leave out so many
+    #[arg(long, value_name = "N")]
+    pub offset: Option<i64>,
+}
+
+/// Shows the columns of a table
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  flowstone resources table schema orders")]
+pub struct TableSchema {
+    #[command(flatten)]
+    pub target: TableTarget,
+}
+
+/// Adds a column, or changes what is said of one
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  flowstone resources table set-column orders --column amount \\
+    --definition '{:display-name \"Amount\" :type-hint :double :format {:display :currency :currency \"EUR\"}}'")]
+pub struct TableSetColumn {
+    #[command(flatten)]
+    pub target: TableTarget,
+
+    /// The column
+    #[arg(long, value_name = "COLUMN")]
+    pub column: String,
+
+    /// What is said of it
+    #[arg(long, value_name = "EDN|JSON|@FILE|-")]
+    pub definition: String,
+}
+
+/// Changes one cell
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  flowstone resources table update-cell orders --key '{\"id\" 17}' --column status --value closed")]
+pub struct TableUpdateCell {
+    #[command(flatten)]
+    pub target: TableTarget,
+
+    #[command(flatten)]
+    pub row: TableRow,
+
+    /// The column
+    #[arg(long, value_name = "COLUMN")]
+    pub column: String,
+
+    /// What it is to hold: EDN or JSON; a single word is a string, `nil` empties it
+    #[arg(long, value_name = "EDN|JSON|@FILE|-", allow_hyphen_values = true)]
+    pub value: String,
+}
+
+/// Changes how one cell is shown, and not what it holds
+#[derive(Debug, Args)]
+#[command(after_help = "Example:
+  flowstone resources table update-cell-format orders --row-id 1 --column amount --format '{:display :currency :currency \"USD\"}'")]
+pub struct TableUpdateCellFormat {
+    #[command(flatten)]
+    pub target: TableTarget,
+
+    #[command(flatten)]
+    pub row: TableRow,
+
+    /// The column
+    #[arg(long, value_name = "COLUMN")]
+    pub column: String,
+
+    /// The format; `nil` for that of the column
+    #[arg(long, value_name = "EDN|JSON|@FILE|-")]
+    pub format: String,
+}

@@ -1,0 +1,213 @@
+//! `flowstone resources table`: what the `:table` step does, from the command line. One file a verb.
+//!
+//! Each verb writes down the config of a step and has the engine do it: what fits, what is an error and what comes
+//! back is the step's.
+
+mod aggregate;
+mod export;
+mod get_row;
+mod import;
+mod materialize_join;
+mod query;
+mod recompute;
+mod schema;
+mod set_column;
+mod told;
+mod update_cell;
+mod update_cell_format;
+
+use std::path::PathBuf;
+
+use flowstone_engine::Direct;
+use flowstone_engine::step::StepError;
+use flowstone_lang::value::Value;
+
+use super::{ask, is_json};
+use crate::cli::args::{Home, ResourcesTable, TableCommand, TableRow, TableTarget};
+use crate::cli::exit::Exit;
+use crate::cli::report::Report;
+use crate::cli::{App, Open, input, output};
+
+/// Why a verb did not do it, and how the program ends then.
+struct Refused {
+    report: Report,
+    exit: Exit,
+}
+
+impl From<Report> for Refused {
+    fn from(report: Report) -> Refused {
+        // What was typed cannot be read.
+        let is_unread =
+            report.code.starts_with("E01") || ["E0906", "E0907"].contains(&&*report.code);
+        let exit = if is_unread { Exit::Usage } else { Exit::Failed };
+        Refused { report, exit }
+    }
+}
+
+impl From<StepError> for Refused {
+    fn from(error: StepError) -> Refused {
+        let exit = match error.kind {
+            "bad-config" => Exit::Usage,
+            _ => Exit::Failed,
+        };
+        let report = Report::error(error.code, error.message);
+        let report = error.hints.into_iter().fold(report, Report::hint);
+        Refused { report, exit }
+    }
+}
+
+/// Performs the command.
+pub fn run(args: &ResourcesTable, app: &dyn App) -> Exit {
+    let (done, as_json) = match &args.command {
+        TableCommand::Aggregate(args) => (aggregate::run(args, app), args.target.json),
+        TableCommand::Export(args) => (export::run(args, app), args.target.json),
+        TableCommand::GetRow(args) => (get_row::run(args, app), args.target.json),
+        TableCommand::Import(args) => (import::run(args, app), args.target.json),
+        TableCommand::MaterializeJoin(args) => (materialize_join::run(args, app), args.json),
+        TableCommand::Query(args) => (query::run(args, app), args.target.json),
+        TableCommand::Recompute(args) => (recompute::run(args, app), args.target.json),
+        TableCommand::Schema(args) => (schema::run(args, app), args.target.json),
+        TableCommand::SetColumn(args) => (set_column::run(args, app), args.target.json),
+        TableCommand::UpdateCell(args) => (update_cell::run(args, app), args.target.json),
+        TableCommand::UpdateCellFormat(args) => {
+            (update_cell_format::run(args, app), args.target.json)
+        }
+    };
+    match done {
+        Ok(()) => Exit::Completed,
+        Err(refused) => {
+            // An export prints CSV unless it is asked for JSON.
+            let prints_text = matches!(args.command, TableCommand::Export(_));
+            output::failure(&refused.report, as_json || !prints_text && is_json(false));
+            refused.exit
+        }
+    }
+}
+
+/// The config of a step under construction.
+struct Config(Vec<(Value, Value)>);
+
+impl Config {
+    fn of(op: &str) -> Config {
+        Config(Vec::new()).with("op", Value::keyword(op))
+    }
+
+    /// Starts with the table and its partitions.
+    fn on(op: &str, target: &TableTarget) -> Config {
+        Config::of(op).with("table", table(target))
+    }
+
+    fn with(mut self, key: &str, value: Value) -> Config {
+        self.0.push((Value::keyword(key), value));
+        self
+    }
+
+    /// Adds what was given as EDN or JSON.
+    fn read(self, key: &str, given: Option<&String>) -> Result<Config, Report> {
+        match given {
+            None => Ok(self),
+            Some(given) => Ok(self.with(key, input::read(given, &format!("--{key}"))?)),
+        }
+    }
+
+    /// Adds what is a list, or one thing alone.
+    fn listed(self, key: &str, given: Option<&String>) -> Result<Config, Report> {
+        let Some(given) = given else {
+            return Ok(self);
+        };
+        let value = input::read(given, &format!("--{key}"))?;
+        let value = match value {
+            Value::Symbol(_) | Value::Text(_) | Value::Keyword(_) | Value::Map(_) => {
+                Value::vector([word(value)])
+            }
+            value => value,
+        };
+        Ok(self.with(key, value))
+    }
+
+    fn names(self, key: &str, names: &[String]) -> Config {
+        match names {
+            [] => self,
+            names => self.with(
+                key,
+                Value::vector(names.iter().map(|name| Value::from(name.trim()))),
+            ),
+        }
+    }
+
+    fn int(self, key: &str, given: Option<i64>) -> Config {
+        match given {
+            None => self,
+            Some(int) => self.with(key, Value::Int(int)),
+        }
+    }
+
+    fn text(self, key: &str, given: Option<&str>) -> Config {
+        match given {
+            None => self,
+            Some(text) => self.with(key, Value::from(text)),
+        }
+    }
+
+    fn row(self, row: &TableRow) -> Result<Config, Report> {
+        self.int("row-id", row.row_id).read("key", row.key.as_ref())
+    }
+
+    fn value(self) -> Value {
+        Value::map(self.0)
+    }
+}
+
+/// A single word is a string: nobody wants to quote twice.
+fn word(value: Value) -> Value {
+    match &value {
+        Value::Symbol(symbol) => Value::from(symbol.parts().to_string()),
+        _ => value,
+    }
+}
+
+fn table(target: &TableTarget) -> Value {
+    if target.partition_keys.is_empty() {
+        return Value::from(target.table.as_str());
+    }
+    let keys = target
+        .partition_keys
+        .iter()
+        .map(|key| Value::from(key.as_str()));
+    let partitions = match target.partition_keys.as_slice() {
+        [key] => (Value::keyword("key"), Value::from(key.as_str())),
+        _ => (Value::keyword("keys"), Value::vector(keys)),
+    };
+    let key = if target.table.starts_with("res://") {
+        "ref"
+    } else {
+        "table"
+    };
+    Value::map([
+        (Value::keyword(key), Value::from(target.table.as_str())),
+        (Value::keyword("partitions"), Value::map([partitions])),
+    ])
+}
+
+/// Has the engine do a step.
+fn perform(app: &dyn App, home: &Home, open: Open, config: Config) -> Result<Value, Refused> {
+    perform_in(app, home, open, (config, None))
+}
+
+/// Has the engine do a step that may use the files of a folder.
+fn perform_in(
+    app: &dyn App,
+    home: &Home,
+    open: Open,
+    (config, folder): (Config, Option<PathBuf>),
+) -> Result<Value, Refused> {
+    let direct = Direct {
+        kind: "table",
+        config: config.value(),
+        folder,
+    };
+    ask(app, home, open, async |engine| {
+        Ok(engine.perform(direct).await)
+    })?
+    .map_err(Refused::from)
+}
