@@ -482,7 +482,7 @@ fn what_a_table_asks_of_its_cells_is_asked_of_a_file() {
     );
     assert!(found.contains(":rows-written 2"), "{found}");
     assert!(
-        found.contains(":line 3 :column \"n\" :reason \"the cell should be at most 5"),
+        found.contains(":line 3 :column \"n\" :reason \"it should be at most 5"),
         "{found}"
     );
     has_rows(
