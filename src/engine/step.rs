@@ -28,6 +28,8 @@ pub use operation::{Operation, Operations};
 pub use spec::{Effect, Field, FieldType, StepSpec};
 
 use crate::child::CallFlow;
+use crate::diagnostic::Diagnostic;
+use crate::flow::Flow;
 use crate::ids::RunId;
 use crate::natives::fanout::Fanout;
 use crate::ports::{Removed, StoreError, StoreOp, WaitEvent};
@@ -54,6 +56,13 @@ pub trait Step {
     fn repeats_safely(&self, config: &Value) -> bool {
         let _ = config;
         false
+    }
+
+    /// Says what is wrong with a config as it is written in a flow, beyond its fields: at which of its keys, and what.
+    /// Forms in it are not evaluated.
+    fn remarks(&self, flow: &Flow, config: &Value) -> Vec<(&'static str, Diagnostic)> {
+        let _ = (flow, config);
+        Vec::new()
     }
 
     /// Performs it. `config` is fully realised, has passed the spec, and holds the defaults.

@@ -24,7 +24,8 @@ pub mod yaml;
 pub(crate) use content::load;
 pub(crate) use request::{build, joined, timeout};
 
-use flowstone_engine::flow::name_of;
+use flowstone_engine::diagnostic::Diagnostic;
+use flowstone_engine::flow::{Flow, name_of};
 use flowstone_engine::step::{
     Effect, Field, FieldType, LocalFuture, Outcome, Progress, Retry, Step, StepContext, StepError,
     StepSpec,
@@ -212,6 +213,10 @@ impl Step for Http {
         } else {
             Effect::External
         }
+    }
+
+    fn remarks(&self, flow: &Flow, config: &Value) -> Vec<(&'static str, Diagnostic)> {
+        crate::rendered::remarks(flow, config, "http-request", false)
     }
 
     fn run<'a>(

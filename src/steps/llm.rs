@@ -13,6 +13,8 @@ mod provider;
 
 use std::time::Duration;
 
+use flowstone_engine::diagnostic::Diagnostic;
+use flowstone_engine::flow::Flow;
 use flowstone_engine::step::{
     Effect, Field, FieldType, LocalFuture, Outcome, Progress, Retry, Step, StepContext, StepError,
     StepSpec,
@@ -215,6 +217,10 @@ const TOTAL: Duration = Duration::from_secs(1800);
 impl Step for Llm {
     fn spec(&self) -> &'static StepSpec {
         &SPEC
+    }
+
+    fn remarks(&self, flow: &Flow, config: &Value) -> Vec<(&'static str, Diagnostic)> {
+        rendered::remarks(flow, config, "llm-prompt", false)
     }
 
     fn run<'a>(

@@ -3,7 +3,8 @@
 //! A message goes out through the client of `:http`, with the connection's proof of who we are and an idempotency
 //! key. Texts in it are templates over data. What a message says is in no journal, only how it was taken.
 
-use flowstone_engine::flow::name_of;
+use flowstone_engine::diagnostic::Diagnostic;
+use flowstone_engine::flow::{Flow, name_of};
 use flowstone_engine::step::{
     Effect, Field, FieldType, LocalFuture, Outcome, Step, StepContext, StepError, StepSpec,
 };
@@ -59,6 +60,10 @@ const CHANNEL: &[&str] = &["connection", "headers", "json", "method", "path", "q
 impl Step for Notify {
     fn spec(&self) -> &'static StepSpec {
         &SPEC
+    }
+
+    fn remarks(&self, flow: &Flow, config: &Value) -> Vec<(&'static str, Diagnostic)> {
+        crate::rendered::remarks(flow, config, "notification", true)
     }
 
     fn run<'a>(

@@ -1,13 +1,16 @@
 //! `:template` and `:data`: a step's config from one of the flow's templates.
 
-use flowstone_engine::diagnostic::nearest;
-use flowstone_engine::flow::Template;
+use std::collections::BTreeSet;
+
+use flowstone_engine::diagnostic::{Diagnostic, nearest};
+use flowstone_engine::flow::{Flow, Template, name_of};
 use flowstone_engine::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
 use serde_json::Value as Json;
 
 use crate::fields::Fields;
 use crate::json;
+use crate::template::{TemplateError, uses};
 
 /// Returns the entry of `:templates` that the config names, with every string in it rendered over `:data`.
 ///
@@ -52,33 +55,117 @@ pub(crate) fn template<'a>(
     id: &str,
     kind: &str,
 ) -> Result<&'a Template, StepError> {
-    let Some(found) = cx.flow().template(id) else {
-        let error = StepError::config("E0755", format!("the flow has no template `:{id}`"));
-        let names = cx.flow().templates.iter().map(|it| &*it.id);
-        return Err(match nearest(id, names) {
-            Some(near) => error.hint(format!("did you mean `:{near}`?")),
-            None => error.hint(format!("add it to `:templates` with `:type :{kind}`")),
-        });
+    find(cx.flow(), id, kind)
+        .map_err(|(message, hint)| StepError::config("E0755", message).hint(hint))
+}
+
+/// Finds a template, or says what is wrong and what to try.
+fn find<'a>(flow: &'a Flow, id: &str, kind: &str) -> Result<&'a Template, (String, String)> {
+    let Some(found) = flow.template(id) else {
+        let names = flow.templates.iter().map(|it| &*it.id);
+        let hint = match nearest(id, names) {
+            Some(near) => format!("did you mean `:{near}`?"),
+            None => format!("add it to `:templates` with `:type :{kind}`"),
+        };
+        return Err((format!("the flow has no template `:{id}`"), hint));
     };
     if &*found.kind != kind {
-        return Err(StepError::config(
-            "E0755",
+        return Err((
             format!("the template `:{id}` is of type `:{}`", found.kind),
-        )
-        .hint(format!("this step takes templates of type `:{kind}`")));
+            format!("this step takes templates of type `:{kind}`"),
+        ));
     }
     Ok(found)
+}
+
+/// Says what is wrong with `:template` and `:data` as a flow writes them: a template that is not there or not well
+/// formed, and variables that a `:data` that is written out lacks. With `has_more`, other data is at hand when it runs.
+pub(crate) fn remarks(
+    flow: &Flow,
+    config: &Value,
+    kind: &str,
+    has_more: bool,
+) -> Vec<(&'static str, Diagnostic)> {
+    let Some(id @ (Value::Keyword(_) | Value::Text(_))) = config.get("template") else {
+        return Vec::new();
+    };
+    let id = name_of(id).unwrap_or_default();
+    let found = match find(flow, &id, kind) {
+        Ok(found) => found,
+        Err((message, hint)) => {
+            let wrong = Diagnostic::error("E0755", message).hint(hint);
+            return vec![("template", wrong)];
+        }
+    };
+    let mut used = BTreeSet::new();
+    if let Err(error) = gather(&found.body, &mut used) {
+        let message = format!("template `:{id}`: {error}");
+        let mut wrong = Diagnostic::error("E0755", message);
+        wrong.related = Some((found.span, "the template".to_owned()));
+        return vec![("template", wrong)];
+    }
+    let Some(given) = written_keys(config.get("data")).filter(|_| !has_more) else {
+        return Vec::new();
+    };
+    let key = match config.get("data") {
+        Some(_) => "data",
+        None => "template",
+    };
+    let missing = used.into_iter().filter(|name| !given.contains(name));
+    missing
+        .map(|name| {
+            let message = format!("the template `:{id}` uses `{name}`, which `:data` lacks");
+            let remark = Diagnostic::warning("E0757", message);
+            let near = nearest(&name, given.iter().map(String::as_str));
+            let hint = match near {
+                Some(near) => format!("did you mean `{near}`?"),
+                None => format!(
+                    "add it, or say what is written without it: `{{{{default {name} \"...\"}}}}`"
+                ),
+            };
+            (key, remark.hint(hint))
+        })
+        .collect()
+}
+
+/// Collects the variables that the texts of a template show whether they are there or not.
+fn gather(value: &Value, used: &mut BTreeSet<String>) -> Result<(), TemplateError> {
+    match value {
+        Value::Text(text) if text.contains("{{") => {
+            used.extend(uses(text)?.into_iter().map(|it| it.name));
+        }
+        Value::Map(map) => {
+            for (_, inner) in map.iter() {
+                gather(inner, used)?;
+            }
+        }
+        Value::Vector(vector) => {
+            for inner in vector.iter() {
+                gather(inner, used)?;
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Returns the keys of a map that is written out; `None` when it, or a key, is computed.
+fn written_keys(data: Option<&Value>) -> Option<BTreeSet<String>> {
+    let Some(data) = data else {
+        return Some(BTreeSet::new());
+    };
+    let keys = data.as_map()?.iter().map(|(key, _)| match key {
+        Value::Keyword(_) | Value::Text(_) => name_of(key).map(|name| name.to_string()),
+        _ => None,
+    });
+    keys.collect()
 }
 
 /// Renders every string in a value.
 ///
 /// # Errors
 /// When a template is wrong, or strict and names what is not there.
-pub(crate) fn render(
-    value: &Value,
-    data: &Json,
-    strict: bool,
-) -> Result<Value, crate::template::TemplateError> {
+pub(crate) fn render(value: &Value, data: &Json, strict: bool) -> Result<Value, TemplateError> {
     Ok(match value {
         Value::Text(text) => Value::from(crate::template::render(text, data, strict)?),
         Value::Map(map) => {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use flowstone_engine::diagnostic::nearest;
-use handlebars::template::{HelperTemplate, Parameter, TemplateElement};
+use handlebars::template::{HelperTemplate, Parameter, Subexpression, TemplateElement};
 use handlebars::{
     Context, Handlebars, Helper, HelperDef, JsonRender, RenderContext, RenderError,
     RenderErrorReason, ScopedJson, Template,
@@ -147,7 +147,7 @@ pub fn check(template: &str) -> Result<(), TemplateError> {
 }
 
 const NAME: &str = "template";
-/// The helper that a bare `{{variable}}` is compiled to.
+/// The helper that writes what a tag comes to.
 const SHOW: &str = "flowstone-show";
 /// The helper at the end of each block's body, which counts.
 const TURN: &str = "flowstone-turn";
@@ -184,17 +184,23 @@ fn compile(template: &str) -> Result<Template, TemplateError> {
     Ok(compiled)
 }
 
-/// Turns `{{variable}}` into a call of [`SHOW`], which knows how to write a map or a list, so that a variable may
-/// have the name of a helper; and has each turn of a block counted.
+/// Has all that is written go through [`SHOW`], which knows how to write a map or a list; a bare `{{variable}}` may
+/// then have the name of a helper. And has each turn of a block counted.
 fn prepare(template: &mut Template, turn: &[TemplateElement]) {
     for element in &mut template.elements {
         match element {
             TemplateElement::Expression(call) | TemplateElement::HtmlExpression(call) => {
-                if scan::is_variable(call) {
-                    let variable =
-                        std::mem::replace(&mut call.name, Parameter::Name(SHOW.to_owned()));
-                    call.params.push(variable);
-                }
+                let is_variable = scan::is_variable(call);
+                let show = Parameter::Name(SHOW.to_owned());
+                let name = std::mem::replace(&mut call.name, show);
+                let shown = if is_variable {
+                    name
+                } else {
+                    let params = std::mem::take(&mut call.params);
+                    let hash = std::mem::take(&mut call.hash);
+                    Parameter::Subexpression(Subexpression::new(name, params, hash))
+                };
+                call.params.push(shown);
             }
             TemplateElement::HelperBlock(block) => {
                 let HelperTemplate {

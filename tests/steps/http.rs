@@ -623,7 +623,7 @@ fn requests_that_cannot_be_are_named() {
             "{:url \"http://127.0.0.1:1\" :body-from-ref \"res://v1/ws/local/x\"}",
             expect![[r#"
                 E0761 not-found: there is no blob `res://v1/ws/local/x`
-                  hint: it was deleted, belongs to another project, or is a table or key, which their own steps read"#]],
+                  hint: it belongs to another project, or was removed when nothing mentioned it any more: `flowstone resources list` shows what there is"#]],
         ),
     ] {
         let shown = wait(world.run(&Http, config));

@@ -277,8 +277,22 @@ fn functions(reading: &mut Reading<'_>, map: &Value) -> Vec<FlowFunction> {
     functions
 }
 
+/// The texts of all templates of a flow are no longer than this together, in bytes.
+const MOST_TEMPLATES: usize = 1 << 20;
+
+/// Returns how long the texts in a value are.
+fn text_size(value: &Value) -> usize {
+    match value {
+        Value::Text(text) => text.len(),
+        Value::Map(map) => map.iter().map(|(_, value)| text_size(value)).sum(),
+        Value::Vector(vector) => vector.iter().map(text_size).sum(),
+        _ => 0,
+    }
+}
+
 fn templates(reading: &mut Reading<'_>, map: &Value) -> Vec<Template> {
     let mut templates: Vec<Template> = Vec::new();
+    let mut size = 0;
     for (entry, span) in reading.maps(map, "templates") {
         let Some(id) = entry.get("id").and_then(name_of) else {
             reading.error("E0411", "an entry of `:templates` needs an `:id`", span);
@@ -308,6 +322,16 @@ fn templates(reading: &mut Reading<'_>, map: &Value) -> Vec<Template> {
         } else {
             kind
         };
+        let before = size;
+        size += text_size(&entry);
+        if before <= MOST_TEMPLATES && size > MOST_TEMPLATES {
+            let message = format!(
+                "the templates of the flow are larger than {MOST_TEMPLATES} bytes together, from `:{id}` on"
+            );
+            reading.push(Diagnostic::error("E0756", message).at(span).hint(
+                "what is data rather than wording goes into `:data`, or into a file that a step reads",
+            ));
+        }
         templates.push(Template {
             id,
             kind,

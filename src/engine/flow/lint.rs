@@ -25,6 +25,7 @@ pub fn check_steps(sources: &Sources, flow: &Flow, steps: &[Box<dyn Step>]) -> V
     let mut lint = Lint {
         sources,
         flow,
+        steps,
         specs: steps.iter().map(|step| step.spec()).collect(),
         findings: Vec::new(),
     };
@@ -36,6 +37,7 @@ pub fn check_steps(sources: &Sources, flow: &Flow, steps: &[Box<dyn Step>]) -> V
 struct Lint<'a> {
     sources: &'a Sources,
     flow: &'a Flow,
+    steps: &'a [Box<dyn Step>],
     specs: Vec<&'static StepSpec>,
     findings: Vec<Diagnostic>,
 }
@@ -203,6 +205,11 @@ impl Lint<'_> {
                 Some(hint) => finding.hint(hint),
                 None => finding,
             });
+        }
+        let step = self.steps.iter().find(|it| it.spec().kind == spec.kind);
+        for (key, remark) in step.map_or_else(Vec::new, |it| it.remarks(self.flow, config)) {
+            let at = entry_spans(self.sources, config, &format!(":{key}")).value;
+            self.findings.push(remark.at(at));
         }
         if spec.kind == "function" {
             self.function(config, span);

@@ -114,7 +114,7 @@ pub struct Use {
 }
 
 /// Returns the variables that a template shows whether they are there or not: those that it asks about first, with
-/// `{{#if}}`, `{{#unless}}` or `default`, are left out, and so is what is inside of other values.
+/// `{{#if}}`, `{{#unless}}`, `{{else}}` or `default`, are left out, and so is what is inside of other values.
 ///
 /// # Errors
 /// When the template is not well formed.
@@ -143,13 +143,13 @@ fn gather(template: &Template, asked: &mut Vec<String>, found: &mut Vec<Use>) {
             }
             TemplateElement::HelperBlock(block) => {
                 let before = asked.len();
-                if is_called(block, "if") || is_called(block, "unless") {
-                    asked.extend(block.params.iter().filter_map(first).map(str::to_owned));
+                // In other blocks, names mean something else.
+                let is_same = is_called(block, "if") || is_called(block, "unless");
+                if is_same || block.inverse.is_some() {
+                    ask(block, asked);
                 } else {
                     params(block, asked, found);
                 }
-                // In other blocks, names mean something else.
-                let is_same = is_called(block, "if") || is_called(block, "unless");
                 if let Some(inner) = block.template.as_ref().filter(|_| is_same) {
                     gather(inner, asked, found);
                 }
@@ -160,6 +160,18 @@ fn gather(template: &Template, asked: &mut Vec<String>, found: &mut Vec<Use>) {
             }
             _ => {}
         }
+    }
+}
+
+/// Notes what a block asks about.
+fn ask(call: &HelperTemplate, asked: &mut Vec<String>) {
+    for param in call.params.iter().chain(call.hash.values()) {
+        if let Parameter::Subexpression(inner) = param
+            && let TemplateElement::Expression(call) = &*inner.element
+        {
+            ask(call, asked);
+        }
+        asked.extend(first(param).map(str::to_owned));
     }
 }
 

@@ -4,7 +4,8 @@ use flowstone_steps::template::render;
 use serde_json::json;
 
 use crate::net::{Net, contains};
-use crate::server::reply;
+use crate::project::Project;
+use crate::server::{events, reply};
 
 /// Renders over data that all cases share.
 fn shown(template: &str) -> String {
@@ -28,10 +29,7 @@ fn check(cases: &[(&str, &str)]) {
 
 /// Runs a body in a flow with these templates.
 fn flow(net: &Net, templates: &str, body: &str) -> String {
-    net.eval(&format!(
-        "{{:slug :s :concurrency {{:type :singleton :on-new-version :supersede}}
-          :templates [{templates}] :flow '(let [r {body}] r)}}"
-    ))
+    net.eval(&whole(templates, body))
 }
 
 fn quiet() -> Net {
@@ -44,13 +42,17 @@ fn quiet() -> Net {
     )
 }
 
-/// What a check of a flow with these templates says.
-fn refused(templates: &str) -> String {
-    let refused = std::panic::catch_unwind(|| flow(&quiet(), templates, "1"));
-    match refused {
-        Ok(found) => found,
-        Err(panic) => panic.downcast_ref::<String>().cloned().unwrap_or_default(),
-    }
+/// A flow with these templates.
+fn whole(templates: &str, body: &str) -> String {
+    format!(
+        "{{:slug :s :concurrency {{:type :singleton :on-new-version :supersede}}
+          :templates [{templates}] :flow '(let [r {body}] r)}}"
+    )
+}
+
+/// What a check says about a flow with these templates.
+fn checked(templates: &str, body: &str) -> String {
+    Project::new().check(&whole(templates, body))
 }
 
 #[test]
@@ -67,12 +69,8 @@ fn type_http_request() {
     );
     contains(&net.server.requests()[0], "GET /7 ");
     contains(
-        &flow(
-            &net,
-            template,
-            "(flow/step :notify :it {:template :t :data {:n 7}})",
-        ),
-        "is of type `:http-request`",
+        &checked(template, "(flow/step :notify :it {:template :t})"),
+        "E0755 the template `:t` is of type `:http-request` | this step takes templates of type `:notification`",
     );
 }
 
@@ -90,15 +88,11 @@ fn type_notification() {
         ":sent? true",
     );
     contains(
-        &flow(
-            &net,
-            template,
-            "(flow/step :http :it {:template :t :data {}})",
-        ),
+        &checked(template, "(flow/step :http :it {:template :t :data {}})"),
         "is of type `:notification`",
     );
     contains(
-        &refused("{:id :t :type :notificaton}"),
+        &checked("{:id :t :type :notificaton}", "1"),
         "the `:type` of a template is one of",
     );
 }
@@ -260,15 +254,22 @@ fn helper_join() {
 
 #[test]
 fn helper_first() {
-    check(&[(
-        "{{first items}} {{first empty}}|{{length (first people)}}",
-        "x |1",
-    )]);
+    check(&[
+        (
+            "{{first items}} {{first empty}}|{{length (first people)}}",
+            "x |1",
+        ),
+        ("{{first people}}", "{\"name\":\"Bo\"}"),
+    ]);
 }
 
 #[test]
 fn helper_last() {
-    check(&[("{{last items}} {{last empty}}|{{last text}}", "z |e")]);
+    check(&[
+        ("{{last items}} {{last empty}}|{{last text}}", "z |e"),
+        ("{{last people}}", "{\"name\":\"Cy\"}"),
+        ("{{lookup people 0}}", "{\"name\":\"Bo\"}"),
+    ]);
 }
 
 #[test]
@@ -282,6 +283,10 @@ fn helper_default() {
             "{{default no \"x\"}} {{default (first empty) \"x\"}}",
             "false x",
         ),
+        (
+            "{{default a 1}} {{default missing items}}",
+            "{\"b\":1,\"c-d\":\"x\"} [\"x\",\"y\",\"z\"]",
+        ),
     ]);
 }
 
@@ -291,6 +296,189 @@ fn other_options() {
     contains(
         &flow(&quiet(), template, "(flow/step :http :it {:template :t})"),
         "`template :request` has no key `:persist`",
+    );
+}
+
+/// Two models' answers, and a project that asks for them.
+fn model() -> Net {
+    let said = events(&[
+        "{\"choices\":[{\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}",
+        "[DONE]",
+    ]);
+    Net::with(
+        vec![said],
+        &[
+            (
+                "flowstone.edn",
+                "{:connections {:ai {:backend :openai :base-url \"URL\" :model \"m\" :auth {:type :api-key :secret-ref :ai-key}}}}",
+            ),
+            (".env", "AI_KEY=k"),
+        ],
+    )
+}
+
+#[test]
+fn type_llm_prompt() {
+    let net = model();
+    let template = "{:id :t :type :llm-prompt :prompt \"Hello {{n}}\"}";
+    let found = flow(
+        &net,
+        template,
+        "(flow/step :llm :it {:connection :ai :template :t :data {:n 7}})",
+    );
+    contains(&found, "hi");
+    assert_eq!(net.server.body(0)["messages"][0]["content"], "Hello 7");
+    contains(
+        &checked(
+            "{:id :t :type :http-request :request {:url \"http://a.b\"}}",
+            "(flow/step :llm :it {:template :t})",
+        ),
+        "E0755 the template `:t` is of type `:http-request` | this step takes templates of type `:llm-prompt`",
+    );
+}
+
+#[test]
+fn llm_prompt_system_and_prompt() {
+    let net = model();
+    let template = "{:id :t :type :llm-prompt :system \"You are {{role}}.\" :prompt \"{{#each items}}{{this}};{{/each}}\"}";
+    let data = "{:role \"a <critic>\" :items [1 \"b\"]}";
+    flow(
+        &net,
+        template,
+        &format!("(flow/step :llm :it {{:connection :ai :template :t :data {data}}})"),
+    );
+    let asked = net.server.body(0)["messages"].clone();
+    assert_eq!(
+        asked,
+        json!([{"role": "system", "content": "You are a <critic>."}, {"role": "user", "content": "1;b;"}])
+    );
+    // What the step says itself wins.
+    flow(
+        &net,
+        template,
+        &format!(
+            "(flow/step :llm :it {{:connection :ai :template :t :data {data} :prompt \"own\"}})"
+        ),
+    );
+    assert_eq!(net.server.body(1)["messages"][1]["content"], "own");
+}
+
+/// There is no step for them yet: the definition takes them, and says so to who asks.
+#[track_caller]
+fn database(kind: &str, body: &str) {
+    let template = format!("{{:id :t :type {kind} {body}}}");
+    assert_eq!(checked(&template, "1"), "");
+    contains(
+        &checked(&template, "(flow/step :db :it {:template :t})"),
+        "E0431 unknown step type `:db`",
+    );
+    contains(
+        &checked(&template, "(flow/step :http :it {:template :t})"),
+        "the template `:t` is of type `:db-query`",
+    );
+}
+
+#[test]
+fn type_db_query() {
+    database(":db-query", ":sql \"select {{n}}\"");
+}
+
+#[test]
+fn type_sql() {
+    database(":sql", ":query \"select {{n}}\"");
+}
+
+#[test]
+fn db_query_sql() {
+    database(":db-query", ":sql \"select * from t where a = {{n}}\"");
+}
+
+#[test]
+fn total_size() {
+    let half = "x".repeat(600_000);
+    let template =
+        |id: &str| format!("{{:id :{id} :type :llm-prompt :system \"a\" :prompt \"{half}\"}}");
+    assert_eq!(checked(&template("a"), "1"), "");
+    contains(
+        &checked(&(template("a") + &template("b")), "1"),
+        "E0756 the templates of the flow are larger than 1048576 bytes together, from `:b` on",
+    );
+}
+
+#[test]
+fn missing_variable() {
+    let template = |text: &str| {
+        format!("{{:id :t :type :http-request :request {{:url \"http://a.b/\" :body \"{text}\"}}}}")
+    };
+    let step = |data: &str| format!("(flow/step :http :it {{:template :t {data}}})");
+    for (text, data, expected) in [
+        ("{{a}} {{b.c}}", ":data {:a 1 \"b\" 2}", ""),
+        (
+            "{{a}} {{b.c}}",
+            ":data {:a 1}",
+            "E0757 the template `:t` uses `b`, which `:data` lacks | add it, or say what is written without it: `{{default b \"...\"}}`",
+        ),
+        (
+            "{{titel}}",
+            ":data {:title 1}",
+            "E0757 the template `:t` uses `titel`, which `:data` lacks | did you mean `title`?",
+        ),
+        (
+            "{{a}}",
+            "",
+            "E0757 the template `:t` uses `a`, which `:data` lacks | add it, or say what is written without it: `{{default a \"...\"}}`",
+        ),
+        // Asked about first, computed, or of what stands around.
+        ("{{#if a}}{{a}}{{/if}}{{default b 1}}", ":data {}", ""),
+        ("{{#if (eq a 1)}}{{a}}{{/if}}", ":data {}", ""),
+        (
+            "{{#each a}}{{b}}{{this}}{{@index}}{{else}}none{{/each}}",
+            ":data {}",
+            "",
+        ),
+        ("{{#each a}}{{b}} {{../c}}{{/each}}", ":data {:a []}", ""),
+        ("{{a}}", ":data (flow/input)", ""),
+        ("{{a}}", ":data {(str \"a\") 1}", ""),
+        (
+            "{{#if a}}",
+            ":data {}",
+            "E0755 template `:t`: the template is not well formed",
+        ),
+        (
+            "{{shuot a}}",
+            ":data {}",
+            "E0755 template `:t`: the template calls the helper `shuot`",
+        ),
+    ] {
+        let found = checked(&template(text), &step(data));
+        match expected {
+            "" => assert_eq!(found, "", "{text} {data}"),
+            expected => contains(&found, expected),
+        }
+    }
+    contains(
+        &checked(
+            "{:id :create :type :http-request}",
+            "(flow/step :http :it {:template :creat})",
+        ),
+        "E0755 the flow has no template `:creat` | did you mean `:create`?",
+    );
+    // Messages also name the flow's input.
+    assert_eq!(
+        checked(
+            "{:id :t :type :notification :channels {:http {:connection :chat :json {:n \"{{n}}\"}}}}",
+            "(flow/step :notify :it {:template :t})"
+        ),
+        ""
+    );
+    // It runs all the same.
+    contains(
+        &flow(
+            &quiet(),
+            "{:id :t :type :http-request :request {:url \"URL/{{n}}\"}}",
+            &step(":data {}"),
+        ),
+        ":status 204",
     );
 }
 
