@@ -622,7 +622,15 @@ pub(crate) fn names(fields: Fields<'_>, key: &str) -> Result<Vec<String>, StepEr
         return Ok(Vec::new());
     };
     let single = name_text(given).map(|_| vec![given.clone()]);
-    let given = single.or_else(|| items(given)).unwrap_or_default();
+    let Some(given) = single.or_else(|| items(given)) else {
+        return Err(StepError::config(
+            "E0764",
+            format!(
+                "`:{key}` is a vector of names of columns, not {}",
+                shown(given)
+            ),
+        ));
+    };
     let mut names: Vec<String> = Vec::new();
     for item in &given {
         let Some(name) = name_text(item) else {

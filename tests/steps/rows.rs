@@ -12,6 +12,7 @@ mod kv;
 mod notify;
 mod packaged;
 mod persist;
+mod persist_table;
 mod resources;
 pub mod search;
 mod sleep;

@@ -6,7 +6,7 @@ use flowstone_engine::table::{Partitions, TableOp, WriteMode, WriteRows};
 use flowstone_lang::value::Value;
 
 use crate::fields::Fields;
-use crate::json::items;
+use crate::json::{items, name_text};
 use crate::table::{names, partitions, rows, target};
 use crate::words::shown;
 
@@ -30,7 +30,16 @@ pub(super) struct Plan {
 
 /// Reads the config.
 pub(super) fn plan(fields: Fields<'_>) -> Result<Plan, StepError> {
-    let Some(table) = fields.get("table").or(fields.get("name")) else {
+    let (named, also) = (fields.get("table"), fields.get("name"));
+    if let (Some(table), Some(name)) = (named, also)
+        && (name_text(table).is_none() || name_text(table) != name_text(name))
+    {
+        return Err(
+            StepError::config("E0763", "`:table` and `:name` say different things")
+                .hint("they are two names for the same key: leave one out"),
+        );
+    }
+    let Some(table) = named.or(also) else {
         return Err(
             StepError::config("E0763", "`:persist {:type :table}` needs `:table`")
                 .hint("as in `:table \"orders\"`"),

@@ -196,4 +196,27 @@ fn type_code() {
     let project = Project::new();
     let text = "(flow/step :code :f {:input {:a 1} :code '(fn [x] (:a x))})";
     assert_eq!(project.eval(text), "1");
+    // It is an old name: `check` says which is the new one, and where.
+    let found = |text: &str| {
+        let path = project.path().join("checked.edn");
+        project.write("checked.edn", format!("\n  {text}").as_bytes());
+        let session = project.engine.session();
+        let steps = flowstone_steps::all();
+        let checked = flowstone_engine::flow::check(&session, &path, "checked.edn", &steps);
+        let sources = session.world().sources.borrow();
+        let shown = checked.findings.iter().map(|it| {
+            let source = sources.get(it.span.source).expect("a source");
+            let at = source.line_column(it.span.start);
+            let words = format!("{} {} | {}", it.code, it.message, it.hints.join(" | "));
+            format!("{}:{} {:?} {words}", at.line, at.column, it.severity)
+        });
+        shown.collect::<Vec<_>>()
+    };
+    assert_eq!(
+        found(text),
+        [
+            "2:14 Warning E0655 the step type `:code` is an old name of `:function` | write `:function`: it does the same"
+        ]
+    );
+    assert_eq!(found(&text.replace(":code :f", ":function :f")), [""; 0]);
 }
