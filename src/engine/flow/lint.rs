@@ -117,6 +117,9 @@ impl Lint<'_> {
                     self.findings.push(unknown(&name, &self.specs).at(at(0)));
                     return;
                 };
+                if *name != *spec.kind {
+                    self.findings.push(old_name(&name, spec).at(at(0)));
+                }
                 self.builtin(spec, form, &args);
             }
             Value::Nil
@@ -295,6 +298,15 @@ pub(crate) fn arity(count: usize) -> Diagnostic {
         format!("`flow/step` takes a type, an id and a config, not {count} arguments"),
     )
     .hint("write it as `(flow/step :type :step-id {...})`")
+}
+
+/// The finding for a step type that has a newer name.
+fn old_name(name: &str, spec: &StepSpec) -> Diagnostic {
+    Diagnostic::warning(
+        "E0655",
+        format!("the step type `:{name}` is an old name of `:{}`", spec.kind),
+    )
+    .hint(format!("write `:{}`: it does the same", spec.kind))
 }
 
 /// The finding for a step type that does not exist.
