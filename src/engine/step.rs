@@ -81,9 +81,9 @@ pub trait Step {
         &'a self,
         services: &'a Services,
         sweep: HomeSweep,
-    ) -> LocalFuture<'a, Result<Removed, StoreError>> {
+    ) -> LocalFuture<'a, Result<HomeSwept, StoreError>> {
         let _ = (services, sweep);
-        Box::pin(std::future::ready(Ok(Removed::default())))
+        Box::pin(std::future::ready(Ok(HomeSwept::default())))
     }
 
     /// Tells somebody that the run waits, where the config has `:notify`. The wait is on disk. Called again where
@@ -111,6 +111,15 @@ pub struct HomeSweep {
     /// Younger files stay: somebody may be about to refer to them.
     pub older_than_ms: i64,
     pub dry_run: bool,
+}
+
+/// What [`Step::sweep`] removed, or would remove.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct HomeSwept {
+    /// Contents that steps had stored.
+    pub contents: Removed,
+    /// Temporary folders of runs.
+    pub folders: Removed,
 }
 
 /// What became of a step.

@@ -30,6 +30,7 @@ pub mod snapshot;
 mod source;
 mod spec;
 mod sweep;
+mod temporary;
 mod tree;
 mod value;
 pub mod view;
@@ -39,9 +40,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use flowstone_engine::ports::{Removed, StoreError};
+use flowstone_engine::ports::StoreError;
 use flowstone_engine::step::{
-    HomeSweep, LocalFuture, Outcome, Retry, Services, Step, StepContext, StepError, StepSpec,
+    Effect, HomeSweep, HomeSwept, LocalFuture, Outcome, Retry, Services, Step, StepContext,
+    StepError, StepSpec,
 };
 use flowstone_lang::value::Value;
 
@@ -68,11 +70,27 @@ impl Step for Files {
         &'a self,
         services: &'a Services,
         sweep: HomeSweep,
-    ) -> LocalFuture<'a, Result<Removed, StoreError>> {
-        Box::pin(sweep::sweep(services, sweep))
+    ) -> LocalFuture<'a, Result<HomeSwept, StoreError>> {
+        Box::pin(async move {
+            Ok(HomeSwept {
+                contents: sweep::sweep(services, sweep).await?,
+                folders: temporary::sweep(services, sweep).await?,
+            })
+        })
     }
 
-    /// Publishing finds its own commit, and a change request that is open.
+    /// A folder of the project is somebody's; a temporary one is the run's own.
+    fn effect(&self, config: &Value) -> Effect {
+        let fields = Fields::new(config);
+        let op = fields.name("op").ok().flatten();
+        match SPEC.operations.and_then(|all| all.find(op.as_deref()?)) {
+            Some(found) if found.name == "materialize" && fields.has("to") => Effect::External,
+            Some(found) => found.effect,
+            None => SPEC.effect,
+        }
+    }
+
+    /// Publishing finds its own commit, and a change request that is open; a folder is known to be the step's own.
     fn repeats_safely(&self, _config: &Value) -> bool {
         true
     }

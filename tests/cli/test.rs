@@ -128,6 +128,31 @@ fn nothing_outside_is_touched_unasked() {
     );
 }
 
+/// A temporary folder is the run's own; one of the project is somebody's.
+#[test]
+fn no_folder_of_the_project_is_written() {
+    let scratch = Scratch::new();
+    scratch.write("tree/a.txt", "a\n");
+    let flow = |to: &str| {
+        format!(
+            "(:files (flow/step :files :out {{:op :materialize :source {{:type :dir :path \"tree\"}} {to}}}))"
+        )
+    };
+    scratch.write("own.edn", flow(""));
+    scratch.write("theirs.edn", flow(":to \"tree-copy\""));
+    let ran = test(&scratch, &["own.edn"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let ran = test(&scratch, &["theirs.edn"]);
+    assert_ne!(ran.code, Some(0));
+    assert!(
+        format!("{}{}", ran.out, ran.err).contains("E0581"),
+        "{} {}",
+        ran.out,
+        ran.err
+    );
+    assert!(!scratch.path("tree-copy").exists());
+}
+
 #[test]
 fn an_answer_that_is_missing_is_named() {
     let scratch = Scratch::new();

@@ -85,6 +85,123 @@ fn contents_go_with_the_last_that_names_them() {
     assert_eq!(found, r#"[[["part-0/0007.txt" 1 1 "second 7"]] false]"#);
 }
 
+const DAY: i64 = 86_400_000;
+
+/// A changeset with a file in it, made by a run that says no more than `of`.
+fn draft(project: &Project, name: &str, of: &str) -> String {
+    project.eval(&format!(
+        "(let [draft (flow/step :files :draft {{:op :init-changeset :source {{:type :dir :path \"tree\"}}}})]
+           (flow/step :files :write {{:op :write-file :changeset draft :path \"{name}.txt\" :content \"{name}\\n\"}})
+           {of})"
+    ))
+}
+
+#[test]
+fn changesets_that_nothing_mentions_go() {
+    let project = Project::new();
+    files(&project, 3, |number| format!("{number}\n"));
+    draft(&project, "nowhere", "nil");
+    let stored = [
+        ("result", "(:uri draft)"),
+        (
+            "name",
+            "(flow/step :kv :keep {:operation :set :key \"draft\" :value {:it [draft]}})",
+        ),
+        (
+            "table",
+            "(flow/step :table :keep {:op :insert :table \"drafts\" :rows [{:it (:uri draft)}]})",
+        ),
+        (
+            "blob",
+            "(:uri (flow/step :function :keep {:input {:it draft} :code '(fn [i] i) :persist {:type :blob}}))",
+        ),
+        (
+            "elsewhere",
+            "(clojure.string/replace (:uri draft) \"/ws/local/\" \"/ws/acme/\")",
+        ),
+    ];
+    for (name, of) in stored {
+        let found = draft(&project, name, of);
+        assert!(!found.starts_with('E'), "{name}: {found}");
+    }
+    let count = || {
+        let referenced = project.block_on(project.engine.stores().changesets.referenced());
+        referenced.expect("what is there").objects.len()
+    };
+    // While their runs are kept, all are.
+    assert_eq!((gc(&project, false).changesets, count()), (0, 6));
+    project.clock.advance(31 * DAY);
+    // A run that is on its way, or that has just ended, keeps its own.
+    draft(&project, "young", "nil");
+    assert_eq!(gc(&project, true).changesets, 0, "journals are still there");
+    assert_eq!((gc(&project, false).changesets, count()), (1, 6));
+    let read = project.eval(
+        "(let [draft (first (:it (:value (flow/step :kv :of {:operation :get :key \"draft\"}))))]
+           (mapv :content (:files (flow/step :files :read {:op :read :changeset draft :paths [\"name.txt\"]}))))",
+    );
+    assert_eq!(read, "[\"name\\n\"]");
+    project.eval("(flow/step :kv :gone {:operation :delete :key \"draft\"})");
+    assert_eq!(gc(&project, false).changesets, 0, "it was just read");
+    project.clock.advance(31 * DAY);
+    assert_eq!(gc(&project, true).changesets, 0);
+    assert_eq!((gc(&project, false).changesets, count()), (2, 4));
+    assert_eq!((gc(&project, false).changesets, count()), (0, 4));
+}
+
+#[test]
+fn temporary_folders_go_with_their_runs() {
+    let project = Project::new();
+    files(&project, 3, |number| format!("{number}\n"));
+    let folder = |of: &str| {
+        let shown = project.eval(&format!(
+            "(:path (flow/step :files :out {{:op :materialize :source {{:type :dir :path \"tree\"}} {of}}}))"
+        ));
+        project.path().join(shown.trim_matches('"'))
+    };
+    let records = || {
+        let folder = project.path().join(".flowstone/trees/materialized");
+        fs::read_dir(folder).map_or(0, Iterator::count)
+    };
+    let (temporary, own) = (folder(""), folder(":to \"out\""));
+    assert_eq!(records(), 2);
+    // Somebody may look at what a run has just made.
+    assert_eq!(gc(&project, false).folders.count, 0);
+    assert!(temporary.is_dir());
+    // So long that every file is old.
+    project.clock.advance(10 * 365 * DAY);
+    let young = folder("");
+    let would = gc(&project, true).folders;
+    assert_eq!((would.count, would.bytes), (1, 6));
+    assert!(temporary.is_dir());
+    assert_eq!(gc(&project, false).folders, would);
+    assert!(!temporary.is_dir() && young.is_dir() && own.is_dir());
+    assert_eq!(records(), 2);
+    // A folder of the project is known until somebody removes it.
+    fs::remove_dir_all(&own).expect("it is there");
+    project.clock.advance(2 * DAY);
+    assert_eq!(gc(&project, false).folders.count, 1);
+    assert_eq!(records(), 0);
+}
+
+#[test]
+fn a_folder_of_a_run_that_is_not_over_stays() {
+    let project = Project::new();
+    files(&project, 3, |number| format!("{number}\n"));
+    let outcome = project.run(
+        "(let [out (flow/step :files :out {:op :materialize :source {:type :dir :path \"tree\"}})]
+           (flow/step :wait :answer {:key \"answer\" :timeout \"30d\"})
+           (:path out))",
+    );
+    assert!(outcome.is_ok());
+    let folders = || {
+        let folder = project.path().join(".flowstone/materialized");
+        fs::read_dir(folder).map_or(0, Iterator::count)
+    };
+    project.clock.advance(20 * DAY);
+    assert_eq!(gc(&project, false).folders.count, 0);
+    assert_eq!(folders(), 1);
+}
+
 #[test]
 fn a_pack_that_is_damaged_is_named_and_mends_itself() {
     let project = Project::new();

@@ -381,3 +381,30 @@ fn a_folder_is_captured_again_and_again() {
         r#"[[{:path "a.txt" :status :modified} {:path "made.txt" :status :added}] [{:path "a.txt" :status :modified} {:path "b.txt" :status :modified} {:path "made.txt" :status :deleted}] [{:path "b.txt" :status :modified :added 1 :removed 1}]]"#
     );
 }
+
+#[test]
+fn a_folder_of_the_project_is_an_effect_outside() {
+    use flowstone_engine::step::Effect;
+    let steps = flowstone_steps::all();
+    let files = steps.iter().find(|step| step.spec().kind == "files");
+    let files = files.expect("it is there");
+    for (config, effect) in [
+        ("{:op :materialize :source \"x\"}", Effect::Read),
+        (
+            "{:op :materialize :source \"x\" :to \"out\"}",
+            Effect::External,
+        ),
+        (
+            "{:op \"materialize\" :source \"x\" :to \"out\"}",
+            Effect::External,
+        ),
+        ("{:op :list :source \"x\"}", Effect::Read),
+        ("{:op :publish :changeset \"x\"}", Effect::External),
+        ("{:op :write-file :changeset \"x\"}", Effect::OwnStore),
+    ] {
+        let value = flowstone_engine::codec::decode(config).expect("EDN");
+        assert_eq!(files.effect(&value), effect, "{config}");
+        // After a crash, it finds what it did before.
+        assert!(files.repeats_safely(&value), "{config}");
+    }
+}

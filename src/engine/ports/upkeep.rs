@@ -43,6 +43,8 @@ pub struct Sweep {
 /// What may be left without a reference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Swept {
+    /// Changesets that no run, key, table, name or blob mentions.
+    Changesets,
     /// Contents of resources that are over their time, which is [`Sweep::older_than_ms`].
     Expired,
     /// Large values of journals.

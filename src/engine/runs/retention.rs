@@ -154,12 +154,16 @@ pub struct GcReport {
     pub programs: Removed,
     /// Resources that were over their time.
     pub expired: u64,
+    /// Changesets that nothing mentions any more.
+    pub changesets: u64,
     /// Names of stored blobs that nothing mentions any more.
     pub resources: u64,
     /// Their files.
     pub blobs: Removed,
     /// Contents of source trees that no tree and no changeset has any more.
     pub contents: Removed,
+    /// Folders of finished runs that `:materialize` made for them.
+    pub folders: Removed,
     /// Signals that were taken or refused.
     pub signals: u64,
     pub before: Usage,
@@ -175,6 +179,7 @@ impl GcReport {
             self.programs,
             self.blobs,
             self.contents,
+            self.folders,
         ]
         .iter()
         .map(|removed| removed.bytes)
@@ -226,6 +231,8 @@ impl Engine {
         report.payloads = sweep(Swept::Payloads, now_ms).await?;
         report.programs = sweep(Swept::Programs, now_ms).await?;
         report.expired = sweep(Swept::Expired, now_ms).await?.count;
+        // They name the trees that they lie over.
+        report.changesets = sweep(Swept::Changesets, journal_ms).await?.count;
         report.resources = sweep(Swept::Resources, journal_ms).await?.count;
         report.blobs = sweep(Swept::Blobs, now_ms - BLOB_AGE_MS).await?;
         report.signals = sweep(Swept::Signals, journal_ms).await?.count;
@@ -235,7 +242,9 @@ impl Engine {
                 older_than_ms: now_ms - BLOB_AGE_MS,
                 dry_run: options.dry_run,
             };
-            report.contents += step.sweep(&self.services, sweep).await?;
+            let swept = step.sweep(&self.services, sweep).await?;
+            report.contents += swept.contents;
+            report.folders += swept.folders;
         }
         if options.compact && !options.dry_run {
             upkeep.compact().await?;

@@ -52,10 +52,14 @@ pub struct Records {
 impl Records {
     /// Returns where the record about a folder is, which is given by its canonical path.
     fn place(&self, of: &Path) -> PathBuf {
-        let project = fs::canonicalize(&self.project).unwrap_or_else(|_| self.project.clone());
-        let inside = of.strip_prefix(&project).unwrap_or(of);
-        let name = objects::hash(inside.as_os_str().as_encoded_bytes());
+        let name = objects::hash(self.inside(of).as_os_str().as_encoded_bytes());
         self.folder.join(format!("{}.json", &name[..32]))
+    }
+
+    /// Returns a folder, given by its canonical path, as it is called inside the project.
+    fn inside(&self, of: &Path) -> PathBuf {
+        let project = fs::canonicalize(&self.project).unwrap_or_else(|_| self.project.clone());
+        of.strip_prefix(&project).unwrap_or(of).to_path_buf()
     }
 }
 
@@ -70,6 +74,9 @@ pub struct Skipped {
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Record {
     pub by: String,
+    /// Which folder it is about: in the project, where it is inside.
+    #[serde(default)]
+    pub folder: String,
     /// The hash of the manifest without its changeset.
     pub base: String,
     /// What the changeset had changed.
@@ -80,10 +87,19 @@ pub struct Record {
 }
 
 impl Record {
+    /// Returns the record in a file, if it can be read.
+    pub fn at(file: &Path) -> Option<Record> {
+        serde_json::from_slice(&fs::read(file).ok()?).ok()
+    }
+
+    /// Returns where its folder is.
+    pub fn place(&self, records: &Records) -> Option<PathBuf> {
+        (!self.folder.is_empty()).then(|| records.project.join(&self.folder))
+    }
+
     /// Returns the record about a folder, if there is one that can be read.
     pub fn load(records: &Records, folder: &Path) -> Option<Record> {
-        let bytes = fs::read(records.place(folder)).ok()?;
-        serde_json::from_slice(&bytes).ok()
+        Record::at(&records.place(folder))
     }
 
     /// Writes the record about a folder.
@@ -161,6 +177,7 @@ pub fn render(rendering: &Rendering<'_>) -> Result<(usize, Vec<Skipped>), FilesE
     }
     let record = Record {
         by: target.by.clone(),
+        folder: text(&target.records.inside(&place)),
         base: rendering.base.to_string(),
         over: rendering.manifest.over(),
         taken: Vec::new(),
@@ -176,6 +193,11 @@ pub fn same(one: Option<&Entry>, other: Option<&Entry>) -> bool {
         (None, None) => true,
         _ => false,
     }
+}
+
+/// What is no text is not found again, and its record stays.
+fn text(path: &Path) -> String {
+    path.to_str().unwrap_or_default().to_owned()
 }
 
 fn words(error: &io::Error) -> String {

@@ -3,6 +3,8 @@
 //! Whether something is referred to is asked in the transaction that removes it: all writing goes through one
 //! lock, so that nobody begins to refer to it meanwhile. Files of blobs have a lock of their own for that.
 
+mod changesets;
+mod mentions;
 mod resources;
 
 use std::path::{Path, PathBuf};
@@ -157,6 +159,13 @@ pub(super) fn half_pruned(db: &Connection) -> Result<Vec<RunId>, StoreError> {
 /// Counts what a sweep would remove, or what of it is in the database.
 pub(super) fn count(db: &Connection, blobs: &Path, sweep: &Sweep) -> Result<Removed, StoreError> {
     match sweep.what {
+        Swept::Changesets => {
+            let found = changesets::unmentioned(db, blobs, sweep.older_than_ms)?;
+            Ok(Removed {
+                count: found.len() as u64,
+                bytes: 0,
+            })
+        }
         Swept::Payloads => count_by(db, PAYLOADS),
         Swept::Programs => count_by(db, PROGRAMS),
         Swept::Resources => {
@@ -231,6 +240,19 @@ pub(super) async fn sweep(
             Ok(all)
         }
         Swept::Programs => sweep_by(writer, PROGRAMS).await,
+        Swept::Changesets => {
+            let (before, folder) = (sweep.older_than_ms, blobs.to_owned());
+            let looking = move |db: &Connection| changesets::unmentioned(db, &folder, before);
+            let found = writer.submit(looking).await?;
+            let mut all = Removed::default();
+            for part in found.chunks(ROWS) {
+                let part = part.to_vec();
+                let times = (before, now_ms);
+                let removing = move |db: &Connection| changesets::remove(db, &part, times);
+                all += writer.submit(removing).await?;
+            }
+            Ok(all)
+        }
         Swept::Expired => {
             let removing = move |db: &Connection| resource::expire(db, sweep.older_than_ms);
             let count = writer.submit(removing).await?;

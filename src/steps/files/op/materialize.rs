@@ -7,6 +7,7 @@ use flowstone_engine::step::{Effect, Operation, Outcome, Progress, StepContext, 
 use flowstone_lang::value::Value;
 
 use super::super::folder::{self, Records, Rendering, Skipped, Target};
+use super::super::temporary;
 use super::super::value::map;
 use super::super::{Call, blocking};
 
@@ -74,15 +75,12 @@ fn target(call: Call<'_>) -> Result<Target, StepError> {
 
 /// Where temporary folders are, in one of each run.
 pub(super) fn folders(cx: &StepContext) -> PathBuf {
-    cx.home().join("materialized")
+    temporary::folders(cx.home())
 }
 
 /// Where it is noted what was put where.
 pub(super) fn records(cx: &StepContext) -> Records {
-    Records {
-        folder: cx.home().join("trees").join("materialized"),
-        project: cx.project_root().to_path_buf(),
-    }
+    temporary::records(cx.home(), cx.project_root())
 }
 
 /// Returns a path as a flow may use it: relative to the project, where it is inside.

@@ -58,6 +58,10 @@ fn in_words(args: &Gc, report: &GcReport) -> String {
         count: report.forgotten,
         bytes: 0,
     };
+    let changesets = Removed {
+        count: report.changesets,
+        bytes: 0,
+    };
     let names = Removed {
         count: report.resources,
         bytes: 0,
@@ -75,9 +79,11 @@ fn in_words(args: &Gc, report: &GcReport) -> String {
         ("rows of runs", rows),
         ("sources of flows", report.programs),
         ("resources that expired", expired),
+        ("changesets", changesets),
         ("names of blobs", names),
         ("files of blobs", report.blobs),
         ("contents of source trees", report.contents),
+        ("temporary folders of runs", report.folders),
         ("signals that waits took", signals),
     ];
     for (what, removed) in others {
@@ -126,9 +132,11 @@ fn in_json(args: &Gc, report: &GcReport) -> Value {
         "rows": report.forgotten,
         "programs": removed(report.programs),
         "expired": report.expired,
+        "changesets": report.changesets,
         "resources": report.resources,
         "blobs": removed(report.blobs),
         "contents": removed(report.contents),
+        "folders": removed(report.folders),
         "signals": report.signals,
         "bytes": report.bytes(),
         "before": usage(report.before),

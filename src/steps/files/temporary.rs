@@ -1,0 +1,105 @@
+//! Removes what `:materialize` has left: temporary folders of runs that are over, and records of folders that are gone.
+//!
+//! A run that is not over may still capture from its folder, however long it waits, so that one stays.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use flowstone_engine::ids::RunId;
+use flowstone_engine::ports::{Removed, StoreError};
+use flowstone_engine::step::{HomeSweep, Services};
+
+use super::folder::{Record, Records};
+
+/// Where temporary folders are under the project's home, in one of each run.
+pub(super) fn folders(home: &Path) -> PathBuf {
+    home.join("materialized")
+}
+
+/// Where it is noted what was put where.
+pub(super) fn records(home: &Path, project: &Path) -> Records {
+    Records {
+        folder: home.join("trees").join("materialized"),
+        project: project.to_path_buf(),
+    }
+}
+
+/// See the module.
+pub(super) async fn sweep(services: &Services, sweep: HomeSweep) -> Result<Removed, StoreError> {
+    let home = services.home.clone();
+    let mut going = Vec::new();
+    for folder in inside(&folders(&home)) {
+        if is_over(services, &folder, sweep.older_than_ms).await? {
+            going.push(folder);
+        }
+    }
+    let records = records(&home, &services.project_root);
+    let work = move || remove(&going, &records, sweep);
+    match tokio::task::spawn_blocking(work).await {
+        Ok(Ok(removed)) => Ok(removed),
+        Ok(Err(error)) => Err(StoreError::Disk {
+            path: folders(&home).display().to_string(),
+            detail: error.to_string(),
+        }),
+        Err(error) => Err(StoreError::Internal(error.to_string())),
+    }
+}
+
+/// Tells whether the run of a folder ended before a moment. Of a run that nobody knows, the folder says when.
+async fn is_over(services: &Services, folder: &Path, before_ms: i64) -> Result<bool, StoreError> {
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let run = services.stores.runs.find(&RunId::from_text(name)).await?;
+    Ok(match run {
+        Some(run) => run.status.is_final() && run.ended_ms.unwrap_or(run.updated_ms) < before_ms,
+        None => is_old(folder, before_ms),
+    })
+}
+
+fn is_old(path: &Path, before_ms: i64) -> bool {
+    let before = UNIX_EPOCH + Duration::from_millis(u64::try_from(before_ms).unwrap_or(0));
+    let modified = |path: &Path| -> Option<SystemTime> { path.metadata().ok()?.modified().ok() };
+    modified(path).is_some_and(|modified| modified < before)
+}
+
+fn remove(going: &[PathBuf], records: &Records, sweep: HomeSweep) -> std::io::Result<Removed> {
+    let mut all = Removed::default();
+    for folder in going {
+        all.count += inside(folder).len() as u64;
+        all.bytes += size(folder);
+        if !sweep.dry_run {
+            fs::remove_dir_all(folder)?;
+        }
+    }
+    for place in inside(&records.folder) {
+        let is_of_nothing = Record::at(&place)
+            .and_then(|record| record.place(records))
+            .is_some_and(|folder| !folder.exists());
+        // Written just before its folder is, it would be of nothing too.
+        if is_of_nothing && !sweep.dry_run && is_old(&place, sweep.older_than_ms) {
+            fs::remove_file(&place)?;
+        }
+    }
+    Ok(all)
+}
+
+fn inside(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).collect()
+}
+
+/// Returns how many bytes the files in a folder have. Links are not followed.
+fn size(folder: &Path) -> u64 {
+    let mut bytes = 0;
+    let mut open = vec![folder.to_path_buf()];
+    while let Some(folder) = open.pop() {
+        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+            match entry.metadata() {
+                Ok(found) if found.is_dir() => open.push(entry.path()),
+                Ok(found) => bytes += found.len(),
+                Err(_) => {}
+            }
+        }
+    }
+    bytes
+}

@@ -1,0 +1,90 @@
+//! Looking for names in every text of the database: what is mentioned nowhere may go.
+
+use std::collections::HashSet;
+
+use flowstone_engine::ports::StoreError;
+use rusqlite::Connection;
+
+use super::super::failure::failed;
+use super::super::payload;
+
+/// Where names are looked for.
+pub(super) struct Where<'a> {
+    /// A text without this mentions nothing.
+    pub begin: &'a str,
+    /// Tables that do not count.
+    pub without: &'a [&'a str],
+}
+
+/// Removes what a text mentions.
+pub(super) type Strike<'a> = &'a dyn Fn(&str, &mut HashSet<String>);
+
+/// Takes out of `found` whatever a row of any table mentions. What is only indexed is mentioned elsewhere.
+pub(super) fn strike_out(
+    db: &Connection,
+    places: &Where<'_>,
+    found: &mut HashSet<String>,
+    strike: Strike<'_>,
+) -> Result<(), StoreError> {
+    for (table, column) in texts(db)? {
+        if found.is_empty() {
+            return Ok(());
+        }
+        if places.without.contains(&table.as_str()) {
+            continue;
+        }
+        let mut sql = db
+            .prepare(&format!(
+                "SELECT CAST(\"{column}\" AS TEXT) FROM \"{table}\" WHERE instr(\"{column}\", ?1) > 0"
+            ))
+            .map_err(failed)?;
+        let mut rows = sql.query([places.begin]).map_err(failed)?;
+        while let Some(row) = rows.next().map_err(failed)? {
+            let text: String = row.get(0).map_err(failed)?;
+            strike(&text, found);
+        }
+    }
+    strike_out_pieces(db, found, strike)
+}
+
+/// Returns every column that may hold text.
+fn texts(db: &Connection) -> Result<Vec<(String, String)>, StoreError> {
+    let mut sql = db
+        .prepare_cached(
+            "SELECT tables.name, columns.name
+             FROM sqlite_schema AS tables, pragma_table_info(tables.name) AS columns
+             WHERE tables.type = 'table' AND tables.name NOT LIKE 'sqlite\\_%' ESCAPE '\\'
+               AND tables.name NOT LIKE 'search\\_%' ESCAPE '\\'
+               AND columns.type NOT IN ('INTEGER', 'REAL')
+             ORDER BY 1, 2",
+        )
+        .map_err(failed)?;
+    let rows = sql
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
+        .map_err(failed)?;
+    rows.collect::<rusqlite::Result<Vec<_>>>().map_err(failed)
+}
+
+/// A name may be cut in two where a large text is cut into pieces.
+fn strike_out_pieces(
+    db: &Connection,
+    found: &mut HashSet<String>,
+    strike: Strike<'_>,
+) -> Result<(), StoreError> {
+    if found.is_empty() {
+        return Ok(());
+    }
+    let mut sql = db
+        .prepare_cached("SELECT parts FROM payload WHERE parts IS NOT NULL")
+        .map_err(failed)?;
+    let mut rows = sql.query([]).map_err(failed)?;
+    while let Some(row) = rows.next().map_err(failed)? {
+        let parts: Vec<u8> = row.get(0).map_err(failed)?;
+        let text = payload::assemble(db, &parts)?;
+        if found.is_empty() {
+            break;
+        }
+        strike(&text, found);
+    }
+    Ok(())
+}
