@@ -20,6 +20,7 @@ pub(crate) mod table;
 mod table_column;
 mod table_csv;
 mod table_join;
+mod table_ops;
 mod table_query;
 mod table_write;
 mod templates;

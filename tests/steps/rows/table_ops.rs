@@ -1,0 +1,85 @@
+//! The rows of `tests/coverage/table.tsv` on naming what is to be done, and on limits that are written in a flow.
+
+use super::table::{check, refuses};
+use crate::project::Project;
+
+fn numbers() -> Project {
+    let project = Project::new();
+    project.eval(
+        "(flow/step :table :make {:op :insert :table \"t\" :rows (mapv (fn [n] {:n n}) (range 4))})",
+    );
+    project
+}
+
+#[test]
+fn op() {
+    let project = numbers();
+    for op in [":query", "\"query\""] {
+        check(
+            &project,
+            ":count",
+            &[(&format!("{{:op {op} :table \"t\"}}"), "4")],
+        );
+    }
+    refuses(
+        &project,
+        &[
+            ("{:table \"t\"}", "needs `:op`"),
+            ("{:op :qeury :table \"t\"}", "did you mean `:query`?"),
+            ("{:op 7 :table \"t\"}", "`:op`"),
+            ("{:op :query}", "needs `:table`"),
+            ("{:op :query :table \"t\" :rows [{:n 1}]}", "`:rows`"),
+        ],
+    );
+}
+
+#[test]
+fn delete_all() {
+    let project = numbers();
+    let delete = |which: &str| format!("{{:op :delete :table \"t\" {which}}}");
+    // Nothing goes by an oversight.
+    refuses(
+        &project,
+        &[
+            (&delete(""), ":all true"),
+            (&delete(":all false"), ":all true"),
+            (&delete(":all \"yes\""), "`:all`"),
+            (&delete(":all true :where [[:n := 1]]"), "`:all`"),
+        ],
+    );
+    check(&project, ":count", &[("{:op :query :table \"t\"}", "4")]);
+    check(&project, ":rows-deleted", &[(&delete(":all true"), "4")]);
+    // The table stays, with its columns.
+    check(
+        &project,
+        "(juxt :count :rows)",
+        &[("{:op :query :table \"t\" :where [[:n :> 0]]}", "[0 []]")],
+    );
+}
+
+#[test]
+fn replace_rows() {
+    let project = numbers();
+    let replace = |rows: &str| format!("{{:op :replace :table \"t\" :rows {rows}}}");
+    refuses(
+        &project,
+        &[
+            ("{:op :replace :table \"t\"}", "needs `:rows`"),
+            (&replace("7"), "`:rows`"),
+            (&replace("[7]"), "E0764"),
+            // What cannot be written does not take away what is there.
+            (&replace("[{:n 1} {:n \"x\"}]"), "E0623"),
+        ],
+    );
+    check(&project, ":count", &[("{:op :query :table \"t\"}", "4")]);
+    check(
+        &project,
+        "(juxt :rows-written :row-count)",
+        &[(&replace("[{:n 9} {:n 8}]"), "[2 2]")],
+    );
+    check(
+        &project,
+        "(fn [r] (mapv :n (:rows r)))",
+        &[("{:op :query :table \"t\" :sort [:n]}", "[8 9]")],
+    );
+}
