@@ -13,6 +13,7 @@ mod folder;
 mod function;
 mod git;
 mod http;
+mod http_hostile;
 mod json;
 mod kv;
 mod llm;

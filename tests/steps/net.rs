@@ -78,6 +78,24 @@ impl Net {
             .find(|(it, _)| *it == name);
         found.map_or_else(|| "none".to_owned(), |(_, value)| value.to_owned())
     }
+
+    /// Nothing of an answer that did not arrive is in the store.
+    #[track_caller]
+    pub fn keeps_no_blob(&self) {
+        let folder = self.project.folder().join(".flowstone/blobs");
+        let mut files = Vec::new();
+        let mut open = vec![folder];
+        while let Some(folder) = open.pop() {
+            for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+                match entry.path() {
+                    path if path.is_dir() => open.push(path),
+                    path if !path.ends_with(".lock") => files.push(path),
+                    _ => {}
+                }
+            }
+        }
+        assert!(files.is_empty(), "{files:?}");
+    }
 }
 
 /// An answer of a type.

@@ -14,6 +14,8 @@ pub enum Say {
     Hang(Vec<u8>),
     /// These bytes, then as many zeros, then close; as fast as they are taken.
     Zeros(Vec<u8>, u64),
+    /// These bytes, then others again and again until nobody listens any more.
+    Endless(Vec<u8>, Vec<u8>),
 }
 
 /// A status line, headers and a body, with the length that the body has.
@@ -85,6 +87,13 @@ impl Server {
                             left -= size;
                         }
                         stream.shutdown().await.ok();
+                    }
+                    Say::Endless(head, again) => {
+                        let block = again.repeat((1 << 16) / again.len() + 1);
+                        let mut taken = stream.write_all(&head).await;
+                        while taken.is_ok() {
+                            taken = stream.write_all(&block).await;
+                        }
                     }
                     Say::Hang(bytes) => {
                         stream.write_all(&bytes).await.ok();

@@ -10,7 +10,7 @@ use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
 use tokio::time::{Instant, timeout_at};
 
-use super::error::{Answer, HttpError, header, preview, root_cause};
+use super::error::{Answer, HttpError, preview, root_cause};
 use super::guard::{Refused, Zone, zone};
 use super::redirect::Hops;
 use super::route::{self, Route};
@@ -197,9 +197,8 @@ impl Incoming {
     }
 
     /// Refuses a body that says itself that it is too large.
-    fn fits(&self) -> Result<(), HttpError> {
-        let said = header(&self.headers, "content-length").and_then(|it| it.parse::<u64>().ok());
-        match said {
+    pub fn fits(&self) -> Result<(), HttpError> {
+        match self.response.content_length() {
             Some(said) if said > self.limits.max_bytes => Err(self.too_large()),
             _ => Ok(()),
         }

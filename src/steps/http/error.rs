@@ -276,11 +276,25 @@ fn reason(status: u16) -> String {
 }
 
 fn broke(status: Option<u16>, got: u64, cause: &str) -> String {
+    // What the libraries below say of bytes that are not what they should be.
+    let is_wrong = [
+        "invalid",
+        "parsed",
+        "too large",
+        "decompress",
+        "corrupt",
+        "overflow",
+    ]
+    .iter()
+    .any(|words| cause.to_ascii_lowercase().contains(words));
     match status {
+        Some(status) if is_wrong => format!(
+            "sent an answer that is not well formed: {cause} (status {status}, {got} bytes received)"
+        ),
         Some(status) => format!(
             "closed the connection before its answer was complete (status {status}, {got} bytes received)"
         ),
-        None if cause.contains("invalid") => format!("does not answer in HTTP ({cause})"),
+        None if is_wrong => format!("does not answer in HTTP ({cause})"),
         None => "closed the connection without an answer".into(),
     }
 }

@@ -76,7 +76,15 @@ impl Pattern {
         if let Ok(address) = address.parse::<IpAddr>() {
             let most = if address.is_ipv4() { 32 } else { 128 };
             let bits = bits.map_or(Some(most), |bits| bits.parse().ok())?;
-            return (bits <= most).then_some(Pattern::Network { address, bits });
+            if bits > most {
+                return None;
+            }
+            // IPv4 as IPv6 writes it.
+            let (address, bits) = match address.to_canonical() {
+                inner @ IpAddr::V4(_) if address.is_ipv6() && bits >= 96 => (inner, bits - 96),
+                _ => (address, bits),
+            };
+            return Some(Pattern::Network { address, bits });
         }
         let is_name = |name: &str| {
             !name.is_empty() && !name.contains(|it: char| "/*:@ ".contains(it) || it.is_control())
@@ -148,6 +156,9 @@ impl Guard {
         if let Some(address) = literal(url) {
             return self.check(host, address, least);
         }
+        if is_local_name(host) {
+            return self.check(host, IpAddr::V4(Ipv4Addr::LOCALHOST), least);
+        }
         let name = plain(host);
         let is_named = METADATA_NAMES.contains(&name.as_str()) && !self.allow_link_local;
         if is_named && !self.allow.iter().any(|it| it.has_host(&name)) {
@@ -171,6 +182,12 @@ pub fn literal(url: &Url) -> Option<IpAddr> {
 fn plain(host: &str) -> String {
     let host = host.trim_matches(['[', ']']).trim_end_matches('.');
     host.to_ascii_lowercase()
+}
+
+/// Tells whether a name stands for this machine, whatever a resolver knows.
+pub fn is_local_name(host: &str) -> bool {
+    let name = plain(host);
+    name == "localhost" || name.ends_with(".localhost")
 }
 
 /// Names of metadata services; they mean something only inside a cloud.

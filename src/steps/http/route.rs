@@ -10,7 +10,7 @@ use reqwest::Url;
 use reqwest::header::HeaderValue;
 
 use super::error::HttpError;
-use super::guard::{Guard, Zone, allowed, literal, lookup, zone};
+use super::guard::{Guard, Zone, allowed, is_local_name, literal, lookup, zone};
 
 /// How requests get out.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,9 +88,8 @@ impl Proxy {
 }
 
 fn is_here(url: &Url) -> bool {
-    let host = url.host_str().unwrap_or_default().trim_end_matches('.');
-    let is_name = host == "localhost" || host.ends_with(".localhost");
-    is_name || literal(url).is_some_and(|address| zone(address) == Zone::Loopback)
+    is_local_name(url.host_str().unwrap_or_default())
+        || literal(url).is_some_and(|address| zone(address) == Zone::Loopback)
 }
 
 /// Checks a request that a proxy will send on, as far as names mean the same here as there. Returns how far out
@@ -104,6 +103,9 @@ pub(super) async fn check_behind_proxy(
         return Ok(zone(address));
     }
     let host = url.host_str().unwrap_or_default();
+    if is_local_name(host) {
+        return Ok(Zone::Loopback);
+    }
     // What is not known here is the proxy's to find, and to refuse.
     let found = lookup(host).await.unwrap_or_default();
     let allowed = allowed(guard, host, found, least).map_err(HttpError::from)?;

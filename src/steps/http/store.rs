@@ -73,6 +73,7 @@ impl Target {
         cx: &StepContext,
         mut incoming: Incoming,
     ) -> Result<Value, StepError> {
+        incoming.fits()?;
         let total = header(&incoming.headers, "content-length").and_then(|it| it.parse().ok());
         let mut writer = cx.stores().blobs.begin().await?;
         let (mut done, mut told) = (0, 0);

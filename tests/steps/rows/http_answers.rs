@@ -1,7 +1,5 @@
 //! The rows of `tests/coverage/http.tsv` on how answers are read and stored.
 
-use std::path::Path;
-
 use crate::net::{Net, contains, typed};
 use crate::server::{Say, json, reply};
 
@@ -419,24 +417,7 @@ fn truncated_body() {
         &net.body("{:url \"URL\" :persist {:type :blob} :retry {:max-attempts 1}}"),
         "E0735",
     );
-    nothing_is_kept(&net);
-}
-
-/// Nothing of an answer that did not arrive is in the store.
-fn nothing_is_kept(net: &Net) {
-    let folder = net.project.folder().join(".flowstone/blobs");
-    let mut files = Vec::new();
-    let mut open = vec![folder];
-    while let Some(folder) = open.pop() {
-        for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
-            match entry.path() {
-                path if path.is_dir() => open.push(path),
-                path if path.file_name() != Path::new(".lock").file_name() => files.push(path),
-                _ => {}
-            }
-        }
-    }
-    assert!(files.is_empty(), "{files:?}");
+    net.keeps_no_blob();
 }
 
 #[test]
@@ -476,7 +457,7 @@ fn streaming_to_storage() {
         &ask(":retained"),
         "E0736 the answer of HOST is larger than 52428800 bytes",
     );
-    nothing_is_kept(&net);
+    net.keeps_no_blob();
     assert_eq!(
         ask(":ephemeral"),
         "{:size-bytes 83886080 :filename \"a b.zip\" :content-type \"application/zip\"}"
