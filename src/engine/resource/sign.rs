@@ -148,7 +148,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
 }
 
 fn bytes_of(text: &str) -> Option<Vec<u8>> {
-    if text.len() % 2 != 0 || !text.is_ascii() {
+    if !text.len().is_multiple_of(2) || !text.is_ascii() {
         return None;
     }
     (0..text.len())

@@ -132,14 +132,11 @@ impl Check<'_, '_> {
                 value,
             ),
             Kind::Regex { source, regex } => match value.as_str() {
-                Some(text) => {
-                    let matches = matches!(regex.find_from(text, 0), Ok(Some(_)));
-                    self.require(
-                        matches,
-                        &format!("a string that matches #\"{source}\""),
-                        value,
-                    );
-                }
+                Some(text) => self.require(
+                    matches!(regex.find_from(text, 0), Ok(Some(_))),
+                    &format!("a string that matches #\"{source}\""),
+                    value,
+                ),
                 None => self.should_be("a string", value),
             },
             Kind::AnyMap => self.require(is_map(value), "a map", value),
