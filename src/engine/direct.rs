@@ -50,7 +50,7 @@ impl Engine {
             Outcome::Value(value) => Ok(value),
             Outcome::Commit(StoreOp::Table(op)) => {
                 let tables = &self.services.stores.tables;
-                let text = tables.apply(op, self.services.clock.now_ms()).await?;
+                let text = tables.apply(*op, self.services.clock.now_ms()).await?;
                 decoded(&text)
             }
             // Only put there because it is large: nobody asked for it to be kept.

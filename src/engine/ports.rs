@@ -66,7 +66,7 @@ pub type PortFuture<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> 
 #[derive(Debug, Clone, PartialEq)]
 pub enum StoreOp {
     Kv(KvOp),
-    Table(TableOp),
+    Table(Box<TableOp>),
     Blob(crate::blob::BlobOp),
     Changeset(crate::changeset::ChangesetOp),
 }

@@ -394,16 +394,17 @@ impl Step for Table {
             let op = choose(&SPEC, fields, "E0764")?.name;
             if op == "materialize-join" {
                 let join = join::read(fields)?;
-                return Ok(Outcome::Commit(StoreOp::Table(TableOp::Join(join))));
+                return Ok(Outcome::Commit(StoreOp::Table(Box::new(TableOp::Join(
+                    join,
+                )))));
             }
             let table = target(fields.get("table").unwrap_or(&Value::Nil))?;
             match op {
                 "export" => csv::export(cx, table, fields).await,
                 "import" => csv::import(cx, table, fields).await,
                 "create" | "delete" | "insert" | "recompute" | "replace" | "set-column"
-                | "update-cell" | "update-cell-format" | "upsert" => {
-                    change(op, table, fields).map(|op| Outcome::Commit(StoreOp::Table(op)))
-                }
+                | "update-cell" | "update-cell-format" | "upsert" => change(op, table, fields)
+                    .map(|op| Outcome::Commit(StoreOp::Table(Box::new(op)))),
                 _ => {
                     let text = cx.stores().tables.query(query(op, table, fields)?).await?;
                     let value = codec::decode(&text);

@@ -210,13 +210,16 @@ fn tests(text: &str) -> Vec<String> {
     for line in text.lines().map(str::trim) {
         if line == "#[test]" || line.starts_with("#[tokio::test") {
             is_test = true;
-        } else if let Some(rest) = line
-            .strip_prefix("fn ")
-            .or_else(|| line.strip_prefix("async fn "))
+            continue;
+        }
+        let function = line
+            .strip_prefix("async ")
+            .unwrap_or(line)
+            .strip_prefix("fn ");
+        if let Some(rest) = function
+            && std::mem::take(&mut is_test)
         {
-            if std::mem::take(&mut is_test) {
-                names.push(rest.split('(').next().unwrap_or("").to_owned());
-            }
+            names.push(rest.split('(').next().unwrap_or("").to_owned());
         }
     }
     names

@@ -48,15 +48,14 @@ mod tests {
 
     #[test]
     fn text_is_told_from_other_bytes() {
-        let cases: [(&[u8], usize, Option<(&str, bool)>); 6] = [
-            (b"abc", 10, Some(("abc", false))),
+        for (bytes, most, expected) in [
+            (b"abc".as_slice(), 10, Some(("abc", false))),
             (b"abc", 2, Some(("ab", true))),
             ("aé".as_bytes(), 2, Some(("a", true))),
             (b"a\xff", 10, None),
             (b"a\0b", 10, None),
             (b"a\xc3", 10, None),
-        ];
-        for (bytes, most, expected) in cases {
+        ] {
             let found = start_of(bytes, most);
             let found = found.as_ref().map(|(text, more)| (&**text, *more));
             assert_eq!(found, expected, "{bytes:?}");

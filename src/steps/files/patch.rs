@@ -353,8 +353,8 @@ fn name(text: &str) -> Option<String> {
 
 /// Reads the names of `diff --git a/x b/x`, where they are the same but for their prefixes.
 fn split_names(text: &str) -> Option<(String, String)> {
-    if text.starts_with('"') {
-        let end = text[1..].find("\" \"")? + 2;
+    if let Some(rest) = text.strip_prefix('"') {
+        let end = rest.find("\" \"")? + 2;
         let (old, new) = (unquote(&text[..end]), unquote(&text[end + 1..]));
         return same_names(&old, &new);
     }

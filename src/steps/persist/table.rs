@@ -86,10 +86,10 @@ pub(super) fn plan(fields: Fields<'_>) -> Result<Plan, StepError> {
 
 /// Writes the rows of a value.
 pub(super) fn put(plan: Plan, value: &Value) -> Result<StoreOp, StepError> {
-    Ok(StoreOp::Table(TableOp::Write(WriteRows {
+    Ok(StoreOp::Table(Box::new(TableOp::Write(WriteRows {
         rows: rows(&found(value, plan.path.as_ref())?, "the result")?,
         ..plan.write
-    })))
+    }))))
 }
 
 /// Finds the rows in a step's value: at a path, or where there is no doubt.

@@ -40,8 +40,9 @@ type Find<'a> = Box<dyn Fn(&str) -> Option<Secret> + 'a>;
 /// An embedder that is asked over HTTP.
 pub struct HttpEmbedder<'a> {
     /// Names the model and the length of its vectors.
-    name: String,
     model: String,
+    /// What the server calls the model.
+    wire_model: String,
     dimensions: Option<i64>,
     url: Url,
     headers: Vec<(String, String)>,
@@ -97,8 +98,8 @@ pub fn embedder<'a>(
     // A file of authorities is found from where the process was started.
     let usual = usual_of(settings, Path::new(""), &connection).map_err(words)?;
     Ok(Some(HttpEmbedder {
-        name: dimensions.map_or(model.to_owned(), |length| format!("{model} {length}")),
-        model: model.to_owned(),
+        model: dimensions.map_or(model.to_owned(), |length| format!("{model} {length}")),
+        wire_model: model.to_owned(),
         dimensions,
         url,
         headers: connection.headers,
@@ -179,7 +180,7 @@ fn whereabouts(settings: &Value, connection: &Connection) -> Result<(String, Vec
 
 impl Embedder for HttpEmbedder<'_> {
     fn model(&self) -> &str {
-        &self.name
+        &self.model
     }
 
     fn embed<'a>(
@@ -211,7 +212,8 @@ fn batch(texts: &[String]) -> usize {
 
 impl HttpEmbedder<'_> {
     async fn ask(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbedError> {
-        let mut body = json!({"model": self.model, "input": texts, "encoding_format": "float"});
+        let mut body =
+            json!({"model": self.wire_model, "input": texts, "encoding_format": "float"});
         if let Some(dimensions) = self.dimensions {
             body["dimensions"] = Json::from(dimensions);
         }

@@ -77,7 +77,7 @@ pub(super) async fn import(
         on_bad_row,
     };
     let op = TableOp::Import(Box::new(import));
-    Ok(Outcome::Commit(StoreOp::Table(op)))
+    Ok(Outcome::Commit(StoreOp::Table(Box::new(op))))
 }
 
 const MODES: &[(WriteMode, &str)] = &[

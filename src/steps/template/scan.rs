@@ -45,10 +45,10 @@ pub(super) fn depth(template: &str) -> usize {
 pub(super) fn check(template: &Template) -> Result<(), TemplateError> {
     for element in &template.elements {
         match element {
-            TemplateElement::Expression(call) | TemplateElement::HtmlExpression(call) => {
-                if !is_variable(call) {
-                    call_check(call)?;
-                }
+            TemplateElement::Expression(call) | TemplateElement::HtmlExpression(call)
+                if !is_variable(call) =>
+            {
+                call_check(call)?;
             }
             TemplateElement::HelperBlock(block) => {
                 call_check(block)?;

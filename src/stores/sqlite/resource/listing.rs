@@ -9,91 +9,91 @@ use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
 use super::super::failure::{failed, rejected, with_hint};
 use super::registry::{COLUMNS, read};
 
+/// Where a kind of resources has rows outside of the registry. All of it is SQL.
+struct Source {
+    /// The URI after the prefix.
+    uri: &'static str,
+    /// Size, name, content type, when it was made, when it expires.
+    facts: [&'static str; 5],
+    /// The run that made it, and the path of the step there.
+    made_by: &'static str,
+    from: &'static str,
+}
+
+const NOBODY: &str = "NULL AS run, NULL AS path";
+const EDN: &str = "'application/edn'";
+
+const KEYS: Source = Source {
+    uri: "'result/kv/' || key",
+    facts: [
+        "octet_length(value)",
+        "key",
+        EDN,
+        "updated_ms",
+        "expires_ms",
+    ],
+    made_by: NOBODY,
+    from: "kv",
+};
+
+const TABLES: Source = Source {
+    uri: "'result/table/' || id",
+    facts: ["NULL", "name", "NULL", "created_ms", "NULL"],
+    made_by: NOBODY,
+    from: "table_registry",
+};
+
+const FLOW_OUTPUTS: Source = Source {
+    uri: "'result/run/' || id || '/flow-output'",
+    facts: [
+        "octet_length(result)",
+        "flow",
+        EDN,
+        "coalesce(ended_ms, updated_ms)",
+        "NULL",
+    ],
+    made_by: "id AS run, NULL AS path",
+    from: "run WHERE result IS NOT NULL",
+};
+
+const STEP_OUTPUTS: Source = Source {
+    uri: "'result/run/' || run.id || '/step/' || flowstone_escaped(path) || '/output'",
+    facts: ["octet_length(payload)", "path", EDN, "at_ms", "NULL"],
+    made_by: "run.id AS run, path",
+    from: "run JOIN journal ON journal.id BETWEEN run.num << 32 AND (run.num << 32) + 4294967295
+         WHERE journal.kind = 'result' AND run.id = ?1",
+};
+
+const CHANGESETS: Source = Source {
+    uri: "'bundle/changeset/files/' || id",
+    facts: ["NULL", "NULL", "NULL", "updated_ms", "NULL"],
+    made_by: NOBODY,
+    from: "changeset",
+};
+
 /// Returns the rows that a kind of resources has outside of the registry, with the columns of the registry.
 fn source(kind: ResourceKind) -> Option<String> {
-    let row = |uri: &str, facts: [&str; 6]| {
-        let [size, name, content_type, created, expires, rest] = facts;
-        format!(
-            "SELECT '{PREFIX}' || {uri} AS uri, '{}' AS kind, NULL AS hash, {size} AS size, {name} AS filename,
-                    {content_type} AS content_type, 'retained' AS tier, {created} AS created_ms,
-                    {expires} AS expires_ms, {rest}, NULL AS bucket, NULL AS folder, NULL AS search, NULL AS gone,
-                    NULL AS gone_ms",
-            kind.name()
-        )
-    };
-    let edn = "'application/edn'";
-    Some(match kind {
-        ResourceKind::Kv => {
-            let facts = [
-                "octet_length(value)",
-                "key",
-                edn,
-                "updated_ms",
-                "expires_ms",
-                "NULL AS run, NULL AS path",
-            ];
-            format!("{} FROM kv", row("'result/kv/' || key", facts))
-        }
-        ResourceKind::Table => {
-            let facts = [
-                "NULL",
-                "name",
-                "NULL",
-                "created_ms",
-                "NULL",
-                "NULL AS run, NULL AS path",
-            ];
-            format!(
-                "{} FROM table_registry",
-                row("'result/table/' || id", facts)
-            )
-        }
-        ResourceKind::FlowOutput => {
-            let facts = [
-                "octet_length(result)",
-                "flow",
-                edn,
-                "coalesce(ended_ms, updated_ms)",
-                "NULL",
-                "id AS run, NULL AS path",
-            ];
-            format!(
-                "{} FROM run WHERE result IS NOT NULL",
-                row("'result/run/' || id || '/flow-output'", facts)
-            )
-        }
-        ResourceKind::StepOutput => {
-            let facts = [
-                "octet_length(payload)",
-                "path",
-                edn,
-                "at_ms",
-                "NULL",
-                "run.id AS run, path",
-            ];
-            format!(
-                "{} FROM run JOIN journal ON journal.id BETWEEN run.num << 32 AND (run.num << 32) + 4294967295
-                 WHERE journal.kind = 'result' AND run.id = ?1",
-                row(
-                    "'result/run/' || run.id || '/step/' || flowstone_escaped(path) || '/output'",
-                    facts
-                )
-            )
-        }
-        ResourceKind::Changeset => {
-            let facts = [
-                "NULL",
-                "NULL",
-                "NULL",
-                "updated_ms",
-                "NULL",
-                "NULL AS run, NULL AS path",
-            ];
-            let uri = "'bundle/changeset/files/' || id";
-            format!("{} FROM changeset", row(uri, facts))
-        }
+    let Source {
+        uri,
+        facts: [size, name, content_type, created, expires],
+        made_by,
+        from,
+    } = match kind {
+        ResourceKind::Kv => KEYS,
+        ResourceKind::Table => TABLES,
+        ResourceKind::FlowOutput => FLOW_OUTPUTS,
+        ResourceKind::StepOutput => STEP_OUTPUTS,
+        ResourceKind::Changeset => CHANGESETS,
         ResourceKind::Blob | ResourceKind::File | ResourceKind::Tree => return None,
-    })
+    };
+    Some(format!(
+        "SELECT '{PREFIX}' || {uri} AS uri, '{}' AS kind, NULL AS hash, {size} AS size, {name} AS filename,
+                {content_type} AS content_type, 'retained' AS tier, {created} AS created_ms,
+                {expires} AS expires_ms, {made_by}, NULL AS bucket, NULL AS folder, NULL AS search, NULL AS gone,
+                NULL AS gone_ms
+         FROM {from}",
+        kind.name()
+    ))
 }
 
 /// Gives a connection what lists need.

@@ -66,7 +66,7 @@ pub(super) fn create(
 
 /// Creating a table again is fine when nothing about it differs, as when a flow runs a second time.
 fn check_same(table: &Table, create: &CreateTable) -> Result<(), StoreError> {
-    if table.partitioned != !create.partitions.is_empty() {
+    if table.partitioned == create.partitions.is_empty() {
         let message = match table.partitioned {
             true => format!(
                 "the table `{}` exists already, and has partitions",
