@@ -236,7 +236,7 @@ fn search_index_reindex() {
     let entry = scratch.run(&update).json()["searchIndex"].clone();
     assert_eq!(entry["tags"], serde_json::json!(["may"]));
     let again = scratch
-        .run(&["resources", "search-index", "reindex"])
+        .run(&["resources", "search-index", "reindex", "--all"])
         .json();
     assert_eq!(again["ok"], true);
 }

@@ -50,7 +50,7 @@ impl Step for Watched {
                     };
                 }
                 Effect::Read => Doubt::Look,
-                Effect::External => doubt(&config),
+                Effect::External => doubt(&config, self.step.repeats_safely(&config)),
             };
             if mock.is_none() && !self.case.live && (doubt != Doubt::Look || is_costly(cx.kind())) {
                 return Err(not_performed(cx));
@@ -80,14 +80,14 @@ fn is_costly(kind: &str) -> bool {
 }
 
 /// As the engine decides it for a step that changes something outside.
-fn doubt(config: &Value) -> Doubt {
+fn doubt(config: &Value, repeats_safely: bool) -> Doubt {
     let says = config.get("on-doubt").and_then(name_of);
     let has_key = config
         .get("idempotency-key")
         .is_some_and(|key| !key.is_nil());
     match says.as_deref() {
         Some("ask" | "fail") => Doubt::Ask,
-        None if !has_key => Doubt::Ask,
+        None if !has_key && !repeats_safely => Doubt::Ask,
         _ => Doubt::Repeat,
     }
 }

@@ -164,7 +164,7 @@ fn apply_edit_edits() {
         ),
         (
             &after(r#"{:op :apply-edit :edits [{:path "a.txt" :old "one"}]}"#),
-            "E0712 ...",
+            "E0711 `:edits 0` of a `:files` step needs `:new`...",
         ),
         (
             &after(r#"{:op :apply-edit :edits []}"#),

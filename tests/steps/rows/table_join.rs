@@ -98,7 +98,10 @@ fn materialize_join_on() {
         &project,
         &[
             (&one("[]"), "one pair of fields at least"),
-            (&one("[{:left-field :who}]"), "E0712"),
+            (
+                &one("[{:left-field :who}]"),
+                "E0711 `:on 0` of a `:table` step needs `:right-field`",
+            ),
             (
                 &one("[{:left-field :whom :right-field :id}]"),
                 "the left side of the join has no column `whom` | did you mean `who`?",
@@ -149,7 +152,10 @@ fn materialize_join_into() {
                 &join(":into {:table \"orders\"}"),
                 "is a side of the join, and its result",
             ),
-            (&join(":into {}"), "E0712"),
+            (
+                &join(":into {}"),
+                "E0711 `:into` of a `:table` step needs `:table`",
+            ),
             (&join(":into {:table \"a\\u0000b\"}"), "control character"),
             (&join(""), "needs `:into`"),
         ],

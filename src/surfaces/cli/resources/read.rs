@@ -4,6 +4,7 @@ use flowstone_engine::json::{items, to_json};
 use flowstone_engine::ports::ResourceRow;
 use flowstone_engine::resource::ResourceKind;
 use flowstone_engine::step::StepError;
+use flowstone_engine::table::ROW_ID;
 use flowstone_engine::{Direct, Engine, EngineError, codec};
 use flowstone_lang::value::Value;
 use serde_json::json;
@@ -121,6 +122,7 @@ async fn table(
         let config = vec![
             ("op", Value::keyword("query")),
             ("table", Value::map(table)),
+            ("sort", Value::vector([Value::keyword(ROW_ID)])),
         ];
         ("table", config, "rows")
     };
@@ -152,7 +154,10 @@ async fn paged(
         let page: Vec<(&str, Value)> = page.into_iter().chain(next).collect();
         // A question to a table has a map of its own for this.
         let page = match kind {
-            "table" => vec![("page", keyed(page))],
+            "table" => {
+                let mode = ("mode", Value::keyword("cursor"));
+                vec![("page", keyed(page.into_iter().chain([mode])))]
+            }
             _ => page,
         };
         let config = keyed(config.iter().cloned().chain(page));
