@@ -25,7 +25,7 @@ const MAX_CHARS: usize = 20_000;
 const MOST: usize = 1000;
 
 /// What a step says to a question about a table with partitions that names none.
-const NEEDS_PARTITION: &str = "E0720";
+const NEEDS_PARTITION: &str = "E0630";
 
 /// What is shown of a resource.
 struct Preview {
