@@ -77,7 +77,8 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "auto-search-index?",
         FieldType::Bool,
-        "Whether what `:persist` stores is found by `:search`.",
+        "Whether the blob that `:persist` stores is found by what is in it. Default true; with false, `:search` finds it \
+         by its name and `:search-index` alone.",
     ),
     Field::optional("body", FieldType::Any, "A raw body: text or bytes."),
     Field::optional(

@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::time::{Duration, Instant};
 
-use flowstone_lang::value::{Exception, Result as Evaluated, Signal, Value};
+use flowstone_lang::value::{Exception, Map, Result as Evaluated, Signal, Value};
 
 use super::call::{OnError, StepCall, exception_at, preview};
 use super::confirm::refused;
@@ -504,20 +504,38 @@ impl Driver<'_> {
     }
 }
 
-/// Adds that what is stored is to be found by search, where the step says so in its own way.
+/// Adds what `:auto-search-index?` of a step says about a blob that it stores: whether it is found by its contents.
 fn found_by_search(call: &StepCall<'_>, persist: &Value) -> Value {
-    let is_wanted = matches!(
-        call.config.get("auto-search-index?"),
-        Some(Value::Bool(true))
-    );
-    match persist.as_map() {
-        Some(map) if is_wanted && persist.get("search-index").is_none_or(Value::is_nil) => {
-            let entries = map.iter().map(|(key, value)| (key.clone(), value.clone()));
-            let index = (Value::keyword("search-index"), Value::map([]));
-            Value::map(entries.chain([index]))
-        }
-        _ => persist.clone(),
+    let Some(Value::Bool(has_contents)) = call.config.get("auto-search-index?") else {
+        return persist.clone();
+    };
+    let is_blob = persist
+        .get("type")
+        .and_then(crate::flow::name_of)
+        .is_some_and(|it| &*it == "blob");
+    let entry = persist.get("search-index").filter(|it| !it.is_nil());
+    let given = match entry {
+        None => Vec::new(),
+        Some(Value::Map(map)) => entries(map),
+        Some(_) => return persist.clone(),
+    };
+    let Value::Map(map) = persist else {
+        return persist.clone();
+    };
+    if !is_blob {
+        return persist.clone();
     }
+    // What the entry itself says wins.
+    let said = (Value::keyword("contents"), Value::Bool(*has_contents));
+    let entry = Value::map([said].into_iter().chain(given));
+    let index = (Value::keyword("search-index"), entry);
+    Value::map(entries(map).into_iter().chain([index]))
+}
+
+fn entries(map: &Map) -> Vec<(Value, Value)> {
+    map.iter()
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
 }
 
 fn timed_out(call: &StepCall<'_>) -> StepError {

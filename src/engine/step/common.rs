@@ -224,6 +224,11 @@ const PERSIST_BLOB: &[Field] = &[
 ];
 
 const SEARCH_INDEX: &[Field] = &[
+    Field::optional(
+        "contents",
+        FieldType::Bool,
+        "Whether it is found by what is in it, not only by its name and the entry. Default true.",
+    ),
     Field::optional("source-label", FieldType::Text, "Where it comes from."),
     Field::optional(
         "tags",

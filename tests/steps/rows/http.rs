@@ -588,3 +588,64 @@ fn idempotency_key() {
         "1"
     );
 }
+
+#[test]
+fn auto_search_index() {
+    let net = Net::new(vec![crate::net::typed("text/plain", "a rare marmot")]);
+    let found = |options: &str, persist: &str, name: &str| {
+        let stored = net.take(
+            "(:uri r)",
+            &format!(
+                "{{:url \"URL\" {options} :persist {{:type :blob :filename \"{name}\" {persist}}}}}"
+            ),
+        );
+        let uri = stored.trim_matches('"');
+        let row = net.project.block_on(net.project.engine.live_resource(uri));
+        row.expect("it is stored").search
+    };
+    let search = |words: &str| {
+        net.eval(&format!(
+            "(mapv :title (:results (flow/step :search :find {{:query \"{words}\" :targets [:resources]}})))"
+        ))
+    };
+    let entry = found(":auto-search-index? true", "", "shown.txt").expect("an entry");
+    assert!(!entry.without_contents);
+    assert_eq!(search("marmot"), "[\"shown.txt\"]");
+    let entry = found(":auto-search-index? false", "", "hidden.txt").expect("an entry");
+    assert!(entry.without_contents);
+    assert_eq!(search("marmot"), "[\"shown.txt\"]");
+    assert_eq!(search("hidden"), "[\"hidden.txt\"]");
+    // What `:search-index` says is kept, and wins.
+    let entry = found(
+        ":auto-search-index? false",
+        ":search-index {:tags [:zoo] :contents true}",
+        "tagged.txt",
+    );
+    let entry = entry.expect("an entry");
+    assert_eq!(
+        (entry.without_contents, entry.tags),
+        (false, vec!["zoo".to_owned()])
+    );
+    assert_eq!(found("", "", "plain.txt"), None);
+    // Tables and keys have no such contents.
+    let json = Net::new(vec![json("[{\"n\":1}]")]);
+    contains(
+        &json.take("r", "{:url \"URL\" :auto-search-index? true :persist {:type :table :table \"t\" :rows-path [:body]}}"),
+        ":count 1",
+    );
+    contains(
+        &json.take(
+            "r",
+            "{:url \"URL\" :auto-search-index? false :persist {:type :kv :key \"k\"}}",
+        ),
+        "result/kv/k",
+    );
+    contains(
+        &net.body("{:url \"URL\" :auto-search-index? true}"),
+        "E0738 `:auto-search-index?` is for what `:persist` stores",
+    );
+    contains(
+        &net.body("{:url \"URL\" :auto-search-index? 1 :persist {:type :blob}}"),
+        ":auto-search-index?",
+    );
+}

@@ -2,7 +2,7 @@
 
 use flowstone_engine::GcOptions;
 use flowstone_engine::ports::RunFilter;
-use flowstone_engine::resource::SearchEntry;
+use flowstone_engine::resource::{SearchEntry, Tier};
 
 use crate::project::Project;
 use crate::server::{Server, reply};
@@ -117,6 +117,17 @@ fn tier_ephemeral() {
         found,
         "[:ephemeral #inst \"2026-03-01T12:00:00.000Z\" 10 \"0123456789\"]"
     );
+    // And so it is registered.
+    let uri = ephemeral(&project, "(:uri r)");
+    let row = project.block_on(project.engine.live_resource(uri.trim_matches('"')));
+    let row = row.expect("it is there");
+    assert_eq!(
+        (row.tier, row.expires_ms),
+        (
+            Tier::Ephemeral,
+            Some(crate::project::START + 12 * 3_600_000)
+        )
+    );
     let wrong = blob(":tier :ephemeral", "r");
     assert_eq!(
         wrong,
@@ -228,6 +239,7 @@ fn indexed(entry: &str) -> SearchEntry {
 #[test]
 fn search_index() {
     assert_eq!(indexed("{}"), SearchEntry::default());
+    assert!(indexed("{:contents false}").without_contents);
     assert!(
         blob(":search-index true", "r").starts_with("E0780 `:persist :search-index` takes a map")
     );

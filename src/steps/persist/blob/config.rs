@@ -139,7 +139,7 @@ fn search(fields: Fields<'_>) -> Result<Option<SearchEntry>, StepError> {
         return Ok(None);
     };
     let given = Fields::inside(":persist :search-index", given)?;
-    given.only(&["source-label", "tags", "text"])?;
+    given.only(&["contents", "source-label", "tags", "text"])?;
     let text = given.text("text")?;
     if let Some(long) = text.filter(|text| text.chars().count() > MAX_TEXT) {
         return Err(wrong(format!(
@@ -169,7 +169,7 @@ fn search(fields: Fields<'_>) -> Result<Option<SearchEntry>, StepError> {
         text: text.map(str::to_owned),
         tags,
         source_label: given.text("source-label")?.map(str::to_owned),
-        without_contents: false,
+        without_contents: given.bool("contents")? == Some(false),
     }))
 }
 
