@@ -101,11 +101,16 @@ fn a_file_is_imported_asked_and_exported() {
         groups["groups"].to_string(),
         r#"[{"status":"open","total":30.5}]"#
     );
+}
+
+#[test]
+fn a_table_is_described_and_exported() {
+    let scratch = orders();
     let schema = table(&scratch, &["schema", "orders"]).json();
     assert_eq!(schema["columns"][0]["key"], true, "{schema}");
     assert_eq!(schema["rowCount"], 3);
     let text = table(&scratch, &["export", "orders"]).ok();
-    assert_eq!(text, ORDERS.replace("10.5", "10.5"));
+    assert_eq!(text, ORDERS);
     let out = table(
         &scratch,
         &[
@@ -204,6 +209,7 @@ fn imports_of_all_kinds() {
     assert_eq!(parts["count"], 1, "{parts}");
 }
 
+#[allow(clippy::too_many_lines, reason = "a table of cases")]
 #[test]
 fn what_is_wrong_is_said_and_how_it_ends() {
     let scratch = orders();
