@@ -340,7 +340,7 @@ fn tls_to_a_plain_port_is_named() {
     std::thread::spawn(move || {
         for stream in port.incoming() {
             let mut stream = stream.unwrap();
-            stream.read(&mut [0; 4096]).unwrap();
+            let _part = stream.read(&mut [0; 4096]).unwrap();
             stream
                 .write_all(b"HTTP/1.1 400 Bad Request\r\n\r\nplain")
                 .unwrap();
