@@ -201,6 +201,8 @@ pub enum StoreError {
 }
 
 impl StoreError {
+    /// What the message of [`StoreError::Full`] begins with, the path behind it: also where a step meets it.
+    pub const NO_SPACE: &str = "no space is left on the disk that holds ";
     /// The kind of a refusal after which the step is performed again at once: somebody else was faster.
     pub const RACED: &str = "raced";
 

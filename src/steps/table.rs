@@ -165,7 +165,7 @@ const FIELDS: &[Field] = &[
     ),
     Field::optional(
         "page",
-        FieldType::Map,
+        question::PAGE,
         "`{:limit 25 :offset 0}` or `{:mode :cursor :limit 25 :cursor ...}`; with `:include-total-count true` the number of all rows.",
     ),
     Field::optional(

@@ -10,6 +10,8 @@ mod embedding_server;
 mod files;
 mod files_kept;
 mod folder;
+#[cfg(target_os = "linux")]
+mod full;
 mod function;
 mod git;
 mod http;

@@ -148,7 +148,10 @@ impl Driver<'_> {
             let outcome = self.guarded(call, performing).await?;
             let done = match outcome {
                 Ok(done) => self.settle(call, done).await?,
-                Err(error) => Attempted::Failed(error),
+                Err(error) => match self.is_full(call, &error) {
+                    Some(full) => return Err(full.into()),
+                    None => Attempted::Failed(error),
+                },
             };
             match &done {
                 // Nothing was done or journaled: somebody else has changed what the step had looked at.
@@ -171,6 +174,16 @@ impl Driver<'_> {
             });
         }
         Ok(done)
+    }
+
+    /// Tells whether a step that may be done again found no space on the disk. That is nobody's mistake: the run stops
+    /// there, as it does where the database finds none, and goes on from there when there is some.
+    fn is_full(&self, call: &StepCall<'_>, error: &StepError) -> Option<StoreError> {
+        let may_repeat = call.effect != Effect::External || call.step.repeats_safely(&call.config);
+        let path = error.message.strip_prefix(StoreError::NO_SPACE)?;
+        (may_repeat && error.code == "E0606").then(|| StoreError::Full {
+            path: path.to_owned(),
+        })
     }
 
     fn attempt_payload(&self, attempt: u32) -> String {

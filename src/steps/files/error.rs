@@ -1,5 +1,8 @@
 //! What can be wrong with a source or with what is asked of it.
 
+use std::io;
+use std::path::Path;
+
 use super::manifest::Kind;
 use super::publish::PublishError;
 
@@ -63,6 +66,8 @@ pub enum FilesError {
     ContentTooLarge { path: String, size: u64, limit: u64 },
     #[error("the stored content of the source is damaged: {cause}")]
     Damaged { cause: String },
+    #[error("no space is left on the disk that holds {path}")]
+    Full { path: String },
     #[error("the content of the source cannot be stored in {path}: {cause}")]
     Storage { path: String, cause: String },
     #[error("git could not {what}: {cause}")]
@@ -102,6 +107,18 @@ impl From<PublishError> for FilesError {
 }
 
 impl FilesError {
+    /// What could not be written under our own folder, and why.
+    pub fn storage(path: &Path, error: &io::Error) -> FilesError {
+        let path = path.display().to_string();
+        match is_full(error) {
+            true => FilesError::Full { path },
+            false => FilesError::Storage {
+                path,
+                cause: error.to_string(),
+            },
+        }
+    }
+
     /// Returns the code and the kind a flow can match on.
     pub fn code(&self) -> (&'static str, &'static str) {
         match self {
@@ -125,6 +142,7 @@ impl FilesError {
             Self::BadFolder { .. } => ("E0773", "bad-source"),
             Self::TooLarge { .. } => ("E0774", "too-large"),
             Self::UnknownTree { .. } | Self::Damaged { .. } => ("E0775", "bad-source"),
+            Self::Full { .. } => ("E0606", "unavailable"),
             Self::Storage { .. } => ("E0776", "storage"),
             Self::Git { .. } | Self::NoGit { .. } | Self::BadGitSource { .. } => ("E0777", "git"),
             Self::GitTimeout { .. } => ("E0777", "timeout"),
@@ -171,6 +189,7 @@ impl FilesError {
             Self::ContentTooLarge { .. } => "keep what is this large in a blob: `:persist {:type :blob}`".into(),
             Self::UnknownTree { .. } => "resolve the source again; the tree may have been made in another project folder".into(),
             Self::Damaged { .. } => "resolve the source again; what is missing is stored anew".into(),
+            Self::Full { .. } => "free some space; the run goes on from here with `flowstone runs resume`".into(),
             Self::Storage { .. } => "check the free space and the permissions of the project's home folder".into(),
             Self::Git { cause, .. } => git_hint(cause).into(),
             Self::GitTimeout { .. } => "check the network, or raise `:timeout` on the `:source`".into(),
@@ -214,6 +233,12 @@ impl FilesError {
             Self::Git { passing: true, .. } | Self::GitTimeout { .. }
         )
     }
+}
+
+/// Tells whether there is no room for what was to be written.
+pub fn is_full(error: &io::Error) -> bool {
+    use io::ErrorKind::{FileTooLarge, QuotaExceeded, StorageFull};
+    matches!(error.kind(), FileTooLarge | QuotaExceeded | StorageFull)
 }
 
 fn looks_like(near: &Option<(usize, String)>) -> String {

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use serde::{Deserialize, Serialize};
 
-use super::error::FilesError;
+use super::error::{FilesError, is_full};
 use super::manifest::{Entry, Kind, Manifest};
 use super::objects::{self, Objects};
 use super::path;
@@ -108,10 +108,7 @@ impl Record {
         let written = serde_json::to_vec(self)
             .map_err(io::Error::from)
             .and_then(|bytes| objects::replace_file(&place, &bytes));
-        written.map_err(|error| FilesError::Storage {
-            path: records.folder.display().to_string(),
-            cause: error.to_string(),
-        })
+        written.map_err(|error| FilesError::storage(&records.folder, &error))
     }
 
     /// Counts what was taken over as what was put there, if the changeset has all of it: a capture that did not come to
@@ -150,10 +147,7 @@ pub fn inside(root: &Path, asked: &str) -> Result<PathBuf, FilesError> {
 /// Puts a tree into a folder, and returns how many files are in it and what was left out.
 pub fn render(rendering: &Rendering<'_>) -> Result<(usize, Vec<Skipped>), FilesError> {
     let target = rendering.target;
-    let failed = |error: &io::Error| FilesError::BadTarget {
-        path: target.shown.clone(),
-        why: words(error),
-    };
+    let failed = |error: &io::Error| refused(target, error);
     let parent = target.path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(parent).map_err(|error| failed(&error))?;
     // The same text whatever way leads there.
@@ -166,15 +160,6 @@ pub fn render(rendering: &Rendering<'_>) -> Result<(usize, Vec<Skipped>), FilesE
     let stale = parent.join(format!(".{name}.old-{mark}"));
     // What a crash has left.
     remove(&fresh).map_err(|error| failed(&error))?;
-    let filled = fill(rendering, &fresh);
-    let filled = filled.and_then(|filled| {
-        put_in_place(&fresh, &place, &stale).map_err(|error| failed(&error))?;
-        Ok(filled)
-    });
-    if filled.is_err() {
-        remove(&fresh).ok();
-        return filled;
-    }
     let record = Record {
         by: target.by.clone(),
         folder: text(&target.records.inside(&place)),
@@ -182,8 +167,28 @@ pub fn render(rendering: &Rendering<'_>) -> Result<(usize, Vec<Skipped>), FilesE
         over: rendering.manifest.over(),
         taken: Vec::new(),
     };
-    record.save(&target.records, &place)?;
+    let filled = fill(rendering, &fresh).and_then(|filled| {
+        // Before: a folder that is there without it would be taken for somebody else's.
+        record.save(&target.records, &place)?;
+        put_in_place(&fresh, &place, &stale).map_err(|error| failed(&error))?;
+        Ok(filled)
+    });
+    if filled.is_err() {
+        remove(&fresh).ok();
+    }
     filled
+}
+
+/// The error for a folder that cannot be written.
+fn refused(target: &Target, error: &io::Error) -> FilesError {
+    let path = target.shown.clone();
+    match is_full(error) {
+        true => FilesError::Full { path },
+        false => FilesError::BadTarget {
+            path,
+            why: super::snapshot::plain(error),
+        },
+    }
 }
 
 /// Tells whether the same is at a path in two trees.
@@ -198,13 +203,6 @@ pub fn same(one: Option<&Entry>, other: Option<&Entry>) -> bool {
 /// What is no text is not found again, and its record stays.
 fn text(path: &Path) -> String {
     path.to_str().unwrap_or_default().to_owned()
-}
-
-fn words(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "the disk is full".into(),
-        _ => super::snapshot::plain(error),
-    }
 }
 
 /// Refuses a folder with something in it that somebody else has put there.
@@ -267,10 +265,7 @@ fn fill(rendering: &Rendering<'_>, folder: &Path) -> Result<(usize, Vec<Skipped>
             None => files.push(entry),
         }
     }
-    let failed = |error: io::Error| FilesError::BadTarget {
-        path: rendering.target.shown.clone(),
-        why: words(&error),
-    };
+    let failed = |error: io::Error| refused(rendering.target, &error);
     fs::create_dir(folder).map_err(failed)?;
     make_folders(folder, files.iter().chain(&links).map(|entry| &*entry.path)).map_err(failed)?;
     write_all(rendering, folder, &files)?;
@@ -364,9 +359,12 @@ fn write(rendering: &Rendering<'_>, folder: &Path, entry: &Entry) -> Result<(), 
     options
         .open(folder.join(&entry.path))
         .and_then(|mut file| file.write_all(&bytes))
-        .map_err(|error| FilesError::BadTarget {
-            path: rendering.target.shown.clone(),
-            why: format!("`{}`: {}", entry.path, words(&error)),
+        .map_err(|error| match is_full(&error) {
+            true => refused(rendering.target, &error),
+            false => FilesError::BadTarget {
+                path: rendering.target.shown.clone(),
+                why: format!("`{}`: {}", entry.path, super::snapshot::plain(&error)),
+            },
         })
 }
 

@@ -143,10 +143,7 @@ pub(super) fn cache(home: &Path, address: &str) -> Result<PathBuf, FilesError> {
 }
 
 fn storage(cache: &Path, error: &std::io::Error) -> FilesError {
-    FilesError::Storage {
-        path: cache.display().to_string(),
-        cause: error.to_string(),
-    }
+    FilesError::storage(cache, error)
 }
 
 /// Waits for our own repository: one user at a time, also between processes; git's own lock files would fail, not wait.
@@ -334,10 +331,7 @@ fn read_contents(
         .collect();
     // The list goes in as a file: written to a pipe it could block on answers that nobody reads yet.
     let list = home.join(objects::temporary_name());
-    let storage = |error: std::io::Error| FilesError::Storage {
-        path: home.display().to_string(),
-        cause: error.to_string(),
-    };
+    let storage = |error: std::io::Error| FilesError::storage(home, &error);
     fs::create_dir_all(home)
         .and_then(|()| fs::write(&list, wanted))
         .map_err(storage)?;

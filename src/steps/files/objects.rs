@@ -281,10 +281,7 @@ impl Objects {
     }
 
     fn storage(&self, error: &io::Error) -> FilesError {
-        FilesError::Storage {
-            path: self.root.display().to_string(),
-            cause: error.to_string(),
-        }
+        FilesError::storage(&self.root, error)
     }
 
     fn write(&self, hash: &str, bytes: &[u8]) -> io::Result<()> {

@@ -430,10 +430,7 @@ fn scratch(cache: &Path) -> Result<File, FilesError> {
         .read(true)
         .write(true)
         .open(&path)
-        .map_err(|error| FilesError::Storage {
-            path: cache.display().to_string(),
-            cause: error.to_string(),
-        })?;
+        .map_err(|error| FilesError::storage(cache, &error))?;
     fs::remove_file(&path).ok();
     Ok(file)
 }

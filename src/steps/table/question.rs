@@ -1,6 +1,6 @@
 //! What a flow asks of a table: conditions, order, pages, groups and figures.
 
-use flowstone_engine::step::StepError;
+use flowstone_engine::step::{Field, FieldType, StepError};
 use flowstone_engine::table::{
     Bucket, Cell, DEFAULT_PAGE, DateUnit, Filter, GroupBy, MAX_PAGE, Metric, MetricKind, Page,
     PageStart, Sort, Test,
@@ -14,6 +14,36 @@ use crate::words::{nearest, shown};
 
 const MAX_DEPTH: usize = 40;
 const SHAPE: &str = "a condition is written `[:column \"=\" value]`; several are a vector of them";
+
+/// What `:page` may be.
+pub(super) const PAGE: FieldType = FieldType::Keys(&[
+    Field::optional("cursor", FieldType::Text, "Where the page before ended.").or_nil(),
+    Field::optional(
+        "include-total-count",
+        FieldType::Bool,
+        "Whether the number of all rows is counted.",
+    )
+    .or_nil(),
+    Field::optional(
+        "include-total-count?",
+        FieldType::Bool,
+        "The same, with a question mark.",
+    )
+    .or_nil(),
+    Field::optional(
+        "limit",
+        FieldType::IntIn(1, MAX_PAGE as i64),
+        "How many rows it has. Default 25.",
+    )
+    .or_nil(),
+    Field::optional(
+        "mode",
+        FieldType::OneOf(&["cursor", "offset"]),
+        "How the next page is named.",
+    )
+    .or_nil(),
+    Field::optional("offset", FieldType::Int, "How many rows are before it.").or_nil(),
+]);
 
 fn bad(message: String) -> StepError {
     StepError::config("E0764", message)

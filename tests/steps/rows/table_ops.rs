@@ -83,3 +83,45 @@ fn replace_rows() {
         &[("{:op :query :table \"t\" :sort [:n]}", "[8 9]")],
     );
 }
+
+/// The codes of what `check` finds in a query whose page has this limit.
+fn found(project: &Project, limit: &str) -> Vec<String> {
+    let text = format!(
+        "(let [n 2] (flow/step :table :q {{:op :query :table \"t\" :page {{:limit {limit}}}}}))"
+    );
+    project.write("checked.edn", text.as_bytes());
+    let path = project.path().join("checked.edn");
+    let session = project.engine.session();
+    let steps = flowstone_steps::all();
+    let checked = flowstone_engine::flow::check(&session, &path, "checked.edn", &steps);
+    let shown = checked.findings.iter();
+    shown
+        .map(|it| format!("{} {}", it.code, it.message))
+        .collect()
+}
+
+#[test]
+fn literal_limits() {
+    let project = numbers();
+    // What is written out is known to be wrong before anything runs.
+    for limit in ["0", "-1", "1001", "\"ten\"", "1.5"] {
+        let found = found(&project, limit);
+        assert!(
+            found.len() == 1 && found[0].contains("limit"),
+            "{limit}: {found:?}"
+        );
+    }
+    for limit in ["1", "1000", "n", "(inc n)"] {
+        assert_eq!(found(&project, limit), [""; 0], "{limit}");
+    }
+    // What is computed is looked at when it is known: the same bounds hold.
+    let computed = |n: &str| {
+        project.eval(&format!(
+            "(let [n {n}] (:count (flow/step :table :q {{:op :query :table \"t\" :page {{:limit (inc n)}}}})))"
+        ))
+    };
+    assert_eq!(computed("1"), "2");
+    for n in ["-1", "1000"] {
+        assert!(computed(n).contains("limit"), "{n}: {}", computed(n));
+    }
+}

@@ -277,10 +277,7 @@ fn quoted(path: &str) -> String {
 }
 
 fn import(git: &Git, cache: &Path, stream: &[u8], marks: Option<&Path>) -> Result<(), FilesError> {
-    let storage = |error: std::io::Error| FilesError::Storage {
-        path: cache.display().to_string(),
-        cause: error.to_string(),
-    };
+    let storage = |error: std::io::Error| FilesError::storage(cache, &error);
     let mut file = scratch(cache)?;
     file.write_all(stream)
         .and_then(|()| file.seek(SeekFrom::Start(0)))

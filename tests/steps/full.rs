@@ -1,0 +1,96 @@
+//! A disk that fills up while `:files` writes: `/dev/full` takes nothing, and says so as a disk does.
+//!
+//! Files are written under a name of their own first, so links of such names stand for a disk without space.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+
+use crate::project::Project;
+
+/// So many names are taken: tests beside this one use some of them up.
+const NAMES: usize = 60_000;
+
+/// From now on nothing can be written into a folder, until the links go.
+fn fill(folder: &Path) {
+    fs::create_dir_all(folder).expect("a folder");
+    for number in 0..NAMES {
+        let name = folder.join(format!("tmp-{}-{number}", std::process::id()));
+        symlink("/dev/full", name).expect("a link");
+    }
+}
+
+fn is_link(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|found| found.file_type().is_symlink())
+}
+
+fn inside(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).collect()
+}
+
+/// Removes the links, and returns what else is there.
+fn clear(folder: &Path) -> Vec<PathBuf> {
+    let (links, others): (Vec<_>, Vec<_>) = inside(folder).into_iter().partition(|it| is_link(it));
+    for link in links {
+        fs::remove_file(link).expect("a link");
+    }
+    others
+}
+
+fn tree(project: &Project) {
+    project.write("tree/a.txt", b"a\n");
+    project.write("tree/b/c.txt", b"c\n");
+}
+
+/// Runs a flow while nothing can be written into a folder, and returns what is there then. It goes on afterwards.
+fn survives(project: &Project, folder: &Path, body: &str, expected: &str) -> Vec<PathBuf> {
+    fill(folder);
+    let error = project.run(body).expect_err("no space");
+    assert_eq!(error.code(), "E0606", "{error}");
+    let hint = error.hint().unwrap_or_default();
+    assert!(hint.contains("runs resume"), "{hint}");
+    let others = clear(folder);
+    assert_eq!(project.resume_all(), [expected]);
+    others
+}
+
+#[test]
+fn a_file_that_does_not_fit_is_not_in_the_changeset() {
+    let project = Project::new();
+    tree(&project);
+    // The object of `"new\n"`: `ab/abcdef...`.
+    let hash = flowstone_engine::codec::digest_bytes(b"new\n");
+    let folder = project
+        .path()
+        .join(".flowstone/trees/objects")
+        .join(&hash[..2]);
+    let others = survives(
+        &project,
+        &folder,
+        "(let [draft (flow/step :files :draft {:op :init-changeset :source {:type :dir :path \"tree\"}})]
+           (flow/step :files :write {:op :write-file :changeset draft :path \"new.txt\" :content \"new\\n\"})
+           (mapv (juxt :path :status) (:files (flow/step :files :diff {:op :diff :changeset draft}))))",
+        "[[\"new.txt\" :added]]",
+    );
+    assert_eq!(others, [PathBuf::new(); 0], "nothing is half written");
+}
+
+#[test]
+fn a_folder_that_does_not_fit_is_not_there() {
+    let project = Project::new();
+    tree(&project);
+    let records = project.path().join(".flowstone/trees/materialized");
+    fill(&records);
+    let body = "(:files (flow/step :files :out {:op :materialize :source {:type :dir :path \"tree\"} :to \"out\"}))";
+    let error = project.run(body).expect_err("no space");
+    assert_eq!(error.code(), "E0606", "{error}");
+    let left: Vec<_> = inside(project.path())
+        .into_iter()
+        .filter(|it| it.to_string_lossy().contains("out"))
+        .collect();
+    assert_eq!(left, [PathBuf::new(); 0], "nothing is half written");
+    assert_eq!(clear(&records), [PathBuf::new(); 0]);
+    assert_eq!(project.resume_all(), ["2"]);
+    assert!(project.path().join("out/b/c.txt").is_file());
+}
