@@ -160,7 +160,7 @@ fn pages_and_order() {
             ),
             (
                 "{:op :query :table \"orders\" :page {:limit 1001}}",
-                "E0780 `:page :limit` must be from 1 to 1000, and is 1001",
+                "E0712 `:page :limit` of a `:table` step must be an integer from 1 to 1000, not 1001 (an integer)",
             ),
         ],
     );
@@ -509,7 +509,7 @@ fn what_is_wrong_is_said() {
             ),
             (
                 "{:op :query :table \"orders\" :page {:limt 1}}",
-                "E0780 `:page` has no key `:limt` | did you mean `:limit`?",
+                "E0710 `:page` of a `:table` step has no key `:limt` | did you mean `:limit`?",
             ),
             (
                 "{:op :query :table \"orders\" :metrics [:count]}",
