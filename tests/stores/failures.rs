@@ -254,3 +254,50 @@ fn a_home_that_cannot_be_one_is_an_error_at_the_start() {
     }
     assert_eq!(std::fs::read_to_string(&file).expect("read"), "mine");
 }
+
+/// Wherever in a large write the space ends, the table is as it was; with space, the same write is taken.
+#[test]
+fn rows_that_do_not_fit_are_not_written_in_part() {
+    use flowstone_engine::table::{Cell, TableName, TableOp, TableTarget, WriteMode, WriteRows};
+
+    let bench = Bench::new();
+    let (home, options) = troubled(&bench);
+    let stores = open(&home, &options).expect("it opens");
+    let write = |count: i64| {
+        let row = |n| {
+            vec![
+                ("id".to_owned(), Cell::Long(n)),
+                ("text".to_owned(), Cell::Text("x".repeat(400))),
+            ]
+        };
+        let write = TableOp::Write(WriteRows {
+            table: TableTarget::from(TableName::Name("t".to_owned())),
+            rows: (0..count).map(row).collect(),
+            mode: WriteMode::Upsert,
+            key_fields: vec!["id".to_owned()],
+            index_fields: vec!["text".to_owned()],
+        });
+        block_on(stores.tables.apply(write, 0))
+    };
+    for space in [0, 1, 7, 100, 1000] {
+        lossy::trouble(&home, Trouble::FullAfter(space));
+        let error = write(20_000).expect_err("no space");
+        assert_eq!(error.code(), "E0606", "after {space} writes: {error}");
+        lossy::trouble(&home, Trouble::None);
+        assert_eq!(
+            block_on(stores.tables.names()).expect("read"),
+            [""; 0],
+            "after {space} writes"
+        );
+    }
+    let written = write(10).expect("written");
+    assert!(written.contains(":row-count 10"), "{written}");
+    lossy::trouble(&home, Trouble::FullAfter(100));
+    write(20_000).expect_err("no space");
+    lossy::trouble(&home, Trouble::None);
+    let written = write(11).expect("written");
+    assert!(
+        written.contains(":rows-inserted 1") && written.contains(":row-count 11"),
+        "{written}"
+    );
+}

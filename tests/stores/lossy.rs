@@ -52,6 +52,8 @@ pub enum Trouble {
     None,
     /// There is no space left.
     Full,
+    /// There is space for so many writes.
+    FullAfter(u64),
     /// What is written is not taken.
     Broken,
     /// Files may only be read.
@@ -179,6 +181,18 @@ fn draw(random: &mut u64) -> u64 {
 }
 
 impl Disk {
+    /// Counts a write, and tells whether it is taken.
+    fn take(&mut self, file: &Path) -> Trouble {
+        let folder = file.parent();
+        if let Some(Trouble::FullAfter(left)) = folder.and_then(|it| self.troubles.get_mut(it)) {
+            let Some(less) = left.checked_sub(1) else {
+                return Trouble::Full;
+            };
+            *left = less;
+        }
+        self.trouble(file)
+    }
+
     fn trouble(&self, file: &Path) -> Trouble {
         let folder = file.parent().and_then(|folder| self.troubles.get(folder));
         folder.copied().unwrap_or(Trouble::None)
@@ -361,11 +375,12 @@ unsafe extern "C" fn write(
     at: i64,
 ) -> c_int {
     let trouble = {
-        let disk = disk();
-        disk.trouble(&disk.open[&(file as usize)].path)
+        let mut disk = disk();
+        let path = disk.open[&(file as usize)].path.clone();
+        disk.take(&path)
     };
     match trouble {
-        Trouble::None | Trouble::ReadOnly => {}
+        Trouble::None | Trouble::ReadOnly | Trouble::FullAfter(_) => {}
         Trouble::Full => return ffi::SQLITE_FULL,
         Trouble::Broken => return ffi::SQLITE_IOERR_WRITE,
     }

@@ -39,12 +39,16 @@ type Tell = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
 /// What a job did.
 struct Applied {
-    /// Whether it is to be kept.
-    keep: bool,
+    /// What was wrong, where it is not to be kept.
+    kept: Result<(), StoreError>,
     /// Who is told when it has happened.
     now: Option<Tell>,
     /// Who is told when it is durable, or is not.
     end: Option<Tell>,
+}
+
+fn kept<T>(result: &Result<T, StoreError>) -> Result<(), StoreError> {
+    result.as_ref().map(drop).map_err(Clone::clone)
 }
 
 /// Does a job, or has it refused with what went wrong before it.
@@ -152,7 +156,7 @@ impl Writer {
             apply: Box::new(move |db| {
                 let result = db.and_then(work);
                 Applied {
-                    keep: result.is_ok(),
+                    kept: kept(&result),
                     now: None,
                     end: Some(Box::new(move |committed| {
                         // Who asked may have gone; the change stays.
@@ -188,18 +192,18 @@ impl Writer {
             news: news_in(&batch),
             apply: Box::new(move |db| {
                 let result = apply(db, &batch, &failures);
-                let keep = result.is_ok();
+                let kept = kept(&result);
                 let tell: Tell = Box::new(move |happened| {
                     let _ = answer.send(happened.and(result));
                 });
                 match ack {
                     Ack::Durable => Applied {
-                        keep,
+                        kept,
                         now: None,
                         end: Some(tell),
                     },
                     Ack::Applied => Applied {
-                        keep,
+                        kept,
                         now: Some(tell),
                         end: Some(remember(failures, batch.run)),
                     },
@@ -229,7 +233,7 @@ impl Writer {
                     note_failure(&failures, &batch.run, error);
                 }
                 Applied {
-                    keep: result.is_ok(),
+                    kept: kept(&result),
                     now: None,
                     end: Some(remember(failures, batch.run)),
                 }
@@ -517,10 +521,12 @@ impl Loop {
             .clone()
             .and_then(|()| self.execute("SAVEPOINT job"));
         let applied = (job.apply)(begun.clone().map(|()| &self.db));
-        open.state = match (begun, applied.keep) {
+        open.state = match (begun, applied.kept) {
             (Err(error), _) => Err(error),
-            (Ok(()), true) => self.execute("RELEASE job"),
-            (Ok(()), false) => self
+            (Ok(()), Ok(())) => self.execute("RELEASE job"),
+            // SQLite has undone the whole transaction by itself, as it does where a disk fills up in the middle.
+            (Ok(()), Err(error)) if self.db.is_autocommit() => Err(error),
+            (Ok(()), Err(_)) => self
                 .execute("ROLLBACK TO job")
                 .and_then(|()| self.execute("RELEASE job")),
         };
