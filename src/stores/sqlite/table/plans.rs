@@ -125,7 +125,11 @@ fn conditions_on_indexed_columns_use_the_index() {
         ("name", Test::IsNull, &[], "USING INDEX t_1_i2 (c2=?)"),
     ];
     for (column, test, operands, expected) in cases {
-        let found = plan(&[(column, *test, operands)], &[]);
+        // A range that is open on one side may be so wide that looking at all rows in their order is quicker.
+        let is_open = matches!(test, Test::GreaterOrEqual | Test::Less);
+        let by_column = [(*column, false)];
+        let sort = if is_open { by_column.as_slice() } else { &[] };
+        let found = plan(&[(column, *test, operands)], sort);
         assert!(
             found.contains(expected),
             "{column} {}: {found}",

@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn envelopes_are_spelled_for_programs_and_rows_are_not() {
         let value = flowstone_engine::codec::decode(
-            "{:rows [{:order-id 1 :at #inst \"2026-01-01T00:00:00Z\"}] :page {:has-more true} :created? false}",
+            "{:rows [{:order-id 1 :at #inst \"2026-01-01T00:00:00.000Z\"}] :page {:has-more true} :created? false}",
         );
         assert_eq!(
             envelope(&value.expect("it is EDN")).to_string(),
