@@ -28,6 +28,7 @@ fn resources_are_found() {
     assert_eq!(hit["title"], "policy.md");
     assert_eq!(hit["snippet"], "Refund policy: money back.");
     assert_eq!(hit["content"], json!(null));
+    assert_eq!(hit["sizeBytes"], 26);
     let args = [
         "resources",
         "search",

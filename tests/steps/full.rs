@@ -73,7 +73,7 @@ fn a_file_that_does_not_fit_is_not_in_the_changeset() {
            (mapv (juxt :path :status) (:files (flow/step :files :diff {:op :diff :changeset draft}))))",
         "[[\"new.txt\" :added]]",
     );
-    assert_eq!(others, [PathBuf::new(); 0], "nothing is half written");
+    assert!(others.is_empty(), "half written: {others:?}");
 }
 
 #[test]
@@ -89,8 +89,8 @@ fn a_folder_that_does_not_fit_is_not_there() {
         .into_iter()
         .filter(|it| it.to_string_lossy().contains("out"))
         .collect();
-    assert_eq!(left, [PathBuf::new(); 0], "nothing is half written");
-    assert_eq!(clear(&records), [PathBuf::new(); 0]);
+    assert!(left.is_empty(), "half written: {left:?}");
+    assert!(clear(&records).is_empty());
     assert_eq!(project.resume_all(), ["2"]);
     assert!(project.path().join("out/b/c.txt").is_file());
 }

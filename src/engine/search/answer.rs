@@ -5,6 +5,8 @@ use flowstone_lang::value::Value;
 use super::{Mode, text};
 use crate::ports::{SearchHit, SearchTarget, StoreError, Stores};
 
+/// The fact that is a number.
+const SIZE: &str = "size-bytes";
 /// The most bytes of a resource that are read to show the start of it.
 const CHAR_BYTES: usize = 4;
 
@@ -82,7 +84,11 @@ fn to_value(found: &FoundHit) -> Value {
         ("snippet", Value::from(hit.snippet.as_str())),
     ];
     for (key, value) in &hit.facts {
-        entries.push((key, Value::from(value.as_str())));
+        let number = value.parse().ok().filter(|_| key == SIZE);
+        entries.push((
+            key,
+            number.map_or_else(|| Value::from(value.as_str()), Value::Int),
+        ));
     }
     match &found.content {
         Some(Content::Text { text, is_cut }) => {

@@ -5,6 +5,9 @@ use std::io::{self, IsTerminal};
 use comfy_table::presets::{NOTHING, UTF8_HORIZONTAL_ONLY};
 use comfy_table::{ContentArrangement, Table};
 
+/// The columns of a terminal that does not say how many it has.
+const WIDTH: u16 = 100;
+
 /// Lays rows out below a heading.
 pub fn table(heading: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
@@ -12,6 +15,10 @@ pub fn table(heading: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> S
         table
             .load_preset(UTF8_HORIZONTAL_ONLY)
             .set_content_arrangement(ContentArrangement::Dynamic);
+        // A terminal that nobody looks at may say that it has no columns at all.
+        if table.width().is_none_or(|columns| columns == 0) {
+            table.set_width(WIDTH);
+        }
     } else {
         table.load_preset(NOTHING);
     }
