@@ -311,6 +311,30 @@ fn materialize_to() {
 }
 
 #[test]
+fn materialize_overwrite() {
+    check(&[
+        (
+            "(do (flow/step :files :it {:op :materialize :source SRC :to \"twice\"})
+                 (try (flow/step :files :it {:op :materialize :source SRC :to \"twice\"}) (catch Exception e (:code (ex-data e)))))",
+            "\"E0787\"",
+        ),
+        (
+            "(do (flow/step :files :it {:op :materialize :source SRC :to \"again\"})
+                 (:path (flow/step :files :it {:op :materialize :source SRC :to \"again\" :overwrite? true})))",
+            "\"again\"",
+        ),
+        (
+            "(flow/step :files :it {:op :materialize :source SRC :to \"../out\" :overwrite? true})",
+            "E0770 ...",
+        ),
+        (
+            "(flow/step :files :it {:op :materialize :source SRC :overwrite? 1})",
+            "E0712 ...",
+        ),
+    ]);
+}
+
+#[test]
 fn capture_changeset() {
     check(&[(
         "(flow/step :files :it {:op :capture :path \"tree\"})",

@@ -550,17 +550,6 @@ fn open_change_request_hosts() {
         "{}",
         requests[0]
     );
-    let (shown, _) = ask(
-        "code",
-        "{:provider :gitlab}",
-        &[("200 OK", &format!("[{LAB}]"))],
-    );
-    assert!(shown.contains(":number 9 :created? false"), "{shown}");
-    let (shown, _) = ask("code", "{}", &[("200 OK", "[]")]);
-    assert!(
-        shown.contains("E0796") && shown.contains(":provider"),
-        "{shown}"
-    );
     for (status, body, expected) in [
         (
             "401 Unauthorized",
@@ -600,6 +589,78 @@ fn open_change_request_hosts() {
         ));
         assert!(shown.contains("E0796"), "{repo}: {shown}");
     }
+}
+
+#[test]
+fn open_change_request_provider() {
+    let (shown, _) = ask(
+        "code",
+        "{:provider :gitlab}",
+        &[("200 OK", &format!("[{LAB}]"))],
+    );
+    assert!(shown.contains(":number 9 :created? false"), "{shown}");
+    let (shown, _) = ask("code", "{}", &[("200 OK", "[]")]);
+    assert!(
+        shown.contains("E0796") && shown.contains(":provider"),
+        "{shown}"
+    );
+    let (shown, _) = ask("code", "{:provider :svn}", &[]);
+    assert!(
+        shown.contains("`:provider`") && shown.contains("`:github`"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn publish_author() {
+    for author in [
+        r#""Bob B. <bob@example.com>""#,
+        r#"{:name "Bob B." :email "bob@example.com"}"#,
+    ] {
+        let (project, bare) = world();
+        publish(&project, &url(&bare), &format!("{{:author {author}}}"));
+        assert_eq!(
+            git(&bare, &["log", "-1", "--format=%an|%ae", "bot/readme"]),
+            "Bob B.|bob@example.com"
+        );
+    }
+    let (project, bare) = world();
+    for author in [r#""Bob""#, r#""Bob\nB. <bob@example.com>""#, "{:name 7}"] {
+        let shown = publish(&project, &url(&bare), &format!("{{:author {author}}}"));
+        assert!(shown.contains(":author"), "{author}: {shown}");
+    }
+    assert_eq!(git(&bare, &["branch", "--list", "bot/readme"]), "");
+}
+
+#[test]
+fn since() {
+    let (project, bare) = world();
+    let (work, address) = (
+        project.path().join("remotes/app-work"),
+        bare.display().to_string(),
+    );
+    git(&work, &["tag", "v1"]);
+    git(
+        &work,
+        &["commit", "--quiet", "--allow-empty", "-m", "second"],
+    );
+    git(
+        &work,
+        &["push", "--quiet", &address, "HEAD:refs/heads/main", "v1"],
+    );
+    let subjects = |since: &str| {
+        project.eval(&format!(
+            r#"(map :subject (:commits (flow/step :files :history {{:op :history :source {{:type :git :repo "{}" :ref "main"}} :since "{since}"}})))"#,
+            url(&bare)
+        ))
+    };
+    assert_eq!(subjects("v1"), r#"("second")"#);
+    assert_eq!(subjects("main"), "()");
+    assert!(
+        subjects("v9").contains("could not find `v9`"),
+        "{}",
+        subjects("v9")
+    );
 }
 
 #[test]
