@@ -225,7 +225,7 @@ const OPERATIONS: Operations = Operations {
             takes: &[
                 "group-by", "having", "limit", "metrics", "order-by", "where",
             ],
-            gives: r#"[:map [:rows [:vector :map]] [:count :int]]"#,
+            gives: r#"[:map [:groups [:vector :map]] [:count :int]]"#,
             effect: Effect::Read,
             for_agents: true,
         },

@@ -568,3 +568,29 @@ fn a_table_is_exported() {
         )],
     );
 }
+
+#[test]
+fn answers_are_as_the_operations_say() {
+    use flowstone_engine::step::Step as _;
+    let project = orders();
+    let operations = flowstone_steps::table::Table
+        .spec()
+        .operations
+        .expect("operations");
+    for (op, rest) in [
+        ("aggregate", ":metrics [{:op :count :as :n}]"),
+        ("export", ""),
+        ("get-row", ":row-id 1"),
+        ("query", ""),
+        ("schema", ""),
+        ("update-cell", ":row-id 1 :column :status :value \"new\""),
+        ("recompute", ""),
+        ("delete", ":row-id 1"),
+    ] {
+        let gives = operations.find(op).expect("an operation").gives;
+        let found = project.eval(&format!(
+            "(some? (flow/step :table :it {{:op :{op} :table \"orders\" {rest} :expect {{:schema {gives}}}}}))"
+        ));
+        assert_eq!(found, "true", "{op}");
+    }
+}
