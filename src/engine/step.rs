@@ -4,10 +4,10 @@
 //! itself out, and never checks its config's keys: the engine does, from the spec.
 
 mod call;
-mod common;
 pub(crate) mod config;
 mod context;
 mod error;
+mod every_step;
 mod json_schema;
 mod operation;
 pub(crate) mod options;
@@ -20,9 +20,9 @@ use std::pin::Pin;
 use flowstone_lang::value::Value;
 
 pub(crate) use call::{code as code_function, run_code as call_code};
-pub use common::COMMON;
 pub use context::{Progress, Scope, Services, StepContext, StepRequest};
 pub use error::{Retry, StepError};
+pub use every_step::COMMON;
 pub use json_schema::{config_schema, operation_schema, respelled, result_schema, tool_schema};
 pub use operation::{Operation, Operations};
 pub use spec::{Effect, Field, FieldType, StepSpec};

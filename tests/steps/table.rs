@@ -585,6 +585,15 @@ fn answers_are_as_the_operations_say() {
         ("schema", ""),
         ("update-cell", ":row-id 1 :column :status :value \"new\""),
         ("recompute", ""),
+        ("insert", ":rows [{:id 9}]"),
+        (
+            "set-column",
+            ":column :status :definition {:display-name \"State\"}",
+        ),
+        (
+            "update-cell-format",
+            ":row-id 2 :column :amount :format {:display \"currency\" :currency \"USD\"}",
+        ),
         ("delete", ":row-id 1"),
     ] {
         let gives = operations.find(op).expect("an operation").gives;
