@@ -8,6 +8,7 @@ pub mod chat_completions;
 mod config;
 pub mod dialect;
 pub mod error;
+pub mod family;
 mod output;
 mod provider;
 
@@ -26,10 +27,10 @@ use crate::http::client::{self, Incoming, Limits, Request};
 use crate::http::error::{Again, HttpError, header};
 use crate::sse;
 use crate::{http, json, rendered};
-use call::{Call, Delta, Message, Reply, Role, ToolCall, Usage};
-use chat_completions::Stream;
+use call::{Call, Delta, Message, Reply, Role, ToolCall, ToolChoice, Usage};
 use dialect::Dialect;
 use error::LlmError;
+use family::Stream;
 use output::Wanted;
 use provider::Endpoint;
 
@@ -238,6 +239,7 @@ impl Step for Llm {
                 model: endpoint.model.clone(),
                 messages: config::messages(cx, fields).await?,
                 tools: config::tools(fields)?,
+                tool_choice: ToolChoice::Auto,
                 options: config::options(fields)?,
                 output: wanted.output.clone(),
                 extra: config::extra(fields, &endpoint.provider)?,
@@ -338,8 +340,16 @@ fn refused(endpoint: &Endpoint, reply: &Reply) -> Result<(), LlmError> {
 /// Sends one call and puts the streamed answer together.
 async fn ask(cx: &StepContext, endpoint: &Endpoint, call: &Call) -> Result<Reply, LlmError> {
     let timeout = http::timeout(cx, TOTAL);
-    let body = chat_completions::encode(call, &endpoint.dialect);
-    let mut headers = endpoint.headers.clone();
+    let family = endpoint.dialect.family;
+    let body = family.encode(call, &endpoint.dialect);
+    let url = match &endpoint.url {
+        Some(url) => url.clone(),
+        None => family.address(&endpoint.base, call),
+    };
+    let own = family.headers().iter();
+    let own = own.map(|(name, value)| ((*name).to_string(), (*value).to_string()));
+    let mut headers: Vec<(String, String)> = own.collect();
+    headers.extend(endpoint.headers.clone());
     headers.push(("content-type".into(), "application/json".into()));
     headers.push((
         "accept".into(),
@@ -347,7 +357,7 @@ async fn ask(cx: &StepContext, endpoint: &Endpoint, call: &Call) -> Result<Reply
     ));
     let request = Request {
         method: reqwest::Method::POST,
-        url: endpoint.url.clone(),
+        url,
         headers,
         secret_headers: endpoint.secret_headers.clone(),
         body: Some(body.to_string().into_bytes()),
@@ -373,36 +383,42 @@ async fn ask(cx: &StepContext, endpoint: &Endpoint, call: &Call) -> Result<Reply
         header(&incoming.headers, "content-type").is_none_or(|kind| !kind.contains("json"));
     if !is_stream {
         let answer = incoming.collect().await?;
-        let reply = chat_completions::decode(&endpoint.provider, &answer.body)?;
+        let reply = family.decode(&endpoint.provider, &answer.body)?;
         cx.emit(Progress::Text(reply.content.clone()));
         return Ok(reply);
     }
-    streamed(cx, &endpoint.provider, incoming).await
+    streamed(
+        cx,
+        &endpoint.provider,
+        family.stream(&endpoint.provider),
+        incoming,
+    )
+    .await
 }
 
 async fn streamed(
     cx: &StepContext,
     provider: &str,
+    mut stream: Box<dyn Stream>,
     mut incoming: Incoming,
 ) -> Result<Reply, LlmError> {
     /// No event of an honest server is larger.
     const MOST: usize = 8 << 20;
     let mut parser = sse::Parser::default();
-    let mut stream = Stream::new(provider);
     let mut first = Vec::new();
     let mut any = false;
     while !stream.is_done() {
         let chunk = incoming
             .next(Some(IDLE))
             .await
-            .map_err(|error| broken(provider, &stream, error))?;
+            .map_err(|error| broken(provider, &*stream, error))?;
         let Some(chunk) = chunk else { break };
         if !any && first.len() < 512 {
             first.extend_from_slice(&chunk);
         }
         for event in parser.push(&chunk) {
             any = true;
-            take(cx, &mut stream, &event.data)?;
+            take(cx, &mut *stream, &event)?;
         }
         if parser.waiting() > MOST {
             return Err(not_a_stream(provider, "an event that does not end", &first));
@@ -410,7 +426,7 @@ async fn streamed(
     }
     if let Some(event) = parser.finish() {
         any = true;
-        take(cx, &mut stream, &event.data)?;
+        take(cx, &mut *stream, &event)?;
     }
     if !any && !first.is_empty() {
         return Err(not_a_stream(provider, "no event in what it sent", &first));
@@ -418,8 +434,8 @@ async fn streamed(
     stream.finish()
 }
 
-fn take(cx: &StepContext, stream: &mut Stream, data: &str) -> Result<(), LlmError> {
-    for delta in stream.push(data)? {
+fn take(cx: &StepContext, stream: &mut dyn Stream, event: &sse::Event) -> Result<(), LlmError> {
+    for delta in stream.push(event)? {
         cx.emit(match delta {
             Delta::Text(text) => Progress::Text(text),
             Delta::Thought(text) => Progress::Thought(text),
@@ -437,7 +453,7 @@ fn not_a_stream(provider: &str, cause: &str, first: &[u8]) -> LlmError {
 }
 
 /// Names what happened to a stream that was under way.
-fn broken(provider: &str, stream: &Stream, error: HttpError) -> LlmError {
+fn broken(provider: &str, stream: &dyn Stream, error: HttpError) -> LlmError {
     let provider = provider.to_string();
     match error {
         HttpError::TimedOut { limit, .. } => LlmError::Stalled {

@@ -8,6 +8,8 @@ pub struct Call {
     pub model: String,
     pub messages: Vec<Message>,
     pub tools: Vec<Tool>,
+    /// Whether it must call a tool.
+    pub tool_choice: ToolChoice,
     pub options: Options,
     pub output: Output,
     /// Laid over the request's body at the end, as they are.
@@ -43,6 +45,20 @@ pub struct Message {
     pub tool_calls: Vec<ToolCall>,
     /// Which call a tool's message answers.
     pub tool_call_id: Option<String>,
+    /// Which tool that was: some formats want its name again.
+    pub tool_name: Option<String>,
+    /// The tool failed.
+    pub is_error: bool,
+    /// What the provider gave with an assistant's message and wants back unchanged: reasoning, signatures.
+    pub opaque: Option<Opaque>,
+}
+
+/// What a provider wants back as it gave it. Only the family that wrote it reads it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Opaque {
+    /// The id of the family.
+    pub family: String,
+    pub blocks: Json,
 }
 
 impl Message {
@@ -51,8 +67,20 @@ impl Message {
         Message {
             role,
             content: vec![Part::Text(text.into())],
+            ..Message::empty(role)
+        }
+    }
+
+    /// Returns a message that says nothing yet.
+    pub fn empty(role: Role) -> Message {
+        Message {
+            role,
+            content: Vec::new(),
             tool_calls: Vec::new(),
             tool_call_id: None,
+            tool_name: None,
+            is_error: false,
+            opaque: None,
         }
     }
 }
@@ -77,6 +105,18 @@ pub struct Tool {
     pub parameters: Json,
 }
 
+/// Whether a model must call a tool.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ToolChoice {
+    /// As it likes.
+    #[default]
+    Auto,
+    /// At least one.
+    Required,
+    /// None, though it knows them.
+    None,
+}
+
 /// What steers the answer. All optional: a provider's own defaults hold else.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
@@ -89,6 +129,10 @@ pub struct Options {
     pub frequency_penalty: Option<f64>,
     pub reasoning_effort: Option<String>,
     pub prompt_cache_key: Option<String>,
+    /// The provider is to keep what it made of the system prompt and the tools.
+    pub cache_system: bool,
+    /// The answer that this call goes on from, where the provider keeps answers.
+    pub previous_response_id: Option<String>,
 }
 
 /// What form the answer has.
@@ -128,16 +172,25 @@ pub struct Reply {
     /// `stop`, `length`, `tool_calls`, `content_filter`; empty when the stream ended without one.
     pub finish_reason: String,
     pub model: String,
+    /// The provider's name of the answer.
+    pub id: String,
     pub usage: Option<Usage>,
+    /// To be sent back with this answer in further calls.
+    pub opaque: Option<Opaque>,
 }
 
-/// How many tokens a call took.
+/// How many tokens a call took, counted the same way for every family: cached ones are among the prompt's, and
+/// reasoning ones among the completion's.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Usage {
     pub prompt: i64,
     pub completion: i64,
     pub total: i64,
+    /// Of the prompt's, those that the provider had kept.
     pub cached: Option<i64>,
+    /// Of the prompt's, those that it keeps from now on.
+    pub cache_write: Option<i64>,
+    /// Of the completion's, those that it thought with.
     pub reasoning: Option<i64>,
 }
 
@@ -154,6 +207,7 @@ impl Usage {
             completion: self.completion + other.completion,
             total: self.total + other.total,
             cached: both(self.cached, other.cached),
+            cache_write: both(self.cache_write, other.cache_write),
             reasoning: both(self.reasoning, other.reasoning),
         }
     }

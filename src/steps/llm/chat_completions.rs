@@ -2,11 +2,39 @@
 //!
 //! Pure: bytes in, data out. What one provider does differently stands in its [`Dialect`].
 
+use reqwest::Url;
 use serde_json::{Map, Value as Json, json};
 
-use super::call::{Call, Delta, Message, Output, Part, Reply, Role, ToolCall, Usage};
+use super::call::{Call, Delta, Message, Output, Part, Reply, Role, ToolCall, ToolChoice, Usage};
 use super::dialect::Dialect;
 use super::error::LlmError;
+use super::family::{self, Family};
+use crate::sse;
+
+/// The format.
+pub struct ChatCompletions;
+
+impl Family for ChatCompletions {
+    fn id(&self) -> &'static str {
+        "chat-completions-compatible"
+    }
+
+    fn address(&self, base: &Url, _call: &Call) -> Url {
+        family::below(base, "chat/completions")
+    }
+
+    fn encode(&self, call: &Call, dialect: &Dialect) -> Json {
+        encode(call, dialect)
+    }
+
+    fn decode(&self, provider: &str, body: &[u8]) -> Result<Reply, LlmError> {
+        decode(provider, body)
+    }
+
+    fn stream(&self, provider: &str) -> Box<dyn family::Stream> {
+        Box::new(Stream::new(provider))
+    }
+}
 
 /// Returns the body of a streamed request.
 pub fn encode(call: &Call, dialect: &Dialect) -> Json {
@@ -22,6 +50,11 @@ pub fn encode(call: &Call, dialect: &Dialect) -> Json {
             json!({"type": "function", "function": function})
         });
         body.insert("tools".into(), tools.collect());
+        match call.tool_choice {
+            ToolChoice::Auto => None,
+            ToolChoice::Required => body.insert("tool_choice".into(), json!("required")),
+            ToolChoice::None => body.insert("tool_choice".into(), json!("none")),
+        };
     }
     options(call, dialect, &mut body);
     if let Some(format) = response_format(&call.output, dialect) {
@@ -180,8 +213,7 @@ impl Stream {
         }
     }
 
-    /// Takes the data of one event and returns what it adds.
-    pub fn push(&mut self, data: &str) -> Result<Vec<Delta>, LlmError> {
+    fn take(&mut self, data: &str) -> Result<Vec<Delta>, LlmError> {
         let data = data.trim();
         if data == "[DONE]" {
             self.done = true;
@@ -208,33 +240,14 @@ impl Stream {
         Ok(deltas)
     }
 
-    /// Tells whether nothing more is to come.
-    pub fn is_done(&self) -> bool {
-        self.done
-    }
-
-    /// Returns how many characters have come.
-    pub fn chars(&self) -> usize {
-        self.reply.content.chars().count()
-    }
-
-    /// Returns the reply, at the end of the stream.
-    pub fn finish(self) -> Result<Reply, LlmError> {
-        if !self.done && self.reply.finish_reason.is_empty() {
-            return Err(LlmError::BrokeOff {
-                chars: self.chars(),
-                provider: self.provider,
-                cause: "the stream ended without a finish reason".into(),
-            });
-        }
-        Ok(self.reply)
-    }
-
     fn common(&mut self, json: &Json) {
         if let Some(model) = json.get("model").and_then(Json::as_str)
             && !model.is_empty()
         {
             self.reply.model = model.to_string();
+        }
+        if let Some(id) = json.get("id").and_then(Json::as_str) {
+            self.reply.id = id.to_string();
         }
         // One provider puts it aside.
         if let Some(usage) = json
@@ -315,6 +328,31 @@ impl Stream {
     }
 }
 
+impl family::Stream for Stream {
+    fn push(&mut self, event: &sse::Event) -> Result<Vec<Delta>, LlmError> {
+        self.take(&event.data)
+    }
+
+    fn is_done(&self) -> bool {
+        self.done
+    }
+
+    fn chars(&self) -> usize {
+        self.reply.content.chars().count()
+    }
+
+    fn finish(self: Box<Self>) -> Result<Reply, LlmError> {
+        if !self.done && self.reply.finish_reason.is_empty() {
+            return Err(LlmError::BrokeOff {
+                chars: self.chars(),
+                provider: self.provider,
+                cause: "the stream ended without a finish reason".into(),
+            });
+        }
+        Ok(self.reply)
+    }
+}
+
 fn usage(json: &Json) -> Option<Usage> {
     let count = |pointer: &str| json.pointer(pointer).and_then(Json::as_i64);
     let (prompt, completion) = (count("/prompt_tokens"), count("/completion_tokens"));
@@ -328,6 +366,7 @@ fn usage(json: &Json) -> Option<Usage> {
         total: count("/total_tokens").unwrap_or(prompt + completion),
         cached: count("/prompt_tokens_details/cached_tokens")
             .or_else(|| count("/prompt_cache_hit_tokens")),
+        cache_write: None,
         reasoning: count("/completion_tokens_details/reasoning_tokens"),
     })
 }

@@ -162,6 +162,7 @@ async fn message(cx: &StepContext, entry: &Value) -> Result<Message, StepError> 
         content,
         tool_calls,
         tool_call_id,
+        ..Message::empty(role)
     })
 }
 
@@ -345,6 +346,8 @@ pub(super) fn options(fields: Fields<'_>) -> Result<Options, StepError> {
         frequency_penalty: fields.number("frequency-penalty")?,
         reasoning_effort: fields.name("reasoning-effort")?.map(|it| it.to_string()),
         prompt_cache_key: fields.text("prompt-cache-key")?.map(str::to_string),
+        cache_system: false,
+        previous_response_id: None,
     })
 }
 

@@ -1,10 +1,14 @@
-//! Who speaks chat completions, and in what each differs from the others.
+//! Who speaks which wire format, and in what each differs from the others.
+
+use super::chat_completions::ChatCompletions;
+use super::family::Family;
 
 /// A provider's row.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy)]
 pub struct Dialect {
     /// What flows call it.
     pub id: &'static str,
+    pub family: &'static dyn Family,
     /// Where it is; None when only the user knows.
     pub base_url: Option<&'static str>,
     /// The environment variable of its key; None where none is needed.
@@ -26,6 +30,7 @@ pub struct Dialect {
 
 const PLAIN: Dialect = Dialect {
     id: "openai-compatible",
+    family: &ChatCompletions,
     base_url: None,
     key: None,
     model: None,

@@ -19,7 +19,9 @@ pub(super) struct Endpoint {
     /// What flows call the provider.
     pub provider: String,
     pub dialect: Dialect,
-    pub url: Url,
+    /// Where calls go, where that is not as the family has it.
+    pub url: Option<Url>,
+    pub base: Url,
     pub model: String,
     pub headers: Vec<(String, String)>,
     pub secret_headers: Vec<(String, String)>,
@@ -77,6 +79,7 @@ pub(super) fn choose(cx: &StepContext, fields: Fields<'_>) -> Result<Endpoint, S
     dialect.takes_schema &= custom.takes_schema;
     let base = base_url(cx, fields, &connection, &custom, &dialect, &id)?;
     let url = address(fields, &dialect, &base)?;
+    let base_url = parsed(&base)?;
     let auth = match fields.map("auth")? {
         Some(auth) => Auth::read(":auth", auth)?,
         None if connection.auth != Auth::Unsaid => connection.auth.clone(),
@@ -107,6 +110,7 @@ pub(super) fn choose(cx: &StepContext, fields: Fields<'_>) -> Result<Endpoint, S
         provider: id,
         dialect,
         url,
+        base: base_url,
         model,
         headers,
         secret_headers,
@@ -330,7 +334,8 @@ fn ollama(host: &str) -> String {
     crate::http::joined(url.as_str(), "v1")
 }
 
-fn address(fields: Fields<'_>, dialect: &Dialect, base: &str) -> Result<Url, StepError> {
+/// Returns the address of calls, where it is not as the family has it.
+fn address(fields: Fields<'_>, dialect: &Dialect, base: &str) -> Result<Option<Url>, StepError> {
     let (deployment, version) = (fields.text("deployment")?, fields.text("api-version")?);
     let text = match (dialect.id == AZURE_OPENAI.id, deployment) {
         (true, Some(deployment)) => {
@@ -341,7 +346,7 @@ fn address(fields: Fields<'_>, dialect: &Dialect, base: &str) -> Result<Url, Ste
             )
         }
         (true, None) => crate::http::joined(base, "openai/v1/chat/completions"),
-        (false, _) => crate::http::joined(base, "chat/completions"),
+        (false, _) => String::new(),
     };
     if dialect.id != AZURE_OPENAI.id && (deployment.is_some() || version.is_some()) {
         return Err(StepError::config(
@@ -352,11 +357,18 @@ fn address(fields: Fields<'_>, dialect: &Dialect, base: &str) -> Result<Url, Ste
             ),
         ));
     }
+    match text.is_empty() {
+        true => Ok(None),
+        false => parsed(&text).map(Some),
+    }
+}
+
+fn parsed(text: &str) -> Result<Url, StepError> {
     let bad = |why: String| HttpError::BadUrl {
-        url: crate::files::git::without_password(base),
+        url: crate::files::git::without_password(text),
         why,
     };
-    let url = Url::parse(&text).map_err(|error| bad(error.to_string()))?;
+    let url = Url::parse(text).map_err(|error| bad(error.to_string()))?;
     match url.scheme() {
         "http" | "https" => Ok(url),
         other => Err(bad(format!("`{other}:` is not HTTP")).into()),
