@@ -10,6 +10,7 @@ mod inputs;
 mod invocations;
 mod lint;
 mod load;
+mod mcp;
 mod packaged;
 mod single;
 mod starts;
@@ -30,6 +31,7 @@ pub(crate) use lint::{
 };
 pub use load::{Checked, LoadedFlow, check, load, reload};
 pub(crate) use load::{ENGINE_ABI, program_files, program_name};
+pub use mcp::{McpAdapter, McpToolDefinition, McpTransport};
 pub use packaged::{Contract, PackagedStep};
 pub use single::single;
 pub use starts::{Concurrency, StartLimits, Starts};
@@ -54,6 +56,8 @@ pub struct Flow {
     pub starts: Starts,
     /// `:llm-providers`, a vector of maps, or nil.
     pub llm_providers: Value,
+    /// `:mcp`.
+    pub mcp: Vec<Rc<McpAdapter>>,
     /// The whole definition map, or nil for a bare form.
     pub definition: Value,
 }
@@ -74,6 +78,7 @@ impl Flow {
             requires: Value::Nil,
             starts: Starts::default(),
             llm_providers: Value::Nil,
+            mcp: Vec::new(),
             definition: Value::Nil,
         }
     }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use flowstone_lang::value::{Sources, Span, Value};
 
 use super::forms::{self, entry_spans, item_span};
-use super::{Flow, FlowFunction, Template, invocations, name_of, packaged, starts};
+use super::{Flow, FlowFunction, Template, invocations, mcp, name_of, packaged, starts};
 use crate::diagnostic::Diagnostic;
 use crate::schedule;
 
@@ -134,6 +134,7 @@ pub(super) fn flow(sources: &Sources, map: &Value) -> (Option<Flow>, Vec<Diagnos
     let description = reading.text(map, "description");
     let requires = reading.maps(map, "requires");
     let llm_providers = reading.maps(map, "llm-providers");
+    let mcp = mcp::read(&mut reading, map);
     let values =
         |entries: Vec<(Value, Span)>| Value::vector(entries.into_iter().map(|(map, _)| map));
     let flow = slug.zip(body).map(|(slug, body)| Flow {
@@ -149,6 +150,7 @@ pub(super) fn flow(sources: &Sources, map: &Value) -> (Option<Flow>, Vec<Diagnos
         requires: values(requires),
         starts,
         llm_providers: values(llm_providers),
+        mcp,
         definition: map.clone(),
     });
     let mut findings = reading.findings;

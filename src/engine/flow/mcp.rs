@@ -1,0 +1,511 @@
+//! `:mcp`: adapters that stand between the flow and servers of the Model Context Protocol, read from the definition.
+//!
+//! An adapter says over which connection a server is asked, which of its tools may be used, and what models call them.
+//! What a server runs as is not the flow's to say: a command belongs to the project's settings.
+
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::time::Duration;
+
+use flowstone_lang::value::{Span, Value};
+use serde_json::Value as Json;
+
+use super::definition::{Reading, words};
+use super::forms::{entry_spans, item_span, quoted};
+use super::packaged::is_packaged_id;
+use super::{Flow, name_of};
+use crate::codec;
+use crate::diagnostic::{Diagnostic, nearest};
+use crate::{json, schema};
+
+/// One of `:mcp`.
+#[derive(Debug, Clone)]
+pub struct McpAdapter {
+    /// Qualified, without its colon: `linear/issues`.
+    pub id: Rc<str>,
+    /// A slot of `:requires`, or a connection of the project's settings.
+    pub connection: Rc<str>,
+    pub transport: McpTransport,
+    /// Below the connection's `:base-url`.
+    pub path: Option<Rc<str>>,
+    /// The tools that may be used; `None` leaves it to references of one tool each.
+    pub allow_tools: Option<Vec<Rc<str>>>,
+    /// What models see before the name of a tool; may be empty.
+    pub tool_prefix: Rc<str>,
+    pub timeout: Option<Duration>,
+    /// What the flow knows about tools without asking the server.
+    pub tools: Vec<McpToolDefinition>,
+    pub span: Span,
+}
+
+/// How a server is talked to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum McpTransport {
+    StreamableHttp,
+    Stdio,
+}
+
+/// A tool that a definition describes.
+#[derive(Debug, Clone)]
+pub struct McpToolDefinition {
+    pub name: Rc<str>,
+    pub description: Option<Rc<str>>,
+    /// JSON Schema of the arguments.
+    pub input_schema: Option<Json>,
+    pub read_only: Option<bool>,
+}
+
+impl McpAdapter {
+    /// Tells whether the adapter lets a tool be used.
+    pub fn allows(&self, tool: &str) -> bool {
+        let allowed = self.allow_tools.as_ref();
+        allowed.is_none_or(|allowed| allowed.iter().any(|name| **name == *tool))
+    }
+
+    /// Returns what the definition says about a tool.
+    pub fn tool(&self, name: &str) -> Option<&McpToolDefinition> {
+        self.tools.iter().find(|tool| *tool.name == *name)
+    }
+
+    /// Returns the part of the id before its slash.
+    pub fn namespace(&self) -> &str {
+        self.id.split_once('/').map_or("", |(space, _)| space)
+    }
+
+    /// Returns what models call a tool: its name behind the prefix, in the characters that providers take.
+    pub fn model_name(&self, tool: &str) -> String {
+        let whole = match &*self.tool_prefix {
+            "" => tool.to_owned(),
+            prefix => format!("{prefix}_{tool}"),
+        };
+        let name: String = whole
+            .chars()
+            .map(|char| match char {
+                'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '-' => char,
+                _ => '_',
+            })
+            .collect();
+        if name.len() <= TOOL_NAME {
+            return name;
+        }
+        let digest = codec::digest_bytes(whole.as_bytes());
+        format!("{}_{}", &name[..TOOL_NAME - 9], &digest[..8])
+    }
+}
+
+impl Flow {
+    /// Returns one of `:mcp`, by its id without the colon.
+    pub fn mcp_adapter(&self, id: &str) -> Option<&Rc<McpAdapter>> {
+        self.mcp.iter().find(|adapter| &*adapter.id == id)
+    }
+}
+
+impl McpTransport {
+    const NAMES: &[&str] = &["stdio", "streamable-http"];
+
+    fn from_name(name: &str) -> Option<McpTransport> {
+        match name {
+            "stdio" => Some(McpTransport::Stdio),
+            "streamable-http" => Some(McpTransport::StreamableHttp),
+            _ => None,
+        }
+    }
+}
+
+/// Every key of an entry, sorted.
+const KEYS: &[&str] = &[
+    "allow-tools",
+    "connection",
+    "id",
+    "path",
+    "timeout-ms",
+    "tool-prefix",
+    "tools",
+    "transport",
+];
+
+/// Every key of an entry of `:tools`, sorted.
+const TOOL_KEYS: &[&str] = &["description", "input-schema", "name", "read-only?"];
+
+/// What somebody may want to say here and has to say elsewhere.
+const ELSEWHERE: &[&str] = &[
+    "args", "auth", "base-url", "command", "cwd", "env", "headers", "url",
+];
+
+/// As long as providers of models take names of tools.
+const TOOL_NAME: usize = 64;
+
+/// As long as the protocol takes names of tools.
+const NAME: usize = 128;
+
+/// No call is waited for longer.
+const DAY_MS: i64 = 86_400_000;
+
+pub(super) fn read(reading: &mut Reading<'_>, map: &Value) -> Vec<Rc<McpAdapter>> {
+    let mut adapters: Vec<Rc<McpAdapter>> = Vec::new();
+    for (entry, span) in reading.maps(map, "mcp") {
+        known_keys(reading, &entry, KEYS, "an adapter of `:mcp`");
+        let Some(adapter) = adapter(reading, map, &entry, span) else {
+            continue;
+        };
+        if adapters.iter().any(|known| known.id == adapter.id) {
+            let at = reading.value_at(&entry, "id").or(span);
+            let message = format!("there are two adapters `:{}`", adapter.id);
+            reading.error("E0467", message, at);
+            continue;
+        }
+        adapters.push(Rc::new(adapter));
+    }
+    same_names(reading, &adapters);
+    adapters
+}
+
+fn adapter(
+    reading: &mut Reading<'_>,
+    map: &Value,
+    entry: &Value,
+    span: Span,
+) -> Option<McpAdapter> {
+    let id = id(reading, entry, span)?;
+    let connection = connection(reading, map, entry, (&id, span));
+    let transport = transport(reading, entry);
+    let allow_tools = allow_tools(reading, entry);
+    let tools = tools(reading, entry, allow_tools.as_deref());
+    let space = id.split_once('/').map_or("", |(space, _)| space);
+    let prefix = prefix(reading, entry).unwrap_or_else(|| space.replace('.', "_").into());
+    Some(McpAdapter {
+        path: path(reading, entry, transport),
+        timeout: timeout(reading, entry),
+        connection: connection?,
+        transport,
+        allow_tools,
+        tool_prefix: prefix,
+        tools,
+        span,
+        id,
+    })
+}
+
+fn wrong(message: impl Into<String>, at: Span) -> Diagnostic {
+    Diagnostic::error("E0465", message).at(at)
+}
+
+/// Returns what a keyword or string says.
+fn named(value: &Value) -> Option<Rc<str>> {
+    match value {
+        Value::Keyword(_) | Value::Text(_) => {
+            name_of(value).map(|name| Rc::from(name.trim_start_matches(':')))
+        }
+        _ => None,
+    }
+}
+
+fn known_keys(reading: &mut Reading<'_>, entry: &Value, known: &[&str], what: &str) {
+    for (key, _) in entry.as_map().into_iter().flat_map(|map| map.iter()) {
+        let name = name_of(key).unwrap_or_default();
+        if key.as_keyword().is_some() && known.contains(&&*name) {
+            continue;
+        }
+        let shown = crate::words::shown(key);
+        let at = entry_spans(reading.sources, entry, &shown).key;
+        let finding = Diagnostic::error("E0466", format!("{what} has no key `{shown}`")).at(at);
+        if ELSEWHERE.contains(&&*name) {
+            reading.push(finding.hint(
+                "where a server is, or which command it is, stands with the connection, in flowstone.edn: \
+                 `{:connections {:files-mcp {:backend :mcp :command [\"node\" \"server.js\"]}}}`",
+            ));
+            continue;
+        }
+        let suggested = finding.suggest(&name, known.iter().copied());
+        reading.push(match suggested.hints.is_empty() {
+            true => suggested.hint(format!("its keys are {}", words(known))),
+            false => suggested,
+        });
+    }
+}
+
+fn id(reading: &mut Reading<'_>, entry: &Value, span: Span) -> Option<Rc<str>> {
+    let Some(given) = entry.get("id").filter(|id| !id.is_nil()) else {
+        reading.push(
+            wrong("an entry of `:mcp` needs an `:id`", span)
+                .hint("a keyword with a namespace, such as `:id :linear/issues`"),
+        );
+        return None;
+    };
+    let name = named(given).filter(|name| is_packaged_id(name));
+    if name.is_none() {
+        let shown = crate::words::shown(given);
+        let at = reading.value_at(entry, "id");
+        reading.push(
+            wrong(format!("`{shown}` cannot be the `:id` of an adapter"), at).hint(
+                "it is a keyword with a namespace, both of letters, digits, `-` and `_`: `:linear/issues`",
+            ),
+        );
+    }
+    name
+}
+
+fn connection(
+    reading: &mut Reading<'_>,
+    map: &Value,
+    entry: &Value,
+    (id, span): (&str, Span),
+) -> Option<Rc<str>> {
+    let Some(given) = entry.get("connection").filter(|it| !it.is_nil()) else {
+        reading.push(
+            wrong(format!("the adapter `:{id}` needs a `:connection`"), span).hint(
+                "a slot of `:requires` with `:backend :mcp`, or a connection of flowstone.edn",
+            ),
+        );
+        return None;
+    };
+    let at = reading.value_at(entry, "connection");
+    let Some(name) = named(given) else {
+        let message = format!("`:connection` is a keyword, not {}", given.kind());
+        reading.push(wrong(message, at));
+        return None;
+    };
+    let slots = map.get("requires").and_then(Value::as_vector);
+    let is_it = |slot: &&Value| {
+        slot.get("slot")
+            .and_then(name_of)
+            .is_some_and(|it| it == name)
+    };
+    let slot = slots.and_then(|slots| slots.iter().find(is_it));
+    let backend = slot.and_then(|slot| slot.get("backend")).and_then(name_of);
+    if let Some(backend) = backend.filter(|backend| **backend != *"mcp") {
+        reading.push(
+            wrong(
+                format!("the slot `:{name}` is for `:{backend}`, not for a server of MCP"),
+                at,
+            )
+            .hint("give the slot `:backend :mcp`, or name another one"),
+        );
+    }
+    Some(name)
+}
+
+fn transport(reading: &mut Reading<'_>, entry: &Value) -> McpTransport {
+    let given = entry.get("transport").filter(|it| !it.is_nil());
+    let Some(given) = given else {
+        return McpTransport::StreamableHttp;
+    };
+    let name = named(given).unwrap_or_default();
+    McpTransport::from_name(&name).unwrap_or_else(|| {
+        let at = reading.value_at(entry, "transport");
+        let message = format!("`:transport` is one of {}", words(McpTransport::NAMES));
+        reading.push(wrong(message, at).suggest(&name, McpTransport::NAMES.iter().copied()));
+        McpTransport::StreamableHttp
+    })
+}
+
+fn path(reading: &mut Reading<'_>, entry: &Value, transport: McpTransport) -> Option<Rc<str>> {
+    let path = text(reading, entry, "path")?;
+    let at = reading.value_at(entry, "path");
+    if transport == McpTransport::Stdio {
+        reading.push(wrong("`:path` means nothing to `:transport :stdio`", at));
+    }
+    if !path.starts_with('/') || path.starts_with("//") {
+        reading.push(
+            wrong("`:path` begins with one `/`", at)
+                .hint("it is put behind the connection's `:base-url`, as in `:path \"/mcp\"`"),
+        );
+    }
+    Some(path)
+}
+
+fn text(reading: &mut Reading<'_>, entry: &Value, key: &str) -> Option<Rc<str>> {
+    match entry.get(key).filter(|value| !value.is_nil())? {
+        Value::Text(text) => Some(Rc::from(&***text)),
+        other => {
+            let message = format!("`:{key}` must be a string, not {}", other.kind());
+            let at = reading.value_at(entry, key);
+            reading.push(wrong(message, at));
+            None
+        }
+    }
+}
+
+fn prefix(reading: &mut Reading<'_>, entry: &Value) -> Option<Rc<str>> {
+    let prefix = text(reading, entry, "tool-prefix")?;
+    let fits = prefix.len() <= TOOL_NAME / 2
+        && prefix
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-');
+    if !fits {
+        let at = reading.value_at(entry, "tool-prefix");
+        reading.push(
+            wrong("this cannot be the prefix of tools", at)
+                .hint("up to 32 letters, digits, `_` and `-`; `\"\"` for none"),
+        );
+    }
+    Some(prefix)
+}
+
+fn timeout(reading: &mut Reading<'_>, entry: &Value) -> Option<Duration> {
+    let given = entry.get("timeout-ms").filter(|it| !it.is_nil())?;
+    let millis = given.as_int().filter(|it| (1..=DAY_MS).contains(it));
+    if millis.is_none() {
+        let at = reading.value_at(entry, "timeout-ms");
+        reading.push(
+            wrong(
+                "`:timeout-ms` is a number of milliseconds, at most a day",
+                at,
+            )
+            .hint("as in `:timeout-ms 30000`"),
+        );
+    }
+    millis
+        .and_then(|it| u64::try_from(it).ok())
+        .map(Duration::from_millis)
+}
+
+fn is_tool_name(name: &str) -> bool {
+    !name.is_empty()
+        && name.len() <= NAME
+        && !name
+            .chars()
+            .any(|char| char.is_whitespace() || char.is_control())
+}
+
+fn allow_tools(reading: &mut Reading<'_>, entry: &Value) -> Option<Vec<Rc<str>>> {
+    let given = entry.get("allow-tools").filter(|it| !it.is_nil())?;
+    let at = reading.value_at(entry, "allow-tools");
+    let items = given.as_vector().filter(|items| !items.is_empty());
+    let Some(items) = items else {
+        reading.push(
+            wrong("`:allow-tools` is a vector of names of tools", at)
+                .hint("as in `:allow-tools [\"list_issues\" \"get_issue\"]`; no tool is published that is not named"),
+        );
+        return Some(Vec::new());
+    };
+    let mut names: Vec<Rc<str>> = Vec::new();
+    for (idx, item) in items.iter().enumerate() {
+        let at = item_span(given, idx).or(at);
+        match named(item).filter(|name| is_tool_name(name)) {
+            None => {
+                let message = format!("`{}` is no name of a tool", crate::words::shown(item));
+                reading.push(wrong(message, at));
+            }
+            Some(name) if names.contains(&name) => {
+                let message = format!("`:allow-tools` has `{name}` twice");
+                reading.error("E0467", message, at);
+            }
+            Some(name) => names.push(name),
+        }
+    }
+    Some(names)
+}
+
+fn tools(
+    reading: &mut Reading<'_>,
+    entry: &Value,
+    allowed: Option<&[Rc<str>]>,
+) -> Vec<McpToolDefinition> {
+    let mut tools: Vec<McpToolDefinition> = Vec::new();
+    for (tool, span) in reading.maps(entry, "tools") {
+        known_keys(reading, &tool, TOOL_KEYS, "a tool of `:mcp`");
+        let name = tool.get("name").and_then(named);
+        let Some(name) = name.filter(|name| is_tool_name(name)) else {
+            reading.push(
+                wrong(
+                    "an entry of `:tools` needs the `:name` that the server gives the tool",
+                    span,
+                )
+                .hint("as in `{:name \"list_issues\" :description \"...\"}`"),
+            );
+            continue;
+        };
+        let at = reading.value_at(&tool, "name").or(span);
+        if tools.iter().any(|known| known.name == name) {
+            reading.error("E0467", format!("`:tools` describes `{name}` twice"), at);
+            continue;
+        }
+        if allowed.is_some_and(|allowed| !allowed.contains(&name)) {
+            let message =
+                format!("`:tools` describes `{name}`, which `:allow-tools` does not name");
+            let finding = Diagnostic::warning("E0465", message).at(at);
+            let near = nearest(&name, allowed.into_iter().flatten().map(|it| &**it));
+            reading.push(match near {
+                Some(near) => finding.hint(format!("did you mean `{near}`?")),
+                None => finding,
+            });
+        }
+        tools.push(McpToolDefinition {
+            description: text(reading, &tool, "description"),
+            input_schema: input_schema(reading, &tool),
+            read_only: read_only(reading, &tool),
+            name,
+        });
+    }
+    tools
+}
+
+fn read_only(reading: &mut Reading<'_>, tool: &Value) -> Option<bool> {
+    match tool.get("read-only?").filter(|it| !it.is_nil())? {
+        Value::Bool(is_it) => Some(*is_it),
+        other => {
+            let message = format!("`:read-only?` is true or false, not {}", other.kind());
+            let at = reading.value_at(tool, "read-only?");
+            reading.push(wrong(message, at));
+            None
+        }
+    }
+}
+
+/// Reads JSON Schema, or Malli, which is written as that.
+fn input_schema(reading: &mut Reading<'_>, tool: &Value) -> Option<Json> {
+    let given = tool.get("input-schema").filter(|it| !it.is_nil())?;
+    let form = quoted(given).unwrap_or_else(|| given.clone());
+    let made = match &form {
+        Value::Map(_) => json::to_json(&form).map_err(|error| error.to_string()),
+        _ => schema::parse(&form)
+            .map(|schema| schema::to_json_schema(&schema))
+            .map_err(|error| error.to_string()),
+    };
+    let made = made.and_then(|json| match json.get("type").and_then(Json::as_str) {
+        Some("object") => Ok(json),
+        _ => Err("arguments of a tool are an object".to_owned()),
+    });
+    match made {
+        Ok(json) => Some(json),
+        Err(why) => {
+            let at = reading.value_at(tool, "input-schema");
+            reading.push(
+                wrong(format!("`:input-schema` is no schema of arguments: {why}"), at).hint(
+                    "JSON Schema as a map, `{:type \"object\" :properties {...}}`, or a Malli form, `[:map [:team_id :string]]`",
+                ),
+            );
+            None
+        }
+    }
+}
+
+/// Finds tools that models would call by the same name.
+fn same_names(reading: &mut Reading<'_>, adapters: &[Rc<McpAdapter>]) {
+    let mut seen: HashMap<String, (Rc<str>, Rc<str>)> = HashMap::new();
+    for adapter in adapters {
+        let allowed = adapter.allow_tools.iter().flatten();
+        let described = adapter.tools.iter().map(|tool| &tool.name);
+        let mut own: Vec<&Rc<str>> = allowed.chain(described).collect();
+        own.sort();
+        own.dedup();
+        for tool in own {
+            let name = adapter.model_name(tool);
+            let this = (adapter.id.clone(), tool.clone());
+            let Some((id, other)) = seen.get(&name) else {
+                seen.insert(name, this);
+                continue;
+            };
+            let message = format!(
+                "models would call `{other}` of `:{id}` and `{tool}` of `:{}` the same: `{name}`",
+                adapter.id
+            );
+            reading.push(
+                Diagnostic::error("E0467", message)
+                    .at(adapter.span)
+                    .hint("give one of the adapters another `:tool-prefix`"),
+            );
+        }
+    }
+}
