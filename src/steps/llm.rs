@@ -4,6 +4,7 @@
 //! format of a family is one file of pure functions; which provider is asked is decided in `provider`.
 
 pub mod call;
+pub mod capability;
 pub mod chat_completions;
 mod config;
 pub mod dialect;
@@ -40,12 +41,15 @@ pub const PROVIDERS: &[&Dialect] = &[
     &dialect::DEEPSEEK,
     &dialect::FIREWORKS,
     &dialect::GROQ,
+    &dialect::LLAMA_CPP,
+    &dialect::LM_STUDIO,
     &dialect::MISTRAL,
     &dialect::OLLAMA,
     &dialect::OPENAI,
     &dialect::OPENAI_COMPATIBLE,
     &dialect::OPENROUTER,
     &dialect::TOGETHER,
+    &dialect::VLLM,
 ];
 
 /// Returns the environment variables, beside keys, that model calls depend on.

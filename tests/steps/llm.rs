@@ -624,14 +624,14 @@ fn what_cannot_be_done_fails_before_the_call() {
             "{:provider :anthropic :prompt \"x\"}",
             expect![[r#"
             E0810 bad-config: the provider `:anthropic` cannot be used yet
-              hint: there are `:azure-openai` `:deepseek` `:fireworks` `:groq` `:mistral` `:ollama` `:openai` `:openai-compatible` `:openrouter` `:together`, and those of `:llm-providers`"#]],
+              hint: there are `:azure-openai` `:deepseek` `:fireworks` `:groq` `:llama-cpp` `:lm-studio` `:mistral` `:ollama` `:openai` `:openai-compatible` `:openrouter` `:together` `:vllm`, and those of `:llm-providers`"#]],
         ),
         (
             "{:provider :opnai :prompt \"x\"}",
             expect![[r#"
             E0810 bad-config: there is no provider `:opnai`
               hint: did you mean `:openai`?
-              hint: there are `:azure-openai` `:deepseek` `:fireworks` `:groq` `:mistral` `:ollama` `:openai` `:openai-compatible` `:openrouter` `:together`, and those of `:llm-providers`"#]],
+              hint: there are `:azure-openai` `:deepseek` `:fireworks` `:groq` `:llama-cpp` `:lm-studio` `:mistral` `:ollama` `:openai` `:openai-compatible` `:openrouter` `:together` `:vllm`, and those of `:llm-providers`"#]],
         ),
         (
             "{:provider :deepseek :prompt \"x\" :seed 1}",

@@ -6,7 +6,8 @@ use reqwest::Url;
 use serde_json::{Map, Value as Json, json};
 
 use super::call::{Call, Delta, Message, Output, Part, Reply, Role, ToolCall, ToolChoice, Usage};
-use super::dialect::Dialect;
+use super::capability::Capability;
+use super::dialect::{AskUsage, Dialect, Effort};
 use super::error::LlmError;
 use super::family::{self, Family};
 use crate::sse;
@@ -52,7 +53,7 @@ pub fn encode(call: &Call, dialect: &Dialect) -> Json {
         body.insert("tools".into(), tools.collect());
         match call.tool_choice {
             ToolChoice::Auto => None,
-            ToolChoice::Required => body.insert("tool_choice".into(), json!("required")),
+            ToolChoice::Required => body.insert("tool_choice".into(), json!(dialect.chat.required)),
             ToolChoice::None => body.insert("tool_choice".into(), json!("none")),
         };
     }
@@ -60,9 +61,17 @@ pub fn encode(call: &Call, dialect: &Dialect) -> Json {
     if let Some(format) = response_format(&call.output, dialect) {
         body.insert("response_format".into(), format);
     }
-    body.insert("stream".into(), json!(true));
-    if dialect.stream_usage {
-        body.insert("stream_options".into(), json!({"include_usage": true}));
+    if dialect.can(Capability::Streaming) {
+        body.insert("stream".into(), json!(true));
+    }
+    match dialect.chat.usage {
+        AskUsage::StreamOptions if dialect.can(Capability::Streaming) => {
+            body.insert("stream_options".into(), json!({"include_usage": true}));
+        }
+        AskUsage::Include => {
+            body.insert("usage".into(), json!({"include": true}));
+        }
+        AskUsage::StreamOptions | AskUsage::Unasked => {}
     }
     for (key, value) in &call.extra {
         body.insert(key.clone(), value.clone());
@@ -83,14 +92,22 @@ fn options(call: &Call, dialect: &Dialect, body: &mut Map<String, Json>) {
         "stop",
         (!options.stop.is_empty()).then(|| json!(options.stop)),
     );
-    put(dialect.max_tokens, options.max_tokens.map(|it| json!(it)));
-    put(dialect.seed, options.seed.map(|it| json!(it)));
+    put(
+        dialect.chat.max_tokens,
+        options.max_tokens.map(|it| json!(it)),
+    );
+    put(dialect.chat.seed, options.seed.map(|it| json!(it)));
     put("presence_penalty", options.presence_penalty.map(number));
     put("frequency_penalty", options.frequency_penalty.map(number));
-    put(
-        "reasoning_effort",
-        options.reasoning_effort.as_ref().map(|it| json!(it)),
-    );
+    let effort = options.reasoning_effort.as_ref();
+    match dialect.chat.effort {
+        Effort::Word => put("reasoning_effort", effort.map(|it| json!(it))),
+        Effort::WordParsed => {
+            put("reasoning_effort", effort.map(|it| json!(it)));
+            put("reasoning_format", effort.map(|_| json!("parsed")));
+        }
+        Effort::Object => put("reasoning", effort.map(|it| json!({"effort": it}))),
+    }
     put(
         "prompt_cache_key",
         options.prompt_cache_key.as_ref().map(|it| json!(it)),
@@ -108,7 +125,7 @@ fn number(number: f64) -> Json {
 fn messages(call: &Call, dialect: &Dialect) -> Json {
     let mut messages: Vec<Json> = Vec::new();
     // Who cannot be held to a schema is told about it.
-    if !dialect.takes_schema
+    if !dialect.can(Capability::StructuredOutput)
         && let Output::Schema { schema, .. } = &call.output
     {
         let words = format!(
@@ -162,7 +179,7 @@ fn response_format(output: &Output, dialect: &Dialect) -> Option<Json> {
             name,
             schema,
             strict,
-        } if dialect.takes_schema => Some(json!({
+        } if dialect.can(Capability::StructuredOutput) => Some(json!({
             "type": "json_schema",
             "json_schema": {"name": name, "schema": schema, "strict": strict},
         })),

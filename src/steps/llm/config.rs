@@ -7,20 +7,18 @@ use flowstone_lang::value::Value;
 use serde_json::{Value as Json, json};
 
 use super::call::{Message, Options, Part, Role, Tool, ToolCall};
+use super::capability::Capability;
 use super::dialect::Dialect;
 use crate::connections::scalar_text;
 use crate::fields::{Fields, listed};
 use crate::{json as convert, schema};
 
-/// Fields that no provider of this family has.
+/// Fields that no provider has.
 const CANNOT: &[&str] = &[
     "available-steps",
-    "cache-system?",
     "max-iterations",
     "max-repeated-tool-calls",
     "max-tool-calls",
-    "openai",
-    "previous-response-id",
 ];
 
 /// Refuses what the provider cannot do, by name and before anything is sent.
@@ -29,10 +27,14 @@ pub(super) fn refuse_unsupported(
     provider: &str,
     dialect: &Dialect,
 ) -> Result<(), StepError> {
+    let lacking = Capability::ALL
+        .iter()
+        .filter(|it| it.is_field() && !dialect.can(**it))
+        .map(|it| it.name());
     let given: Vec<&str> = CANNOT
         .iter()
-        .chain(dialect.cannot)
         .copied()
+        .chain(lacking)
         .filter(|key| fields.has(key))
         .collect();
     if given.is_empty() {

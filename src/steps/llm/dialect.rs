@@ -1,5 +1,10 @@
 //! Who speaks which wire format, and in what each differs from the others.
 
+use super::capability::Capability::{
+    AgenticToolLoop, CacheSystem, FrequencyPenalty, PresencePenalty, PreviousResponse,
+    PromptCacheKey, ReasoningEffort, Responses, Seed, StructuredOutput, Vision,
+};
+use super::capability::{Capability, Lacks};
 use super::chat_completions::ChatCompletions;
 use super::family::Family;
 
@@ -13,40 +18,96 @@ pub struct Dialect {
     pub base_url: Option<&'static str>,
     /// The environment variable of its key; None where none is needed.
     pub key: Option<&'static str>,
+    /// Another name under which its key is often set.
+    pub other_key: Option<&'static str>,
     /// The model when nobody says one.
     pub model: Option<&'static str>,
+    /// The header of the key, where that is not `Authorization: Bearer`.
+    pub key_header: Option<&'static str>,
+    /// What it cannot do.
+    pub lacks: Lacks,
+    /// How it speaks chat completions, if that is its family.
+    pub chat: Chat,
+}
+
+/// In what those who speak chat completions differ.
+#[derive(Clone, Copy)]
+pub struct Chat {
     /// The name of the limit on the answer's tokens.
     pub max_tokens: &'static str,
     pub seed: &'static str,
-    /// Whether it takes a JSON Schema for the answer, or only the wish for JSON.
-    pub takes_schema: bool,
-    /// Whether a stream ends with the usage when asked to.
-    pub stream_usage: bool,
-    /// The header of the key, where that is not `Authorization: Bearer`.
-    pub key_header: Option<&'static str>,
-    /// Config keys that it cannot do.
-    pub cannot: &'static [&'static str],
+    /// The word for "it must call a tool".
+    pub required: &'static str,
+    pub usage: AskUsage,
+    pub effort: Effort,
+    pub call_ids: CallIds,
+    /// Whether it wants the reasoning of the turns with tools back.
+    pub reasoning_back: bool,
 }
+
+/// How a stream is made to tell the usage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AskUsage {
+    /// `stream_options: {include_usage: true}`.
+    StreamOptions,
+    /// `usage: {include: true}`.
+    Include,
+    /// It tells without being asked, and refuses to be asked.
+    Unasked,
+}
+
+/// How an effort is said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effort {
+    /// `reasoning_effort: "low"`.
+    Word,
+    /// The same, and that the thoughts are to come apart from the answer.
+    WordParsed,
+    /// `reasoning: {effort: "low"}`.
+    Object,
+}
+
+/// What the ids of tool calls may look like.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallIds {
+    Any,
+    /// Nine letters and digits; others are replaced, the same each time.
+    Nine,
+}
+
+const CHAT: Chat = Chat {
+    max_tokens: "max_tokens",
+    seed: "seed",
+    required: "required",
+    usage: AskUsage::StreamOptions,
+    effort: Effort::Word,
+    call_ids: CallIds::Any,
+    reasoning_back: false,
+};
+
+/// What chat completions have no place for.
+const CHAT_LACKS: Lacks = Lacks::of(&[CacheSystem, PreviousResponse, Responses]);
 
 const PLAIN: Dialect = Dialect {
     id: "openai-compatible",
     family: &ChatCompletions,
     base_url: None,
     key: None,
+    other_key: None,
     model: None,
-    max_tokens: "max_tokens",
-    seed: "seed",
-    takes_schema: true,
-    stream_usage: true,
     key_header: None,
-    cannot: &[],
+    lacks: CHAT_LACKS,
+    chat: CHAT,
 };
 
 pub const AZURE_OPENAI: Dialect = Dialect {
     id: "azure-openai",
     key: Some("AZURE_OPENAI_API_KEY"),
-    max_tokens: "max_completion_tokens",
     key_header: Some("api-key"),
+    chat: Chat {
+        max_tokens: "max_completion_tokens",
+        ..CHAT
+    },
     ..PLAIN
 };
 
@@ -55,8 +116,17 @@ pub const DEEPSEEK: Dialect = Dialect {
     base_url: Some("https://api.deepseek.com/v1"),
     key: Some("DEEPSEEK_API_KEY"),
     model: Some("deepseek-chat"),
-    takes_schema: false,
-    cannot: &["prompt-cache-key", "reasoning-effort", "seed"],
+    lacks: CHAT_LACKS.and(&[
+        PromptCacheKey,
+        ReasoningEffort,
+        Seed,
+        StructuredOutput,
+        Vision,
+    ]),
+    chat: Chat {
+        reasoning_back: true,
+        ..CHAT
+    },
     ..PLAIN
 };
 
@@ -64,7 +134,11 @@ pub const FIREWORKS: Dialect = Dialect {
     id: "fireworks",
     base_url: Some("https://api.fireworks.ai/inference/v1"),
     key: Some("FIREWORKS_API_KEY"),
-    cannot: &["prompt-cache-key"],
+    lacks: CHAT_LACKS.and(&[PromptCacheKey]),
+    chat: Chat {
+        reasoning_back: true,
+        ..CHAT
+    },
     ..PLAIN
 };
 
@@ -72,8 +146,28 @@ pub const GROQ: Dialect = Dialect {
     id: "groq",
     base_url: Some("https://api.groq.com/openai/v1"),
     key: Some("GROQ_API_KEY"),
-    max_tokens: "max_completion_tokens",
-    cannot: &["prompt-cache-key"],
+    lacks: CHAT_LACKS.and(&[FrequencyPenalty, PresencePenalty, PromptCacheKey]),
+    chat: Chat {
+        max_tokens: "max_completion_tokens",
+        effort: Effort::WordParsed,
+        ..CHAT
+    },
+    ..PLAIN
+};
+
+pub const LLAMA_CPP: Dialect = Dialect {
+    id: "llama-cpp",
+    base_url: Some("http://127.0.0.1:8080/v1"),
+    // It answers with the model that it was started with.
+    model: Some("default"),
+    lacks: CHAT_LACKS.and(&[PromptCacheKey]),
+    ..PLAIN
+};
+
+pub const LM_STUDIO: Dialect = Dialect {
+    id: "lm-studio",
+    base_url: Some("http://127.0.0.1:1234/v1"),
+    lacks: CHAT_LACKS.and(&[PromptCacheKey]),
     ..PLAIN
 };
 
@@ -82,17 +176,21 @@ pub const MISTRAL: Dialect = Dialect {
     base_url: Some("https://api.mistral.ai/v1"),
     key: Some("MISTRAL_API_KEY"),
     model: Some("mistral-small-latest"),
-    seed: "random_seed",
-    // It always sends the usage, and refuses to be asked for it.
-    stream_usage: false,
-    cannot: &["prompt-cache-key", "reasoning-effort"],
+    lacks: CHAT_LACKS.and(&[PromptCacheKey, ReasoningEffort]),
+    chat: Chat {
+        seed: "random_seed",
+        required: "any",
+        usage: AskUsage::Unasked,
+        call_ids: CallIds::Nine,
+        ..CHAT
+    },
     ..PLAIN
 };
 
 pub const OLLAMA: Dialect = Dialect {
     id: "ollama",
     base_url: Some("http://127.0.0.1:11434/v1"),
-    cannot: &["prompt-cache-key"],
+    lacks: CHAT_LACKS.and(&[PromptCacheKey]),
     ..PLAIN
 };
 
@@ -101,17 +199,30 @@ pub const OPENAI: Dialect = Dialect {
     base_url: Some("https://api.openai.com/v1"),
     key: Some("OPENAI_API_KEY"),
     model: Some("gpt-5.4"),
-    max_tokens: "max_completion_tokens",
+    chat: Chat {
+        max_tokens: "max_completion_tokens",
+        ..CHAT
+    },
     ..PLAIN
 };
 
-pub const OPENAI_COMPATIBLE: Dialect = PLAIN;
+/// A server that nobody vouches for.
+pub const OPENAI_COMPATIBLE: Dialect = Dialect {
+    lacks: CHAT_LACKS.and(&[AgenticToolLoop]),
+    ..PLAIN
+};
 
 pub const OPENROUTER: Dialect = Dialect {
     id: "openrouter",
     base_url: Some("https://openrouter.ai/api/v1"),
     key: Some("OPENROUTER_API_KEY"),
     model: Some("openrouter/auto"),
+    lacks: CHAT_LACKS.but(&[CacheSystem]),
+    chat: Chat {
+        usage: AskUsage::Include,
+        effort: Effort::Object,
+        ..CHAT
+    },
     ..PLAIN
 };
 
@@ -119,11 +230,28 @@ pub const TOGETHER: Dialect = Dialect {
     id: "together",
     base_url: Some("https://api.together.xyz/v1"),
     key: Some("TOGETHER_API_KEY"),
-    cannot: &["prompt-cache-key"],
+    lacks: CHAT_LACKS.and(&[PromptCacheKey]),
+    ..PLAIN
+};
+
+pub const VLLM: Dialect = Dialect {
+    id: "vllm",
+    base_url: Some("http://127.0.0.1:8000/v1"),
+    lacks: CHAT_LACKS.and(&[PromptCacheKey]),
     ..PLAIN
 };
 
 impl Dialect {
+    /// Tells whether it can do that.
+    pub fn can(&self, capability: Capability) -> bool {
+        !self.lacks.contains(capability)
+    }
+
+    /// Returns the names of the environment variables that may hold its key.
+    pub fn keys(&self) -> impl Iterator<Item = &'static str> {
+        self.key.into_iter().chain(self.other_key)
+    }
+
     /// Returns the environment variable that says where it is: `OPENAI_BASE_URL`.
     pub fn base_variable(&self) -> String {
         format!("{}_BASE_URL", crate::secrets::variable(self.id))

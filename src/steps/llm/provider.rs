@@ -7,12 +7,14 @@ use flowstone_lang::value::Value;
 use reqwest::Url;
 
 use super::PROVIDERS;
+use super::capability::{Capability, Lacks};
 use super::dialect::{AZURE_OPENAI, Dialect, OLLAMA, OPENAI_COMPATIBLE};
 use crate::connections::{self, Auth, Connection, KeyPlace, Proof, missing_secret};
-use crate::fields::Fields;
+use crate::fields::{Fields, listed};
 use crate::http::error::HttpError;
 use crate::http::route::Route;
 use crate::http::settings;
+use crate::json as convert;
 
 /// Where a call goes.
 pub(super) struct Endpoint {
@@ -70,20 +72,19 @@ pub(super) fn choose(cx: &StepContext, fields: Fields<'_>) -> Result<Endpoint, S
         None => unnamed(cx, fields, &connection)?,
     };
     let custom = custom(cx, &id)?;
-    let mut dialect = match (&custom, PROVIDERS.iter().find(|it| it.id == id)) {
-        (Some(_), _) => OPENAI_COMPATIBLE,
+    let dialect = match (&custom, PROVIDERS.iter().find(|it| it.id == id)) {
+        (Some(custom), _) => custom.dialect,
         (None, Some(dialect)) => **dialect,
         (None, None) => return Err(unknown(&id)),
     };
-    let custom = custom.unwrap_or_default();
-    dialect.takes_schema &= custom.takes_schema;
+    let custom = custom.map(|it| it.connection).unwrap_or_default();
     let base = base_url(cx, fields, &connection, &custom, &dialect, &id)?;
     let url = address(fields, &dialect, &base)?;
     let base_url = parsed(&base)?;
     let auth = match fields.map("auth")? {
         Some(auth) => Auth::read(":auth", auth)?,
         None if connection.auth != Auth::Unsaid => connection.auth.clone(),
-        None => custom.connection.auth.clone(),
+        None => custom.auth.clone(),
     };
     let owner = if connection.id.is_empty() {
         id.as_str()
@@ -95,7 +96,7 @@ pub(super) fn choose(cx: &StepContext, fields: Fields<'_>) -> Result<Endpoint, S
         .text("model")?
         .map(str::to_string)
         .or_else(|| connection.model.clone())
-        .or_else(|| custom.connection.model.clone())
+        .or_else(|| custom.model.clone())
         .or_else(|| environment(cx, &dialect.model_variable()))
         .or_else(|| dialect.model.map(str::to_string))
         .ok_or_else(|| {
@@ -105,7 +106,7 @@ pub(super) fn choose(cx: &StepContext, fields: Fields<'_>) -> Result<Endpoint, S
             ))
         })?;
     let mut headers = connection.headers.clone();
-    headers.extend(custom.connection.headers.clone());
+    headers.extend(custom.headers.clone());
     Ok(Endpoint {
         provider: id,
         dialect,
@@ -134,7 +135,7 @@ fn unknown(id: &str) -> StepError {
     };
     error.hint(format!(
         "there are {}, and those of `:llm-providers`",
-        crate::fields::listed(&names)
+        listed(&names)
     ))
 }
 
@@ -178,7 +179,7 @@ fn unnamed(
         let dialect = PROVIDERS.iter().find(|it| it.id == **id);
         dialect.is_some_and(|it| {
             environment(cx, &it.base_variable()).is_some()
-                || it.key.is_some_and(|key| cx.secret(key).is_some())
+                || it.keys().any(|key| cx.secret(key).is_some())
         })
     });
     if let Some(id) = known {
@@ -201,16 +202,7 @@ fn unnamed(
 /// A provider of `:llm-providers`.
 struct Custom {
     connection: Connection,
-    takes_schema: bool,
-}
-
-impl Default for Custom {
-    fn default() -> Self {
-        Custom {
-            connection: Connection::default(),
-            takes_schema: true,
-        }
-    }
+    dialect: Dialect,
 }
 
 /// Returns the provider that the flow or the settings describe under this id; the flow wins.
@@ -236,21 +228,18 @@ fn custom(cx: &StepContext, id: &str) -> Result<Option<Custom>, StepError> {
     let place = format!(":llm-providers :{id}");
     let fields = Fields::inside(&place, entry)?;
     fields.only(PROVIDER_KEYS)?;
-    let family = fields.name("family")?;
-    if let Some(family) = family.as_deref()
-        && !matches!(family, "chat-completions-compatible" | "openai-compatible")
-    {
-        return Err(unclear(format!(
-            "`{place}` is of the family `:{family}`, which cannot be used yet"
-        ))
-        .hint("there is `:chat-completions-compatible`"));
-    }
-    let takes_schema = match fields.get("capabilities").and_then(crate::json::items) {
-        Some(items) => items
-            .iter()
-            .filter_map(name_of)
-            .any(|it| &*it == "structured-output"),
-        None => true,
+    let row = match fields.name("family")? {
+        Some(family) => of_family(&place, &family)?,
+        None => OPENAI_COMPATIBLE,
+    };
+    let dialect = Dialect {
+        // What the row says of the provider itself is not meant.
+        base_url: None,
+        key: None,
+        other_key: None,
+        model: None,
+        lacks: lacks(&place, row.lacks, fields)?,
+        ..row
     };
     let mut connection = Connection {
         id: id.to_string(),
@@ -259,8 +248,52 @@ fn custom(cx: &StepContext, id: &str) -> Result<Option<Custom>, StepError> {
     connection.add(&place, entry)?;
     Ok(Some(Custom {
         connection,
-        takes_schema,
+        dialect,
     }))
+}
+
+/// Returns the row of a family that stands for all who speak it.
+fn of_family(place: &str, family: &str) -> Result<Dialect, StepError> {
+    if matches!(family, "chat-completions-compatible" | "openai-compatible") {
+        return Ok(OPENAI_COMPATIBLE);
+    }
+    let row = PROVIDERS.iter().find(|it| it.family.id() == family);
+    row.map(|row| **row).ok_or_else(|| {
+        let mut names: Vec<&str> = PROVIDERS.iter().map(|it| it.family.id()).collect();
+        names.sort_unstable();
+        names.dedup();
+        unclear(format!(
+            "`{place}` is of the family `:{family}`, which nobody knows"
+        ))
+        .hint(format!("there are {}", listed(&names)))
+    })
+}
+
+/// Returns what a provider lacks by its `:capabilities`; where it says none, what its row lacks.
+fn lacks(place: &str, row: Lacks, fields: Fields<'_>) -> Result<Lacks, StepError> {
+    let Some(declared) = fields.get("capabilities") else {
+        return Ok(row);
+    };
+    let known: Vec<&str> = Capability::DECLARED.iter().map(|it| it.name()).collect();
+    let names: Option<Vec<_>> =
+        convert::items(declared).and_then(|items| items.iter().map(name_of).collect());
+    let Some(names) = names else {
+        return Err(
+            unclear(format!("`{place} :capabilities` takes a set of names"))
+                .hint(format!("there are {}", listed(&known))),
+        );
+    };
+    if let Some(wrong) = names.iter().find(|name| !known.contains(&&***name)) {
+        return Err(unclear(format!(
+            "`{place} :capabilities` has `:{wrong}`, which nobody knows"
+        ))
+        .hint(format!("there are {}", listed(&known))));
+    }
+    let missing = Capability::DECLARED.iter().copied();
+    let missing = missing.filter(|it| !names.iter().any(|name| **name == *it.name()));
+    Ok(row
+        .but(Capability::DECLARED)
+        .and(&missing.collect::<Vec<_>>()))
 }
 
 const OLLAMA_HOST: &str = "OLLAMA_HOST";
@@ -285,7 +318,7 @@ fn base_url(
     cx: &StepContext,
     fields: Fields<'_>,
     connection: &Connection,
-    custom: &Custom,
+    custom: &Connection,
     dialect: &Dialect,
     id: &str,
 ) -> Result<String, StepError> {
@@ -295,7 +328,7 @@ fn base_url(
     let described = connection
         .base_url
         .clone()
-        .or_else(|| custom.connection.base_url.clone());
+        .or_else(|| custom.base_url.clone());
     let host = || {
         (dialect.id == OLLAMA.id)
             .then(|| environment(cx, OLLAMA_HOST))
@@ -413,7 +446,7 @@ fn proof(
             .map(|secret| own_way(secret.reveal()))
             .ok_or_else(|| missing_secret(name, owner));
     }
-    let found = dialect.key.and_then(|key| cx.secret(key)).or_else(|| {
+    let found = dialect.keys().find_map(|key| cx.secret(key)).or_else(|| {
         let names = [format!("{owner}-api-key"), format!("{owner}-token")];
         names.iter().find_map(|name| cx.secret(name))
     });

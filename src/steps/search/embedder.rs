@@ -174,7 +174,12 @@ fn whereabouts(settings: &Value, connection: &Connection) -> Result<(String, Vec
         keys.push(format!("{}-api-key", connection.id));
         keys.push(format!("{}-token", connection.id));
     }
-    keys.extend(dialect.and_then(|it| it.key).map(str::to_owned));
+    keys.extend(
+        dialect
+            .into_iter()
+            .flat_map(|it| it.keys())
+            .map(str::to_owned),
+    );
     Ok((base, keys))
 }
 
