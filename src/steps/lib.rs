@@ -1,5 +1,6 @@
 //! One file for each step type, one for each model provider.
 
+pub mod agent;
 mod connections;
 mod fields;
 pub mod files;

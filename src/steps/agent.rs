@@ -1,0 +1,244 @@
+//! `:agent`: a model works towards an objective with tools, in a loop of turns.
+//!
+//! Each turn is an inner `:llm` step and each tool call an inner step of the tool's own type: the agent knows no
+//! provider, no store and no other step. What it asks for next depends on its config and on what inner steps gave,
+//! never on a clock, on chance or on a store, so that a resumed run asks for the same.
+
+pub mod cost;
+pub mod evaluate;
+pub mod memory;
+pub mod output;
+pub mod tool;
+pub mod tools;
+pub mod trace;
+
+use flowstone_engine::step::{Effect, Field, FieldType, StepSpec};
+
+/// What there is to know about the `:agent` step.
+pub const SPEC: StepSpec = StepSpec {
+    kind: "agent",
+    operations: None,
+    aliases: &[],
+    doc: "Lets a model work towards an objective with tools, and returns its last answer.\n\n\
+        Each turn of the model and each call of a tool is a step of the run: a run that was killed goes on at the \
+        turn where it stopped. Tools are chosen by `:available-steps` and `:tools`; a call that goes wrong is told to \
+        the model, which may try something else. Gives `{:content :tool-calls :tool-call-stats :usage :tokens-used \
+        :model :provider :finish-reason :iterations}`.",
+    fields: FIELDS,
+    examples: &[
+        "(flow/step :agent :summary {:connection :ai :objective \"Summarize the report.\" :inputs {:report report}})",
+        "(flow/step :agent :review {:connection :ai :objective \"Find the bug.\" :inputs {:repo tree} :available-steps [:files] :max-iterations 8})",
+    ],
+    effect: Effect::Read,
+};
+
+/// The fields that steer the model; they go to each turn as they are.
+pub const MODEL_FIELDS: &[&str] = &[
+    "api-version",
+    "auth",
+    "base-url",
+    "cache-system?",
+    "connection",
+    "deployment",
+    "frequency-penalty",
+    "max-tokens",
+    "model",
+    "openai",
+    "presence-penalty",
+    "previous-response-id",
+    "prompt-cache-key",
+    "provider",
+    "provider-opts",
+    "reasoning-effort",
+    "seed",
+    "stop",
+    "temperature",
+    "top-p",
+];
+
+const FIELDS: &[Field] = &[
+    Field::optional(
+        "after-tool-call",
+        FieldType::Function,
+        "Called after the calls of a turn, with `{:iteration :tools :tool-calls :last-results :usage}`. May return `{:tools map}` or `{:abort true :content :abort-reason}`.",
+    ),
+    Field::optional(
+        "api-version",
+        FieldType::Text,
+        "For Azure: the version of its interface.",
+    ),
+    Field::optional(
+        "approval",
+        FieldType::Either(&[FieldType::Bool, FieldType::Map, FieldType::Name]),
+        "Which calls need a person's approval: `true` for whatever changes something, `{:mode :tools :tool-names #{...}}`, `{:mode :plan-steps :step-names #{...}}`. With `:resume :in-place` the agent waits by itself.",
+    ),
+    Field::optional(
+        "auth",
+        FieldType::Map,
+        "`{:type :bearer :secret-ref :name}`, instead of the connection's.",
+    ),
+    Field::optional(
+        "available-steps",
+        FieldType::List(&FieldType::Name),
+        "Steps as tools: `[:files :table :search]`.",
+    ),
+    Field::optional(
+        "base-url",
+        FieldType::Text,
+        "Where the provider is, instead of its usual address.",
+    ),
+    Field::optional(
+        "before-tool-call",
+        FieldType::Function,
+        "Called before the calls of a turn, with `{:iteration :tools :tool-calls :proposed-tool-calls :usage}`. May return what `:after-tool-call` may.",
+    ),
+    Field::optional(
+        "cache-system?",
+        FieldType::Bool,
+        "The provider is to cache the system prompt and the tools.",
+    ),
+    Field::optional(
+        "connection",
+        FieldType::Name,
+        "A slot of `:requires`, a connection of `flowstone.edn`, or a provider.",
+    ),
+    Field::optional(
+        "cost",
+        FieldType::Either(&[FieldType::Bool, FieldType::Map]),
+        "Keeps a ledger of tokens over all runs of the flow: `{:budget {:max-tokens-total 500000 :window-hours 720}}`.",
+    ),
+    Field::optional("data", FieldType::Map, "More data for the `:template`."),
+    Field::optional("deployment", FieldType::Text, "For Azure: the deployment."),
+    Field::optional(
+        "evaluate",
+        FieldType::Either(&[FieldType::Bool, FieldType::Map]),
+        "Has the answer scored by a model: `{:criteria [:relevance] :model \"...\" :persist-to-memory true}`.",
+    ),
+    Field::optional("frequency-penalty", FieldType::Number, "Forwarded."),
+    Field::optional(
+        "inputs",
+        FieldType::Map,
+        "What the agent works on: scalars and resources. Resources are described to the model, not copied.",
+    ),
+    Field::optional(
+        "instructions",
+        FieldType::Text,
+        "More guidance, added to the system prompt.",
+    ),
+    Field::optional(
+        "json-schema",
+        FieldType::Map,
+        "A JSON Schema for the answer; `:output` is the newer way. Wins over it.",
+    ),
+    Field::optional(
+        "max-iterations",
+        FieldType::IntIn(1, 100),
+        "How many turns there may be. Default 20.",
+    ),
+    Field::optional(
+        "max-repeated-tool-calls",
+        FieldType::IntIn(1, 100),
+        "How often the same tool may be called with the same arguments. No limit by default.",
+    ),
+    Field::optional(
+        "max-tokens",
+        FieldType::Int,
+        "How long the answer of a turn may be.",
+    ),
+    Field::optional(
+        "max-tokens-budget",
+        FieldType::IntIn(1, i64::MAX),
+        "How many tokens all turns may use together. The loop then ends with what there is.",
+    ),
+    Field::optional(
+        "max-tool-calls",
+        FieldType::IntIn(0, 1000),
+        "How many calls of tools there may be. Default 100.",
+    ),
+    Field::optional(
+        "memory",
+        FieldType::Either(&[FieldType::Text, FieldType::Map]),
+        "A table that keeps what agents note: `{:table ref :scope :flow :auto-summarize true}`.",
+    ),
+    Field::optional("model", FieldType::Text, "Which model."),
+    Field::required(
+        "objective",
+        FieldType::Text,
+        "What is to be reached, in plain language.",
+    ),
+    Field::optional(
+        "openai",
+        FieldType::Map,
+        "Options of the Responses interface.",
+    ),
+    Field::optional(
+        "output",
+        FieldType::Either(&[FieldType::Map, FieldType::Name]),
+        "`{:format :json :schema [...]}`: what the last answer is to be. A Malli form, or JSON Schema as a map.",
+    ),
+    Field::optional(
+        "output-persist",
+        FieldType::Either(&[FieldType::Bool, FieldType::Map]),
+        "Keeps the answer as a resource, under `:persisted-ref`: `true`, or `{:name :content-type}`.",
+    ),
+    Field::optional("presence-penalty", FieldType::Number, "Forwarded."),
+    Field::optional(
+        "previous-response-id",
+        FieldType::Text,
+        "The answer that the first turn goes on from, where the provider keeps answers.",
+    ),
+    Field::optional("prompt-cache-key", FieldType::Text, "Forwarded."),
+    Field::optional(
+        "provider",
+        FieldType::Name,
+        "Which provider: `:openai`, `:anthropic`, one of `:llm-providers` ...",
+    ),
+    Field::optional(
+        "provider-opts",
+        FieldType::Map,
+        "`{:openrouter {...}}`: added to the requests as it is.",
+    ),
+    Field::optional(
+        "reasoning-effort",
+        FieldType::Name,
+        "`:low`, `:medium` or `:high`.",
+    ),
+    Field::optional(
+        "repair",
+        FieldType::IntIn(0, 10),
+        "How often a wrong last answer goes back to the model with the problem. Default 0.",
+    ),
+    Field::optional(
+        "response-format",
+        FieldType::Any,
+        "`:json`, or the provider's own map. Wins over `:output`.",
+    ),
+    Field::optional("seed", FieldType::Int, "Forwarded."),
+    Field::optional(
+        "stop",
+        FieldType::Either(&[FieldType::Text, FieldType::List(&FieldType::Text)]),
+        "Where an answer ends.",
+    ),
+    Field::optional("temperature", FieldType::Number, "Forwarded."),
+    Field::optional(
+        "template",
+        FieldType::Name,
+        "A template of type `:llm-prompt`, which says the prompt. It finds `objective`, `instructions`, `inputs`, `input-summary` and `tool-summary` beside `:data`.",
+    ),
+    Field::optional(
+        "tools",
+        FieldType::Either(&[FieldType::Map, FieldType::Items]),
+        "`{:allowed [\"files\"] :steps [:ns/id] :agents [:ns/id] :mcp [:ns/tool] :breyta {...} :require {...}}` and limits, which win over those of the step.",
+    ),
+    Field::optional("top-p", FieldType::Number, "Forwarded."),
+    Field::optional(
+        "trace",
+        FieldType::Either(&[FieldType::Bool, FieldType::Map]),
+        "Keeps all that happened as one resource, under `:trace-ref`: `true`, or `{:name \"...\"}`.",
+    ),
+    Field::optional(
+        "workspace-id",
+        FieldType::Text,
+        "Which workspace it is for; kept in what is recorded. There is one here.",
+    ),
+];

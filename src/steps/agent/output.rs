@@ -1,0 +1,1 @@
+//! `:output-persist`: the answer as a resource, under `:persisted-ref` of the result.

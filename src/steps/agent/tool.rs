@@ -1,0 +1,59 @@
+//! A tool as the loop sees it: what the model is told, and which inner step a call of it is.
+//!
+//! Whoever makes tools (built-in steps, packaged steps, agents, MCP, memory) makes values of this type. The loop does
+//! not know what is behind one.
+
+use std::rc::Rc;
+
+use flowstone_engine::step::StepError;
+use flowstone_lang::value::Value;
+use serde_json::Value as Json;
+
+/// Makes the inner step of a call of its arguments, or says to the model what is wrong with them.
+pub type MakeCall = Rc<dyn Fn(&Value) -> Result<ToolStep, StepError>>;
+
+/// A tool that the model may call.
+#[derive(Clone)]
+pub struct Tool {
+    /// What the model calls it, such as `github_open_pr`.
+    pub name: Rc<str>,
+    /// What flows call it, without the colon: `files`, `github/open-pr`. It is `:tool` in the tool summary, and `:type` in
+    /// the map that hooks get.
+    pub step: Rc<str>,
+    pub kind: ToolKind,
+    pub description: String,
+    /// JSON Schema of the arguments.
+    pub parameters: Json,
+    /// The operations that it has, where it has several.
+    pub ops: Vec<String>,
+    pub call: MakeCall,
+    /// Tells whether a call with such arguments changes something.
+    pub mutates: Rc<dyn Fn(&Value) -> bool>,
+    /// Tells whether a call must be approved, whatever `:approval` of the agent says.
+    pub needs_approval: Rc<dyn Fn(&Value) -> bool>,
+    /// Makes what the model is told of what the inner step gave.
+    pub answer: Rc<dyn Fn(Value) -> Value>,
+}
+
+/// Where a tool comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ToolKind {
+    /// `:files`, `:table`, `:search`.
+    BuiltIn,
+    /// A packaged step of the flow.
+    Packaged,
+    /// An agent of the flow.
+    Agent,
+    Mcp,
+    /// `:workspace`, also called `:breyta`.
+    Workspace,
+    /// Of the agent's own memory and plan.
+    Memory,
+}
+
+/// The inner step that a call of a tool is; its id is the tool's name.
+pub struct ToolStep {
+    /// A step type, or a packaged step's id, without the colon.
+    pub kind: Rc<str>,
+    pub config: Value,
+}
