@@ -1,5 +1,6 @@
 //! A flow file as data: what may be known without running it.
 
+mod agents;
 mod bindings;
 mod compile;
 mod definition;
@@ -32,7 +33,7 @@ pub(crate) use lint::{
 pub use load::{Checked, LoadedFlow, check, load, reload};
 pub(crate) use load::{ENGINE_ABI, program_files, program_name};
 pub use mcp::{McpAdapter, McpToolDefinition, McpTransport};
-pub use packaged::{Contract, PackagedStep};
+pub use packaged::{Contract, Origin, PackagedStep};
 pub use single::single;
 pub use starts::{Concurrency, StartLimits, Starts};
 
@@ -45,7 +46,7 @@ pub struct Flow {
     /// What the file has under `:flow`, unquoted.
     pub body: Value,
     pub functions: Vec<FlowFunction>,
-    /// `:steps`.
+    /// `:steps`, and after them `:agents`.
     pub packaged: Vec<Rc<PackagedStep>>,
     pub templates: Vec<Template>,
     pub invocations: Vec<Invocation>,
@@ -88,7 +89,7 @@ impl Flow {
         self.functions.iter().find(|function| &*function.id == id)
     }
 
-    /// Returns one of `:steps`, by its id without the colon.
+    /// Returns one of `:steps` or `:agents`, by its id without the colon.
     pub fn packaged_step(&self, id: &str) -> Option<&Rc<PackagedStep>> {
         self.packaged.iter().find(|step| &*step.id == id)
     }

@@ -45,12 +45,14 @@ mod start;
 pub mod step;
 pub mod table;
 mod timeline;
+pub mod tools;
 pub mod trial;
 mod turn;
 mod versions;
 pub mod waits;
 pub mod words;
 pub mod worker;
+pub mod workspace;
 
 pub use direct::Direct;
 pub use drive::{Difference, DriveOptions, Stand, Stay};

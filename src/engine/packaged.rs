@@ -33,19 +33,34 @@ pub fn tool(step: &Rc<PackagedStep>) -> PackagedTool {
     let described = step.tool_description.as_ref().or(step.description.as_ref());
     PackagedTool {
         name: step.tool_name.clone(),
-        description: described.map_or_else(
-            || format!("Performs a `{}` step.", step.kind),
-            |text| text.to_string(),
-        ),
+        description: described.map_or_else(|| by_itself(step), |text| text.to_string()),
         parameters: match &step.input {
             Some(contract) => {
                 let mut parameters = schema::to_json_schema(&contract.schema);
                 schema::closed(&mut parameters);
                 parameters
             }
+            None if step.is_agent() => json!({
+                "type": "object",
+                "properties": {"task": {
+                    "type": "string",
+                    "description": "What to do, with all that it takes to do it: the agent sees nothing else of this conversation.",
+                }},
+                "required": ["task"],
+            }),
             None => json!({"type": "object"}),
         },
         step: step.clone(),
+    }
+}
+
+fn by_itself(step: &PackagedStep) -> String {
+    let objective = step.defaults.get("objective").and_then(Value::as_str);
+    match objective.filter(|_| step.is_agent()) {
+        Some(objective) => {
+            format!("Asks another agent, which works by itself. Its objective: {objective}")
+        }
+        None => format!("Performs a `{}` step.", step.kind),
     }
 }
 
@@ -80,8 +95,8 @@ pub(crate) fn config(
             prepared
         }
         // A step with an input of its own takes ours; of others, the input is the config.
-        None => match ["input", "inputs"].iter().find(|key| takes(spec, key)) {
-            Some(key) => Value::map([(Value::keyword(key), input)]),
+        None => match ["inputs", "input"].iter().find(|key| takes(spec, key)) {
+            Some(key) => Value::map([(Value::keyword(key), over_default(step, key, input))]),
             None => input,
         },
     };
@@ -90,6 +105,19 @@ pub(crate) fn config(
     let entries = maps.into_iter().flatten().flat_map(|map| map.iter());
     let merged = entries.map(|(key, value)| (key.clone(), value.clone()));
     Ok(Value::map(merged))
+}
+
+/// What an agent is called with lies over the inputs that it has by itself.
+fn over_default(step: &PackagedStep, key: &str, input: Value) -> Value {
+    let (Some(own), Some(given), true) = (
+        step.defaults.get(key).and_then(Value::as_map),
+        input.as_map(),
+        step.is_agent(),
+    ) else {
+        return input;
+    };
+    let entries = own.iter().chain(given.iter());
+    Value::map(entries.map(|(key, value)| (key.clone(), value.clone())))
 }
 
 /// Makes a packaged step's value of the wrapped step's.
@@ -105,7 +133,7 @@ pub(crate) fn result(scope: &Scope, step: &PackagedStep, value: Value) -> Result
     Ok(value)
 }
 
-/// Checks a value against `:output-schema`.
+/// Checks a value against `:output-schema`, which for a named agent is that of its answer.
 ///
 /// # Errors
 /// When it does not fit.
@@ -117,7 +145,13 @@ pub(crate) fn check_output(
     let Some(contract) = &step.output else {
         return Ok(());
     };
-    let problems = problems(scope, contract, value);
+    let content = match step.is_agent() && step.project_result.is_none() {
+        // One that stopped early has no answer.
+        true if value.get("abort?").is_some_and(Value::is_truthy) => return Ok(()),
+        true => value.get("content").unwrap_or(&Value::Nil),
+        false => value,
+    };
+    let problems = problems(scope, contract, content);
     if problems.is_empty() {
         return Ok(());
     }

@@ -53,6 +53,25 @@ static FUNCTION: StepSpec = StepSpec {
     effect: Effect::Pure,
 };
 
+static AGENT: StepSpec = StepSpec {
+    kind: "agent",
+    operations: None,
+    aliases: &[],
+    doc: "Works toward an objective.",
+    fields: &[
+        Field::optional("after-tool-call", FieldType::Function, "A hook."),
+        Field::optional("available-steps", FieldType::Items, "Built-in tools."),
+        Field::optional("inputs", FieldType::Map, "What it works on."),
+        Field::optional("max-iterations", FieldType::IntIn(1, 100), "A cap."),
+        Field::optional("memory", FieldType::Any, "What it remembers."),
+        Field::required("objective", FieldType::Text, "What it is for."),
+        Field::optional("output", FieldType::Any, "What it answers."),
+        Field::optional("tools", FieldType::Any, "What it may call."),
+    ],
+    examples: &[],
+    effect: Effect::External,
+};
+
 fn checked(files: &[(&str, &str)]) -> (Session, Checked) {
     let folder = tempfile::tempdir().expect("a folder");
     for (name, text) in files {
@@ -62,13 +81,17 @@ fn checked(files: &[(&str, &str)]) -> (Session, Checked) {
     }
     let session = Session::new();
     flowstone_engine::natives::install(&session);
-    let steps: Vec<Box<dyn Step>> = vec![Box::new(Fake(&FUNCTION)), Box::new(Fake(&HTTP))];
+    let steps: Vec<Box<dyn Step>> = vec![
+        Box::new(Fake(&AGENT)),
+        Box::new(Fake(&FUNCTION)),
+        Box::new(Fake(&HTTP)),
+    ];
     let path: PathBuf = folder.path().join(files[0].0);
     let checked = flow::check(&session, &path, files[0].0, &steps);
     (session, checked)
 }
 
-fn findings(files: &[(&str, &str)], expected: Expect) {
+pub(crate) fn findings(files: &[(&str, &str)], expected: Expect) {
     let (session, checked) = checked(files);
     let sources = session.world().sources.borrow();
     let mut text = String::new();

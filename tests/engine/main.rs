@@ -1,5 +1,6 @@
 //! Tests of the engine: flow files, codec, runs.
 
+mod agents;
 mod codec;
 mod flow;
 mod mcp;

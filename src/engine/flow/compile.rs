@@ -21,8 +21,11 @@ pub(super) fn check_code(session: &Session, flow: &Flow) -> Vec<Diagnostic> {
         .iter()
         .map(|function| (format!("<function {}>", function.id), &function.code));
     let packaged = flow.packaged.iter().flat_map(|step| {
-        let code = [&step.prepare, &step.project_result].into_iter().flatten();
-        let code = code.filter(|code| code.as_keyword().is_none());
+        // Hooks that do not compile would only be logged.
+        let hooks = ["before-tool-call", "after-tool-call"].map(|key| step.defaults.get(key));
+        let code = [step.prepare.as_ref(), step.project_result.as_ref()];
+        let code = code.into_iter().chain(hooks).flatten();
+        let code = code.filter(|code| matches!(code, Value::List(_) | Value::Text(_)));
         code.map(|code| (format!("<step {}>", step.id), code))
     });
     for (name, code) in named.chain(packaged) {

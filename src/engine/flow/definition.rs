@@ -5,7 +5,7 @@ use std::rc::Rc;
 use flowstone_lang::value::{Sources, Span, Value};
 
 use super::forms::{self, entry_spans, item_span};
-use super::{Flow, FlowFunction, Template, invocations, mcp, name_of, packaged, starts};
+use super::{Flow, FlowFunction, Template, agents, invocations, mcp, name_of, packaged, starts};
 use crate::diagnostic::Diagnostic;
 use crate::schedule;
 
@@ -124,7 +124,8 @@ pub(super) fn flow(sources: &Sources, map: &Value) -> (Option<Flow>, Vec<Diagnos
     let slug = slug(&mut reading, map);
     let body = body(&mut reading, map);
     let functions = functions(&mut reading, map);
-    let packaged = packaged::read(&mut reading, map, &functions);
+    let mut packaged = packaged::read(&mut reading, map, &functions);
+    agents::read(&mut reading, map, &functions, &mut packaged);
     let templates = templates(&mut reading, map);
     let contracts = invocations::read(&mut reading, map);
     invocations::check_callers(&mut reading, map, &contracts);

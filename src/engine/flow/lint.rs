@@ -1,6 +1,7 @@
 //! The shape of each step call in a flow's body, as far as it can be seen without running.
 
 pub(crate) mod packaged;
+mod tools;
 
 use flowstone_lang::value::{Sources, Span, Value};
 
@@ -214,6 +215,7 @@ impl Lint<'_> {
             let at = entry_spans(self.sources, config, &format!(":{key}")).value;
             self.findings.push(remark.at(at));
         }
+        self.tools(spec, config, config);
         if spec.kind == "function" {
             self.function(config, span);
         }

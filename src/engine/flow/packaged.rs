@@ -1,4 +1,5 @@
-//! `:steps`: built-in steps behind a contract of their own, read from the definition.
+//! `:steps`: built-in steps behind a contract of their own, read from the definition. Entries of `:agents` are
+//! packaged steps too ([`super::agents`]).
 //!
 //! What can be said without knowing the step types is said here; whether the wrapped type is there and takes the
 //! `:defaults` is said with the calls of steps.
@@ -36,9 +37,58 @@ pub struct PackagedStep {
     /// The whole entry.
     pub entry: Value,
     pub span: Span,
+    /// Which key of the definition it stands under.
+    pub origin: Origin,
+}
+
+/// Where packaged steps stand, and what errors call them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Origin {
+    /// `:steps`.
+    Step,
+    /// `:agents`.
+    Agent,
+}
+
+impl Origin {
+    /// Returns the key of the definition.
+    pub fn key(self) -> &'static str {
+        match self {
+            Origin::Step => "steps",
+            Origin::Agent => "agents",
+        }
+    }
+
+    /// Returns what one of them is called.
+    pub fn words(self) -> &'static str {
+        match self {
+            Origin::Step => "packaged step",
+            Origin::Agent => "named agent",
+        }
+    }
+
+    /// Returns the code of what is wrong with an entry.
+    pub(super) fn code(self) -> &'static str {
+        match self {
+            Origin::Step => "E0422",
+            Origin::Agent => "E0468",
+        }
+    }
+
+    fn example(self) -> &'static str {
+        match self {
+            Origin::Step => "`:github/open-pr`",
+            Origin::Agent => "`:review/security`",
+        }
+    }
 }
 
 impl PackagedStep {
+    /// Tells whether it is one of `:agents`.
+    pub fn is_agent(&self) -> bool {
+        self.origin == Origin::Agent
+    }
+
     /// Returns the id of calls that name none: the id without its namespace.
     pub fn step_id(&self) -> &str {
         self.id.rsplit_once('/').map_or(&self.id, |(_, name)| name)
@@ -83,19 +133,14 @@ pub(super) fn read(
 ) -> Vec<Rc<PackagedStep>> {
     let mut steps: Vec<Rc<PackagedStep>> = Vec::new();
     for (entry, span) in reading.maps(map, "steps") {
-        known_keys(reading, &entry, KEYS, "a packaged step");
-        let Some(id) = id(reading, &entry, span) else {
+        known_keys(reading, &entry, KEYS, Origin::Step);
+        let Some(id) = id(reading, (&entry, span), Origin::Step, &steps) else {
             continue;
         };
-        if steps.iter().any(|known| known.id == id) {
-            let at = reading.value_at(&entry, "id").or(span);
-            reading.error("E0414", format!("there are two packaged steps `:{id}`"), at);
-            continue;
-        }
         let Some(kind) = kind(reading, &entry, &id, span) else {
             continue;
         };
-        let tool = tool(reading, &entry, &id);
+        let tool = tool(reading, &entry, (&id, Origin::Step));
         let step = PackagedStep {
             kind,
             description: reading.text(&entry, "description"),
@@ -108,22 +153,32 @@ pub(super) fn read(
             tool_description: tool.1,
             entry: entry.clone(),
             span,
+            origin: Origin::Step,
             id,
         };
-        if let Some(other) = steps.iter().find(|other| other.tool_name == step.tool_name) {
-            let message = format!(
-                "`:{}` and `:{}` are the same tool `{}`",
-                other.id, step.id, step.tool_name
-            );
-            reading.push(
-                Diagnostic::error("E0422", message)
-                    .at(span)
-                    .hint("give one of them another name: `:tool {:name \"...\"}`"),
-            );
-        }
-        steps.push(Rc::new(step));
+        add(reading, &mut steps, step);
     }
     steps
+}
+
+/// Adds a step to those that there are, and tells where two are one tool.
+pub(super) fn add(
+    reading: &mut Reading<'_>,
+    steps: &mut Vec<Rc<PackagedStep>>,
+    step: PackagedStep,
+) {
+    if let Some(other) = steps.iter().find(|other| other.tool_name == step.tool_name) {
+        let message = format!(
+            "`:{}` and `:{}` are the same tool `{}`",
+            other.id, step.id, step.tool_name
+        );
+        reading.push(
+            Diagnostic::error(step.origin.code(), message)
+                .at(step.span)
+                .hint("give one of them another name: `:tool {:name \"...\"}`"),
+        );
+    }
+    steps.push(Rc::new(step));
 }
 
 /// Tells whether a name, without its colon, may be that of a packaged step.
@@ -138,13 +193,28 @@ pub(crate) fn is_packaged_id(name: &str) -> bool {
         .is_some_and(|(space, name)| space.split('.').all(part) && part(name) && name.len() <= 128)
 }
 
-fn known_keys(reading: &mut Reading<'_>, entry: &Value, known: &[&str], what: &str) {
+fn known_keys(reading: &mut Reading<'_>, entry: &Value, known: &[&str], origin: Origin) {
+    unknown_keys(
+        reading,
+        entry,
+        known,
+        (origin, &format!("a {}", origin.words())),
+    );
+}
+
+fn unknown_keys(
+    reading: &mut Reading<'_>,
+    entry: &Value,
+    known: &[&str],
+    (origin, what): (Origin, &str),
+) {
     for (key, _) in entry.as_map().into_iter().flat_map(|map| map.iter()) {
         let name = name_of(key).unwrap_or_default();
         if key.as_keyword().is_none() || !known.contains(&&*name) {
             let shown = crate::words::shown(key);
             let at = entry_spans(reading.sources, entry, &shown).key;
-            let finding = Diagnostic::error("E0422", format!("{what} has no key `{shown}`")).at(at);
+            let message = format!("{what} has no key `{shown}`");
+            let finding = Diagnostic::error(origin.code(), message).at(at);
             let suggested = finding.suggest(&name, known.iter().copied());
             reading.push(match suggested.hints.is_empty() {
                 true => suggested.hint(format!("its keys are {}", words(known))),
@@ -154,13 +224,21 @@ fn known_keys(reading: &mut Reading<'_>, entry: &Value, known: &[&str], what: &s
     }
 }
 
-fn id(reading: &mut Reading<'_>, entry: &Value, span: Span) -> Option<Rc<str>> {
+/// Reads an `:id` that none of the steps has.
+pub(super) fn id(
+    reading: &mut Reading<'_>,
+    (entry, span): (&Value, Span),
+    origin: Origin,
+    steps: &[Rc<PackagedStep>],
+) -> Option<Rc<str>> {
     let given = entry.get("id").filter(|id| !id.is_nil());
     let Some(given) = given else {
+        let message = format!("an entry of `:{}` needs an `:id`", origin.key());
+        let hint = origin.example().trim_start_matches('`');
         reading.push(
-            Diagnostic::error("E0422", "an entry of `:steps` needs an `:id`")
+            Diagnostic::error(origin.code(), message)
                 .at(span)
-                .hint("a keyword with a namespace, such as `:id :github/open-pr`"),
+                .hint(format!("a keyword with a namespace, such as `:id {hint}")),
         );
         return None;
     };
@@ -169,19 +247,29 @@ fn id(reading: &mut Reading<'_>, entry: &Value, span: Span) -> Option<Rc<str>> {
         _ => None,
     };
     let name = name.map(|name| Rc::from(name.trim_start_matches(':')));
-    match name.filter(|name: &Rc<str>| is_packaged_id(name)) {
-        Some(name) => Some(name),
-        None => {
-            let shown = crate::words::shown(given);
-            let message = format!("`{shown}` cannot be the `:id` of a packaged step");
-            reading.push(
-                Diagnostic::error("E0422", message)
-                    .at(reading.value_at(entry, "id"))
-                    .hint("it is a keyword with a namespace, both of letters, digits, `-` and `_`: `:github/open-pr`"),
-            );
-            None
-        }
+    let Some(name) = name.filter(|name: &Rc<str>| is_packaged_id(name)) else {
+        let shown = crate::words::shown(given);
+        let message = format!("`{shown}` cannot be the `:id` of a {}", origin.words());
+        reading.push(
+            Diagnostic::error(origin.code(), message)
+                .at(reading.value_at(entry, "id"))
+                .hint(format!(
+                    "it is a keyword with a namespace, both of letters, digits, `-` and `_`: {}",
+                    origin.example()
+                )),
+        );
+        return None;
+    };
+    if let Some(known) = steps.iter().find(|known| known.id == name) {
+        let at = reading.value_at(entry, "id").or(span);
+        let message = match known.origin == origin {
+            true => format!("there are two {}s `:{name}`", origin.words()),
+            false => format!("`:{name}` is in `:steps` and in `:agents`"),
+        };
+        reading.error("E0414", message, at);
+        return None;
     }
+    Some(name)
 }
 
 fn kind(reading: &mut Reading<'_>, entry: &Value, id: &str, span: Span) -> Option<Rc<str>> {
@@ -216,7 +304,7 @@ fn kind(reading: &mut Reading<'_>, entry: &Value, id: &str, span: Span) -> Optio
     Some(name)
 }
 
-fn contract(reading: &mut Reading<'_>, entry: &Value, key: &str) -> Option<Contract> {
+pub(super) fn contract(reading: &mut Reading<'_>, entry: &Value, key: &str) -> Option<Contract> {
     let form = entry.get(key).filter(|form| !form.is_nil())?;
     let form = without_quotes(form);
     match schema::parse_with_functions(&form) {
@@ -247,7 +335,7 @@ fn defaults(reading: &mut Reading<'_>, entry: &Value) -> Value {
 }
 
 /// Takes the quotes away: nothing in a definition is evaluated.
-fn without_quotes(form: &Value) -> Value {
+pub(super) fn without_quotes(form: &Value) -> Value {
     match form {
         Value::List(_) => quoted(form).unwrap_or_else(|| form.clone()),
         Value::Vector(items) => Value::vector(items.iter().map(without_quotes)),
@@ -259,7 +347,7 @@ fn without_quotes(form: &Value) -> Value {
     }
 }
 
-fn code(
+pub(super) fn code(
     reading: &mut Reading<'_>,
     entry: &Value,
     key: &str,
@@ -293,7 +381,12 @@ fn code(
     }
 }
 
-fn tool(reading: &mut Reading<'_>, entry: &Value, id: &str) -> (Rc<str>, Option<Rc<str>>) {
+/// Reads `:tool`: what models call it, and what they are told.
+pub(super) fn tool(
+    reading: &mut Reading<'_>,
+    entry: &Value,
+    (id, origin): (&str, Origin),
+) -> (Rc<str>, Option<Rc<str>>) {
     let derived: String = id
         .chars()
         .map(|char| match char {
@@ -309,13 +402,13 @@ fn tool(reading: &mut Reading<'_>, entry: &Value, id: &str) -> (Rc<str>, Option<
         let at = reading.value_at(entry, "tool");
         let message = format!("`:tool` must be a map, not {}", given.kind());
         reading.push(
-            Diagnostic::error("E0422", message)
+            Diagnostic::error(origin.code(), message)
                 .at(at)
                 .hint("`:tool {:name \"github_open_pr\" :description \"...\"}`"),
         );
         return (derived, None);
     }
-    known_keys(reading, given, TOOL_KEYS, "`:tool`");
+    unknown_keys(reading, given, TOOL_KEYS, (origin, "`:tool`"));
     let description = reading.text(given, "description");
     let name = given.get("name").filter(|name| !name.is_nil());
     let name = match name {
@@ -336,7 +429,7 @@ fn tool(reading: &mut Reading<'_>, entry: &Value, id: &str) -> (Rc<str>, Option<
         None => {
             let at = reading.value_at(given, "name");
             reading.push(
-                Diagnostic::error("E0422", "this cannot be the name of a tool")
+                Diagnostic::error(origin.code(), "this cannot be the name of a tool")
                     .at(at)
                     .hint("models take up to 64 letters, digits, `_` and `-`"),
             );

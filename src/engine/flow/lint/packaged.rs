@@ -19,7 +19,7 @@ impl Lint<'_> {
         for step in &self.flow.packaged {
             self.wrapped(step);
             if !referenced.contains(&*step.id) {
-                let message = format!("nothing uses the packaged step `:{}`", step.id);
+                let message = format!("nothing uses the {} `:{}`", step.origin.words(), step.id);
                 self.findings.push(
                     Diagnostic::warning("E0419", message)
                         .at(step.span)
@@ -51,8 +51,14 @@ impl Lint<'_> {
             );
             return;
         }
-        let given = step.entry.get("defaults").cloned().unwrap_or(Value::Nil);
-        let place = entry_spans(self.sources, &step.entry, ":defaults").value;
+        let (given, place) = match step.is_agent() {
+            true => (step.entry.clone(), step.span),
+            false => (
+                step.entry.get("defaults").cloned().unwrap_or(Value::Nil),
+                entry_spans(self.sources, &step.entry, ":defaults").value,
+            ),
+        };
+        self.tools(spec, &step.defaults, &given);
         for problem in config::check_literal(spec, &step.defaults) {
             if matches!(problem, Problem::Missing { .. }) {
                 continue;
@@ -60,7 +66,10 @@ impl Lint<'_> {
             let at = problem.key().map_or(place, |key| {
                 entry_spans(self.sources, &given, &format!(":{key}")).key
             });
-            let message = format!("`:defaults` of `:{}`: {}", step.id, problem.message(spec));
+            let message = match step.is_agent() {
+                true => format!("the named agent `:{}`: {}", step.id, problem.message(spec)),
+                false => format!("`:defaults` of `:{}`: {}", step.id, problem.message(spec)),
+            };
             let finding = Diagnostic::error(problem.code(), message).at(at);
             self.findings.push(match problem.hint(spec) {
                 Some(hint) => finding.hint(hint),
@@ -184,13 +193,6 @@ fn is_known(form: &Value) -> bool {
 
 /// The finding for a qualified type that is none of `:steps`.
 pub(crate) fn missing(name: &str, flow: &Flow) -> Diagnostic {
-    if is_agent(flow, name) {
-        return Diagnostic::error(
-            "E0436",
-            format!("named agents, such as `:{name}`, do not run yet"),
-        )
-        .hint("call a built-in step directly: `(flow/step :llm :id {...})`");
-    }
     let ids = flow.packaged.iter().map(|step| &*step.id);
     let finding = Diagnostic::error(
         "E0418",
@@ -203,15 +205,6 @@ pub(crate) fn missing(name: &str, flow: &Flow) -> Diagnostic {
         )),
         false => suggested,
     }
-}
-
-fn is_agent(flow: &Flow, name: &str) -> bool {
-    let agents = flow.definition.get("agents");
-    let agents = agents.and_then(Value::as_vector);
-    agents.is_some_and(|agents| {
-        let mut ids = agents.iter().filter_map(|agent| name_of(agent.get("id")?));
-        ids.any(|id| &*id == name)
-    })
 }
 
 /// The finding for a call without an input.
@@ -231,10 +224,12 @@ pub(crate) fn extra(name: &str) -> Diagnostic {
     ))
 }
 
-/// Returns the qualified keywords of a definition, without their colons, but for the ids of `:steps` themselves.
+/// Returns the qualified keywords of a definition, without their colons, but for the ids of `:steps` and `:agents`
+/// themselves.
 fn references(flow: &Flow) -> BTreeSet<String> {
     let mut found = BTreeSet::new();
     let mut open = vec![flow.body.clone()];
+    open.extend(flow.packaged.iter().map(|step| step.defaults.clone()));
     for (key, value) in flow
         .definition
         .as_map()
@@ -242,8 +237,7 @@ fn references(flow: &Flow) -> BTreeSet<String> {
         .flat_map(|map| map.iter())
     {
         match name_of(key).as_deref() {
-            Some("flow") => {}
-            Some("steps") => open.extend(flow.packaged.iter().map(|step| step.defaults.clone())),
+            Some("flow" | "steps" | "agents") => {}
             _ => open.push(value.clone()),
         }
     }

@@ -1,0 +1,799 @@
+//! The `:tools` envelope of an `:agent` or `:llm` step: what it names, and what is wrong with it.
+//!
+//! Read once for both: `check` reads it as it is written, where forms may be anything, and shows each problem at its
+//! place; a step reads it as it is known. Pure: what a tool does is not known here.
+
+pub mod mcp;
+
+use std::rc::Rc;
+
+use flowstone_lang::value::Value;
+
+use crate::diagnostic::nearest;
+use crate::flow::{Flow, Origin, PackagedStep, name_of};
+use crate::json::items;
+use crate::words::shown;
+use crate::workspace;
+
+/// The step types that are tools as they are.
+pub const BUILT_IN: &[&str] = &["files", "search", "table"];
+
+/// The names of the tool for the workspace: the documented one, and ours.
+pub const WORKSPACE: &[&str] = &["breyta", "workspace"];
+
+/// Tools that an agent has by itself where it has a memory.
+const MEMORY: &[&str] = &[
+    "memory_checkpoint",
+    "memory_plan",
+    "memory_recall",
+    "memory_record",
+];
+
+/// Every key of the envelope, sorted.
+pub const KEYS: &[&str] = &[
+    "agents",
+    "allowed",
+    "breyta",
+    "choice",
+    "definitions",
+    "max-iterations",
+    "max-repeated-tool-calls",
+    "max-tool-calls",
+    "mcp",
+    "mode",
+    "require",
+    "steps",
+    "workspace",
+];
+
+const REQUIRE_KEYS: &[&str] = &["agents", "mcp", "steps", "tool-names"];
+const WORKSPACE_KEYS: &[&str] = &["allow", "mutations", "require-approval"];
+const LIMITS: &[(&str, i64)] = &[
+    ("max-iterations", 100),
+    ("max-repeated-tool-calls", 100),
+    ("max-tool-calls", 1000),
+];
+
+/// What a step may give to its model, by name.
+#[derive(Debug, Clone, Default)]
+pub struct Envelope {
+    /// Calls are returned, not executed: `:definitions`, or a vector of them.
+    pub definitions: Vec<Value>,
+    /// `:mode :execute` is said.
+    pub is_execute: bool,
+    /// `auto`, `required` or `none`, where it is said.
+    pub choice: Option<Rc<str>>,
+    /// Of [`BUILT_IN`], in the order given.
+    pub built_in: Vec<Rc<str>>,
+    /// Ids of `:steps`.
+    pub steps: Vec<Rc<str>>,
+    /// Ids of `:agents`.
+    pub agents: Vec<Rc<str>>,
+    /// Ids of `:mcp`: of adapters, or of single tools.
+    pub mcp: Vec<Rc<str>>,
+    pub workspace: Option<WorkspaceTool>,
+    pub require: Require,
+    pub max_iterations: Option<i64>,
+    pub max_tool_calls: Option<i64>,
+    pub max_repeated_tool_calls: Option<i64>,
+}
+
+/// The tool for the workspace: `:workspace`, or `:breyta`.
+#[derive(Debug, Clone)]
+pub struct WorkspaceTool {
+    /// What models call it.
+    pub name: &'static str,
+    /// Operations, in the order given.
+    pub allow: Vec<Rc<str>>,
+    pub mutations: workspace::Mutations,
+    /// Of those allowed, the ones that a person is asked about.
+    pub require_approval: Vec<Rc<str>>,
+}
+
+/// What must be called before the final answer.
+#[derive(Debug, Clone, Default)]
+pub struct Require {
+    pub tool_names: Vec<Rc<str>>,
+    pub steps: Vec<Rc<str>>,
+    pub agents: Vec<Rc<str>>,
+    pub mcp: Vec<Rc<str>>,
+}
+
+impl Envelope {
+    /// Tells whether anything is to be executed.
+    pub fn executes(&self) -> bool {
+        self.is_execute
+            || self.workspace.is_some()
+            || [&self.built_in, &self.steps, &self.agents, &self.mcp]
+                .iter()
+                .any(|names| !names.is_empty())
+    }
+}
+
+/// What is wrong, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Wrong {
+    /// From the config of the step: keys with a colon, and positions in vectors.
+    pub path: Vec<String>,
+    /// The place is the last key of the path, not what stands under it.
+    pub is_key: bool,
+    pub message: String,
+    pub hint: Option<String>,
+}
+
+impl Wrong {
+    /// Returns the path as it is read: `:tools :steps 0`.
+    pub fn place(&self) -> String {
+        self.path.join(" ")
+    }
+}
+
+/// Reads `:tools` and `:available-steps` of a step's config. With `is_literal`, forms in it are not evaluated yet, and
+/// nothing is said of them.
+pub fn read(flow: &Flow, config: &Value, is_literal: bool) -> (Envelope, Vec<Wrong>) {
+    let mut reader = Reader {
+        flow,
+        is_literal,
+        path: Vec::new(),
+        envelope: Envelope::default(),
+        wrong: Vec::new(),
+        is_open: false,
+    };
+    if let Some(steps) = reader.given(config, "available-steps") {
+        reader.under("available-steps", |reader| reader.built_in(&steps));
+    }
+    if let Some(tools) = reader.given(config, "tools") {
+        reader.under("tools", |reader| reader.tools(&tools));
+    }
+    let has_hook = ["after-tool-call", "before-tool-call"];
+    let has_hook = has_hook.iter().any(|key| has(config, key));
+    let has_memory = has(config, "memory");
+    if !has_hook {
+        reader.required(has_memory);
+    }
+    (reader.envelope, reader.wrong)
+}
+
+fn has(map: &Value, key: &str) -> bool {
+    map.get(key).is_some_and(|given| !given.is_nil())
+}
+
+struct Reader<'a> {
+    flow: &'a Flow,
+    is_literal: bool,
+    path: Vec<String>,
+    envelope: Envelope,
+    wrong: Vec<Wrong>,
+    /// Something in it is not known yet.
+    is_open: bool,
+}
+
+impl Reader<'_> {
+    fn say(&mut self, message: impl Into<String>, hint: impl Into<Option<String>>) {
+        self.wrong.push(Wrong {
+            path: self.path.clone(),
+            is_key: false,
+            message: message.into(),
+            hint: hint.into(),
+        });
+    }
+
+    fn under(&mut self, step: impl ToString, read: impl FnOnce(&mut Self)) {
+        let step = step.to_string();
+        let is_position = step.bytes().all(|byte| byte.is_ascii_digit());
+        self.path.push(match is_position {
+            true => step,
+            false => format!(":{step}"),
+        });
+        read(self);
+        self.path.pop();
+    }
+
+    fn is_unknown_yet(&mut self, value: &Value) -> bool {
+        let is_form = matches!(value, Value::List(_) | Value::Symbol(_) | Value::Name(_));
+        let is_open = self.is_literal && is_form;
+        self.is_open |= is_open;
+        is_open
+    }
+
+    /// Returns what is under a key, where it is known.
+    fn given(&mut self, map: &Value, key: &str) -> Option<Value> {
+        let value = map.get(key).filter(|value| !value.is_nil())?.clone();
+        (!self.is_unknown_yet(&value)).then_some(value)
+    }
+
+    fn tools(&mut self, tools: &Value) {
+        match tools {
+            Value::Map(_) => self.envelope(tools),
+            _ => match items(tools) {
+                Some(items) => self.vector(&items),
+                None => self.say(
+                    format!("`:tools` is a map or a vector, not {}", tools.kind()),
+                    "such as `:tools {:allowed [\"files\"] :steps [:github/open-pr]}`".to_owned(),
+                ),
+            },
+        }
+    }
+
+    fn envelope(&mut self, tools: &Value) {
+        self.keys(tools, KEYS, "`:tools`");
+        for (key, read) in [
+            ("definitions", Reader::definitions as fn(&mut Self, &Value)),
+            ("mode", Reader::mode),
+            ("choice", Reader::choice),
+            ("allowed", Reader::built_in),
+            ("steps", |reader, given| {
+                reader.packaged(given, Origin::Step)
+            }),
+            ("agents", |reader, given| {
+                reader.packaged(given, Origin::Agent)
+            }),
+            ("mcp", Reader::mcp),
+            ("require", Reader::require),
+        ] {
+            if let Some(given) = self.given(tools, key) {
+                self.under(key, |reader| read(reader, &given));
+            }
+        }
+        for name in WORKSPACE {
+            if let Some(given) = self.given(tools, name) {
+                self.under(name, |reader| reader.workspace(name, &given));
+            }
+        }
+        for (key, most) in LIMITS {
+            if let Some(given) = self.given(tools, key) {
+                self.under(key, |reader| reader.limit((key, *most), &given));
+            }
+        }
+        self.one_way();
+    }
+
+    /// Definitions are returned, and tools are executed: not both.
+    fn one_way(&mut self) {
+        if !self.envelope.definitions.is_empty() && self.envelope.executes() {
+            self.say(
+                "`:definitions` are for calls that the flow gets back, and other tools are executed",
+                "give the model one or the other; what a definition would do can be a packaged step in `:steps`".to_owned(),
+            );
+        }
+    }
+
+    fn keys(&mut self, map: &Value, known: &[&str], what: &str) {
+        for (key, _) in map.as_map().into_iter().flat_map(|map| map.iter()) {
+            let name = name_of(key).unwrap_or_default();
+            if known.contains(&&*name) {
+                continue;
+            }
+            let hint = match nearest(&name, known.iter().copied()) {
+                Some(near) => format!("did you mean `:{near}`?"),
+                None => format!("its keys are {}", keywords(known)),
+            };
+            self.under(name.as_ref(), |reader| {
+                reader.say(format!("{what} has no key `{}`", shown(key)), hint);
+                if let Some(last) = reader.wrong.last_mut() {
+                    last.is_key = true;
+                }
+            });
+        }
+    }
+
+    /// Definitions, or names and ids of tools to execute.
+    fn vector(&mut self, tools: &[Value]) {
+        for (idx, tool) in tools.iter().enumerate() {
+            if self.is_unknown_yet(tool) {
+                continue;
+            }
+            self.under(idx, |reader| match tool {
+                Value::Map(_) => reader.definition(tool),
+                Value::Keyword(_) | Value::Text(_) => reader.any_tool(tool),
+                other => reader.say(
+                    format!(
+                        "a tool is a definition, a name or an id, not {}",
+                        other.kind()
+                    ),
+                    None,
+                ),
+            });
+        }
+        self.one_way();
+    }
+
+    fn any_tool(&mut self, given: &Value) {
+        let name = name_of(given).unwrap_or_default();
+        let name = name.trim_start_matches(':');
+        if !name.contains('/') {
+            self.built_in_name(given);
+            return;
+        }
+        match self.flow.packaged_step(name).map(|step| step.origin) {
+            Some(Origin::Step) => push(&mut self.envelope.steps, name),
+            Some(Origin::Agent) => push(&mut self.envelope.agents, name),
+            None if mcp::find(self.flow, name).is_some() => push(&mut self.envelope.mcp, name),
+            None => {
+                let ids: Vec<String> = self
+                    .flow
+                    .packaged
+                    .iter()
+                    .map(|step| step.id.to_string())
+                    .chain(mcp::ids(self.flow))
+                    .collect();
+                let hint = near(name, ids.iter().map(String::as_str)).unwrap_or_else(|| {
+                    "qualified ids are those of the flow's `:steps`, `:agents` and `:mcp`"
+                        .to_owned()
+                });
+                self.say(format!("there is no tool `:{name}`"), hint);
+            }
+        }
+    }
+
+    fn definitions(&mut self, given: &Value) {
+        let Some(items) = self.items(given, "definitions of tools") else {
+            return;
+        };
+        for (idx, item) in items.iter().enumerate() {
+            if !self.is_unknown_yet(item) {
+                self.under(idx, |reader| reader.definition(item));
+            }
+        }
+    }
+
+    fn definition(&mut self, given: &Value) {
+        if given.as_map().is_none() {
+            let message = format!("the definition of a tool is a map, not {}", given.kind());
+            self.say(
+                message,
+                "`{:name \"...\" :description \"...\" :parameters {...}}`".to_owned(),
+            );
+            return;
+        }
+        // Providers differ in where they put it.
+        let inner = given.get("function").unwrap_or(given);
+        let name = inner.get("name").filter(|name| !name.is_nil()).cloned();
+        let Some(name) = name else {
+            self.say("the definition of a tool needs a `:name`", None);
+            return;
+        };
+        if self.is_unknown_yet(&name) {
+            return;
+        }
+        let name = name_of(&name).unwrap_or_default();
+        let same = |known: &Value| {
+            let inner = known.get("function").unwrap_or(known);
+            inner.get("name").and_then(name_of).as_ref() == Some(&name)
+        };
+        if self.envelope.definitions.iter().any(same) {
+            self.say(format!("there are two tools `{name}`"), None);
+            return;
+        }
+        self.envelope.definitions.push(given.clone());
+    }
+
+    fn mode(&mut self, given: &Value) {
+        let name = name_of(given).unwrap_or_default();
+        match &*name {
+            "execute" => self.envelope.is_execute = true,
+            "return" | "definitions" => {}
+            _ => self.say(
+                format!("`:mode` of `:tools` cannot be `{}`", shown(given)),
+                "`:execute` runs the calls; `:return`, with `:definitions`, gives them to the flow"
+                    .to_owned(),
+            ),
+        }
+    }
+
+    fn choice(&mut self, given: &Value) {
+        match name_of(given).filter(|name| ["auto", "none", "required"].contains(&&**name)) {
+            Some(name) => self.envelope.choice = Some(name),
+            None => self.say(
+                format!(
+                    "`:choice` of `:tools` is `:auto`, `:required` or `:none`, not `{}`",
+                    shown(given)
+                ),
+                None,
+            ),
+        }
+    }
+
+    fn limit(&mut self, (key, most): (&str, i64), given: &Value) {
+        let Some(limit) = given.as_int().filter(|limit| (1..=most).contains(limit)) else {
+            let message = format!(
+                "`:{key}` is a whole number from 1 to {most}, not {}",
+                shown(given)
+            );
+            self.say(message, None);
+            return;
+        };
+        match key {
+            "max-iterations" => self.envelope.max_iterations = Some(limit),
+            "max-tool-calls" => self.envelope.max_tool_calls = Some(limit),
+            _ => self.envelope.max_repeated_tool_calls = Some(limit),
+        }
+    }
+
+    fn items(&mut self, given: &Value, what: &str) -> Option<Vec<Value>> {
+        let items = items(given);
+        // That of a field is said with the fields.
+        if items.is_none() && self.path.len() > 1 {
+            self.say(
+                format!("here is a vector of {what}, not {}", given.kind()),
+                None,
+            );
+        }
+        items
+    }
+
+    /// Reads names of built-in tools: strings or keywords.
+    fn built_in(&mut self, given: &Value) {
+        let Some(items) = self.items(given, "names of tools") else {
+            return;
+        };
+        for (idx, item) in items.iter().enumerate() {
+            if !self.is_unknown_yet(item) {
+                self.under(idx, |reader| reader.built_in_name(item));
+            }
+        }
+    }
+
+    fn built_in_name(&mut self, given: &Value) {
+        let name = match given {
+            Value::Keyword(_) | Value::Text(_) => name_of(given).unwrap_or_default(),
+            other => {
+                self.say(
+                    format!(
+                        "the name of a tool is a string or a keyword, not {}",
+                        other.kind()
+                    ),
+                    None,
+                );
+                return;
+            }
+        };
+        let name = name.trim_start_matches(':');
+        if BUILT_IN.contains(&name) {
+            push(&mut self.envelope.built_in, name);
+            return;
+        }
+        let hint = match name {
+            _ if WORKSPACE.contains(&name) => {
+                format!(
+                    "say what it may do: `:tools {{:{name} {{:allow [:runs/list :runs/show]}}}}`"
+                )
+            }
+            "capture" | "db" | "http" | "function" | "kv" | "notify" | "sleep" | "ssh" | "wait"
+            | "llm" | "agent" => format!(
+                "a `:{name}` step becomes a tool when it is packaged: `:steps [{{:id :my/{name} :type :{name} :input-schema [...]}}]` and `:tools {{:steps [:my/{name}]}}`"
+            ),
+            _ if name.contains('/') => format!(
+                "ids stand under `:tools {{:steps [:{name}]}}`, or `:agents` or `:mcp`; the built-in tools are `files`, `search` and `table`"
+            ),
+            _ => near(name, BUILT_IN.iter().copied()).unwrap_or_else(|| {
+                "the built-in tools are `files`, `search` and `table`".to_owned()
+            }),
+        };
+        self.say(format!("there is no built-in tool `{name}`"), hint);
+    }
+
+    fn packaged(&mut self, given: &Value, origin: Origin) {
+        for name in self.known_ids(given, origin) {
+            let list = match origin {
+                Origin::Step => &mut self.envelope.steps,
+                Origin::Agent => &mut self.envelope.agents,
+            };
+            push(list, &name);
+        }
+    }
+
+    fn known_ids(&mut self, given: &Value, origin: Origin) -> Vec<Rc<str>> {
+        let mut known = Vec::new();
+        let Some(items) = self.items(given, &format!("ids of `:{}`", origin.key())) else {
+            return known;
+        };
+        for (idx, item) in items.iter().enumerate() {
+            if self.is_unknown_yet(item) {
+                continue;
+            }
+            let name = id_of(item);
+            self.under(idx, |reader| match reader.flow.packaged_step(&name) {
+                Some(step) if step.origin == origin => known.push(name.clone()),
+                found => {
+                    let (message, hint) = missing(reader.flow, &name, origin, found);
+                    reader.say(message, hint);
+                }
+            });
+        }
+        known
+    }
+
+    fn mcp(&mut self, given: &Value) {
+        for name in self.mcp_ids(given) {
+            push(&mut self.envelope.mcp, &name);
+        }
+    }
+
+    fn mcp_ids(&mut self, given: &Value) -> Vec<Rc<str>> {
+        let mut known = Vec::new();
+        let Some(items) = self.items(given, "ids of `:mcp`") else {
+            return known;
+        };
+        for (idx, item) in items.iter().enumerate() {
+            if self.is_unknown_yet(item) {
+                continue;
+            }
+            let name = id_of(item);
+            self.under(idx, |reader| {
+                match mcp::find(reader.flow, &name).is_some() {
+                    true => known.push(name.clone()),
+                    false => {
+                        let ids: Vec<String> = mcp::ids(reader.flow).collect();
+                        let hint = near(&name, ids.iter().map(String::as_str));
+                        let hint = hint.unwrap_or_else(|| mcp::hint(&ids));
+                        reader.say(format!("there is no MCP adapter or tool `:{name}`"), hint);
+                    }
+                }
+            });
+        }
+        known
+    }
+
+    fn workspace(&mut self, name: &'static str, given: &Value) {
+        if given.as_map().is_none() {
+            self.say(
+                format!("`:{name}` is a map, not {}", given.kind()),
+                format!("`:{name} {{:allow [:flows/list :runs/show] :mutations :none}}`"),
+            );
+            return;
+        }
+        if self.envelope.workspace.is_some() {
+            self.say(
+                "`:breyta` and `:workspace` are the same tool: name one",
+                None,
+            );
+            return;
+        }
+        self.keys(given, WORKSPACE_KEYS, &format!("`:{name}`"));
+        let mut tool = WorkspaceTool {
+            name,
+            allow: Vec::new(),
+            mutations: workspace::Mutations::None,
+            require_approval: Vec::new(),
+        };
+        if let Some(mode) = self.given(given, "mutations") {
+            self.under("mutations", |reader| {
+                match workspace::Mutations::of(&mode) {
+                    Some(mode) => tool.mutations = mode,
+                    None => reader.say(
+                        format!("`:mutations` cannot be `{}`", shown(&mode)),
+                        "it is `:none`, `:draft-only`, `:run-only` or `:write`".to_owned(),
+                    ),
+                }
+            });
+        }
+        if !has(given, "allow") {
+            self.say(
+                format!("`:{name}` needs `:allow`"),
+                "the operations that the model may use: `:allow [:flows/list :runs/show]`"
+                    .to_owned(),
+            );
+        }
+        if let Some(allow) = self.given(given, "allow") {
+            let mutations = tool.mutations;
+            tool.allow = self.operations("allow", &allow, |op| {
+                let needed = workspace::refusal(op, mutations)?;
+                let message = format!(
+                    "`:{op}` changes something, and `:mutations` is `:{}`",
+                    mutations.name()
+                );
+                Some((message, Some(format!("say {needed}"))))
+            });
+        }
+        if let Some(asked) = self.given(given, "require-approval") {
+            let (allow, is_open) = (tool.allow.clone(), self.is_open);
+            tool.require_approval = self.operations("require-approval", &asked, |op| {
+                let is_allowed = is_open || allow.iter().any(|known| **known == *op);
+                (!is_allowed).then(|| (format!("`:{op}` is not in `:allow`"), None))
+            });
+        }
+        self.envelope.workspace = Some(tool);
+    }
+
+    /// Reads names of operations; `refused` says what is wrong with one that there is.
+    fn operations(
+        &mut self,
+        key: &str,
+        given: &Value,
+        refused: impl Fn(&str) -> Option<(String, Option<String>)>,
+    ) -> Vec<Rc<str>> {
+        let mut known = Vec::new();
+        self.under(key, |reader| {
+            let Some(items) = reader.items(given, "operations") else {
+                return;
+            };
+            for (idx, item) in items.iter().enumerate() {
+                if reader.is_unknown_yet(item) {
+                    continue;
+                }
+                let name = id_of(item);
+                reader.under(idx, |reader| match workspace::find(&name) {
+                    Some(_) => {
+                        push(&mut known, &name);
+                        if let Some((message, hint)) = refused(&name) {
+                            reader.say(message, hint);
+                        }
+                    }
+                    None => {
+                        let names = workspace::OPERATIONS.iter().map(|op| op.name);
+                        let hint = near(&name, names.clone()).unwrap_or_else(|| {
+                            format!(
+                                "the operations are {}",
+                                keywords(&names.collect::<Vec<_>>())
+                            )
+                        });
+                        reader.say(format!("the workspace has no operation `:{name}`"), hint);
+                    }
+                });
+            }
+        });
+        known
+    }
+
+    fn require(&mut self, given: &Value) {
+        if given.as_map().is_none() {
+            self.say(
+                format!("`:require` is a map, not {}", given.kind()),
+                "`:require {:tool-names [\"files\"] :steps [:github/open-pr]}`".to_owned(),
+            );
+            return;
+        }
+        self.keys(given, REQUIRE_KEYS, "`:require`");
+        if let Some(names) = self.given(given, "tool-names") {
+            self.under("tool-names", |reader| {
+                for (idx, name) in reader
+                    .items(&names, "names of tools")
+                    .unwrap_or_default()
+                    .iter()
+                    .enumerate()
+                {
+                    if reader.is_unknown_yet(name) {
+                        continue;
+                    }
+                    match name_of(name) {
+                        Some(name) => reader.envelope.require.tool_names.push(name),
+                        None => reader.under(idx, |reader| {
+                            reader.say("the name of a tool is a string", None)
+                        }),
+                    }
+                }
+            });
+        }
+        for origin in [Origin::Step, Origin::Agent] {
+            if let Some(ids) = self.given(given, origin.key()) {
+                self.under(origin.key(), |reader| {
+                    let ids = reader.known_ids(&ids, origin);
+                    match origin {
+                        Origin::Step => reader.envelope.require.steps = ids,
+                        Origin::Agent => reader.envelope.require.agents = ids,
+                    }
+                });
+            }
+        }
+        if let Some(ids) = self.given(given, "mcp") {
+            self.under("mcp", |reader| {
+                reader.envelope.require.mcp = reader.mcp_ids(&ids)
+            });
+        }
+    }
+
+    /// Says what is required and not given: it could never be called.
+    fn required(&mut self, has_memory: bool) {
+        if self.is_open {
+            return;
+        }
+        let envelope = self.envelope.clone();
+        let require = &envelope.require;
+        let lists = [
+            ("steps", &require.steps, &envelope.steps),
+            ("agents", &require.agents, &envelope.agents),
+            ("mcp", &require.mcp, &envelope.mcp),
+        ];
+        let mut problems: Vec<(&str, String, String)> = Vec::new();
+        for (key, ids, given) in lists {
+            let missing = ids.iter().filter(|id| !given.contains(id) && key != "mcp");
+            problems.extend(missing.map(|id| {
+                (
+                    key,
+                    format!("`:{id}` is required, and the model does not have it"),
+                    format!("add it: `:tools {{:{key} [:{id}]}}`"),
+                )
+            }));
+        }
+        let names: Vec<String> = tool_names(self.flow, &envelope);
+        for name in &require.tool_names {
+            let is_memory = has_memory && MEMORY.contains(&&**name);
+            if names.iter().any(|known| **known == **name) || is_memory || !envelope.mcp.is_empty()
+            {
+                continue;
+            }
+            let hint = near_name(name, names.iter().map(String::as_str)).unwrap_or_else(|| {
+                match names.is_empty() {
+                    true => "it has no tools".to_owned(),
+                    false => format!("it has {}", names.join(", ")),
+                }
+            });
+            problems.push((
+                "tool-names",
+                format!("the tool `{name}` is required, and the model does not have it"),
+                hint,
+            ));
+        }
+        for (key, message, hint) in problems {
+            self.path = vec![
+                ":tools".to_owned(),
+                ":require".to_owned(),
+                format!(":{key}"),
+            ];
+            self.say(message, hint);
+            self.path.clear();
+        }
+    }
+}
+
+/// Returns what models call the tools of an envelope, but for those of MCP servers.
+pub fn tool_names(flow: &Flow, envelope: &Envelope) -> Vec<String> {
+    let packaged = envelope.steps.iter().chain(&envelope.agents);
+    let packaged = packaged
+        .filter_map(|id| flow.packaged_step(id))
+        .map(|step| step.tool_name.to_string());
+    let built_in = envelope.built_in.iter().map(ToString::to_string);
+    let workspace = envelope.workspace.iter().map(|tool| tool.name.to_owned());
+    built_in.chain(workspace).chain(packaged).collect()
+}
+
+fn push(list: &mut Vec<Rc<str>>, name: &str) {
+    if list.iter().all(|known| **known != *name) {
+        list.push(Rc::from(name));
+    }
+}
+
+fn id_of(value: &Value) -> Rc<str> {
+    let name = name_of(value).unwrap_or_else(|| Rc::from(shown(value)));
+    Rc::from(name.trim_start_matches(':'))
+}
+
+fn keywords(names: &[&str]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("`:{name}`")).collect();
+    names.join(", ")
+}
+
+fn near<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> Option<String> {
+    nearest(name, names).map(|near| match near.contains('/') {
+        true => format!("did you mean `:{near}`?"),
+        false => format!("did you mean `{near}`?"),
+    })
+}
+
+fn near_name<'n>(name: &str, names: impl IntoIterator<Item = &'n str>) -> Option<String> {
+    nearest(name, names).map(|near| format!("did you mean `{near}`?"))
+}
+
+fn missing(
+    flow: &Flow,
+    name: &str,
+    origin: Origin,
+    found: Option<&Rc<PackagedStep>>,
+) -> (String, Option<String>) {
+    let key = origin.key();
+    if let Some(other) = found {
+        let other = other.origin;
+        return (
+            format!("`:{name}` is a {}, not a {}", other.words(), origin.words()),
+            Some(format!("put it under `:{}`", other.key())),
+        );
+    }
+    let ids = flow.packaged.iter().filter(|step| step.origin == origin);
+    let hint = near(name, ids.map(|step| &*step.id))
+        .unwrap_or_else(|| format!("add it to the flow: `:{key} [{{:id :{name} ...}}]`"));
+    (
+        format!("there is no {} `:{name}`", origin.words()),
+        Some(hint),
+    )
+}

@@ -1,0 +1,43 @@
+//! What `:tools {:mcp [...]}` may name: an adapter of the flow's `:mcp`, or one tool of one.
+//!
+//! A tool's id is the adapter's namespace and the tool's name on the server: `:linear/list_issues`. The adapter's prefix
+//! does for the namespace too.
+
+use std::rc::Rc;
+
+use crate::flow::{Flow, McpAdapter};
+
+/// Returns the adapter that an id names, and the tool where it names one.
+pub fn find<'f, 'n>(flow: &'f Flow, id: &'n str) -> Option<(&'f Rc<McpAdapter>, Option<&'n str>)> {
+    if let Some(adapter) = flow.mcp_adapter(id) {
+        return Some((adapter, None));
+    }
+    let (space, tool) = id.split_once('/')?;
+    let mut adapters = flow
+        .mcp
+        .iter()
+        .filter(|adapter| adapter.namespace() == space || *adapter.tool_prefix == *space);
+    let found = adapters.find(|adapter| adapter.allows(tool))?;
+    Some((found, Some(tool)))
+}
+
+/// Returns the ids that are known without asking a server.
+pub(super) fn ids(flow: &Flow) -> impl Iterator<Item = String> {
+    flow.mcp.iter().flat_map(|adapter| {
+        let allowed = adapter.allow_tools.iter().flatten();
+        let described = adapter.tools.iter().map(|tool| &tool.name);
+        let names = allowed.chain(described.filter(|_| adapter.allow_tools.is_none()));
+        let names = names.map(|tool| format!("{}/{tool}", adapter.namespace()));
+        [adapter.id.to_string()].into_iter().chain(names)
+    })
+}
+
+pub(super) fn hint(ids: &[String]) -> String {
+    match ids {
+        [] => "the flow has no `:mcp`: `:mcp [{:id :linear/issues :connection :linear-mcp :allow-tools [...]}]`".to_owned(),
+        ids => {
+            let ids: Vec<String> = ids.iter().map(|id| format!("`:{id}`")).collect();
+            format!("there are {}", ids.join(", "))
+        }
+    }
+}
