@@ -31,8 +31,8 @@ pub struct Tool {
     pub mutates: Rc<dyn Fn(&Value) -> bool>,
     /// Tells whether a call must be approved, whatever `:approval` of the agent says.
     pub needs_approval: Rc<dyn Fn(&Value) -> bool>,
-    /// Makes what the model is told of what the inner step gave.
-    pub answer: Rc<dyn Fn(Value) -> Value>,
+    /// Makes what the model is told of the arguments and of what the inner step gave.
+    pub answer: Rc<dyn Fn(&Value, Value) -> Value>,
 }
 
 /// Where a tool comes from.
