@@ -4,12 +4,16 @@
 //! format of a family is one file of pure functions; which provider is asked is decided in `provider`.
 
 pub mod call;
+pub mod call_id;
 pub mod capability;
 pub mod chat_completions;
 mod config;
 pub mod dialect;
 pub mod error;
+pub mod event_stream;
 pub mod family;
+pub mod frames;
+pub mod gemini;
 mod output;
 mod provider;
 
@@ -31,7 +35,7 @@ use crate::{http, json, rendered};
 use call::{Call, Delta, Message, Reply, Role, ToolCall, ToolChoice, Usage};
 use dialect::Dialect;
 use error::LlmError;
-use family::Stream;
+use family::{Family, Stream};
 use output::Wanted;
 use provider::Endpoint;
 
@@ -40,6 +44,8 @@ pub const PROVIDERS: &[&Dialect] = &[
     &dialect::AZURE_OPENAI,
     &dialect::DEEPSEEK,
     &dialect::FIREWORKS,
+    &dialect::GOOGLE,
+    &dialect::GOOGLE_AI,
     &dialect::GROQ,
     &dialect::LLAMA_CPP,
     &dialect::LM_STUDIO,
@@ -327,7 +333,10 @@ async fn answer(
 
 fn refused(endpoint: &Endpoint, reply: &Reply) -> Result<(), LlmError> {
     if reply.finish_reason == "content_filter" {
-        let message = "its content filter stopped the answer".to_string();
+        let message = match reply.refusal.as_str() {
+            "" => "its content filter stopped the answer".to_string(),
+            why => format!("its content filter stopped the answer ({why})"),
+        };
         return Err(LlmError::Filtered {
             provider: endpoint.provider.clone(),
             message,
@@ -355,10 +364,7 @@ async fn ask(cx: &StepContext, endpoint: &Endpoint, call: &Call) -> Result<Reply
     let mut headers: Vec<(String, String)> = own.collect();
     headers.extend(endpoint.headers.clone());
     headers.push(("content-type".into(), "application/json".into()));
-    headers.push((
-        "accept".into(),
-        "text/event-stream, application/json".into(),
-    ));
+    headers.push(("accept".into(), family.frames().accept().into()));
     let request = Request {
         method: reqwest::Method::POST,
         url,
@@ -391,24 +397,19 @@ async fn ask(cx: &StepContext, endpoint: &Endpoint, call: &Call) -> Result<Reply
         cx.emit(Progress::Text(reply.content.clone()));
         return Ok(reply);
     }
-    streamed(
-        cx,
-        &endpoint.provider,
-        family.stream(&endpoint.provider),
-        incoming,
-    )
-    .await
+    streamed(cx, &endpoint.provider, family, incoming).await
 }
 
 async fn streamed(
     cx: &StepContext,
     provider: &str,
-    mut stream: Box<dyn Stream>,
+    family: &dyn Family,
     mut incoming: Incoming,
 ) -> Result<Reply, LlmError> {
     /// No event of an honest server is larger.
-    const MOST: usize = 8 << 20;
-    let mut parser = sse::Parser::default();
+    const MOST: usize = 18 << 20;
+    let mut stream = family.stream(provider);
+    let mut decoder = family.frames().decoder();
     let mut first = Vec::new();
     let mut any = false;
     while !stream.is_done() {
@@ -417,20 +418,28 @@ async fn streamed(
             .await
             .map_err(|error| broken(provider, &*stream, error))?;
         let Some(chunk) = chunk else { break };
-        if !any && first.len() < 512 {
+        if !any {
             first.extend_from_slice(&chunk);
         }
-        for event in parser.push(&chunk) {
+        let events = decoder.push(&chunk);
+        for event in events.map_err(|cause| not_a_stream(provider, &cause, &chunk))? {
             any = true;
             take(cx, &mut *stream, &event)?;
         }
-        if parser.waiting() > MOST {
+        if decoder.waiting().max(first.len()) > MOST {
             return Err(not_a_stream(provider, "an event that does not end", &first));
         }
     }
-    if let Some(event) = parser.finish() {
+    if let Some(event) = decoder.finish() {
         any = true;
         take(cx, &mut *stream, &event)?;
+    }
+    // Some do not stream, and do not say what they send instead.
+    let is_json = matches!(first.trim_ascii_start().first(), Some(b'{' | b'['));
+    if !any && is_json {
+        let reply = family.decode(provider, &first)?;
+        cx.emit(Progress::Text(reply.content.clone()));
+        return Ok(reply);
     }
     if !any && !first.is_empty() {
         return Err(not_a_stream(provider, "no event in what it sent", &first));

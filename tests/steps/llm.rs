@@ -624,14 +624,14 @@ fn what_cannot_be_done_fails_before_the_call() {
             "{:provider :anthropic :prompt \"x\"}",
             expect![[r#"
             E0810 bad-config: the provider `:anthropic` cannot be used yet
-              hint: there are `:azure-openai` `:deepseek` `:fireworks` `:groq` `:llama-cpp` `:lm-studio` `:mistral` `:ollama` `:openai` `:openai-compatible` `:openrouter` `:together` `:vllm`, and those of `:llm-providers`"#]],
+              hint: there are `:azure-openai` `:deepseek` `:fireworks` `:google` `:google-ai` `:groq` `:llama-cpp` `:lm-studio` `:mistral` `:ollama` `:openai` `:openai-compatible` `:openrouter` `:together` `:vllm`, and those of `:llm-providers`"#]],
         ),
         (
             "{:provider :opnai :prompt \"x\"}",
             expect![[r#"
             E0810 bad-config: there is no provider `:opnai`
               hint: did you mean `:openai`?
-              hint: there are `:azure-openai` `:deepseek` `:fireworks` `:groq` `:llama-cpp` `:lm-studio` `:mistral` `:ollama` `:openai` `:openai-compatible` `:openrouter` `:together` `:vllm`, and those of `:llm-providers`"#]],
+              hint: there are `:azure-openai` `:deepseek` `:fireworks` `:google` `:google-ai` `:groq` `:llama-cpp` `:lm-studio` `:mistral` `:ollama` `:openai` `:openai-compatible` `:openrouter` `:together` `:vllm`, and those of `:llm-providers`"#]],
         ),
         (
             "{:provider :deepseek :prompt \"x\" :seed 1}",
@@ -690,7 +690,7 @@ fn the_environment_is_enough() {
     let shown = wait(world.run(&Llm, "{:connection :ai :prompt \"x\"}"));
     expect![[r#"
         E0810 missing-secret: no model provider is set up
-          hint: set the key of one in the environment or in `.env`: AZURE_OPENAI_API_KEY, DEEPSEEK_API_KEY, FIREWORKS_API_KEY, GROQ_API_KEY, MISTRAL_API_KEY, OPENAI_API_KEY, OPENROUTER_API_KEY, TOGETHER_API_KEY
+          hint: set the key of one in the environment or in `.env`: AZURE_OPENAI_API_KEY, DEEPSEEK_API_KEY, FIREWORKS_API_KEY, GEMINI_API_KEY, GEMINI_API_KEY, GROQ_API_KEY, MISTRAL_API_KEY, OPENAI_API_KEY, OPENROUTER_API_KEY, TOGETHER_API_KEY
           hint: or OLLAMA_HOST or OPENAI_BASE_URL for a server of your own
           hint: or describe a connection in flowstone.edn: {:connections {:ai {:backend :openai :model "..."}}}"#]].assert_eq(&shown);
     wait(async {

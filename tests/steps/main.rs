@@ -34,4 +34,6 @@ mod table;
 mod table_hostile;
 mod template;
 mod wait;
+mod wire;
+mod wire_gemini;
 mod world;

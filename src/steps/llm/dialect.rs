@@ -7,6 +7,7 @@ use super::capability::Capability::{
 use super::capability::{Capability, Lacks};
 use super::chat_completions::ChatCompletions;
 use super::family::Family;
+use super::gemini::Gemini;
 
 /// A provider's row.
 #[derive(Clone, Copy)]
@@ -140,6 +141,24 @@ pub const FIREWORKS: Dialect = Dialect {
         ..CHAT
     },
     ..PLAIN
+};
+
+/// Keeps prompts by itself; what is to be kept longer is named by `:provider-opts {:google {:cachedContent ..}}`.
+pub const GOOGLE: Dialect = Dialect {
+    id: "google",
+    family: &Gemini,
+    base_url: Some("https://generativelanguage.googleapis.com/v1beta"),
+    key: Some("GEMINI_API_KEY"),
+    other_key: Some("GOOGLE_API_KEY"),
+    model: Some("gemini-2.5-flash"),
+    key_header: Some("x-goog-api-key"),
+    lacks: CHAT_LACKS.and(&[PromptCacheKey]),
+    ..PLAIN
+};
+
+pub const GOOGLE_AI: Dialect = Dialect {
+    id: "google-ai",
+    ..GOOGLE
 };
 
 pub const GROQ: Dialect = Dialect {

@@ -140,7 +140,10 @@ impl LlmError {
     /// Makes an error of an answer with a status of 400 or above.
     pub fn from_answer(provider: &str, answer: &Answer) -> LlmError {
         let body: Option<Json> = serde_json::from_slice(&answer.body).ok();
-        let said = Said::read(body.as_ref());
+        let mut said = Said::read(body.as_ref());
+        if let Some(kind) = answer.header("x-amzn-errortype") {
+            said.kind = kind.to_ascii_lowercase();
+        }
         let message = match said.message.is_empty() {
             true => preview(&answer.body),
             false => said.message.clone(),
@@ -173,11 +176,13 @@ struct Said {
     /// Its codes and types, in lower case.
     code: String,
     kind: String,
+    /// When to try again, of those who say it here and not in a header.
+    after: Option<Duration>,
 }
 
 impl Said {
     /// Reads the several shapes there are: `{error: {message, code, type}}`, `{error: text}`, `{message}`,
-    /// `{detail}`.
+    /// `{detail}`, `{error: {status, details: [{reason}, {retryDelay}]}}`, `{__type, message}`, a list of one.
     fn read(body: Option<&Json>) -> Said {
         let text = |json: Option<&Json>| match json {
             Some(Json::String(text)) => text.clone(),
@@ -190,20 +195,36 @@ impl Said {
                 message: String::new(),
                 code: String::new(),
                 kind: String::new(),
+                after: None,
             };
         };
+        let body = body.get(0).unwrap_or(body);
         let inner = body
             .get("error")
             .filter(|error| error.is_object())
             .unwrap_or(body);
-        let message = ["message", "error", "detail"]
+        let details = inner.get("details").and_then(Json::as_array);
+        let of_details = |key: &'static str| {
+            let details = details.into_iter().flatten();
+            details.filter_map(move |it| it.get(key)?.as_str())
+        };
+        let mut kinds = vec![text(
+            ["type", "status", "__type"]
+                .iter()
+                .find_map(|key| inner.get(key)),
+        )];
+        kinds.extend(of_details("reason").map(str::to_string));
+        let delay = of_details("retryDelay").next();
+        let delay = delay.and_then(|it| it.strip_suffix('s')?.parse().ok());
+        let message = ["message", "Message", "error", "detail"]
             .iter()
             .map(|key| text(inner.get(*key)))
             .find(|it| !it.is_empty());
         Said {
             message: message.unwrap_or_default(),
             code: text(inner.get("code")).to_ascii_lowercase(),
-            kind: text(inner.get("type")).to_ascii_lowercase(),
+            kind: kinds.join(" ").to_ascii_lowercase(),
+            after: delay.and_then(|it| Duration::try_from_secs_f64(it).ok()),
         }
     }
 
@@ -215,6 +236,7 @@ impl Said {
         after: Option<Duration>,
     ) -> LlmError {
         let provider = provider.to_string();
+        let after = after.or(self.after);
         let lower = message.to_ascii_lowercase();
         let is_code = |codes: &[&str]| {
             codes
@@ -231,6 +253,8 @@ impl Said {
                     "context size",
                     "too many tokens",
                     "prompt is too long",
+                    "input is too long",
+                    "exceeds the maximum number of tokens",
                 ]);
         if too_long {
             return LlmError::TooLong { message };
@@ -249,13 +273,15 @@ impl Said {
                 message,
                 after,
             },
-            _ if is_code(&["rate_limit"]) => LlmError::RateLimited {
+            _ if is_code(&["rate_limit", "servicequota", "throttl"]) => LlmError::RateLimited {
                 provider,
                 message,
                 after,
             },
-            _ if is_code(&["invalid_api_key"]) => LlmError::Unauthorized { provider, message },
-            408 | 409 | 425 | 500..=599 => LlmError::Overloaded {
+            _ if is_code(&["api_key_invalid", "invalid_api_key"]) => {
+                LlmError::Unauthorized { provider, message }
+            }
+            408 | 409 | 424 | 425 | 500..=599 => LlmError::Overloaded {
                 provider,
                 status,
                 message,

@@ -40,10 +40,11 @@ const BY_ENVIRONMENT: &[&str] = &[
     "together",
     "fireworks",
     "azure-openai",
+    "google",
 ];
 
 /// Families that the reference knows.
-const LATER: &[&str] = &["anthropic", "bedrock", "google", "google-ai", "mcp"];
+const LATER: &[&str] = &["anthropic", "bedrock", "mcp"];
 
 const PROVIDER_KEYS: &[&str] = &[
     "auth",

@@ -1,0 +1,39 @@
+//! Ids of tool calls where a provider gives none, or takes only some.
+//!
+//! Made of what was said, so that the same answer gives the same ids when it is read again.
+
+use std::collections::HashSet;
+
+use sha2::{Digest, Sha256};
+
+use super::call::ToolCall;
+
+/// What every id made here begins with.
+pub const MADE: &str = "made_";
+
+/// Gives an id to each call that has none, or that of another.
+pub fn complete(answer: &str, calls: &mut [ToolCall]) {
+    let mut seen = HashSet::new();
+    for (at, call) in calls.iter_mut().enumerate() {
+        if call.id.is_empty() || !seen.insert(call.id.clone()) {
+            let of = [answer, &at.to_string(), &call.name, &call.arguments].join("\n");
+            call.id = format!("{MADE}{}", letters(&of, 16));
+            seen.insert(call.id.clone());
+        }
+    }
+}
+
+/// Returns an id of nine letters and digits: the id itself, or one that follows from it.
+pub fn nine(id: &str) -> String {
+    match id.len() == 9 && id.bytes().all(|it| it.is_ascii_alphanumeric()) {
+        true => id.to_string(),
+        false => letters(id, 9),
+    }
+}
+
+fn letters(text: &str, count: usize) -> String {
+    const LETTERS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    let sum = Sha256::digest(text.as_bytes());
+    let letter = |byte: &u8| char::from(LETTERS[usize::from(*byte) % LETTERS.len()]);
+    sum.iter().take(count).map(letter).collect()
+}

@@ -1,0 +1,300 @@
+//! Google's `generateContent`: calls to JSON. Answers are read in [`stream`].
+//!
+//! Pure. Tools answer by name, and ids are optional: where the model gives none we make one, and keep it to
+//! ourselves. What carries a signature goes back part by part as it came.
+
+mod stream;
+
+use reqwest::Url;
+use serde_json::{Map, Value as Json, json};
+
+use super::call::{Call, Message, Output, Part, Reply, Role, ToolCall, ToolChoice};
+use super::call_id;
+use super::dialect::Dialect;
+use super::error::LlmError;
+use super::family::{self, Family, number};
+
+/// The format.
+pub struct Gemini;
+
+/// The family's name, also that of its opaque blocks.
+const ID: &str = "google";
+
+/// Stands for a signature that a call of another provider's model does not have.
+const NO_SIGNATURE: &str = "skip_thought_signature_validator";
+
+impl Family for Gemini {
+    fn id(&self) -> &'static str {
+        ID
+    }
+
+    /// The base may end with the version or before it; a model may come with its collection.
+    fn address(&self, base: &Url, call: &Call) -> Url {
+        let is_version = |it: &str| {
+            let mut chars = it.chars();
+            chars.next() == Some('v') && chars.next().is_some_and(|it| it.is_ascii_digit())
+        };
+        let version = match base.path().split('/').any(is_version) {
+            true => "",
+            false => "v1beta/",
+        };
+        let model = match call.model.contains('/') {
+            true => call.model.clone(),
+            false => format!("models/{}", call.model),
+        };
+        let mut url = family::below(base, &format!("{version}{model}:streamGenerateContent"));
+        url.query_pairs_mut().append_pair("alt", "sse");
+        url
+    }
+
+    fn encode(&self, call: &Call, _dialect: &Dialect) -> Json {
+        encode(call)
+    }
+
+    fn decode(&self, provider: &str, body: &[u8]) -> Result<Reply, LlmError> {
+        stream::whole(provider, body)
+    }
+
+    fn stream(&self, provider: &str) -> Box<dyn family::Stream> {
+        Box::new(stream::Stream::new(provider))
+    }
+}
+
+/// Returns the body of a request.
+fn encode(call: &Call) -> Json {
+    let mut body = Map::new();
+    let system = system(call);
+    if !system.is_empty() {
+        body.insert("systemInstruction".into(), json!({"parts": system}));
+    }
+    body.insert("contents".into(), contents(call));
+    if !call.tools.is_empty() {
+        let tools: Vec<Json> = call.tools.iter().map(tool).collect();
+        body.insert("tools".into(), json!([{"functionDeclarations": tools}]));
+    }
+    let mode = match call.tool_choice {
+        ToolChoice::Auto => None,
+        ToolChoice::Required => Some("ANY"),
+        ToolChoice::None => Some("NONE"),
+    };
+    if let (Some(mode), false) = (mode, call.tools.is_empty()) {
+        let config = json!({"functionCallingConfig": {"mode": mode}});
+        body.insert("toolConfig".into(), config);
+    }
+    let config = generation_config(call);
+    if !config.is_empty() {
+        body.insert("generationConfig".into(), Json::Object(config));
+    }
+    for (key, value) in &call.extra {
+        family::lay_over(&mut body, key, value);
+    }
+    Json::Object(body)
+}
+
+fn tool(tool: &super::call::Tool) -> Json {
+    let mut json = json!({"name": tool.name, "parametersJsonSchema": tool.parameters});
+    if let Some(description) = &tool.description {
+        json["description"] = json!(description);
+    }
+    json
+}
+
+/// Returns the instructions: what the system says before anybody else, and the wished form if it goes in words.
+fn system(call: &Call) -> Vec<Json> {
+    let opening = call.messages.iter().take(opening(call));
+    let mut parts: Vec<Json> = opening.flat_map(|it| it.content.iter().map(part)).collect();
+    if !call.tools.is_empty() && !takes_both(call) {
+        parts.extend(family::told(&call.output).map(|told| json!({"text": told})));
+    }
+    parts
+}
+
+/// Counts the messages of the system before those of others.
+fn opening(call: &Call) -> usize {
+    let mut messages = call.messages.iter();
+    let others = messages.position(|it| it.role != Role::System);
+    others.unwrap_or(call.messages.len())
+}
+
+/// Tells whether tools and a form for the answer go together.
+fn takes_both(call: &Call) -> bool {
+    generation(&call.model).is_some_and(|it| it >= 3)
+}
+
+/// Returns the generation of a model: 2 of `gemini-2.5-flash`.
+fn generation(model: &str) -> Option<u32> {
+    let (_, rest) = model.rsplit_once("gemini-")?;
+    let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
+    digits.parse().ok()
+}
+
+/// Messages that follow one another from the same side are one content.
+fn contents(call: &Call) -> Json {
+    let mut contents: Vec<(&str, Vec<Json>)> = Vec::new();
+    for message in &call.messages[opening(call)..] {
+        let role = match message.role {
+            Role::Assistant => "model",
+            Role::System | Role::User | Role::Tool => "user",
+        };
+        let parts = match message.role {
+            Role::Assistant => said(call, message),
+            Role::Tool => answered(call, message),
+            Role::System | Role::User => message.content.iter().map(part).collect(),
+        };
+        match contents.last_mut() {
+            Some((last, before)) if *last == role => before.extend(parts),
+            _ => contents.push((role, parts)),
+        }
+    }
+    for (_, parts) in &mut contents {
+        // The answers of a turn's tools stand together, the images that they brought after them.
+        parts.sort_by_key(|part| part.get("functionResponse").is_none());
+    }
+    let contents = contents.into_iter().filter(|(_, parts)| !parts.is_empty());
+    contents
+        .map(|(role, parts)| json!({"role": role, "parts": parts}))
+        .collect()
+}
+
+/// Returns what the model said, as it came if it was of this family.
+fn said(call: &Call, message: &Message) -> Vec<Json> {
+    if let Some(opaque) = &message.opaque
+        && opaque.family == ID
+        && let Some(parts) = opaque.blocks.as_array()
+    {
+        return parts.clone();
+    }
+    let mut parts: Vec<Json> = message.content.iter().map(part).collect();
+    let needs_signature = generation(&call.model).is_some_and(|it| it >= 3);
+    for (at, tool_call) in message.tool_calls.iter().enumerate() {
+        let mut function = json!({"name": tool_call.name, "args": arguments(tool_call)});
+        if let Some(id) = own_id(&tool_call.id) {
+            function["id"] = json!(id);
+        }
+        let mut part = json!({"functionCall": function});
+        if needs_signature && at == 0 {
+            part["thoughtSignature"] = json!(NO_SIGNATURE);
+        }
+        parts.push(part);
+    }
+    parts
+}
+
+/// Returns an id, unless it is one that we made.
+fn own_id(id: &str) -> Option<&str> {
+    (!id.is_empty() && !id.starts_with(call_id::MADE)).then_some(id)
+}
+
+fn arguments(call: &ToolCall) -> Json {
+    match serde_json::from_str(&call.arguments) {
+        Ok(object @ Json::Object(_)) => object,
+        _ if call.arguments.trim().is_empty() => json!({}),
+        _ => json!({"arguments": call.arguments}),
+    }
+}
+
+/// Returns what a tool answered. Its images follow it: not every model takes them inside.
+fn answered(call: &Call, message: &Message) -> Vec<Json> {
+    let id = message.tool_call_id.as_deref().unwrap_or_default();
+    let calls = call.messages.iter().flat_map(|it| &it.tool_calls);
+    let name = message.tool_name.as_deref().or_else(|| {
+        let mut calls = calls.filter(|it| it.id == id);
+        calls.next_back().map(|it| it.name.as_str())
+    });
+    let mut text = String::new();
+    let mut images = Vec::new();
+    for it in &message.content {
+        match it {
+            Part::Text(more) => text.push_str(more),
+            Part::Image { .. } => images.push(part(it)),
+        }
+    }
+    let value = serde_json::from_str(&text).unwrap_or(Json::String(text));
+    let response = match (message.is_error, value) {
+        (true, value) => json!({"error": value}),
+        (false, object @ Json::Object(_)) => object,
+        (false, value) => json!({"result": value}),
+    };
+    let mut function = json!({"name": name.unwrap_or("tool"), "response": response});
+    if let Some(id) = own_id(id) {
+        function["id"] = json!(id);
+    }
+    let mut parts = vec![json!({"functionResponse": function})];
+    parts.append(&mut images);
+    parts
+}
+
+fn part(part: &Part) -> Json {
+    match part {
+        Part::Text(text) => json!({"text": text}),
+        Part::Image { url, .. } => match family::data_url(url) {
+            Some((kind, data)) => json!({"inlineData": {"mimeType": kind, "data": data}}),
+            None => json!({"fileData": {"mimeType": image_type(url), "fileUri": url}}),
+        },
+    }
+}
+
+/// Guesses the type of an image from its address.
+fn image_type(url: &str) -> &'static str {
+    let path = url.split(['?', '#']).next().unwrap_or_default();
+    let ending = path.rsplit('.').next().unwrap_or_default();
+    match ending.to_ascii_lowercase().as_str() {
+        "png" => "image/png",
+        "webp" => "image/webp",
+        "gif" => "image/gif",
+        "heic" => "image/heic",
+        "heif" => "image/heif",
+        _ => "image/jpeg",
+    }
+}
+
+fn generation_config(call: &Call) -> Map<String, Json> {
+    let options = &call.options;
+    let mut config = Map::new();
+    let mut put = |key: &str, value: Option<Json>| {
+        if let Some(value) = value {
+            config.insert(key.into(), value);
+        }
+    };
+    put("maxOutputTokens", options.max_tokens.map(Json::from));
+    put("temperature", options.temperature.map(number));
+    put("topP", options.top_p.map(number));
+    let stop = &options.stop;
+    put("stopSequences", (!stop.is_empty()).then(|| json!(stop)));
+    put("seed", options.seed.map(Json::from));
+    put("presencePenalty", options.presence_penalty.map(number));
+    put("frequencyPenalty", options.frequency_penalty.map(number));
+    let effort = options.reasoning_effort.as_deref();
+    put("thinkingConfig", effort.map(|it| thinking(&call.model, it)));
+    let is_data = call.tools.is_empty() || takes_both(call);
+    match &call.output {
+        Output::Json if is_data => put("responseMimeType", Some(json!("application/json"))),
+        Output::Schema { schema, .. } if is_data => {
+            put("responseMimeType", Some(json!("application/json")));
+            put("responseJsonSchema", Some(schema.clone()));
+        }
+        Output::Raw(Json::Object(raw)) => {
+            for (key, value) in raw {
+                family::lay_over(&mut config, key, value);
+            }
+        }
+        Output::Text | Output::Json | Output::Schema { .. } | Output::Raw(_) => {}
+    }
+    config
+}
+
+/// Newer models take a level, older ones a number of tokens.
+fn thinking(model: &str, effort: &str) -> Json {
+    let is_by_level = generation(model).is_none_or(|it| it >= 3);
+    let budget = match effort {
+        "none" => 0,
+        "minimal" | "low" => 1024,
+        "medium" => 8192,
+        _ => 24_576,
+    };
+    match (is_by_level, effort) {
+        (true, "none") => json!({"thinkingLevel": "minimal"}),
+        (true, level) => json!({"thinkingLevel": level, "includeThoughts": true}),
+        (false, _) => json!({"thinkingBudget": budget, "includeThoughts": budget > 0}),
+    }
+}
