@@ -42,7 +42,9 @@ impl OnDoubt {
     pub(crate) fn default_for(effect: Effect, has_key: bool) -> OnDoubt {
         OnDoubt::Settle(match effect {
             Effect::External if !has_key => Settle::Ask,
-            Effect::External | Effect::OwnStore | Effect::Pure | Effect::Read => Settle::Retry,
+            Effect::External | Effect::OwnStore | Effect::Pure | Effect::Read | Effect::Steps => {
+                Settle::Retry
+            }
         })
     }
 

@@ -13,6 +13,7 @@ mod doubt;
 mod end;
 mod family;
 mod host;
+mod inside;
 mod journal;
 mod line;
 mod notify;
@@ -21,6 +22,7 @@ mod park;
 mod question;
 mod rehearse;
 mod review;
+mod underway;
 mod undo;
 mod verify;
 

@@ -42,6 +42,8 @@ pub(crate) struct History {
     cancel: Option<(usize, String)>,
     /// How many paths that ended before that were not asked for again yet.
     before_cancel: usize,
+    /// The paths directly below others, once somebody asked.
+    below: Option<HashMap<String, Vec<String>>>,
 }
 
 /// What is known of one path.
@@ -75,6 +77,8 @@ pub(crate) struct Recorded {
     pub end: Option<End>,
     /// Where in the journal the end stands.
     pub place: usize,
+    /// When it ended.
+    pub ended_ms: i64,
 }
 
 impl Recorded {
@@ -217,6 +221,36 @@ impl History {
         Some(recorded)
     }
 
+    /// Takes out what a step performed by itself in its first attempts, and what those steps did.
+    pub(crate) fn take_inside(&mut self, path: &str, attempts: u32) {
+        let below = self.below.get_or_insert_with(|| {
+            let mut below: HashMap<String, Vec<String>> = HashMap::new();
+            for path in self.paths.keys() {
+                if let Some((above, _)) = path.rsplit_once('/') {
+                    below
+                        .entry(above.to_owned())
+                        .or_default()
+                        .push(path.clone());
+                }
+            }
+            below
+        });
+        let places = (1..=attempts).map(|attempt| inside_of(path, attempt));
+        let mut open: Vec<String> = places.collect();
+        let mut inner = Vec::new();
+        while let Some(above) = open.pop() {
+            for path in below.remove(&above).unwrap_or_default() {
+                // It may itself have performed steps, as often as it was attempted.
+                let attempts = self.paths.get(&path).map_or(1, |it| it.attempts.max(1));
+                open.extend((1..=attempts).map(|attempt| inside_of(&path, attempt)));
+                inner.push(path);
+            }
+        }
+        for path in inner {
+            self.take(&path);
+        }
+    }
+
     fn add(&mut self, place: usize, entry: Entry) {
         if entry.kind == EntryKind::Reuse {
             self.add_reusable(entry);
@@ -231,6 +265,9 @@ impl History {
         recorded.what = entry.what;
         recorded.digest = entry.digest;
         recorded.place = place;
+        if matches!(entry.kind, EntryKind::Result | EntryKind::Error) {
+            recorded.ended_ms = entry.at_ms;
+        }
         if entry.request.is_some() {
             recorded.request = entry.request;
         }
@@ -295,6 +332,14 @@ impl History {
             ..Recorded::default()
         };
         self.reusable.insert(entry.path, recorded);
+    }
+}
+
+/// Returns where the steps stand that a step performs in an attempt, which is counted from 1.
+pub(crate) fn inside_of(path: &str, attempt: u32) -> String {
+    match attempt {
+        0 | 1 => path.to_owned(),
+        later => format!("{path}~{later}"),
     }
 }
 

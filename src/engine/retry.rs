@@ -43,7 +43,7 @@ impl Policy {
             max_attempts: match effect {
                 Effect::Read => 3,
                 Effect::External if has_key => 3,
-                Effect::External | Effect::OwnStore | Effect::Pure => 1,
+                Effect::External | Effect::OwnStore | Effect::Pure | Effect::Steps => 1,
             },
             initial_ms: 1000.0,
             coefficient: 2.0,

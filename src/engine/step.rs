@@ -8,6 +8,7 @@ pub(crate) mod config;
 mod context;
 mod error;
 mod every_step;
+mod inside;
 mod json_schema;
 mod operation;
 pub(crate) mod options;
@@ -23,6 +24,8 @@ pub(crate) use call::{code as code_function, run_code as call_code};
 pub use context::{Progress, Scope, Services, StepContext, StepRequest};
 pub use error::{Retry, StepError};
 pub use every_step::COMMON;
+pub(crate) use inside::{Answered, Desk, error_of};
+pub use inside::{Inside, Performed};
 pub use json_schema::{config_schema, operation_schema, respelled, result_schema, tool_schema};
 pub use operation::{Operation, Operations};
 pub use spec::{Effect, Field, FieldType, StepSpec};
@@ -66,6 +69,10 @@ pub trait Step {
     }
 
     /// Performs it. `config` is fully realised, has passed the spec, and holds the defaults.
+    ///
+    /// A step of [`Effect::Steps`] performs others through `cx`. After a crash it is performed again from its beginning,
+    /// and those that had ended answer from the journal: which steps it asks for, with which configs and in which
+    /// order, follows from its own config and from what they gave, and from nothing else.
     ///
     /// The future is dropped when the run is interrupted, cancelled, or over its timeout: what must not be left
     /// half done is done so that dropping is safe. Nothing may block the thread for long; blocking work goes to

@@ -28,6 +28,7 @@ use flowstone_lang::value::Value;
 use flowstone_stores::Options;
 
 use crate::gate::{Gate, Script};
+use crate::inside::Rounds;
 
 /// What happened outside, by idempotency key: a counter that no step can see.
 pub type Effects = Rc<RefCell<BTreeMap<String, u32>>>;
@@ -283,6 +284,7 @@ fn steps(effects: &Effects, script: &Script) -> Vec<Box<dyn Step>> {
             script: script.clone(),
             effects: effects.clone(),
         }),
+        Box::new(Rounds),
         step(&HOLD, hold),
         step(&LOOK, effect),
         step(&PAUSE, |cx, config, _| {

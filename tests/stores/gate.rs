@@ -145,7 +145,7 @@ impl Step for Gate {
                     *effects.entry(cx.idempotency_key().to_owned()).or_default() += 1;
                     Ok(Outcome::Value(value))
                 }
-                Effect::Read | Effect::Pure => Ok(Outcome::Value(value)),
+                Effect::Read | Effect::Pure | Effect::Steps => Ok(Outcome::Value(value)),
             }
         })
     }

@@ -14,6 +14,7 @@ mod endings;
 mod errors;
 mod failures;
 mod gate;
+mod inside;
 mod listing;
 mod lossy;
 mod model;

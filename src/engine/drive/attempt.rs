@@ -1,6 +1,7 @@
 //! Attempts at a step: intent, effect, result; and again where that may help.
 
 use std::future::Future;
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use flowstone_lang::value::{Exception, Map, Result as Evaluated, Signal, Value};
@@ -15,7 +16,7 @@ use crate::history::{Approval, Recorded, Timer};
 use crate::ids::RunId;
 use crate::observer::RunEvent;
 use crate::ports::{Change, Entry, EntryKind, StoreError, StoreOp};
-use crate::step::{Effect, Outcome, Retry, StepError};
+use crate::step::{Desk, Effect, Outcome, Retry, StepError};
 
 /// How long an interrupted run lets an effect outside finish, so that it is not in doubt.
 const GRACE: Duration = Duration::from_secs(5);
@@ -130,12 +131,18 @@ impl Driver<'_> {
                 self.shared.ledger.commit(changes).await?;
             }
             // Reading may take long: what was finished before is handed over meanwhile.
+            // What an agent has paid for is not paid for twice.
+            Effect::Read if call.line.is_inside() => self.settle_inside().await?,
             Effect::Read => self.shared.ledger.post()?,
-            Effect::OwnStore | Effect::Pure => {}
+            Effect::OwnStore | Effect::Pure | Effect::Steps => {}
         }
         let started_ms = self.now_ms();
         self.emit(&RunEvent::StepStarted(call.note(attempt)));
-        let cx = call.context(self, attempt);
+        let desk = (call.effect == Effect::Steps).then(Rc::<Desk>::default);
+        let cx = match &desk {
+            Some(desk) => call.context(self, attempt).with_desk(desk.clone()),
+            None => call.context(self, attempt),
+        };
         let mut races = 0;
         let done = loop {
             let performing = async {
@@ -145,7 +152,10 @@ impl Driver<'_> {
                 let outcome = call.step.run(&cx, call.config.clone()).await?;
                 self.accept(call, &cx, outcome).await
             };
-            let outcome = self.guarded(call, performing).await?;
+            let outcome = match &desk {
+                Some(desk) => self.with_inside(call, attempt, desk, performing).await?,
+                None => self.guarded(call, performing).await?,
+            };
             let done = match outcome {
                 Ok(done) => self.settle(call, done).await?,
                 Err(error) => match self.is_full(call, &error) {
@@ -159,7 +169,7 @@ impl Driver<'_> {
                 Attempted::Failed(error)
                     if error.kind == StoreError::RACED
                         && races < RACES
-                        && call.effect != Effect::External =>
+                        && !matches!(call.effect, Effect::External | Effect::Steps) =>
                 {
                     races += 1;
                 }
@@ -551,7 +561,7 @@ fn entries(map: &Map) -> Vec<(Value, Value)> {
         .collect()
 }
 
-fn timed_out(call: &StepCall<'_>) -> StepError {
+pub(super) fn timed_out(call: &StepCall<'_>) -> StepError {
     let seconds = call.timeout.unwrap_or_default().as_secs_f64();
     StepError::new(
         "E0520",

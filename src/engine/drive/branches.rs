@@ -6,7 +6,6 @@
 //! was faster.
 
 mod group;
-mod underway;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::poll_fn;
@@ -24,8 +23,8 @@ use super::{Answer, Begun, Driver, Halt, panic_words};
 use crate::error::EngineError;
 use crate::natives::branches::Branches;
 
+use super::underway::Underway;
 use group::Group;
-use underway::Underway;
 
 /// How often what the process does not stay for is looked at again while other lines go on.
 const LOOK_EVERY: Duration = Duration::from_millis(250);

@@ -74,6 +74,8 @@ pub(super) struct StepCall<'a> {
     pub is_given: Cell<bool>,
     /// How often it was attempted, as far as known.
     pub attempts: Cell<u32>,
+    /// When it ended, as the journal has it.
+    pub ended_ms: Cell<Option<i64>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -106,13 +108,17 @@ impl StepCall<'_> {
         if matches!(kind, EntryKind::Result | EntryKind::Error) {
             self.line.set_ticket(Some(driver.shared.next_ticket()));
         }
+        let entry = driver
+            .shared
+            .ledger
+            .entry(kind, self.at.clone(), self.spec.kind, payload);
+        if matches!(kind, EntryKind::Result | EntryKind::Error) {
+            self.ended_ms.set(Some(entry.at_ms));
+        }
         Entry {
             digest: self.digest.clone(),
             request: (!self.is_request_kept.replace(true)).then(|| self.request.clone()),
-            ..driver
-                .shared
-                .ledger
-                .entry(kind, self.at.clone(), self.spec.kind, payload)
+            ..entry
         }
     }
 
@@ -159,6 +165,9 @@ impl Driver<'_> {
             Err(exception) => return Ok(Begun::Now(Err((*exception).into()))),
         };
         let known = self.shared.history.borrow_mut().take(&call.at);
+        if call.effect == Effect::Steps {
+            self.forget_inside(&call, known.as_ref());
+        }
         let is_known = known.is_some();
         let recorded = known.unwrap_or_default();
         if is_known && self.rehearsal.is_none() {
@@ -187,7 +196,7 @@ impl Driver<'_> {
         Ok(self.concluded(&asked.call, answer))
     }
 
-    async fn perform_asked(
+    pub(super) async fn perform_asked(
         &self,
         call: &StepCall<'_>,
         recorded: Recorded,
@@ -316,6 +325,7 @@ impl Driver<'_> {
             packaged: None,
             is_given: Cell::new(false),
             attempts: Cell::new(0),
+            ended_ms: Cell::new(None),
             config,
             path,
             at,

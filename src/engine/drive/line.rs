@@ -20,10 +20,12 @@ const STRIDE: u64 = 0x9e37_79b9_7f4a_7c15;
 pub(crate) struct Line {
     /// No other line is beside it: it parks the run.
     is_alone: bool,
+    /// It is for what a step performs.
+    is_inside: bool,
     /// Where it branched off; empty for the main line.
     prefix: String,
     /// How often each step id was met.
-    counters: RefCell<HashMap<String, u32>>,
+    counters: Rc<RefCell<HashMap<String, u32>>>,
     seed: u64,
     draws: Cell<u64>,
     /// Which end of the run's journal the request under way has made, counted in this drive.
@@ -63,8 +65,9 @@ impl Line {
     fn new(prefix: String, seed: u64) -> Line {
         Line {
             is_alone: prefix.is_empty(),
+            is_inside: false,
             prefix,
-            counters: RefCell::default(),
+            counters: Rc::default(),
             seed,
             draws: Cell::new(0),
             ticket: Cell::new(None),
@@ -81,9 +84,32 @@ impl Line {
         Rc::new(line)
     }
 
+    /// Returns a line for what a step performs, whose path is `prefix`.
+    pub(super) fn inside(prefix: String, owner: &Line) -> Line {
+        let seed = owner.seed_below(&prefix);
+        let mut line = Line::new(prefix, seed);
+        line.is_alone = owner.is_alone;
+        line.is_inside = true;
+        line
+    }
+
+    /// Returns a line at the same place, for something beside: only what was met there is counted together.
+    pub(super) fn twin(&self) -> Rc<Line> {
+        let mut line = Line::new(self.prefix.clone(), self.seed);
+        line.is_alone = self.is_alone;
+        line.is_inside = self.is_inside;
+        line.counters = self.counters.clone();
+        Rc::new(line)
+    }
+
     /// Tells whether no other line can be beside it.
     pub(super) fn is_main(&self) -> bool {
         self.is_alone
+    }
+
+    /// Tells whether it is for what a step performs.
+    pub(super) fn is_inside(&self) -> bool {
+        self.is_inside
     }
 
     /// Tells whether it is that of the flow itself.

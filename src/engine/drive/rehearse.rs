@@ -407,7 +407,7 @@ impl Rehearsal {
             Effect::Pure => !matches!(call.spec.kind, "sleep" | "wait"),
             Effect::Read => live,
             Effect::External => live && is_model,
-            Effect::OwnStore => false,
+            Effect::OwnStore | Effect::Steps => false,
         };
         is_harmless && !persists && !asks
     }

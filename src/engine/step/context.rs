@@ -9,7 +9,7 @@ use std::time::Duration;
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
 
-use super::StepError;
+use super::{Desk, Inside, Performed, StepError};
 use crate::flow::Flow;
 use crate::ids::{RunId, StepPath};
 use crate::ports::{Clock, Random, Secret, Secrets, Stores};
@@ -104,11 +104,52 @@ pub enum Progress {
 pub struct StepContext {
     scope: Rc<Scope>,
     request: StepRequest,
+    desk: Option<Rc<Desk>>,
 }
 
 impl StepContext {
     pub fn new(scope: Rc<Scope>, request: StepRequest) -> StepContext {
-        StepContext { scope, request }
+        StepContext {
+            scope,
+            request,
+            desk: None,
+        }
+    }
+
+    /// Lets the step perform others, by leaving them at a desk.
+    pub(crate) fn with_desk(self, desk: Rc<Desk>) -> StepContext {
+        StepContext {
+            desk: Some(desk),
+            ..self
+        }
+    }
+
+    /// Performs a step inside this one, whose effect is [`super::Effect::Steps`].
+    ///
+    /// # Errors
+    /// What the step failed with; E0575 outside of runs.
+    pub async fn perform(&self, inside: Inside) -> Result<Value, StepError> {
+        let mut performed = self.perform_all(vec![inside], 1).await;
+        match performed.pop() {
+            Some(performed) => performed.result,
+            None => Err(outside_of_runs()),
+        }
+    }
+
+    /// Performs several, at most `limit` of them at once, and returns what they came to in their order.
+    pub async fn perform_all(&self, steps: Vec<Inside>, limit: usize) -> Vec<Performed> {
+        match &self.desk {
+            Some(desk) => desk.perform_all(steps, limit).await,
+            None => {
+                let refused = steps.into_iter().map(|inside| Performed {
+                    result: Err(outside_of_runs()),
+                    began_ms: 0,
+                    ended_ms: 0,
+                    path: inside.id,
+                });
+                refused.collect()
+            }
+        }
     }
 
     pub(crate) fn request(&self) -> &StepRequest {
@@ -248,4 +289,9 @@ impl StepContext {
     pub fn function(&self, code: &Value) -> Result<Value, StepError> {
         crate::step::call::function(&self.scope, code)
     }
+}
+
+fn outside_of_runs() -> StepError {
+    StepError::config("E0575", "a step that performs others needs a run")
+        .hint("call it in a flow, or with `flowstone steps run`")
 }

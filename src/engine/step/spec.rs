@@ -42,6 +42,8 @@ pub enum Effect {
     OwnStore,
     /// It changes something outside. The intent is on disk before it starts.
     External,
+    /// It performs other steps, which are journaled one by one, and nothing by itself.
+    Steps,
 }
 
 /// A config key.

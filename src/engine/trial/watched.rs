@@ -43,7 +43,8 @@ impl Step for Watched {
         Box::pin(async move {
             let mock = self.case.mock(cx.path(), cx.kind(), cx.attempt());
             let doubt = match self.step.effect(&config) {
-                Effect::Pure | Effect::OwnStore => {
+                // What it performs is watched by itself.
+                Effect::Pure | Effect::OwnStore | Effect::Steps => {
                     return match mock {
                         Some(mock) => given(mock),
                         None => self.step.run(cx, config).await,

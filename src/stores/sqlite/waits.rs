@@ -196,7 +196,7 @@ pub(super) fn close_all(db: &Connection, run: i64) -> Result<(), StoreError> {
 pub(super) fn close_of(db: &Connection, run: i64, path: &str) -> Result<(), StoreError> {
     db.prepare_cached(
         "UPDATE wait SET state = 'closed' WHERE run = ?1 AND state <> 'closed' \
-         AND (path = ?2 OR substr(path, 1, length(?2) + 1) = ?2 || '?')",
+         AND (path = ?2 OR substr(path, 1, length(?2) + 1) IN (?2 || '?', ?2 || '/', ?2 || '~'))",
     )
     .and_then(|mut sql| sql.execute(rusqlite::params![run, path]))
     .map_err(failed)?;

@@ -176,6 +176,7 @@ fn describe_step(out: &mut String, spec: &StepSpec) {
         Effect::Read => "looks at something outside; repeated freely",
         Effect::OwnStore => "changes the project's own stores, exactly once",
         Effect::External => "changes something outside; the intent is on disk before it starts",
+        Effect::Steps => "performs other steps, each of which is journaled",
     };
     let _ = writeln!(out, "Effect: {effect}.\n");
     if let Some(operations) = &spec.operations {

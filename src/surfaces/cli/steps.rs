@@ -206,6 +206,7 @@ fn effect_name(effect: Effect) -> &'static str {
         Effect::Read => "read",
         Effect::OwnStore => "own-store",
         Effect::External => "external",
+        Effect::Steps => "steps",
     }
 }
 

@@ -1,0 +1,269 @@
+//! Steps that a step performs: an agent's turns and the calls of its tools.
+//!
+//! Each is a step of the run at a path below that of the outer one. The outer step is performed from its beginning
+//! whenever the run goes on, and those inside that have ended answer from the journal. What is known of the outer one
+//! is only what it came to: once that is in the journal, nobody looks inside any more.
+
+use std::collections::BTreeMap;
+use std::future::{Future, poll_fn};
+use std::pin::pin;
+use std::rc::Rc;
+use std::task::Poll;
+
+use flowstone_lang::value::{Result as Evaluated, Signal, Span, Value};
+
+use super::attempt::timed_out;
+use super::call::StepCall;
+use super::line::{Line, Waiting, WaitingNow};
+use super::underway::Underway;
+use super::{Begun, Driver, Halt};
+use crate::error::EngineError;
+use crate::history::{Recorded, inside_of};
+use crate::step::{Answered, Desk, Inside, Outcome, StepError, error_of};
+
+/// What a step inside came to.
+struct Ended {
+    answer: Evaluated<Value>,
+    ended_ms: Option<i64>,
+    path: String,
+}
+
+type Inner = Result<Ended, Halt>;
+
+/// Why the outer step is left before its end.
+#[derive(Default)]
+struct Leaving {
+    is_interrupted: bool,
+    parked: Vec<Waiting>,
+}
+
+/// What is under way inside a step.
+struct Within<'d, 'a> {
+    driver: &'d Driver<'a>,
+    owner: Rc<Line>,
+    /// Where the steps inside stand; counts them.
+    place: Line,
+    underway: Underway<'d, Inner>,
+    lines: BTreeMap<u64, Rc<Line>>,
+    leaving: Leaving,
+    /// All of them wait.
+    waiting: Option<WaitingNow>,
+}
+
+impl Driver<'_> {
+    /// Awaits a step that performs others, and has those performed.
+    pub(super) async fn with_inside(
+        &self,
+        call: &StepCall<'_>,
+        attempt: u32,
+        desk: &Desk,
+        performing: impl Future<Output = Result<Outcome, StepError>>,
+    ) -> Result<Result<Outcome, StepError>, Halt> {
+        let mut performing = pin!(performing);
+        let mut within = Within {
+            driver: self,
+            owner: call.line.clone(),
+            place: Line::inside(inside_of(&call.at, attempt), &call.line),
+            underway: Underway::new(),
+            lines: BTreeMap::new(),
+            leaving: Leaving::default(),
+            waiting: None,
+        };
+        let mut timeout = pin!(async {
+            match call.timeout {
+                Some(timeout) => tokio::time::sleep(timeout).await,
+                None => std::future::pending().await,
+            }
+        });
+        let ended = poll_fn(|cx| {
+            loop {
+                if let Poll::Ready(outcome) = performing.as_mut().poll(cx) {
+                    return Poll::Ready(Ok(Some(outcome)));
+                }
+                within.begin(desk);
+                let done = match within.underway.poll(cx) {
+                    Poll::Ready(done) => done,
+                    Poll::Pending => break,
+                };
+                for (id, ended) in done {
+                    if let Err(halt) = within.take(desk, id, ended) {
+                        return Poll::Ready(Err(halt));
+                    }
+                }
+            }
+            if let Some(halt) = within.left() {
+                return Poll::Ready(Err(halt));
+            }
+            within.say_waiting();
+            timeout.as_mut().poll(cx).map(|()| Ok(None))
+        });
+        match ended.await? {
+            Some(outcome) => Ok(outcome),
+            None => {
+                // Nobody is to answer what was asked inside.
+                self.give_up(call.at.clone());
+                Ok(Err(timed_out(call)))
+            }
+        }
+    }
+
+    /// Has what ended inside a step on disk before the next is begun: it costs more to do it again than to wait.
+    pub(super) async fn settle_inside(&self) -> Result<(), EngineError> {
+        if self.shared.has_pending() {
+            self.settle_now().await?;
+        }
+        Ok(())
+    }
+
+    /// Forgets what the journal has of steps inside another, where it will not be asked for again: those of earlier
+    /// attempts; all, where the journal has what the outer step came to, or where nothing is performed.
+    pub(super) fn forget_inside(&self, call: &StepCall<'_>, recorded: Option<&Recorded>) {
+        let attempts = recorded.map_or(0, |recorded| recorded.attempts);
+        let is_over = recorded.is_some_and(|recorded| recorded.end.is_some());
+        let forgotten = match is_over || self.rehearsal.is_some() {
+            true => attempts + 1,
+            false => attempts,
+        };
+        if forgotten > 0 {
+            let mut history = self.shared.history.borrow_mut();
+            history.take_inside(&call.at, forgotten);
+        }
+    }
+
+    async fn inner(&self, line: Rc<Line>, inside: Inside) -> Inner {
+        let Inside { kind, id, config } = inside;
+        let id = Value::from(id.as_str());
+        let path = |asked: &StepCall<'_>| asked.at.clone();
+        Ok(
+            match self.begin_step(&line, (&kind, &id), &config, Span::NONE)? {
+                Begun::Replayed(asked) => {
+                    self.check_recorded_cancel(asked.recorded.place)?;
+                    Ended {
+                        answer: self.replay(&asked)?,
+                        ended_ms: Some(asked.recorded.ended_ms),
+                        path: path(&asked.call),
+                    }
+                }
+                Begun::Live(asked) => {
+                    self.check_recorded_cancel(usize::MAX)?;
+                    self.check_cancel()?;
+                    if self.replay_only {
+                        return Err(self.unfinished(&asked.call).into());
+                    }
+                    let (call, recorded) = (asked.call, asked.recorded);
+                    let answer = self.perform_asked(&call, recorded, asked.is_known).await?;
+                    Ended {
+                        answer: self.concluded(&call, answer),
+                        ended_ms: call.ended_ms.get(),
+                        path: path(&call),
+                    }
+                }
+                // It was refused before it had a place in the run.
+                Begun::Now(answer) => Ended {
+                    answer,
+                    ended_ms: None,
+                    path: id.as_str().unwrap_or_default().to_owned(),
+                },
+                Begun::Branches(_) | Begun::Turn => {
+                    let words = "a step inside another is a step".to_owned();
+                    return Err(EngineError::Internal(words).into());
+                }
+            },
+        )
+    }
+}
+
+impl<'d> Within<'d, '_> {
+    /// Begins what was left at the desk.
+    fn begin(&mut self, desk: &Desk) {
+        if self.leaving.is_interrupted {
+            return;
+        }
+        let driver = self.driver;
+        while let Some((id, inside)) = desk.take_asked() {
+            let line = self.place.twin();
+            self.lines.insert(id, line.clone());
+            // Boxed: it may hold further steps that perform others.
+            self.underway.add(id, Box::pin(driver.inner(line, inside)));
+        }
+    }
+
+    /// Takes what a step inside came to.
+    fn take(&mut self, desk: &Desk, id: u64, ended: Inner) -> Result<(), Halt> {
+        let line = self.lines.remove(&id);
+        let ended = match ended {
+            Ok(ended) => ended,
+            Err(Halt::Interrupted) => {
+                self.leaving.is_interrupted = true;
+                return Ok(());
+            }
+            Err(Halt::Parked { reason, due_ms }) => {
+                self.leaving.parked.push(Waiting {
+                    reason,
+                    due_ms,
+                    stays: false,
+                });
+                return Ok(());
+            }
+            Err(halt) => {
+                // Their children are to be told as well.
+                let lines = line.iter().chain(self.lines.values());
+                lines.for_each(|line| self.driver.leave_child(line));
+                return Err(halt);
+            }
+        };
+        let result = match ended.answer {
+            Ok(value) => Ok(value),
+            Err(Signal::Throw(exception)) => Err(error_of(&exception)),
+            Err(Signal::Stop(stop)) => {
+                let words = format!("a step inside another was stopped: {stop}");
+                return Err(EngineError::Internal(words).into());
+            }
+        };
+        desk.answer(
+            id,
+            Answered {
+                result,
+                ended_ms: ended.ended_ms,
+                path: ended.path,
+            },
+        );
+        Ok(())
+    }
+
+    /// Returns why the outer step is left, once nothing inside is under way any more.
+    fn left(&mut self) -> Option<Halt> {
+        if !self.underway.is_empty() {
+            return None;
+        }
+        if self.leaving.is_interrupted {
+            return Some(Halt::Interrupted);
+        }
+        let parked = std::mem::take(&mut self.leaving.parked);
+        let first = parked.first()?;
+        Some(Halt::Parked {
+            reason: first.reason.clone(),
+            due_ms: parked.iter().filter_map(|wait| wait.due_ms).min(),
+        })
+    }
+
+    /// Says on the outer step's line that it waits, where all that is under way inside waits.
+    fn say_waiting(&mut self) {
+        let waits = self.lines.values().map(|line| line.waiting());
+        let waits: Option<Vec<Waiting>> = waits.collect();
+        let Some(waits) = waits.filter(|waits| !waits.is_empty()) else {
+            self.waiting = None;
+            return;
+        };
+        let reasons: Vec<&str> = waits.iter().map(|wait| &*wait.reason).collect();
+        let all = Waiting {
+            reason: reasons.join("; "),
+            due_ms: waits.iter().filter_map(|wait| wait.due_ms).min(),
+            stays: waits.iter().any(|wait| wait.stays),
+        };
+        if self.owner.waiting().as_ref() != Some(&all) {
+            self.waiting = None;
+            self.waiting = Some(self.owner.wait(all));
+        }
+    }
+}
