@@ -308,7 +308,10 @@ impl Reader<'_> {
         match self.flow.packaged_step(name).map(|step| step.origin) {
             Some(Origin::Step) => push(&mut self.envelope.steps, name),
             Some(Origin::Agent) => push(&mut self.envelope.agents, name),
-            None if mcp::find(self.flow, name).is_some() => push(&mut self.envelope.mcp, name),
+            None if mcp::find(self.flow, name).is_some() => {
+                let known = self.mcp_id(&Rc::from(name));
+                known.iter().for_each(|id| push(&mut self.envelope.mcp, id));
+            }
             None => {
                 let ids: Vec<String> = self
                     .flow
@@ -520,19 +523,33 @@ impl Reader<'_> {
                 continue;
             }
             let name = id_of(item);
-            self.under(idx, |reader| {
-                match mcp::find(reader.flow, &name).is_some() {
-                    true => known.push(name.clone()),
-                    false => {
-                        let ids: Vec<String> = mcp::ids(reader.flow).collect();
-                        let hint = near(&name, ids.iter().map(String::as_str));
-                        let hint = hint.unwrap_or_else(|| mcp::hint(&ids));
-                        reader.say(format!("there is no MCP adapter or tool `:{name}`"), hint);
-                    }
-                }
-            });
+            self.under(idx, |reader| known.extend(reader.mcp_id(&name)));
         }
         known
+    }
+
+    fn mcp_id(&mut self, name: &Rc<str>) -> Option<Rc<str>> {
+        match mcp::find(self.flow, name) {
+            Some((adapter, None)) if adapter.allow_tools.is_none() => {
+                let hint = format!(
+                    "give the adapter `:allow-tools [\"...\"]`, or name one tool: `:{}/tool_name`",
+                    adapter.namespace()
+                );
+                self.say(
+                    format!("`:{name}` does not say which of its tools may be used"),
+                    hint,
+                );
+                None
+            }
+            Some(_) => Some(name.clone()),
+            None => {
+                let ids: Vec<String> = mcp::ids(self.flow).collect();
+                let hint = near(name, ids.iter().map(String::as_str));
+                let hint = hint.unwrap_or_else(|| mcp::hint(&ids));
+                self.say(format!("there is no MCP adapter or tool `:{name}`"), hint);
+                None
+            }
+        }
     }
 
     fn workspace(&mut self, name: &'static str, given: &Value) {

@@ -177,6 +177,10 @@ fn tools_that_there_are_not() {
               did you mean `:linear/list_issues`?
             E0469 x.edn:13:43 <:other/x> there is no MCP adapter or tool `:other/x`
               there are `:linear/issues`, `:linear/list_issues`, `:open/all`
+            E0469 x.edn:13:52 <:open/all> `:open/all` does not say which of its tools may be used
+              give the adapter `:allow-tools ["..."]`, or name one tool: `:open/tool_name`
+            E0469 x.edn:14:40 <["search"]> the tool `search` is required, and the model does not have it
+              it has no tools
             E0469 x.edn:14:51 <:step> `:require` has no key `:step`
               did you mean `:steps`?
             E0469 x.edn:14:67 <[:git/pr]> `:git/pr` is required, and the model does not have it
