@@ -11,7 +11,7 @@ use serde_json::{Value as Json, json};
 
 use crate::flow::{Contract, Flow, PackagedStep};
 use crate::schema::{self, Problem};
-use crate::step::{Scope, StepError, StepSpec, call_code, code_function};
+use crate::step::{Scope, StepContext, StepError, StepSpec, call_code, code_function};
 
 /// What a packaged step is to a model.
 #[derive(Debug, Clone)]
@@ -61,6 +61,30 @@ fn by_itself(step: &PackagedStep) -> String {
             format!("Asks another agent, which works by itself. Its objective: {objective}")
         }
         None => format!("Performs a `{}` step.", step.kind),
+    }
+}
+
+/// Makes the configs that calls of packaged steps come to, without performing them.
+#[derive(Clone)]
+pub struct Packager(Rc<Scope>);
+
+impl Packager {
+    /// Returns that of the run that a step is in.
+    pub fn of(cx: &StepContext) -> Packager {
+        Packager(cx.scope().clone())
+    }
+
+    /// Returns the config of the wrapped step.
+    ///
+    /// # Errors
+    /// When the input does not fit, or `:prepare` fails or gives no map.
+    pub fn config(
+        &self,
+        step: &PackagedStep,
+        spec: &'static StepSpec,
+        input: &Value,
+    ) -> Result<Value, StepError> {
+        config(&self.0, (step, spec), input)
     }
 }
 

@@ -57,7 +57,7 @@ const LIMITS: &[(&str, i64)] = &[
 /// What a step may give to its model, by name.
 #[derive(Debug, Clone, Default)]
 pub struct Envelope {
-    /// Calls are returned, not executed: `:definitions`, or a vector of them.
+    /// Calls of them are returned to the flow, not executed: `:definitions`, or a vector of them.
     pub definitions: Vec<Value>,
     /// `:mode :execute` is said.
     pub is_execute: bool,
@@ -245,17 +245,6 @@ impl Reader<'_> {
                 self.under(key, |reader| reader.limit((key, *most), &given));
             }
         }
-        self.one_way();
-    }
-
-    /// Definitions are returned, and tools are executed: not both.
-    fn one_way(&mut self) {
-        if !self.envelope.definitions.is_empty() && self.envelope.executes() {
-            self.say(
-                "`:definitions` are for calls that the flow gets back, and other tools are executed",
-                "give the model one or the other; what a definition would do can be a packaged step in `:steps`".to_owned(),
-            );
-        }
     }
 
     fn keys(&mut self, map: &Value, known: &[&str], what: &str) {
@@ -295,7 +284,6 @@ impl Reader<'_> {
                 ),
             });
         }
-        self.one_way();
     }
 
     fn any_tool(&mut self, given: &Value) {

@@ -10,6 +10,8 @@ use crate::flow::name_of;
 pub struct Operation {
     /// Without its colon.
     pub name: &'static str,
+    /// What it does and takes, for models.
+    pub about: &'static str,
     /// What changes by it; `None` for those that only look.
     pub change: Option<Change>,
 }
@@ -25,27 +27,68 @@ pub enum Change {
 
 /// Every operation, sorted.
 pub const OPERATIONS: &[Operation] = &[
-    read("docs/find"),
-    read("docs/show"),
-    change("feedback/send", Change::Draft),
-    read("flows/list"),
-    read("flows/pull"),
-    change("flows/push-draft", Change::Draft),
-    change("flows/run", Change::Run),
-    read("flows/show"),
-    read("resources/list"),
-    read("resources/read"),
-    read("runs/list"),
-    read("runs/show"),
+    read(
+        "docs/find",
+        "Finds pages of the reference by words. Args: query, limit.",
+    ),
+    read(
+        "docs/show",
+        "Shows a page of the reference. Args: page, section.",
+    ),
+    change(
+        "feedback/send",
+        Change::Draft,
+        "Leaves a note for the authors of the project. Args: message, title, flow_slug.",
+    ),
+    read(
+        "flows/list",
+        "Lists the flows. Args: limit (up to 100), cursor.",
+    ),
+    read(
+        "flows/pull",
+        "Gives the text of a flow's file. Args: flow_slug, source (active, draft or latest), version.",
+    ),
+    change(
+        "flows/push-draft",
+        Change::Draft,
+        "Checks the text of a flow and keeps it as a draft; the flow's own file stays. Args: flow_literal.",
+    ),
+    change(
+        "flows/run",
+        Change::Run,
+        "Starts a run of a flow and waits for its result. Args: flow_slug, input, wait.",
+    ),
+    read(
+        "flows/show",
+        "Shows what a flow is: inputs, steps, schedules. Args: flow_slug, source, version, include_flow_literal.",
+    ),
+    read(
+        "resources/list",
+        "Lists stored resources. Args: type, query, limit, cursor.",
+    ),
+    read(
+        "resources/read",
+        "Reads a stored resource. Args: uri, max_chars, offset.",
+    ),
+    read(
+        "runs/list",
+        "Lists runs, newest first. Args: flow_slug, status, limit, cursor.",
+    ),
+    read("runs/show", "Shows a run and its steps. Args: run_id."),
 ];
 
-const fn read(name: &'static str) -> Operation {
-    Operation { name, change: None }
-}
-
-const fn change(name: &'static str, change: Change) -> Operation {
+const fn read(name: &'static str, about: &'static str) -> Operation {
     Operation {
         name,
+        about,
+        change: None,
+    }
+}
+
+const fn change(name: &'static str, change: Change, about: &'static str) -> Operation {
+    Operation {
+        name,
+        about,
         change: Some(change),
     }
 }

@@ -125,6 +125,11 @@ fn tools_that_there_are() {
         ":tools [{:name \"add\" :parameters {:type \"object\"}} {:type \"function\" :function {:name \"sub\"}}]",
         expect![[""]],
     );
+    // A call of what is only defined is the flow's to answer.
+    tools(
+        ":tools {:definitions [{:name \"ask\"}] :allowed [\"files\"]}",
+        expect![[""]],
+    );
     // What is computed may be anything.
     tools(
         ":available-steps (vec names) :tools {:steps (conj more :a/b) :allowed [name] :require {:steps [:git/pr]}}",
@@ -213,13 +218,6 @@ fn tools_that_there_are_not() {
               did you mean `:git/pr`?
             E0469 x.edn:8:19 <{:description "x"}> the definition of a tool needs a `:name`
             E0469 x.edn:8:50 <{:name "a"}> there are two tools `a`
-        "#]],
-    );
-    tools(
-        ":tools {:definitions [{:name \"a\"}] :allowed [\"files\"]}",
-        expect![[r#"
-            E0469 x.edn:8:8 <{:definitions [{:name "a> `:definitions` are for calls that the flow gets back, and other tools are executed
-              give the model one or the other; what a definition would do can be a packaged step in `:steps`
         "#]],
     );
     tools(

@@ -152,6 +152,10 @@ impl StepContext {
         }
     }
 
+    pub(crate) fn scope(&self) -> &Rc<Scope> {
+        &self.scope
+    }
+
     pub(crate) fn request(&self) -> &StepRequest {
         &self.request
     }

@@ -1,0 +1,323 @@
+//! The arguments of a tool call: from what a model wrote to what a step takes.
+//!
+//! Models write JSON that is nearly right: keys in another spelling, a number or an object as a string, null for what is
+//! left out. What can only be meant one way is taken so; the rest is told in words that the model can act on.
+
+use std::fmt::Write as _;
+
+use flowstone_engine::step::StepError;
+use flowstone_lang::value::Value;
+use jsonschema::ValidationError;
+use jsonschema::error::ValidationErrorKind as Kind;
+use serde_json::{Map as JsonMap, Value as Json, json};
+
+use crate::json::{from_json, to_json};
+
+/// How many problems are told at once.
+const TOLD: usize = 5;
+
+/// How much of a wrong value is shown.
+const SHOWN: usize = 80;
+
+/// What arguments of a tool must be, ready to be held against many calls.
+pub struct Shape {
+    tool: String,
+    schema: Json,
+    validator: Option<jsonschema::Validator>,
+}
+
+impl Shape {
+    /// Reads the JSON Schema of a tool's arguments.
+    ///
+    /// # Errors
+    /// When it is no JSON Schema; in words.
+    pub fn new(tool: &str, schema: &Json) -> Result<Shape, String> {
+        let is_empty = schema.as_object().is_none_or(JsonMap::is_empty);
+        let validator = match is_empty {
+            true => None,
+            false => Some(jsonschema::validator_for(schema).map_err(|error| error.to_string())?),
+        };
+        Ok(Shape {
+            tool: tool.to_owned(),
+            schema: schema.clone(),
+            validator,
+        })
+    }
+
+    /// Returns arguments as data, in the spelling of the schema. A text is the JSON that a model wrote.
+    ///
+    /// # Errors
+    /// E0837, in words for the model.
+    pub fn read(&self, given: &Value) -> Result<Value, StepError> {
+        Ok(from_json(&self.read_json(given)?))
+    }
+
+    pub(super) fn read_json(&self, given: &Value) -> Result<Json, StepError> {
+        let json = match given {
+            Value::Nil => json!({}),
+            Value::Text(text) => self.parse(text)?,
+            other => to_json(other).map_err(|error| self.wrong(error.to_string()))?,
+        };
+        // Some models wrap all of it in a string.
+        let json = match &json {
+            Json::String(text) => self.parse(text)?,
+            Json::Null => json!({}),
+            _ => json,
+        };
+        if !json.is_object() {
+            return Err(self.wrong(format!("the arguments are {}, not an object", named(&json))));
+        }
+        let mut json = json;
+        meant(&self.schema, &mut json);
+        let Some(validator) = &self.validator else {
+            return Ok(json);
+        };
+        let problems: Vec<String> = validator
+            .iter_errors(&json)
+            .take(TOLD)
+            .map(|error| told(&error))
+            .collect();
+        match problems.is_empty() {
+            true => Ok(json),
+            false => Err(self.wrong(problems.join("; "))),
+        }
+    }
+
+    fn parse(&self, text: &str) -> Result<Json, StepError> {
+        let text = unfenced(text);
+        if text.is_empty() {
+            return Ok(json!({}));
+        }
+        serde_json::from_str(text).map_err(|error| {
+            let near = near(text, error.line(), error.column());
+            self.wrong(format!("the arguments are not JSON: {error}{near}"))
+        })
+    }
+
+    /// Makes the error that the model is told, with an example of what is right.
+    pub(super) fn wrong(&self, message: impl Into<String>) -> StepError {
+        StepError::new(
+            "E0837",
+            "invalid",
+            format!("wrong arguments of `{}`: {}", self.tool, message.into()),
+        )
+        .hint(format!("an example: {}", example(&self.schema)))
+    }
+}
+
+/// Takes what can only be meant one way for that.
+fn meant(schema: &Json, value: &mut Json) {
+    let types = types(schema);
+    if let Json::String(text) = &*value
+        && let Some(better) = of_text(&types, text)
+    {
+        *value = better;
+    }
+    match value {
+        Json::Object(object) => respell(schema, object),
+        Json::Array(items) => {
+            let inner = schema.get("items").unwrap_or(&Json::Null);
+            items.iter_mut().for_each(|item| meant(inner, item));
+        }
+        _ => {}
+    }
+}
+
+/// Reads a string where something else is wanted, and a string is not.
+fn of_text(types: &[&str], text: &str) -> Option<Json> {
+    if types.is_empty() || types.contains(&"string") {
+        return None;
+    }
+    let parsed: Json = serde_json::from_str(text.trim()).ok()?;
+    let is_wanted = match &parsed {
+        Json::Object(_) => types.contains(&"object"),
+        Json::Array(_) => types.contains(&"array"),
+        Json::Bool(_) => types.contains(&"boolean"),
+        Json::Number(number) => {
+            types.contains(&"number") || types.contains(&"integer") && number.is_i64()
+        }
+        Json::Null => true,
+        Json::String(_) => false,
+    };
+    is_wanted.then_some(parsed)
+}
+
+fn respell(schema: &Json, object: &mut JsonMap<String, Json>) {
+    let Some(properties) = schema.get("properties").and_then(Json::as_object) else {
+        return;
+    };
+    let required = schema.get("required").and_then(Json::as_array);
+    let is_required = |name: &str| {
+        required.is_some_and(|names| names.iter().any(|known| known.as_str() == Some(name)))
+    };
+    let mut out = JsonMap::new();
+    for (key, mut value) in std::mem::take(object) {
+        let name = match properties.contains_key(&key) {
+            true => key,
+            false => {
+                let mut names = properties.keys().filter(|name| plain(name) == plain(&key));
+                match (names.next(), names.next()) {
+                    (Some(name), None) => name.clone(),
+                    _ => key,
+                }
+            }
+        };
+        match properties.get(&name) {
+            Some(schema) => {
+                meant(schema, &mut value);
+                let may_be_null = types(schema).is_empty() || types(schema).contains(&"null");
+                if value.is_null() && !may_be_null && !is_required(&name) {
+                    continue;
+                }
+            }
+            None if value.is_null() => continue,
+            None => {}
+        }
+        out.insert(name, value);
+    }
+    *object = out;
+}
+
+/// A name without what spellings differ in.
+fn plain(name: &str) -> String {
+    let name = name.trim_start_matches(':').trim_end_matches(['?', '!']);
+    let letters = name.chars().filter(|char| !matches!(char, '-' | '_'));
+    letters.flat_map(char::to_lowercase).collect()
+}
+
+/// The JSON types that a schema allows; empty where it does not say.
+fn types(schema: &Json) -> Vec<&str> {
+    match schema.get("type") {
+        Some(Json::String(name)) => vec![name],
+        Some(Json::Array(names)) => names.iter().filter_map(Json::as_str).collect(),
+        _ => {
+            let cases = schema
+                .get("anyOf")
+                .or(schema.get("oneOf"))
+                .and_then(Json::as_array);
+            let cases: Vec<Vec<&str>> = cases.into_iter().flatten().map(types).collect();
+            match cases.iter().any(Vec::is_empty) {
+                true => Vec::new(),
+                false => cases.concat(),
+            }
+        }
+    }
+}
+
+fn told(error: &ValidationError<'_>) -> String {
+    let path = error.instance_path().to_string();
+    let at = match path.trim_start_matches('/').replace('/', ".") {
+        path if path.is_empty() => String::new(),
+        path => format!("`{path}` "),
+    };
+    let found = || shortened(&error.instance().to_string());
+    match error.kind() {
+        Kind::Required { property } => {
+            let name = property
+                .as_str()
+                .map_or_else(|| property.to_string(), str::to_owned);
+            format!("{at}needs `{name}`")
+        }
+        Kind::AdditionalProperties { unexpected } | Kind::UnevaluatedProperties { unexpected } => {
+            let names: Vec<String> = unexpected.iter().map(|name| format!("`{name}`")).collect();
+            format!("{at}has no {}", names.join(", "))
+        }
+        Kind::Enum { options } => format!("{at}must be one of {options}, not {}", found()),
+        Kind::Type { .. } | Kind::AnyOf { .. } | Kind::OneOfNotValid { .. } => {
+            format!("{}: {}", at.trim_end(), wording(error))
+        }
+        _ => format!("{}: {}", at.trim_end(), shortened(&error.to_string())),
+    }
+    .trim_start_matches(": ")
+    .to_owned()
+}
+
+fn wording(error: &ValidationError<'_>) -> String {
+    shortened(&error.to_string())
+}
+
+fn shortened(text: &str) -> String {
+    match text.char_indices().nth(2 * SHOWN) {
+        Some((end, _)) => format!("{} ...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+fn named(json: &Json) -> &'static str {
+    match json {
+        Json::Null => "null",
+        Json::Bool(_) => "a boolean",
+        Json::Number(_) => "a number",
+        Json::String(_) => "a string",
+        Json::Array(_) => "an array",
+        Json::Object(_) => "an object",
+    }
+}
+
+/// Returns what stands where parsing stopped.
+fn near(text: &str, line: usize, column: usize) -> String {
+    let line = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
+    let from = column.saturating_sub(SHOWN / 2);
+    let part: String = line.chars().skip(from).take(SHOWN).collect();
+    match part.trim().is_empty() {
+        true => String::new(),
+        false => format!(", near `{}`", part.trim()),
+    }
+}
+
+/// Returns what is inside a code fence, which some models cannot help.
+fn unfenced(text: &str) -> &str {
+    let text = text.trim();
+    let inner = text
+        .strip_prefix("```")
+        .and_then(|rest| rest.strip_suffix("```"));
+    inner.map_or(text, |inner| inner.trim_start_matches("json").trim())
+}
+
+/// Makes arguments that a schema allows: what is required, and nothing else.
+pub(super) fn example(schema: &Json) -> String {
+    let mut text = String::new();
+    let _ = write!(text, "{}", sample(schema, 0));
+    text
+}
+
+fn sample(schema: &Json, depth: usize) -> Json {
+    for key in ["default", "const", "example"] {
+        if let Some(value) = schema.get(key) {
+            return value.clone();
+        }
+    }
+    let first = |key: &str| {
+        schema
+            .get(key)
+            .and_then(Json::as_array)
+            .and_then(|items| items.first())
+    };
+    if let Some(value) = first("enum").or(first("examples")) {
+        return value.clone();
+    }
+    if let Some(case) = first("anyOf").or(first("oneOf")) {
+        return sample(case, depth);
+    }
+    match types(schema).first().copied() {
+        Some("object") | None if depth < 4 && schema.get("properties").is_some() => {
+            let names = schema.get("required").and_then(Json::as_array);
+            let names = names.into_iter().flatten().filter_map(Json::as_str);
+            let entries = names.map(|name| {
+                let inner = &schema["properties"][name];
+                (name.to_owned(), sample(inner, depth + 1))
+            });
+            Json::Object(entries.collect())
+        }
+        Some("array") if depth < 4 => match schema.get("items") {
+            Some(items) => json!([sample(items, depth + 1)]),
+            None => json!([]),
+        },
+        Some("array") => json!([]),
+        Some("integer" | "number") => schema.get("minimum").cloned().unwrap_or(json!(1)),
+        Some("boolean") => json!(true),
+        Some("null") => Json::Null,
+        Some("string") | None => json!("..."),
+        _ => json!({}),
+    }
+}
