@@ -3,10 +3,12 @@
 //! This file makes a call of the config, sends it, checks the answer and makes a value of it. The wire
 //! format of a family is one file of pure functions; which provider is asked is decided in `provider`.
 
+pub mod anthropic;
 pub mod call;
 pub mod call_id;
 pub mod capability;
 pub mod chat_completions;
+pub mod claude;
 mod config;
 pub mod dialect;
 pub mod error;
@@ -16,6 +18,8 @@ pub mod frames;
 pub mod gemini;
 mod output;
 mod provider;
+pub mod responses;
+pub mod subset;
 
 use std::time::Duration;
 

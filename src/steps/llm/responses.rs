@@ -1,0 +1,273 @@
+//! The Responses format of OpenAI: calls to JSON. Answers are read in [`stream`].
+//!
+//! Pure. The conversation is a list of items; reasoning goes back as the items that it came as, encrypted
+//! where the provider keeps nothing, at the places where they were.
+
+mod stream;
+
+use reqwest::Url;
+use serde_json::{Map, Value as Json, json};
+
+use super::call::{Call, Message, Opaque, Output, Part, Reply, Role, ToolCall, ToolChoice};
+use super::dialect::Dialect;
+use super::error::LlmError;
+use super::family::{self, Family, number};
+
+/// The format.
+pub struct Responses;
+
+/// The family's name, also that of its opaque blocks.
+const ID: &str = "openai";
+
+/// Under which key options of this format stand apart from those of the provider's others.
+const OWN_OPTIONS: &str = "responses";
+
+impl Family for Responses {
+    fn id(&self) -> &'static str {
+        ID
+    }
+
+    fn address(&self, base: &Url, _call: &Call) -> Url {
+        family::below(base, "responses")
+    }
+
+    fn encode(&self, call: &Call, dialect: &Dialect) -> Json {
+        encode(call, dialect)
+    }
+
+    fn decode(&self, provider: &str, body: &[u8]) -> Result<Reply, LlmError> {
+        stream::whole(provider, body)
+    }
+
+    fn stream(&self, provider: &str) -> Box<dyn family::Stream> {
+        Box::new(stream::Stream::new(provider))
+    }
+}
+
+/// Returns the body of a streamed request.
+fn encode(call: &Call, dialect: &Dialect) -> Json {
+    let mut body = Map::new();
+    body.insert("model".into(), json!(call.model));
+    if let Some(instructions) = instructions(call, dialect) {
+        body.insert("instructions".into(), json!(instructions));
+    }
+    body.insert("input".into(), Json::Null);
+    if !call.tools.is_empty() {
+        let tools = call.tools.iter().map(|tool| {
+            let mut json = json!({"type": "function", "name": tool.name});
+            if let Some(description) = &tool.description {
+                json["description"] = json!(description);
+            }
+            json["parameters"] = tool.parameters.clone();
+            // Otherwise the provider makes every parameter required.
+            json["strict"] = json!(false);
+            json
+        });
+        body.insert("tools".into(), tools.collect());
+        match call.tool_choice {
+            ToolChoice::Auto => None,
+            ToolChoice::Required => body.insert("tool_choice".into(), json!("required")),
+            ToolChoice::None => body.insert("tool_choice".into(), json!("none")),
+        };
+    }
+    options(call, &mut body);
+    if let Some(format) = format(&call.output, dialect) {
+        body.insert("text".into(), json!({"format": format}));
+    }
+    body.insert("stream".into(), json!(true));
+    for (key, value) in &call.extra {
+        match value {
+            Json::Object(own) if key == OWN_OPTIONS => {
+                for (key, value) in own {
+                    family::lay_over(&mut body, key, value);
+                }
+            }
+            value => family::lay_over(&mut body, key, value),
+        }
+    }
+    // Where nothing is kept there, what was thought can only be sent whole.
+    let keeps = body.get("store") != Some(&Json::Bool(false));
+    body.insert("input".into(), input(call, keeps));
+    Json::Object(body)
+}
+
+fn options(call: &Call, body: &mut Map<String, Json>) {
+    let options = &call.options;
+    let mut put = |key: &str, value: Option<Json>| {
+        if let Some(value) = value {
+            body.insert(key.into(), value);
+        }
+    };
+    put("temperature", options.temperature.map(number));
+    put("top_p", options.top_p.map(number));
+    put("max_output_tokens", options.max_tokens.map(Json::from));
+    put("presence_penalty", options.presence_penalty.map(number));
+    put("frequency_penalty", options.frequency_penalty.map(number));
+    let effort = options.reasoning_effort.as_deref();
+    put(
+        "reasoning",
+        effort.map(|effort| match effort {
+            "none" => json!({"effort": "none"}),
+            effort => json!({"effort": effort, "summary": "auto"}),
+        }),
+    );
+    if reasons(&call.model) || effort.is_some_and(|it| it != "none") {
+        put("include", Some(json!(["reasoning.encrypted_content"])));
+    }
+    let text = |text: &Option<String>| text.as_ref().map(|it| json!(it));
+    put("prompt_cache_key", text(&options.prompt_cache_key));
+    put("previous_response_id", text(&options.previous_response_id));
+}
+
+/// Tells whether a model is one that reasons; others refuse to be asked for it.
+fn reasons(model: &str) -> bool {
+    let name = model.rsplit('/').next().unwrap_or(model);
+    let digit = |prefix: &str| {
+        let rest = name.strip_prefix(prefix)?;
+        rest.chars().next()?.to_digit(10)
+    };
+    let is_chat = name.contains("-chat");
+    digit("o").is_some() || digit("gpt-").is_some_and(|it| it >= 5) && !is_chat
+}
+
+fn instructions(call: &Call, dialect: &Dialect) -> Option<String> {
+    let leading = call
+        .messages
+        .iter()
+        .take_while(|it| it.role == Role::System);
+    let mut texts: Vec<String> = leading.map(text_of).filter(|it| !it.is_empty()).collect();
+    let is_held = matches!(call.output, Output::Schema { .. }) && dialect.takes_schema;
+    if !is_held {
+        texts.extend(family::told(&call.output));
+    }
+    (!texts.is_empty()).then(|| texts.join("\n\n"))
+}
+
+fn format(output: &Output, dialect: &Dialect) -> Option<Json> {
+    match output {
+        Output::Text => None,
+        Output::Schema {
+            name,
+            schema,
+            strict,
+        } if dialect.takes_schema => {
+            Some(json!({"type": "json_schema", "name": name, "schema": schema, "strict": strict}))
+        }
+        Output::Json | Output::Schema { .. } => Some(json!({"type": "json_object"})),
+        // As chat completions have it: there the schema's facts are one level deeper.
+        Output::Raw(raw) => match (raw.get("type"), raw.get("json_schema")) {
+            (Some(kind), Some(Json::Object(facts))) => {
+                let mut flat = facts.clone();
+                flat.insert("type".into(), kind.clone());
+                Some(Json::Object(flat))
+            }
+            _ => Some(raw.clone()),
+        },
+    }
+}
+
+fn input(call: &Call, keeps: bool) -> Json {
+    let spoken = call
+        .messages
+        .iter()
+        .skip_while(|it| it.role == Role::System);
+    let mut items = Vec::new();
+    for message in spoken {
+        match message.role {
+            Role::System => items.push(json!({"role": "developer", "content": text_of(message)})),
+            Role::User => items.push(json!({"role": "user", "content": content(&message.content)})),
+            Role::Tool => items.push(json!({
+                "type": "function_call_output",
+                "call_id": message.tool_call_id.as_deref().unwrap_or_default(),
+                "output": content(&message.content),
+            })),
+            Role::Assistant => assistant(message, keeps, &mut items),
+        }
+    }
+    Json::Array(items)
+}
+
+fn text_of(message: &Message) -> String {
+    let texts = message.content.iter().filter_map(|part| match part {
+        Part::Text(text) => Some(text.as_str()),
+        Part::Image { .. } => None,
+    });
+    texts.collect()
+}
+
+fn content(parts: &[Part]) -> Json {
+    match parts {
+        [] => json!(""),
+        [Part::Text(text)] => json!(text),
+        parts => parts.iter().map(part).collect(),
+    }
+}
+
+fn part(part: &Part) -> Json {
+    match part {
+        Part::Text(text) => json!({"type": "input_text", "text": text}),
+        Part::Image { url, detail: None } => json!({"type": "input_image", "image_url": url}),
+        Part::Image {
+            url,
+            detail: Some(detail),
+        } => json!({"type": "input_image", "image_url": url, "detail": detail}),
+    }
+}
+
+fn function_call(call: &ToolCall) -> Json {
+    let arguments = match call.arguments.trim() {
+        "" => "{}",
+        _ => &call.arguments,
+    };
+    json!({"type": "function_call", "call_id": call.id, "name": call.name, "arguments": arguments})
+}
+
+/// Adds an assistant's items: those that it wants back at their places, text and calls as they are now.
+fn assistant(message: &Message, keeps: bool, items: &mut Vec<Json>) {
+    let text = text_of(message);
+    let mut text = text.as_str();
+    let mut calls: Vec<&ToolCall> = message.tool_calls.iter().collect();
+    let kept = message.opaque.as_ref().filter(|it| it.family == ID);
+    let kept = kept.and_then(|it| it.blocks.as_array());
+    let lengths = kept.into_iter().flatten().filter_map(stream::text_length);
+    let is_same = lengths.sum::<usize>() == text.chars().count();
+    for item in kept.into_iter().flatten() {
+        if let Some(length) = stream::text_length(item) {
+            let length = if is_same { length } else { usize::MAX };
+            let end = text
+                .char_indices()
+                .nth(length)
+                .map_or(text.len(), |it| it.0);
+            let (now, later) = text.split_at(end);
+            if !now.is_empty() {
+                items.push(stream::with_text(item, now));
+            }
+            text = later;
+        } else if let Some(id) = stream::call_id(item) {
+            if let Some(at) = calls.iter().position(|call| call.id == id) {
+                items.push(function_call(calls.remove(at)));
+            }
+        } else if keeps || !is_lost(item) {
+            items.push(item.clone());
+        }
+    }
+    if !text.is_empty() {
+        items.push(json!({"role": "assistant", "content": text}));
+    }
+    items.extend(calls.into_iter().map(function_call));
+}
+
+/// Tells whether an item only names thoughts that the provider has not kept.
+fn is_lost(item: &Json) -> bool {
+    item["type"] == "reasoning" && item.get("encrypted_content").is_none_or(Json::is_null)
+}
+
+/// Returns what of an answer goes back unchanged, if anything.
+fn opaque(items: Vec<Json>) -> Option<Opaque> {
+    let is_ours =
+        |item: &Json| stream::text_length(item).is_some() || stream::call_id(item).is_some();
+    (!items.iter().all(is_ours)).then(|| Opaque {
+        family: ID.to_string(),
+        blocks: Json::Array(items),
+    })
+}
