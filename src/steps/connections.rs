@@ -25,6 +25,8 @@ pub(crate) struct Connection {
     pub auth: Auth,
     /// The provider family, such as `openai`.
     pub backend: Option<String>,
+    /// Its wire format, where that does not follow from the provider.
+    pub family: Option<String>,
     /// For model providers.
     pub model: Option<String>,
     pub allow_link_local: bool,
@@ -78,6 +80,7 @@ const KEYS: &[&str] = &[
     "auth",
     "backend",
     "base-url",
+    "family",
     "headers",
     "kind",
     "label",
@@ -175,6 +178,9 @@ impl Connection {
         }
         if let Some(backend) = fields.name("backend")? {
             self.backend = Some(backend.to_string());
+        }
+        if let Some(family) = fields.name("family")? {
+            self.family = Some(family.to_string());
         }
         if let Some(model) = fields.text("model")? {
             self.model = Some(model.to_string());

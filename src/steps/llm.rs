@@ -45,6 +45,7 @@ use provider::Endpoint;
 
 /// Who can be asked.
 pub const PROVIDERS: &[&Dialect] = &[
+    &dialect::ANTHROPIC,
     &dialect::AZURE_OPENAI,
     &dialect::DEEPSEEK,
     &dialect::FIREWORKS,
@@ -56,6 +57,7 @@ pub const PROVIDERS: &[&Dialect] = &[
     &dialect::MISTRAL,
     &dialect::OLLAMA,
     &dialect::OPENAI,
+    &dialect::OPENAI_CHAT,
     &dialect::OPENAI_COMPATIBLE,
     &dialect::OPENROUTER,
     &dialect::TOGETHER,
@@ -113,7 +115,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "cache-system?",
         FieldType::Bool,
-        "Not supported by this family of providers.",
+        "Whether the provider is to keep the system prompt and the tools: cheaper when they are sent again.",
     ),
     Field::optional(
         "connection",
@@ -158,7 +160,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "openai",
         FieldType::Map,
-        "Options of the Responses interface. Not supported by this family.",
+        "`{:responses {...}}`: added to a request of OpenAI's Responses interface as it is.",
     ),
     Field::optional(
         "output",
@@ -169,7 +171,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "previous-response-id",
         FieldType::Text,
-        "Not supported by this family of providers.",
+        "For OpenAI: the `:response-id` of the answer that this goes on from.",
     ),
     Field::optional(
         "prompt",
@@ -256,8 +258,10 @@ impl Step for Llm {
                 tool_choice: ToolChoice::Auto,
                 options: config::options(fields)?,
                 output: wanted.output.clone(),
-                extra: config::extra(fields, &endpoint.provider)?,
+                extra: config::extra(fields, &endpoint.provider, &endpoint.dialect)?,
             };
+            let refused = endpoint.dialect.family.refuses(&call);
+            config::refuse_of_model(&refused, &endpoint.provider, &endpoint.model)?;
             answer(cx, &endpoint, &wanted, call)
                 .await
                 .map(Outcome::Value)
@@ -346,7 +350,8 @@ fn refused(endpoint: &Endpoint, reply: &Reply) -> Result<(), LlmError> {
             message,
         });
     }
-    if !reply.refusal.is_empty() && reply.content.is_empty() {
+    // What was said before a refusal is not an answer.
+    if reply.finish_reason == "refusal" || !reply.refusal.is_empty() && reply.content.is_empty() {
         return Err(LlmError::Refused {
             message: reply.refusal.clone(),
         });

@@ -590,9 +590,9 @@ fn what_cannot_be_done_fails_before_the_call() {
             expect!["E0809 bad-config: `:prompt` and `:messages` cannot both be given"],
         ),
         (
-            "{:connection :ai :prompt \"x\" :previous-response-id \"r\" :cache-system? true}",
+            "{:connection :ai :prompt \"x\" :cache-system? true}",
             expect![[r#"
-                E0809 bad-config: `:openai` cannot do `:cache-system?` `:previous-response-id`
+                E0809 bad-config: `:openai` cannot do `:cache-system?`
                   hint: leave them out, or use another `:provider`"#]],
         ),
         (
@@ -623,15 +623,16 @@ fn what_cannot_be_done_fails_before_the_call() {
         (
             "{:provider :anthropic :prompt \"x\"}",
             expect![[r#"
-            E0810 bad-config: the provider `:anthropic` cannot be used yet
-              hint: there are `:azure-openai` `:deepseek` `:fireworks` `:google` `:google-ai` `:groq` `:llama-cpp` `:lm-studio` `:mistral` `:ollama` `:openai` `:openai-compatible` `:openrouter` `:together` `:vllm`, and those of `:llm-providers`"#]],
+                E0752 missing-secret: the secret `ANTHROPIC_API_KEY`, which `:anthropic` needs, is not set
+                  hint: set ANTHROPIC_API_KEY in the environment, or in `.env` beside the flows
+                  hint: or say where it is in flowstone.edn: {:secrets {:ANTHROPIC_API_KEY {:env "..."}}}"#]],
         ),
         (
             "{:provider :opnai :prompt \"x\"}",
             expect![[r#"
-            E0810 bad-config: there is no provider `:opnai`
-              hint: did you mean `:openai`?
-              hint: there are `:azure-openai` `:deepseek` `:fireworks` `:google` `:google-ai` `:groq` `:llama-cpp` `:lm-studio` `:mistral` `:ollama` `:openai` `:openai-compatible` `:openrouter` `:together` `:vllm`, and those of `:llm-providers`"#]],
+                E0810 bad-config: there is no provider `:opnai`
+                  hint: did you mean `:openai`?
+                  hint: there are `:anthropic` `:azure-openai` `:deepseek` `:fireworks` `:google` `:google-ai` `:groq` `:llama-cpp` `:lm-studio` `:mistral` `:ollama` `:openai` `:openai-chat` `:openai-compatible` `:openrouter` `:together` `:vllm`, and those of `:llm-providers`"#]],
         ),
         (
             "{:provider :deepseek :prompt \"x\" :seed 1}",
@@ -690,7 +691,7 @@ fn the_environment_is_enough() {
     let shown = wait(world.run(&Llm, "{:connection :ai :prompt \"x\"}"));
     expect![[r#"
         E0810 missing-secret: no model provider is set up
-          hint: set the key of one in the environment or in `.env`: AZURE_OPENAI_API_KEY, DEEPSEEK_API_KEY, FIREWORKS_API_KEY, GEMINI_API_KEY, GEMINI_API_KEY, GROQ_API_KEY, MISTRAL_API_KEY, OPENAI_API_KEY, OPENROUTER_API_KEY, TOGETHER_API_KEY
+          hint: set the key of one in the environment or in `.env`: ANTHROPIC_API_KEY, AZURE_OPENAI_API_KEY, DEEPSEEK_API_KEY, FIREWORKS_API_KEY, GEMINI_API_KEY, GROQ_API_KEY, MISTRAL_API_KEY, OPENAI_API_KEY, OPENROUTER_API_KEY, TOGETHER_API_KEY
           hint: or OLLAMA_HOST or OPENAI_BASE_URL for a server of your own
           hint: or describe a connection in flowstone.edn: {:connections {:ai {:backend :openai :model "..."}}}"#]].assert_eq(&shown);
     wait(async {

@@ -10,6 +10,7 @@ use reqwest::Url;
 use serde_json::{Map, Value as Json, json};
 
 use super::call::{Call, Message, Opaque, Output, Part, Reply, Role, ToolCall, ToolChoice};
+use super::capability::Capability;
 use super::claude::{Claude, Thinking};
 use super::dialect::Dialect;
 use super::error::LlmError;
@@ -138,7 +139,7 @@ impl<'a> Shape<'a> {
             Output::Text => Shape::Text,
             Output::Json => Shape::Told,
             Output::Raw(raw) => Shape::Format(raw.clone()),
-            Output::Schema { .. } if !dialect.takes_schema => Shape::Told,
+            Output::Schema { .. } if !dialect.can(Capability::StructuredOutput) => Shape::Told,
             Output::Schema {
                 schema,
                 strict: true,

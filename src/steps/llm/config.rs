@@ -55,6 +55,25 @@ pub(super) fn refuse_unsupported(
     })
 }
 
+/// Refuses what the model asked does not take, though others of its provider do.
+pub(super) fn refuse_of_model(
+    names: &[&str],
+    provider: &str,
+    model: &str,
+) -> Result<(), StepError> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    Err(StepError::config(
+        "E0809",
+        format!(
+            "`{model}` of `:{provider}` does not take {} as the step has it",
+            listed(names)
+        ),
+    )
+    .hint("leave it out, or use another `:model`"))
+}
+
 /// Returns the conversation: system prompt first.
 pub(super) async fn messages(
     cx: &StepContext,
@@ -348,18 +367,27 @@ pub(super) fn options(fields: Fields<'_>) -> Result<Options, StepError> {
         frequency_penalty: fields.number("frequency-penalty")?,
         reasoning_effort: fields.name("reasoning-effort")?.map(|it| it.to_string()),
         prompt_cache_key: fields.text("prompt-cache-key")?.map(str::to_string),
-        cache_system: false,
-        previous_response_id: None,
+        cache_system: fields.bool("cache-system?")?.unwrap_or(false),
+        previous_response_id: fields.text("previous-response-id")?.map(str::to_string),
     })
 }
 
 /// Returns what `:provider-opts` adds to the body for this provider: `{:openrouter {:provider {...}}}`.
-pub(super) fn extra(fields: Fields<'_>, provider: &str) -> Result<Vec<(String, Json)>, StepError> {
-    let Some(map) = fields.map("provider-opts")?.and_then(Value::as_map) else {
-        return Ok(Vec::new());
-    };
+pub(super) fn extra(
+    fields: Fields<'_>,
+    provider: &str,
+    dialect: &Dialect,
+) -> Result<Vec<(String, Json)>, StepError> {
     let mut extra = Vec::new();
-    for (key, value) in map.iter() {
+    // Only a provider with that interface gets this far with it.
+    if let Some(options) = fields.map("openai")? {
+        Fields::inside(":openai", options)?.only(&["responses"])?;
+        if let Json::Object(options) = as_json(":openai", options)? {
+            extra.extend(options);
+        }
+    }
+    let options = fields.map("provider-opts")?.and_then(Value::as_map);
+    for (key, value) in options.into_iter().flat_map(|map| map.iter()) {
         let name = name_of(key).unwrap_or_else(|| "?".into());
         if &*name != provider {
             return Err(StepError::config("E0809", format!("`:provider-opts` is for `:{name}`, and the provider is `:{provider}`"))
@@ -375,9 +403,20 @@ pub(super) fn extra(fields: Fields<'_>, provider: &str) -> Result<Vec<(String, J
             }
         }
     }
-    let ours = ["messages", "stream", "stream_options"];
-    match extra.iter().find(|(key, _)| ours.contains(&key.as_str())) {
-        Some((key, _)) => Err(StepError::config(
+    let responses = extra.iter().find(|(key, _)| key == "responses");
+    if responses.is_some() && !dialect.can(Capability::Responses) {
+        return Err(StepError::config(
+            "E0809",
+            format!("`:{provider}` has no Responses interface to give `:responses` to"),
+        )
+        .hint("leave them out, or say `:family :openai` in its connection"));
+    }
+    let ours = ["input", "messages", "stream", "stream_options"];
+    let inner = responses.and_then(|(_, options)| options.as_object());
+    let keys = extra.iter().map(|(key, _)| key);
+    let keys = keys.chain(inner.into_iter().flat_map(|it| it.keys()));
+    match keys.map(String::as_str).find(|key| ours.contains(key)) {
+        Some(key) => Err(StepError::config(
             "E0809",
             format!("`:provider-opts` cannot replace `{key}`"),
         )),

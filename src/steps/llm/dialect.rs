@@ -1,5 +1,6 @@
 //! Who speaks which wire format, and in what each differs from the others.
 
+use super::anthropic::Anthropic;
 use super::capability::Capability::{
     AgenticToolLoop, CacheSystem, FrequencyPenalty, PresencePenalty, PreviousResponse,
     PromptCacheKey, ReasoningEffort, Responses, Seed, StructuredOutput, Vision,
@@ -8,6 +9,7 @@ use super::capability::{Capability, Lacks};
 use super::chat_completions::ChatCompletions;
 use super::family::Family;
 use super::gemini::Gemini;
+use super::responses;
 
 /// A provider's row.
 #[derive(Clone, Copy)]
@@ -21,6 +23,8 @@ pub struct Dialect {
     pub key: Option<&'static str>,
     /// Another name under which its key is often set.
     pub other_key: Option<&'static str>,
+    /// Whose environment variables it goes by, where not by its own.
+    pub variables_of: Option<&'static str>,
     /// The model when nobody says one.
     pub model: Option<&'static str>,
     /// The header of the key, where that is not `Authorization: Bearer`.
@@ -95,10 +99,30 @@ const PLAIN: Dialect = Dialect {
     base_url: None,
     key: None,
     other_key: None,
+    variables_of: None,
     model: None,
     key_header: None,
     lacks: CHAT_LACKS,
     chat: CHAT,
+};
+
+pub const ANTHROPIC: Dialect = Dialect {
+    id: "anthropic",
+    family: &Anthropic,
+    base_url: Some("https://api.anthropic.com/v1"),
+    key: Some("ANTHROPIC_API_KEY"),
+    model: Some("claude-sonnet-5-5"),
+    key_header: Some("x-api-key"),
+    // More may be lacking, by the model.
+    lacks: Lacks::of(&[
+        FrequencyPenalty,
+        PresencePenalty,
+        PreviousResponse,
+        PromptCacheKey,
+        Responses,
+        Seed,
+    ]),
+    ..PLAIN
 };
 
 pub const AZURE_OPENAI: Dialect = Dialect {
@@ -215,14 +239,25 @@ pub const OLLAMA: Dialect = Dialect {
 
 pub const OPENAI: Dialect = Dialect {
     id: "openai",
+    family: &responses::Responses,
     base_url: Some("https://api.openai.com/v1"),
     key: Some("OPENAI_API_KEY"),
     model: Some("gpt-5.4"),
+    lacks: Lacks::NOTHING,
+    ..PLAIN
+};
+
+/// The same over its older interface, which others imitate.
+pub const OPENAI_CHAT: Dialect = Dialect {
+    id: "openai-chat",
+    family: &ChatCompletions,
+    variables_of: Some("openai"),
+    lacks: CHAT_LACKS,
     chat: Chat {
         max_tokens: "max_completion_tokens",
         ..CHAT
     },
-    ..PLAIN
+    ..OPENAI
 };
 
 /// A server that nobody vouches for.
@@ -273,11 +308,27 @@ impl Dialect {
 
     /// Returns the environment variable that says where it is: `OPENAI_BASE_URL`.
     pub fn base_variable(&self) -> String {
-        format!("{}_BASE_URL", crate::secrets::variable(self.id))
+        format!("{}_BASE_URL", self.variable())
     }
 
     /// Returns the environment variable that says which model: `OLLAMA_MODEL`.
     pub fn model_variable(&self) -> String {
-        format!("{}_MODEL", crate::secrets::variable(self.id))
+        format!("{}_MODEL", self.variable())
+    }
+
+    fn variable(&self) -> String {
+        crate::secrets::variable(self.variables_of.unwrap_or(self.id))
+    }
+
+    /// Returns this provider, spoken to in the wire format of another row.
+    #[must_use]
+    pub fn speaking(self, row: &Dialect) -> Dialect {
+        Dialect {
+            family: row.family,
+            key_header: self.key_header.or(row.key_header),
+            lacks: row.lacks,
+            chat: row.chat,
+            ..self
+        }
     }
 }

@@ -8,7 +8,7 @@ use reqwest::Url;
 
 use super::PROVIDERS;
 use super::capability::{Capability, Lacks};
-use super::dialect::{AZURE_OPENAI, Dialect, OLLAMA, OPENAI_COMPATIBLE};
+use super::dialect::{AZURE_OPENAI, Dialect, OLLAMA, OPENAI, OPENAI_CHAT, OPENAI_COMPATIBLE};
 use crate::connections::{self, Auth, Connection, KeyPlace, Proof, missing_secret};
 use crate::fields::{Fields, listed};
 use crate::http::error::HttpError;
@@ -33,6 +33,7 @@ pub(super) struct Endpoint {
 /// Who is asked first when nobody says whom.
 const BY_ENVIRONMENT: &[&str] = &[
     "openai",
+    "anthropic",
     "openrouter",
     "groq",
     "deepseek",
@@ -44,7 +45,7 @@ const BY_ENVIRONMENT: &[&str] = &[
 ];
 
 /// Families that the reference knows.
-const LATER: &[&str] = &["anthropic", "bedrock", "mcp"];
+const LATER: &[&str] = &["bedrock", "mcp"];
 
 const PROVIDER_KEYS: &[&str] = &[
     "auth",
@@ -68,18 +69,40 @@ pub(super) fn choose(cx: &StepContext, fields: Fields<'_>) -> Result<Endpoint, S
         ))
         .hint("leave out `:provider`, or name a connection of that provider"));
     }
-    let id = match asked.or_else(|| connection.backend.clone()) {
+    let named = asked.or_else(|| connection.backend.clone());
+    // A server of one's own is not shown the key of whoever made the format.
+    let is_own = named.is_none() && connection.base_url.is_some();
+    let id = match named {
         Some(id) => id,
         None => unnamed(cx, fields, &connection)?,
     };
     let custom = custom(cx, &id)?;
-    let dialect = match (&custom, PROVIDERS.iter().find(|it| it.id == id)) {
+    let mut dialect = match (&custom, PROVIDERS.iter().find(|it| it.id == id)) {
         (Some(custom), _) => custom.dialect,
         (None, Some(dialect)) => **dialect,
         (None, None) => return Err(unknown(&id)),
     };
+    if is_own {
+        (dialect.key, dialect.other_key) = (None, None);
+    }
+    let family = match (&custom, &connection.family) {
+        (Some(_), Some(_)) => {
+            return Err(unclear(format!(
+                "the family of `:{id}` is said by `:llm-providers` and by the connection `:{}`",
+                connection.id
+            ))
+            .hint("leave it out of the connection"));
+        }
+        (Some(_), None) => Some(dialect),
+        (None, Some(_)) => of_connection(&connection)?,
+        (None, None) => None,
+    };
     let custom = custom.map(|it| it.connection).unwrap_or_default();
     let base = base_url(cx, fields, &connection, &custom, &dialect, &id)?;
+    let dialect = match family {
+        Some(row) => dialect.speaking(&row),
+        None => usual_format(fields, dialect, &base),
+    };
     let url = address(fields, &dialect, &base)?;
     let base_url = parsed(&base)?;
     let auth = match fields.map("auth")? {
@@ -93,19 +116,7 @@ pub(super) fn choose(cx: &StepContext, fields: Fields<'_>) -> Result<Endpoint, S
         connection.id.as_str()
     };
     let secret_headers = proof(cx, &dialect, &auth, owner, &base)?;
-    let model = fields
-        .text("model")?
-        .map(str::to_string)
-        .or_else(|| connection.model.clone())
-        .or_else(|| custom.model.clone())
-        .or_else(|| environment(cx, &dialect.model_variable()))
-        .or_else(|| dialect.model.map(str::to_string))
-        .ok_or_else(|| {
-            unclear(format!("which model of `:{id}` to ask is not said")).hint(format!(
-                "give the step a `:model`, or set {}",
-                dialect.model_variable()
-            ))
-        })?;
+    let model = model(cx, fields, [&connection, &custom], &dialect, &id)?;
     let mut headers = connection.headers.clone();
     headers.extend(custom.headers.clone());
     Ok(Endpoint {
@@ -118,6 +129,43 @@ pub(super) fn choose(cx: &StepContext, fields: Fields<'_>) -> Result<Endpoint, S
         secret_headers,
         route: settings::usual(cx, &connection)?.route,
     })
+}
+
+/// Returns the model to ask: of the step, of what it names, of the environment, or the usual one.
+fn model(
+    cx: &StepContext,
+    fields: Fields<'_>,
+    named: [&Connection; 2],
+    dialect: &Dialect,
+    id: &str,
+) -> Result<String, StepError> {
+    let said = fields.text("model")?.map(str::to_string);
+    said.or_else(|| named.iter().find_map(|it| it.model.clone()))
+        .or_else(|| environment(cx, &dialect.model_variable()))
+        .or_else(|| dialect.model.map(str::to_string))
+        .ok_or_else(|| {
+            unclear(format!("which model of `:{id}` to ask is not said")).hint(format!(
+                "give the step a `:model`, or set {}",
+                dialect.model_variable()
+            ))
+        })
+}
+
+/// Returns the format that a provider is spoken to in when nobody says it. OpenAI's newer interface is hardly
+/// imitated: at another address than OpenAI's own the older one is meant, unless the step wants what only the
+/// newer has.
+fn usual_format(fields: Fields<'_>, dialect: Dialect, base: &str) -> Dialect {
+    let host = Url::parse(base).ok();
+    let host = host.as_ref().and_then(Url::host_str).unwrap_or_default();
+    let is_official = host == "api.openai.com" || host.ends_with(".api.openai.com");
+    let options = fields.get("provider-opts").and_then(|it| it.get("openai"));
+    let wants_newer = fields.has("openai")
+        || fields.has("previous-response-id")
+        || options.is_some_and(|it| it.get("responses").is_some());
+    match dialect.id == OPENAI.id && !is_official && !wants_newer {
+        true => dialect.speaking(&OPENAI_CHAT),
+        false => dialect,
+    }
 }
 
 fn unclear(message: impl Into<String>) -> StepError {
@@ -173,6 +221,9 @@ fn unnamed(
     fields: Fields<'_>,
     connection: &Connection,
 ) -> Result<String, StepError> {
+    if let Some(row) = of_connection(connection)? {
+        return Ok(row.id.to_string());
+    }
     if fields.has("base-url") || connection.base_url.is_some() {
         return Ok(OPENAI_COMPATIBLE.id.to_string());
     }
@@ -193,7 +244,8 @@ fn unnamed(
     if environment(cx, &OPENAI_COMPATIBLE.base_variable()).is_some() {
         return Ok(OPENAI_COMPATIBLE.id.to_string());
     }
-    let keys: Vec<&str> = PROVIDERS.iter().filter_map(|it| it.key).collect();
+    let mut keys: Vec<&str> = PROVIDERS.iter().filter_map(|it| it.key).collect();
+    keys.dedup();
     Err(StepError::new("E0810", "missing-secret", "no model provider is set up")
         .hint(format!("set the key of one in the environment or in `.env`: {}", keys.join(", ")))
         .hint("or OLLAMA_HOST or OPENAI_BASE_URL for a server of your own")
@@ -268,6 +320,13 @@ fn of_family(place: &str, family: &str) -> Result<Dialect, StepError> {
         ))
         .hint(format!("there are {}", listed(&names)))
     })
+}
+
+/// Returns the row of the family that a connection names.
+fn of_connection(connection: &Connection) -> Result<Option<Dialect>, StepError> {
+    let place = format!(":connections :{}", connection.id);
+    let family = connection.family.as_deref();
+    family.map(|family| of_family(&place, family)).transpose()
 }
 
 /// Returns what a provider lacks by its `:capabilities`; where it says none, what its row lacks.
@@ -371,6 +430,14 @@ fn ollama(host: &str) -> String {
 /// Returns the address of calls, where it is not as the family has it.
 fn address(fields: Fields<'_>, dialect: &Dialect, base: &str) -> Result<Option<Url>, StepError> {
     let (deployment, version) = (fields.text("deployment")?, fields.text("api-version")?);
+    let is_newer = dialect.family.id() == OPENAI.family.id();
+    if is_newer && deployment.is_some() && dialect.id == AZURE_OPENAI.id {
+        return Err(StepError::config(
+            "E0809",
+            "an Azure `:deployment` is asked over chat completions",
+        )
+        .hint("with `:family :openai`, say the deployment as `:model`"));
+    }
     let text = match (dialect.id == AZURE_OPENAI.id, deployment) {
         (true, Some(deployment)) => {
             let version = version.unwrap_or("2024-10-21");
@@ -379,6 +446,7 @@ fn address(fields: Fields<'_>, dialect: &Dialect, base: &str) -> Result<Option<U
                 &format!("openai/deployments/{deployment}/chat/completions?api-version={version}"),
             )
         }
+        (true, None) if is_newer => crate::http::joined(base, "openai/v1/responses"),
         (true, None) => crate::http::joined(base, "openai/v1/chat/completions"),
         (false, _) => String::new(),
     };

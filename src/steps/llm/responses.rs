@@ -9,6 +9,7 @@ use reqwest::Url;
 use serde_json::{Map, Value as Json, json};
 
 use super::call::{Call, Message, Opaque, Output, Part, Reply, Role, ToolCall, ToolChoice};
+use super::capability::Capability;
 use super::dialect::Dialect;
 use super::error::LlmError;
 use super::family::{self, Family, number};
@@ -136,7 +137,8 @@ fn instructions(call: &Call, dialect: &Dialect) -> Option<String> {
         .iter()
         .take_while(|it| it.role == Role::System);
     let mut texts: Vec<String> = leading.map(text_of).filter(|it| !it.is_empty()).collect();
-    let is_held = matches!(call.output, Output::Schema { .. }) && dialect.takes_schema;
+    let is_held =
+        matches!(call.output, Output::Schema { .. }) && dialect.can(Capability::StructuredOutput);
     if !is_held {
         texts.extend(family::told(&call.output));
     }
@@ -150,7 +152,7 @@ fn format(output: &Output, dialect: &Dialect) -> Option<Json> {
             name,
             schema,
             strict,
-        } if dialect.takes_schema => {
+        } if dialect.can(Capability::StructuredOutput) => {
             Some(json!({"type": "json_schema", "name": name, "schema": schema, "strict": strict}))
         }
         Output::Json | Output::Schema { .. } => Some(json!({"type": "json_object"})),

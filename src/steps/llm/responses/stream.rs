@@ -131,10 +131,8 @@ impl Stream {
                 let text = self.text(&json, "arguments", data)?;
                 self.item(&json, None, data)?.arguments = text;
             }
-            "response.reasoning_summary_part.added" => {
-                if self.thoughts == Thoughts::Running {
-                    self.thoughts = Thoughts::NewPart;
-                }
+            "response.reasoning_summary_part.added" if self.thoughts == Thoughts::Running => {
+                self.thoughts = Thoughts::NewPart;
             }
             "response.reasoning_summary_text.delta" | "response.reasoning_text.delta" => {
                 return self.thought(&json, data);
