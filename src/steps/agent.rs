@@ -4,9 +4,11 @@
 //! provider, no store and no other step. What it asks for next depends on its config and on what inner steps gave,
 //! never on a clock, on chance or on a store, so that a resumed run asks for the same.
 
+pub mod around;
 pub mod cost;
 pub mod evaluate;
 pub mod memory;
+pub mod notes;
 pub mod output;
 pub mod tool;
 pub mod tools;

@@ -1,1 +1,309 @@
-//! The ledger of what the agents of a flow cost: read before the loop, written after it, by inner `:kv` steps.
+//! `:cost` of an agent: a ledger of what its runs used, and a budget for a window of time.
+//!
+//! The ledger is a key of the project for each flow, read before the first turn and added to after the last one, by
+//! `:kv` steps inside the agent's. What time it is, is when the reading ended as the journal has it.
+
+use flowstone_engine::step::{Inside, StepContext, StepError};
+use flowstone_lang::value::{Object, Value};
+
+use super::notes::{facts, minute};
+use crate::fields::Fields;
+use crate::json::items;
+
+const KEYS: &[&str] = &["budget", "enabled"];
+const BUDGET_KEYS: &[&str] = &["max-tokens-total", "window-hours"];
+/// The ledger keeps so many runs, the newest.
+pub(super) const KEPT: usize = 100;
+const HOUR_MS: i64 = 3_600_000;
+/// A hundred years.
+const MOST_HOURS: i64 = 876_000;
+
+/// What `:cost` asks for.
+#[derive(Debug)]
+pub(super) struct Cost {
+    key: String,
+    flow: String,
+    budget: Option<Budget>,
+}
+
+/// How much may be used in which time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Budget {
+    tokens: i64,
+    /// Without it, all that the ledger has counts.
+    window_hours: Option<i64>,
+}
+
+/// A run in the ledger.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Entry {
+    at_ms: i64,
+    tokens: i64,
+}
+
+impl Cost {
+    /// Reads `:cost`; nothing where it is off.
+    pub fn read(cx: &StepContext, given: &Value) -> Result<Option<Cost>, StepError> {
+        let nothing = Value::map([]);
+        let given = match given {
+            Value::Bool(false) => return Ok(None),
+            Value::Bool(true) => &nothing,
+            given => given,
+        };
+        let fields = Fields::inside(":cost", given)?;
+        fields.only(KEYS)?;
+        if fields.bool("enabled")? == Some(false) {
+            return Ok(None);
+        }
+        let flow = cx.flow().slug.to_string();
+        Ok(Some(Cost {
+            key: key(&flow),
+            budget: fields.get("budget").map(Budget::read).transpose()?,
+            flow,
+        }))
+    }
+
+    /// Fails when the budget is used up.
+    pub async fn check(&self, cx: &StepContext) -> Result<(), StepError> {
+        let Some(budget) = &self.budget else {
+            return Ok(());
+        };
+        let config = facts([
+            ("operation", Value::keyword("get")),
+            ("key", Value::from(self.key.as_str())),
+            ("default", Value::vector([])),
+        ]);
+        let asked = vec![Inside::new("kv", "cost-check", config)];
+        let Some(performed) = cx.perform_all(asked, 1).await.pop() else {
+            return Ok(());
+        };
+        let now_ms = performed.ended_ms;
+        let ledger = performed.result?;
+        let entries = entries(ledger.get("value").unwrap_or(&Value::Nil));
+        match budget.exceeded(&entries, now_ms) {
+            None => Ok(()),
+            Some(exceeded) => Err(self.exhausted(budget, exceeded, entries.len())),
+        }
+    }
+
+    /// Returns the step that adds a run to the ledger.
+    pub fn entry(&self, cx: &StepContext, result: &Value, now_ms: i64) -> Inside {
+        let figure = |key: &str| result.get(key).cloned().unwrap_or(Value::Nil);
+        let mut item = vec![
+            ("run", Value::from(cx.run_id().as_str())),
+            ("step", Value::from(cx.path().to_string())),
+            ("at", Object::Inst(now_ms).into()),
+            ("tokens", figure("tokens-used")),
+            ("iterations", figure("iterations")),
+            (
+                "tool-calls",
+                result
+                    .get("tool-call-stats")
+                    .and_then(|stats| stats.get("call-count"))
+                    .cloned()
+                    .unwrap_or(Value::Int(0)),
+            ),
+            ("model", figure("model")),
+        ];
+        let usd = result
+            .get("usage")
+            .and_then(|usage| usage.get("cost-usd"))
+            .or_else(|| result.get("cost-usd"));
+        if let Some(usd) = usd.filter(|usd| !usd.is_nil()) {
+            item.push(("cost-usd", usd.clone()));
+        }
+        let evaluated = result
+            .get("evaluation")
+            .and_then(|evaluation| evaluation.get("evaluation-tokens"))
+            .and_then(Value::as_int);
+        if let Some(tokens) = evaluated {
+            item.push(("evaluation-tokens", Value::Int(tokens)));
+        }
+        let item = item
+            .into_iter()
+            .map(|(key, value)| (Value::keyword(key), value));
+        let config = facts([
+            ("operation", Value::keyword("append")),
+            ("key", Value::from(self.key.as_str())),
+            ("item", Value::map(item)),
+            ("max-length", Value::from(KEPT)),
+        ]);
+        Inside::new("kv", "cost", config)
+    }
+
+    fn exhausted(&self, budget: &Budget, exceeded: Exceeded, runs: usize) -> StepError {
+        let Budget {
+            tokens,
+            window_hours,
+        } = *budget;
+        let used = exceeded.used;
+        let flow = &self.flow;
+        let within = match window_hours {
+            Some(hours) => format!(" of {tokens} tokens within {hours} hours"),
+            None => format!(" of {tokens} tokens in its last {runs} runs"),
+        };
+        let error = StepError::new(
+            "E0852",
+            "resource-exhausted",
+            format!("the agents of `{flow}` have used {used}{within}"),
+        )
+        .with("usage", used)
+        .with("limit", tokens)
+        .with("window-hours", window_hours.map_or(Value::Nil, Value::Int))
+        .with("runs", Value::from(runs))
+        .with("ledger-key", Value::from(self.key.as_str()));
+        let error = match exceeded.free_at_ms {
+            Some(at) => error
+                .with("free-at", Value::from(Object::Inst(at)))
+                .hint(format!("there is room again at {} UTC", minute(at))),
+            None => error,
+        };
+        error.hint(format!(
+            "raise `:cost :budget :max-tokens-total`, or start anew by deleting the key `{}`",
+            self.key
+        ))
+    }
+}
+
+impl Budget {
+    fn read(given: &Value) -> Result<Budget, StepError> {
+        let fields = Fields::inside(":cost :budget", given)?;
+        fields.only(BUDGET_KEYS)?;
+        let Some(tokens) = fields.int("max-tokens-total", 1, i64::MAX)? else {
+            return Err(
+                StepError::config("E0850", "`:cost :budget` needs `:max-tokens-total`")
+                    .hint("as in `{:max-tokens-total 500000 :window-hours 720}`"),
+            );
+        };
+        Ok(Budget {
+            tokens,
+            window_hours: fields.int("window-hours", 1, MOST_HOURS)?,
+        })
+    }
+
+    /// Tells how much was used, where nothing is left.
+    fn exceeded(&self, entries: &[Entry], now_ms: i64) -> Option<Exceeded> {
+        let window_ms = self.window_hours.map(|hours| hours * HOUR_MS);
+        let counts = |entry: &&Entry| window_ms.is_none_or(|window| entry.at_ms > now_ms - window);
+        let mut counted: Vec<Entry> = entries.iter().filter(counts).copied().collect();
+        counted.sort_by_key(|entry| entry.at_ms);
+        let used = total(&counted);
+        if used < self.tokens {
+            return None;
+        }
+        let mut left = used;
+        let frees = counted.iter().find(|entry| {
+            left = left.saturating_sub(entry.tokens);
+            left < self.tokens
+        });
+        let free_at_ms = window_ms.and_then(|window| Some(frees?.at_ms + window));
+        Some(Exceeded { used, free_at_ms })
+    }
+}
+
+/// See [`Budget::exceeded`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Exceeded {
+    used: i64,
+    /// When enough of it is out of the window.
+    free_at_ms: Option<i64>,
+}
+
+fn total(entries: &[Entry]) -> i64 {
+    let tokens = entries.iter().map(|entry| entry.tokens);
+    tokens.fold(0, i64::saturating_add)
+}
+
+/// Returns the key of a flow's ledger. Slugs have only characters that keys may have.
+fn key(flow: &str) -> String {
+    format!("agent-cost:{flow}")
+}
+
+/// Reads the ledger; what is not an entry does not count.
+fn entries(ledger: &Value) -> Vec<Entry> {
+    let read = |item: &Value| {
+        let Some(Value::Object(at)) = item.get("at") else {
+            return None;
+        };
+        let Object::Inst(at_ms) = **at else {
+            return None;
+        };
+        let tokens = |key: &str| item.get(key).and_then(Value::as_int).unwrap_or(0).max(0);
+        Some(Entry {
+            at_ms,
+            tokens: tokens("tokens").saturating_add(tokens("evaluation-tokens")),
+        })
+    };
+    let items = items(ledger).unwrap_or_default();
+    items.iter().filter_map(read).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NOW: i64 = 1_000 * HOUR_MS;
+
+    fn entry(hours_ago: i64, tokens: i64) -> Entry {
+        Entry {
+            at_ms: NOW - hours_ago * HOUR_MS,
+            tokens,
+        }
+    }
+
+    fn exceeded(tokens: i64, window_hours: Option<i64>, entries: &[Entry]) -> Option<(i64, i64)> {
+        let budget = Budget {
+            tokens,
+            window_hours,
+        };
+        let exceeded = budget.exceeded(entries, NOW)?;
+        let hours = |at: i64| (at - NOW) / HOUR_MS;
+        Some((exceeded.used, exceeded.free_at_ms.map_or(-1, hours)))
+    }
+
+    #[test]
+    fn only_what_is_in_the_window_counts() {
+        let ledger = [entry(30, 500), entry(24, 500), entry(23, 60), entry(1, 40)];
+        let cases = [
+            ((101, Some(24)), None),
+            // The oldest in the window leaves it in an hour.
+            ((100, Some(24)), Some((100, 1))),
+            // That is not enough here: both have to go.
+            ((30, Some(24)), Some((100, 23))),
+            ((1_100, Some(31)), Some((1_100, 1))),
+            ((1_101, Some(31)), None),
+            ((1_000, None), Some((1_100, -1))),
+            ((1_101, None), None),
+        ];
+        for ((tokens, window), expected) in cases {
+            assert_eq!(
+                exceeded(tokens, window, &ledger),
+                expected,
+                "{tokens} {window:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_order_in_the_ledger_does_not_matter() {
+        let ledger = [entry(1, 40), entry(23, 60)];
+        assert_eq!(exceeded(100, Some(24), &ledger), Some((100, 1)));
+    }
+
+    #[test]
+    fn what_is_no_entry_does_not_count() {
+        let good = facts([
+            ("at", Object::Inst(7).into()),
+            ("tokens", Value::Int(5)),
+            ("evaluation-tokens", Value::Int(2)),
+        ]);
+        let bad = facts([("at", Value::from("today")), ("tokens", Value::Int(5))]);
+        let ledger = Value::vector([good, bad, Value::Int(3), Value::Nil]);
+        let expected = Entry {
+            at_ms: 7,
+            tokens: 7,
+        };
+        assert_eq!(entries(&ledger), [expected]);
+        assert!(entries(&Value::Nil).is_empty());
+    }
+}

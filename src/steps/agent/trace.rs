@@ -1,1 +1,254 @@
-//! The trace of an agent: all turns and calls as one document, kept as a blob at the end.
+//! `:trace` of an agent: all turns and calls as one document, kept as a blob at the end.
+//!
+//! It is put together of what the loop knows, which is what the journal has: a resumed agent writes the same. Long
+//! texts are cut, so that a trace stays readable.
+
+use flowstone_engine::step::{Inside, Persist as _, StepContext, StepError};
+use flowstone_lang::value::{Object, Value};
+
+use super::output::{blob, stored_as};
+use super::notes::{facts, plain, shortened, with};
+use crate::fields::Fields;
+use crate::json::items;
+use crate::persist::PersistResult;
+
+pub(super) const CONTENT_TYPE: &str = "application/vnd.breyta.agent-trace+json";
+const KEYS: &[&str] = &["name"];
+/// Characters of a text, and of data as JSON, that are kept of a call.
+const MOST_TEXT: usize = 20_000;
+/// What the config of the agent says that a trace repeats.
+const CONFIG: &[&str] = &[
+    "connection",
+    "provider",
+    "model",
+    "max-iterations",
+    "max-tool-calls",
+    "max-repeated-tool-calls",
+    "max-tokens-budget",
+    "workspace-id",
+];
+
+/// A trace in the making.
+#[derive(Debug)]
+pub(super) struct Trace {
+    name: String,
+    turns: Vec<Turn>,
+    /// Calls of memory tools, and what was read and written around the loop.
+    memory: Vec<Value>,
+}
+
+/// One turn of the model, and the calls that it asked for.
+#[derive(Debug)]
+struct Turn {
+    reply: Value,
+    began_ms: i64,
+    ended_ms: i64,
+    calls: Vec<Value>,
+}
+
+/// A call of a tool that is over.
+pub struct Called<'a> {
+    pub id: &'a str,
+    pub name: &'a str,
+    pub arguments: &'a Value,
+    pub result: &'a Value,
+    pub success: bool,
+    pub millis: i64,
+}
+
+impl Trace {
+    /// Reads `:trace`; nothing where it is off.
+    pub fn read(cx: &StepContext, given: &Value) -> Result<Option<Trace>, StepError> {
+        let nothing = Value::map([]);
+        let given = match given {
+            Value::Bool(false) => return Ok(None),
+            Value::Bool(true) => &nothing,
+            given => given,
+        };
+        let fields = Fields::inside(":trace", given)?;
+        fields.only(KEYS)?;
+        let name = match fields.text("name")? {
+            Some(name) => name.to_owned(),
+            None => format!("{}-trace.json", cx.step_id()),
+        };
+        PersistResult.check("function", &blob(&name, CONTENT_TYPE))?;
+        Ok(Some(Trace {
+            name,
+            turns: Vec::new(),
+            memory: Vec::new(),
+        }))
+    }
+
+    /// Notes a turn of the model.
+    pub fn turn(&mut self, reply: &Value, began_ms: i64, ended_ms: i64) {
+        self.turns.push(Turn {
+            reply: reply.clone(),
+            began_ms,
+            ended_ms,
+            calls: Vec::new(),
+        });
+    }
+
+    /// Notes a call of the turn that was noted last.
+    pub fn called(&mut self, called: &Called<'_>) {
+        let entry = facts([
+            ("tool-call-id", Value::from(called.id)),
+            ("name", Value::from(called.name)),
+            ("arguments", bounded(called.arguments)),
+            ("result", bounded(called.result)),
+            ("success", Value::Bool(called.success)),
+            ("duration-ms", Value::Int(called.millis)),
+        ]);
+        if super::memory::TOOLS.contains(&called.name) {
+            let at = facts([("iteration", Value::from(self.turns.len()))]);
+            self.memory.push(with(
+                &at,
+                [
+                    ("op", Value::from(called.name)),
+                    ("arguments", bounded(called.arguments)),
+                    ("success", Value::Bool(called.success)),
+                ],
+            ));
+        }
+        if let Some(turn) = self.turns.last_mut() {
+            turn.calls.push(entry);
+        }
+    }
+
+    /// Notes something that was done with the memory outside of the turns.
+    pub fn remembered(&mut self, op: &str) {
+        self.memory.push(facts([("op", Value::from(op))]));
+    }
+
+    /// Returns the step that keeps it.
+    pub fn step(
+        &self,
+        cx: &StepContext,
+        config: &Value,
+        result: &Value,
+        beside: &Beside,
+    ) -> Inside {
+        stored_as(
+            "trace",
+            self.document(cx, config, result, beside),
+            blob(&self.name, CONTENT_TYPE),
+        )
+    }
+
+    fn document(&self, cx: &StepContext, config: &Value, result: &Value, beside: &Beside) -> Value {
+        let said = CONFIG.iter().filter_map(|key| {
+            let value = config.get(key).filter(|value| !value.is_nil())?;
+            Some((Value::keyword(key), value.clone()))
+        });
+        let turns = self.turns.iter().enumerate();
+        let turns = turns.map(|(idx, turn)| turn.told(idx + 1));
+        let of = |key: &str| result.get(key).cloned().unwrap_or(Value::Nil);
+        let objective = config.get("objective").map_or(Value::Nil, bounded);
+        let memory = match &beside.memory {
+            Value::Nil => Value::Nil,
+            memory => with(memory, [("operations", Value::vector(self.memory.clone()))]),
+        };
+        facts([
+            ("format", Value::Int(1)),
+            ("flow", Value::from(&*cx.flow().slug)),
+            ("run", Value::from(cx.run_id().as_str())),
+            ("step", Value::from(cx.path().to_string())),
+            ("objective", objective),
+            ("config", Value::map(said)),
+            ("iterations", Value::vector(turns)),
+            ("memory", memory),
+            ("plan", beside.plan.clone()),
+            ("result", summary(result)),
+            ("evaluation", of("evaluation")),
+            ("cost", beside.cost.clone()),
+            ("warnings", of("warnings")),
+        ])
+    }
+}
+
+/// What the other parts add to a trace.
+pub(super) struct Beside {
+    pub memory: Value,
+    pub plan: Value,
+    pub cost: Value,
+}
+
+impl Turn {
+    fn told(&self, number: usize) -> Value {
+        let of = |key: &str| self.reply.get(key).cloned().unwrap_or(Value::Nil);
+        let asked = self.reply.get("tool-calls").and_then(items);
+        let millis = match self.began_ms {
+            0 => Value::Nil,
+            began => Value::Int((self.ended_ms - began).max(0)),
+        };
+        facts([
+            ("iteration", Value::from(number)),
+            ("model", of("model")),
+            ("provider", of("provider")),
+            ("usage", of("usage")),
+            ("tokens", of("tokens-used")),
+            ("finish-reason", of("finish-reason")),
+            ("ended-at", Object::Inst(self.ended_ms).into()),
+            ("duration-ms", millis),
+            ("content", bounded(&of("content"))),
+            (
+                "tool-calls-asked",
+                Value::from(asked.map_or(0, |asked| asked.len())),
+            ),
+            ("tool-calls", Value::vector(self.calls.clone())),
+        ])
+    }
+}
+
+/// Returns the result without what the turns say already.
+fn summary(result: &Value) -> Value {
+    const KEYS: &[&str] = &[
+        "finish-reason",
+        "iterations",
+        "tool-call-stats",
+        "usage",
+        "tokens-used",
+        "model",
+        "provider",
+        "abort?",
+        "abort-reason",
+        "approval-request",
+        "persisted-ref",
+    ];
+    let kept = KEYS.iter().filter_map(|key| {
+        let value = result.get(key).filter(|value| !value.is_nil())?;
+        Some((Value::keyword(key), value.clone()))
+    });
+    let content = result.get("content").map_or(Value::Nil, bounded);
+    Value::map(kept.chain([(Value::keyword("content"), content)]))
+}
+
+/// Returns a value as it is where it is small; else the beginning of its text.
+fn bounded(value: &Value) -> Value {
+    match value {
+        Value::Nil | Value::Bool(_) | Value::Int(_) | Value::Float(_) => value.clone(),
+        value => {
+            let text = plain(value);
+            match text.len() <= MOST_TEXT {
+                true => value.clone(),
+                false => Value::from(shortened(&text, MOST_TEXT)),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn small_data_stays_data_and_long_data_becomes_a_cut_text() {
+        let small = facts([("a", Value::Int(1))]);
+        assert_eq!(bounded(&small), small);
+        let long = Value::vector([Value::from("x".repeat(MOST_TEXT))]);
+        let Value::Text(text) = bounded(&long) else {
+            panic!("it is a text");
+        };
+        assert!(text.as_str().ends_with("... (4 more characters)"));
+    }
+}

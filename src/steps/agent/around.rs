@@ -1,0 +1,288 @@
+//! What surrounds the loop of an agent: memory and plan, budget and ledger, evaluation, trace, the answer as a resource.
+//!
+//! The loop asks this before its first turn, at each turn, and with its result. All of it is steps inside the agent's.
+//! What comes after the answer never costs the answer: where it fails, the result has a warning.
+
+use std::rc::Rc;
+
+use flowstone_engine::step::{Inside, Progress, StepContext, StepError};
+use flowstone_lang::value::Value;
+
+use super::cost::Cost;
+use super::evaluate::{self, Evaluate};
+use super::memory::Memory;
+use super::memory::plan::Gate;
+use super::output::OutputPersist;
+use super::notes::{facts, plain, with};
+use super::tool::Tool;
+use super::trace::{Beside, Called, Trace};
+use crate::fields::Fields;
+
+/// All that a config asks for beside the loop.
+pub struct Around {
+    memory: Option<Rc<Memory>>,
+    cost: Option<Cost>,
+    evaluate: Option<Evaluate>,
+    output: Option<OutputPersist>,
+    trace: Option<Trace>,
+    warnings: Vec<String>,
+}
+
+impl Around {
+    /// Reads `:memory`, `:cost`, `:evaluate`, `:output-persist` and `:trace`.
+    pub fn read(cx: &StepContext, config: &Value) -> Result<Around, StepError> {
+        let fields = Fields::new(config);
+        let given = |key: &str| fields.get(key);
+        let memory = given("memory").filter(|given| **given != Value::Bool(false));
+        let mut around = Around {
+            memory: memory
+                .map(|given| Memory::read(cx, given).map(Rc::new))
+                .transpose()?,
+            cost: given("cost")
+                .map(|given| Cost::read(cx, given))
+                .transpose()?
+                .flatten(),
+            evaluate: given("evaluate").map(Evaluate::read).transpose()?.flatten(),
+            output: given("output-persist")
+                .map(|given| OutputPersist::read(cx, given))
+                .transpose()?
+                .flatten(),
+            trace: given("trace")
+                .map(|given| Trace::read(cx, given))
+                .transpose()?
+                .flatten(),
+            warnings: Vec::new(),
+        };
+        let persists = around
+            .evaluate
+            .as_ref()
+            .is_some_and(|it| it.persist_to_memory);
+        if persists && around.memory.is_none() {
+            around.warn(
+                cx,
+                "`:evaluate :persist-to-memory` keeps nothing: the agent has no `:memory`"
+                    .to_owned(),
+            );
+        }
+        Ok(around)
+    }
+
+    /// Does what comes before the first turn, and returns what the system prompt is to say.
+    ///
+    /// # Errors
+    /// When the budget is used up, or the table of the memory is none.
+    pub async fn before(&mut self, cx: &StepContext) -> Result<Option<String>, StepError> {
+        if let Some(cost) = &self.cost {
+            cost.check(cx).await?;
+        }
+        let Some(memory) = &self.memory else {
+            return Ok(None);
+        };
+        memory.open(cx).await?;
+        let prompt = memory.prompt(cx).await?;
+        if let Some(trace) = &mut self.trace {
+            trace.remembered("recall-prior");
+        }
+        Ok(Some(prompt))
+    }
+
+    /// Returns the tools that this adds.
+    pub fn tools(&self) -> Vec<Tool> {
+        self.memory.as_ref().map(Memory::tools).unwrap_or_default()
+    }
+
+    /// Looks at the calls of a turn before any is performed. What it returns goes into the result, and ends the loop.
+    pub fn gate(&mut self, cx: &StepContext, names: &[&str]) -> Option<Value> {
+        let plan = self.memory.as_ref()?.plan.as_ref()?;
+        let gate = plan.borrow_mut().gate(names);
+        match gate {
+            Gate::Go => None,
+            Gate::Warn(warning) => {
+                self.warn(cx, warning);
+                None
+            }
+            Gate::Stop => Some(facts([
+                ("abort?", Value::Bool(true)),
+                ("abort-reason", Value::from("plan-required")),
+            ])),
+        }
+    }
+
+    /// Returns the name of the step of the plan that the agent is at.
+    pub fn plan_step(&self) -> Option<String> {
+        let plan = self.memory.as_ref()?.plan.as_ref()?.borrow();
+        plan.current().map(str::to_owned)
+    }
+
+    /// Notes a turn of the model, before its calls are looked at.
+    pub fn turn(&mut self, reply: &Value, began_ms: i64, ended_ms: i64) {
+        if let Some(memory) = &self.memory {
+            memory.at(ended_ms);
+        }
+        if let Some(trace) = &mut self.trace {
+            trace.turn(reply, began_ms, ended_ms);
+        }
+    }
+
+    /// Notes a call of a tool for the trace.
+    pub fn called(&mut self, called: &Called<'_>) {
+        if let Some(trace) = &mut self.trace {
+            trace.called(called);
+        }
+    }
+
+    /// Tells whoever watches, and the result, of something that went wrong and does not end the agent.
+    pub fn warn(&mut self, cx: &StepContext, warning: String) {
+        cx.emit(Progress::Status(format!("warning: {warning}")));
+        self.warnings.push(warning);
+    }
+
+    /// Does what comes after the last turn, and returns the result with what came of it.
+    pub async fn after(&mut self, cx: &StepContext, config: &Value, result: Value) -> Value {
+        let is_over = result.get("abort?") != Some(&Value::Bool(true))
+            && result
+                .get("content")
+                .is_some_and(|content| !plain(content).trim().is_empty());
+        let mut result = result;
+        if is_over {
+            result = self.evaluated(cx, config, result).await;
+        }
+        let cost = self.ledger(cx, &result).await;
+        self.summarized(cx, &result).await;
+        if is_over {
+            result = self.persisted(cx, result).await;
+        }
+        result = self.warned(result);
+        self.traced(cx, config, result, cost).await
+    }
+
+    /// Does what is left to do where the loop ends with an error: what was used is kept, and how it came about.
+    pub async fn failed(
+        &mut self,
+        cx: &StepContext,
+        config: &Value,
+        so_far: Value,
+        error: StepError,
+    ) -> StepError {
+        let cost = self.ledger(cx, &so_far).await;
+        let told = facts([
+            ("code", Value::from(error.code)),
+            ("message", Value::from(error.message.as_str())),
+        ]);
+        let so_far = self.warned(with(&so_far, [("error", told)]));
+        let traced = self.traced(cx, config, so_far, cost).await;
+        match traced.get("trace-ref") {
+            Some(reference) => error.with("trace-ref", reference.clone()),
+            None => error,
+        }
+    }
+
+    async fn evaluated(&mut self, cx: &StepContext, config: &Value, result: Value) -> Value {
+        let Some(evaluate) = &self.evaluate else {
+            return result;
+        };
+        let keeps = evaluate.persist_to_memory;
+        let answered = cx.perform(evaluate.step(config, &result)).await;
+        let evaluation = match answered {
+            Ok(answer) => evaluate::evaluation(&answer),
+            Err(error) => {
+                self.warn(
+                    cx,
+                    format!("the answer was not evaluated: {}", error.message),
+                );
+                let told = facts([("error", Value::from(error.message))]);
+                return with(&result, [("evaluation", told)]);
+            }
+        };
+        if let Some(memory) = self.memory.clone().filter(|_| keeps) {
+            let sentence = evaluate::sentence(&evaluation);
+            let step = memory.evaluation(&sentence, &evaluation, cx.latest_ms());
+            self.kept(cx, step, "the evaluation was not remembered")
+                .await;
+        }
+        with(&result, [("evaluation", evaluation)])
+    }
+
+    /// Adds the run to the ledger, and returns what it says of it.
+    async fn ledger(&mut self, cx: &StepContext, result: &Value) -> Value {
+        let Some(cost) = &self.cost else {
+            return Value::Nil;
+        };
+        let step = cost.entry(cx, result, cx.latest_ms());
+        let entry = step.config.get("item").cloned().unwrap_or(Value::Nil);
+        self.kept(cx, step, "what the run used was not recorded")
+            .await;
+        entry
+    }
+
+    async fn summarized(&mut self, cx: &StepContext, result: &Value) {
+        let memory = self.memory.clone();
+        if let Some(memory) = memory.filter(|memory| memory.auto_summarize) {
+            let step = memory.summary(result, cx.latest_ms());
+            self.kept(cx, step, "the run's summary was not remembered")
+                .await;
+            if let Some(trace) = &mut self.trace {
+                trace.remembered("summarize");
+            }
+        }
+    }
+
+    async fn persisted(&mut self, cx: &StepContext, result: Value) -> Value {
+        let Some(output) = &self.output else {
+            return result;
+        };
+        let content = result.get("content").cloned().unwrap_or(Value::Nil);
+        let step = output.step(&content);
+        match self.kept(cx, step, "the answer was not kept").await {
+            Some(reference) => with(&result, [("persisted-ref", reference)]),
+            None => result,
+        }
+    }
+
+    async fn traced(
+        &mut self,
+        cx: &StepContext,
+        config: &Value,
+        result: Value,
+        cost: Value,
+    ) -> Value {
+        let Some(trace) = &self.trace else {
+            return result;
+        };
+        let memory = self.memory.as_ref();
+        let plan = memory.and_then(|memory| memory.plan.as_ref());
+        let beside = Beside {
+            memory: memory.map_or(Value::Nil, |memory| memory.facts()),
+            plan: plan.map_or(Value::Nil, |plan| plan.borrow().told()),
+            cost,
+        };
+        let step = trace.step(cx, config, &result, &beside);
+        let kept = self.kept(cx, step, "the trace was not kept").await;
+        let uri = kept.as_ref().and_then(crate::resource::uri);
+        match uri {
+            Some(uri) => with(&result, [("trace-ref", Value::from(uri))]),
+            None => self.warned(result),
+        }
+    }
+
+    /// Performs a step that the answer does not depend on.
+    async fn kept(&mut self, cx: &StepContext, step: Inside, otherwise: &str) -> Option<Value> {
+        match cx.perform(step).await {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.warn(cx, format!("{otherwise}: {}", error.message));
+                None
+            }
+        }
+    }
+
+    fn warned(&self, result: Value) -> Value {
+        match self.warnings.is_empty() {
+            true => result,
+            false => {
+                let warnings = self.warnings.iter().map(|it| Value::from(it.as_str()));
+                with(&result, [("warnings", Value::vector(warnings))])
+            }
+        }
+    }
+}

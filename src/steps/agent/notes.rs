@@ -1,0 +1,68 @@
+//! Values and texts as memory, ledger and trace write them.
+
+use flowstone_lang::value::Value;
+
+use crate::json::to_json;
+
+/// Returns a map with these keywords.
+pub(super) fn facts<const N: usize>(facts: [(&str, Value); N]) -> Value {
+    Value::map(facts.map(|(key, value)| (Value::keyword(key), value)))
+}
+
+/// Returns a map with some entries put over its own.
+pub(super) fn with<const N: usize>(map: &Value, more: [(&str, Value); N]) -> Value {
+    let own = map.as_map().into_iter().flat_map(|map| {
+        map.iter()
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect::<Vec<_>>()
+    });
+    let more = more.map(|(key, value)| (Value::keyword(key), value));
+    Value::map(own.chain(more))
+}
+
+/// Returns a text, cut where it has more characters than that, with a word about what is missing.
+pub(super) fn shortened(text: &str, most: usize) -> String {
+    match text.char_indices().nth(most) {
+        None => text.to_owned(),
+        Some((at, _)) => {
+            let rest = text[at..].chars().count();
+            format!("{}... ({rest} more characters)", &text[..at])
+        }
+    }
+}
+
+/// Returns a moment to the minute, in UTC.
+pub(super) fn minute(millis: i64) -> String {
+    match jiff::Timestamp::from_millisecond(millis) {
+        Ok(at) => at.strftime("%Y-%m-%d %H:%M").to_string(),
+        Err(_) => millis.to_string(),
+    }
+}
+
+/// Returns text as it is, and data as JSON.
+pub(super) fn plain(value: &Value) -> String {
+    match value {
+        Value::Nil => String::new(),
+        Value::Text(text) => text.as_str().to_owned(),
+        data => match to_json(data) {
+            Ok(json) => json.to_string(),
+            Err(_) => crate::words::shown(data),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_at_characters() {
+        assert_eq!(shortened("äöü", 3), "äöü");
+        assert_eq!(shortened("äöüß", 2), "äö... (2 more characters)");
+    }
+
+    #[test]
+    fn a_moment_is_told_to_the_minute() {
+        assert_eq!(minute(1_772_323_261_000), "2026-03-01 00:01");
+    }
+}
