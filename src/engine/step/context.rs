@@ -156,6 +156,12 @@ impl StepContext {
         &self.scope
     }
 
+    /// Returns when the last of the steps inside this one ended, as the journal has it; 0 before the first. What a step
+    /// asks for may depend on it.
+    pub fn latest_ms(&self) -> i64 {
+        self.desk.as_ref().map_or(0, |desk| desk.latest_ms())
+    }
+
     pub(crate) fn request(&self) -> &StepRequest {
         &self.request
     }

@@ -90,6 +90,10 @@ impl Desk {
         self.answered.borrow_mut().remove(&id)
     }
 
+    pub(super) fn latest_ms(&self) -> i64 {
+        self.latest_ms.get()
+    }
+
     pub(crate) fn take_asked(&self) -> Option<(u64, Inside)> {
         self.asked.borrow_mut().pop_front()
     }

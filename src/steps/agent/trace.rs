@@ -6,8 +6,8 @@
 use flowstone_engine::step::{Inside, Persist as _, StepContext, StepError};
 use flowstone_lang::value::{Object, Value};
 
-use super::output::{blob, stored_as};
 use super::notes::{facts, plain, shortened, with};
+use super::output::{blob, stored_as};
 use crate::fields::Fields;
 use crate::json::items;
 use crate::persist::PersistResult;

@@ -6,8 +6,8 @@ use flowstone_engine::step::{Inside, StepError};
 use flowstone_lang::value::Value;
 use serde_json::{Value as Json, json};
 
-use super::super::output::keep;
 use super::super::notes::{facts, plain, shortened};
+use super::super::output::keep;
 use super::super::tool::{Tool, ToolKind, ToolStep};
 use super::plan;
 use super::{MAX_LIMIT, Memory, Note, TYPES, condition, moment, rank, rows_of, text_of};
