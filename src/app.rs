@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use flowstone_engine::ports::{Stores, SystemClock, SystemRandom};
+use flowstone_engine::ports::{Exchanges, Secrets, Stores, SystemClock, SystemRandom};
 use flowstone_engine::search::Embedder;
 use flowstone_engine::step::Step;
 use flowstone_engine::trial::World;
@@ -11,10 +11,13 @@ use flowstone_engine::{Engine, EngineConfig, Interactive, Limits, natives};
 use flowstone_lang::session::Session;
 use flowstone_lang::value::{Result as Evaluated, Signal, Value};
 use flowstone_repl::{Body, Evaluator, Repl};
+use flowstone_steps::recording::{
+    RecordedSecrets, Recorder, RecordingError, ReplayedSecrets, Replayer,
+};
 use flowstone_steps::{sandbox, search, secrets, settings};
 use flowstone_stores::Options;
 use flowstone_surfaces::cli::{
-    App, Open, Project, Prompt, Report, Runtime, lost_terminal, of_store_error,
+    App, ExchangesWith, Open, Project, Prompt, Report, Runtime, lost_terminal, of_store_error,
 };
 
 /// Flowstone with everything plugged in.
@@ -103,6 +106,8 @@ impl Flowstone {
         let settings = settings::load(&project.root).map_err(|error| of_settings(&error))?;
         let secrets = secrets::ProjectSecrets::load(&project.root, &settings);
         let secrets = secrets.map_err(|error| of_settings(&error))?;
+        let outside = exchanges(project, settings, Arc::new(secrets))?;
+        let settings = outside.settings;
         Ok(EngineConfig {
             home: project.home.clone(),
             project_root: project.root.clone(),
@@ -110,7 +115,8 @@ impl Flowstone {
             steps: self.steps(),
             persist: Some(Rc::new(flowstone_steps::persist::PersistResult)),
             library: sandbox::register,
-            secrets: Arc::new(secrets),
+            secrets: outside.secrets,
+            exchanges: outside.exchanges,
             durability: settings::of_durability(&settings),
             settings,
             clock: Arc::new(SystemClock),
@@ -118,6 +124,52 @@ impl Flowstone {
             limits: Limits::default(),
         })
     }
+}
+
+/// What lies between a project's steps and the world.
+struct Outside {
+    settings: Value,
+    secrets: Arc<dyn Secrets>,
+    exchanges: Option<Arc<dyn Exchanges>>,
+}
+
+/// Puts a recording between, where the command asks for that.
+fn exchanges(project: &Project, settings: Value, own: Arc<dyn Secrets>) -> Result<Outside, Report> {
+    match &project.exchanges {
+        ExchangesWith::Servers => Ok(Outside {
+            settings,
+            secrets: own,
+            exchanges: None,
+        }),
+        ExchangesWith::RecordedServers(folder) => {
+            let recorder = Recorder::create(folder, settings::environment(&settings));
+            let recorder = Arc::new(recorder.map_err(|error| of_recording(&error))?);
+            Ok(Outside {
+                settings,
+                secrets: Arc::new(RecordedSecrets {
+                    own,
+                    recorder: recorder.clone(),
+                }),
+                exchanges: Some(recorder),
+            })
+        }
+        ExchangesWith::Recording(folder) => {
+            let replayer = Replayer::open(folder).map_err(|error| of_recording(&error))?;
+            let replayer = Arc::new(replayer);
+            Ok(Outside {
+                settings: settings::with_environment(&settings, replayer.environment()),
+                secrets: Arc::new(ReplayedSecrets {
+                    own,
+                    replayer: replayer.clone(),
+                }),
+                exchanges: Some(replayer),
+            })
+        }
+    }
+}
+
+fn of_recording(error: &RecordingError) -> Report {
+    Report::error(error.code(), error.to_string()).hint(error.hint())
 }
 
 fn stores(project: &Project, options: &Options) -> Result<Stores, Report> {

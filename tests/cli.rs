@@ -11,6 +11,7 @@ mod kill;
 mod packaged;
 mod processes;
 mod queue;
+mod recording;
 mod reference;
 mod repl;
 mod resources;

@@ -53,6 +53,7 @@ impl World {
             persist: None,
             library: |_| {},
             secrets: Arc::new(NoSecrets),
+            exchanges: None,
             settings: Value::Nil,
             clock: Arc::new(SystemClock),
             random: Arc::new(SystemRandom),

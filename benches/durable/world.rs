@@ -59,6 +59,7 @@ pub fn engine(home: &Path, effects: &Path, stores: Stores) -> Result<Engine> {
         persist: None,
         library: |_| {},
         secrets: Arc::new(NoSecrets),
+        exchanges: None,
         settings: Value::Nil,
         clock: Arc::new(SystemClock),
         random: Arc::new(SystemRandom),

@@ -3,7 +3,6 @@
 //! It is the same step as in a flow, with the same checks; what it changes is changed in one transaction, without a
 //! journal row, since nothing will be replayed.
 
-use std::cell::RefCell;
 use std::path::PathBuf;
 use std::rc::Rc;
 
@@ -69,6 +68,7 @@ impl Engine {
             clock: own.clock.clone(),
             random: own.random.clone(),
             secrets: own.secrets.clone(),
+            exchanges: own.exchanges.clone(),
             project_root: folder.unwrap_or_else(|| own.project_root.clone()),
             home: own.home.clone(),
             settings: own.settings.clone(),
@@ -82,7 +82,7 @@ impl Engine {
             session: Rc::new(self.session()),
             services: Rc::new(services),
             progress: Rc::new(|_, _| {}),
-            revealed: RefCell::default(),
+            revealed: Default::default(),
         };
         let request = StepRequest {
             path: StepPath {

@@ -397,7 +397,7 @@ impl<'a> Driver<'a> {
                 let path = path.clone();
                 watcher.event(&run, &RunEvent::StepProgress { path, progress });
             }),
-            revealed: RefCell::default(),
+            revealed: Default::default(),
         };
         Driver {
             engine,

@@ -18,7 +18,8 @@ use crate::natives;
 use crate::observer::Observer;
 use crate::outcome::RunOutcome;
 use crate::ports::{
-    Clock, Durability, Random, RunFilter, RunRow, RunStatus, Secrets, Stores, Taken, WaitFilter,
+    Clock, Durability, Exchanges, Random, RunFilter, RunRow, RunStatus, Secrets, Stores, Taken,
+    WaitFilter,
 };
 use crate::sessions::Sessions;
 use crate::step::{self, Persist, Services, Step};
@@ -36,6 +37,8 @@ pub struct EngineConfig {
     /// Adds to each session what function code may call beside the language's own.
     pub library: fn(&Session),
     pub secrets: Arc<dyn Secrets>,
+    /// Sees the requests of steps before they are sent: records them, or answers them from a recording.
+    pub exchanges: Option<Arc<dyn Exchanges>>,
     /// The project's settings, a map or nil.
     pub settings: Value,
     pub clock: Arc<dyn Clock>,
@@ -113,6 +116,7 @@ impl Engine {
                 clock: config.clock,
                 random: config.random,
                 secrets: config.secrets,
+                exchanges: config.exchanges,
                 project_root: config.project_root,
                 home: config.home,
                 settings: config.settings,

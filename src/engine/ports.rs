@@ -8,6 +8,7 @@
 mod agenda;
 mod changesets;
 mod clock;
+mod exchanges;
 mod journal;
 mod listing;
 mod probe;
@@ -28,6 +29,10 @@ pub use agenda::{Agenda, PlanChange, ScheduleRow, Setback, Taken};
 pub use changesets::Changesets;
 pub(crate) use clock::mix;
 pub use clock::{Clock, Random, SystemClock, SystemRandom};
+pub use exchanges::{
+    AnswerEnd, AnswerFault, AnswerHead, AskedRequest, ExchangeError, Exchanged, Exchanges,
+    RecordedAnswer, Revealed, ShownRequest, Tape, Witness,
+};
 pub use journal::{Ack, Batch, Change, Durability, Entry, EntryKind, Journal, Receipt};
 pub use listing::{RunOrder, RunQuery, RunSummary};
 pub use probe::{Moment, Probe};

@@ -16,6 +16,7 @@ mod request;
 pub mod route;
 pub(crate) mod settings;
 mod shape;
+mod source;
 pub(crate) mod store;
 pub mod tls;
 pub mod xml;

@@ -11,6 +11,7 @@ pub mod llm;
 pub mod notify;
 mod operation;
 pub mod persist;
+pub mod recording;
 mod rendered;
 pub mod resource;
 pub mod sandbox;

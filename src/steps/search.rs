@@ -113,7 +113,8 @@ impl Step for Search {
         Box::pin(async move {
             let ask = ask(cx, Fields::new(&config))?;
             let embedder = embedder(cx.settings(), |name| cx.secret(name))
-                .map_err(|message| StepError::config("E0709", message))?;
+                .map_err(|message| StepError::config("E0709", message))?
+                .map(|embedder| embedder.seen_by(cx.witness()));
             let seeker = Seeker {
                 stores: cx.stores(),
                 project_root: cx.project_root(),

@@ -1,5 +1,6 @@
 //! The project's settings: `flowstone.edn` beside the flows.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -17,6 +18,8 @@ use crate::{http, llm, search, secrets};
 
 /// The name of the file.
 pub const FILE: &str = "flowstone.edn";
+/// Where [`load`] puts what the environment says.
+const ENVIRONMENT: &str = "environment";
 
 const KEYS: &[&str] = &[
     "connections",
@@ -128,17 +131,35 @@ pub fn load(root: &Path) -> Result<Value, SettingsError> {
             .or_else(|| dotenv.get(&name).cloned())?;
         (!text.trim().is_empty()).then(|| (Value::keyword(&name), Value::from(text.trim())))
     });
-    let environment = Value::map(said);
-    let entries = settings
+    Ok(with_key(&settings, ENVIRONMENT, Value::map(said)))
+}
+
+/// Returns what the environment says of model providers, as [`load`] found it.
+pub fn environment(settings: &Value) -> BTreeMap<String, String> {
+    let said = settings.get(ENVIRONMENT).and_then(Value::as_map);
+    let said = said.into_iter().flat_map(|map| map.iter());
+    said.filter_map(|(key, value)| Some((name_of(key)?.to_string(), value.as_str()?.to_owned())))
+        .collect()
+}
+
+/// Returns settings in which the environment says something else.
+pub fn with_environment(settings: &Value, said: &BTreeMap<String, String>) -> Value {
+    let said = said.iter();
+    let said = said.map(|(name, text)| (Value::keyword(name), Value::from(text.as_str())));
+    with_key(settings, ENVIRONMENT, Value::map(said))
+}
+
+fn with_key(settings: &Value, key: &str, value: Value) -> Value {
+    let mut entries = settings
         .as_map()
         .map(|map| map.entries().clone())
         .unwrap_or_default();
-    Ok(Value::map(
+    entries.insert(Value::keyword(key), value);
+    Value::map(
         entries
             .iter()
-            .map(|(key, value)| (key.clone(), value.clone()))
-            .chain([(Value::keyword("environment"), environment)]),
-    ))
+            .map(|(key, value)| (key.clone(), value.clone())),
+    )
 }
 
 fn read(root: &Path) -> Result<Value, SettingsError> {

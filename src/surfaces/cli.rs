@@ -45,7 +45,7 @@ use flowstone_engine::trial::World;
 use flowstone_lang::session::Session;
 
 use args::{Cli, Command};
-pub use home::Project;
+pub use home::{ExchangesWith, Project};
 pub use outcome::of_store_error;
 pub use repl::{Prompt, lost_terminal};
 pub use report::Report;

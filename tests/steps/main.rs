@@ -24,6 +24,7 @@ mod notify;
 mod packaged;
 mod persist;
 mod project;
+mod recording;
 mod rows;
 mod schema;
 mod schemas;

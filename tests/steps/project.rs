@@ -81,6 +81,7 @@ impl Project {
             persist: Some(Rc::new(flowstone_steps::persist::PersistResult)),
             library: flowstone_steps::sandbox::register,
             secrets: secrets.unwrap_or_else(|| Arc::new(own.expect("good secrets"))),
+            exchanges: None,
             settings,
             clock: clock.clone(),
             random: Arc::new(Mutex::new(7)),

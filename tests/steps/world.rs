@@ -31,6 +31,8 @@ pub struct World {
     flow: Flow,
     /// Of each step, in milliseconds.
     pub timeout: Option<i64>,
+    /// Sees requests before they are sent.
+    pub exchanges: Option<Arc<dyn Exchanges>>,
     pub progress: Rc<RefCell<Vec<Progress>>>,
     /// What the engine takes out of everything that is recorded.
     pub hidden: RefCell<Vec<String>>,
@@ -45,6 +47,7 @@ impl World {
             settings: edn("{}"),
             flow: Flow::bare("test", Value::Nil),
             timeout: None,
+            exchanges: None,
             progress: Rc::default(),
             hidden: RefCell::default(),
         }
@@ -134,12 +137,13 @@ impl World {
                 clock: Arc::new(clock),
                 random: Arc::new(SystemRandom),
                 secrets: Arc::new(Known(self.secrets.clone())),
+                exchanges: self.exchanges.clone(),
                 project_root: self.path().to_path_buf(),
                 home: self.path().join(".flowstone"),
                 settings: self.settings.clone(),
             }),
             progress: Rc::new(move |_: &StepPath, it| progress.borrow_mut().push(it)),
-            revealed: RefCell::default(),
+            revealed: Revealed::default(),
         };
         let request = StepRequest {
             path: StepPath {
@@ -156,7 +160,7 @@ impl World {
         let scope = Rc::new(scope);
         let cx = StepContext::new(Rc::clone(&scope), request);
         let outcome = step.run(&cx, edn(config)).await;
-        let hidden = scope.revealed.borrow();
+        let hidden = scope.revealed.all();
         let texts = hidden.iter().map(|secret| secret.reveal().to_string());
         self.hidden.borrow_mut().extend(texts);
         outcome

@@ -80,6 +80,7 @@ impl Bench {
             persist: None,
             library: |_| {},
             secrets: Arc::new(NoSecrets),
+            exchanges: None,
             settings: Value::Nil,
             clock: self.clock.clone(),
             random: Arc::new(Mutex::new(*self.seeds.borrow())),

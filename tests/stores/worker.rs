@@ -170,6 +170,7 @@ fn engine(home: &Path, stores: Stores, clock: Arc<SimulatedClock>, seed: u64) ->
         persist: None,
         library: |_| {},
         secrets: Arc::new(NoSecrets),
+        exchanges: None,
         settings: Value::Nil,
         clock,
         random: Arc::new(Mutex::new(seed)),

@@ -1,6 +1,5 @@
 //! What a step sees of its run.
 
-use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -12,7 +11,7 @@ use flowstone_lang::value::Value;
 use super::{Desk, Inside, Performed, StepError};
 use crate::flow::Flow;
 use crate::ids::{RunId, StepPath};
-use crate::ports::{Clock, Random, Secret, Secrets, Stores};
+use crate::ports::{Clock, Exchanges, Random, Revealed, Secret, Secrets, Stores, Witness};
 
 /// What all runs of an engine share.
 pub struct Services {
@@ -20,6 +19,8 @@ pub struct Services {
     pub clock: Arc<dyn Clock>,
     pub random: Arc<dyn Random>,
     pub secrets: Arc<dyn Secrets>,
+    /// Who sees the requests to servers first, when a run is recorded or replayed.
+    pub exchanges: Option<Arc<dyn Exchanges>>,
     /// The folder that holds the flows; paths in steps are relative to it and stay inside.
     pub project_root: PathBuf,
     /// The folder of our own data, `.flowstone`.
@@ -41,7 +42,7 @@ pub struct Scope {
     /// Where progress goes.
     pub progress: Rc<ProgressSink>,
     /// Secrets that were looked up: their text is taken out of whatever is recorded.
-    pub revealed: RefCell<Vec<Secret>>,
+    pub revealed: Revealed,
 }
 
 impl Scope {
@@ -59,7 +60,7 @@ impl Scope {
 
     /// Takes the text of secrets out of what is to be recorded.
     pub(crate) fn redact(&self, text: String) -> String {
-        let revealed = self.revealed.borrow();
+        let revealed = self.revealed.all();
         revealed
             .iter()
             .map(Secret::reveal)
@@ -269,10 +270,23 @@ impl StepContext {
     /// Says that a text gives a secret away, such as its encoded form: it is taken out of all that the step
     /// hands back.
     pub fn hide(&self, secret: &Secret) {
-        let mut revealed = self.scope.revealed.borrow_mut();
-        if !revealed.contains(secret) {
-            revealed.push(secret.clone());
-        }
+        self.scope.revealed.add(secret);
+    }
+
+    /// Returns what every request to a server is shown to before it is sent, if a run is recorded or replayed.
+    pub fn witness(&self) -> Option<Witness> {
+        let services = &self.scope.services;
+        let exchanges = services.exchanges.clone()?;
+        Some(Witness {
+            exchanges,
+            clock: services.clock.clone(),
+            step: self.request.path.to_string(),
+            secrets: self.scope.revealed.clone(),
+            passing: vec![
+                (self.request.idempotency_key.clone(), "[key]"),
+                (self.scope.run.to_string(), "[run]"),
+            ],
+        })
     }
 
     pub fn session(&self) -> &Session {

@@ -3,9 +3,11 @@
 //! Redirects are followed here rather than by the client below, so that each hop is checked and no
 //! secret goes to another host. Knows nothing of flows: plain data in and out.
 
+use std::collections::VecDeque;
 use std::error::Error as _;
 use std::time::Duration;
 
+use flowstone_engine::ports::{AnswerEnd, AnswerHead, RecordedAnswer};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
 use tokio::time::{Instant, timeout_at};
@@ -14,6 +16,7 @@ use super::error::{Answer, HttpError, preview, root_cause};
 use super::guard::{Refused, Zone, zone};
 use super::redirect::Hops;
 use super::route::{self, Route};
+use super::source::{self, Source, Way};
 use super::{pool, tls};
 
 /// What to send, and how much to take.
@@ -57,7 +60,7 @@ pub struct Incoming {
     pub headers: Vec<(String, String)>,
     pub host: String,
     url: String,
-    response: reqwest::Response,
+    source: Source,
     deadline: Instant,
     limits: Limits,
     received: Vec<u8>,
@@ -72,16 +75,43 @@ pub async fn send(request: Request) -> Result<Answer, HttpError> {
 /// Sends the request and returns when the headers of the final answer are there.
 pub async fn open(mut request: Request) -> Result<Incoming, HttpError> {
     let deadline = Instant::now() + request.limits.timeout;
+    let mut tape = match source::way(&request)? {
+        Way::Send(tape) => tape,
+        Way::Replay(answer) => return Incoming::replayed(&request, answer, deadline),
+    };
+    match answered(&mut request, deadline).await {
+        Ok(response) => {
+            let head = source::head(&request.url, &response);
+            if let Some(tape) = &mut tape {
+                tape.head(head.clone());
+            }
+            let source = Source::Server { response, tape };
+            Ok(Incoming::new(&request, head, source, deadline))
+        }
+        Err(error) => {
+            if let Some(tape) = &mut tape {
+                tape.end(AnswerEnd::Failed(source::fault(&error)));
+            }
+            Err(error)
+        }
+    }
+}
+
+/// Sends the request, follows redirects, and returns the final answer; the request is then the one for that.
+async fn answered(
+    request: &mut Request,
+    deadline: Instant,
+) -> Result<reqwest::Response, HttpError> {
     // What is asked for by name may be anywhere; a redirect leads nowhere further in.
     let mut least = Zone::Loopback;
     let mut hops = Hops::default();
     loop {
-        let sent = send_once(&request, least, deadline).await?;
-        let Some(next) = hops.next(&request, &sent.response)? else {
-            return Ok(Incoming::new(&request, sent.response, deadline));
+        let sent = send_once(request, least, deadline).await?;
+        let Some(next) = hops.next(request, &sent.response)? else {
+            return Ok(sent.response);
         };
         least = sent.zone;
-        hops.follow(&mut request, next, sent.response.status().as_u16());
+        hops.follow(request, next, sent.response.status().as_u16());
     }
 }
 
@@ -128,18 +158,13 @@ async fn send_once(request: &Request, least: Zone, deadline: Instant) -> Result<
 }
 
 impl Incoming {
-    fn new(request: &Request, response: reqwest::Response, deadline: Instant) -> Incoming {
-        let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    fn new(request: &Request, head: AnswerHead, source: Source, deadline: Instant) -> Incoming {
         Incoming {
-            status: response.status().as_u16(),
-            headers: response
-                .headers()
-                .iter()
-                .map(|(name, value)| (name.to_string(), text(value)))
-                .collect(),
+            status: head.status,
+            headers: head.headers,
             host: host(&request.url),
-            url: request.url.to_string(),
-            response,
+            url: head.url,
+            source,
             deadline,
             limits: request.limits,
             received: Vec::new(),
@@ -147,29 +172,43 @@ impl Incoming {
         }
     }
 
+    /// An answer from a recording.
+    fn replayed(
+        request: &Request,
+        answer: RecordedAnswer,
+        deadline: Instant,
+    ) -> Result<Incoming, HttpError> {
+        let Some(head) = answer.head else {
+            return Err(match answer.end {
+                AnswerEnd::Failed(fault) => source::of_fault(request, fault),
+                AnswerEnd::Complete | AnswerEnd::Unread => HttpError::CutOff {
+                    host: host(&request.url),
+                    status: None,
+                    got: 0,
+                    preview: String::new(),
+                    cause: "the recording has no answer".into(),
+                },
+            });
+        };
+        let (chunks, end) = (VecDeque::from(answer.chunks), answer.end);
+        let source = Source::Recording { chunks, end };
+        Ok(Incoming::new(request, head, source, deadline))
+    }
+
     /// Returns the next part of the body; `None` at its end. `idle` limits the wait for this part.
     pub async fn next(&mut self, idle: Option<Duration>) -> Result<Option<Vec<u8>>, HttpError> {
-        let until = idle.map_or(self.deadline, |idle| {
-            self.deadline.min(Instant::now() + idle)
-        });
-        let chunk = match timeout_at(until, self.response.chunk()).await {
-            Ok(Ok(Some(chunk))) => chunk,
-            Ok(Ok(None)) => return Ok(None),
-            Ok(Err(error)) => return Err(self.cut_off(&error)),
-            Err(_) => {
-                let limit = if until < self.deadline {
-                    idle.unwrap_or_default()
-                } else {
-                    self.limits.timeout
-                };
-                return Err(HttpError::TimedOut {
-                    host: self.host.clone(),
-                    limit,
-                    status: Some(self.status),
-                    preview: preview(&self.received),
-                });
+        let chunk = self.part(idle).await;
+        if let Source::Server {
+            tape: Some(tape), ..
+        } = &mut self.source
+        {
+            match &chunk {
+                Ok(Some(chunk)) => tape.chunk(chunk),
+                Ok(None) => tape.end(AnswerEnd::Complete),
+                Err(error) => tape.end(AnswerEnd::Failed(source::fault(error))),
             }
-        };
+        }
+        let Some(chunk) = chunk? else { return Ok(None) };
         self.got += chunk.len() as u64;
         if self.got > self.limits.max_bytes {
             return Err(self.too_large());
@@ -178,7 +217,52 @@ impl Incoming {
         if self.received.len() < 4096 {
             self.received.extend_from_slice(&chunk);
         }
-        Ok(Some(chunk.to_vec()))
+        Ok(Some(chunk))
+    }
+
+    async fn part(&mut self, idle: Option<Duration>) -> Result<Option<Vec<u8>>, HttpError> {
+        let until = idle.map_or(self.deadline, |idle| {
+            self.deadline.min(Instant::now() + idle)
+        });
+        let part = match &mut self.source {
+            Source::Server { response, .. } => timeout_at(until, response.chunk()).await,
+            Source::Recording { chunks, end } => match (chunks.pop_front(), &*end) {
+                (Some(chunk), _) => return Ok(Some(chunk)),
+                (None, AnswerEnd::Complete) => return Ok(None),
+                (None, end) => {
+                    let end = end.clone();
+                    return Err(self.recorded_end(end));
+                }
+            },
+        };
+        match part {
+            Ok(Ok(chunk)) => Ok(chunk.map(|chunk| chunk.to_vec())),
+            Ok(Err(error)) => Err(self.broken(root_cause(&error))),
+            Err(_) if until < self.deadline => Err(self.late(idle.unwrap_or_default())),
+            Err(_) => Err(self.late(self.limits.timeout)),
+        }
+    }
+
+    /// The error with which a recorded answer ends.
+    fn recorded_end(&self, end: AnswerEnd) -> HttpError {
+        match end {
+            AnswerEnd::Failed(fault) if fault.kind == "timeout" => {
+                self.late(source::millis(&fault.message))
+            }
+            AnswerEnd::Failed(fault) => self.broken(fault.message),
+            AnswerEnd::Complete | AnswerEnd::Unread => {
+                self.broken("nobody read further when this was recorded".into())
+            }
+        }
+    }
+
+    fn late(&self, limit: Duration) -> HttpError {
+        HttpError::TimedOut {
+            host: self.host.clone(),
+            limit,
+            status: Some(self.status),
+            preview: preview(&self.received),
+        }
     }
 
     /// Reads the whole body.
@@ -198,7 +282,12 @@ impl Incoming {
 
     /// Refuses a body that says itself that it is too large.
     pub fn fits(&self) -> Result<(), HttpError> {
-        match self.response.content_length() {
+        let said = match &self.source {
+            Source::Server { response, .. } => response.content_length(),
+            Source::Recording { .. } => super::error::header(&self.headers, "content-length")
+                .and_then(|said| said.parse().ok()),
+        };
+        match said {
             Some(said) if said > self.limits.max_bytes => Err(self.too_large()),
             _ => Ok(()),
         }
@@ -229,13 +318,13 @@ impl Incoming {
         }
     }
 
-    fn cut_off(&self, error: &reqwest::Error) -> HttpError {
+    fn broken(&self, cause: String) -> HttpError {
         HttpError::CutOff {
             host: self.host.clone(),
             status: Some(self.status),
             got: self.got,
             preview: preview(&self.received),
-            cause: root_cause(error),
+            cause,
         }
     }
 }

@@ -3,6 +3,8 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use flowstone_engine::ports::ExchangeError;
+
 use super::guard::{Refused, Why};
 use super::tls::Fault;
 
@@ -66,6 +68,8 @@ pub enum HttpError {
     },
     #[error("{host} redirects {what}")]
     BadRedirect { host: String, what: String },
+    #[error(transparent)]
+    Exchange(Box<ExchangeError>),
 }
 
 /// A whole answer.
@@ -117,6 +121,7 @@ impl HttpError {
             Self::Undecodable { .. } => ("E0737", "bad-response"),
             Self::BadRequest { .. } => ("E0738", "bad-request"),
             Self::BadRedirect { .. } => ("E0739", "bad-redirect"),
+            Self::Exchange(error) => (error.code, error.kind),
         }
     }
 
@@ -141,6 +146,7 @@ impl HttpError {
             }
             Self::Undecodable { .. } => "`:response-as :text` or `:bytes` takes the answer as it is".into(),
             Self::BadRedirect { .. } => "ask for the final address directly".into(),
+            Self::Exchange(error) => error.hint.clone(),
         }
     }
 
@@ -166,7 +172,8 @@ impl HttpError {
             | Self::Untrusted { .. }
             | Self::TooLarge { .. }
             | Self::Undecodable { .. }
-            | Self::BadRedirect { .. } => Again::Never,
+            | Self::BadRedirect { .. }
+            | Self::Exchange(_) => Again::Never,
         }
     }
 
@@ -182,7 +189,8 @@ impl HttpError {
             | Self::Refused(_)
             | Self::Untrusted { .. }
             | Self::Unreachable { .. }
-            | Self::BadRedirect { .. } => None,
+            | Self::BadRedirect { .. }
+            | Self::Exchange(_) => None,
         }
     }
 
@@ -199,7 +207,8 @@ impl HttpError {
             | Self::Untrusted { .. }
             | Self::Unreachable { .. }
             | Self::TooLarge { .. }
-            | Self::BadRedirect { .. } => return None,
+            | Self::BadRedirect { .. }
+            | Self::Exchange(_) => return None,
         };
         (!text.is_empty()).then_some(text)
     }

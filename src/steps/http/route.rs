@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use flowstone_engine::ports::Witness;
 use hyper_util::client::proxy::matcher::Matcher;
 use reqwest::Url;
 use reqwest::header::HeaderValue;
@@ -20,6 +21,8 @@ pub struct Route {
     /// A file of further authorities, in PEM.
     pub ca_file: Option<PathBuf>,
     pub connect_timeout: Duration,
+    /// Sees requests first, when the run is recorded or replayed.
+    pub witness: Option<Witness>,
 }
 
 impl Default for Route {
@@ -29,6 +32,7 @@ impl Default for Route {
             proxy: Proxy::default(),
             ca_file: None,
             connect_timeout: Duration::from_secs(10),
+            witness: None,
         }
     }
 }

@@ -132,7 +132,9 @@ pub(crate) struct Usual {
 
 /// Returns what holds for requests of a connection.
 pub(crate) fn usual(cx: &StepContext, connection: &Connection) -> Result<Usual, StepError> {
-    usual_of(cx.settings(), cx.project_root(), connection)
+    let mut usual = usual_of(cx.settings(), cx.project_root(), connection)?;
+    usual.route.witness = cx.witness();
+    Ok(usual)
 }
 
 /// The same for whoever is not in a run; paths in the settings start at `root`.

@@ -7,7 +7,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use flowstone_engine::flow::name_of;
-use flowstone_engine::ports::{Secret, Secrets};
+use flowstone_engine::ports::{Secret, Secrets, Witness};
 use flowstone_engine::search::{EmbedError, Embedder};
 use flowstone_engine::step::LocalFuture;
 use flowstone_lang::value::Value;
@@ -318,6 +318,12 @@ impl HttpEmbedder<'_> {
                 })
             }
         }
+    }
+
+    /// Has its requests shown to whoever records or replays a run.
+    pub fn seen_by(mut self, witness: Option<Witness>) -> Self {
+        self.route.witness = witness;
+        self
     }
 
     /// Tells whether this is the address of a provider that always wants a key.

@@ -15,6 +15,8 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 use clap_complete::Shell;
 
+use super::home::ExchangesWith;
+
 pub use resources::*;
 pub use runs::*;
 pub use schedules::*;
@@ -196,6 +198,7 @@ pub struct Home {
   flowstone run flows/expense-approval.edn --input @input.edn
   flowstone run flow.edn --upload report=may.csv
   flowstone run flow.edn --id order-17 --priority 5 --detach
+  flowstone run flow.edn --record answers && flowstone run flow.edn --replay answers
   cat input.json | flowstone run flow.edn --input - --json")]
 pub struct Run {
     /// The flow file
@@ -225,19 +228,36 @@ pub struct Run {
     /// Of the runs that are queued, those with higher numbers begin first [default: 0]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub priority: Option<i64>,
+
     /// Cancel the run when it takes longer, such as 30s, 10m or 2h
     #[arg(long, value_name = "DURATION", value_parser = super::duration::parse)]
     pub timeout: Option<Duration>,
 
     /// Only add the run, and print its id: `flowstone serve` drives it
-    #[arg(long, visible_alias = "no-wait")]
+    #[arg(long, visible_alias = "no-wait", conflicts_with_all = ["record", "replay"])]
     pub detach: bool,
+
+    #[command(flatten)]
+    pub exchanges: Exchanges,
 
     #[command(flatten)]
     pub home: Home,
 
     #[command(flatten)]
     pub show: Show,
+}
+
+/// Who answers the requests of a run.
+#[derive(Debug, Args)]
+pub struct Exchanges {
+    /// Write each exchange with a model or another server into this folder, without secrets, as a file to read, edit
+    /// and replay
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "replay")]
+    pub record: Option<PathBuf>,
+
+    /// Answer all requests from a recording: nothing is sent, and no secret is needed
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub replay: Option<PathBuf>,
 }
 
 /// How a run is shown.
@@ -260,4 +280,15 @@ fn feature(text: &str) -> Result<String, String> {
         return Err("a feature is a name, such as clj or cljs".to_owned());
     }
     Ok(name.to_owned())
+}
+
+impl Exchanges {
+    /// Returns who answers.
+    pub fn with(&self) -> ExchangesWith {
+        match (&self.record, &self.replay) {
+            (Some(folder), _) => ExchangesWith::RecordedServers(folder.clone()),
+            (None, Some(folder)) => ExchangesWith::Recording(folder.clone()),
+            (None, None) => ExchangesWith::Servers,
+        }
+    }
 }

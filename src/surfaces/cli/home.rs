@@ -17,6 +17,19 @@ pub struct Project {
     pub root: PathBuf,
     /// Holds runs, tables and values. Need not exist yet.
     pub home: PathBuf,
+    pub exchanges: ExchangesWith,
+}
+
+/// Who answers the requests that steps send.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum ExchangesWith {
+    /// The servers.
+    #[default]
+    Servers,
+    /// The servers, and what they say is written into this folder.
+    RecordedServers(PathBuf),
+    /// The recording in this folder, and nobody else.
+    Recording(PathBuf),
 }
 
 impl Project {
@@ -29,7 +42,11 @@ impl Project {
             None => marked(&current).unwrap_or(&current).to_path_buf(),
         };
         let home = args.home.clone().unwrap_or_else(|| root.join(FOLDER));
-        Project { root, home }
+        Project {
+            root,
+            home,
+            exchanges: ExchangesWith::default(),
+        }
     }
 }
 

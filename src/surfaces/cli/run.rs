@@ -15,7 +15,7 @@ use serde_json::json;
 use super::args::{Run, Show};
 use super::check::of_findings;
 use super::exit::Exit;
-use super::home::Project;
+use super::home::{ExchangesWith, Project};
 use super::interrupt::Interrupt;
 use super::outcome::{exit, in_json, of_engine_error, tell};
 use super::progress::Terminal;
@@ -46,7 +46,11 @@ pub fn run(args: &Run, app: &dyn App) -> Exit {
 }
 
 async fn drive(args: &Run, app: &dyn App, input: Value) -> Result<Exit, Report> {
-    let engine = app.open(&Project::find(&args.home), Open::OrMake)?;
+    let project = Project {
+        exchanges: args.exchanges.with(),
+        ..Project::find(&args.home)
+    };
+    let engine = app.open(&project, Open::OrMake)?;
     let loaded = load(&engine, args)?;
     let input = with_uploads(&engine, input, &args.uploads).await?;
     let done = async {
@@ -224,7 +228,9 @@ async fn unfinished(
     input: &Value,
     args: &Run,
 ) -> Result<Option<RunRow>, EngineError> {
-    if args.new || args.id.is_some() || args.detach {
+    // A recording is of a whole run.
+    let is_whole = args.exchanges.with() != ExchangesWith::Servers;
+    if args.new || args.id.is_some() || args.detach || is_whole {
         return Ok(None);
     }
     let input = coerce_input(&loaded.flow, args.invocation.as_deref(), input)?;

@@ -160,6 +160,7 @@ fn play(args: &Test, app: &dyn App, world: &World, quietly: bool) -> Result<Told
     let home = world.home().to_path_buf();
     let project = Project {
         home: home.clone(),
+        exchanges: args.exchanges.with(),
         ..Project::find(&super::args::Home { home: None })
     };
     std::fs::create_dir_all(&home).map_err(|error| {

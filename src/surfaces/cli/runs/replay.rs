@@ -10,7 +10,7 @@ use serde_json::json;
 
 use crate::cli::args::Home;
 use crate::cli::exit::Exit;
-use crate::cli::home::Project;
+use crate::cli::home::{ExchangesWith, Project};
 use crate::cli::outcome::of_engine_error;
 use crate::cli::report::{Report, unreadable};
 use crate::cli::runtime::Runtime;
@@ -74,6 +74,7 @@ fn from_file(file: &Path, app: &dyn App) -> Result<Vec<Replayed>, Report> {
     let project = Project {
         root: folder.path().to_path_buf(),
         home: folder.path().join("home"),
+        exchanges: ExchangesWith::Servers,
     };
     Runtime::start()?.block_on(async {
         let engine = app.open(&project, Open::OrMake)?;

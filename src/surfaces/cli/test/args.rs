@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
+use crate::cli::args::Exchanges;
+
 /// Tries a flow: no time passes, nothing is kept, every crash is survived
 ///
 /// The flow runs in a scratch home on a clock that skips time, and is replayed at its end. Steps that change something
@@ -13,6 +15,7 @@ use clap::{Args, ValueHint};
 #[command(after_help = "Examples:
   flowstone test flows/repo-report.edn
   flowstone test flows/feed-digest.edn --crash-everywhere
+  flowstone test flows/summarize.edn --replay answers
   flowstone test flow.edn --input '{:n 3}' --mock mocks.edn --answer 'approval={:action :approve}'
 
 A case beside the flow, in flows/NAME/test.edn for flows/NAME.edn, is taken where --case names no other:
@@ -46,8 +49,11 @@ pub struct Test {
     #[arg(long)]
     pub live: bool,
 
+    #[command(flatten)]
+    pub exchanges: Exchanges,
+
     /// Kill the process at every commit and effect, go on in another, and compare
-    #[arg(long)]
+    #[arg(long, conflicts_with = "record")]
     pub crash_everywhere: bool,
 
     /// Print the result of the flow

@@ -130,6 +130,9 @@ fn at(plan: &Plan<'_>, program: &Path, point: u64) -> Result<Crashes, String> {
             .arg("--trial")
             .arg(&home);
         command.args(["--quiet", "--json"]);
+        if let Some(folder) = &plan.args.exchanges.replay {
+            command.arg("--replay").arg(folder);
+        }
         if let Some(point) = crash_at {
             command.args(["--crash-at", &point.to_string()]);
         }

@@ -1,0 +1,134 @@
+//! Where an answer comes from: a server, or a recording of what one said.
+//!
+//! Here requests are shown to whoever records or replays the run, and what goes wrong is turned into what a recording
+//! holds of it, and back.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use flowstone_engine::ports::{
+    AnswerEnd, AnswerFault, AnswerHead, ExchangeError, Exchanged, RecordedAnswer, ShownRequest,
+    Tape,
+};
+use reqwest::header::HeaderValue;
+
+use super::client::{Request, host};
+use super::error::{Again, HttpError};
+
+/// Where the parts of a body come from.
+pub(super) enum Source {
+    Server {
+        response: reqwest::Response,
+        tape: Option<Box<dyn Tape>>,
+    },
+    Recording {
+        chunks: VecDeque<Vec<u8>>,
+        end: AnswerEnd,
+    },
+}
+
+/// What to do about a request.
+pub(super) enum Way {
+    Send(Option<Box<dyn Tape>>),
+    Replay(RecordedAnswer),
+}
+
+/// Shows a request to whoever records or replays.
+pub(super) fn way(request: &Request) -> Result<Way, HttpError> {
+    let Some(witness) = &request.route.witness else {
+        return Ok(Way::Send(None));
+    };
+    let shown = ShownRequest {
+        method: request.method.to_string(),
+        url: request.url.to_string(),
+        headers: request.headers.clone(),
+        secret_headers: request.secret_headers.clone(),
+        body: request.body.clone().unwrap_or_default(),
+    };
+    match witness.ask(shown) {
+        Ok(Exchanged::Live(tape)) => Ok(Way::Send(Some(tape))),
+        Ok(Exchanged::Recorded(answer)) => Ok(Way::Replay(answer)),
+        Err(error) => Err(error.into()),
+    }
+}
+
+impl From<ExchangeError> for HttpError {
+    fn from(error: ExchangeError) -> HttpError {
+        HttpError::Exchange(Box::new(error))
+    }
+}
+
+/// Returns the start of a server's answer.
+pub(super) fn head(url: &reqwest::Url, response: &reqwest::Response) -> AnswerHead {
+    let text = |value: &HeaderValue| String::from_utf8_lossy(value.as_bytes()).into_owned();
+    let headers = response.headers().iter();
+    AnswerHead {
+        status: response.status().as_u16(),
+        headers: headers
+            .map(|(name, value)| (name.to_string(), text(value)))
+            .collect(),
+        url: url.to_string(),
+    }
+}
+
+/// Returns what a recording holds of an error.
+pub(super) fn fault(error: &HttpError) -> AnswerFault {
+    let message = match error {
+        HttpError::Unreachable { cause, .. } | HttpError::CutOff { cause, .. } => cause.clone(),
+        HttpError::TimedOut { limit, .. } => limit.as_millis().to_string(),
+        error => error.to_string(),
+    };
+    AnswerFault {
+        kind: error.code().1.to_owned(),
+        message,
+        passing: error.again() != Again::Never,
+    }
+}
+
+/// Returns the error that a recording holds, as the request that met it has it now.
+pub(super) fn of_fault(request: &Request, fault: AnswerFault) -> HttpError {
+    let host = host(&request.url);
+    match fault.kind.as_str() {
+        "unavailable" => HttpError::Unreachable {
+            host,
+            cause: fault.message,
+            passing: fault.passing,
+        },
+        "timeout" => HttpError::TimedOut {
+            host,
+            limit: millis(&fault.message),
+            status: None,
+            preview: String::new(),
+        },
+        "cut-off" => HttpError::CutOff {
+            host,
+            status: None,
+            got: 0,
+            preview: String::new(),
+            cause: fault.message,
+        },
+        kind => {
+            let known = KINDS.iter().find(|(known, _)| *known == kind);
+            let (kind, code) = known.copied().unwrap_or(("bad-request", "E0738"));
+            HttpError::Exchange(Box::new(ExchangeError {
+                code,
+                kind,
+                message: fault.message,
+                hint: "it went so when this was recorded".to_owned(),
+            }))
+        }
+    }
+}
+
+/// Errors that a request meets before there is an answer, and their codes.
+const KINDS: &[(&str, &str)] = &[
+    ("bad-redirect", "E0739"),
+    ("bad-request", "E0738"),
+    ("bad-url", "E0730"),
+    ("denied", "E0731"),
+    ("untrusted", "E0744"),
+];
+
+pub(super) fn millis(text: &str) -> Duration {
+    Duration::from_millis(text.parse().unwrap_or_default())
+}

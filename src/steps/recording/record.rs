@@ -1,0 +1,219 @@
+//! Writes exchanges down while they happen.
+//!
+//! The request is on disk before it is sent, and its file is written anew as a whole when the answer is over: a
+//! process that dies leaves files that can be read, of which the last may have no answer.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use flowstone_engine::ports::{
+    AnswerEnd, AnswerHead, AskedRequest, ExchangeError, Exchanged, Exchanges, Secret, Tape,
+};
+
+use super::file::{Answered, Asked, Exchange};
+use super::redact::{Redactor, SECRET, told};
+use super::{ABOUT, About, RecordingError, write};
+
+/// Records what servers say into a folder.
+pub struct Recorder {
+    folder: PathBuf,
+    state: Arc<Mutex<State>>,
+}
+
+struct State {
+    about: About,
+    last: u32,
+    /// Secrets that were looked up, and those that stood in requests and answers themselves.
+    known: Vec<Secret>,
+}
+
+impl State {
+    fn learn(&mut self, secrets: Vec<Secret>) {
+        for secret in secrets {
+            if !self.known.contains(&secret) {
+                self.known.push(secret);
+            }
+        }
+    }
+}
+
+impl Recorder {
+    /// Begins a recording in a folder that is empty, or not there yet. `environment` is what flows may see of it.
+    ///
+    /// # Errors
+    /// When something is in the folder, or it cannot be written.
+    pub fn create(
+        folder: &Path,
+        environment: BTreeMap<String, String>,
+    ) -> Result<Recorder, RecordingError> {
+        let path = folder.display().to_string();
+        let unwritable = |error: std::io::Error| RecordingError::Unwritable {
+            path: path.clone(),
+            cause: error.to_string(),
+        };
+        fs::create_dir_all(folder).map_err(unwritable)?;
+        if fs::read_dir(folder).map_err(unwritable)?.next().is_some() {
+            let is_recording = folder.join(ABOUT).is_file();
+            return Err(RecordingError::Occupied { path, is_recording });
+        }
+        let clean = |(name, text): (String, String)| {
+            let text = crate::files::git::without_password(&text);
+            (name, text)
+        };
+        let about = About {
+            environment: environment.into_iter().map(clean).collect(),
+            ..About::default()
+        };
+        about.write(folder)?;
+        let state = State {
+            about,
+            last: 0,
+            known: Vec::new(),
+        };
+        Ok(Recorder {
+            folder: folder.to_owned(),
+            state: Arc::new(Mutex::new(state)),
+        })
+    }
+
+    /// Notes that a secret was asked for.
+    pub(super) fn note_secret(&self, name: &str, is_there: bool) {
+        let mut state = lock(&self.state);
+        if state.about.secrets.contains_key(name) {
+            return;
+        }
+        state.about.secrets.insert(name.to_owned(), is_there);
+        if let Err(error) = state.about.write(&self.folder) {
+            tracing::warn!(%error, "the recording does not know the name of a secret");
+        }
+    }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Exchanges for Recorder {
+    fn ask(&self, request: AskedRequest) -> Result<Exchanged, ExchangeError> {
+        let number = {
+            let mut state = lock(&self.state);
+            state.last += 1;
+            state.learn(told(&request.body));
+            state.last
+        };
+        let mut taping = Taping {
+            state: self.state.clone(),
+            folder: self.folder.clone(),
+            number,
+            request,
+            answer: None,
+        };
+        // What cannot be recorded is not sent: the recording would be of another run.
+        taping.write().map_err(|error| ExchangeError {
+            code: error.code(),
+            kind: "unrecorded",
+            message: format!("the request was not sent: {error}"),
+            hint: error.hint(),
+        })?;
+        Ok(Exchanged::Live(Box::new(taping)))
+    }
+
+    fn is_replay(&self) -> bool {
+        false
+    }
+}
+
+/// One exchange under way.
+struct Taping {
+    state: Arc<Mutex<State>>,
+    folder: PathBuf,
+    number: u32,
+    request: AskedRequest,
+    answer: Option<Answered>,
+}
+
+impl Taping {
+    fn answer(&mut self) -> &mut Answered {
+        self.answer.get_or_insert_with(|| Answered {
+            head: None,
+            chunks: Vec::new(),
+            end: AnswerEnd::Unread,
+        })
+    }
+
+    /// Writes what is known by now, without the secrets that are known by now.
+    fn write(&mut self) -> Result<(), RecordingError> {
+        let redactor = {
+            let mut state = lock(&self.state);
+            if let Some(answer) = &self.answer {
+                state.learn(told(&answer.chunks.concat()));
+            }
+            state.learn(self.request.secrets.all());
+            Redactor::new(&state.known)
+        };
+        let answer = self.answer.clone().map(|mut answer| {
+            redactor.parts(&mut answer.chunks);
+            if let Some(head) = &mut answer.head {
+                head.headers = redactor.headers(&head.headers);
+                head.url = redactor.url(&head.url);
+            }
+            if let AnswerEnd::Failed(fault) = &mut answer.end {
+                fault.message = redactor.text(&fault.message);
+            }
+            answer
+        });
+        let exchange = Exchange {
+            number: self.number,
+            step: self.request.step.clone(),
+            at: moment(self.request.now_ms),
+            request: redactor.request(asked(&self.request), &self.request.passing),
+            answer,
+        };
+        write(&self.folder.join(exchange.file_name()), &exchange.to_json())
+    }
+}
+
+/// Returns a request whose secret headers are taken out already.
+pub(super) fn asked(request: &AskedRequest) -> Asked {
+    let mut headers = request.headers.clone();
+    let secret = request.secret_headers.iter();
+    headers.extend(secret.map(|(name, _)| (name.clone(), SECRET.to_owned())));
+    Asked {
+        method: request.method.clone(),
+        url: request.url.clone(),
+        headers,
+        body: request.body.clone(),
+    }
+}
+
+fn moment(ms: i64) -> String {
+    jiff::Timestamp::from_millisecond(ms).map_or_else(|_| ms.to_string(), |it| it.to_string())
+}
+
+impl Tape for Taping {
+    fn head(&mut self, head: AnswerHead) {
+        self.answer().head = Some(head);
+    }
+
+    fn chunk(&mut self, bytes: &[u8]) {
+        self.answer().chunks.push(bytes.to_vec());
+    }
+
+    fn end(&mut self, end: AnswerEnd) {
+        self.answer().end = end;
+    }
+}
+
+impl Drop for Taping {
+    fn drop(&mut self) {
+        // Without a head or an error nothing is known of the answer, as after a crash.
+        let is_known = self.answer.as_ref().is_some_and(|answer| {
+            answer.head.is_some() || matches!(answer.end, AnswerEnd::Failed(_))
+        });
+        if is_known && let Err(error) = self.write() {
+            tracing::warn!(%error, "an answer is not in the recording");
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! Takes secrets out of what is written down: those that were looked up, those that servers gave, and whatever stands
+//! where secrets stand.
+
+use flowstone_engine::ports::Secret;
+use memchr::memmem;
+use reqwest::Url;
+use serde_json::Value as Json;
+
+use super::file::Asked;
+
+/// What stands for a secret.
+pub(super) const SECRET: &str = "[secret]";
+/// Shorter ones would tear holes into ordinary text.
+const LEAST: usize = 4;
+
+/// Headers that say who somebody is.
+const HEADERS: &[&str] = &[
+    "api-key",
+    "authorization",
+    "cookie",
+    "proxy-authorization",
+    "set-cookie",
+    "x-amz-security-token",
+    "x-api-key",
+    "x-goog-api-key",
+];
+/// How the names of others end.
+const ENDINGS: &[&str] = &["-api-key", "-password", "-secret", "-signature", "-token"];
+
+/// Fields of bodies and queries that hold secrets.
+const FIELDS: &[&str] = &[
+    "access_token",
+    "api_key",
+    "apikey",
+    "client_assertion",
+    "client_secret",
+    "id_token",
+    "password",
+    "refresh_token",
+    "x-amz-security-token",
+    "x-amz-signature",
+    "x-goog-signature",
+];
+
+/// Knows what to take out.
+pub(super) struct Redactor {
+    needles: Vec<Vec<u8>>,
+}
+
+impl Redactor {
+    /// Knows secrets in each form in which requests hold them.
+    pub fn new(secrets: &[Secret]) -> Redactor {
+        let mut needles = Vec::new();
+        for secret in secrets {
+            let text = secret.reveal();
+            if text.len() < LEAST || text == SECRET {
+                continue;
+            }
+            let quoted = Json::from(text).to_string();
+            let encoded = reqwest::Url::parse_with_params("http://x/", [("", text)]);
+            let encoded = encoded.ok().and_then(|url| {
+                let query = url.query()?.strip_prefix('=')?;
+                Some(query.to_owned())
+            });
+            needles.push(text.as_bytes().to_vec());
+            needles.push(quoted.as_bytes()[1..quoted.len() - 1].to_vec());
+            needles.extend(encoded.map(String::into_bytes));
+        }
+        // A secret may hold another.
+        needles.sort_by(|one, other| other.len().cmp(&one.len()).then(one.cmp(other)));
+        needles.dedup();
+        Redactor { needles }
+    }
+
+    /// Takes them out of parts that follow one another, also where one lies across two of them.
+    pub fn parts(&self, parts: &mut [Vec<u8>]) {
+        for needle in &self.needles {
+            let whole = parts.concat();
+            let found: Vec<usize> = memmem::find_iter(&whole, needle).collect();
+            if !found.is_empty() {
+                cut(parts, &found, needle.len());
+            }
+        }
+    }
+
+    pub fn bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
+        let mut parts = [bytes];
+        self.parts(&mut parts);
+        let [bytes] = parts;
+        bytes
+    }
+
+    pub fn text(&self, text: &str) -> String {
+        String::from_utf8_lossy(&self.bytes(text.as_bytes().to_vec())).into_owned()
+    }
+
+    /// Takes them out of headers, and those headers out whose names say that they are secret.
+    pub fn headers(&self, headers: &[(String, String)]) -> Vec<(String, String)> {
+        let clean = |(name, value): &(String, String)| {
+            let name = name.to_ascii_lowercase();
+            let is_secret = HEADERS.contains(&name.as_str())
+                || ENDINGS.iter().any(|ending| name.ends_with(ending));
+            let value = match is_secret {
+                true => SECRET.to_owned(),
+                false => self.text(value),
+            };
+            (name, value)
+        };
+        headers.iter().map(clean).collect()
+    }
+
+    /// Takes them out of an address: also a password in it, and fields of its query that hold secrets.
+    pub fn url(&self, text: &str) -> String {
+        let Ok(mut url) = Url::parse(text) else {
+            return self.text(text);
+        };
+        // These fail only for addresses that can have neither.
+        if url.password().is_some() {
+            url.set_password(None).ok();
+            url.set_username("").ok();
+        }
+        let has_secret = url.query_pairs().any(|(name, _)| is_field(&name));
+        if has_secret {
+            let pairs: Vec<(String, String)> = url.query_pairs().into_owned().collect();
+            let pairs = pairs
+                .into_iter()
+                .map(|(name, value)| match is_field(&name) {
+                    true => (name, SECRET.to_owned()),
+                    false => (name, value),
+                });
+            let pairs: Vec<_> = pairs.collect();
+            url.query_pairs_mut().clear().extend_pairs(pairs);
+        }
+        // It is for people to read.
+        self.text(url.as_str()).replace("%5Bsecret%5D", SECRET)
+    }
+
+    /// Takes them out of a request, with what is passing in it.
+    pub fn request(&self, asked: Asked, passing: &[(String, &'static str)]) -> Asked {
+        let plain = Redactor::for_texts(passing);
+        let pass = |text: &str| Redactor::replaced(&plain, text.as_bytes().to_vec());
+        let lossy = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        let headers = self.headers(&asked.headers);
+        Asked {
+            method: asked.method,
+            url: lossy(pass(&self.url(&asked.url))),
+            headers: headers
+                .into_iter()
+                .map(|(name, value)| (name, lossy(pass(&value))))
+                .collect(),
+            body: Redactor::replaced(&plain, self.bytes(asked.body)),
+        }
+    }
+
+    fn for_texts(passing: &[(String, &'static str)]) -> Vec<(Vec<u8>, &'static str)> {
+        let long = passing.iter().filter(|(text, _)| text.len() >= 8);
+        long.map(|(text, name)| (text.as_bytes().to_vec(), *name))
+            .collect()
+    }
+
+    fn replaced(texts: &[(Vec<u8>, &'static str)], bytes: Vec<u8>) -> Vec<u8> {
+        texts.iter().fold(bytes, |bytes, (text, name)| {
+            let mut clean = Vec::with_capacity(bytes.len());
+            let mut from = 0;
+            for at in memmem::find_iter(&bytes, text) {
+                clean.extend_from_slice(&bytes[from..at]);
+                clean.extend_from_slice(name.as_bytes());
+                from = at + text.len();
+            }
+            clean.extend_from_slice(&bytes[from..]);
+            clean
+        })
+    }
+}
+
+fn is_field(name: &str) -> bool {
+    FIELDS.contains(&name.to_ascii_lowercase().as_str())
+}
+
+/// Replaces what begins at these places of the whole and is so long.
+fn cut(parts: &mut [Vec<u8>], found: &[usize], length: usize) {
+    let mut start = 0;
+    for part in parts {
+        let end = start + part.len();
+        let mut clean = Vec::with_capacity(part.len());
+        let mut from = start;
+        for at in found {
+            let (first, last) = (*at, at + length);
+            if last <= from || first >= end {
+                continue;
+            }
+            if first >= start {
+                clean.extend_from_slice(&part[from - start..first.max(from) - start]);
+                clean.extend_from_slice(SECRET.as_bytes());
+            }
+            from = last.min(end);
+        }
+        clean.extend_from_slice(&part[from - start..]);
+        *part = clean;
+        start = end;
+    }
+}
+
+/// Returns the texts in a body that stand where secrets stand, such as the token that a server gives.
+pub(super) fn told(body: &[u8]) -> Vec<Secret> {
+    let mut found = Vec::new();
+    match serde_json::from_slice::<Json>(body) {
+        Ok(json) => collect(&json, &mut found),
+        Err(_) if body.len() < 1 << 16 && body.contains(&b'=') => {
+            let pairs = Url::parse("http://x/").map(|mut url| {
+                url.set_query(std::str::from_utf8(body).ok());
+                url.query_pairs().into_owned().collect::<Vec<_>>()
+            });
+            let pairs = pairs.unwrap_or_default().into_iter();
+            let secret = pairs.filter(|(name, _)| is_field(name));
+            found.extend(secret.map(|(_, value)| Secret::new(value)));
+        }
+        Err(_) => {}
+    }
+    found
+}
+
+fn collect(json: &Json, found: &mut Vec<Secret>) {
+    match json {
+        Json::Object(map) => {
+            for (name, value) in map {
+                match value {
+                    Json::String(text) if is_field(name) => found.push(Secret::new(text.as_str())),
+                    value => collect(value, found),
+                }
+            }
+        }
+        Json::Array(items) => items.iter().for_each(|item| collect(item, found)),
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => {}
+    }
+}

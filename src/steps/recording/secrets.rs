@@ -1,0 +1,42 @@
+//! Secrets of a run that is recorded or replayed: which there are, and never what they are.
+
+use std::sync::Arc;
+
+use flowstone_engine::ports::{Secret, Secrets};
+
+use super::{Recorder, Replayer};
+
+/// Notes the names of secrets that are asked for.
+pub struct RecordedSecrets {
+    pub own: Arc<dyn Secrets>,
+    pub recorder: Arc<Recorder>,
+}
+
+impl Secrets for RecordedSecrets {
+    fn find(&self, name: &str) -> Option<Secret> {
+        let found = self.own.find(name);
+        self.recorder.note_secret(name, found.is_some());
+        found
+    }
+}
+
+/// Knows a secret wherever the recording had one. It is sent nowhere.
+pub struct ReplayedSecrets {
+    pub own: Arc<dyn Secrets>,
+    pub replayer: Arc<Replayer>,
+}
+
+/// What stands for secrets that are not set here.
+const STAND_IN: &str = "flowstone-replays-without-secrets";
+
+impl Secrets for ReplayedSecrets {
+    fn find(&self, name: &str) -> Option<Secret> {
+        match self.replayer.had_secret(name) {
+            Some(false) => None,
+            Some(true) | None => {
+                let own = self.own.find(name);
+                Some(own.unwrap_or_else(|| Secret::new(STAND_IN)))
+            }
+        }
+    }
+}
