@@ -133,6 +133,11 @@ const FIELDS: &[Field] = &[
         "A JSON Schema for the answer; `:output` is the newer way. Wins over it.",
     ),
     Field::optional(
+        "max-depth",
+        FieldType::IntIn(0, 16),
+        "How deep in delegations from agent to agent this one may be; 0 is what the flow calls itself. Default 4, or `:agent {:max-depth n}` of flowstone.edn.",
+    ),
+    Field::optional(
         "max-iterations",
         FieldType::IntIn(1, 100),
         "How many turns there may be. Default 20.",

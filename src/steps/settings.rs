@@ -22,6 +22,7 @@ pub const FILE: &str = "flowstone.edn";
 const ENVIRONMENT: &str = "environment";
 
 const KEYS: &[&str] = &[
+    "agent",
     "connections",
     "durability",
     "http",
@@ -37,6 +38,15 @@ const KEYS: &[&str] = &[
 /// A key inside a setting: what it takes, in words, and whether a value is that.
 type Inner = (&'static str, &'static str, fn(&Value) -> bool);
 
+/// What holds for all agents of the project.
+const AGENT: &[Inner] = &[
+    ("max-depth", "a whole number from 0 to 16", is_depth),
+    (
+        "max-result-chars",
+        "a whole number from 500 to 1000000",
+        is_result_chars,
+    ),
+];
 /// Where links to this project lead.
 const SERVER: &[Inner] = &[
     (
@@ -58,6 +68,17 @@ fn is_address(value: &Value) -> bool {
         .strip_prefix("https://")
         .or_else(|| text.strip_prefix("http://"));
     rest.is_some_and(|rest| !rest.is_empty())
+}
+
+fn is_depth(value: &Value) -> bool {
+    value
+        .as_int()
+        .is_some_and(|depth| (0..=16).contains(&depth))
+}
+
+fn is_result_chars(value: &Value) -> bool {
+    let chars = value.as_int();
+    chars.is_some_and(|chars| (500..=1_000_000).contains(&chars))
 }
 
 fn is_text(value: &Value) -> bool {
@@ -108,7 +129,7 @@ impl SettingsError {
         match self {
             Self::Unreadable { .. } => "the file holds one EDN map, such as {:connections {...}}",
             Self::Wrong { .. } => {
-                "it takes `:connections`, `:durability`, `:http`, `:llm-providers`, `:resources`, `:retention`, `:search`, `:secrets`, `:server` and `:waits`"
+                "it takes `:agent`, `:connections`, `:durability`, `:http`, `:llm-providers`, `:resources`, `:retention`, `:search`, `:secrets`, `:server` and `:waits`"
             }
             Self::BadDotenv { .. } => {
                 "each line of `.env` is NAME=value; quote a value that holds spaces or `#`"
@@ -212,6 +233,7 @@ fn read(root: &Path) -> Result<Value, SettingsError> {
             return Err(SettingsError::Wrong { message });
         }
         match &*name {
+            "agent" => inner(&name, value, AGENT)?,
             "http" => inner(&name, value, http::settings::KEYS)?,
             "server" => inner(&name, value, SERVER)?,
             "waits" => inner(&name, value, WAITS)?,

@@ -148,6 +148,7 @@ impl StepCall<'_> {
                 pass: driver.facts.pass,
             },
         )
+        .at_level(self.line.level())
     }
 }
 

@@ -20,8 +20,8 @@ const STRIDE: u64 = 0x9e37_79b9_7f4a_7c15;
 pub(crate) struct Line {
     /// No other line is beside it: it parks the run.
     is_alone: bool,
-    /// It is for what a step performs.
-    is_inside: bool,
+    /// How many steps that perform others are around what stands on it.
+    level: u32,
     /// Where it branched off; empty for the main line.
     prefix: String,
     /// How often each step id was met.
@@ -65,7 +65,7 @@ impl Line {
     fn new(prefix: String, seed: u64) -> Line {
         Line {
             is_alone: prefix.is_empty(),
-            is_inside: false,
+            level: 0,
             prefix,
             counters: Rc::default(),
             seed,
@@ -89,7 +89,7 @@ impl Line {
         let seed = owner.seed_below(&prefix);
         let mut line = Line::new(prefix, seed);
         line.is_alone = owner.is_alone;
-        line.is_inside = true;
+        line.level = owner.level + 1;
         line
     }
 
@@ -97,7 +97,7 @@ impl Line {
     pub(super) fn twin(&self) -> Rc<Line> {
         let mut line = Line::new(self.prefix.clone(), self.seed);
         line.is_alone = self.is_alone;
-        line.is_inside = self.is_inside;
+        line.level = self.level;
         line.counters = self.counters.clone();
         Rc::new(line)
     }
@@ -109,7 +109,12 @@ impl Line {
 
     /// Tells whether it is for what a step performs.
     pub(super) fn is_inside(&self) -> bool {
-        self.is_inside
+        self.level > 0
+    }
+
+    /// Returns how many steps that perform others are around what stands on it.
+    pub(super) fn level(&self) -> u32 {
+        self.level
     }
 
     /// Tells whether it is that of the flow itself.

@@ -106,6 +106,7 @@ pub struct StepContext {
     scope: Rc<Scope>,
     request: StepRequest,
     desk: Option<Rc<Desk>>,
+    level: u32,
 }
 
 impl StepContext {
@@ -114,7 +115,17 @@ impl StepContext {
             scope,
             request,
             desk: None,
+            level: 0,
         }
+    }
+
+    pub(crate) fn at_level(self, level: u32) -> StepContext {
+        StepContext { level, ..self }
+    }
+
+    /// Returns how many steps that perform others are around this one: 0 for those that a flow asks for itself.
+    pub fn level(&self) -> u32 {
+        self.level
     }
 
     /// Lets the step perform others, by leaving them at a desk.

@@ -5,6 +5,7 @@
 
 mod arguments;
 mod builtin;
+mod depth;
 mod packaged;
 mod shown;
 mod workspace;
@@ -20,7 +21,8 @@ use flowstone_lang::value::Value;
 use super::tool::Tool;
 
 pub use arguments::Shape;
-pub use shown::{MOST_CHARS, shown};
+pub use depth::{MAX_DEPTH, check_depth};
+pub use shown::{MOST_CHARS, most_chars, within};
 
 /// Reads the tools of a step's config.
 ///
@@ -47,14 +49,14 @@ fn refused(wrong: Wrong) -> StepError {
 /// # Errors
 /// E0836: when two have one name, or one cannot be made.
 pub async fn all(cx: &StepContext, envelope: &Envelope) -> Result<Vec<Tool>, StepError> {
-    let steps = crate::all();
+    let (steps, most) = (crate::all(), most_chars(cx));
     let mut tools: Vec<Tool> = envelope
         .built_in
         .iter()
-        .filter_map(|name| builtin::tool(name, &steps))
+        .filter_map(|name| builtin::tool(name, &steps, most))
         .collect();
     if let Some(given) = &envelope.workspace {
-        tools.push(workspace::tool(given));
+        tools.push(workspace::tool(given, most));
     }
     for id in envelope.steps.iter().chain(&envelope.agents) {
         if let Some(step) = cx.flow().packaged_step(id) {
@@ -87,7 +89,7 @@ pub fn of_hook(cx: &StepContext, name: &str, given: &Value) -> Result<Tool, Step
     let type_ = given.get("type").and_then(name_of).unwrap_or_default();
     let made = match packaged::of_hook(cx.flow(), given) {
         Some(step) => Some(packaged::tool(cx, &step)?),
-        None => builtin::tool(type_.trim_start_matches(':'), &crate::all()),
+        None => builtin::tool(type_.trim_start_matches(':'), &crate::all(), most_chars(cx)),
     };
     let Some(tool) = made else {
         let ids = cx

@@ -15,7 +15,7 @@ use serde_json::{Map as JsonMap, Value as Json, json};
 
 use super::super::tool::{Tool, ToolKind, ToolStep};
 use super::arguments::{Shape, example};
-use super::shown::shown;
+use super::shown::within;
 use crate::json::from_json;
 
 /// One of the tools.
@@ -94,7 +94,7 @@ fn reference(what: &str) -> Json {
 }
 
 /// Returns one of the tools by the name of its step type.
-pub(super) fn tool(name: &str, steps: &[Box<dyn Step>]) -> Option<Tool> {
+pub(super) fn tool(name: &str, steps: &[Box<dyn Step>], most: usize) -> Option<Tool> {
     let row = ROWS.iter().find(|row| row.kind == name)?;
     let spec = steps
         .iter()
@@ -121,7 +121,7 @@ pub(super) fn tool(name: &str, steps: &[Box<dyn Step>]) -> Option<Tool> {
         call: Rc::new(call),
         mutates: Rc::new(mutates),
         needs_approval: Rc::new(|_| false),
-        answer: Rc::new(|_, value| shown(value)),
+        answer: Rc::new(move |_, value| within(value, most)),
     })
 }
 

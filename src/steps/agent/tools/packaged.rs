@@ -12,7 +12,7 @@ use serde_json::{Map as JsonMap, Value as Json};
 
 use super::super::tool::{Tool, ToolKind, ToolStep};
 use super::arguments::Shape;
-use super::shown::shown;
+use super::shown::{most_chars, within};
 
 /// Steps whose value is an envelope around an answer.
 const WITH_ANSWER: &[&str] = &["agent", "llm"];
@@ -22,6 +22,7 @@ const WITH_ANSWER: &[&str] = &["agent", "llm"];
 /// # Errors
 /// When its input schema cannot be used for a tool.
 pub(super) fn tool(cx: &StepContext, step: &Rc<PackagedStep>) -> Result<Tool, StepError> {
+    let most = most_chars(cx);
     let PackagedTool {
         name,
         description,
@@ -59,8 +60,8 @@ pub(super) fn tool(cx: &StepContext, step: &Rc<PackagedStep>) -> Result<Tool, St
         mutates: mutates(cx, step, shape),
         needs_approval: Rc::new(|_| false),
         answer: match WITH_ANSWER.contains(&&*step.kind) {
-            true => Rc::new(|_, value| shown(answer(value))),
-            false => Rc::new(|_, value| shown(value)),
+            true => Rc::new(move |_, value| within(answer(value), most)),
+            false => Rc::new(move |_, value| within(value, most)),
         },
     })
 }

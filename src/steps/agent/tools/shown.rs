@@ -2,6 +2,7 @@
 //! on how to read on.
 
 use flowstone_engine::json::to_json;
+use flowstone_engine::step::StepContext;
 use flowstone_lang::value::Value;
 use serde_json::Value as Json;
 
@@ -10,9 +11,14 @@ use crate::json::from_json;
 /// How many characters of JSON a result may be.
 pub const MOST_CHARS: usize = 20_000;
 
-/// Shortens what a tool gave to [`MOST_CHARS`].
-pub fn shown(value: Value) -> Value {
-    within(value, MOST_CHARS)
+/// Returns how many characters of JSON a result may be in this project: `:agent {:max-result-chars n}`.
+pub fn most_chars(cx: &StepContext) -> usize {
+    let said = cx
+        .settings()
+        .get("agent")
+        .and_then(|agent| agent.get("max-result-chars")?.as_int());
+    said.and_then(|chars| usize::try_from(chars).ok())
+        .unwrap_or(MOST_CHARS)
 }
 
 /// Shortens a value so that its JSON has no more than so many characters, and a few for the notes.

@@ -12,10 +12,10 @@ use serde_json::json;
 
 use super::super::tool::{Tool, ToolKind, ToolStep};
 use super::arguments::Shape;
-use super::shown::shown;
+use super::shown::within;
 
 /// Returns the tool with what it may do.
-pub(super) fn tool(given: &WorkspaceTool) -> Tool {
+pub(super) fn tool(given: &WorkspaceTool, most: usize) -> Tool {
     let about: Vec<String> = given
         .allow
         .iter()
@@ -55,7 +55,7 @@ pub(super) fn tool(given: &WorkspaceTool) -> Tool {
         needs_approval: Rc::new(move |arguments| {
             op(arguments).is_some_and(|name| asked.iter().any(|it| **it == *name))
         }),
-        answer: Rc::new(|_, value| shown(value)),
+        answer: Rc::new(move |_, value| within(value, most)),
     }
 }
 
