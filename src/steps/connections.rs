@@ -29,6 +29,8 @@ pub(crate) struct Connection {
     pub family: Option<String>,
     /// For model providers.
     pub model: Option<String>,
+    /// For AWS.
+    pub region: Option<String>,
     pub allow_link_local: bool,
     /// Hosts that the guard lets pass.
     pub allow_hosts: Vec<Pattern>,
@@ -58,6 +60,18 @@ pub(crate) enum Auth {
         secret: Option<String>,
         scopes: Vec<String>,
     },
+    /// Requests to AWS are signed. The secrets have their usual names where none are given.
+    AwsSigV4(AwsNames),
+}
+
+/// What the credentials of AWS are called.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct AwsNames {
+    pub access_key_id: Option<String>,
+    pub secret_access_key: Option<String>,
+    pub session_token: Option<String>,
+    pub region: Option<String>,
+    pub service: Option<String>,
 }
 
 /// Where an API key goes.
@@ -88,18 +102,33 @@ const KEYS: &[&str] = &[
     "oauth",
     "optional",
     "provided-by",
+    "region",
     "slot",
     "type",
 ];
 
-const AUTH_KEYS: [&str; 7] = [
+const AUTH_KEYS: [&str; 12] = [
+    "access-key-id-ref",
     "header",
     "prefix",
     "query",
+    "region",
     "scopes",
+    "secret-access-key-ref",
     "secret-ref",
+    "service",
+    "session-token-ref",
     "type",
     "username",
+];
+
+const AWS_KEYS: [&str; 6] = [
+    "access-key-id-ref",
+    "region",
+    "secret-access-key-ref",
+    "service",
+    "session-token-ref",
+    "type",
 ];
 
 /// Tells whether settings or flow say anything about a connection.
@@ -185,6 +214,9 @@ impl Connection {
         if let Some(model) = fields.text("model")? {
             self.model = Some(model.to_string());
         }
+        if let Some(region) = fields.name("region")? {
+            self.region = Some(region.to_string());
+        }
         if let Some(allow) = fields.bool("allow-link-local")? {
             self.allow_link_local = allow;
         }
@@ -211,6 +243,7 @@ impl Auth {
         let type_ = fields.name("type")?;
         let own: &[&str] = match type_.as_deref() {
             Some("api-key") => &["header", "prefix", "query", "secret-ref", "type"],
+            Some("aws-sigv4") => &AWS_KEYS,
             Some("basic") => &["secret-ref", "type", "username"],
             Some("bearer") => &["secret-ref", "type"],
             Some("google-service-account") => &["scopes", "secret-ref", "type"],
@@ -254,6 +287,16 @@ impl Auth {
                 }
                 Ok(Auth::GoogleServiceAccount { secret, scopes })
             }
+            Some("aws-sigv4") => {
+                let name = |key| fields.name(key).map(|name| name.map(|it| it.to_string()));
+                Ok(Auth::AwsSigV4(AwsNames {
+                    access_key_id: name("access-key-id-ref")?,
+                    secret_access_key: name("secret-access-key-ref")?,
+                    session_token: name("session-token-ref")?,
+                    region: name("region")?,
+                    service: name("service")?,
+                }))
+            }
             Some("none") => Ok(Auth::None),
             other => {
                 let message = match other {
@@ -261,7 +304,7 @@ impl Auth {
                     None => format!("`{place}` does not say its `:type`"),
                 };
                 Err(StepError::config("E0753", message)
-                    .hint("there are `:bearer`, `:api-key`, `:basic`, `:google-service-account` and `:none`"))
+                    .hint("there are `:bearer`, `:api-key`, `:basic`, `:google-service-account`, `:aws-sigv4` and `:none`"))
             }
         }
     }
@@ -273,6 +316,7 @@ impl Auth {
             | Auth::ApiKey { secret, .. }
             | Auth::Basic { secret, .. }
             | Auth::GoogleServiceAccount { secret, .. } => secret.as_deref(),
+            Auth::AwsSigV4(names) => names.secret_access_key.as_deref(),
             Auth::Unsaid | Auth::None => None,
         };
         match named {
@@ -329,6 +373,12 @@ impl Auth {
                 return Err(StepError::config(
                     "E0753",
                     "`:google-service-account` is for requests of `:http` and `:notify`",
+                ));
+            }
+            Auth::AwsSigV4(_) => {
+                return Err(StepError::config(
+                    "E0753",
+                    "`:aws-sigv4` is for the provider `:bedrock`",
                 ));
             }
         })

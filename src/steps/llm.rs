@@ -4,6 +4,8 @@
 //! format of a family is one file of pure functions; which provider is asked is decided in `provider`.
 
 pub mod anthropic;
+mod aws;
+pub mod bedrock;
 pub mod call;
 pub mod call_id;
 pub mod capability;
@@ -19,6 +21,7 @@ pub mod gemini;
 mod output;
 mod provider;
 pub mod responses;
+pub mod sigv4;
 pub mod subset;
 
 use std::time::Duration;
@@ -47,6 +50,7 @@ use provider::Endpoint;
 pub const PROVIDERS: &[&Dialect] = &[
     &dialect::ANTHROPIC,
     &dialect::AZURE_OPENAI,
+    &dialect::BEDROCK,
     &dialect::DEEPSEEK,
     &dialect::FIREWORKS,
     &dialect::GOOGLE,
@@ -374,7 +378,7 @@ async fn ask(cx: &StepContext, endpoint: &Endpoint, call: &Call) -> Result<Reply
     headers.extend(endpoint.headers.clone());
     headers.push(("content-type".into(), "application/json".into()));
     headers.push(("accept".into(), family.frames().accept().into()));
-    let request = Request {
+    let mut request = Request {
         method: reqwest::Method::POST,
         url,
         headers,
@@ -387,6 +391,12 @@ async fn ask(cx: &StepContext, endpoint: &Endpoint, call: &Call) -> Result<Reply
         },
         route: endpoint.route.clone(),
     };
+    if let Some(signer) = &endpoint.signer {
+        let kind = [("content-type".into(), "application/json".into())];
+        let body = request.body.as_deref().unwrap_or_default();
+        let proof = signer.sign("POST", &request.url, &kind, body, cx.now_ms());
+        request.secret_headers.extend(proof);
+    }
     cx.emit(Progress::Status(format!(
         "asking {} ({})",
         endpoint.provider, call.model

@@ -342,7 +342,7 @@ fn tools_are_answered_by_name() {
                       }
                     },
                     {
-                      "text": "Two turns are left."
+                      "text": "<system>\nTwo turns are left.\n</system>"
                     }
                   ]
                 }

@@ -77,7 +77,7 @@ impl Family for Anthropic {
     }
 }
 
-fn refuses(call: &Call) -> Vec<&'static str> {
+pub(super) fn refuses(call: &Call) -> Vec<&'static str> {
     let (options, model) = (&call.options, call.model.as_str());
     let is_unusual = |it: Option<f64>| it.is_some_and(|it| it != 1.0);
     let thinks_by_budget = matches!(effort(call), Effort::Budget(_));
@@ -156,7 +156,7 @@ impl<'a> Shape<'a> {
 }
 
 /// One that thinks cannot be made to call a tool.
-fn may_force(call: &Call) -> bool {
+pub(super) fn may_force(call: &Call) -> bool {
     let thinks = matches!(effort(call), Effort::Budget(_) | Effort::Adaptive(_));
     !thinks && Claude::can_be_forced(&call.model)
 }
@@ -309,6 +309,14 @@ fn options(call: &Call, shape: &Shape<'_>, body: &mut Map<String, Json>) {
     );
 }
 
+/// Returns what tells a model of this line how much to think, for others who pass it on.
+pub(super) fn thinking(call: &Call) -> Map<String, Json> {
+    let mut body = Map::new();
+    options(call, &Shape::Text, &mut body);
+    body.retain(|key, _| key == "thinking" || key == "output_config");
+    body
+}
+
 /// What `:reasoning-effort` comes to.
 enum Effort {
     Unsaid,
@@ -367,7 +375,7 @@ fn limit(call: &Call) -> i64 {
 }
 
 /// The limit must be above the budget: one too low for any thought is raised by the least budget.
-fn max_tokens(call: &Call) -> i64 {
+pub(super) fn max_tokens(call: &Call) -> i64 {
     match effort(call) {
         Effort::Budget(budget) if budget >= limit(call) => budget.saturating_add(limit(call)),
         _ => limit(call),
@@ -387,10 +395,7 @@ fn messages(call: &Call) -> Json {
             Role::Tool => ("user", vec![tool_result(message)]),
             Role::User => ("user", parts(&message.content)),
             // In the middle there is no place for them but a user's.
-            Role::System => {
-                let words = format!("<system>\n{}\n</system>", text_of(message));
-                ("user", vec![text_block(&words)])
-            }
+            Role::System => ("user", vec![text_block(&family::aside(&text_of(message)))]),
         };
         match turns.last_mut() {
             Some((last, under)) if *last == role => under.extend(blocks),

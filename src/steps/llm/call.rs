@@ -71,6 +71,15 @@ impl Message {
         }
     }
 
+    /// Returns its text, without what else is in it.
+    pub fn words(&self) -> String {
+        let texts = self.content.iter().filter_map(|part| match part {
+            Part::Text(text) => Some(text.as_str()),
+            Part::Image { .. } => None,
+        });
+        texts.collect()
+    }
+
     /// Returns a message that says nothing yet.
     pub fn empty(role: Role) -> Message {
         Message {

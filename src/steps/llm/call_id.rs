@@ -31,6 +31,15 @@ pub fn nine(id: &str) -> String {
     }
 }
 
+/// Returns an id of letters, digits, `_` and `-`, at most 64: the id itself, or one that follows from it.
+pub fn fitting(id: &str) -> String {
+    let fits = |it: u8| it.is_ascii_alphanumeric() || it == b'_' || it == b'-';
+    match (1..=64).contains(&id.len()) && id.bytes().all(fits) {
+        true => id.to_string(),
+        false => letters(id, 24),
+    }
+}
+
 fn letters(text: &str, count: usize) -> String {
     const LETTERS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
     let sum = Sha256::digest(text.as_bytes());

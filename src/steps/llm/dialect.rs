@@ -1,6 +1,7 @@
 //! Who speaks which wire format, and in what each differs from the others.
 
 use super::anthropic::Anthropic;
+use super::bedrock::Bedrock;
 use super::capability::Capability::{
     AgenticToolLoop, CacheSystem, FrequencyPenalty, PresencePenalty, PreviousResponse,
     PromptCacheKey, ReasoningEffort, Responses, Seed, StructuredOutput, Vision,
@@ -133,6 +134,22 @@ pub const AZURE_OPENAI: Dialect = Dialect {
         max_tokens: "max_completion_tokens",
         ..CHAT
     },
+    ..PLAIN
+};
+
+/// Where it is follows from the region. Requests are signed, unless there is a token.
+pub const BEDROCK: Dialect = Dialect {
+    id: "bedrock",
+    family: &Bedrock,
+    key: Some("AWS_BEARER_TOKEN_BEDROCK"),
+    lacks: Lacks::of(&[
+        FrequencyPenalty,
+        PresencePenalty,
+        PreviousResponse,
+        PromptCacheKey,
+        Responses,
+        Seed,
+    ]),
     ..PLAIN
 };
 

@@ -103,8 +103,7 @@ impl LlmError {
             Self::BrokeOff { .. } => "try again: a part of an answer is never used".into(),
             Self::Stalled { .. } => "try again, or raise `:timeout`".into(),
             Self::Malformed { .. } => {
-                "check that the connection's `:base-url` is that of a chat completions server"
-                    .into()
+                "check that the connection's `:base-url` is that of such a provider".into()
             }
             Self::BadRequest { .. } => {
                 "the provider's message says which part of the request it means".into()

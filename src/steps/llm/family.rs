@@ -29,6 +29,11 @@ pub trait Family: Sync {
         Vec::new()
     }
 
+    /// Tells whether requests may be signed, as AWS wants it.
+    fn is_signed(&self) -> bool {
+        false
+    }
+
     /// Returns how its streams are cut into events.
     fn frames(&self) -> Frames {
         Frames::Sse
@@ -73,6 +78,11 @@ pub const ANSWER_TOOL: &str = "flowstone_answer";
 
 /// The same for data that is no object: it stands under `answer`, since a tool takes an object.
 pub const ANSWER_VALUE_TOOL: &str = "flowstone_answer_value";
+
+/// Says what the system says in the middle of a conversation, where a format has only a user's place for it.
+pub fn aside(text: &str) -> String {
+    format!("<system>\n{text}\n</system>")
+}
 
 /// Tells a model that cannot be held to a form which form the answer has.
 pub fn told(output: &Output) -> Option<String> {

@@ -139,7 +139,8 @@ fn contents(call: &Call) -> Json {
         let parts = match message.role {
             Role::Assistant => said(call, message),
             Role::Tool => answered(call, message),
-            Role::System | Role::User => message.content.iter().map(part).collect(),
+            Role::System => vec![json!({"text": family::aside(&message.words())})],
+            Role::User => message.content.iter().map(part).collect(),
         };
         match contents.last_mut() {
             Some((last, before)) if *last == role => before.extend(parts),

@@ -7,8 +7,10 @@ use flowstone_lang::value::Value;
 use reqwest::Url;
 
 use super::PROVIDERS;
+use super::aws;
 use super::capability::{Capability, Lacks};
 use super::dialect::{AZURE_OPENAI, Dialect, OLLAMA, OPENAI, OPENAI_CHAT, OPENAI_COMPATIBLE};
+use super::sigv4::Signer;
 use crate::connections::{self, Auth, Connection, KeyPlace, Proof, missing_secret};
 use crate::fields::{Fields, listed};
 use crate::http::error::HttpError;
@@ -27,6 +29,8 @@ pub(super) struct Endpoint {
     pub model: String,
     pub headers: Vec<(String, String)>,
     pub secret_headers: Vec<(String, String)>,
+    /// Who signs each request, where that is how one shows who one is.
+    pub signer: Option<Signer>,
     pub route: Route,
 }
 
@@ -42,10 +46,11 @@ const BY_ENVIRONMENT: &[&str] = &[
     "fireworks",
     "azure-openai",
     "google",
+    "bedrock",
 ];
 
 /// Families that the reference knows.
-const LATER: &[&str] = &["bedrock", "mcp"];
+const LATER: &[&str] = &["mcp"];
 
 const PROVIDER_KEYS: &[&str] = &[
     "auth",
@@ -55,20 +60,13 @@ const PROVIDER_KEYS: &[&str] = &[
     "headers",
     "id",
     "model",
+    "region",
 ];
 
 pub(super) fn choose(cx: &StepContext, fields: Fields<'_>) -> Result<Endpoint, StepError> {
-    let connection = connection(cx, fields)?;
+    let mut connection = connection(cx, fields)?;
     let asked = fields.name("provider")?.map(|name| name.to_string());
-    if let (Some(asked), Some(backend)) = (&asked, &connection.backend)
-        && asked != backend
-    {
-        return Err(unclear(format!(
-            "the step asks for `:{asked}`, and its connection `:{}` is for `:{backend}`",
-            connection.id
-        ))
-        .hint("leave out `:provider`, or name a connection of that provider"));
-    }
+    contradicts(asked.as_deref(), &connection)?;
     let named = asked.or_else(|| connection.backend.clone());
     // A server of one's own is not shown the key of whoever made the format.
     let is_own = named.is_none() && connection.base_url.is_some();
@@ -98,24 +96,37 @@ pub(super) fn choose(cx: &StepContext, fields: Fields<'_>) -> Result<Endpoint, S
         (None, None) => None,
     };
     let custom = custom.map(|it| it.connection).unwrap_or_default();
-    let base = base_url(cx, fields, &connection, &custom, &dialect, &id)?;
+    connection.region = connection.region.or_else(|| custom.region.clone());
+    let auth = match fields.map("auth")? {
+        Some(auth) => Auth::read(":auth", auth)?,
+        None if connection.auth != Auth::Unsaid => connection.auth.clone(),
+        None => custom.auth.clone(),
+    };
+    let base = match base_url(cx, fields, &connection, &custom, &dialect)? {
+        Some(base) => base,
+        None if family.unwrap_or(dialect).family.is_signed() => {
+            aws::base_url(cx, &connection, &auth)?
+        }
+        None => return Err(nowhere(&id, &dialect)),
+    };
     let dialect = match family {
         Some(row) => dialect.speaking(&row),
         None => usual_format(fields, dialect, &base),
     };
     let url = address(fields, &dialect, &base)?;
     let base_url = parsed(&base)?;
-    let auth = match fields.map("auth")? {
-        Some(auth) => Auth::read(":auth", auth)?,
-        None if connection.auth != Auth::Unsaid => connection.auth.clone(),
-        None => custom.auth.clone(),
+    let owner = match connection.id.as_str() {
+        "" => id.as_str(),
+        owner => owner,
     };
-    let owner = if connection.id.is_empty() {
-        id.as_str()
-    } else {
-        connection.id.as_str()
+    let signer = match dialect.family.is_signed() {
+        true => aws::signer(cx, &connection, &auth, owner, &base)?,
+        false => None,
     };
-    let secret_headers = proof(cx, &dialect, &auth, owner, &base)?;
+    let secret_headers = match signer {
+        Some(_) => Vec::new(),
+        None => proof(cx, &dialect, &auth, owner, &base)?,
+    };
     let model = model(cx, fields, [&connection, &custom], &dialect, &id)?;
     let mut headers = connection.headers.clone();
     headers.extend(custom.headers.clone());
@@ -127,8 +138,20 @@ pub(super) fn choose(cx: &StepContext, fields: Fields<'_>) -> Result<Endpoint, S
         model,
         headers,
         secret_headers,
+        signer,
         route: settings::usual(cx, &connection)?.route,
     })
+}
+
+fn contradicts(asked: Option<&str>, connection: &Connection) -> Result<(), StepError> {
+    match (asked, connection.backend.as_deref()) {
+        (Some(asked), Some(backend)) if asked != backend => Err(unclear(format!(
+            "the step asks for `:{asked}`, and its connection `:{}` is for `:{backend}`",
+            connection.id
+        ))
+        .hint("leave out `:provider`, or name a connection of that provider")),
+        _ => Ok(()),
+    }
 }
 
 /// Returns the model to ask: of the step, of what it names, of the environment, or the usual one.
@@ -168,7 +191,7 @@ fn usual_format(fields: Fields<'_>, dialect: Dialect, base: &str) -> Dialect {
     }
 }
 
-fn unclear(message: impl Into<String>) -> StepError {
+pub(super) fn unclear(message: impl Into<String>) -> StepError {
     StepError::config("E0810", message)
 }
 
@@ -363,10 +386,16 @@ pub(super) fn variables() -> Vec<String> {
     let own = PROVIDERS
         .iter()
         .flat_map(|it| [it.base_variable(), it.model_variable()]);
-    own.chain([OLLAMA_HOST.to_string()]).collect()
+    own.chain(
+        [OLLAMA_HOST]
+            .into_iter()
+            .chain(aws::REGIONS)
+            .map(str::to_string),
+    )
+    .collect()
 }
 
-fn environment(cx: &StepContext, name: &str) -> Option<String> {
+pub(super) fn environment(cx: &StepContext, name: &str) -> Option<String> {
     cx.settings()
         .get("environment")?
         .get(name)?
@@ -380,10 +409,9 @@ fn base_url(
     connection: &Connection,
     custom: &Connection,
     dialect: &Dialect,
-    id: &str,
-) -> Result<String, StepError> {
+) -> Result<Option<String>, StepError> {
     if let Some(base) = fields.text("base-url")? {
-        return Ok(base.to_string());
+        return Ok(Some(base.to_string()));
     }
     let described = connection
         .base_url
@@ -395,16 +423,17 @@ fn base_url(
             .flatten()
             .map(|host| ollama(&host))
     };
-    described
+    Ok(described
         .or_else(|| environment(cx, &dialect.base_variable()))
         .or_else(host)
-        .or_else(|| dialect.base_url.map(str::to_string))
-        .ok_or_else(|| {
-            unclear(format!("where `:{id}` is, is not said")).hint(format!(
-                "give the step or its connection a `:base-url`, or set {}",
-                dialect.base_variable()
-            ))
-        })
+        .or_else(|| dialect.base_url.map(str::to_string)))
+}
+
+fn nowhere(id: &str, dialect: &Dialect) -> StepError {
+    unclear(format!("where `:{id}` is, is not said")).hint(format!(
+        "give the step or its connection a `:base-url`, or set {}",
+        dialect.base_variable()
+    ))
 }
 
 /// Makes an address of `OLLAMA_HOST`, which may be `host`, `host:port` or a whole one.
@@ -497,7 +526,10 @@ fn proof(
             place: KeyPlace::Header { name, prefix },
         } if name == "x-api-key" && prefix.is_empty() => secret,
         Auth::Bearer { secret } => secret,
-        Auth::ApiKey { .. } | Auth::Basic { .. } | Auth::GoogleServiceAccount { .. } => {
+        Auth::ApiKey { .. }
+        | Auth::AwsSigV4(_)
+        | Auth::Basic { .. }
+        | Auth::GoogleServiceAccount { .. } => {
             return match auth.proof(cx, owner)? {
                 Proof::Header(name, value) => Ok(vec![(name, value)]),
                 Proof::None => Ok(Vec::new()),

@@ -286,11 +286,11 @@ impl HttpEmbedder<'_> {
             Auth::Bearer { secret } | Auth::ApiKey { secret, .. } | Auth::Basic { secret, .. } => {
                 secret.as_deref()
             }
-            Auth::GoogleServiceAccount { .. } => {
+            Auth::GoogleServiceAccount { .. } | Auth::AwsSigV4(_) => {
                 return Err(EmbedError {
                     code: "E0753",
                     kind: "bad-config",
-                    message: "the embedder cannot use a service account".to_owned(),
+                    message: "the embedder cannot sign, or use a service account".to_owned(),
                     hint: Some("give it an `:api-key` or a `:bearer` token".to_owned()),
                 });
             }
@@ -355,6 +355,7 @@ impl HttpEmbedder<'_> {
             Auth::ApiKey { .. }
             | Auth::Bearer { .. }
             | Auth::GoogleServiceAccount { .. }
+            | Auth::AwsSigV4(_)
             | Auth::Unsaid
             | Auth::None => ("authorization".to_owned(), format!("Bearer {key}")),
         }
