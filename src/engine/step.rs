@@ -20,6 +20,7 @@ use std::pin::Pin;
 
 use flowstone_lang::value::Value;
 
+pub use crate::expect::check as check_expected;
 pub(crate) use call::{code as code_function, run_code as call_code};
 pub use context::{Progress, Scope, Services, StepContext, StepRequest};
 pub use error::{Retry, StepError};
@@ -66,6 +67,11 @@ pub trait Step {
     fn remarks(&self, flow: &Flow, config: &Value) -> Vec<(&'static str, Diagnostic)> {
         let _ = (flow, config);
         Vec::new()
+    }
+
+    /// Returns the part of a value that `:expect` is about; `None` where there is nothing to check.
+    fn judged(&self, value: &Value) -> Option<Value> {
+        Some(value.clone())
     }
 
     /// Performs it. `config` is fully realised, has passed the spec, and holds the defaults.

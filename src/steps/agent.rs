@@ -4,20 +4,41 @@
 //! provider, no store and no other step. What it asks for next depends on its config and on what inner steps gave,
 //! never on a clock, on chance or on a store, so that a resumed run asks for the same.
 
-pub mod around;
-pub mod cost;
-pub mod evaluate;
-pub mod memory;
-pub mod notes;
-pub mod output;
-pub mod tool;
-pub mod tools;
-pub mod trace;
+mod answer;
+mod approval;
+mod around;
+mod calls;
+mod config;
+mod conversation;
+mod cost;
+mod evaluate;
+mod hooks;
+mod inputs;
+mod limits;
+mod memory;
+mod notes;
+mod output;
+mod prompt;
+mod result;
+mod rounds;
+mod tool;
+mod tools;
+mod toolset;
+mod trace;
+mod usage;
 
-use flowstone_engine::step::{Effect, Field, FieldType, StepSpec};
+use flowstone_engine::step::{
+    Effect, Field, FieldType, LocalFuture, Outcome, Step, StepContext, StepError, StepSpec,
+};
+use flowstone_lang::value::Value;
+
+use config::Kind;
+
+/// The `:agent` step.
+pub struct Agent;
 
 /// What there is to know about the `:agent` step.
-pub const SPEC: StepSpec = StepSpec {
+const SPEC: StepSpec = StepSpec {
     kind: "agent",
     operations: None,
     aliases: &[],
@@ -31,11 +52,41 @@ pub const SPEC: StepSpec = StepSpec {
         "(flow/step :agent :summary {:connection :ai :objective \"Summarize the report.\" :inputs {:report report}})",
         "(flow/step :agent :review {:connection :ai :objective \"Find the bug.\" :inputs {:repo tree} :available-steps [:files] :max-iterations 8})",
     ],
-    effect: Effect::Read,
+    effect: Effect::Steps,
 };
 
+impl Step for Agent {
+    fn spec(&self) -> &'static StepSpec {
+        &SPEC
+    }
+
+    fn judged(&self, value: &Value) -> Option<Value> {
+        match value.get("abort?") {
+            Some(Value::Bool(true)) => None,
+            _ => Some(value.get("content").unwrap_or(value).clone()),
+        }
+    }
+
+    fn run<'a>(
+        &'a self,
+        cx: &'a StepContext,
+        config: Value,
+    ) -> LocalFuture<'a, Result<Outcome, StepError>> {
+        Box::pin(async move {
+            rounds::run(cx, Kind::Agent, config)
+                .await
+                .map(Outcome::Value)
+        })
+    }
+}
+
+/// Runs the loop for an `:llm` step whose tools are executed.
+pub(crate) async fn run_loop(cx: &StepContext, config: Value) -> Result<Value, StepError> {
+    rounds::run(cx, Kind::Llm, config).await
+}
+
 /// The fields that steer the model; they go to each turn as they are.
-pub const MODEL_FIELDS: &[&str] = &[
+const MODEL_FIELDS: &[&str] = &[
     "api-version",
     "auth",
     "base-url",
@@ -159,7 +210,7 @@ const FIELDS: &[Field] = &[
     ),
     Field::optional(
         "max-tool-calls",
-        FieldType::IntIn(0, 1000),
+        FieldType::IntIn(1, 1000),
         "How many calls of tools there may be. Default 100.",
     ),
     Field::optional(

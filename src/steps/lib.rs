@@ -30,6 +30,7 @@ pub use flowstone_engine::{json, schema, words};
 /// Returns the step types there are.
 pub fn all() -> Vec<Box<dyn Step>> {
     vec![
+        Box::new(agent::Agent),
         Box::new(files::Files::default()),
         Box::new(function::Function),
         Box::new(http::Http),

@@ -18,7 +18,7 @@ pub mod event_stream;
 pub mod family;
 pub mod frames;
 pub mod gemini;
-mod output;
+pub(crate) mod output;
 mod provider;
 pub mod responses;
 pub mod sigv4;

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that panics fails")]
 #![allow(clippy::too_many_lines, reason = "tables of cases")]
 
+mod agent;
 mod changeset;
 mod csv;
 mod data;

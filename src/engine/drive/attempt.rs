@@ -219,8 +219,10 @@ impl Driver<'_> {
                     .hint("persist it with a `:function` step that follows"));
             }
         };
-        if let Some(expectation) = call.config.get("expect") {
-            expect::check(cx, expectation, &value)?;
+        if let Some(expectation) = call.config.get("expect")
+            && let Some(judged) = call.step.judged(&value)
+        {
+            expect::check(cx, expectation, &judged)?;
         }
         let Some((persist, config)) = persist else {
             return Ok(Outcome::Value(value));
@@ -431,8 +433,11 @@ impl Driver<'_> {
     pub(super) fn fits(&self, call: &StepCall<'_>, value: &Value) -> Result<(), StepError> {
         match call.config.get("expect") {
             Some(expectation) if !call.has("persist") => {
+                let Some(judged) = call.step.judged(value) else {
+                    return Ok(());
+                };
                 let cx = call.context(self, call.attempts.get());
-                expect::check(&cx, expectation, value)
+                expect::check(&cx, expectation, &judged)
             }
             _ => Ok(()),
         }

@@ -146,8 +146,10 @@ impl Driver<'_> {
             let performing = async {
                 match call.step.run(&cx, call.config.clone()).await? {
                     Outcome::Value(value) => {
-                        if let Some(expectation) = call.config.get("expect") {
-                            expect::check(&cx, expectation, &value)?;
+                        if let Some(expectation) = call.config.get("expect")
+                            && let Some(judged) = call.step.judged(&value)
+                        {
+                            expect::check(&cx, expectation, &judged)?;
                         }
                         Ok(Outcome::Value(value))
                     }

@@ -96,10 +96,11 @@ impl Driver<'_> {
 
     /// Checks a value that is not persisted yet.
     fn meets(&self, call: &StepCall<'_>, value: &Value) -> Result<(), StepError> {
-        match call.config.get("expect") {
-            Some(expectation) => {
+        let expectation = call.config.get("expect");
+        match expectation.zip(call.step.judged(value)) {
+            Some((expectation, judged)) => {
                 let cx = call.context(self, call.attempts.get());
-                crate::expect::check(&cx, expectation, value)
+                crate::expect::check(&cx, expectation, &judged)
             }
             None => Ok(()),
         }

@@ -37,6 +37,10 @@ impl Step for Watched {
         self.step.repeats_safely(config)
     }
 
+    fn judged(&self, value: &Value) -> Option<Value> {
+        self.step.judged(value)
+    }
+
     fn run<'a>(
         &'a self,
         cx: &'a StepContext,

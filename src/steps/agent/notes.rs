@@ -5,18 +5,21 @@ use flowstone_lang::value::Value;
 use crate::json::to_json;
 
 /// Returns a map with these keywords.
-pub(super) fn facts<const N: usize>(facts: [(&str, Value); N]) -> Value {
+pub(super) fn facts<'a>(facts: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
+    let facts = facts.into_iter();
     Value::map(facts.map(|(key, value)| (Value::keyword(key), value)))
 }
 
 /// Returns a map with some entries put over its own.
-pub(super) fn with<const N: usize>(map: &Value, more: [(&str, Value); N]) -> Value {
+pub(super) fn with<'a>(map: &Value, more: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
     let own = map.as_map().into_iter().flat_map(|map| {
         map.iter()
             .map(|(key, value)| (key.clone(), value.clone()))
             .collect::<Vec<_>>()
     });
-    let more = more.map(|(key, value)| (Value::keyword(key), value));
+    let more = more
+        .into_iter()
+        .map(|(key, value)| (Value::keyword(key), value));
     Value::map(own.chain(more))
 }
 

@@ -12,7 +12,7 @@ use crate::fields::Fields;
 use crate::{json, schema};
 
 /// What the flow wants.
-pub(super) struct Wanted {
+pub(crate) struct Wanted {
     /// What to tell the provider.
     pub output: Output,
     check: Check,

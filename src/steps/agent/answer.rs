@@ -1,0 +1,86 @@
+//! The last answer: what form it is to have, and what it must satisfy.
+
+use flowstone_engine::step::{StepContext, StepError, check_expected};
+use flowstone_lang::value::Value;
+
+use crate::fields::Fields;
+use crate::llm::call::Output;
+use crate::llm::output::Wanted;
+
+/// What says the form of an answer.
+const FORM: &[&str] = &["json-schema", "output", "response-format"];
+
+/// What the last answer is to be.
+pub(super) struct Answer {
+    wanted: Wanted,
+    /// What tells a turn of it.
+    form: Vec<(Value, Value)>,
+    expect: Value,
+    /// How often a wrong one goes back to the model.
+    pub repairs: i64,
+}
+
+impl Answer {
+    pub fn read(fields: Fields<'_>) -> Result<Answer, StepError> {
+        let form: Vec<(Value, Value)> = FORM
+            .iter()
+            .filter_map(|key| Some((Value::keyword(key), fields.get(key)?.clone())))
+            .collect();
+        let wanted = Wanted::read(Fields::new(&Value::map(form.iter().cloned())))?;
+        let repairs = match fields.int("repair", 0, 10)? {
+            Some(repairs) => repairs,
+            None => i64::try_from(wanted.repairs).unwrap_or(0),
+        };
+        let expect = fields.get("expect").cloned().unwrap_or(Value::Nil);
+        if repairs > 0 && !wanted.is_data() && expect.is_nil() {
+            let message = "`:repair` is for an answer that is checked";
+            return Err(StepError::config("E0840", message)
+                .hint("add an `:output` with `:format :json`, or an `:expect`"));
+        }
+        Ok(Answer {
+            wanted,
+            form,
+            expect,
+            repairs,
+        })
+    }
+
+    /// Tells whether it is to be data.
+    pub fn is_data(&self) -> bool {
+        self.wanted.is_data()
+    }
+
+    /// Returns the fields that tell a turn what its answer is to be.
+    pub fn form(&self) -> impl Iterator<Item = (Value, Value)> {
+        self.form.iter().cloned()
+    }
+
+    /// Returns an answer as the flow gets it, or says what is wrong with it.
+    pub fn take(&self, text: &str) -> Result<Value, String> {
+        self.wanted.take(text)
+    }
+
+    /// Says what of `:expect` does not hold.
+    ///
+    /// # Errors
+    /// When the expectation itself cannot be checked.
+    pub fn unmet(&self, cx: &StepContext, content: &Value) -> Result<Option<String>, StepError> {
+        match check_expected(cx, &self.expect, content) {
+            Ok(()) => Ok(None),
+            Err(error) if error.kind == "expectation-failed" => Ok(Some(error.message)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Says to a model with tools what its last answer is to be.
+    pub fn notice(&self) -> Option<String> {
+        let schema = match &self.wanted.output {
+            Output::Text => return None,
+            Output::Schema { schema, .. } => format!(" It must satisfy this JSON Schema: {schema}"),
+            _ => String::new(),
+        };
+        Some(format!(
+            "Your last answer must be one JSON document and nothing else.{schema}"
+        ))
+    }
+}

@@ -1,0 +1,272 @@
+//! `:approval`: which calls a person is asked about first, and how.
+//!
+//! As documented, the loop ends and the flow gets the request. With `:resume :in-place` (ours) the loop waits in a
+//! `:wait` step and goes on.
+
+use flowstone_engine::flow::name_of;
+use flowstone_engine::step::{Inside, StepError};
+use flowstone_lang::value::Value;
+use sha2::{Digest as _, Sha256};
+
+use super::calls::Call;
+use super::notes::{facts, plain};
+use super::toolset::Toolset;
+use crate::fields::Fields;
+
+const KEYS: &[&str] = &[
+    "message",
+    "mode",
+    "notify",
+    "resume",
+    "roles",
+    "step-names",
+    "timeout",
+    "tool-names",
+];
+/// What goes to the `:wait` as it is.
+const OF_WAIT: &[&str] = &["notify", "roles", "timeout"];
+
+/// Which calls need approval.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Mode {
+    Off,
+    AllMutations,
+    Tools(Vec<String>),
+    PlanSteps(Vec<String>),
+}
+
+/// What `:approval` says.
+#[derive(Clone, Debug)]
+pub(super) struct Approval {
+    mode: Mode,
+    pub in_place: bool,
+    message: Option<String>,
+    wait: Vec<(&'static str, Value)>,
+}
+
+impl Approval {
+    pub fn read(given: Option<&Value>) -> Result<Approval, StepError> {
+        let mut approval = Approval {
+            mode: Mode::Off,
+            in_place: false,
+            message: None,
+            wait: Vec::new(),
+        };
+        let Some(given) = given else {
+            return Ok(approval);
+        };
+        if let Value::Map(_) = given {
+            return approval.with_map(Fields::inside(":approval", given)?);
+        }
+        approval.mode = match given {
+            Value::Bool(true) => Mode::AllMutations,
+            Value::Bool(false) => Mode::Off,
+            other => match name_of(other).as_deref() {
+                Some("all-mutations" | "mutations") => Mode::AllMutations,
+                _ => return Err(no_mode(&crate::words::shown(other))),
+            },
+        };
+        Ok(approval)
+    }
+
+    fn with_map(mut self, fields: Fields<'_>) -> Result<Approval, StepError> {
+        fields.only(KEYS)?;
+        let tools = names(fields, "tool-names")?;
+        let steps = names(fields, "step-names")?;
+        self.mode = match fields.name("mode")?.as_deref() {
+            Some("tools") => Mode::Tools(needed(tools, "tools", "tool-names")?),
+            Some("plan-steps") => Mode::PlanSteps(needed(steps, "plan-steps", "step-names")?),
+            Some("all-mutations" | "mutations") => Mode::AllMutations,
+            None => match (tools, steps) {
+                (Some(tools), None) => Mode::Tools(tools),
+                (None, Some(steps)) => Mode::PlanSteps(steps),
+                _ => Mode::AllMutations,
+            },
+            Some(other) => return Err(no_mode(&format!(":{other}"))),
+        };
+        self.in_place = match fields.name("resume")?.as_deref() {
+            None | Some("return") => false,
+            Some("in-place") => true,
+            Some(other) => {
+                let message = format!("`:approval` has no `:resume :{other}`");
+                return Err(StepError::config("E0841", message)
+                    .hint("there are `:return`, which ends the agent, and `:in-place`, which waits inside it"));
+            }
+        };
+        self.message = fields.text("message")?.map(str::to_owned);
+        for key in OF_WAIT {
+            if let Some(given) = fields.get(key) {
+                self.wait.push((key, given.clone()));
+            }
+        }
+        if !self.in_place && !self.wait.is_empty() {
+            let keys: Vec<String> = self
+                .wait
+                .iter()
+                .map(|(key, _)| format!("`:{key}`"))
+                .collect();
+            let message = format!(
+                "{} of `:approval` is for `:resume :in-place`",
+                keys.join(" ")
+            );
+            return Err(StepError::config("E0841", message)
+                .hint("without it the flow gets the request, and its own `:wait` says these"));
+        }
+        Ok(self)
+    }
+
+    /// Says to the model what to expect.
+    pub fn notice(&self) -> Option<String> {
+        let what = match &self.mode {
+            Mode::Off => return None,
+            Mode::AllMutations => "Calls that change something".to_owned(),
+            Mode::Tools(names) => format!("Calls of {}", names.join(", ")),
+            Mode::PlanSteps(names) => {
+                format!("Calls in these steps of your plan: {}", names.join(", "))
+            }
+        };
+        Some(format!(
+            "{what} need the approval of a person, so you may be paused before they are performed."
+        ))
+    }
+
+    /// Tells whether a call needs approval. `plan_step` is where the agent is in its plan.
+    pub fn needs(&self, tools: &Toolset, call: &Call, plan_step: Option<&str>) -> bool {
+        let Some(tool) = tools.find(&call.name) else {
+            return false;
+        };
+        if (tool.needs_approval)(&call.arguments) {
+            return true;
+        }
+        match &self.mode {
+            Mode::Off => false,
+            Mode::AllMutations => (tool.mutates)(&call.arguments),
+            Mode::Tools(names) => names
+                .iter()
+                .any(|name| **name == *tool.name || **name == *tool.step),
+            Mode::PlanSteps(names) => {
+                tool.kind != super::tool::ToolKind::Memory
+                    && plan_step.is_some_and(|step| names.iter().any(|name| name == step))
+            }
+        }
+    }
+
+    fn mode_name(&self) -> &'static str {
+        match self.mode {
+            Mode::AllMutations => "all-mutations",
+            Mode::Off | Mode::Tools(_) => "tools",
+            Mode::PlanSteps(_) => "plan-steps",
+        }
+    }
+
+    /// Returns `:approval-request`. `scope` sets it apart from those of other runs and steps.
+    pub fn request(&self, scope: &str, iteration: i64, pending: &[&Call]) -> Value {
+        let actions = pending.iter().map(|call| {
+            facts([
+                ("tool", Value::from(call.name.as_str())),
+                ("tool-call-id", Value::from(call.id.as_str())),
+                ("arguments", call.arguments.clone()),
+            ])
+        });
+        let actions = Value::vector(actions);
+        let mut digest = Sha256::new();
+        digest.update(scope.as_bytes());
+        digest.update([0]);
+        digest.update(plain(&actions).as_bytes());
+        let digest: String = digest
+            .finalize()
+            .iter()
+            .take(8)
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        facts([
+            ("key", Value::from(format!("approval:{iteration}:{digest}"))),
+            ("iteration", Value::Int(iteration)),
+            ("actions", actions),
+            ("mode", Value::keyword(self.mode_name())),
+        ])
+    }
+
+    /// Returns the step that waits for the answer, in place.
+    pub fn wait(&self, request: &Value) -> Inside {
+        let actions = request.get("actions").and_then(crate::json::items);
+        let tools: Vec<String> = actions
+            .iter()
+            .flatten()
+            .filter_map(|action| action.get("tool")?.as_str().map(str::to_owned))
+            .collect();
+        let message = match &self.message {
+            Some(message) => message.clone(),
+            None => format!("The agent asks to call {}.", tools.join(", ")),
+        };
+        let key = request.get("key").cloned().unwrap_or(Value::Nil);
+        let mut config = vec![
+            ("key", key),
+            ("message", Value::from(message)),
+            ("data", request.clone()),
+            (
+                "actions",
+                Value::vector(["approve", "reject"].map(Value::keyword)),
+            ),
+        ];
+        config.extend(self.wait.iter().map(|(key, value)| (*key, value.clone())));
+        Inside::new("wait", "approval", facts(config))
+    }
+}
+
+/// What a person says to a request.
+pub(super) enum Verdict {
+    Approved,
+    /// With why, where that was said.
+    Rejected(Option<String>),
+}
+
+/// Reads what a `:wait` gave.
+pub(super) fn verdict(answer: &Value) -> Verdict {
+    let action = answer.get("action").or(Some(answer)).and_then(name_of);
+    let is_approved = match action.as_deref() {
+        Some(action) => matches!(action, "approve" | "approved"),
+        None => answer.get("approved") == Some(&Value::Bool(true)),
+    };
+    if is_approved {
+        return Verdict::Approved;
+    }
+    let comment = ["comment", "reason", "message"]
+        .iter()
+        .find_map(|key| Some(answer.get(key)?.as_str()?.to_owned()));
+    Verdict::Rejected(comment)
+}
+
+fn names(fields: Fields<'_>, key: &str) -> Result<Option<Vec<String>>, StepError> {
+    let Some(given) = fields.get(key) else {
+        return Ok(None);
+    };
+    let wrong = || {
+        StepError::config("E0841", format!("`:approval :{key}` takes names"))
+            .hint(format!("such as `:{key} #{{\"files\"}}`"))
+    };
+    let items = crate::json::items(given).ok_or_else(wrong)?;
+    let names = items
+        .iter()
+        .map(|item| name_of(item).map(|name| name.to_string()));
+    names
+        .collect::<Option<Vec<_>>>()
+        .map(Some)
+        .ok_or_else(wrong)
+}
+
+fn needed(names: Option<Vec<String>>, mode: &str, key: &str) -> Result<Vec<String>, StepError> {
+    names.filter(|names| !names.is_empty()).ok_or_else(|| {
+        StepError::config(
+            "E0841",
+            format!("`:approval {{:mode :{mode}}}` needs `:{key}`"),
+        )
+        .hint(format!("such as `:{key} #{{\"publish\"}}`"))
+    })
+}
+
+fn no_mode(given: &str) -> StepError {
+    StepError::config("E0841", format!("`:approval` has no mode `{given}`")).hint(
+        "it takes `true` for every change, `{:mode :tools :tool-names #{...}}` or `{:mode :plan-steps :step-names #{...}}`",
+    )
+}

@@ -1,0 +1,267 @@
+//! The calls of a turn: which are performed, and what the model is told of each.
+//!
+//! A call that cannot be performed, or fails, never ends the agent: it goes back to the model as an error.
+
+use std::rc::Rc;
+
+use flowstone_engine::diagnostic::nearest;
+use flowstone_engine::step::{Inside, Performed, StepError};
+use flowstone_lang::value::Value;
+
+use super::limits::Limits;
+use super::notes::{facts, plain, shortened};
+use super::tool::{Tool, ToolKind};
+use super::toolset::Toolset;
+use crate::json::items;
+
+/// Calls of a turn that are performed at once.
+pub(super) const AT_ONCE: usize = 8;
+/// Characters of a result that the model is told.
+const LONGEST: usize = 200_000;
+
+/// A call that the model asks for.
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    pub id: String,
+    pub name: String,
+    pub arguments: Value,
+    /// Why the arguments cannot be read.
+    unreadable: Option<String>,
+}
+
+/// Returns the calls of a turn.
+pub(super) fn of_reply(reply: &Value) -> Vec<Call> {
+    let calls = reply.get("tool-calls").and_then(items).unwrap_or_default();
+    calls.iter().map(call).collect()
+}
+
+fn call(said: &Value) -> Call {
+    let text = |key: &str| said.get(key).and_then(Value::as_str).unwrap_or_default();
+    let broken = said.get("arguments-text").and_then(Value::as_str);
+    Call {
+        id: text("tool-call-id").to_owned(),
+        name: text("name").to_owned(),
+        arguments: match said.get("arguments") {
+            Some(arguments) if !arguments.is_nil() => arguments.clone(),
+            _ => Value::map([]),
+        },
+        unreadable: broken.map(str::to_owned),
+    }
+}
+
+impl Call {
+    /// Returns it as hooks see it, and as it stands in the conversation.
+    pub fn proposed(&self) -> Value {
+        facts([
+            ("tool-call-id", Value::from(self.id.as_str())),
+            ("name", Value::from(self.name.as_str())),
+            ("arguments", self.arguments.clone()),
+        ])
+    }
+}
+
+/// What becomes of a call.
+pub(super) enum Decision {
+    Perform(Inside),
+    Refuse(Refusal),
+}
+
+/// Why a call is not performed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Refusal {
+    /// It is wrong in itself.
+    Bad { message: String },
+    /// There were as many calls as there may be.
+    TooMany { most: i64 },
+    /// The same call was made as often as it may be.
+    Repeated { most: i64 },
+    /// A person said no.
+    Rejected { comment: Option<String> },
+}
+
+impl Refusal {
+    fn message(&self) -> String {
+        match self {
+            Refusal::Bad { message } => message.clone(),
+            Refusal::TooMany { most } => {
+                format!("not performed: this run may make {most} calls of tools, and has made them")
+            }
+            Refusal::Repeated { most } => format!(
+                "not performed: the same call with the same arguments may be made {most} times; its result is the same"
+            ),
+            Refusal::Rejected { comment: None } => {
+                "not performed: a person rejected this call".to_owned()
+            }
+            Refusal::Rejected {
+                comment: Some(comment),
+            } => format!("not performed: a person rejected this call: {comment}"),
+        }
+    }
+}
+
+/// What was performed so far, for the caps.
+#[derive(Default)]
+pub(super) struct Tally {
+    /// With the tool's step type.
+    performed: Vec<(Call, Rc<str>)>,
+}
+
+impl Tally {
+    /// Decides about a call, and counts it where it is performed.
+    pub fn decide(&mut self, call: &Call, tools: &Toolset, limits: &Limits) -> Decision {
+        let bad = |message: String| Decision::Refuse(Refusal::Bad { message });
+        if let Some(text) = &call.unreadable {
+            let text = shortened(text, 200);
+            return bad(format!("the arguments are not a JSON object: {text}"));
+        }
+        let Some(tool) = tools.find(&call.name) else {
+            return bad(unknown(&call.name, tools));
+        };
+        if i64::try_from(self.performed.len()).is_ok_and(|count| count >= limits.calls) {
+            let most = limits.calls;
+            return Decision::Refuse(Refusal::TooMany { most });
+        }
+        let is_same = |(other, _): &&(Call, Rc<str>)| {
+            other.name == call.name && other.arguments == call.arguments
+        };
+        let same = self.performed.iter().filter(is_same).count();
+        if let Some(most) = limits.repeated
+            && i64::try_from(same).is_ok_and(|same| same >= most)
+        {
+            return Decision::Refuse(Refusal::Repeated { most });
+        }
+        match (tool.call)(&call.arguments) {
+            Ok(step) => {
+                self.performed.push((call.clone(), tool.step.clone()));
+                Decision::Perform(Inside::new(&step.kind, &*tool.name, step.config))
+            }
+            Err(error) => bad(told(&error)),
+        }
+    }
+
+    /// Tells whether a tool was called, by the name that the model has for it.
+    pub fn has_name(&self, name: &str) -> bool {
+        self.performed.iter().any(|(call, _)| call.name == name)
+    }
+
+    /// Tells whether a tool was called, by its step type.
+    pub fn has_step(&self, step: &str) -> bool {
+        self.performed.iter().any(|(_, known)| &**known == step)
+    }
+}
+
+fn unknown(name: &str, tools: &Toolset) -> String {
+    let names = tools.names();
+    let near = nearest(name, names.iter().copied())
+        .map(|near| format!("; did you mean `{near}`?"))
+        .unwrap_or_default();
+    match names.is_empty() {
+        true => format!("there is no tool `{name}`: this run has no tools"),
+        false => format!(
+            "there is no tool `{name}`{near} There are: {}",
+            names.join(", ")
+        ),
+    }
+}
+
+/// Says an error to the model.
+fn told(error: &StepError) -> String {
+    let hints = error.hints.iter().map(|hint| format!(" ({hint})"));
+    hints.fold(error.message.clone(), |text, hint| text + &hint)
+}
+
+/// What a call came to.
+pub(super) struct Answered {
+    pub call: Call,
+    pub result: Value,
+    pub success: bool,
+    pub millis: i64,
+    /// What an agent behind the tool used.
+    pub usage: Option<Value>,
+    /// What that cost.
+    pub cost: Option<Value>,
+}
+
+impl Answered {
+    pub fn refused(call: Call, refusal: &Refusal) -> Answered {
+        Answered {
+            result: facts([("error", Value::from(refusal.message()))]),
+            call,
+            success: false,
+            millis: 0,
+            usage: None,
+            cost: None,
+        }
+    }
+
+    pub fn performed(call: Call, tool: Option<&Tool>, performed: Performed) -> Answered {
+        let millis = (performed.ended_ms - performed.began_ms).max(0);
+        match performed.result {
+            Ok(value) => {
+                let is_agent = tool
+                    .is_some_and(|tool| matches!(tool.kind, ToolKind::Agent | ToolKind::Packaged));
+                let usage = value
+                    .get("usage")
+                    .filter(|usage| is_agent && usage.get("total-tokens").is_some());
+                let usage = usage.cloned();
+                let cost = value.get("cost-usd").filter(|_| usage.is_some()).cloned();
+                Answered {
+                    result: match tool {
+                        Some(tool) => (tool.answer)(&call.arguments, value),
+                        None => value,
+                    },
+                    call,
+                    success: true,
+                    millis,
+                    usage,
+                    cost,
+                }
+            }
+            Err(error) => Answered {
+                result: facts([
+                    ("error", Value::from(told(&error))),
+                    ("kind", Value::keyword(error.kind)),
+                ]),
+                call,
+                success: false,
+                millis,
+                usage: None,
+                cost: None,
+            },
+        }
+    }
+
+    /// Returns the entry of `:tool-calls` of the result.
+    pub fn record(&self) -> Value {
+        facts([
+            ("tool-call-id", Value::from(self.call.id.as_str())),
+            ("name", Value::from(self.call.name.as_str())),
+            ("arguments", self.call.arguments.clone()),
+            ("result", self.result.clone()),
+            ("success", Value::Bool(self.success)),
+            ("duration-ms", Value::Int(self.millis)),
+        ])
+    }
+
+    /// Returns the message that tells the model.
+    pub fn message(&self) -> Value {
+        let mut said = vec![
+            ("role", Value::keyword("tool")),
+            ("tool-call-id", Value::from(self.call.id.as_str())),
+            ("name", Value::from(self.call.name.as_str())),
+            ("content", Value::from(within(&self.result, LONGEST))),
+        ];
+        if !self.success {
+            said.push(("error?", Value::Bool(true)));
+        }
+        facts(said)
+    }
+}
+
+/// Returns a result as text of so many characters at most.
+pub(super) fn within(result: &Value, most: usize) -> String {
+    match result {
+        Value::Text(text) => shortened(text.as_str(), most),
+        data => shortened(&plain(data), most),
+    }
+}

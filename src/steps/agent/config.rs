@@ -1,0 +1,154 @@
+//! What a loop is to do, read from the config of an `:agent`, or of an `:llm` whose tools are executed.
+
+use std::rc::Rc;
+
+use flowstone_engine::step::{StepContext, StepError};
+use flowstone_engine::tools::Envelope;
+use flowstone_lang::value::Value;
+
+use super::MODEL_FIELDS;
+use super::answer::Answer;
+use super::approval::Approval;
+use super::hooks::Hooks;
+use super::limits::Limits;
+use super::prompt::message;
+use super::tools;
+use super::toolset::Toolset;
+use crate::fields::Fields;
+use crate::json::items;
+use crate::rendered;
+
+/// Which step asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Agent,
+    Llm,
+}
+
+/// What a loop is to do.
+pub(super) struct Config {
+    /// As the flow gave it.
+    pub given: Value,
+    pub objective: Rc<str>,
+    pub instructions: Option<Rc<str>>,
+    /// A map.
+    pub inputs: Value,
+    pub opening: Opening,
+    /// What each turn gets as it is.
+    pub model: Vec<(Value, Value)>,
+    pub limits: Limits,
+    pub envelope: Envelope,
+    pub approval: Approval,
+    pub hooks: Hooks,
+    pub answer: Answer,
+}
+
+/// What the conversation begins with.
+pub(super) enum Opening {
+    /// The prompt is made of the objective.
+    Objective,
+    /// A template says it.
+    Template,
+    /// An `:llm` step says it.
+    Conversation {
+        system: Option<String>,
+        messages: Vec<Value>,
+    },
+}
+
+impl Config {
+    /// Reads one.
+    ///
+    /// # Errors
+    /// When it is not one that can be worked on.
+    pub fn read(cx: &StepContext, kind: Kind, given: Value) -> Result<Config, StepError> {
+        let envelope = tools::envelope(cx, &given)?;
+        let fields = Fields::new(&given);
+        let objective = fields.text("objective")?.unwrap_or_default().trim();
+        if kind == Kind::Agent && objective.is_empty() {
+            return Err(StepError::config("E0840", "the `:objective` is empty")
+                .hint("say what the agent is to reach, in plain language"));
+        }
+        let opening = match kind {
+            Kind::Llm => conversation(cx, &given)?,
+            Kind::Agent if fields.has("template") => Opening::Template,
+            Kind::Agent if fields.has("data") => {
+                return Err(StepError::config(
+                    "E0755",
+                    "`:data` is for a `:template`, and there is none",
+                )
+                .hint("what the agent is to know goes into `:inputs`"));
+            }
+            Kind::Agent => Opening::Objective,
+        };
+        let model = MODEL_FIELDS.iter().filter_map(|key| {
+            let value = fields.get(key)?;
+            Some((Value::keyword(key), value.clone()))
+        });
+        Ok(Config {
+            objective: objective.into(),
+            instructions: fields.text("instructions")?.map(Rc::from),
+            inputs: fields.map("inputs")?.cloned().unwrap_or(Value::map([])),
+            opening,
+            model: model.collect(),
+            limits: Limits::read(fields, &envelope)?,
+            approval: Approval::read(fields.get("approval"))?,
+            hooks: Hooks::read(cx, fields)?,
+            answer: Answer::read(fields)?,
+            envelope,
+            given: given.clone(),
+        })
+    }
+
+    /// Returns the names of what must be called before the last answer.
+    pub fn required_names(&self, tools: &Toolset) -> Vec<String> {
+        let require = &self.envelope.require;
+        let names = require.tool_names.iter().map(|name| name.to_string());
+        let steps = [&require.steps, &require.agents, &require.mcp];
+        let by_step = steps.into_iter().flatten().map(|step| {
+            tools
+                .name_of(step)
+                .map_or_else(|| step.to_string(), |name| name.to_string())
+        });
+        let mut required = Vec::new();
+        for name in names.chain(by_step) {
+            if !required.contains(&name) {
+                required.push(name);
+            }
+        }
+        required
+    }
+}
+
+/// Reads what an `:llm` step asks.
+fn conversation(cx: &StepContext, given: &Value) -> Result<Opening, StepError> {
+    let template = rendered::rendered(cx, Fields::new(given), "llm-prompt")?;
+    let given = match &template {
+        Some(template) => rendered::merged(template, given),
+        None => given.clone(),
+    };
+    let fields = Fields::new(&given);
+    let nothing = Value::map([]);
+    let input = Fields::inside(":input", fields.map("input")?.unwrap_or(&nothing))?;
+    let pick = |key: &str| fields.get(key).or_else(|| input.get(key));
+    let as_text = |value: &Value| match value {
+        Value::Text(text) => text.to_string(),
+        data => super::notes::plain(data),
+    };
+    let mut messages = pick("messages").and_then(items).unwrap_or_default();
+    if let Some(prompt) = pick("prompt") {
+        if !messages.is_empty() {
+            let both = "`:prompt` and `:messages` cannot both be given";
+            return Err(StepError::config("E0809", both));
+        }
+        messages.push(message("user", Value::from(as_text(prompt))));
+    }
+    if messages.is_empty() {
+        return Err(StepError::config("E0809", "there is nothing to ask")
+            .hint("give it a `:prompt` or `:messages`"));
+    }
+    Ok(Opening::Conversation {
+        system: pick("system").map(as_text),
+        messages,
+    })
+}

@@ -1,0 +1,273 @@
+//! `:inputs` as the model is told of them: scalars as they are, resources as handles with how to reach them.
+//!
+//! What a reference is follows from its name and content type alone: nothing is looked up, so that a resumed run says
+//! the same.
+
+use flowstone_engine::resource::ResourceName;
+use flowstone_lang::value::Value;
+
+use super::notes::{facts, shortened};
+use super::toolset::Toolset;
+use crate::json::items;
+use crate::resource;
+
+/// Characters of a string in the summary.
+const LONGEST: usize = 10_000;
+/// How deep the summary goes.
+const DEEPEST: usize = 12;
+
+const TREE_OPS: &[&str] = &["list", "read", "search", "materialize"];
+const CHANGESET_OPS: &[&str] = &[
+    "list",
+    "read",
+    "search",
+    "diff",
+    "write-file",
+    "apply-edit",
+    "replace",
+    "replace-lines",
+    "delete-file",
+    "move-file",
+    "materialize",
+    "publish",
+    "open-change-request",
+];
+const TABLE_OPS: &[&str] = &["query", "get-row", "aggregate", "schema", "export"];
+
+/// What an input is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Tree,
+    Changeset,
+    Table,
+    Image,
+    Resource,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Kind::Tree => "source-tree",
+            Kind::Changeset => "changeset",
+            Kind::Table => "table",
+            Kind::Image => "image",
+            Kind::Resource => "resource",
+        }
+    }
+
+    /// Returns the built-in tool that reaches it.
+    fn tool(self) -> Option<&'static str> {
+        match self {
+            Kind::Tree | Kind::Changeset => Some("files"),
+            Kind::Table => Some("table"),
+            Kind::Image | Kind::Resource => None,
+        }
+    }
+}
+
+/// Returns `:input-summary`.
+pub(super) fn summary(inputs: &Value, tools: &Toolset) -> Value {
+    let entries = inputs.as_map().into_iter().flat_map(|map| map.iter());
+    Value::map(entries.map(|(key, value)| (key.clone(), enriched(value, tools, 0))))
+}
+
+/// Returns the images among the inputs, as parts of a message.
+pub(super) fn images(inputs: &Value) -> Vec<Value> {
+    let mut found = Vec::new();
+    gather_images(inputs, 0, &mut found);
+    found
+}
+
+/// Returns the images in a value, as parts of a message: image resources, wherever they are in it.
+fn gather_images(value: &Value, depth: usize, found: &mut Vec<Value>) {
+    if depth > DEEPEST {
+        return;
+    }
+    if let Some(part) = image_part(value) {
+        found.push(part);
+        return;
+    }
+    if kind_of(value).is_some() {
+        return;
+    }
+    match value {
+        Value::Map(map) => {
+            for (_, value) in map.iter() {
+                gather_images(value, depth + 1, found);
+            }
+        }
+        Value::Vector(_) | Value::List(_) | Value::Set(_) => {
+            for item in items(value).unwrap_or_default() {
+                gather_images(&item, depth + 1, found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Returns the part of a message that shows an image: an explicit one as it is, a reference to an image in one.
+fn image_part(value: &Value) -> Option<Value> {
+    if is_part(value) {
+        return Some(value.clone());
+    }
+    (kind_of(value) == Some(Kind::Image)).then(|| {
+        facts([
+            ("type", Value::keyword("image-resource")),
+            ("resource", value.clone()),
+        ])
+    })
+}
+
+fn is_part(value: &Value) -> bool {
+    let type_ = value.get("type").and_then(flowstone_engine::flow::name_of);
+    type_.as_deref() == Some("image-resource") && value.get("resource").is_some()
+}
+
+fn kind_of(value: &Value) -> Option<Kind> {
+    if is_part(value) {
+        return Some(Kind::Image);
+    }
+    let uri = resource::uri(value)?;
+    let content_type = content_type(value).unwrap_or_default();
+    if content_type.starts_with("image/") {
+        return Some(Kind::Image);
+    }
+    Some(match ResourceName::read(&uri) {
+        Some(ResourceName::Tree(_)) => Kind::Tree,
+        Some(ResourceName::Changeset(_)) => Kind::Changeset,
+        Some(ResourceName::Table(_)) => Kind::Table,
+        _ => match content_type {
+            it if it.contains("source-tree") => Kind::Tree,
+            it if it.contains("changeset") => Kind::Changeset,
+            it if it.contains(".table+") => Kind::Table,
+            _ => Kind::Resource,
+        },
+    })
+}
+
+fn content_type(value: &Value) -> Option<&str> {
+    ["content-type", "contentType", "mime-type"]
+        .iter()
+        .find_map(|key| value.get(key)?.as_str())
+}
+
+fn enriched(value: &Value, tools: &Toolset, depth: usize) -> Value {
+    if let Some(kind) = kind_of(value) {
+        return handle(kind, value, tools);
+    }
+    if depth > DEEPEST {
+        return Value::from("…");
+    }
+    match value {
+        Value::Text(text) => Value::from(shortened(text.as_str(), LONGEST)),
+        Value::Map(map) => Value::map(
+            map.iter()
+                .map(|(key, value)| (key.clone(), enriched(value, tools, depth + 1))),
+        ),
+        Value::Vector(_) | Value::List(_) => {
+            let items = items(value).unwrap_or_default();
+            Value::vector(items.iter().map(|item| enriched(item, tools, depth + 1)))
+        }
+        other => other.clone(),
+    }
+}
+
+/// Returns what is said of a resource, and how to reach it.
+fn handle(kind: Kind, value: &Value, tools: &Toolset) -> Value {
+    let at = match is_part(value) {
+        true => value.get("resource").unwrap_or(value),
+        false => value,
+    };
+    let uri = resource::uri(at).unwrap_or_default();
+    let mut said = vec![
+        ("kind", Value::keyword(kind.name())),
+        ("uri", Value::from(uri.as_str())),
+    ];
+    if let Some(content_type) = content_type(at) {
+        said.push(("content-type", Value::from(content_type)));
+    }
+    for (key, from) in [("filename", "filename"), ("size-bytes", "size-bytes")] {
+        if let Some(fact) = at.get(from).filter(|fact| !fact.is_nil()) {
+            said.push((key, fact.clone()));
+        }
+    }
+    if let Some(tool) = kind.tool() {
+        let enabled = tools.has_step(tool);
+        said.push(("recommended-tool", Value::keyword(tool)));
+        said.push(("tool-enabled?", Value::Bool(enabled)));
+        said.push(("access", access(kind, tool, &uri)));
+        if !enabled {
+            said.push(("missing-tool", missing(tool)));
+        }
+    }
+    facts(said)
+}
+
+fn access(kind: Kind, tool: &str, uri: &str) -> Value {
+    let uri = || Value::from(uri);
+    let ops = |ops: &[&str]| Value::vector(ops.iter().map(|op| Value::keyword(op)));
+    let tool = ("tool", Value::keyword(tool));
+    let read = || ("read-args", facts([("source", uri())]));
+    match kind {
+        Kind::Tree => facts([tool, read(), ("common-ops", ops(TREE_OPS))]),
+        Kind::Changeset => facts([
+            tool,
+            read(),
+            ("write-args", facts([("changeset", uri())])),
+            ("common-ops", ops(CHANGESET_OPS)),
+        ]),
+        Kind::Table => facts([
+            tool,
+            ("args", facts([("table", facts([("ref", uri())]))])),
+            ("common-ops", ops(TABLE_OPS)),
+        ]),
+        Kind::Image | Kind::Resource => facts([tool]),
+    }
+}
+
+/// Says that a built-in tool which an input needs is off.
+pub(super) fn missing(tool: &str) -> Value {
+    let constraint = format!(
+        "Hydrated inputs recommend the {tool} built-in tool, but it is not enabled for this agent run. Do not invent {tool} tool calls."
+    );
+    facts([
+        ("tool", Value::keyword(tool)),
+        ("name", Value::from(tool)),
+        ("constraint", Value::from(constraint)),
+    ])
+}
+
+/// Returns the built-in tools that inputs need and that are off.
+pub(super) fn missing_tools(inputs: &Value, tools: &Toolset) -> Vec<&'static str> {
+    let mut found = Vec::new();
+    gather_missing(inputs, tools, 0, &mut found);
+    found
+}
+
+fn gather_missing(value: &Value, tools: &Toolset, depth: usize, found: &mut Vec<&'static str>) {
+    if let Some(kind) = kind_of(value) {
+        if let Some(tool) = kind.tool()
+            && !tools.has_step(tool)
+            && !found.contains(&tool)
+        {
+            found.push(tool);
+        }
+        return;
+    }
+    if depth > DEEPEST {
+        return;
+    }
+    match value {
+        Value::Map(map) => {
+            for (_, value) in map.iter() {
+                gather_missing(value, tools, depth + 1, found);
+            }
+        }
+        Value::Vector(_) | Value::List(_) | Value::Set(_) => {
+            for item in items(value).unwrap_or_default() {
+                gather_missing(&item, tools, depth + 1, found);
+            }
+        }
+        _ => {}
+    }
+}

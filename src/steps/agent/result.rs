@@ -1,0 +1,193 @@
+//! What the flow gets of a loop.
+
+use flowstone_engine::flow::name_of;
+use flowstone_lang::value::Value;
+
+use super::calls::Answered;
+use super::notes::{facts, with};
+use super::usage::Usage;
+
+/// What happened in a loop.
+#[derive(Default)]
+pub(super) struct Record {
+    pub turns: i64,
+    pub usage: Usage,
+    /// Entries of `:tool-calls`.
+    pub calls: Vec<Value>,
+    succeeded: i64,
+    failed: i64,
+    millis: i64,
+    /// Calls that the flow gets back.
+    handed_over: Option<Value>,
+    /// Of the last turn.
+    last: Vec<(&'static str, Value)>,
+}
+
+/// What of the last turn is told.
+const OF_TURN: &[&str] = &["model", "provider", "response-id"];
+
+impl Record {
+    /// Notes a turn.
+    pub fn turn(&mut self, reply: &Value) {
+        self.turns += reply
+            .get("iterations")
+            .and_then(Value::as_int)
+            .unwrap_or(1)
+            .max(1);
+        if let Some(usage) = reply.get("usage") {
+            self.usage.add(usage);
+        }
+        self.usage.pay(reply.get("cost-usd"));
+        let of_turn = OF_TURN.iter().filter_map(|key| {
+            let value = reply.get(key).filter(|value| !value.is_nil())?;
+            Some((*key, value.clone()))
+        });
+        self.last = of_turn.collect();
+    }
+
+    /// Notes a call of a tool.
+    pub fn call(&mut self, answered: &Answered) {
+        self.calls.push(answered.record());
+        match answered.success {
+            true => self.succeeded += 1,
+            false => self.failed += 1,
+        }
+        self.millis += answered.millis;
+        if let Some(usage) = &answered.usage {
+            self.usage.add(usage);
+        }
+        self.usage.pay(answered.cost.as_ref());
+    }
+
+    /// Notes calls that the flow gets back.
+    pub fn hand_over(&mut self, calls: Value) {
+        self.handed_over = Some(calls);
+    }
+
+    /// Returns the result of a loop that ended so.
+    pub fn result(&self, ending: Ending) -> Value {
+        let calls = match &self.handed_over {
+            Some(calls) => calls.clone(),
+            None => Value::vector(self.calls.iter().cloned()),
+        };
+        let stats = facts([
+            ("call-count", Value::Int(self.succeeded + self.failed)),
+            ("success-count", Value::Int(self.succeeded)),
+            ("error-count", Value::Int(self.failed)),
+            ("total-duration-ms", Value::Int(self.millis)),
+        ]);
+        let mut said = vec![
+            ("content", ending.content),
+            ("tool-calls", calls),
+            ("tool-call-stats", stats),
+            ("usage", self.usage.value()),
+            ("tokens-used", Value::Int(self.usage.total())),
+        ];
+        said.extend(self.last.iter().cloned());
+        said.push(("finish-reason", Value::from(ending.reason)));
+        said.push(("iterations", Value::Int(self.turns)));
+        if let Some(cost) = self.usage.cost() {
+            said.push(("cost-usd", Value::Float(cost)));
+        }
+        with(&facts(said), ending.more)
+    }
+}
+
+/// How a loop ended.
+pub(super) struct Ending {
+    content: Value,
+    reason: String,
+    more: Vec<(&'static str, Value)>,
+}
+
+impl Ending {
+    /// The model answered.
+    pub fn answer(reply: &Value) -> Ending {
+        let reason = reply.get("finish-reason").and_then(name_of);
+        Ending::new(said(reply), reason.as_deref().unwrap_or("stop"))
+    }
+
+    /// It ended with what there is.
+    pub fn cut(reply: &Value, reason: &str) -> Ending {
+        Ending::new(said(reply), reason)
+    }
+
+    /// It ended with an error.
+    pub fn failed() -> Ending {
+        Ending::new(Value::Nil, "error")
+    }
+
+    /// Somebody ended it.
+    pub fn abort(content: Value, reason: &str) -> Ending {
+        Ending {
+            more: aborted(reason),
+            ..Ending::new(content, reason)
+        }
+    }
+
+    /// It is to be approved before it goes on.
+    pub fn approval(reply: &Value, request: Value) -> Ending {
+        let mut ending = Ending::abort(said(reply), "approval-required");
+        ending.more.push(("approval-request", request));
+        ending
+    }
+
+    /// It was stopped, with these facts: `:abort?` and `:abort-reason` among them.
+    pub fn stopped(reply: &Value, facts: &Value) -> Ending {
+        let reason = facts.get("abort-reason").and_then(Value::as_str);
+        Ending::abort(said(reply), reason.unwrap_or("stopped"))
+    }
+
+    fn new(content: Value, reason: &str) -> Ending {
+        Ending {
+            content,
+            reason: reason.to_owned(),
+            more: Vec::new(),
+        }
+    }
+
+    #[must_use]
+    pub fn content(self, content: Value) -> Ending {
+        Ending { content, ..self }
+    }
+
+    #[must_use]
+    pub fn because(self, reason: &str) -> Ending {
+        Ending {
+            reason: reason.to_owned(),
+            ..self
+        }
+    }
+
+    /// Says what `:require` asks for and was not called.
+    #[must_use]
+    pub fn missing(mut self, names: &[String]) -> Ending {
+        let names = names.iter().map(|name| Value::from(name.as_str()));
+        self.more.push(("missing-tools", Value::vector(names)));
+        self
+    }
+
+    /// Takes what the model said, where nobody else said something.
+    #[must_use]
+    pub fn or_said(self, reply: &Value) -> Ending {
+        match self.content.is_nil() {
+            true => Ending {
+                content: said(reply),
+                ..self
+            },
+            false => self,
+        }
+    }
+}
+
+fn aborted(reason: &str) -> Vec<(&'static str, Value)> {
+    vec![
+        ("abort?", Value::Bool(true)),
+        ("abort-reason", Value::from(reason)),
+    ]
+}
+
+fn said(reply: &Value) -> Value {
+    let content = reply.get("content").filter(|content| !content.is_nil());
+    content.cloned().unwrap_or_else(|| Value::from(""))
+}

@@ -1,0 +1,298 @@
+//! The loop: a turn of the model, the calls that it asks for, and again, until there is an answer or a cap is met.
+
+mod batch;
+
+use flowstone_engine::step::{Inside, Performed, Progress, StepContext, StepError};
+use flowstone_lang::value::Value;
+
+use super::around::Around;
+use super::calls::{self, Call, Tally};
+use super::config::{Config, Kind};
+use super::conversation::Conversation;
+use super::notes::{facts, shortened};
+use super::prompt;
+use super::result::{Ending, Record};
+use super::toolset::Toolset;
+
+/// Runs a loop to its end.
+pub(super) async fn run(cx: &StepContext, kind: Kind, given: Value) -> Result<Value, StepError> {
+    let config = Config::read(cx, kind, given)?;
+    let mut around = Around::read(cx, &config.given)?;
+    let mut tools = Toolset::read(cx, &config.envelope).await?;
+    tools.add(around.tools());
+    let memory = around.before(cx).await?;
+    let messages = prompt::opening(cx, &config, &tools, memory.as_deref())?;
+    let repairs = config.answer.repairs;
+    let mut rounds = Rounds {
+        cx,
+        config: &config,
+        around,
+        tools,
+        conversation: Conversation::new(messages),
+        tally: Tally::default(),
+        record: Record::default(),
+        with_tools: 0,
+        repairs,
+        closing: None,
+        is_finishing: false,
+        futile: 0,
+    };
+    let ended = rounds.go().await;
+    let (mut around, record) = (rounds.around, rounds.record);
+    match ended {
+        Ok(ending) => {
+            let result = record.result(ending);
+            Ok(around.after(cx, &config.given, result).await)
+        }
+        Err(error) => {
+            let so_far = record.result(Ending::failed());
+            Err(around.failed(cx, &config.given, so_far, error).await)
+        }
+    }
+}
+
+/// A loop under way.
+struct Rounds<'a> {
+    cx: &'a StepContext,
+    config: &'a Config,
+    around: Around,
+    tools: Toolset,
+    conversation: Conversation,
+    tally: Tally,
+    record: Record,
+    /// Turns in which tools were offered.
+    with_tools: i64,
+    /// How often a wrong answer may still go back.
+    repairs: i64,
+    /// Tools are no longer offered, for this reason.
+    closing: Option<&'static str>,
+    /// The turn is for an answer in the form that is wanted.
+    is_finishing: bool,
+    /// Turns one after another in which each call was one too many of its kind.
+    futile: u32,
+}
+
+impl Rounds<'_> {
+    async fn go(&mut self) -> Result<Ending, StepError> {
+        loop {
+            if self.with_tools >= self.config.limits.turns {
+                self.close("max-iterations", "You have used up the turns of this run.");
+            }
+            let reply = self.turn().await?;
+            let calls = calls::of_reply(&reply);
+            if calls.is_empty() {
+                match self.answered(&reply)? {
+                    Some(ending) => return Ok(ending),
+                    None => continue,
+                }
+            }
+            if calls.iter().any(|call| self.tools.is_client(&call.name)) {
+                let calls = calls.iter().map(Call::proposed);
+                self.record.hand_over(Value::vector(calls));
+                return Ok(Ending::answer(&reply));
+            }
+            if let Some(reason) = self.closing {
+                return self.cut(&reply, reason);
+            }
+            if self.is_over_budget() {
+                return Ok(Ending::cut(&reply, "token-budget"));
+            }
+            if let Some(ending) = self.batch(&reply, calls).await? {
+                return Ok(ending);
+            }
+        }
+    }
+
+    /// Offers no more tools.
+    fn close(&mut self, reason: &'static str, told: &str) {
+        if self.closing.is_none() && !self.tools.is_empty() {
+            self.closing = Some(reason);
+            self.conversation.tell(&format!(
+                "{told} Tools can no longer be called. Give your last answer now, from what you know."
+            ));
+        }
+    }
+
+    fn is_over_budget(&self) -> bool {
+        let used = self.record.usage.total();
+        self.config.limits.tokens.is_some_and(|most| used >= most)
+    }
+
+    /// Has the model asked once; once more with shorter results where the conversation is too long for it.
+    async fn turn(&mut self) -> Result<Value, StepError> {
+        let asked = self.ask().await;
+        let performed = match &asked.result {
+            Err(error) if error.code == "E0803" && self.conversation.shorten() => {
+                let words = "the conversation is too long for the model: old results of tools are shortened";
+                self.around.warn(self.cx, words.to_owned());
+                self.ask().await
+            }
+            _ => asked,
+        };
+        let reply = performed.result?;
+        if self.closing.is_none() && !self.tools.is_empty() && !self.is_finishing {
+            self.with_tools += 1;
+        }
+        self.record.turn(&reply);
+        self.around
+            .turn(&reply, performed.began_ms, performed.ended_ms);
+        Ok(reply)
+    }
+
+    async fn ask(&self) -> Performed {
+        let inside = Inside::new("llm", "turn", self.turn_config());
+        let mut performed = self.cx.perform_all(vec![inside], 1).await;
+        performed.pop().unwrap_or_else(|| Performed {
+            result: Err(StepError::new("E0841", "internal", "a turn gave nothing")),
+            began_ms: 0,
+            ended_ms: 0,
+            path: String::new(),
+        })
+    }
+
+    /// Tells whether the turn is for the last answer: no tool may be called, and its form is held to.
+    fn is_last(&self) -> bool {
+        self.closing.is_some() || self.is_finishing || self.tools.is_empty()
+    }
+
+    fn turn_config(&self) -> Value {
+        let mut config = self.config.model.clone();
+        config.push((Value::keyword("messages"), self.conversation.messages()));
+        if !self.tools.is_empty() {
+            let mut offered = vec![("definitions", self.tools.definitions())];
+            match (self.is_last(), &self.config.envelope.choice) {
+                (true, _) => offered.push(("choice", Value::keyword("none"))),
+                // One that must always call a tool would never end.
+                (false, Some(choice)) if self.record.calls.is_empty() => {
+                    offered.push(("choice", Value::keyword(choice)));
+                }
+                (false, _) => {}
+            }
+            config.push((Value::keyword("tools"), facts(offered)));
+        }
+        if self.is_last() && self.config.answer.is_data() {
+            config.extend(self.config.answer.form());
+            if self.repairs > 0 {
+                config.push((Value::keyword("repair"), Value::Int(self.repairs)));
+            }
+        }
+        Value::map(config)
+    }
+
+    /// Looks at an answer. `None`: the model is asked again.
+    fn answered(&mut self, reply: &Value) -> Result<Option<Ending>, StepError> {
+        let missing = self.missing();
+        if !missing.is_empty() {
+            if self.is_over_budget() {
+                return Ok(Some(Ending::cut(reply, "token-budget").missing(&missing)));
+            }
+            if self.closing.is_some() {
+                return Err(not_called(
+                    &missing,
+                    reply,
+                    self.closing.unwrap_or_default(),
+                ));
+            }
+            self.is_finishing = false;
+            self.ask_again(
+                reply,
+                &format!(
+                    "Before your last answer you must call: {}. Do so now.",
+                    missing.join(", ")
+                ),
+            );
+            return Ok(None);
+        }
+        let was_last = self.is_last();
+        let nothing = Value::from("");
+        let said = reply.get("content").unwrap_or(&nothing);
+        let content = match (was_last, said.as_str()) {
+            (false, Some(text)) => match self.config.answer.take(text) {
+                Ok(content) => content,
+                Err(_) if self.is_over_budget() => {
+                    return Ok(Some(Ending::cut(reply, "token-budget")));
+                }
+                Err(problem) => {
+                    self.is_finishing = true;
+                    let ask = format!(
+                        "That is not yet the answer in the form that is wanted: {problem}\nGive it now, as one JSON document and nothing else."
+                    );
+                    self.ask_again(reply, &ask);
+                    return Ok(None);
+                }
+            },
+            // The turn itself held it to its form.
+            _ => said.clone(),
+        };
+        if was_last && self.config.answer.is_data() {
+            let asked = reply.get("iterations").and_then(Value::as_int);
+            self.repairs = (self.repairs - (asked.unwrap_or(1) - 1)).max(0);
+        }
+        if self.repairs > 0
+            && !self.is_over_budget()
+            && let Some(problem) = self.config.answer.unmet(self.cx, &content)?
+        {
+            self.repairs -= 1;
+            self.is_finishing = false;
+            self.cx.emit(Progress::Status(format!(
+                "the answer is not right, asking again: {problem}"
+            )));
+            self.ask_again(
+                reply,
+                &format!("That answer is not right: {problem}\nCorrect it, and answer again."),
+            );
+            return Ok(None);
+        }
+        let ending = Ending::answer(reply).content(content);
+        Ok(Some(match self.closing {
+            Some(reason) => ending.because(reason),
+            None => ending,
+        }))
+    }
+
+    fn ask_again(&mut self, reply: &Value, told: &str) {
+        self.conversation.said(reply, &[]);
+        self.conversation.tell(told);
+    }
+
+    /// Ends with what there is, where a model calls tools that are not offered.
+    fn cut(&mut self, reply: &Value, reason: &'static str) -> Result<Ending, StepError> {
+        let missing = self.missing();
+        match missing.is_empty() {
+            true => Ok(Ending::cut(reply, reason)),
+            false => Err(not_called(&missing, reply, reason)),
+        }
+    }
+
+    /// Returns what must be called and was not.
+    fn missing(&self) -> Vec<String> {
+        let require = &self.config.envelope.require;
+        let by_name = require.tool_names.iter();
+        let by_name = by_name.filter(|name| !self.tally.has_name(name));
+        let by_step = [&require.steps, &require.agents, &require.mcp];
+        let by_step = by_step.into_iter().flatten();
+        let by_step = by_step.filter(|step| !self.tally.has_step(step));
+        let by_step = by_step.map(|step| self.tools.name_of(step).unwrap_or_else(|| step.clone()));
+        let mut missing: Vec<String> = Vec::new();
+        for name in by_name.cloned().chain(by_step) {
+            if !missing.iter().any(|known| **known == *name) {
+                missing.push(name.to_string());
+            }
+        }
+        missing
+    }
+}
+
+/// Says that the loop ended without what must be called.
+fn not_called(missing: &[String], reply: &Value, reason: &str) -> StepError {
+    let message = format!(
+        "the agent ended ({reason}) without calling {}, which `:require` asks for",
+        missing.join(", ")
+    );
+    let missing = Value::vector(missing.iter().map(|name| Value::from(name.as_str())));
+    let content = reply.get("content").and_then(Value::as_str);
+    StepError::new("E0843", "required-tools-missing", message)
+        .with("missing", missing)
+        .with("content", shortened(content.unwrap_or_default(), 2_000))
+        .hint("raise `:max-iterations` or `:max-tool-calls`, or say in `:instructions` when to call them")
+}

@@ -1,0 +1,214 @@
+//! The calls of one turn: hooks, approval, and having them performed.
+
+use flowstone_engine::step::StepError;
+use flowstone_lang::value::Value;
+
+use super::super::approval::{Verdict, verdict};
+use super::super::calls::{AT_ONCE, Answered, Call, Decision, Refusal};
+use super::super::hooks::{When, Wish};
+use super::super::notes::facts;
+use super::super::result::Ending;
+use super::super::trace::Called;
+use super::Rounds;
+
+/// Turns one after another in which the model only repeats itself, until it is made to answer.
+const FUTILE: u32 = 2;
+
+/// Calls that a person said no to.
+struct Rejected {
+    ids: Vec<String>,
+    comment: Option<String>,
+}
+
+/// Why there are to be no more calls, and what the model is told.
+type Over = (&'static str, &'static str);
+
+impl Rounds<'_> {
+    /// Has the calls of a turn performed. Gives an ending where the loop is over with them.
+    pub(super) async fn batch(
+        &mut self,
+        reply: &Value,
+        calls: Vec<Call>,
+    ) -> Result<Option<Ending>, StepError> {
+        let proposed = Value::vector(calls.iter().map(Call::proposed));
+        if let Some(ending) = self.hook(When::Before, proposed) {
+            return Ok(Some(ending.or_said(reply)));
+        }
+        let names: Vec<&str> = calls.iter().map(|call| call.name.as_str()).collect();
+        if let Some(stopped) = self.around.gate(self.cx, &names) {
+            return Ok(Some(Ending::stopped(reply, &stopped)));
+        }
+        let mut rejected = None;
+        if let Some(request) = self.approval_request(&calls) {
+            if !self.config.approval.in_place {
+                return Ok(Some(Ending::approval(reply, request)));
+            }
+            rejected = self.wait(&request).await?;
+        }
+        self.conversation.said(reply, &calls);
+        let (answered, over) = self.perform(calls, rejected.as_ref()).await;
+        self.conversation.results(&answered);
+        let last = Value::vector(answered.iter().map(Answered::record));
+        for answered in &answered {
+            self.note(answered);
+        }
+        if let Some(ending) = self.hook(When::After, last) {
+            return Ok(Some(ending.or_said(reply)));
+        }
+        if self.is_over_budget() {
+            return Ok(Some(Ending::cut(reply, "token-budget")));
+        }
+        if let Some((reason, told)) = over {
+            self.close(reason, told);
+        }
+        Ok(None)
+    }
+
+    /// Calls a hook of the flow. Gives an ending where it ends the loop.
+    fn hook(&mut self, when: When, calls: Value) -> Option<Ending> {
+        let key = match when {
+            When::Before => "proposed-tool-calls",
+            When::After => "last-results",
+        };
+        let sees = facts([
+            ("iteration", Value::Int(self.record.turns)),
+            ("tools", self.tools.for_hooks()),
+            (
+                "tool-calls",
+                Value::vector(self.record.calls.iter().cloned()),
+            ),
+            (key, calls),
+            ("usage", self.record.usage.value()),
+        ]);
+        let hooks = &self.config.hooks;
+        match hooks.call(self.cx, when, &self.tools, sees) {
+            Ok(Wish::GoOn) => None,
+            Ok(Wish::Tools(tools)) => {
+                self.tools = tools;
+                None
+            }
+            Ok(Wish::Abort { content, reason }) => Some(Ending::abort(content, &reason)),
+            Err(error) => {
+                let warning = format!(
+                    "`:{}` failed and is ignored: {}",
+                    when.name(),
+                    error.message
+                );
+                tracing::warn!(target: "flowstone::agent", "{warning}");
+                self.around.warn(self.cx, warning);
+                None
+            }
+        }
+    }
+
+    /// Returns the request for a person's approval of these calls, where one is needed.
+    fn approval_request(&self, calls: &[Call]) -> Option<Value> {
+        let plan_step = self.around.plan_step();
+        let approval = &self.config.approval;
+        let pending = calls
+            .iter()
+            .filter(|call| approval.needs(&self.tools, call, plan_step.as_deref()));
+        let pending: Vec<&Call> = pending.collect();
+        let scope = self.cx.idempotency_key();
+        let turn = self.record.turns;
+        (!pending.is_empty()).then(|| approval.request(scope, turn, &pending))
+    }
+
+    /// Waits for a person. Gives what is rejected, where the answer is no.
+    async fn wait(&mut self, request: &Value) -> Result<Option<Rejected>, StepError> {
+        let answer = self.cx.perform(self.config.approval.wait(request)).await;
+        let comment = match answer {
+            Ok(answer) => match verdict(&answer) {
+                Verdict::Approved => return Ok(None),
+                Verdict::Rejected(comment) => comment,
+            },
+            Err(error) if error.kind == "timeout" => Some("nobody answered in time".to_owned()),
+            Err(error) => return Err(error),
+        };
+        let actions = request.get("actions").and_then(crate::json::items);
+        let ids = actions.iter().flatten().filter_map(|action| {
+            let id = action.get("tool-call-id")?.as_str()?;
+            Some(id.to_owned())
+        });
+        Ok(Some(Rejected {
+            ids: ids.collect(),
+            comment,
+        }))
+    }
+
+    /// Performs what may be performed, side by side, and answers the rest.
+    async fn perform(
+        &mut self,
+        calls: Vec<Call>,
+        rejected: Option<&Rejected>,
+    ) -> (Vec<Answered>, Option<Over>) {
+        let mut decided = Vec::new();
+        let mut steps = Vec::new();
+        for call in calls {
+            let decision = match rejected.filter(|rejected| rejected.ids.contains(&call.id)) {
+                Some(rejected) => Decision::Refuse(Refusal::Rejected {
+                    comment: rejected.comment.clone(),
+                }),
+                None => self.tally.decide(&call, &self.tools, &self.config.limits),
+            };
+            let refusal = match decision {
+                Decision::Perform(step) => {
+                    steps.push(step);
+                    None
+                }
+                Decision::Refuse(refusal) => Some(refusal),
+            };
+            decided.push((call, refusal));
+        }
+        let over = self.over(&decided);
+        let mut performed = self.cx.perform_all(steps, AT_ONCE).await.into_iter();
+        let mut answered = Vec::new();
+        for (call, refusal) in decided {
+            match refusal {
+                Some(refusal) => answered.push(Answered::refused(call, &refusal)),
+                None => {
+                    if let Some(performed) = performed.next() {
+                        let tool = self.tools.find(&call.name);
+                        answered.push(Answered::performed(call, tool, performed));
+                    }
+                }
+            }
+        }
+        (answered, over)
+    }
+
+    /// Tells whether the calls of a turn are the last ones.
+    fn over(&mut self, decided: &[(Call, Option<Refusal>)]) -> Option<Over> {
+        let is_repeated =
+            |refusal: &Option<Refusal>| matches!(refusal, Some(Refusal::Repeated { .. }));
+        self.futile = match decided.iter().all(|(_, refusal)| is_repeated(refusal)) {
+            true => self.futile + 1,
+            false => 0,
+        };
+        let is_too_many =
+            |refusal: &Option<Refusal>| matches!(refusal, Some(Refusal::TooMany { .. }));
+        if decided.iter().any(|(_, refusal)| is_too_many(refusal)) {
+            return Some((
+                "max-tool-calls",
+                "You have used up the calls of tools of this run.",
+            ));
+        }
+        (self.futile >= FUTILE).then_some((
+            "max-repeated-tool-calls",
+            "You repeat calls that you have made before.",
+        ))
+    }
+
+    /// Notes what a call came to.
+    fn note(&mut self, answered: &Answered) {
+        self.record.call(answered);
+        self.around.called(&Called {
+            id: &answered.call.id,
+            name: &answered.call.name,
+            arguments: &answered.call.arguments,
+            result: &answered.result,
+            success: answered.success,
+            millis: answered.millis,
+        });
+    }
+}

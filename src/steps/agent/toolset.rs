@@ -1,0 +1,171 @@
+//! The tools of a run: what the model is told of them, what hooks see of them, and how hooks change them.
+
+use std::rc::Rc;
+
+use flowstone_engine::flow::name_of;
+use flowstone_engine::step::{StepContext, StepError};
+use flowstone_engine::tools::{BUILT_IN, Envelope};
+use flowstone_lang::value::Value;
+
+use super::notes::facts;
+use super::tool::{Tool, ToolKind};
+use super::{inputs, tools};
+use crate::json;
+
+/// Who may be called.
+#[derive(Clone, Default)]
+pub(super) struct Toolset {
+    tools: Vec<Tool>,
+    /// Tools whose calls the flow gets back.
+    client: Vec<Value>,
+}
+
+impl Toolset {
+    /// Returns what the envelope names.
+    pub async fn read(cx: &StepContext, envelope: &Envelope) -> Result<Toolset, StepError> {
+        Ok(Toolset {
+            tools: tools::all(cx, envelope).await?,
+            client: envelope.definitions.clone(),
+        })
+    }
+
+    #[cfg(test)]
+    pub fn of(tools: Vec<Tool>) -> Toolset {
+        Toolset {
+            tools,
+            client: Vec::new(),
+        }
+    }
+
+    /// Adds tools; one whose name is taken is left out.
+    pub fn add(&mut self, more: Vec<Tool>) {
+        for tool in more {
+            if self.find(&tool.name).is_none() {
+                self.tools.push(tool);
+            }
+        }
+    }
+
+    pub fn find(&self, name: &str) -> Option<&Tool> {
+        self.tools.iter().find(|tool| &*tool.name == name)
+    }
+
+    /// Tells whether a call of that name goes back to the flow.
+    pub fn is_client(&self, name: &str) -> bool {
+        self.client.iter().any(|tool| {
+            let inner = tool.get("function").unwrap_or(tool);
+            inner.get("name").and_then(name_of).as_deref() == Some(name)
+        })
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.tools.is_empty() && self.client.is_empty()
+    }
+
+    /// Tells whether there is a tool of this step type.
+    pub fn has_step(&self, step: &str) -> bool {
+        self.tools.iter().any(|tool| &*tool.step == step)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = &Tool> {
+        self.tools.iter()
+    }
+
+    pub fn names(&self) -> Vec<&str> {
+        self.tools.iter().map(|tool| &*tool.name).collect()
+    }
+
+    /// Returns `:definitions` of a turn.
+    pub fn definitions(&self) -> Value {
+        let own = self.tools.iter().map(|tool| {
+            facts([
+                ("name", Value::from(&*tool.name)),
+                ("description", Value::from(tool.description.as_str())),
+                ("parameters", json::from_json(&tool.parameters)),
+            ])
+        });
+        Value::vector(own.chain(self.client.iter().cloned()))
+    }
+
+    /// Returns the map that hooks get: `{:files {:type :files :name "files" ...}}`.
+    pub fn for_hooks(&self) -> Value {
+        Value::map(self.tools.iter().map(|tool| {
+            let said = facts([
+                ("type", Value::keyword(&tool.step)),
+                ("name", Value::from(&*tool.name)),
+                ("description", Value::from(tool.description.as_str())),
+            ]);
+            (Value::keyword(&tool.name), said)
+        }))
+    }
+
+    /// Returns the tools of a map that a hook gave: those known stay as they are, others are made.
+    pub fn of_hook(&self, cx: &StepContext, map: &Value) -> Result<Toolset, StepError> {
+        let Some(entries) = map.as_map() else {
+            let message = format!("`:tools` of a hook is a map, not {}", map.kind());
+            return Err(StepError::config("E0842", message)
+                .hint("return the `:tools` that the hook got, with what it changes"));
+        };
+        let mut kept = Vec::new();
+        let mut added = Vec::new();
+        for (key, given) in entries.iter() {
+            let name = given.get("name").and_then(name_of).or_else(|| name_of(key));
+            let name = name.unwrap_or_default();
+            let step = given.get("type").and_then(name_of);
+            let known = self.tools.iter().position(|tool| {
+                tool.name == name && step.as_ref().is_none_or(|step| *step == tool.step)
+            });
+            match known {
+                Some(at) => kept.push(at),
+                None => added.push(tools::of_hook(cx, &name, given)?),
+            }
+        }
+        // The order that the model knows, whatever the map's is.
+        kept.sort_unstable();
+        let mut tools: Vec<Tool> = kept.iter().map(|at| self.tools[*at].clone()).collect();
+        added.sort_by(|one: &Tool, other| one.name.cmp(&other.name));
+        tools.extend(added);
+        Ok(Toolset {
+            tools,
+            client: self.client.clone(),
+        })
+    }
+
+    /// Returns `:tool-summary`.
+    pub fn summary(&self, inputs: &Value) -> Value {
+        let enabled = self.tools.iter().map(|tool| {
+            let mut said = vec![
+                ("tool", Value::keyword(&tool.step)),
+                ("name", Value::from(&*tool.name)),
+                ("description", Value::from(tool.description.as_str())),
+            ];
+            if !tool.ops.is_empty() {
+                let ops = tool.ops.iter().map(|op| Value::from(op.as_str()));
+                said.push(("ops", Value::vector(ops)));
+            }
+            facts(said)
+        });
+        let steps = self
+            .tools
+            .iter()
+            .filter(|tool| tool.kind == ToolKind::BuiltIn && BUILT_IN.contains(&&*tool.step));
+        let missing = inputs::missing_tools(inputs, self);
+        facts([
+            ("enabled", Value::vector(enabled)),
+            (
+                "enabled-steps",
+                Value::vector(steps.map(|tool| Value::keyword(&tool.step))),
+            ),
+            (
+                "missing",
+                Value::vector(missing.into_iter().map(inputs::missing)),
+            ),
+        ])
+    }
+
+    /// Returns the name under which a packaged step, an agent or an MCP tool is called.
+    pub fn name_of(&self, step: &str) -> Option<Rc<str>> {
+        let found = self.tools.iter().find(|tool| &*tool.step == step);
+        found.map(|tool| tool.name.clone())
+    }
+}

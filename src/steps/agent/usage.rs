@@ -1,0 +1,60 @@
+//! What all turns used together.
+
+use flowstone_engine::flow::name_of;
+use flowstone_lang::value::Value;
+
+/// The counts that are always there.
+const ALWAYS: &[&str] = &["prompt-tokens", "completion-tokens", "total-tokens"];
+
+/// Counts of tokens by name, and money where it is known.
+#[derive(Clone, Debug)]
+pub(super) struct Usage {
+    counts: Vec<(String, i64)>,
+    cost: Option<f64>,
+}
+
+impl Default for Usage {
+    fn default() -> Usage {
+        Usage {
+            counts: ALWAYS.iter().map(|name| ((*name).to_owned(), 0)).collect(),
+            cost: None,
+        }
+    }
+}
+
+impl Usage {
+    /// Adds the counts of a turn, or of an agent inside.
+    pub fn add(&mut self, counts: &Value) {
+        for (key, count) in counts.as_map().into_iter().flat_map(|map| map.iter()) {
+            let (Some(name), Some(count)) = (name_of(key), count.as_int()) else {
+                continue;
+            };
+            match self.counts.iter_mut().find(|(known, _)| **known == *name) {
+                Some((_, sum)) => *sum = sum.saturating_add(count),
+                None => self.counts.push((name.to_string(), count)),
+            }
+        }
+    }
+
+    /// Adds what something cost.
+    pub fn pay(&mut self, cost: Option<&Value>) {
+        if let Some(cost) = cost.and_then(crate::json::number_float) {
+            self.cost = Some(self.cost.unwrap_or(0.0) + cost);
+        }
+    }
+
+    pub fn total(&self) -> i64 {
+        let total = self.counts.iter().find(|(name, _)| name == "total-tokens");
+        total.map_or(0, |(_, count)| *count)
+    }
+
+    pub fn cost(&self) -> Option<f64> {
+        self.cost
+    }
+
+    /// Returns `:usage`.
+    pub fn value(&self) -> Value {
+        let counts = self.counts.iter();
+        Value::map(counts.map(|(name, count)| (Value::keyword(name), Value::Int(*count))))
+    }
+}

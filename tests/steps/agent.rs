@@ -1,0 +1,119 @@
+//! `:agent`: the loop against a model on this machine.
+
+use serde_json::{Value as Json, json};
+
+use crate::project::Project;
+use crate::server::{Say, Server, events};
+
+/// A turn in which the model says this.
+pub fn says(content: &str) -> Say {
+    turn(json!({"content": content}), "stop")
+}
+
+/// A turn in which the model calls these tools, with arguments as JSON text.
+pub fn calls(calls: &[(&str, &str, &str)]) -> Say {
+    let calls: Vec<Json> = calls
+        .iter()
+        .enumerate()
+        .map(|(idx, (id, name, arguments))| {
+            json!({"index": idx, "id": id, "type": "function", "function": {"name": name, "arguments": arguments}})
+        })
+        .collect();
+    turn(json!({"tool_calls": calls}), "tool_calls")
+}
+
+fn turn(delta: Json, reason: &str) -> Say {
+    let chunk = json!({
+        "id": "r1", "model": "m-1",
+        "choices": [{"index": 0, "delta": delta, "finish_reason": reason}],
+        "usage": {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15},
+    });
+    events(&[&chunk.to_string(), "[DONE]"])
+}
+
+/// A project, the model that it asks, and what flows have beside `:flow`.
+pub struct Bench {
+    pub project: Project,
+    pub server: Server,
+    definitions: String,
+}
+
+impl Bench {
+    /// With a model that answers so.
+    pub fn new(turns: Vec<Say>) -> Bench {
+        Bench::with("", turns)
+    }
+
+    /// With definitions of the flow, such as `:steps [...]`.
+    pub fn with(definitions: &str, turns: Vec<Say>) -> Bench {
+        let server = Server::beside(turns);
+        let settings = format!(
+            "{{:connections {{:ai {{:backend :openai :base-url \"{}/v1\" :model \"m\" :auth {{:type :api-key :secret-ref :ai-key}}}}}}}}",
+            server.url
+        );
+        Bench {
+            project: Project::with_secrets(&settings, &[("ai-key", "s3cret")]),
+            server,
+            definitions: definitions.to_owned(),
+        }
+    }
+
+    /// Runs a body and returns its result, or its error.
+    pub fn run(&self, body: &str) -> String {
+        let definitions = &self.definitions;
+        let flow = match definitions.is_empty() {
+            true => body.to_owned(),
+            false => format!("{{:slug :agents {definitions} :flow '{body}}}"),
+        };
+        self.project.eval(&flow)
+    }
+
+    /// Returns the bodies of the requests that reached the model.
+    pub fn asked(&self) -> Vec<Json> {
+        (0..self.server.requests().len())
+            .map(|idx| self.server.body(idx))
+            .collect()
+    }
+}
+
+/// What a step may be that adds two numbers, and one that fails.
+pub const STEPS: &str = ":functions [{:id :add :code (fn [{:keys [a b]}] {:sum (+ a b)})} \
+                                     {:id :fail :code (fn [_] (throw (ex-info \"no more\" {})))}] \
+                         :steps [{:id :math/add :type :function :description \"Adds two numbers.\" \
+                                  :input-schema [:map [:a :int] [:b :int]] :defaults {:ref :add}} \
+                                 {:id :math/fail :type :function :description \"Fails.\" :defaults {:ref :fail}}]";
+
+#[test]
+fn an_agent_without_tools_answers_at_once() {
+    let bench = Bench::new(vec![says("Blue.")]);
+    let found = bench.run("(select-keys (flow/step :agent :a {:connection :ai :objective \"Say a colour.\"}) [:content :tool-calls :usage :iterations :finish-reason])");
+    assert_eq!(
+        found,
+        "{:content \"Blue.\" :tool-calls [] :usage {:prompt-tokens 10 :completion-tokens 5 :total-tokens 15} :iterations 1 :finish-reason \"stop\"}"
+    );
+    let asked = &bench.asked()[0];
+    assert_eq!(asked["messages"][0]["role"], "system");
+    assert_eq!(
+        asked["messages"][1],
+        json!({"role": "user", "content": "Objective:\nSay a colour."})
+    );
+    assert!(asked.get("tools").is_none(), "{asked}");
+}
+
+#[test]
+fn calls_are_performed_and_told_in_order() {
+    let turns = vec![
+        calls(&[
+            ("c1", "math_add", r#"{"a":1,"b":2}"#),
+            ("c2", "math_fail", "{}"),
+            ("c3", "math_ad", "{}"),
+            ("c4", "math_add", r#"{"a":"x"}"#),
+            ("c5", "math_add", "{oops"),
+        ]),
+        says("Three."),
+    ];
+    let bench = Bench::with(STEPS, turns);
+    let found = bench.run("(let [r (flow/step :agent :a {:connection :ai :objective \"Add.\" :tools {:steps [:math/add :math/fail]}})] [(:content r) (:tool-call-stats r) (:tokens-used r) (:iterations r) (mapv (juxt :tool-call-id :name :arguments :result :success) (:tool-calls r))])");
+    assert_eq!(found, "");
+    assert_eq!(bench.asked()[1].to_string(), "");
+}
