@@ -143,7 +143,7 @@ impl Rounds<'_> {
         let inside = Inside::new("llm", "turn", self.turn_config());
         let mut performed = self.cx.perform_all(vec![inside], 1).await;
         performed.pop().unwrap_or_else(|| Performed {
-            result: Err(StepError::new("E0841", "internal", "a turn gave nothing")),
+            result: Err(StepError::new("E0575", "internal", "a turn gave nothing")),
             began_ms: 0,
             ended_ms: 0,
             path: String::new(),
