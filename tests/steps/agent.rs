@@ -100,20 +100,3 @@ fn an_agent_without_tools_answers_at_once() {
     assert!(asked.get("tools").is_none(), "{asked}");
 }
 
-#[test]
-fn calls_are_performed_and_told_in_order() {
-    let turns = vec![
-        calls(&[
-            ("c1", "math_add", r#"{"a":1,"b":2}"#),
-            ("c2", "math_fail", "{}"),
-            ("c3", "math_ad", "{}"),
-            ("c4", "math_add", r#"{"a":"x"}"#),
-            ("c5", "math_add", "{oops"),
-        ]),
-        says("Three."),
-    ];
-    let bench = Bench::with(STEPS, turns);
-    let found = bench.run("(let [r (flow/step :agent :a {:connection :ai :objective \"Add.\" :tools {:steps [:math/add :math/fail]}})] [(:content r) (:tool-call-stats r) (:tokens-used r) (:iterations r) (mapv (juxt :tool-call-id :name :arguments :result :success) (:tool-calls r))])");
-    assert_eq!(found, "");
-    assert_eq!(bench.asked()[1].to_string(), "");
-}
