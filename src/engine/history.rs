@@ -77,6 +77,8 @@ pub(crate) struct Recorded {
     pub end: Option<End>,
     /// Where in the journal the end stands.
     pub place: usize,
+    /// Which attempt at performing others has begun last, and when.
+    pub begun: Option<(u32, i64)>,
     /// When it ended.
     pub ended_ms: i64,
 }
@@ -295,7 +297,8 @@ impl History {
             EntryKind::Timer => recorded.wait_for(&entry.payload),
             EntryKind::Signal => recorded.answered(entry.payload),
             EntryKind::Cost => {}
-            EntryKind::Reuse | EntryKind::Turn | EntryKind::Tool | EntryKind::Log => {}
+            EntryKind::Begin => recorded.note_begin(&entry.payload, entry.at_ms),
+            EntryKind::Reuse | EntryKind::Log => {}
         }
     }
 
@@ -344,6 +347,13 @@ pub(crate) fn inside_of(path: &str, attempt: u32) -> String {
 }
 
 impl Recorded {
+    fn note_begin(&mut self, payload: &str, at_ms: i64) {
+        let note = codec::decode(payload).unwrap_or(Value::Nil);
+        let attempt = note.get("attempt").and_then(Value::as_int);
+        let attempt = attempt.and_then(|attempt| u32::try_from(attempt).ok());
+        self.begun = attempt.map(|attempt| (attempt, at_ms));
+    }
+
     fn wait_for(&mut self, payload: &str) {
         let note = codec::decode(payload).unwrap_or(Value::Nil);
         let number = |key: &str| note.get(key).and_then(Value::as_int);

@@ -66,7 +66,8 @@ pub use runs::{
 };
 pub use start::StartedRun;
 pub use timeline::{
-    Attempt, CostLine, LogLine, RunReport, StepDetails, StepReport, StepStatus, UndoReport,
+    Attempt, CallStep, Conversation, CostLine, LogLine, RunReport, StepDetails, StepReport,
+    StepStatus, ToolCall, Turn, UndoReport,
 };
 pub use versions::{
     Against, Backtest, BacktestOptions, BacktestSummary, ForkOptions, Replayed, Setting, Verdict,

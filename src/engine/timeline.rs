@@ -1,6 +1,7 @@
 //! A run to look at: its steps in order, what they were asked and what came of them.
 
 mod attempts;
+mod conversation;
 mod details;
 
 use std::collections::{HashMap, HashSet};
@@ -21,6 +22,7 @@ use crate::ports::{
 
 pub use attempts::Attempt;
 use attempts::Begun;
+pub use conversation::{CallStep, Conversation, ToolCall, Turn};
 pub use details::StepDetails;
 
 /// Everything that is known of a run.
@@ -275,10 +277,9 @@ impl RunReport {
             | EntryKind::Signal
             | EntryKind::Cost
             | EntryKind::Draft
-            | EntryKind::Turn
-            | EntryKind::Tool => {}
+            | EntryKind::Begin => {}
         }
-        let has_begun = entry.kind == EntryKind::Intent;
+        let has_begun = matches!(entry.kind, EntryKind::Begin | EntryKind::Intent);
         let began_ms = match has_begun {
             true => entry.at_ms,
             false => places.begun.at(&entry.path, self.row.created_ms),
@@ -337,6 +338,7 @@ impl StepReport {
                 self.attempts += 1;
                 self.status = StepStatus::InFlight;
             }
+            EntryKind::Begin => self.status = StepStatus::InFlight,
             EntryKind::Result => {
                 self.status = StepStatus::Done;
                 self.result_bytes = Some(entry.payload.len());
@@ -384,11 +386,7 @@ impl StepReport {
                 };
             }
             EntryKind::Cost => self.costs.extend(cost_line(&entry.payload)),
-            EntryKind::Turn
-            | EntryKind::Tool
-            | EntryKind::Note
-            | EntryKind::Log
-            | EntryKind::Reuse => {}
+            EntryKind::Note | EntryKind::Log | EntryKind::Reuse => {}
             EntryKind::Draft => self.status = StepStatus::InFlight,
         }
         self.attempts = self.attempts.max(1);

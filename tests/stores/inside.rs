@@ -114,6 +114,7 @@ fn each_is_a_step_of_the_run() {
         .iter()
         .map(|step| (&*step.path, step.depth))
         .collect();
+    assert_eq!(paths[0], ("agent", 0), "{paths:?}");
     assert!(paths.contains(&("agent/sub/turn", 2)), "{paths:?}");
     assert!(paths.contains(&("agent/turn#3", 1)), "{paths:?}");
 }

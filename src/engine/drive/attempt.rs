@@ -1,7 +1,6 @@
 //! Attempts at a step: intent, effect, result; and again where that may help.
 
 use std::future::Future;
-use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use flowstone_lang::value::{Exception, Map, Result as Evaluated, Signal, Value};
@@ -16,7 +15,7 @@ use crate::history::{Approval, Recorded, Timer};
 use crate::ids::RunId;
 use crate::observer::RunEvent;
 use crate::ports::{Change, Entry, EntryKind, StoreError, StoreOp};
-use crate::step::{Desk, Effect, Outcome, Retry, StepError};
+use crate::step::{Effect, Outcome, Retry, StepError};
 
 /// How long an interrupted run lets an effect outside finish, so that it is not in doubt.
 const GRACE: Duration = Duration::from_secs(5);
@@ -45,6 +44,7 @@ impl Driver<'_> {
     /// Goes on with a step that was begun in an earlier drive.
     pub(super) async fn go_on(&self, call: &StepCall<'_>, recorded: Recorded) -> Answer {
         call.attempts.set(recorded.attempts);
+        call.begun.set(recorded.begun);
         match recorded.timer.clone() {
             Some(Timer::Sleep { due_ms, value }) => {
                 return self.sleep(call, recorded, due_ms, value).await;
@@ -138,7 +138,7 @@ impl Driver<'_> {
         }
         let started_ms = self.now_ms();
         self.emit(&RunEvent::StepStarted(call.note(attempt)));
-        let desk = (call.effect == Effect::Steps).then(Rc::<Desk>::default);
+        let desk = (call.effect == Effect::Steps).then(|| self.desk(call, attempt));
         let cx = match &desk {
             Some(desk) => call.context(self, attempt).with_desk(desk.clone()),
             None => call.context(self, attempt),

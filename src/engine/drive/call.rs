@@ -74,6 +74,8 @@ pub(super) struct StepCall<'a> {
     pub is_given: Cell<bool>,
     /// How often it was attempted, as far as known.
     pub attempts: Cell<u32>,
+    /// Which attempt at performing others has begun last, and when, as the journal has it.
+    pub begun: Cell<Option<(u32, i64)>>,
     /// When it ended, as the journal has it.
     pub ended_ms: Cell<Option<i64>>,
 }
@@ -326,6 +328,7 @@ impl Driver<'_> {
             packaged: None,
             is_given: Cell::new(false),
             attempts: Cell::new(0),
+            begun: Cell::new(None),
             ended_ms: Cell::new(None),
             config,
             path,

@@ -19,6 +19,7 @@ use super::underway::Underway;
 use super::{Begun, Driver, Halt};
 use crate::error::EngineError;
 use crate::history::{Recorded, inside_of};
+use crate::ports::EntryKind;
 use crate::step::{Answered, Desk, Inside, Outcome, StepError, error_of};
 
 /// What a step inside came to.
@@ -51,6 +52,22 @@ struct Within<'d, 'a> {
 }
 
 impl Driver<'_> {
+    /// Begins an attempt at a step that performs others, and notes when it began.
+    pub(super) fn desk(&self, call: &StepCall<'_>, attempt: u32) -> Rc<Desk> {
+        let began_ms = match call.begun.get() {
+            Some((begun, at_ms)) if begun == attempt => at_ms,
+            _ => {
+                let payload = format!("{{:attempt {attempt}}}");
+                let entry = call.entry(self, EntryKind::Begin, payload);
+                let at_ms = entry.at_ms;
+                self.shared.ledger.append(entry);
+                call.begun.set(Some((attempt, at_ms)));
+                at_ms
+            }
+        };
+        Rc::new(Desk::begun_at(began_ms))
+    }
+
     /// Awaits a step that performs others, and has those performed.
     pub(super) async fn with_inside(
         &self,

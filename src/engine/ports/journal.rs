@@ -143,10 +143,8 @@ pub enum EntryKind {
     Signal,
     /// A built-in's journaled answer: a time, a random number.
     Note,
-    /// A model turn inside a step.
-    Turn,
-    /// A tool call inside a step.
-    Tool,
+    /// A step that performs others begins an attempt. Payload: `{:attempt n}`.
+    Begin,
     /// A log line or event of the flow.
     Log,
     /// What the run that this one was forked from got for such a request.
@@ -156,6 +154,7 @@ pub enum EntryKind {
 impl EntryKind {
     /// All kinds with the names they are stored under.
     pub const NAMES: &'static [(EntryKind, &'static str)] = &[
+        (EntryKind::Begin, "begin"),
         (EntryKind::Cost, "cost"),
         (EntryKind::Draft, "draft"),
         (EntryKind::Error, "error"),
@@ -166,8 +165,6 @@ impl EntryKind {
         (EntryKind::Reuse, "reuse"),
         (EntryKind::Signal, "signal"),
         (EntryKind::Timer, "timer"),
-        (EntryKind::Tool, "tool"),
-        (EntryKind::Turn, "turn"),
     ];
 
     /// Returns the name it is stored under.

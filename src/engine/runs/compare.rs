@@ -188,8 +188,7 @@ fn sides(entries: Vec<Entry>) -> (Vec<String>, BTreeMap<String, StepSide>) {
             EntryKind::Result => Some(false),
             EntryKind::Error => Some(true),
             EntryKind::Intent | EntryKind::Timer | EntryKind::Signal => None,
-            EntryKind::Turn
-            | EntryKind::Tool
+            EntryKind::Begin
             | EntryKind::Cost
             | EntryKind::Draft
             | EntryKind::Note

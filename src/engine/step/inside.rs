@@ -41,8 +41,8 @@ impl Inside {
 #[derive(Debug, Clone)]
 pub struct Performed {
     pub result: Result<Value, StepError>,
-    /// When what came before it had ended, and when it ended itself, as the journal has it: the same on resume. 0:
-    /// nothing came before it.
+    /// When what came before it had ended, or the outer step had begun, and when it ended itself: as the journal has
+    /// it, the same on resume.
     pub began_ms: i64,
     pub ended_ms: i64,
     /// Where it stands in the run.
@@ -52,10 +52,7 @@ pub struct Performed {
 impl Performed {
     /// Returns how long it took.
     pub fn millis(&self) -> i64 {
-        match self.began_ms {
-            0 => 0,
-            began => (self.ended_ms - began).max(0),
-        }
+        (self.ended_ms - self.began_ms).max(0)
     }
 }
 
@@ -74,11 +71,17 @@ pub(crate) struct Desk {
     asked: RefCell<VecDeque<(u64, Inside)>>,
     answered: RefCell<HashMap<u64, Answered>>,
     last: Cell<u64>,
-    /// When the last of what is answered ended.
+    /// When the outer step began, or the last of what is answered ended.
     latest_ms: Cell<i64>,
 }
 
 impl Desk {
+    pub(crate) fn begun_at(began_ms: i64) -> Desk {
+        let desk = Desk::default();
+        desk.latest_ms.set(began_ms);
+        desk
+    }
+
     fn ask(&self, inside: Inside) -> u64 {
         let id = self.last.get() + 1;
         self.last.set(id);

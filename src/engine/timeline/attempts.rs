@@ -23,7 +23,7 @@ pub struct Attempt {
 /// Adds what an entry says.
 pub(super) fn note(attempts: &mut Vec<Attempt>, entry: &Entry, began_ms: i64) {
     match entry.kind {
-        EntryKind::Intent => begin(attempts, entry.at_ms),
+        EntryKind::Begin | EntryKind::Intent => begin(attempts, entry.at_ms),
         EntryKind::Timer => {
             let note = codec::decode(&entry.payload).unwrap_or(Value::Nil);
             if note.get("kind") != Some(&Value::keyword("retry")) {
@@ -46,8 +46,6 @@ pub(super) fn note(attempts: &mut Vec<Attempt>, entry: &Entry, began_ms: i64) {
         }
         EntryKind::Signal
         | EntryKind::Cost
-        | EntryKind::Turn
-        | EntryKind::Tool
         | EntryKind::Note
         | EntryKind::Log
         | EntryKind::Reuse => {}

@@ -1,5 +1,6 @@
 //! `flowstone runs show`: one run with its timeline.
 
+mod conversation;
 mod one_step;
 
 use flowstone_engine::codec;
@@ -69,6 +70,9 @@ fn in_json(shown: &RunReport) -> serde_json::Value {
         fields.insert("children".into(), json!(children));
         let undone: Vec<_> = shown.undone.iter().map(undone_json).collect();
         fields.insert("undone".into(), json!(undone));
+        let conversations = shown.conversations();
+        let conversations: Vec<_> = conversations.iter().map(conversation::in_json).collect();
+        fields.insert("conversations".into(), json!(conversations));
         fields.insert("log".into(), json!(lines));
         fields.insert("waits".into(), json!(waits));
     }
@@ -166,6 +170,9 @@ pub(super) fn in_words(shown: &RunReport, full: bool) -> String {
         if let Some(notification) = &step.notification {
             out.push_str(&format!("{} notified  {notification}\n", step.path));
         }
+    }
+    for conversation in shown.conversations() {
+        out.push_str(&conversation::in_words(&conversation, full));
     }
     for undone in &shown.undone {
         let status = match &undone.message {

@@ -1,0 +1,108 @@
+//! The conversation of an agent, as `flowstone runs show` prints it.
+
+use flowstone_engine::{CallStep, Conversation, StepStatus, ToolCall, Turn};
+use serde_json::json;
+
+use crate::cli::outcome::stored_json;
+use crate::cli::progress::seconds;
+
+/// How much is shown of what somebody said, and of what a tool was asked or gave.
+const SAID: usize = 600;
+const ASKED: usize = 100;
+const GAVE: usize = 160;
+
+/// Returns it as lines. `full`: nothing is shortened.
+pub(super) fn in_words(conversation: &Conversation, full: bool) -> String {
+    let cut = |text: &str, most: usize| match text.char_indices().nth(most) {
+        Some((end, _)) if !full => format!("{}…", &text[..end]),
+        _ => text.to_owned(),
+    };
+    let title = conversation.title.as_ref().unwrap_or(&conversation.path);
+    let mut out = format!("\n{title}\n");
+    if let Some(objective) = &conversation.objective {
+        out.push_str(&indented(&cut(objective, SAID), 2));
+    }
+    for (number, turn) in (1..).zip(&conversation.turns) {
+        out.push_str(&format!("  turn {number}{}\n", facts(turn)));
+        if let Some(reasoning) = turn.reasoning.as_ref().filter(|_| full) {
+            out.push_str(&indented(&format!("(thinks) {reasoning}"), 4));
+        }
+        out.push_str(&indented(&cut(&turn.said, SAID), 4));
+        for call in &turn.calls {
+            out.push_str(&format!("    → {}\n", call_line(call, &cut)));
+            if let Some(gave) = call.step.as_ref().and_then(|step| step.gave.as_ref()) {
+                out.push_str(&indented(&cut(gave, GAVE), 6));
+            }
+        }
+    }
+    out
+}
+
+fn facts(turn: &Turn) -> String {
+    let facts = [
+        turn.model.clone(),
+        turn.tokens.map(|tokens| format!("{tokens} tokens")),
+        turn.millis.map(seconds),
+        (turn.status != StepStatus::Done).then(|| turn.status.name().to_owned()),
+    ];
+    let facts: Vec<String> = facts.into_iter().flatten().collect();
+    match facts.is_empty() {
+        true => String::new(),
+        false => format!("  {}", facts.join(" · ")),
+    }
+}
+
+fn call_line(call: &ToolCall, cut: &impl Fn(&str, usize) -> String) -> String {
+    let outcome = match &call.step {
+        None => "not performed".to_owned(),
+        Some(CallStep {
+            status: StepStatus::Done,
+            millis,
+            ..
+        }) => millis.map(seconds).unwrap_or_default(),
+        Some(step) => step.status.name().to_owned(),
+    };
+    format!("{} {}  {outcome}", call.name, cut(&call.arguments, ASKED))
+}
+
+fn indented(text: &str, by: usize) -> String {
+    let lines = text.trim().lines();
+    lines.map(|line| format!("{:by$}{line}\n", "")).collect()
+}
+
+/// Returns it as JSON.
+pub(super) fn in_json(conversation: &Conversation) -> serde_json::Value {
+    let turns: Vec<_> = conversation.turns.iter().map(turn_json).collect();
+    json!({
+        "path": conversation.path,
+        "title": conversation.title,
+        "objective": conversation.objective,
+        "turns": turns,
+    })
+}
+
+fn turn_json(turn: &Turn) -> serde_json::Value {
+    let calls: Vec<_> = turn.calls.iter().map(call_json).collect();
+    json!({
+        "path": turn.path,
+        "status": turn.status.name(),
+        "said": turn.said,
+        "reasoning": turn.reasoning,
+        "model": turn.model,
+        "tokens": turn.tokens,
+        "millis": turn.millis,
+        "toolCalls": calls,
+    })
+}
+
+fn call_json(call: &ToolCall) -> serde_json::Value {
+    let step = call.step.as_ref();
+    json!({
+        "name": call.name,
+        "arguments": stored_json(&call.arguments),
+        "path": step.map(|step| &step.path),
+        "status": step.map(|step| step.status.name()),
+        "millis": step.and_then(|step| step.millis),
+        "result": step.and_then(|step| step.gave.as_deref()).map(stored_json),
+    })
+}
