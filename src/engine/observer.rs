@@ -91,4 +91,6 @@ pub struct StepNote {
     pub title: String,
     /// Counted from 1.
     pub attempt: u32,
+    /// The beginning of its request, as EDN text.
+    pub request: String,
 }

@@ -99,4 +99,3 @@ fn an_agent_without_tools_answers_at_once() {
     );
     assert!(asked.get("tools").is_none(), "{asked}");
 }
-

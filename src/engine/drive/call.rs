@@ -101,6 +101,7 @@ impl StepCall<'_> {
             kind: self.spec.kind,
             title: self.title.clone(),
             attempt,
+            request: self.request.clone(),
         }
     }
 

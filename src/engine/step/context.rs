@@ -99,6 +99,8 @@ pub enum Progress {
     Status(String),
     /// How far it is.
     Count { done: u64, total: Option<u64> },
+    /// What an answer of a model took. Dollars where the price is known.
+    Spent { tokens: i64, usd: Option<f64> },
 }
 
 /// A step's view of its run and of the world.

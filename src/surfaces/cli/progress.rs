@@ -1,5 +1,7 @@
 //! What a run shows on standard error while it goes on: live lines on a terminal, plain lines elsewhere.
 
+mod nest;
+
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io::{self, IsTerminal};
@@ -14,12 +16,16 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use super::output;
 use super::queue::place_words;
+use nest::{Nest, is_inside};
 
 const GOOD: Style = AnsiColor::Green.on_default();
 const BAD: Style = AnsiColor::Red.on_default().bold();
 const HELD: Style = AnsiColor::Yellow.on_default();
 const DIM: Style = Style::new().dimmed();
 const TICK: Duration = Duration::from_millis(100);
+/// So many characters of what a step inside another was asked are shown, and of a line that is being written.
+const ASKED: usize = 60;
+const TAIL: usize = 60;
 
 /// Shows the events of runs.
 pub struct Terminal {
@@ -33,6 +39,10 @@ struct State {
     bars: HashMap<StepPath, ProgressBar>,
     /// The step whose text is being written; only one at a time, or the texts would mix.
     writing: Option<StepPath>,
+    /// What was written of its line, where only whole lines can be.
+    partial: String,
+    /// What steps are inside others, and what all that took.
+    nest: Nest,
 }
 
 impl Terminal {
@@ -44,17 +54,31 @@ impl Terminal {
     }
 
     fn started(&self, step: &StepNote) {
+        let mut state = self.state.borrow_mut();
+        state.nest.started(&step.path);
         let Some(lines) = &self.lines else {
             return;
         };
+        // What happens inside a step says what it does.
+        let outer: Vec<StepPath> = state.bars.keys().cloned().collect();
+        for path in outer {
+            if is_inside(&step.path, &path)
+                && let Some(bar) = state.bars.remove(&path)
+            {
+                bar.finish_and_clear();
+            }
+        }
         let bar = lines.add(ProgressBar::new_spinner());
         if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix}  {elapsed}  {wide_msg}")
         {
             bar.set_style(style);
         }
-        bar.set_prefix(name(step));
+        bar.set_prefix(label(step, &state.nest));
+        if let Some(so_far) = state.nest.so_far(&step.path) {
+            bar.set_message(so_far);
+        }
         bar.enable_steady_tick(TICK);
-        self.state.borrow_mut().bars.insert(step.path.clone(), bar);
+        state.bars.insert(step.path.clone(), bar);
     }
 
     fn progress(&self, path: &StepPath, progress: &Progress) {
@@ -70,6 +94,9 @@ impl Terminal {
                     None => done.to_string(),
                 },
             ),
+            Progress::Spent { tokens, usd } => {
+                self.state.borrow_mut().nest.spent(path, *tokens, *usd);
+            }
         }
     }
 
@@ -79,32 +106,53 @@ impl Terminal {
         }
     }
 
-    /// Writes a piece of a model's answer as it comes.
+    /// Writes a piece of a model's answer as it comes: beside other live lines, whole lines above them.
     fn text(&self, path: &StepPath, text: &str) {
         let mut state = self.state.borrow_mut();
-        if state.writing.is_none() {
-            state.writing = Some(path.clone());
+        let state = &mut *state;
+        let writing = state.writing.get_or_insert_with(|| path.clone());
+        if writing != path {
+            return;
+        }
+        let others = state.bars.len() - usize::from(state.bars.contains_key(path));
+        if others == 0 && state.partial.is_empty() {
             if let Some(bar) = state.bars.remove(path) {
                 bar.finish_and_clear();
             }
-        }
-        if state.writing.as_ref() == Some(path) {
             self.above(|| output::note_part(text));
+            return;
+        }
+        state.partial.push_str(text);
+        if let Some((whole, rest)) = state.partial.rsplit_once('\n') {
+            let (whole, rest) = (whole.to_owned(), rest.to_owned());
+            self.above(|| output::note(&whole));
+            state.partial = rest;
+        }
+        if let Some(bar) = state.bars.get(path) {
+            let length = state.partial.chars().count();
+            let tail = state.partial.chars().skip(length.saturating_sub(TAIL));
+            bar.set_message(tail.collect::<String>());
         }
     }
 
     /// Takes a step's live line away and says how it ended.
-    fn ended(&self, step: &StepNote, line: &str) {
+    fn ended(&self, step: &StepNote, line: impl FnOnce(&str, &str) -> String) {
         let mut state = self.state.borrow_mut();
         if let Some(bar) = state.bars.remove(&step.path) {
             bar.finish_and_clear();
         }
         if state.writing.as_ref() == Some(&step.path) {
             state.writing = None;
-            self.above(|| output::note(""));
+            let rest = std::mem::take(&mut state.partial);
+            self.above(|| output::note(&rest));
         }
+        let name = label(step, &state.nest);
+        let spent = match state.nest.ended(&step.path) {
+            Some(spent) => format!("  {DIM}{spent}{DIM:#}"),
+            None => String::new(),
+        };
         drop(state);
-        self.line(line);
+        self.line(&line(&name, &spent));
     }
 
     fn line(&self, line: &str) {
@@ -135,8 +183,10 @@ impl Observer for Terminal {
             RunEvent::StepStarted(step) => self.started(step),
             RunEvent::StepProgress { path, progress } => self.progress(path, progress),
             RunEvent::StepFinished { step, millis, .. } => {
-                let (name, time) = (name(step), seconds(*millis));
-                self.ended(step, &format!("{GOOD}✓{GOOD:#} {name}  {DIM}{time}{DIM:#}"));
+                let time = seconds(*millis);
+                self.ended(step, |name, spent| {
+                    format!("{GOOD}✓{GOOD:#} {name}  {DIM}{time}{DIM:#}{spent}")
+                });
             }
             RunEvent::StepFailed {
                 step,
@@ -144,28 +194,20 @@ impl Observer for Terminal {
                 code,
                 message,
             } => {
-                let (name, time) = (name(step), seconds(*millis));
-                let line = format!("{BAD}✗{BAD:#} {name}  {DIM}{time}{DIM:#}  {code} {message}");
-                self.ended(step, &line);
+                let time = seconds(*millis);
+                self.ended(step, |name, spent| {
+                    format!("{BAD}✗{BAD:#} {name}  {DIM}{time}{DIM:#}{spent}  {code} {message}")
+                });
             }
-            RunEvent::StepRetrying { step, message, .. } => {
-                let name = name(step);
-                self.ended(
-                    step,
-                    &format!("{HELD}↻{HELD:#} {name}  again after: {message}"),
-                );
-            }
+            RunEvent::StepRetrying { step, message, .. } => self.ended(step, |name, _| {
+                format!("{HELD}↻{HELD:#} {name}  again after: {message}")
+            }),
             RunEvent::StepSleeping { step, .. } => {
-                let name = name(step);
-                self.ended(step, &format!("{HELD}…{HELD:#} {name}  sleeps"));
+                self.ended(step, |name, _| format!("{HELD}…{HELD:#} {name}  sleeps"));
             }
-            RunEvent::StepWaiting { step, wait } => {
-                let name = name(step);
-                self.ended(
-                    step,
-                    &format!("{HELD}…{HELD:#} {name}  waits for {}", wait.key),
-                );
-            }
+            RunEvent::StepWaiting { step, wait } => self.ended(step, |name, _| {
+                format!("{HELD}…{HELD:#} {name}  waits for {}", wait.key)
+            }),
             RunEvent::Log {
                 level,
                 message,
@@ -182,12 +224,31 @@ impl Observer for Terminal {
     }
 }
 
-fn name(step: &StepNote) -> String {
+/// Names a step: below what it is inside of, with the beginning of what it was asked.
+fn label(step: &StepNote, nest: &Nest) -> String {
     let again = match step.path.occurrence {
         1 => String::new(),
         occurrence => format!(" #{occurrence}"),
     };
-    format!("{}{again} {DIM}:{}{DIM:#}", step.title, step.kind)
+    let depth = nest.depth(&step.path);
+    let asked = match depth > 0 && step.kind != "llm" {
+        true => brief(&step.request),
+        false => String::new(),
+    };
+    let inside = "  ".repeat(depth);
+    format!(
+        "{inside}{}{again} {DIM}:{}{asked}{DIM:#}",
+        step.title, step.kind
+    )
+}
+
+/// Returns the beginning of a request, on one line.
+fn brief(request: &str) -> String {
+    let line: String = request.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(ASKED) {
+        Some((end, _)) => format!(" {}…", &line[..end]),
+        None => format!(" {line}"),
+    }
 }
 
 fn shown(data: &flowstone_lang::value::Value) -> String {

@@ -1,0 +1,115 @@
+//! Which steps under way are inside others, and what the models inside them took.
+
+use std::collections::HashMap;
+
+use flowstone_engine::ids::StepPath;
+
+/// Steps under way, by path.
+#[derive(Default)]
+pub(super) struct Nest {
+    open: HashMap<String, Spent>,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Spent {
+    answers: u32,
+    tokens: i64,
+    /// `None` once something had no known price.
+    usd: Option<f64>,
+}
+
+impl Spent {
+    fn add(&mut self, tokens: i64, usd: Option<f64>) {
+        let before = match self.answers {
+            0 => Some(0.0),
+            _ => self.usd,
+        };
+        self.usd = before.zip(usd).map(|(before, now)| before + now);
+        self.answers += 1;
+        self.tokens += tokens;
+    }
+
+    fn words(self) -> Option<String> {
+        if self.answers == 0 {
+            return None;
+        }
+        let tokens = match self.tokens {
+            1 => "1 token".to_owned(),
+            tokens => format!("{} tokens", grouped(tokens)),
+        };
+        Some(match self.usd {
+            Some(usd) => format!("{tokens} · ${usd:.4}"),
+            None => tokens,
+        })
+    }
+}
+
+impl Nest {
+    pub fn started(&mut self, path: &StepPath) {
+        self.open.entry(path.to_string()).or_default();
+    }
+
+    /// Adds what an answer took to its step and to all that this one is inside of.
+    pub fn spent(&mut self, path: &StepPath, tokens: i64, usd: Option<f64>) {
+        let path = path.to_string();
+        for above in std::iter::once(path.as_str()).chain(outer(&path)) {
+            if let Some(spent) = self.open.get_mut(above) {
+                spent.add(tokens, usd);
+            }
+        }
+    }
+
+    /// Takes a step out and returns what it took, in words.
+    pub fn ended(&mut self, path: &StepPath) -> Option<String> {
+        self.open.remove(&path.to_string())?.words()
+    }
+
+    /// Returns in how many steps under way a step is.
+    pub fn depth(&self, path: &StepPath) -> usize {
+        let path = path.to_string();
+        outer(&path)
+            .filter(|above| self.open.contains_key(*above))
+            .count()
+    }
+
+    /// Returns what the step that a step is inside of took so far.
+    pub fn so_far(&self, path: &StepPath) -> Option<String> {
+        let path = path.to_string();
+        let above = outer(&path).find_map(|above| self.open.get(above))?;
+        above.words().map(|words| format!("{words} so far"))
+    }
+}
+
+/// Tells whether a step is performed by another.
+pub(super) fn is_inside(path: &StepPath, other: &StepPath) -> bool {
+    let (path, other) = (path.to_string(), other.to_string());
+    outer(&path).any(|above| above == other)
+}
+
+/// Returns the paths that a path may be inside of, the nearest first. Whichever attempt it belongs to.
+fn outer(path: &str) -> impl Iterator<Item = &str> {
+    let above = |path: &'_ str| path.rfind('/');
+    let mut rest = path;
+    std::iter::from_fn(move || {
+        let end = above(rest)?;
+        rest = &rest[..end];
+        let attempt = rest.rsplit_once('~');
+        let attempt = attempt.filter(|(_, number)| {
+            !number.is_empty() && number.bytes().all(|it| it.is_ascii_digit())
+        });
+        Some(attempt.map_or(rest, |(path, _)| path))
+    })
+}
+
+/// Writes a number with commas between thousands.
+fn grouped(number: i64) -> String {
+    let digits = number.to_string();
+    let mut out = String::new();
+    for (idx, digit) in digits.chars().enumerate() {
+        if idx > 0 && (digits.len() - idx).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
