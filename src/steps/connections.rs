@@ -94,6 +94,9 @@ const KEYS: &[&str] = &[
     "auth",
     "backend",
     "base-url",
+    "command",
+    "cwd",
+    "env",
     "family",
     "headers",
     "kind",
@@ -161,7 +164,8 @@ pub(crate) fn find(cx: &StepContext, name: &str) -> Result<Connection, StepError
     Ok(connection)
 }
 
-fn setting<'a>(cx: &'a StepContext, name: &str) -> Option<&'a Value> {
+/// Returns what the project's settings say about a connection.
+pub(crate) fn setting<'a>(cx: &'a StepContext, name: &str) -> Option<&'a Value> {
     let entries = cx.settings().get("connections")?.as_map()?;
     entries
         .iter()

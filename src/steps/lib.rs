@@ -8,6 +8,7 @@ pub mod function;
 pub mod http;
 pub mod kv;
 pub mod llm;
+pub mod mcp;
 pub mod notify;
 mod operation;
 pub mod persist;
@@ -36,6 +37,7 @@ pub fn all() -> Vec<Box<dyn Step>> {
         Box::new(http::Http),
         Box::new(kv::Kv),
         Box::new(llm::Llm),
+        Box::new(mcp::Mcp::default()),
         Box::new(notify::Notify),
         Box::new(search::Search),
         Box::new(sleep::Sleep),

@@ -132,6 +132,9 @@ const ELSEWHERE: &[&str] = &[
     "args", "auth", "base-url", "command", "cwd", "env", "headers", "url",
 ];
 
+const ELSEWHERE_HINT: &str = "where a server is, or which command it is, stands with the connection, in \
+    flowstone.edn: `{:connections {:files-mcp {:backend :mcp :command [\"node\" \"server.js\"]}}}`";
+
 /// As long as providers of models take names of tools.
 const TOOL_NAME: usize = 64;
 
@@ -142,6 +145,7 @@ const NAME: usize = 128;
 const DAY_MS: i64 = 86_400_000;
 
 pub(super) fn read(reading: &mut Reading<'_>, map: &Value) -> Vec<Rc<McpAdapter>> {
+    no_commands(reading, map);
     let mut adapters: Vec<Rc<McpAdapter>> = Vec::new();
     for (entry, span) in reading.maps(map, "mcp") {
         known_keys(reading, &entry, KEYS, "an adapter of `:mcp`");
@@ -158,6 +162,24 @@ pub(super) fn read(reading: &mut Reading<'_>, map: &Value) -> Vec<Rc<McpAdapter>
     }
     same_names(reading, &adapters);
     adapters
+}
+
+/// Refuses slots that say which command a server is: a flow from elsewhere must not start programs.
+fn no_commands(reading: &mut Reading<'_>, map: &Value) {
+    let slots = map.get("requires").and_then(Value::as_vector);
+    let slots: Vec<Value> = slots.map_or_else(Vec::new, |slots| slots.iter().cloned().collect());
+    for slot in slots {
+        for key in ["command", "cwd", "env"] {
+            if slot.get(key).is_some() {
+                let at = reading.key_at(&slot, key);
+                reading.push(
+                    Diagnostic::error("E0466", format!("a slot of `:requires` has no key `:{key}`"))
+                        .at(at)
+                        .hint(ELSEWHERE_HINT),
+                );
+            }
+        }
+    }
 }
 
 fn adapter(
@@ -210,10 +232,7 @@ fn known_keys(reading: &mut Reading<'_>, entry: &Value, known: &[&str], what: &s
         let at = entry_spans(reading.sources, entry, &shown).key;
         let finding = Diagnostic::error("E0466", format!("{what} has no key `{shown}`")).at(at);
         if ELSEWHERE.contains(&&*name) {
-            reading.push(finding.hint(
-                "where a server is, or which command it is, stands with the connection, in flowstone.edn: \
-                 `{:connections {:files-mcp {:backend :mcp :command [\"node\" \"server.js\"]}}}`",
-            ));
+            reading.push(finding.hint(ELSEWHERE_HINT));
             continue;
         }
         let suggested = finding.suggest(&name, known.iter().copied());

@@ -115,6 +115,18 @@ async fn answered(
     }
 }
 
+/// Returns the client for an address that somebody else sends requests to, such as a protocol's own library. The
+/// address is checked now, what its name stands for whenever a connection is made; redirects are not followed.
+pub(crate) async fn for_address(url: &Url, route: &Route) -> Result<reqwest::Client, HttpError> {
+    let least = Zone::Loopback;
+    route.guard.check_url(url, least)?;
+    let via = route.proxy.via(url)?;
+    if via.is_some() {
+        route::check_behind_proxy(&route.guard, url, least).await?;
+    }
+    pool::client(route, via, least)
+}
+
 struct Sent {
     response: reqwest::Response,
     /// Where it came from.
@@ -329,7 +341,8 @@ impl Incoming {
     }
 }
 
-fn header_map<'a>(
+/// Makes headers of names and values.
+pub(crate) fn header_map<'a>(
     headers: impl Iterator<Item = &'a (String, String)>,
 ) -> Result<HeaderMap, HttpError> {
     let mut map = HeaderMap::new();
@@ -354,7 +367,7 @@ pub fn host(url: &Url) -> String {
 }
 
 /// Names what went wrong before there was an answer.
-fn failed(host: String, error: &reqwest::Error) -> HttpError {
+pub(crate) fn failed(host: String, error: &reqwest::Error) -> HttpError {
     let mut cause = error.source();
     while let Some(inner) = cause {
         if let Some(found) = inner.downcast_ref::<Refused>() {

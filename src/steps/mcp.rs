@@ -1,0 +1,291 @@
+//! `:mcp`: calls tools of servers of the Model Context Protocol, over HTTP or as child processes.
+//!
+//! This file reads the config and makes a value of the answer. Which server is meant is in `server`, connections and
+//! their thread in `pool` and `connection`, what agents need in `tools`. The handshake of 2026-07-28 is tried first,
+//! then the older one.
+
+mod answer;
+mod client;
+mod connection;
+mod error;
+mod fault;
+mod pool;
+mod process;
+mod server;
+pub(crate) mod tools;
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use flowstone_engine::diagnostic::{Diagnostic, nearest};
+use flowstone_engine::flow::{Flow, McpAdapter};
+use flowstone_engine::step::{
+    Effect, Field, FieldType, LocalFuture, Operation, Operations, Outcome, Progress, Step,
+    StepContext, StepError, StepSpec,
+};
+use flowstone_lang::value::Value;
+use serde_json::Value as Json;
+use tokio::sync::mpsc;
+
+pub(crate) use answer::for_model;
+use client::Heard;
+use connection::ToolCall;
+use pool::{Ask, Lazy, Told};
+
+use crate::fields::Fields;
+use crate::{json, operation};
+
+/// The `:mcp` step.
+#[derive(Default)]
+pub struct Mcp {
+    pool: Lazy,
+}
+
+/// What a call may take where nobody says it: more than other runners wait for a call of theirs.
+const TIMEOUT: Duration = Duration::from_secs(190);
+
+const SPEC: StepSpec = StepSpec {
+    kind: "mcp",
+    operations: Some(OPERATIONS),
+    aliases: &[],
+    doc: "Calls a tool of a server of the Model Context Protocol.\n\n\
+        The server is one of the flow's `:mcp` adapters. Arguments are held against the tool's schema before it is \
+        called. `:content` is what the tool gave as data, else its text; images and other contents are in `:parts`, an \
+        image as `{:type :image :url \"data:...\"}`, which a message to a model takes as it is. What a tool says went \
+        wrong is an error of kind `:tool-error`. Connections are kept for the next call.",
+    fields: FIELDS,
+    examples: &[
+        "(flow/step :mcp :issues {:adapter :linear/issues :tool \"list_issues\" :arguments {:team_id \"T1\"} :read-only? true})",
+        "(flow/step :mcp :tools {:op :list-tools :adapter :linear/issues})",
+    ],
+    effect: Effect::External,
+};
+
+const FIELDS: &[Field] = &[
+    Field::required(
+        "adapter",
+        FieldType::Name,
+        "One of the flow's `:mcp` adapters, by its id.",
+    ),
+    Field::optional(
+        "arguments",
+        FieldType::Map,
+        "What the tool is given. Default nothing.",
+    ),
+    Field::optional(
+        "op",
+        FieldType::Name,
+        "What to do: `:call` or `:list-tools`. Default `:call`.",
+    )
+    .or(":call"),
+    Field::optional(
+        "read-only?",
+        FieldType::Bool,
+        "The tool changes nothing, so that the call is made again after a crash and nobody is asked. Default: what the adapter says of the tool, else false.",
+    ),
+    Field::optional(
+        "tool",
+        FieldType::Text,
+        "The tool, as the server calls it.",
+    ),
+];
+
+const OPERATIONS: Operations = Operations {
+    key: "op",
+    all: &[
+        Operation {
+            name: "call",
+            doc: "Calls a tool.",
+            needs: &["adapter", "tool"],
+            takes: &["arguments", "read-only?"],
+            gives: "[:map [:content :any] [:parts {:optional true} [:vector [:map [:type :keyword]]]]]",
+            effect: Effect::External,
+            for_agents: false,
+        },
+        Operation {
+            name: "list-tools",
+            doc: "Asks which tools the adapter lets be used.",
+            needs: &["adapter"],
+            takes: &[],
+            gives: "[:map [:tools [:vector [:map [:name :string] [:description :string] [:input-schema :map] [:read-only? :boolean]]]]]",
+            effect: Effect::Read,
+            for_agents: false,
+        },
+    ],
+};
+
+impl Step for Mcp {
+    fn spec(&self) -> &'static StepSpec {
+        &SPEC
+    }
+
+    fn effect(&self, config: &Value) -> Effect {
+        let is_true = |key: &str| matches!(config.get(key), Some(Value::Bool(true)));
+        match is_listing(config) || is_true("read-only?") {
+            true => Effect::Read,
+            false => Effect::External,
+        }
+    }
+
+    fn remarks(&self, flow: &Flow, config: &Value) -> Vec<(&'static str, Diagnostic)> {
+        remarks(flow, config)
+    }
+
+    fn run<'a>(
+        &'a self,
+        cx: &'a StepContext,
+        config: Value,
+    ) -> LocalFuture<'a, Result<Outcome, StepError>> {
+        Box::pin(async move {
+            let fields = Fields::new(&config);
+            let operation = operation::choose(&SPEC, fields, "E0830")?;
+            let name = fields.name("adapter")?.unwrap_or_default();
+            let adapter = adapter(cx.flow(), &name)?;
+            let value = match operation.name {
+                "list-tools" => self.list(cx, adapter).await?,
+                _ => self.call(cx, adapter, fields).await?,
+            };
+            Ok(Outcome::Value(value))
+        })
+    }
+}
+
+fn is_listing(config: &Value) -> bool {
+    let op = config.get("op").and_then(flowstone_engine::flow::name_of);
+    op.is_some_and(|op| &*op == "list-tools")
+}
+
+/// Returns an adapter of the flow.
+fn adapter<'a>(flow: &'a Flow, id: &str) -> Result<&'a Rc<McpAdapter>, StepError> {
+    let id = id.trim_start_matches(':');
+    flow.mcp_adapter(id).ok_or_else(|| {
+        let error = StepError::config("E0830", format!("the flow has no adapter `:{id}`"));
+        with_near(error, id, flow.mcp.iter().map(|it| &*it.id), ":")
+            .hint("describe it in the flow: `:mcp [{:id :linear/issues :connection :linear-mcp :allow-tools [...]}]`")
+    })
+}
+
+fn with_near<'a>(
+    error: StepError,
+    name: &str,
+    known: impl Iterator<Item = &'a str>,
+    colon: &str,
+) -> StepError {
+    match nearest(name, known) {
+        Some(near) => error.hint(format!("did you mean `{colon}{near}`?")),
+        None => error,
+    }
+}
+
+/// Says that an adapter does not let a tool be used.
+fn not_allowed(adapter: &McpAdapter, tool: &str) -> StepError {
+    let message = format!("the adapter `:{}` does not allow the tool `{tool}`", adapter.id);
+    let allowed = adapter.allow_tools.iter().flatten().map(|it| &**it);
+    with_near(StepError::config("E0830", message), tool, allowed, "")
+        .hint(format!("name it in `:allow-tools` of `:{}`", adapter.id))
+}
+
+/// What can be said about a config as it is written.
+fn remarks(flow: &Flow, config: &Value) -> Vec<(&'static str, Diagnostic)> {
+    let found = |key, error: StepError| {
+        let finding = Diagnostic::error(error.code, error.message);
+        vec![(key, error.hints.into_iter().fold(finding, Diagnostic::hint))]
+    };
+    let id = match config.get("adapter") {
+        Some(Value::Keyword(id)) => id.to_string(),
+        _ => return Vec::new(),
+    };
+    let adapter = match adapter(flow, &id) {
+        Ok(adapter) => adapter,
+        Err(error) => return found("adapter", error),
+    };
+    match config.get("tool").and_then(Value::as_str) {
+        Some(tool) if !adapter.allows(tool) => found("tool", not_allowed(adapter, tool)),
+        _ => Vec::new(),
+    }
+}
+
+impl Mcp {
+    async fn call(
+        &self,
+        cx: &StepContext,
+        adapter: &McpAdapter,
+        fields: Fields<'_>,
+    ) -> Result<Value, StepError> {
+        let tool = fields.text("tool")?.unwrap_or_default();
+        if !adapter.allows(tool) {
+            return Err(not_allowed(adapter, tool));
+        }
+        let arguments = match fields.map("arguments")? {
+            None => Json::Object(serde_json::Map::new()),
+            Some(map) => json::to_json(map).map_err(|error| {
+                StepError::config("E0834", format!("`:arguments` cannot be sent: {error}"))
+            })?,
+        };
+        let Json::Object(arguments) = arguments else {
+            return Err(StepError::config("E0834", "`:arguments` are a map"));
+        };
+        let call = ToolCall {
+            tool: tool.to_owned(),
+            arguments,
+            schema: adapter.tool(tool).and_then(|tool| tool.input_schema.clone()),
+        };
+        let (heard, mut told) = mpsc::channel(64);
+        let asked = self.ask(cx, adapter, Ask::Call(call, heard));
+        tokio::pin!(asked);
+        loop {
+            tokio::select! {
+                done = &mut asked => return match done? {
+                    Told::Answer(answer) => Ok(answer.to_value()),
+                    Told::Tools(_) => Err(lost()),
+                },
+                Some(heard) = told.recv() => tell(cx, heard),
+            }
+        }
+    }
+
+    async fn list(&self, cx: &StepContext, adapter: &McpAdapter) -> Result<Value, StepError> {
+        let Told::Tools(all) = self.ask(cx, adapter, Ask::List).await? else {
+            return Err(lost());
+        };
+        let listed = all
+            .iter()
+            .filter(|tool| adapter.allows(&tool.name))
+            .map(|tool| tools::listed(adapter, tool));
+        let listed = Value::vector(listed.collect::<Vec<_>>());
+        Ok(Value::map([(Value::keyword("tools"), listed)]))
+    }
+
+    async fn ask(
+        &self,
+        cx: &StepContext,
+        adapter: &McpAdapter,
+        ask: Ask,
+    ) -> Result<Told, StepError> {
+        let target = server::target(cx, adapter)?;
+        let limit = adapter.timeout.unwrap_or(TIMEOUT);
+        let pool = self.pool.get().map_err(|error| {
+            StepError::new("E0831", "unavailable", format!("no thread for MCP can be started: {error}"))
+        })?;
+        let told = pool.ask(target, ask, limit).await.ok_or_else(lost)?;
+        Ok(told?)
+    }
+}
+
+/// The thread of the connections ended: a fault of ours.
+fn lost() -> StepError {
+    StepError::new("E0832", "unavailable", "the connections to MCP servers are gone")
+}
+
+/// Tells whoever watches how far a call is.
+fn tell(cx: &StepContext, heard: Heard) {
+    if let Some(message) = heard.message {
+        cx.emit(Progress::Status(message));
+        return;
+    }
+    let whole = |number: f64| number.clamp(0.0, 9e15) as u64;
+    cx.emit(Progress::Count {
+        done: whole(heard.done),
+        total: heard.total.map(whole),
+    });
+}

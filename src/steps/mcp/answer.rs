@@ -1,0 +1,218 @@
+//! What a tool gave, as plain data and as a value for flows and models.
+
+use flowstone_lang::value::Value;
+use rmcp::model::{CallToolResult, ContentBlock, ResourceContents};
+use serde_json::Value as Json;
+
+use crate::json;
+
+/// A tool's answer.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Answer {
+    pub structured: Option<Json>,
+    pub parts: Vec<Part>,
+}
+
+/// A part of an answer. Contents that are no text are `data:` addresses, as `:llm` takes images.
+#[derive(Debug, Clone)]
+pub(super) enum Part {
+    Text(String),
+    Image {
+        url: String,
+    },
+    Audio {
+        url: String,
+    },
+    Resource {
+        uri: String,
+        mime_type: Option<String>,
+        text: Option<String>,
+        url: Option<String>,
+    },
+    Link {
+        uri: String,
+        name: String,
+        description: Option<String>,
+        mime_type: Option<String>,
+    },
+}
+
+/// As much of a text is told in an error.
+const SHOWN: usize = 2000;
+
+impl Answer {
+    pub fn of(result: CallToolResult) -> Answer {
+        Answer {
+            structured: result.structured_content.filter(|it| !it.is_null()),
+            parts: result.content.into_iter().filter_map(part).collect(),
+        }
+    }
+
+    /// Returns the texts in it, the first of it where that is much.
+    pub fn text(&self) -> String {
+        let whole = self.texts();
+        let whole = match (whole.is_empty(), &self.structured) {
+            (true, Some(data)) => data.to_string(),
+            (true, None) => "it does not say why".to_owned(),
+            (false, _) => whole,
+        };
+        match whole.char_indices().nth(SHOWN) {
+            Some((end, _)) => format!("{} ...", &whole[..end]),
+            None => whole,
+        }
+    }
+
+    fn texts(&self) -> String {
+        let texts = self.parts.iter().filter_map(|part| match part {
+            Part::Text(text) => Some(text.as_str()),
+            Part::Image { .. } | Part::Audio { .. } | Part::Resource { .. } | Part::Link { .. } => {
+                None
+            }
+        });
+        texts.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Returns the step's value: `:content` is the structured answer, else the text; `:parts` are there where
+    /// there is more than text.
+    pub fn to_value(&self) -> Value {
+        let content = match &self.structured {
+            Some(data) => json::from_json(data),
+            None => Value::from(self.texts()),
+        };
+        let mut entries = vec![(Value::keyword("content"), content)];
+        if self.parts.iter().any(|part| !matches!(part, Part::Text(_))) {
+            let parts = self.parts.iter().map(Part::to_value);
+            entries.push((Value::keyword("parts"), Value::vector(parts)));
+        }
+        Value::map(entries)
+    }
+}
+
+fn part(block: ContentBlock) -> Option<Part> {
+    let data_url = |mime: &str, data: &str| format!("data:{mime};base64,{data}");
+    Some(match block {
+        ContentBlock::Text(text) => Part::Text(text.text),
+        ContentBlock::Image(image) => Part::Image {
+            url: data_url(&image.mime_type, &image.data),
+        },
+        ContentBlock::Audio(audio) => Part::Audio {
+            url: data_url(&audio.mime_type, &audio.data),
+        },
+        ContentBlock::Resource(embedded) => match embedded.resource {
+            ResourceContents::TextResourceContents {
+                uri,
+                mime_type,
+                text,
+                ..
+            } => Part::Resource {
+                uri,
+                mime_type,
+                text: Some(text),
+                url: None,
+            },
+            ResourceContents::BlobResourceContents {
+                uri,
+                mime_type,
+                blob,
+                ..
+            } => Part::Resource {
+                uri,
+                url: Some(data_url(
+                    mime_type.as_deref().unwrap_or("application/octet-stream"),
+                    &blob,
+                )),
+                mime_type,
+                text: None,
+            },
+            // What a later revision adds.
+            _ => return None,
+        },
+        ContentBlock::ResourceLink(link) => Part::Link {
+            uri: link.uri,
+            name: link.name,
+            description: link.description,
+            mime_type: link.mime_type,
+        },
+        _ => return None,
+    })
+}
+
+impl Part {
+    fn to_value(&self) -> Value {
+        let said = |text: &Option<String>| text.as_deref().map(Value::from);
+        let entries = match self {
+            Part::Text(text) => vec![
+                ("type", Some(Value::keyword("text"))),
+                ("text", Some(Value::from(text.as_str()))),
+            ],
+            Part::Image { url } => vec![
+                ("type", Some(Value::keyword("image"))),
+                ("url", Some(Value::from(url.as_str()))),
+            ],
+            Part::Audio { url } => vec![
+                ("type", Some(Value::keyword("audio"))),
+                ("url", Some(Value::from(url.as_str()))),
+            ],
+            Part::Resource {
+                uri,
+                mime_type,
+                text,
+                url,
+            } => vec![
+                ("type", Some(Value::keyword("resource"))),
+                ("uri", Some(Value::from(uri.as_str()))),
+                ("mime-type", said(mime_type)),
+                ("text", said(text)),
+                ("url", said(url)),
+            ],
+            Part::Link {
+                uri,
+                name,
+                description,
+                mime_type,
+            } => vec![
+                ("type", Some(Value::keyword("resource-link"))),
+                ("uri", Some(Value::from(uri.as_str()))),
+                ("name", Some(Value::from(name.as_str()))),
+                ("description", said(description)),
+                ("mime-type", said(mime_type)),
+            ],
+        };
+        let entries = entries
+            .into_iter()
+            .filter_map(|(key, value)| Some((Value::keyword(key), value?)));
+        Value::map(entries)
+    }
+}
+
+/// Returns what a model may be shown of the step's value: text, data, or parts of text and images.
+pub(crate) fn for_model(value: &Value) -> Value {
+    let Some(parts) = value.get("parts").and_then(Value::as_vector) else {
+        return value.get("content").cloned().unwrap_or(Value::Nil);
+    };
+    let type_of = |part: &Value| part.get("type").and_then(flowstone_engine::flow::name_of);
+    let shown = parts.iter().map(|part| match type_of(part).as_deref() {
+        Some("text" | "image") => part.clone(),
+        // What no model takes is named, and what text there is is shown.
+        _ => {
+            let text = |key: &str| part.get(key).and_then(Value::as_str);
+            let name = text("uri").or(text("name")).unwrap_or("contents that are no text");
+            let text = match text("text").or(text("description")) {
+                Some(text) => format!("{name}:\n{text}"),
+                None => name.to_owned(),
+            };
+            Value::map([
+                (Value::keyword("type"), Value::keyword("text")),
+                (Value::keyword("text"), Value::from(text)),
+            ])
+        }
+    });
+    let structured = value.get("content").filter(|it| it.as_str().is_none());
+    let data = structured.and_then(|data| json::to_json(data).ok()).map(|data| {
+        Value::map([
+            (Value::keyword("type"), Value::keyword("text")),
+            (Value::keyword("text"), Value::from(data.to_string())),
+        ])
+    });
+    Value::vector(data.into_iter().chain(shown).collect::<Vec<_>>())
+}

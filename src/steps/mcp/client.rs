@@ -1,0 +1,77 @@
+//! What we are to a server: who we say we are, and what becomes of what it asks or tells us.
+//!
+//! We can do nothing for servers: no sampling, no questions to people. What they ask is declined and noted.
+
+use std::sync::Arc;
+use std::sync::PoisonError;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rmcp::ClientHandler;
+use rmcp::model::{
+    ClientCapabilities, ClientConfig, ElicitResult, ElicitRequestParams, ElicitationAction,
+    ErrorData, Implementation, ProgressNotificationParam,
+};
+use rmcp::service::{NotificationContext, RequestContext, RoleClient};
+use tokio::sync::mpsc;
+
+use super::connection::Watchers;
+use super::process::Said;
+
+/// The client of one connection.
+pub(super) struct Client {
+    pub watchers: Watchers,
+    pub changed: Arc<AtomicBool>,
+    said: Said,
+}
+
+/// How far a call is.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Heard {
+    pub done: f64,
+    pub total: Option<f64>,
+    pub message: Option<String>,
+}
+
+/// Where progress goes; what comes faster than it is taken is dropped.
+pub(super) type Watcher = mpsc::Sender<Heard>;
+
+impl Client {
+    pub fn new(said: Said) -> Client {
+        Client {
+            watchers: Watchers::default(),
+            changed: Arc::default(),
+            said,
+        }
+    }
+}
+
+impl ClientHandler for Client {
+    fn get_info(&self) -> ClientConfig {
+        let us = Implementation::new("flowstone", env!("CARGO_PKG_VERSION"));
+        ClientConfig::new(ClientCapabilities::default(), us)
+    }
+
+    async fn create_elicitation(
+        &self,
+        _request: ElicitRequestParams,
+        _context: RequestContext<RoleClient>,
+    ) -> Result<ElicitResult, ErrorData> {
+        self.said.asked("an answer of a person");
+        Ok(ElicitResult::new(ElicitationAction::Decline))
+    }
+
+    async fn on_progress(
+        &self,
+        progress: ProgressNotificationParam,
+        _context: NotificationContext<RoleClient>,
+    ) {
+        let watchers = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(watcher) = watchers.get(&progress.progress_token) {
+            watcher.try_send(progress.into()).ok();
+        }
+    }
+
+    async fn on_tool_list_changed(&self, _context: NotificationContext<RoleClient>) {
+        self.changed.store(true, Ordering::Relaxed);
+    }
+}

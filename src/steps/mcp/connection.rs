@@ -1,0 +1,429 @@
+//! One connection to a server: its handshake, in whichever revision it speaks, its list of tools, calls, its end.
+//!
+//! Lives on the thread of the pool. What crosses to it and back is plain data.
+
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use flowstone_engine::diagnostic::nearest;
+use rmcp::model::{
+    CallToolRequest, CallToolRequestParams, ClientRequest, ErrorCode, ListToolsRequest,
+    PaginatedRequestParams, ProgressToken, ProtocolVersion, ServerResult, Tool,
+};
+use rmcp::service::{
+    ClientLifecycleMode, ClientServiceExt, Peer, PeerRequestOptions, RoleClient, RunningService,
+    ServiceError,
+};
+use rmcp::transport::StreamableHttpClientTransport;
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::common::client_side_sse::FixedInterval;
+use rmcp::transport::streamable_http_client::StreamableHttpClientTransportConfig;
+use serde_json::{Map, Value as Json};
+use tokio::time::{Instant, timeout};
+
+use super::answer::Answer;
+use super::client::{Client, Heard, Watcher};
+use super::error::McpError;
+use super::fault::{Why, of_handshake, of_service};
+use super::process::{Process, Said};
+use super::server::{HttpServer, Server, Target};
+use crate::http;
+
+/// No message of a server is larger.
+pub(super) const MOST_BYTES: usize = 16 << 20;
+
+/// A server that does not shake hands for so long is none.
+const HANDSHAKE: Duration = Duration::from_secs(30);
+
+/// A list of tools is asked for again when it is older and lacks what is asked for.
+const FRESH: Duration = Duration::from_secs(60);
+
+/// No server has more tools, on no more pages.
+const MOST_TOOLS: usize = 2000;
+const MOST_PAGES: usize = 100;
+
+/// How long the end of a connection may take.
+const CLOSING: Duration = Duration::from_secs(1);
+
+/// A connection that was made.
+pub(super) struct Connection {
+    /// What the server is called in errors.
+    name: String,
+    peer: Peer<RoleClient>,
+    service: RefCell<Option<RunningService<RoleClient, Client>>>,
+    process: RefCell<Option<Process>>,
+    said: Said,
+    watchers: Watchers,
+    /// The server said that its tools are others now.
+    changed: Arc<AtomicBool>,
+    tools: RefCell<Option<(Instant, Rc<Vec<Tool>>)>>,
+    is_broken: Cell<bool>,
+}
+
+/// Who hears of the progress of which request.
+pub(super) type Watchers = Arc<Mutex<HashMap<ProgressToken, Watcher>>>;
+
+/// What to call.
+#[derive(Debug)]
+pub(super) struct ToolCall {
+    pub tool: String,
+    pub arguments: Map<String, Json>,
+    /// What the arguments must be, where the flow says so itself; else the server is asked.
+    pub schema: Option<Json>,
+}
+
+impl Connection {
+    /// Makes a connection. A server that breaks off when it is asked in the newer way is asked again in the older.
+    pub async fn open(target: &Target) -> Result<Connection, McpError> {
+        let newest = ClientLifecycleMode::Auto {
+            preferred_versions: vec![ProtocolVersion::V_2026_07_28],
+            legacy_version: Some(ProtocolVersion::LATEST_WITH_INITIALIZE),
+        };
+        match Connection::shake(target, newest).await {
+            Err(McpError::Handshake { .. }) => {
+                Connection::shake(target, ClientLifecycleMode::Initialize).await
+            }
+            other => other,
+        }
+    }
+
+    async fn shake(target: &Target, mode: ClientLifecycleMode) -> Result<Connection, McpError> {
+        let said = Said::default();
+        let client = Client::new(said.clone());
+        let (watchers, changed) = (client.watchers.clone(), client.changed.clone());
+        let late = |said: &Said| McpError::Handshake {
+            server: target.name.clone(),
+            cause: format!("it did not answer within {}", http::error::seconds(HANDSHAKE)),
+            said: said.told(),
+        };
+        let mut process = None;
+        let served = match &target.server {
+            Server::Program(program) => {
+                let started = program.start(&said).map_err(|error| McpError::NotStarted {
+                    server: target.name.clone(),
+                    command: program.command.join(" "),
+                    cause: error.to_string(),
+                })?;
+                process = Some(started.process);
+                let transport = AsyncRwTransport::new_client(started.output, started.input)
+                    .with_max_line_length(MOST_BYTES);
+                timeout(HANDSHAKE, client.serve_with_lifecycle(transport, mode)).await
+            }
+            Server::Http(server) => {
+                let transport = transport(server).await?;
+                timeout(HANDSHAKE, client.serve_with_lifecycle(transport, mode)).await
+            }
+        };
+        let service = match served {
+            Ok(Ok(service)) => service,
+            Ok(Err(error)) => {
+                let ended = match &mut process {
+                    Some(process) => process.ended().await,
+                    None => None,
+                };
+                return Err(of_handshake(&error, &target.name, ended, &said));
+            }
+            Err(_) => return Err(late(&said)),
+        };
+        Ok(Connection {
+            name: target.name.clone(),
+            peer: service.peer().clone(),
+            service: RefCell::new(Some(service)),
+            process: RefCell::new(process),
+            said,
+            watchers,
+            changed,
+            tools: RefCell::default(),
+            is_broken: Cell::new(false),
+        })
+    }
+
+    /// Tells whether calls can still be made over it.
+    pub fn is_open(&self) -> bool {
+        !self.is_broken.get() && !self.peer.is_transport_closed()
+    }
+
+    /// Takes the connection out of use.
+    pub fn broke(&self) {
+        self.is_broken.set(true);
+    }
+
+    /// Ends it, the process included.
+    pub async fn close(&self) {
+        self.broke();
+        let service = self.service.borrow_mut().take();
+        if let Some(mut service) = service {
+            service.close_with_timeout(CLOSING).await.ok();
+        }
+        let process = self.process.borrow_mut().take();
+        if let Some(process) = process {
+            process.end().await;
+        }
+    }
+
+    /// Calls a tool, after its arguments have been looked at.
+    pub async fn call(&self, call: ToolCall, heard: Watcher) -> Result<Answer, McpError> {
+        let schema = match &call.schema {
+            Some(schema) => schema.clone(),
+            None => Json::Object((*self.tool(&call.tool).await?.input_schema).clone()),
+        };
+        fit(&call, &schema)?;
+        match self.call_once(&call, heard.clone()).await {
+            // The server wants arguments in headers, which are known from its list.
+            Err(McpError::Rpc { code, .. }) if code == ErrorCode::HEADER_MISMATCH.0 => {
+                self.list().await?;
+                self.call_once(&call, heard).await
+            }
+            other => other,
+        }
+    }
+
+    async fn call_once(&self, call: &ToolCall, heard: Watcher) -> Result<Answer, McpError> {
+        let mut params = CallToolRequestParams::new(call.tool.clone());
+        params.arguments = Some(call.arguments.clone());
+        let request = CallToolRequest::new(params);
+        self.said.take_asked();
+        let answer = self
+            .ask(ClientRequest::CallToolRequest(request), Some(heard))
+            .await
+            .map_err(|error| self.fault(error, Some(&call.tool)))?;
+        let asks = |what: &str| McpError::AsksBack {
+            server: self.name.clone(),
+            tool: call.tool.clone(),
+            what: what.to_owned(),
+        };
+        match answer {
+            ServerResult::CallToolResult(result) if result.is_error == Some(true) => {
+                match self.said.take_asked() {
+                    Some(what) => Err(asks(&what)),
+                    None => Err(McpError::Tool {
+                        tool: call.tool.clone(),
+                        answer: Box::new(Answer::of(result)),
+                    }),
+                }
+            }
+            ServerResult::CallToolResult(result) => Ok(Answer::of(result)),
+            ServerResult::InputRequiredResult(_) => Err(asks("more input")),
+            ServerResult::CreateTaskResult(_) => Err(self.broken("it made a task, which nobody asked for")),
+            _ => Err(self.broken("it answered with something else than a tool's result")),
+        }
+    }
+
+    async fn ask(
+        &self,
+        request: ClientRequest,
+        heard: Option<Watcher>,
+    ) -> Result<ServerResult, ServiceError> {
+        let options = PeerRequestOptions::no_options();
+        let handle = self.peer.send_request_with_option(request, options).await?;
+        let _watch = heard.map(|heard| Watch::new(&self.watchers, &handle.progress_token, heard));
+        let mut pending = Pending {
+            peer: &self.peer,
+            id: Some(handle.id.clone()),
+        };
+        let answer = handle.await_response().await;
+        pending.id = None;
+        answer
+    }
+
+    /// Returns all tools of the server, asked for again where it said that they changed.
+    pub async fn list(&self) -> Result<Rc<Vec<Tool>>, McpError> {
+        self.changed.store(false, Ordering::Relaxed);
+        let mut tools: Vec<Tool> = Vec::new();
+        let mut cursor = None;
+        for _ in 0..MOST_PAGES {
+            let params = PaginatedRequestParams::default().with_cursor(cursor.take());
+            let request = ListToolsRequest::with_param(params);
+            let answer = self
+                .ask(ClientRequest::ListToolsRequest(request), None)
+                .await
+                .map_err(|error| self.fault(error, None))?;
+            let ServerResult::ListToolsResult(page) = answer else {
+                return Err(self.broken("its list of tools is none"));
+            };
+            tools.extend(page.tools);
+            cursor = page.next_cursor;
+            if cursor.is_none() {
+                let tools = Rc::new(tools);
+                *self.tools.borrow_mut() = Some((Instant::now(), tools.clone()));
+                return Ok(tools);
+            }
+            if tools.len() > MOST_TOOLS {
+                break;
+            }
+        }
+        Err(self.broken("its list of tools has no end"))
+    }
+
+    fn known_tools(&self) -> Option<(Instant, Rc<Vec<Tool>>)> {
+        self.tools
+            .borrow()
+            .clone()
+            .filter(|_| !self.changed.load(Ordering::Relaxed))
+    }
+
+    async fn tool(&self, name: &str) -> Result<Tool, McpError> {
+        let find = |tools: &[Tool]| tools.iter().find(|tool| tool.name == name).cloned();
+        if let Some((since, tools)) = self.known_tools() {
+            match find(&tools) {
+                Some(tool) => return Ok(tool),
+                None if since.elapsed() < FRESH => return Err(self.no_tool(name, &tools)),
+                None => {}
+            }
+        }
+        let tools = self.list().await?;
+        find(&tools).ok_or_else(|| self.no_tool(name, &tools))
+    }
+
+    fn no_tool(&self, name: &str, tools: &[Tool]) -> McpError {
+        let known: Vec<String> = tools.iter().map(|tool| tool.name.to_string()).collect();
+        McpError::NoTool {
+            server: self.name.clone(),
+            tool: name.to_owned(),
+            near: nearest(name, known.iter().map(String::as_str)).map(str::to_owned),
+            known,
+        }
+    }
+
+    fn broken(&self, cause: &str) -> McpError {
+        McpError::Protocol {
+            server: self.name.clone(),
+            cause: cause.to_owned(),
+            said: self.said.told(),
+        }
+    }
+
+    fn fault(&self, error: ServiceError, tool: Option<&str>) -> McpError {
+        of_service(
+            error,
+            &Why {
+                server: &self.name,
+                tool,
+                said: &self.said,
+            },
+        )
+    }
+
+    /// Says that a call took too long.
+    pub fn late(&self, limit: Duration, tool: Option<String>) -> McpError {
+        McpError::TimedOut {
+            server: self.name.clone(),
+            tool,
+            limit,
+            said: self.said.told(),
+        }
+    }
+}
+
+async fn transport(
+    server: &HttpServer,
+) -> Result<StreamableHttpClientTransport<reqwest::Client>, McpError> {
+    let client = http::client::for_address(&server.url, &server.route)
+        .await
+        .map_err(McpError::Http)?;
+    let headers = http::client::header_map(server.headers.iter()).map_err(McpError::Http)?;
+    let named = headers
+        .iter()
+        .map(|(name, value)| (name.clone(), value.clone()));
+    let mut config = StreamableHttpClientTransportConfig::with_uri(server.url.as_str());
+    config.custom_headers = named.collect();
+    config.max_sse_event_size = MOST_BYTES;
+    // A stream that broke off is taken up again once or twice; then the call is over.
+    let mut again = FixedInterval::default();
+    again.max_times = Some(2);
+    again.duration = Duration::from_millis(250);
+    config.retry_config = Arc::new(again);
+    Ok(StreamableHttpClientTransport::with_client(client, config))
+}
+
+/// Looks at arguments before a tool is called.
+fn fit(call: &ToolCall, schema: &Json) -> Result<(), McpError> {
+    let Ok(validator) = jsonschema::validator_for(schema) else {
+        // A schema that cannot be read here is for the server to hold arguments against.
+        tracing::debug!(tool = call.tool, "the input schema of an MCP tool cannot be used");
+        return Ok(());
+    };
+    let arguments = Json::Object(call.arguments.clone());
+    let problems: Vec<String> = validator
+        .iter_errors(&arguments)
+        .take(10)
+        .map(|error| {
+            let place = error.instance_path().to_string();
+            match place.is_empty() {
+                true => error.to_string(),
+                false => format!("{place}: {error}"),
+            }
+        })
+        .collect();
+    match problems.is_empty() {
+        true => Ok(()),
+        false => Err(McpError::BadArguments {
+            tool: call.tool.clone(),
+            problems,
+            schema: schema.clone(),
+        }),
+    }
+}
+
+/// Who hears of a request's progress, until it is over.
+struct Watch {
+    watchers: Watchers,
+    token: ProgressToken,
+}
+
+impl Watch {
+    fn new(watchers: &Watchers, token: &ProgressToken, heard: Watcher) -> Watch {
+        let mut map = watchers.lock().unwrap_or_else(PoisonError::into_inner);
+        map.insert(token.clone(), heard);
+        Watch {
+            watchers: watchers.clone(),
+            token: token.clone(),
+        }
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        let mut map = self.watchers.lock().unwrap_or_else(PoisonError::into_inner);
+        map.remove(&self.token);
+    }
+}
+
+/// A request that the server is told about when nobody waits for it any more.
+struct Pending<'a> {
+    peer: &'a Peer<RoleClient>,
+    id: Option<rmcp::model::RequestId>,
+}
+
+impl Drop for Pending<'_> {
+    fn drop(&mut self) {
+        let Some(id) = self.id.take() else {
+            return;
+        };
+        let peer = self.peer.clone();
+        // Without a runtime the connection is at its end too.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+            return;
+        };
+        runtime.spawn(async move {
+            let reason = Some("nobody waits for it any more".to_owned());
+            let cancelled = rmcp::model::CancelledNotificationParam::new(Some(id), reason);
+            peer.notify_cancelled(cancelled).await.ok();
+        });
+    }
+}
+
+/// What is heard of a call while it runs.
+impl From<rmcp::model::ProgressNotificationParam> for Heard {
+    fn from(progress: rmcp::model::ProgressNotificationParam) -> Heard {
+        Heard {
+            done: progress.progress,
+            total: progress.total,
+            message: progress.message,
+        }
+    }
+}

@@ -1,0 +1,242 @@
+//! What can go wrong with a server of the Model Context Protocol, and whether trying again may help.
+
+use std::time::Duration;
+
+use flowstone_engine::step::{Retry, StepError};
+use flowstone_lang::value::Value;
+use serde_json::Value as Json;
+
+use super::answer::Answer;
+use crate::http::error::{HttpError, seconds};
+
+/// A call that did not succeed. Plain data: it crosses threads.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum McpError {
+    #[error("the command `{command}` of {server} cannot be started: {cause}")]
+    NotStarted {
+        server: String,
+        command: String,
+        cause: String,
+    },
+    #[error(transparent)]
+    Http(HttpError),
+    #[error("{server} refuses us: {cause}")]
+    Refused { server: String, cause: String },
+    #[error("{server} answers with status {status}")]
+    Status {
+        server: String,
+        status: u16,
+        after: Option<Duration>,
+    },
+    #[error("{server} is no server of MCP that we understand: {cause}{}", told(said))]
+    Handshake {
+        server: String,
+        cause: String,
+        said: String,
+    },
+    #[error("{server} is gone{}{}", during(tool), told(said))]
+    Gone {
+        server: String,
+        tool: Option<String>,
+        said: String,
+    },
+    #[error("{server} did not answer{} within {}{}", during(tool), seconds(*limit), told(said))]
+    TimedOut {
+        server: String,
+        tool: Option<String>,
+        limit: Duration,
+        said: String,
+    },
+    #[error("an answer of {server} is larger than {limit} bytes")]
+    TooLarge { server: String, limit: usize },
+    #[error("{server} breaks the protocol: {cause}{}", told(said))]
+    Protocol {
+        server: String,
+        cause: String,
+        said: String,
+    },
+    #[error("the tool `{tool}` of {server} asks for {what}, which nobody can give here")]
+    AsksBack {
+        server: String,
+        tool: String,
+        what: String,
+    },
+    #[error("{server} has no tool `{tool}`")]
+    NoTool {
+        server: String,
+        tool: String,
+        near: Option<String>,
+        known: Vec<String>,
+    },
+    #[error("the arguments of the tool `{tool}` do not fit: {}", problems.join("; "))]
+    BadArguments {
+        tool: String,
+        problems: Vec<String>,
+        schema: Json,
+    },
+    #[error("the tool `{tool}` failed: {}", answer.text())]
+    Tool { tool: String, answer: Box<Answer> },
+    #[error("the tool `{tool}` failed: {message} (code {code})")]
+    Rpc {
+        tool: String,
+        code: i32,
+        message: String,
+        data: Option<Json>,
+    },
+}
+
+fn told(said: &str) -> String {
+    match said {
+        "" => String::new(),
+        said => format!("; {said}"),
+    }
+}
+
+fn during(tool: &Option<String>) -> String {
+    tool.as_ref()
+        .map_or_else(String::new, |tool| format!(" in the middle of `{tool}`"))
+}
+
+impl McpError {
+    /// Returns the code and the kind that a flow can match on.
+    fn code(&self) -> (&'static str, &'static str) {
+        match self {
+            McpError::NoTool { .. } => ("E0830", "not-found"),
+            McpError::NotStarted { .. } => ("E0831", "unavailable"),
+            McpError::Refused { .. } => ("E0831", "denied"),
+            McpError::Handshake { .. } => ("E0831", "bad-response"),
+            McpError::Status { status: 429, .. } => ("E0832", "rate-limited"),
+            McpError::Status { .. } | McpError::Gone { .. } => ("E0832", "unavailable"),
+            McpError::TimedOut { .. } => ("E0832", "timeout"),
+            McpError::TooLarge { .. } => ("E0832", "too-large"),
+            McpError::Protocol { .. } => ("E0832", "bad-response"),
+            McpError::AsksBack { .. } => ("E0832", "unsupported"),
+            McpError::Tool { .. } | McpError::Rpc { .. } => ("E0833", "tool-error"),
+            McpError::BadArguments { .. } => ("E0834", "invalid"),
+            McpError::Http(error) => error.code(),
+        }
+    }
+
+    fn hint(&self) -> Option<String> {
+        Some(match self {
+            McpError::NoTool {
+                near: Some(near), ..
+            } => format!("did you mean `{near}`?"),
+            McpError::NoTool { known, .. } => format!("it has {}", listed(known)),
+            McpError::NotStarted { .. } => {
+                "look at `:command` of the connection in flowstone.edn; a path in it starts at the project's folder".into()
+            }
+            McpError::Refused { .. } => "give the connection an `:auth`, and see that its secret is set and valid".into(),
+            McpError::Handshake { .. } => {
+                "look at `:base-url` of the connection and `:path` of the adapter, or at `:command`".into()
+            }
+            McpError::Gone { .. } => {
+                "whether the tool did its work is not known; `:retry` tries again, with a new connection".into()
+            }
+            McpError::TimedOut { .. } => "raise `:timeout-ms` of the adapter, or `:timeout` of the step".into(),
+            McpError::TooLarge { .. } => "ask the tool for less".into(),
+            McpError::AsksBack { .. } => {
+                "give the tool all it needs in `:arguments`, or ask a person in a step before it".into()
+            }
+            McpError::BadArguments { .. } => "the tool was not called".into(),
+            McpError::Status { .. }
+            | McpError::Protocol { .. }
+            | McpError::Tool { .. }
+            | McpError::Rpc { .. } => return None,
+            McpError::Http(_) => return None,
+        })
+    }
+
+    fn retry(&self) -> Retry {
+        match self {
+            McpError::Status {
+                after: Some(after), ..
+            } => Retry::After(*after),
+            McpError::Status { status, .. } if *status == 429 || *status >= 500 => Retry::Backoff,
+            McpError::Gone { .. } | McpError::TimedOut { .. } => Retry::Backoff,
+            McpError::NotStarted { .. }
+            | McpError::Http(_)
+            | McpError::Refused { .. }
+            | McpError::Status { .. }
+            | McpError::Handshake { .. }
+            | McpError::TooLarge { .. }
+            | McpError::Protocol { .. }
+            | McpError::AsksBack { .. }
+            | McpError::NoTool { .. }
+            | McpError::BadArguments { .. }
+            | McpError::Tool { .. }
+            | McpError::Rpc { .. } => Retry::Never,
+        }
+    }
+
+    /// Tells whether the connection cannot be used any more.
+    pub fn ends_connection(&self) -> bool {
+        match self {
+            McpError::Http(_)
+            | McpError::Gone { .. }
+            | McpError::Handshake { .. }
+            | McpError::NotStarted { .. }
+            | McpError::Refused { .. }
+            | McpError::TooLarge { .. } => true,
+            McpError::Status { .. }
+            | McpError::TimedOut { .. }
+            | McpError::Protocol { .. }
+            | McpError::AsksBack { .. }
+            | McpError::NoTool { .. }
+            | McpError::BadArguments { .. }
+            | McpError::Tool { .. }
+            | McpError::Rpc { .. } => false,
+        }
+    }
+}
+
+/// As many names are listed.
+const LISTED: usize = 20;
+
+fn listed(names: &[String]) -> String {
+    let shown: Vec<String> = names.iter().take(LISTED).map(|it| format!("`{it}`")).collect();
+    match (shown.is_empty(), names.len() > LISTED) {
+        (true, _) => "none".to_owned(),
+        (_, true) => format!("{} and {} more", shown.join(", "), names.len() - LISTED),
+        (_, false) => shown.join(", "),
+    }
+}
+
+impl From<McpError> for StepError {
+    fn from(error: McpError) -> StepError {
+        let error = match error {
+            McpError::Http(error) => return error.into(),
+            other => other,
+        };
+        let (code, kind) = error.code();
+        let mut step = StepError::new(code, kind, error.to_string()).retry(error.retry());
+        if let Some(hint) = error.hint() {
+            step = step.hint(hint);
+        }
+        match error {
+            McpError::Tool { tool, answer } => {
+                step.with("tool", Value::from(tool)).with("result", answer.to_value())
+            }
+            McpError::Rpc {
+                tool, code, data, ..
+            } => {
+                let step = step
+                    .with("tool", Value::from(tool))
+                    .with("rpc-code", Value::from(i64::from(code)));
+                match data {
+                    Some(data) => step.with("data", crate::json::from_json(&data)),
+                    None => step,
+                }
+            }
+            McpError::BadArguments {
+                tool,
+                problems,
+                schema,
+            } => step
+                .with("tool", Value::from(tool))
+                .with("problems", Value::vector(problems.into_iter().map(Value::from)))
+                .with("input-schema", crate::json::from_json(&schema)),
+            _ => step,
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! Errors of the protocol's library, in our words.
+
+use std::error::Error;
+use std::time::Duration;
+
+use rmcp::model::ErrorCode;
+use rmcp::service::{ClientInitializeError, ServiceError};
+use rmcp::transport::DynamicTransportError;
+use rmcp::transport::streamable_http_client::StreamableHttpError;
+
+use super::connection::MOST_BYTES;
+use super::error::McpError;
+use super::process::Said;
+use crate::http;
+
+/// Around what something went wrong.
+pub(super) struct Why<'a> {
+    pub server: &'a str,
+    pub tool: Option<&'a str>,
+    pub said: &'a Said,
+}
+
+type Http = StreamableHttpError<reqwest::Error>;
+
+/// Says why there is no connection. `ended` is how the server's process ended.
+pub(super) fn of_handshake(
+    error: &ClientInitializeError,
+    server: &str,
+    ended: Option<String>,
+    said: &Said,
+) -> McpError {
+    let cause = match error {
+        ClientInitializeError::TransportError { error, .. } => {
+            return of_transport(error, server, said);
+        }
+        ClientInitializeError::LegacyFallbackFailed { fallback, .. } => {
+            return of_handshake(fallback, server, ended, said);
+        }
+        ClientInitializeError::ConnectionClosed(_) if said.is_too_large() => {
+            return too_large(server);
+        }
+        ClientInitializeError::ConnectionClosed(_) => match ended {
+            Some(how) => format!("it ended before it answered ({how})"),
+            None => "it broke off before it answered".to_owned(),
+        },
+        ClientInitializeError::JsonRpcError(error) => {
+            format!("it refuses the handshake: {} (code {})", error.message, error.code.0)
+        }
+        ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => {
+            let versions: Vec<String> = server_supported.iter().map(ToString::to_string).collect();
+            format!("it speaks other revisions of the protocol: {}", versions.join(", "))
+        }
+        ClientInitializeError::ConflictInitResponseId(..)
+        | ClientInitializeError::UncorrelatedErrorResponse { .. } => {
+            "it answered something that nobody asked".to_owned()
+        }
+        ClientInitializeError::ExpectedInitResponse(_)
+        | ClientInitializeError::ExpectedInitResult(_) => {
+            "its answer to the handshake is none".to_owned()
+        }
+        other => other.to_string(),
+    };
+    McpError::Handshake {
+        server: server.to_owned(),
+        cause,
+        said: said.told(),
+    }
+}
+
+/// Says why a request has no answer.
+pub(super) fn of_service(error: ServiceError, why: &Why<'_>) -> McpError {
+    let gone = || McpError::Gone {
+        server: why.server.to_owned(),
+        tool: why.tool.map(str::to_owned),
+        said: why.said.told(),
+    };
+    let protocol = |cause: String| McpError::Protocol {
+        server: why.server.to_owned(),
+        cause,
+        said: why.said.told(),
+    };
+    match error {
+        ServiceError::McpError(error) => match why.tool {
+            Some(tool) if error.code != ErrorCode::METHOD_NOT_FOUND => McpError::Rpc {
+                tool: tool.to_owned(),
+                code: error.code.0,
+                message: error.message.into_owned(),
+                data: error.data,
+            },
+            _ => protocol(format!("{} (code {})", error.message, error.code.0)),
+        },
+        ServiceError::TransportSend(error) => match of_transport(&error, why.server, why.said) {
+            // The server was one before.
+            McpError::Handshake { cause, .. } => protocol(cause),
+            other => other,
+        },
+        ServiceError::TransportClosed | ServiceError::Cancelled { .. } => match why.said.is_too_large() {
+            true => too_large(why.server),
+            false => gone(),
+        },
+        ServiceError::UnexpectedResponse => protocol("its answer is none to what was asked".to_owned()),
+        other => protocol(other.to_string()),
+    }
+}
+
+fn too_large(server: &str) -> McpError {
+    McpError::TooLarge {
+        server: server.to_owned(),
+        limit: MOST_BYTES,
+    }
+}
+
+fn of_transport(error: &DynamicTransportError, server: &str, said: &Said) -> McpError {
+    let inner: &(dyn Error + 'static) = error.error.as_ref();
+    let Some(error) = inner.downcast_ref::<Http>() else {
+        // A pipe that nobody reads any more.
+        return McpError::Handshake {
+            server: server.to_owned(),
+            cause: "it broke off".to_owned(),
+            said: said.told(),
+        };
+    };
+    of_http(error, server)
+}
+
+fn of_http(error: &Http, server: &str) -> McpError {
+    let server = server.to_owned();
+    let handshake = |cause: String| McpError::Handshake {
+        server: server.clone(),
+        cause,
+        said: String::new(),
+    };
+    match error {
+        StreamableHttpError::Client(error) => match error.status().map(|it| it.as_u16()) {
+            Some(status @ (401 | 403 | 407)) => McpError::Refused {
+                server,
+                cause: format!("status {status}"),
+            },
+            Some(status) => handshake(format!("it answers with status {status}")),
+            None => McpError::Http(http::client::failed(server, error)),
+        },
+        StreamableHttpError::HttpStatus(error) => McpError::Status {
+            server,
+            status: error.status,
+            after: error
+                .retry_after
+                .as_ref()
+                .and_then(|text| text.trim().parse().ok())
+                .map(Duration::from_secs),
+        },
+        StreamableHttpError::AuthRequired(error) => McpError::Refused {
+            server,
+            cause: format!("it wants {}", error.www_authenticate_header),
+        },
+        StreamableHttpError::InsufficientScope(error) => McpError::Refused {
+            server,
+            cause: format!("it wants {}", error.www_authenticate_header),
+        },
+        StreamableHttpError::ResponseBodyTooLarge { .. } => too_large(&server),
+        StreamableHttpError::Sse(error) if error.to_string().contains("maximum size") => {
+            too_large(&server)
+        }
+        StreamableHttpError::UnexpectedContentType(found) => handshake(format!(
+            "its answer is {}, not JSON",
+            found.as_deref().unwrap_or("of no type")
+        )),
+        other => handshake(other.to_string()),
+    }
+}

@@ -1,0 +1,284 @@
+//! The connections to servers, on a thread of their own: kept between calls, closed when nobody needs them.
+//!
+//! All steps of a process share them. A call is a message to that thread; who stops waiting for it cancels it.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rmcp::model::Tool;
+use tokio::sync::{OnceCell, mpsc, oneshot};
+use tokio::task::LocalSet;
+use tokio::time::{Instant, MissedTickBehavior, interval, timeout_at};
+
+use super::answer::Answer;
+use super::client::Watcher;
+use super::connection::{Connection, ToolCall};
+use super::error::McpError;
+use super::server::Target;
+
+/// As many calls wait to be taken up.
+const WAITING: usize = 256;
+
+/// A connection that nobody used for so long is closed.
+const IDLE: Duration = Duration::from_secs(60);
+
+/// As often that is looked at.
+const LOOK: Duration = Duration::from_secs(5);
+
+/// As many connections are kept; those in use are not counted out.
+const MOST: usize = 32;
+
+/// The way to the thread. It ends, with all connections, when the last of its users is dropped.
+pub(super) struct Pool {
+    jobs: Option<mpsc::Sender<Job>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What to do.
+pub(super) enum Ask {
+    Call(ToolCall, Watcher),
+    /// Which tools there are.
+    List,
+}
+
+/// What came of it.
+pub(super) enum Told {
+    Answer(Answer),
+    Tools(Vec<Tool>),
+}
+
+struct Job {
+    target: Target,
+    ask: Ask,
+    limit: Duration,
+    reply: oneshot::Sender<Result<Told, McpError>>,
+}
+
+static SHARED: Mutex<Weak<Pool>> = Mutex::new(Weak::new());
+
+impl Pool {
+    /// Returns the pool of the process, started where there is none.
+    pub fn shared() -> std::io::Result<Arc<Pool>> {
+        let mut shared = SHARED.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(pool) = shared.upgrade() {
+            return Ok(pool);
+        }
+        let pool = Arc::new(Pool::start()?);
+        *shared = Arc::downgrade(&pool);
+        Ok(pool)
+    }
+
+    fn start() -> std::io::Result<Pool> {
+        let (jobs, taken) = mpsc::channel(WAITING);
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()?;
+        let thread = std::thread::Builder::new()
+            .name("mcp".to_owned())
+            .spawn(move || {
+                let local = LocalSet::new();
+                runtime.block_on(local.run_until(serve(taken)));
+            })?;
+        Ok(Pool {
+            jobs: Some(jobs),
+            thread: Some(thread),
+        })
+    }
+
+    /// Has something done; `None` where the thread is gone.
+    pub async fn ask(
+        &self,
+        target: Target,
+        ask: Ask,
+        limit: Duration,
+    ) -> Option<Result<Told, McpError>> {
+        let (reply, answer) = oneshot::channel();
+        let job = Job {
+            target,
+            ask,
+            limit,
+            reply,
+        };
+        self.jobs.as_ref()?.send(job).await.ok()?;
+        answer.await.ok()
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        drop(self.jobs.take());
+        if let Some(thread) = self.thread.take() {
+            thread.join().ok();
+        }
+    }
+}
+
+/// The pool as a step holds it: started at its first use.
+#[derive(Default)]
+pub(super) struct Lazy(OnceLock<Arc<Pool>>);
+
+impl Lazy {
+    pub fn get(&self) -> std::io::Result<&Arc<Pool>> {
+        if self.0.get().is_none() {
+            self.0.set(Pool::shared()?).ok();
+        }
+        Ok(self.0.get().expect("it was set just now"))
+    }
+}
+
+/// A connection, or the place of one that is being made.
+struct Slot {
+    target: Target,
+    connection: OnceCell<Connection>,
+    used: Cell<Instant>,
+    busy: Cell<usize>,
+}
+
+type Slots = Rc<RefCell<Vec<Rc<Slot>>>>;
+
+/// Takes jobs until there is nobody left to send any, then ends all connections.
+async fn serve(mut jobs: mpsc::Receiver<Job>) {
+    let slots = Slots::default();
+    let mut look = interval(LOOK);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        tokio::select! {
+            job = jobs.recv() => match job {
+                Some(job) => drop(tokio::task::spawn_local(perform(slots.clone(), job))),
+                None => break,
+            },
+            _ = look.tick() => close(old(&slots)).await,
+        }
+    }
+    let all = slots.take();
+    close(all).await;
+}
+
+/// Takes out what is to be closed: what broke, what is idle, what is too much.
+fn old(slots: &Slots) -> Vec<Rc<Slot>> {
+    let mut slots = slots.borrow_mut();
+    slots.sort_by_key(|slot| slot.used.get());
+    let mut surplus = slots.len().saturating_sub(MOST);
+    let (kept, old): (Vec<_>, Vec<_>) = slots.drain(..).partition(|slot| {
+        let is_open = slot.connection.get().is_none_or(Connection::is_open);
+        let is_old = !is_open || slot.used.get().elapsed() > IDLE || surplus > 0;
+        if slot.busy.get() > 0 || !is_old {
+            return true;
+        }
+        surplus = surplus.saturating_sub(1);
+        false
+    });
+    *slots = kept;
+    old
+}
+
+async fn close(slots: Vec<Rc<Slot>>) {
+    let mut closing = tokio::task::JoinSet::new();
+    for slot in slots {
+        closing.spawn_local(async move {
+            if let Some(connection) = slot.connection.get() {
+                connection.close().await;
+            }
+        });
+    }
+    while closing.join_next().await.is_some() {}
+}
+
+/// Returns the place of a target's connection.
+fn slot(slots: &Slots, target: &Target) -> Rc<Slot> {
+    let mut slots = slots.borrow_mut();
+    let is_open = |slot: &&Rc<Slot>| {
+        slot.target.server == target.server && slot.connection.get().is_none_or(Connection::is_open)
+    };
+    if let Some(slot) = slots.iter().find(is_open) {
+        return slot.clone();
+    }
+    let slot = Rc::new(Slot {
+        target: target.clone(),
+        connection: OnceCell::new(),
+        used: Cell::new(Instant::now()),
+        busy: Cell::new(0),
+    });
+    slots.push(slot.clone());
+    slot
+}
+
+/// Does a job, unless nobody waits for it any more.
+async fn perform(slots: Slots, job: Job) {
+    let Job {
+        target,
+        ask,
+        limit,
+        mut reply,
+    } = job;
+    let slot = slot(&slots, &target);
+    let busy = Busy::new(&slot);
+    let done = tokio::select! {
+        done = within(&slot, ask, limit) => done,
+        () = reply.closed() => return,
+    };
+    if let Err(error) = &done
+        && error.ends_connection()
+    {
+        if let Some(connection) = slot.connection.get() {
+            connection.broke();
+        }
+        slots.borrow_mut().retain(|it| !Rc::ptr_eq(it, &slot));
+    }
+    drop(busy);
+    reply.send(done).ok();
+    // Nobody finds it any more: who uses it last ends it.
+    let is_last = slot.busy.get() == 0 && slot.connection.get().is_some_and(|it| !it.is_open());
+    if is_last {
+        close(vec![slot]).await;
+    }
+}
+
+async fn within(slot: &Slot, ask: Ask, limit: Duration) -> Result<Told, McpError> {
+    let until = Instant::now() + limit;
+    let opened = slot.connection.get_or_try_init(|| Connection::open(&slot.target));
+    let connection = match timeout_at(until, opened).await {
+        Ok(connection) => connection?,
+        Err(_) => {
+            return Err(McpError::TimedOut {
+                server: slot.target.name.clone(),
+                tool: None,
+                limit,
+                said: String::new(),
+            });
+        }
+    };
+    match ask {
+        Ask::Call(call, heard) => {
+            let tool = call.tool.clone();
+            match timeout_at(until, connection.call(call, heard)).await {
+                Ok(answer) => answer.map(Told::Answer),
+                Err(_) => Err(connection.late(limit, Some(tool))),
+            }
+        }
+        Ask::List => match timeout_at(until, connection.list()).await {
+            Ok(tools) => tools.map(|tools| Told::Tools((*tools).clone())),
+            Err(_) => Err(connection.late(limit, None)),
+        },
+    }
+}
+
+/// A connection that is in use is not closed.
+struct Busy(Rc<Slot>);
+
+impl Busy {
+    fn new(slot: &Rc<Slot>) -> Busy {
+        slot.busy.set(slot.busy.get() + 1);
+        Busy(slot.clone())
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.busy.set(self.0.busy.get() - 1);
+        self.0.used.set(Instant::now());
+    }
+}

@@ -1,0 +1,275 @@
+//! Servers that are child processes: started, listened to, and ended with all that they started themselves.
+
+use std::io;
+use std::path::PathBuf;
+use std::pin::Pin;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader, ReadBuf};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::time::timeout;
+
+use super::connection::MOST_BYTES;
+
+/// A command that is a server. Not to be printed: its environment holds secrets.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Program {
+    pub command: Vec<String>,
+    /// All that it sees of the environment.
+    pub env: Vec<(String, String)>,
+    pub cwd: PathBuf,
+}
+
+/// A child process with what it is talked to through.
+pub(super) struct Started {
+    pub process: Process,
+    pub input: ChildStdin,
+    pub output: Watched,
+}
+
+/// A child process; it is killed when this is dropped.
+pub(super) struct Process {
+    child: Child,
+}
+
+/// How long a server may take to end after its input has ended, and again after it was told to.
+const GRACE: Duration = Duration::from_millis(500);
+
+impl Program {
+    pub fn start(&self, said: &Said) -> io::Result<Started> {
+        let Some((program, args)) = self.command.split_first() else {
+            return Err(io::Error::other("it is empty"));
+        };
+        let mut command = Command::new(program);
+        command
+            .args(args)
+            .env_clear()
+            .envs(self.env.iter().map(|(name, value)| (name, value)))
+            .current_dir(&self.cwd)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .kill_on_drop(true);
+        // A group of its own: it is ended with what it started, and an interrupt at the terminal is ours to handle.
+        #[cfg(unix)]
+        command.process_group(0);
+        let mut child = command.spawn()?;
+        let missing = || io::Error::other("it has no pipes");
+        let input = child.stdin.take().ok_or_else(missing)?;
+        let output = child.stdout.take().ok_or_else(missing)?;
+        if let Some(complaints) = child.stderr.take() {
+            tokio::spawn(listen(complaints, said.clone()));
+        }
+        Ok(Started {
+            process: Process { child },
+            input,
+            output: Watched {
+                inner: output,
+                said: said.clone(),
+                line: 0,
+                start: Vec::new(),
+            },
+        })
+    }
+}
+
+impl Process {
+    /// Waits for the end of a process whose input has ended; one that stays is told to go, then killed.
+    pub async fn end(mut self) {
+        if timeout(GRACE, self.child.wait()).await.is_err() {
+            self.signal(End::Terminate);
+            timeout(GRACE, self.child.wait()).await.ok();
+        }
+        // Also what it started itself and left behind.
+        self.signal(End::Kill);
+        self.child.start_kill().ok();
+        timeout(GRACE, self.child.wait()).await.ok();
+    }
+
+    /// Returns how the process ended, where it has.
+    pub async fn ended(&mut self) -> Option<String> {
+        let status = timeout(GRACE, self.child.wait()).await.ok()?.ok()?;
+        Some(status.to_string())
+    }
+
+    #[cfg(unix)]
+    fn signal(&self, end: End) {
+        use nix::sys::signal::{Signal, killpg};
+        use nix::unistd::Pid;
+
+        // Its id is its group's; it is not free for others before the child was waited for.
+        let Some(id) = self.child.id().and_then(|id| i32::try_from(id).ok()) else {
+            return;
+        };
+        let signal = match end {
+            End::Terminate => Signal::SIGTERM,
+            End::Kill => Signal::SIGKILL,
+        };
+        killpg(Pid::from_raw(id), signal).ok();
+    }
+
+    #[cfg(not(unix))]
+    fn signal(&self, end: End) {
+        let _ = end;
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.signal(End::Kill);
+    }
+}
+
+#[derive(Clone, Copy)]
+enum End {
+    Terminate,
+    Kill,
+}
+
+/// What a server said beside its answers: kept for errors, the last of it, bounded.
+#[derive(Clone, Default)]
+pub(super) struct Said(Arc<Mutex<Notes>>);
+
+#[derive(Default)]
+struct Notes {
+    /// The end of its error output.
+    complaints: String,
+    /// The first line of its output that was no message.
+    stray: Option<String>,
+    /// What it asked us for.
+    asked: Option<String>,
+    is_too_large: bool,
+}
+
+/// As much of what a server says beside its answers is kept.
+const KEPT: usize = 4096;
+
+/// As much of that is told in an error.
+const TOLD: usize = 500;
+
+impl Said {
+    fn notes(&self) -> MutexGuard<'_, Notes> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn complained(&self, line: &str) {
+        let notes = &mut self.notes().complaints;
+        notes.push_str(line);
+        notes.push('\n');
+        if notes.len() > KEPT {
+            let from = notes.len() - KEPT;
+            let from = (from..notes.len()).find(|at| notes.is_char_boundary(*at));
+            notes.drain(..from.unwrap_or(0));
+        }
+    }
+
+    pub fn asked(&self, what: &str) {
+        self.notes().asked = Some(what.to_owned());
+    }
+
+    /// Returns what the server asked us for since this was asked last.
+    pub fn take_asked(&self) -> Option<String> {
+        self.notes().asked.take()
+    }
+
+    pub fn too_large(&self) {
+        self.notes().is_too_large = true;
+    }
+
+    pub fn is_too_large(&self) -> bool {
+        self.notes().is_too_large
+    }
+
+    /// Returns in words what a person should know of it.
+    pub fn told(&self) -> String {
+        let notes = self.notes();
+        let complaints = notes.complaints.trim();
+        let from = complaints.len().saturating_sub(TOLD);
+        let from = (from..=complaints.len()).find(|at| complaints.is_char_boundary(*at));
+        let complaints = &complaints[from.unwrap_or(0)..];
+        let mut words = Vec::new();
+        if let Some(stray) = &notes.stray {
+            words.push(format!("its output has what is no message: `{stray}`"));
+        }
+        if !complaints.is_empty() {
+            words.push(format!("it said: {complaints}"));
+        }
+        words.join("; ")
+    }
+}
+
+async fn listen(complaints: ChildStderr, said: Said) {
+    let mut lines = BufReader::new(complaints);
+    loop {
+        let mut line = Vec::new();
+        // A line without an end is cut.
+        match (&mut lines).take(KEPT as u64).read_until(b'\n', &mut line).await {
+            Ok(0) | Err(_) => return,
+            Ok(_) => {
+                let line = String::from_utf8_lossy(&line);
+                tracing::debug!(line = line.trim_end(), "an MCP server complains");
+                said.complained(line.trim_end());
+            }
+        }
+    }
+}
+
+/// The output of a server: notes what is no message in it, and ends where a line has no end.
+pub(super) struct Watched {
+    inner: ChildStdout,
+    said: Said,
+    /// How long the line is that is being read.
+    line: usize,
+    /// How it begins.
+    start: Vec<u8>,
+}
+
+/// As much of a line that is no message is told.
+const START: usize = 120;
+
+impl Watched {
+    /// Looks at what was read; false where there is too much of it.
+    fn see(&mut self, bytes: &[u8]) -> bool {
+        for part in bytes.split_inclusive(|byte| *byte == b'\n') {
+            let free = START.saturating_sub(self.start.len());
+            self.start.extend_from_slice(&part[..part.len().min(free)]);
+            self.line += part.len();
+            if self.line > MOST_BYTES {
+                self.said.too_large();
+                return false;
+            }
+            if part.ends_with(b"\n") {
+                let start = String::from_utf8_lossy(&self.start);
+                let start = start.trim().trim_start_matches('\u{feff}');
+                if !start.is_empty() && !start.starts_with(['{', '[']) {
+                    self.said.notes().stray.get_or_insert_with(|| start.to_owned());
+                }
+                self.line = 0;
+                self.start.clear();
+            }
+        }
+        true
+    }
+}
+
+impl AsyncRead for Watched {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let this = self.get_mut();
+        let before = buffer.filled().len();
+        let polled = Pin::new(&mut this.inner).poll_read(cx, buffer);
+        if let Poll::Ready(Ok(())) = polled {
+            if !this.see(&buffer.filled()[before..]) {
+                // Nothing more is read: the connection ends.
+                buffer.set_filled(before);
+            }
+        }
+        polled
+    }
+}

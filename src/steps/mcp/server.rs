@@ -1,0 +1,221 @@
+//! Which server an adapter means: an address or a command, from the project's settings and the flow's `:requires`.
+//!
+//! A command stands in the settings alone. It sees of the environment what every program needs, and what `:env` says.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use flowstone_engine::flow::{McpAdapter, McpTransport, name_of};
+use flowstone_engine::ports::Secret;
+use flowstone_engine::step::{StepContext, StepError};
+use flowstone_lang::value::Value;
+use reqwest::Url;
+
+use super::process::Program;
+use crate::connections::{self, Connection, Proof, missing_secret};
+use crate::fields::Fields;
+use crate::http;
+use crate::http::error::HttpError;
+use crate::http::route::Route;
+use crate::json::items;
+
+/// A server and what it is called.
+#[derive(Clone)]
+pub(super) struct Target {
+    pub name: String,
+    pub server: Server,
+}
+
+/// How a server is reached. Connections are shared by what is equal; not to be printed, it holds secrets.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) enum Server {
+    Http(HttpServer),
+    Program(Program),
+}
+
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct HttpServer {
+    pub url: Url,
+    pub headers: Vec<(String, String)>,
+    pub route: Route,
+}
+
+/// What every program sees of our environment; secrets of ours are not among it.
+const INHERITED: &[&str] = &[
+    "APPDATA",
+    "COMSPEC",
+    "HOME",
+    "HOMEDRIVE",
+    "HOMEPATH",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LOCALAPPDATA",
+    "LOGNAME",
+    "PATH",
+    "PATHEXT",
+    "PROCESSOR_ARCHITECTURE",
+    "PROGRAMFILES",
+    "SHELL",
+    "SYSTEMDRIVE",
+    "SYSTEMROOT",
+    "TEMP",
+    "TERM",
+    "TMP",
+    "TMPDIR",
+    "TZ",
+    "USER",
+    "USERNAME",
+    "USERPROFILE",
+];
+
+fn wrong(message: impl Into<String>) -> StepError {
+    StepError::config("E0830", message)
+}
+
+/// Returns the server of an adapter. Secrets are looked up now.
+pub(super) fn target(cx: &StepContext, adapter: &McpAdapter) -> Result<Target, StepError> {
+    let name = &*adapter.connection;
+    let connection = connections::find(cx, name)?;
+    if let Some(backend) = connection.backend.as_deref().filter(|it| *it != "mcp") {
+        return Err(wrong(format!(
+            "the connection `:{name}` is for `:{backend}`, not for a server of MCP"
+        ))
+        .hint("give it `:backend :mcp`"));
+    }
+    let setting = connections::setting(cx, name).unwrap_or(&Value::Nil);
+    let server = match adapter.transport {
+        McpTransport::Stdio => Server::Program(program(cx, name, setting)?),
+        McpTransport::StreamableHttp => Server::Http(address(cx, adapter, &connection, setting)?),
+    };
+    Ok(Target {
+        name: format!("`:{name}`"),
+        server,
+    })
+}
+
+fn address(
+    cx: &StepContext,
+    adapter: &McpAdapter,
+    connection: &Connection,
+    setting: &Value,
+) -> Result<HttpServer, StepError> {
+    let name = &connection.id;
+    let Some(base) = &connection.base_url else {
+        let error = wrong(format!("the connection `:{name}` has no `:base-url`"));
+        return Err(match setting.get("command") {
+            Some(_) => error.hint(format!(
+                "it is a command: give the adapter `:{}` `:transport :stdio`",
+                adapter.id
+            )),
+            None => error.hint("as in `{:backend :mcp :base-url \"https://mcp.example.com\"}`"),
+        });
+    };
+    let whole = match adapter.path.as_deref() {
+        Some(path) => http::joined(base, path),
+        None => base.clone(),
+    };
+    let bad = |why: String| HttpError::BadUrl {
+        url: crate::files::git::without_password(&whole),
+        why,
+    };
+    let mut url = Url::parse(&whole).map_err(|error| bad(error.to_string()))?;
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(bad(format!("`{}:` is not HTTP", url.scheme())).into());
+    }
+    let mut headers = connection.headers.clone();
+    match connection.auth.proof(cx, name)? {
+        Proof::None => {}
+        Proof::Header(name, value) => headers.push((name, value)),
+        Proof::Query(name, value) => {
+            url.query_pairs_mut().append_pair(&name, &value);
+            // As it stands in the address.
+            if let Some((_, encoded)) = url.query().and_then(|query| query.rsplit_once('=')) {
+                cx.hide(&Secret::new(encoded));
+            }
+        }
+    }
+    Ok(HttpServer {
+        url,
+        headers,
+        route: http::settings::usual(cx, connection)?.route,
+    })
+}
+
+fn program(cx: &StepContext, name: &str, setting: &Value) -> Result<Program, StepError> {
+    let place = format!("flowstone.edn :connections :{name}");
+    let Some(command) = setting.get("command").filter(|it| !it.is_nil()) else {
+        return Err(wrong(format!(
+            "which command the connection `:{name}` is, is not said in flowstone.edn"
+        ))
+        .hint(format!(
+            "as in `{{:connections {{:{name} {{:backend :mcp :command [\"node\" \"server.js\" \".\"]}}}}}}`"
+        ))
+        .hint("a flow cannot say it: a flow from elsewhere must not start programs"));
+    };
+    let words: Option<Vec<String>> = items(command).and_then(|words| {
+        let text = |word: &Value| word.as_str().map(str::to_owned);
+        words.iter().map(text).collect()
+    });
+    let mut command = words
+        .filter(|words| words.first().is_some_and(|first| !first.is_empty()))
+        .ok_or_else(|| {
+            wrong(format!("`{place} :command` is a vector of strings"))
+                .hint("the program and each of its arguments, as in `[\"node\" \"server.js\" \".\"]`; no shell reads them")
+        })?;
+    let fields = Fields::inside(&place, setting)?;
+    let root = cx.project_root();
+    let cwd = match fields.text("cwd")? {
+        Some(folder) => root.join(folder),
+        None => root.to_path_buf(),
+    };
+    if !cwd.is_dir() {
+        return Err(wrong(format!("`{place} :cwd`: there is no folder {}", cwd.display())));
+    }
+    // A path is meant from the project, wherever the program then runs.
+    let first = Path::new(&command[0]);
+    let is_path = first.components().count() > 1 || command[0].starts_with('.');
+    if first.is_relative() && is_path {
+        command[0] = root.join(first).to_string_lossy().into_owned();
+    }
+    Ok(Program {
+        command,
+        env: environment(cx, name, &place, fields.map("env")?)?,
+        cwd,
+    })
+}
+
+fn environment(
+    cx: &StepContext,
+    name: &str,
+    place: &str,
+    said: Option<&Value>,
+) -> Result<Vec<(String, String)>, StepError> {
+    let inherited = INHERITED
+        .iter()
+        .filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)));
+    let mut all: BTreeMap<String, String> = inherited.collect();
+    for (key, value) in said.and_then(Value::as_map).into_iter().flat_map(|it| it.iter()) {
+        let Some(variable) = name_of(key).filter(|it| !it.is_empty() && !it.contains(['=', '\0'])) else {
+            return Err(wrong(format!("`{place} :env` has {} as a name", key.kind())));
+        };
+        let at = format!("{place} :env {variable}");
+        let text = match value {
+            Value::Text(text) => text.to_string(),
+            Value::Map(_) => {
+                let fields = Fields::inside(&at, value)?;
+                fields.only(&["secret-ref"])?;
+                let Some(secret) = fields.name("secret-ref")? else {
+                    return Err(wrong(format!("`{at}` does not say its `:secret-ref`")));
+                };
+                let found = cx.secret(&secret);
+                found.ok_or_else(|| missing_secret(&secret, name))?.reveal().to_owned()
+            }
+            other => connections::scalar_text(other).ok_or_else(|| {
+                wrong(format!("`{at}` is a string or `{{:secret-ref :name}}`, not {}", other.kind()))
+            })?,
+        };
+        all.insert(variable.to_string(), text);
+    }
+    Ok(all.into_iter().collect())
+}
