@@ -5,6 +5,7 @@
 //! then the older one.
 
 mod answer;
+mod arguments;
 mod client;
 mod connection;
 mod error;
@@ -27,7 +28,6 @@ use flowstone_lang::value::Value;
 use serde_json::Value as Json;
 use tokio::sync::mpsc;
 
-pub(crate) use answer::for_model;
 use client::Heard;
 use connection::ToolCall;
 use pool::{Ask, Lazy, Told};
@@ -83,11 +83,7 @@ const FIELDS: &[Field] = &[
         FieldType::Bool,
         "The tool changes nothing, so that the call is made again after a crash and nobody is asked. Default: what the adapter says of the tool, else false.",
     ),
-    Field::optional(
-        "tool",
-        FieldType::Text,
-        "The tool, as the server calls it.",
-    ),
+    Field::optional("tool", FieldType::Text, "The tool, as the server calls it."),
 ];
 
 const OPERATIONS: Operations = Operations {
@@ -179,7 +175,10 @@ fn with_near<'a>(
 
 /// Says that an adapter does not let a tool be used.
 fn not_allowed(adapter: &McpAdapter, tool: &str) -> StepError {
-    let message = format!("the adapter `:{}` does not allow the tool `{tool}`", adapter.id);
+    let message = format!(
+        "the adapter `:{}` does not allow the tool `{tool}`",
+        adapter.id
+    );
     let allowed = adapter.allow_tools.iter().flatten().map(|it| &**it);
     with_near(StepError::config("E0830", message), tool, allowed, "")
         .hint(format!("name it in `:allow-tools` of `:{}`", adapter.id))
@@ -228,7 +227,9 @@ impl Mcp {
         let call = ToolCall {
             tool: tool.to_owned(),
             arguments,
-            schema: adapter.tool(tool).and_then(|tool| tool.input_schema.clone()),
+            schema: adapter
+                .tool(tool)
+                .and_then(|tool| tool.input_schema.clone()),
         };
         let (heard, mut told) = mpsc::channel(64);
         let asked = self.ask(cx, adapter, Ask::Call(call, heard));
@@ -265,7 +266,11 @@ impl Mcp {
         let target = server::target(cx, adapter)?;
         let limit = adapter.timeout.unwrap_or(TIMEOUT);
         let pool = self.pool.get().map_err(|error| {
-            StepError::new("E0831", "unavailable", format!("no thread for MCP can be started: {error}"))
+            StepError::new(
+                "E0831",
+                "unavailable",
+                format!("no thread for MCP can be started: {error}"),
+            )
         })?;
         let told = pool.ask(target, ask, limit).await.ok_or_else(lost)?;
         Ok(told?)
@@ -274,7 +279,11 @@ impl Mcp {
 
 /// The thread of the connections ended: a fault of ours.
 fn lost() -> StepError {
-    StepError::new("E0832", "unavailable", "the connections to MCP servers are gone")
+    StepError::new(
+        "E0832",
+        "unavailable",
+        "the connections to MCP servers are gone",
+    )
 }
 
 /// Tells whoever watches how far a call is.

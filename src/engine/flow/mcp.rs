@@ -173,9 +173,12 @@ fn no_commands(reading: &mut Reading<'_>, map: &Value) {
             if slot.get(key).is_some() {
                 let at = reading.key_at(&slot, key);
                 reading.push(
-                    Diagnostic::error("E0466", format!("a slot of `:requires` has no key `:{key}`"))
-                        .at(at)
-                        .hint(ELSEWHERE_HINT),
+                    Diagnostic::error(
+                        "E0466",
+                        format!("a slot of `:requires` has no key `:{key}`"),
+                    )
+                    .at(at)
+                    .hint(ELSEWHERE_HINT),
                 );
             }
         }

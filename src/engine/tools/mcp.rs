@@ -7,17 +7,20 @@ use std::rc::Rc;
 
 use crate::flow::{Flow, McpAdapter};
 
-/// Returns the adapter that an id names, and the tool where it names one.
+/// Returns the adapter that an id names, and the tool where it names one. An adapter that says itself that it has the
+/// tool comes before one that leaves open which it has.
 pub fn find<'f, 'n>(flow: &'f Flow, id: &'n str) -> Option<(&'f Rc<McpAdapter>, Option<&'n str>)> {
     if let Some(adapter) = flow.mcp_adapter(id) {
         return Some((adapter, None));
     }
     let (space, tool) = id.split_once('/')?;
-    let mut adapters = flow
-        .mcp
-        .iter()
-        .filter(|adapter| adapter.namespace() == space || *adapter.tool_prefix == *space);
-    let found = adapters.find(|adapter| adapter.allows(tool))?;
+    let adapters = || {
+        flow.mcp.iter().filter(|adapter| {
+            (adapter.namespace() == space || *adapter.tool_prefix == *space) && adapter.allows(tool)
+        })
+    };
+    let names_it = |it: &&Rc<McpAdapter>| it.allow_tools.is_some() || it.tool(tool).is_some();
+    let found = adapters().find(names_it).or_else(|| adapters().next())?;
     Some((found, Some(tool)))
 }
 

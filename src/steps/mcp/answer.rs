@@ -196,7 +196,9 @@ pub(crate) fn for_model(value: &Value) -> Value {
         // What no model takes is named, and what text there is is shown.
         _ => {
             let text = |key: &str| part.get(key).and_then(Value::as_str);
-            let name = text("uri").or(text("name")).unwrap_or("contents that are no text");
+            let name = text("uri")
+                .or(text("name"))
+                .unwrap_or("contents that are no text");
             let text = match text("text").or(text("description")) {
                 Some(text) => format!("{name}:\n{text}"),
                 None => name.to_owned(),
@@ -208,11 +210,13 @@ pub(crate) fn for_model(value: &Value) -> Value {
         }
     });
     let structured = value.get("content").filter(|it| it.as_str().is_none());
-    let data = structured.and_then(|data| json::to_json(data).ok()).map(|data| {
-        Value::map([
-            (Value::keyword("type"), Value::keyword("text")),
-            (Value::keyword("text"), Value::from(data.to_string())),
-        ])
-    });
+    let data = structured
+        .and_then(|data| json::to_json(data).ok())
+        .map(|data| {
+            Value::map([
+                (Value::keyword("type"), Value::keyword("text")),
+                (Value::keyword("text"), Value::from(data.to_string())),
+            ])
+        });
     Value::vector(data.into_iter().chain(shown).collect::<Vec<_>>())
 }

@@ -26,6 +26,7 @@ use serde_json::{Map, Value as Json};
 use tokio::time::{Instant, timeout};
 
 use super::answer::Answer;
+use super::arguments;
 use super::client::{Client, Heard, Watcher};
 use super::error::McpError;
 use super::fault::{Why, of_handshake, of_service};
@@ -97,7 +98,10 @@ impl Connection {
         let (watchers, changed) = (client.watchers.clone(), client.changed.clone());
         let late = |said: &Said| McpError::Handshake {
             server: target.name.clone(),
-            cause: format!("it did not answer within {}", http::error::seconds(HANDSHAKE)),
+            cause: format!(
+                "it did not answer within {}",
+                http::error::seconds(HANDSHAKE)
+            ),
             said: said.told(),
         };
         let mut process = None;
@@ -171,7 +175,7 @@ impl Connection {
             Some(schema) => schema.clone(),
             None => Json::Object((*self.tool(&call.tool).await?.input_schema).clone()),
         };
-        fit(&call, &schema)?;
+        arguments::fit(&call.tool, &schema, &Json::Object(call.arguments.clone()))?;
         match self.call_once(&call, heard.clone()).await {
             // The server wants arguments in headers, which are known from its list.
             Err(McpError::Rpc { code, .. }) if code == ErrorCode::HEADER_MISMATCH.0 => {
@@ -208,7 +212,9 @@ impl Connection {
             }
             ServerResult::CallToolResult(result) => Ok(Answer::of(result)),
             ServerResult::InputRequiredResult(_) => Err(asks("more input")),
-            ServerResult::CreateTaskResult(_) => Err(self.broken("it made a task, which nobody asked for")),
+            ServerResult::CreateTaskResult(_) => {
+                Err(self.broken("it made a task, which nobody asked for"))
+            }
             _ => Err(self.broken("it answered with something else than a tool's result")),
         }
     }
@@ -338,35 +344,6 @@ async fn transport(
     again.duration = Duration::from_millis(250);
     config.retry_config = Arc::new(again);
     Ok(StreamableHttpClientTransport::with_client(client, config))
-}
-
-/// Looks at arguments before a tool is called.
-fn fit(call: &ToolCall, schema: &Json) -> Result<(), McpError> {
-    let Ok(validator) = jsonschema::validator_for(schema) else {
-        // A schema that cannot be read here is for the server to hold arguments against.
-        tracing::debug!(tool = call.tool, "the input schema of an MCP tool cannot be used");
-        return Ok(());
-    };
-    let arguments = Json::Object(call.arguments.clone());
-    let problems: Vec<String> = validator
-        .iter_errors(&arguments)
-        .take(10)
-        .map(|error| {
-            let place = error.instance_path().to_string();
-            match place.is_empty() {
-                true => error.to_string(),
-                false => format!("{place}: {error}"),
-            }
-        })
-        .collect();
-    match problems.is_empty() {
-        true => Ok(()),
-        false => Err(McpError::BadArguments {
-            tool: call.tool.clone(),
-            problems,
-            schema: schema.clone(),
-        }),
-    }
 }
 
 /// Who hears of a request's progress, until it is over.

@@ -28,7 +28,10 @@ pub(super) enum McpError {
         status: u16,
         after: Option<Duration>,
     },
-    #[error("{server} is no server of MCP that we understand: {cause}{}", told(said))]
+    #[error(
+        "{server} is no server of MCP that we understand: {cause}{}",
+        told(said)
+    )]
     Handshake {
         server: String,
         cause: String,
@@ -194,7 +197,11 @@ impl McpError {
 const LISTED: usize = 20;
 
 fn listed(names: &[String]) -> String {
-    let shown: Vec<String> = names.iter().take(LISTED).map(|it| format!("`{it}`")).collect();
+    let shown: Vec<String> = names
+        .iter()
+        .take(LISTED)
+        .map(|it| format!("`{it}`"))
+        .collect();
     match (shown.is_empty(), names.len() > LISTED) {
         (true, _) => "none".to_owned(),
         (_, true) => format!("{} and {} more", shown.join(", "), names.len() - LISTED),
@@ -214,9 +221,9 @@ impl From<McpError> for StepError {
             step = step.hint(hint);
         }
         match error {
-            McpError::Tool { tool, answer } => {
-                step.with("tool", Value::from(tool)).with("result", answer.to_value())
-            }
+            McpError::Tool { tool, answer } => step
+                .with("tool", Value::from(tool))
+                .with("result", answer.to_value()),
             McpError::Rpc {
                 tool, code, data, ..
             } => {
@@ -234,7 +241,10 @@ impl From<McpError> for StepError {
                 schema,
             } => step
                 .with("tool", Value::from(tool))
-                .with("problems", Value::vector(problems.into_iter().map(Value::from)))
+                .with(
+                    "problems",
+                    Value::vector(problems.into_iter().map(Value::from)),
+                )
                 .with("input-schema", crate::json::from_json(&schema)),
             _ => step,
         }

@@ -44,11 +44,19 @@ pub(super) fn of_handshake(
             None => "it broke off before it answered".to_owned(),
         },
         ClientInitializeError::JsonRpcError(error) => {
-            format!("it refuses the handshake: {} (code {})", error.message, error.code.0)
+            format!(
+                "it refuses the handshake: {} (code {})",
+                error.message, error.code.0
+            )
         }
-        ClientInitializeError::NoCompatibleProtocolVersion { server_supported, .. } => {
+        ClientInitializeError::NoCompatibleProtocolVersion {
+            server_supported, ..
+        } => {
             let versions: Vec<String> = server_supported.iter().map(ToString::to_string).collect();
-            format!("it speaks other revisions of the protocol: {}", versions.join(", "))
+            format!(
+                "it speaks other revisions of the protocol: {}",
+                versions.join(", ")
+            )
         }
         ClientInitializeError::ConflictInitResponseId(..)
         | ClientInitializeError::UncorrelatedErrorResponse { .. } => {
@@ -94,11 +102,15 @@ pub(super) fn of_service(error: ServiceError, why: &Why<'_>) -> McpError {
             McpError::Handshake { cause, .. } => protocol(cause),
             other => other,
         },
-        ServiceError::TransportClosed | ServiceError::Cancelled { .. } => match why.said.is_too_large() {
-            true => too_large(why.server),
-            false => gone(),
-        },
-        ServiceError::UnexpectedResponse => protocol("its answer is none to what was asked".to_owned()),
+        ServiceError::TransportClosed | ServiceError::Cancelled { .. } => {
+            match why.said.is_too_large() {
+                true => too_large(why.server),
+                false => gone(),
+            }
+        }
+        ServiceError::UnexpectedResponse => {
+            protocol("its answer is none to what was asked".to_owned())
+        }
         other => protocol(other.to_string()),
     }
 }

@@ -239,7 +239,9 @@ async fn perform(slots: Slots, job: Job) {
 
 async fn within(slot: &Slot, ask: Ask, limit: Duration) -> Result<Told, McpError> {
     let until = Instant::now() + limit;
-    let opened = slot.connection.get_or_try_init(|| Connection::open(&slot.target));
+    let opened = slot
+        .connection
+        .get_or_try_init(|| Connection::open(&slot.target));
     let connection = match timeout_at(until, opened).await {
         Ok(connection) => connection?,
         Err(_) => {

@@ -206,7 +206,11 @@ async fn listen(complaints: ChildStderr, said: Said) {
     loop {
         let mut line = Vec::new();
         // A line without an end is cut.
-        match (&mut lines).take(KEPT as u64).read_until(b'\n', &mut line).await {
+        match (&mut lines)
+            .take(KEPT as u64)
+            .read_until(b'\n', &mut line)
+            .await
+        {
             Ok(0) | Err(_) => return,
             Ok(_) => {
                 let line = String::from_utf8_lossy(&line);
@@ -245,7 +249,10 @@ impl Watched {
                 let start = String::from_utf8_lossy(&self.start);
                 let start = start.trim().trim_start_matches('\u{feff}');
                 if !start.is_empty() && !start.starts_with(['{', '[']) {
-                    self.said.notes().stray.get_or_insert_with(|| start.to_owned());
+                    self.said
+                        .notes()
+                        .stray
+                        .get_or_insert_with(|| start.to_owned());
                 }
                 self.line = 0;
                 self.start.clear();

@@ -170,7 +170,10 @@ fn program(cx: &StepContext, name: &str, setting: &Value) -> Result<Program, Ste
         None => root.to_path_buf(),
     };
     if !cwd.is_dir() {
-        return Err(wrong(format!("`{place} :cwd`: there is no folder {}", cwd.display())));
+        return Err(wrong(format!(
+            "`{place} :cwd`: there is no folder {}",
+            cwd.display()
+        )));
     }
     // A path is meant from the project, wherever the program then runs.
     let first = Path::new(&command[0]);
@@ -195,9 +198,17 @@ fn environment(
         .iter()
         .filter_map(|name| Some(((*name).to_owned(), std::env::var(name).ok()?)));
     let mut all: BTreeMap<String, String> = inherited.collect();
-    for (key, value) in said.and_then(Value::as_map).into_iter().flat_map(|it| it.iter()) {
-        let Some(variable) = name_of(key).filter(|it| !it.is_empty() && !it.contains(['=', '\0'])) else {
-            return Err(wrong(format!("`{place} :env` has {} as a name", key.kind())));
+    for (key, value) in said
+        .and_then(Value::as_map)
+        .into_iter()
+        .flat_map(|it| it.iter())
+    {
+        let Some(variable) = name_of(key).filter(|it| !it.is_empty() && !it.contains(['=', '\0']))
+        else {
+            return Err(wrong(format!(
+                "`{place} :env` has {} as a name",
+                key.kind()
+            )));
         };
         let at = format!("{place} :env {variable}");
         let text = match value {
@@ -209,10 +220,16 @@ fn environment(
                     return Err(wrong(format!("`{at}` does not say its `:secret-ref`")));
                 };
                 let found = cx.secret(&secret);
-                found.ok_or_else(|| missing_secret(&secret, name))?.reveal().to_owned()
+                found
+                    .ok_or_else(|| missing_secret(&secret, name))?
+                    .reveal()
+                    .to_owned()
             }
             other => connections::scalar_text(other).ok_or_else(|| {
-                wrong(format!("`{at}` is a string or `{{:secret-ref :name}}`, not {}", other.kind()))
+                wrong(format!(
+                    "`{at}` is a string or `{{:secret-ref :name}}`, not {}",
+                    other.kind()
+                ))
             })?,
         };
         all.insert(variable.to_string(), text);

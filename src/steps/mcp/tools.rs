@@ -1,20 +1,187 @@
-//! Tools of servers for agents: what a reference in `:tools {:mcp [...]}` stands for.
+//! Tools of servers for agents: what the references in `:tools {:mcp [...]}` stand for.
 //!
 //! A reference is an adapter's id, which publishes what its `:allow-tools` name, or an adapter's namespace with the
-//! name of a tool, which publishes that tool alone. What a tool is is taken from the definition, else asked for.
+//! name of a tool, which publishes that tool alone. What a tool is is taken from the definition; where that does not
+//! say it, an inner step asks the server, so that a resumed run needs no server for it. Only the definition says that a
+//! tool changes nothing: what a server says about itself gives it no rights.
 
-use flowstone_engine::flow::McpAdapter;
+use std::rc::Rc;
+
+use flowstone_engine::diagnostic::nearest;
+use flowstone_engine::flow::{Flow, McpAdapter, name_of};
+use flowstone_engine::step::{Inside, StepContext, StepError};
+use flowstone_engine::tools::mcp::find;
 use flowstone_lang::value::Value;
 use rmcp::model::Tool as ServerTool;
+use serde_json::{Value as Json, json};
 
-use crate::json;
+use super::answer::for_model;
+use super::{SPEC, with_near};
+use crate::agent::tool::{Tool, ToolKind, ToolStep};
+use crate::agent::tools::{Shape, shown};
+use crate::json::{from_json_with_string_keys, items, to_json};
+
+/// The id of the inner step that asks a server for its tools.
+const LISTING: &str = "mcp_tools";
+
+/// Returns the tools that references stand for, in their order, each once. References have no colon.
+///
+/// # Errors
+/// E0830 when a reference means no adapter or tool, or means all tools of an adapter that allows none by name; what an
+/// inner step that asks a server fails with.
+pub(crate) async fn of(cx: &StepContext, references: &[Rc<str>]) -> Result<Vec<Tool>, StepError> {
+    let mut meant: Vec<(Rc<McpAdapter>, Vec<Rc<str>>)> = Vec::new();
+    for reference in references {
+        let (adapter, tools) = resolve(cx.flow(), reference)?;
+        match meant.iter_mut().find(|(known, _)| known.id == adapter.id) {
+            None => meant.push((adapter, tools)),
+            Some((_, known)) => {
+                for tool in tools {
+                    if !known.contains(&tool) {
+                        known.push(tool);
+                    }
+                }
+            }
+        }
+    }
+    let mut all = Vec::new();
+    for (adapter, tools) in meant {
+        let is_known = |tool: &Rc<str>| {
+            adapter
+                .tool(tool)
+                .is_some_and(|it| it.input_schema.is_some())
+        };
+        let listed = match tools.iter().all(is_known) {
+            true => Vec::new(),
+            false => ask(cx, &adapter).await?,
+        };
+        for tool in tools {
+            all.push(tool_of(&adapter, &tool, &listed)?);
+        }
+    }
+    Ok(all)
+}
+
+/// Returns the adapter of a reference, and which of its tools.
+fn resolve(flow: &Flow, reference: &str) -> Result<(Rc<McpAdapter>, Vec<Rc<str>>), StepError> {
+    match (find(flow, reference), reference) {
+        (Some((adapter, Some(tool))), _) => Ok((adapter.clone(), vec![tool.into()])),
+        (Some((adapter, None)), _) => match &adapter.allow_tools {
+            Some(tools) => Ok((adapter.clone(), tools.clone())),
+            None => Err(StepError::config(
+                "E0830",
+                format!("the adapter `:{reference}` does not say which tools it publishes"),
+            )
+            .hint("name them: `:allow-tools [\"...\"]`; all tools of a server are never published by themselves")
+            .hint(format!("or refer to one tool: `:{}/the_tool`", adapter.namespace()))),
+        },
+        (None, reference) => {
+            let message = format!("`:{reference}` is no adapter of `:mcp`, and no tool that one allows");
+            let known = flow.mcp.iter().map(|it| &*it.id);
+            Err(with_near(StepError::config("E0830", message), reference, known, ":"))
+        }
+    }
+}
+
+/// Asks a server for its tools, by a step inside the one that runs.
+async fn ask(cx: &StepContext, adapter: &McpAdapter) -> Result<Vec<Value>, StepError> {
+    let config = Value::map([
+        (Value::keyword("op"), Value::keyword("list-tools")),
+        (Value::keyword("adapter"), Value::keyword(&adapter.id)),
+    ]);
+    let answer = cx.perform(Inside::new(SPEC.kind, LISTING, config)).await?;
+    let tools = answer.get("tools").and_then(items);
+    Ok(tools.unwrap_or_default())
+}
+
+fn tool_of(adapter: &Rc<McpAdapter>, tool: &Rc<str>, listed: &[Value]) -> Result<Tool, StepError> {
+    let text = |entry: &Value, key: &str| entry.get(key).and_then(Value::as_str).map(str::to_owned);
+    let found = listed
+        .iter()
+        .find(|it| text(it, "name").as_deref() == Some(tool));
+    let known = adapter.tool(tool);
+    let own_schema = known.and_then(|it| it.input_schema.clone());
+    if found.is_none() && own_schema.is_none() {
+        let names: Vec<String> = listed.iter().filter_map(|it| text(it, "name")).collect();
+        let near = nearest(tool, names.iter().map(String::as_str)).map(str::to_owned);
+        let message = format!("the server of `:{}` has no tool `{tool}`", adapter.id);
+        let error = StepError::new("E0830", "not-found", message);
+        return Err(match near {
+            Some(near) => error.hint(format!("did you mean `{near}`?")),
+            None => error,
+        });
+    }
+    let schema = own_schema
+        .or_else(|| to_json(found?.get("input-schema")?).ok())
+        .unwrap_or_else(|| json!({"type": "object"}));
+    let own_words = known.and_then(|it| it.description.as_deref().map(str::to_owned));
+    let is_read = known.and_then(|it| it.read_only).unwrap_or(false);
+    let model_name = adapter.model_name(tool);
+    // What a server calls a schema and is none is for the server to hold arguments against.
+    let shape = Shape::new(&model_name, &schema).or_else(|_| Shape::new(&model_name, &json!({})));
+    let shape = shape.map_err(|error| StepError::config("E0830", error))?;
+    let (id, name) = (adapter.id.clone(), tool.clone());
+    Ok(Tool {
+        name: model_name.into(),
+        step: format!("{}/{tool}", adapter.namespace()).into(),
+        kind: ToolKind::Mcp,
+        description: own_words
+            .or_else(|| text(found?, "description"))
+            .unwrap_or_default(),
+        parameters: schema,
+        ops: Vec::new(),
+        call: Rc::new(move |given| step((&id, &name), &shape, given, is_read)),
+        mutates: Rc::new(move |_| !is_read),
+        needs_approval: Rc::new(|_| false),
+        answer: Rc::new(|_, value| told(&value)),
+    })
+}
+
+/// Returns the inner step of a call, when its arguments fit.
+fn step(
+    (adapter, tool): (&str, &str),
+    shape: &Shape,
+    given: &Value,
+    is_read: bool,
+) -> Result<ToolStep, StepError> {
+    let mut config = vec![
+        (Value::keyword("adapter"), Value::keyword(adapter)),
+        (Value::keyword("tool"), Value::from(tool)),
+        (Value::keyword("arguments"), shape.read(given)?),
+    ];
+    if is_read {
+        config.push((Value::keyword("read-only?"), Value::Bool(true)));
+    }
+    Ok(ToolStep {
+        kind: SPEC.kind.into(),
+        config: Value::map(config),
+    })
+}
+
+/// Shortens what a model is told, but not images.
+fn told(value: &Value) -> Value {
+    let is_image = |part: &Value| {
+        let type_ = part.get("type").and_then(name_of);
+        type_.is_some_and(|type_| &*type_ == "image")
+    };
+    match for_model(value) {
+        Value::Vector(parts) if parts.iter().any(is_image) => {
+            let parts = parts.iter().map(|part| match is_image(part) {
+                true => part.clone(),
+                false => shown(part.clone()),
+            });
+            Value::vector(parts.collect::<Vec<_>>())
+        }
+        other => shown(other),
+    }
+}
 
 /// Returns a tool as `:list-tools` gives it.
 pub(super) fn listed(adapter: &McpAdapter, tool: &ServerTool) -> Value {
     let description = tool.description.as_deref().or(tool.title.as_deref());
     let hinted = tool.annotations.as_ref().and_then(|it| it.read_only_hint);
     let known = adapter.tool(&tool.name).and_then(|it| it.read_only);
-    let schema = serde_json::Value::Object((*tool.input_schema).clone());
+    let schema = Json::Object((*tool.input_schema).clone());
     Value::map([
         (Value::keyword("name"), Value::from(&*tool.name)),
         (
@@ -23,7 +190,7 @@ pub(super) fn listed(adapter: &McpAdapter, tool: &ServerTool) -> Value {
         ),
         (
             Value::keyword("input-schema"),
-            json::from_json_with_string_keys(&schema),
+            from_json_with_string_keys(&schema),
         ),
         (
             Value::keyword("read-only?"),
