@@ -18,7 +18,7 @@ use serde_json::{Value as Json, json};
 use super::answer::for_model;
 use super::{SPEC, with_near};
 use crate::agent::tool::{Tool, ToolKind, ToolStep};
-use crate::agent::tools::{Shape, shown};
+use crate::agent::tools::{Shape, most_chars, within};
 use crate::json::{from_json_with_string_keys, items, to_json};
 
 /// The id of the inner step that asks a server for its tools.
@@ -56,7 +56,7 @@ pub(crate) async fn of(cx: &StepContext, references: &[Rc<str>]) -> Result<Vec<T
             false => ask(cx, &adapter).await?,
         };
         for tool in tools {
-            all.push(tool_of(&adapter, &tool, &listed)?);
+            all.push(tool_of((&adapter, &tool), &listed, most_chars(cx))?);
         }
     }
     Ok(all)
@@ -94,7 +94,11 @@ async fn ask(cx: &StepContext, adapter: &McpAdapter) -> Result<Vec<Value>, StepE
     Ok(tools.unwrap_or_default())
 }
 
-fn tool_of(adapter: &Rc<McpAdapter>, tool: &Rc<str>, listed: &[Value]) -> Result<Tool, StepError> {
+fn tool_of(
+    (adapter, tool): (&Rc<McpAdapter>, &Rc<str>),
+    listed: &[Value],
+    most: usize,
+) -> Result<Tool, StepError> {
     let text = |entry: &Value, key: &str| entry.get(key).and_then(Value::as_str).map(str::to_owned);
     let found = listed
         .iter()
@@ -133,7 +137,7 @@ fn tool_of(adapter: &Rc<McpAdapter>, tool: &Rc<str>, listed: &[Value]) -> Result
         call: Rc::new(move |given| step((&id, &name), &shape, given, is_read)),
         mutates: Rc::new(move |_| !is_read),
         needs_approval: Rc::new(|_| false),
-        answer: Rc::new(|_, value| told(&value)),
+        answer: Rc::new(move |_, value| told(&value, most)),
     })
 }
 
@@ -159,7 +163,7 @@ fn step(
 }
 
 /// Shortens what a model is told, but not images.
-fn told(value: &Value) -> Value {
+fn told(value: &Value, most: usize) -> Value {
     let is_image = |part: &Value| {
         let type_ = part.get("type").and_then(name_of);
         type_.is_some_and(|type_| &*type_ == "image")
@@ -168,11 +172,11 @@ fn told(value: &Value) -> Value {
         Value::Vector(parts) if parts.iter().any(is_image) => {
             let parts = parts.iter().map(|part| match is_image(part) {
                 true => part.clone(),
-                false => shown(part.clone()),
+                false => within(part.clone(), most),
             });
             Value::vector(parts.collect::<Vec<_>>())
         }
-        other => shown(other),
+        other => within(other, most),
     }
 }
 
