@@ -5,6 +5,7 @@
 
 pub mod anthropic;
 mod aws;
+mod azure;
 pub mod bedrock;
 pub mod call;
 pub mod call_id;

@@ -7,6 +7,7 @@ mod agent;
 mod changeset;
 mod csv;
 mod data;
+mod dialects;
 mod embedding_server;
 mod files;
 mod files_kept;

@@ -1,23 +1,33 @@
-//! The chat completions wire format: calls to JSON, JSON and stream events to replies.
+//! The chat completions wire format: calls to JSON. Answers are read in [`answer`].
 //!
 //! Pure: bytes in, data out. What one provider does differently stands in its [`Dialect`].
+
+mod answer;
+
+use std::borrow::Cow;
 
 use reqwest::Url;
 use serde_json::{Map, Value as Json, json};
 
-use super::call::{Call, Delta, Message, Output, Part, Reply, Role, ToolCall, ToolChoice, Usage};
+use super::call::{Call, Message, Output, Part, Reply, Role, ToolChoice};
+use super::call_id;
 use super::capability::Capability;
-use super::dialect::{AskUsage, Dialect, Effort};
+use super::dialect::{AskUsage, CallIds, Dialect, Effort};
 use super::error::LlmError;
-use super::family::{self, Family};
-use crate::sse;
+use super::family::{self, Family, number};
 
 /// The format.
 pub struct ChatCompletions;
 
+/// The family's name, also that of its opaque blocks.
+const ID: &str = "chat-completions-compatible";
+
+/// What the opaque blocks may hold, and a message takes back.
+const KEPT: [&str; 2] = ["reasoning_content", "reasoning_details"];
+
 impl Family for ChatCompletions {
     fn id(&self) -> &'static str {
-        "chat-completions-compatible"
+        ID
     }
 
     fn address(&self, base: &Url, _call: &Call) -> Url {
@@ -29,16 +39,16 @@ impl Family for ChatCompletions {
     }
 
     fn decode(&self, provider: &str, body: &[u8]) -> Result<Reply, LlmError> {
-        decode(provider, body)
+        answer::whole(provider, body)
     }
 
     fn stream(&self, provider: &str) -> Box<dyn family::Stream> {
-        Box::new(Stream::new(provider))
+        Box::new(answer::Stream::new(provider))
     }
 }
 
-/// Returns the body of a streamed request.
-pub fn encode(call: &Call, dialect: &Dialect) -> Json {
+/// Returns the body of a request.
+fn encode(call: &Call, dialect: &Dialect) -> Json {
     let mut body = Map::new();
     body.insert("model".into(), json!(call.model));
     body.insert("messages".into(), messages(call, dialect));
@@ -61,11 +71,10 @@ pub fn encode(call: &Call, dialect: &Dialect) -> Json {
     if let Some(format) = response_format(&call.output, dialect) {
         body.insert("response_format".into(), format);
     }
-    if dialect.can(Capability::Streaming) {
-        body.insert("stream".into(), json!(true));
-    }
+    let streams = dialect.can(Capability::Streaming);
+    body.insert("stream".into(), json!(streams));
     match dialect.chat.usage {
-        AskUsage::StreamOptions if dialect.can(Capability::Streaming) => {
+        AskUsage::StreamOptions if streams => {
             body.insert("stream_options".into(), json!({"include_usage": true}));
         }
         AskUsage::Include => {
@@ -74,7 +83,7 @@ pub fn encode(call: &Call, dialect: &Dialect) -> Json {
         AskUsage::StreamOptions | AskUsage::Unasked => {}
     }
     for (key, value) in &call.extra {
-        body.insert(key.clone(), value.clone());
+        family::lay_over(&mut body, key, value);
     }
     Json::Object(body)
 }
@@ -88,72 +97,147 @@ fn options(call: &Call, dialect: &Dialect, body: &mut Map<String, Json>) {
     };
     put("temperature", options.temperature.map(number));
     put("top_p", options.top_p.map(number));
-    put(
-        "stop",
-        (!options.stop.is_empty()).then(|| json!(options.stop)),
-    );
-    put(
-        dialect.chat.max_tokens,
-        options.max_tokens.map(|it| json!(it)),
-    );
-    put(dialect.chat.seed, options.seed.map(|it| json!(it)));
+    let stop = &options.stop;
+    put("stop", (!stop.is_empty()).then(|| json!(stop)));
+    put(dialect.chat.max_tokens, options.max_tokens.map(Json::from));
+    put(dialect.chat.seed, options.seed.map(Json::from));
     put("presence_penalty", options.presence_penalty.map(number));
     put("frequency_penalty", options.frequency_penalty.map(number));
     let effort = options.reasoning_effort.as_ref();
+    let word = || effort.map(|it| json!(it));
     match dialect.chat.effort {
-        Effort::Word => put("reasoning_effort", effort.map(|it| json!(it))),
+        Effort::Word => put("reasoning_effort", word()),
         Effort::WordParsed => {
-            put("reasoning_effort", effort.map(|it| json!(it)));
-            put("reasoning_format", effort.map(|_| json!("parsed")));
+            put("reasoning_effort", word());
+            // One line of models does so anyway, and refuses to be asked.
+            let is_asked = effort.is_some() && !call.model.contains("gpt-oss");
+            put("reasoning_format", is_asked.then(|| json!("parsed")));
         }
         Effort::Object => put("reasoning", effort.map(|it| json!({"effort": it}))),
     }
-    put(
-        "prompt_cache_key",
-        options.prompt_cache_key.as_ref().map(|it| json!(it)),
-    );
-}
-
-/// Writes 1.0 as 1: what a person would write.
-fn number(number: f64) -> Json {
-    match number.fract() == 0.0 && number.abs() < 1e15 {
-        true => json!(number as i64),
-        false => json!(number),
-    }
+    let key = options.prompt_cache_key.as_ref();
+    put("prompt_cache_key", key.map(|it| json!(it)));
 }
 
 fn messages(call: &Call, dialect: &Dialect) -> Json {
     let mut messages: Vec<Json> = Vec::new();
-    // Who cannot be held to a schema is told about it.
-    if !dialect.can(Capability::StructuredOutput)
-        && let Output::Schema { schema, .. } = &call.output
-    {
-        let words = format!(
-            "Answer with one JSON document and nothing else. It must satisfy this JSON Schema:\n{schema}"
-        );
+    if let Some(words) = told(call, dialect) {
         messages.push(json!({"role": "system", "content": words}));
     }
-    messages.extend(call.messages.iter().map(message));
+    let asked = call.messages.iter().rposition(|it| it.role == Role::User);
+    let mut pictures: Vec<Json> = Vec::new();
+    for (at, it) in call.messages.iter().enumerate() {
+        if it.role != Role::Tool {
+            show(&mut pictures, &mut messages);
+        }
+        let mut json = message(it, dialect);
+        if it.role == Role::Tool {
+            let images = it
+                .content
+                .iter()
+                .filter(|it| matches!(it, Part::Image { .. }));
+            pictures.extend(images.map(part));
+        }
+        if it.role == Role::Assistant {
+            keep(it, dialect, asked.is_none_or(|asked| at > asked), &mut json);
+        }
+        messages.push(json);
+    }
+    show(&mut pictures, &mut messages);
+    if call.options.cache_system {
+        cached(&mut messages);
+    }
     Json::Array(messages)
 }
 
-fn message(message: &Message) -> Json {
+/// Says in words what form the answer has: to those who cannot be held to a schema, and to those who refuse to
+/// answer with JSON when nobody speaks of it.
+fn told(call: &Call, dialect: &Dialect) -> Option<String> {
+    let speaks = |it: &Message| it.words().to_ascii_lowercase().contains("json");
+    match &call.output {
+        Output::Schema { .. } if !dialect.can(Capability::StructuredOutput) => {
+            family::told(&call.output)
+        }
+        Output::Json if !call.messages.iter().any(speaks) => family::told(&call.output),
+        Output::Text | Output::Json | Output::Schema { .. } | Output::Raw(_) => None,
+    }
+}
+
+/// Shows the images that tools gave: the answer of a tool can only be text.
+fn show(pictures: &mut Vec<Json>, messages: &mut Vec<Json>) {
+    if pictures.is_empty() {
+        return;
+    }
+    let mut content = vec![json!({"type": "text", "text": "What the tools gave to be seen:"})];
+    content.append(pictures);
+    messages.push(json!({"role": "user", "content": content}));
+}
+
+/// Adds what the provider gave to be sent back, where it takes it: one line of models wants its thoughts back in
+/// the turns since the user spoke last, and only there.
+fn keep(message: &Message, dialect: &Dialect, is_recent: bool, json: &mut Json) {
+    let kept = message.opaque.as_ref().filter(|it| it.family == ID);
+    for key in KEPT {
+        let Some(value) = kept.and_then(|it| it.blocks.get(key)) else {
+            continue;
+        };
+        let is_wanted = match key {
+            "reasoning_content" => dialect.chat.reasoning_back && is_recent,
+            _ => dialect.chat.details_back,
+        };
+        if is_wanted {
+            json[key] = value.clone();
+        }
+    }
+}
+
+/// Marks the end of the system's words as the end of what is to be kept.
+fn cached(messages: &mut [Json]) {
+    let system = messages.iter_mut().take_while(|it| it["role"] == "system");
+    let Some(content) = system.last().and_then(|it| it.get_mut("content")) else {
+        return;
+    };
+    if let Json::String(text) = content {
+        *content = json!([{"type": "text", "text": text}]);
+    }
+    if let Some(last) = content.as_array_mut().and_then(|it| it.last_mut()) {
+        last["cache_control"] = json!({"type": "ephemeral"});
+    }
+}
+
+fn message(message: &Message, dialect: &Dialect) -> Json {
     let mut json = json!({"role": message.role.name()});
     json["content"] = match message.content.as_slice() {
+        _ if message.role == Role::Tool => json!(message.words()),
         [] => Json::Null,
         [Part::Text(text)] => json!(text),
         parts => parts.iter().map(part).collect(),
     };
+    let id = |id: &str| match dialect.chat.call_ids {
+        CallIds::Any => id.to_string(),
+        CallIds::Nine => call_id::nine(id),
+    };
     if !message.tool_calls.is_empty() {
         let calls = message.tool_calls.iter().map(|call| {
-            json!({"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}})
+            json!({"id": id(&call.id), "type": "function", "function": {"name": call.name, "arguments": arguments(&call.arguments)}})
         });
         json["tool_calls"] = calls.collect();
     }
-    if let (Role::Tool, Some(id)) = (message.role, &message.tool_call_id) {
-        json["tool_call_id"] = json!(id);
+    if let (Role::Tool, Some(of)) = (message.role, &message.tool_call_id) {
+        json["tool_call_id"] = json!(id(of));
     }
     json
+}
+
+/// Arguments are JSON text; some servers read it, and fail at what is none.
+fn arguments(text: &str) -> Cow<'_, str> {
+    if text.trim().is_empty() {
+        return Cow::Borrowed("{}");
+    }
+    match serde_json::from_str::<serde::de::IgnoredAny>(text) {
+        Ok(_) => Cow::Borrowed(text),
+        Err(_) => Cow::Owned(json!({"arguments": text}).to_string()),
+    }
 }
 
 fn part(part: &Part) -> Json {
@@ -186,204 +270,4 @@ fn response_format(output: &Output, dialect: &Dialect) -> Option<Json> {
         Output::Schema { .. } => Some(json!({"type": "json_object"})),
         Output::Raw(raw) => Some(raw.clone()),
     }
-}
-
-/// Reads a whole answer, from a server that does not stream.
-pub fn decode(provider: &str, body: &[u8]) -> Result<Reply, LlmError> {
-    let malformed = |cause: String| LlmError::Malformed {
-        provider: provider.to_string(),
-        cause,
-        preview: crate::http::error::preview(body),
-    };
-    let json: Json =
-        serde_json::from_slice(body).map_err(|error| malformed(format!("not JSON ({error})")))?;
-    if json.get("error").is_some_and(|error| !error.is_null()) {
-        return Err(LlmError::from_event(provider, &json));
-    }
-    let Some(choice) = json.pointer("/choices/0") else {
-        return Err(malformed("it has no `choices`".into()));
-    };
-    let mut stream = Stream::new(provider);
-    stream.common(&json);
-    stream.message(choice.get("message").unwrap_or(&Json::Null));
-    stream.finish_reason(choice);
-    Ok(stream.reply)
-}
-
-/// Puts a streamed answer together.
-#[derive(Debug)]
-pub struct Stream {
-    provider: String,
-    reply: Reply,
-    /// Where each tool call being told is: the number that the provider gives it.
-    indexes: Vec<u64>,
-    done: bool,
-}
-
-impl Stream {
-    pub fn new(provider: &str) -> Stream {
-        Stream {
-            provider: provider.to_string(),
-            reply: Reply::default(),
-            indexes: Vec::new(),
-            done: false,
-        }
-    }
-
-    fn take(&mut self, data: &str) -> Result<Vec<Delta>, LlmError> {
-        let data = data.trim();
-        if data == "[DONE]" {
-            self.done = true;
-            return Ok(Vec::new());
-        }
-        if data.is_empty() {
-            return Ok(Vec::new());
-        }
-        let json: Json = serde_json::from_str(data).map_err(|error| LlmError::Malformed {
-            provider: self.provider.clone(),
-            cause: format!("an event is not JSON ({error})"),
-            preview: crate::http::error::preview(data.as_bytes()),
-        })?;
-        if json.get("error").is_some_and(|error| !error.is_null()) {
-            return Err(LlmError::from_event(&self.provider, &json));
-        }
-        self.common(&json);
-        // The first event of some and the last of most have no choices.
-        let Some(choice) = json.pointer("/choices/0") else {
-            return Ok(Vec::new());
-        };
-        let deltas = self.message(choice.get("delta").unwrap_or(&Json::Null));
-        self.finish_reason(choice);
-        Ok(deltas)
-    }
-
-    fn common(&mut self, json: &Json) {
-        if let Some(model) = json.get("model").and_then(Json::as_str)
-            && !model.is_empty()
-        {
-            self.reply.model = model.to_string();
-        }
-        if let Some(id) = json.get("id").and_then(Json::as_str) {
-            self.reply.id = id.to_string();
-        }
-        // One provider puts it aside.
-        if let Some(usage) = json
-            .get("usage")
-            .or_else(|| json.pointer("/x_groq/usage"))
-            .and_then(usage)
-        {
-            self.reply.usage = Some(usage);
-        }
-    }
-
-    fn message(&mut self, message: &Json) -> Vec<Delta> {
-        let text = |key: &str| {
-            message
-                .get(key)
-                .and_then(Json::as_str)
-                .filter(|text| !text.is_empty())
-        };
-        let mut deltas = Vec::new();
-        if let Some(thought) = text("reasoning_content").or_else(|| text("reasoning")) {
-            self.reply.reasoning.push_str(thought);
-            deltas.push(Delta::Thought(thought.to_string()));
-        }
-        if let Some(content) = text("content") {
-            self.reply.content.push_str(content);
-            deltas.push(Delta::Text(content.to_string()));
-        }
-        if let Some(refusal) = text("refusal") {
-            self.reply.refusal.push_str(refusal);
-        }
-        for call in message
-            .get("tool_calls")
-            .and_then(Json::as_array)
-            .into_iter()
-            .flatten()
-        {
-            self.tool_call(call);
-        }
-        deltas
-    }
-
-    /// Adds a piece of a tool call. Pieces belong together by `index`; where there is none, a new id
-    /// begins a new call.
-    fn tool_call(&mut self, piece: &Json) {
-        let text = |pointer: &str| piece.pointer(pointer).and_then(Json::as_str);
-        let id = text("/id").filter(|id| !id.is_empty());
-        let index = piece.get("index").and_then(Json::as_u64);
-        let known = match (index, id) {
-            (Some(index), _) => self.indexes.iter().position(|it| *it == index),
-            (None, Some(id)) => self.reply.tool_calls.iter().position(|call| call.id == id),
-            (None, None) => self.reply.tool_calls.len().checked_sub(1),
-        };
-        let at = known.unwrap_or_else(|| {
-            self.reply.tool_calls.push(ToolCall::default());
-            // Numbers that no provider gives keep the unnumbered apart.
-            let unnumbered = u64::MAX - self.indexes.len() as u64;
-            self.indexes.push(index.unwrap_or(unnumbered));
-            self.reply.tool_calls.len() - 1
-        });
-        let call = &mut self.reply.tool_calls[at];
-        if let Some(id) = id {
-            call.id = id.to_string();
-        }
-        if let Some(name) = text("/function/name") {
-            call.name.push_str(name);
-        }
-        match piece.pointer("/function/arguments") {
-            Some(Json::String(arguments)) => call.arguments.push_str(arguments),
-            Some(arguments @ Json::Object(_)) => call.arguments = arguments.to_string(),
-            _ => {}
-        }
-    }
-
-    fn finish_reason(&mut self, choice: &Json) {
-        if let Some(reason) = choice.get("finish_reason").and_then(Json::as_str) {
-            self.reply.finish_reason = reason.to_string();
-        }
-    }
-}
-
-impl family::Stream for Stream {
-    fn push(&mut self, event: &sse::Event) -> Result<Vec<Delta>, LlmError> {
-        self.take(&event.data)
-    }
-
-    fn is_done(&self) -> bool {
-        self.done
-    }
-
-    fn chars(&self) -> usize {
-        self.reply.content.chars().count()
-    }
-
-    fn finish(self: Box<Self>) -> Result<Reply, LlmError> {
-        if !self.done && self.reply.finish_reason.is_empty() {
-            return Err(LlmError::BrokeOff {
-                chars: self.chars(),
-                provider: self.provider,
-                cause: "the stream ended without a finish reason".into(),
-            });
-        }
-        Ok(self.reply)
-    }
-}
-
-fn usage(json: &Json) -> Option<Usage> {
-    let count = |pointer: &str| json.pointer(pointer).and_then(Json::as_i64);
-    let (prompt, completion) = (count("/prompt_tokens"), count("/completion_tokens"));
-    if prompt.is_none() && completion.is_none() {
-        return None;
-    }
-    let (prompt, completion) = (prompt.unwrap_or(0), completion.unwrap_or(0));
-    Some(Usage {
-        prompt,
-        completion,
-        total: count("/total_tokens").unwrap_or(prompt + completion),
-        cached: count("/prompt_tokens_details/cached_tokens")
-            .or_else(|| count("/prompt_cache_hit_tokens")),
-        cache_write: None,
-        reasoning: count("/completion_tokens_details/reasoning_tokens"),
-    })
 }

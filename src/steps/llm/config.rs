@@ -411,7 +411,7 @@ pub(super) fn extra(
         )
         .hint("leave them out, or say `:family :openai` in its connection"));
     }
-    let ours = ["input", "messages", "stream", "stream_options"];
+    let ours = ["contents", "input", "messages", "stream", "stream_options"];
     let inner = responses.and_then(|(_, options)| options.as_object());
     let keys = extra.iter().map(|(key, _)| key);
     let keys = keys.chain(inner.into_iter().flat_map(|it| it.keys()));

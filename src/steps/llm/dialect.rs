@@ -49,6 +49,8 @@ pub struct Chat {
     pub call_ids: CallIds,
     /// Whether it wants the reasoning of the turns with tools back.
     pub reasoning_back: bool,
+    /// Whether it takes back what its thoughts were as data.
+    pub details_back: bool,
 }
 
 /// How a stream is made to tell the usage.
@@ -89,6 +91,7 @@ const CHAT: Chat = Chat {
     effort: Effort::Word,
     call_ids: CallIds::Any,
     reasoning_back: false,
+    details_back: false,
 };
 
 /// What chat completions have no place for.
@@ -292,6 +295,7 @@ pub const OPENROUTER: Dialect = Dialect {
     chat: Chat {
         usage: AskUsage::Include,
         effort: Effort::Object,
+        details_back: true,
         ..CHAT
     },
     ..PLAIN

@@ -8,6 +8,7 @@ use reqwest::Url;
 
 use super::PROVIDERS;
 use super::aws;
+use super::azure;
 use super::capability::{Capability, Lacks};
 use super::dialect::{AZURE_OPENAI, Dialect, OLLAMA, OPENAI, OPENAI_CHAT, OPENAI_COMPATIBLE};
 use super::sigv4::Signer;
@@ -467,19 +468,14 @@ fn address(fields: Fields<'_>, dialect: &Dialect, base: &str) -> Result<Option<U
         )
         .hint("with `:family :openai`, say the deployment as `:model`"));
     }
-    let text = match (dialect.id == AZURE_OPENAI.id, deployment) {
-        (true, Some(deployment)) => {
-            let version = version.unwrap_or("2024-10-21");
-            crate::http::joined(
-                base,
-                &format!("openai/deployments/{deployment}/chat/completions?api-version={version}"),
-            )
-        }
-        (true, None) if is_newer => crate::http::joined(base, "openai/v1/responses"),
-        (true, None) => crate::http::joined(base, "openai/v1/chat/completions"),
-        (false, _) => String::new(),
-    };
-    if dialect.id != AZURE_OPENAI.id && (deployment.is_some() || version.is_some()) {
+    if dialect.id == AZURE_OPENAI.id {
+        let call = match is_newer {
+            true => "responses",
+            false => "chat/completions",
+        };
+        return parsed(&azure::address(base, deployment, version, call)).map(Some);
+    }
+    if deployment.is_some() || version.is_some() {
         return Err(StepError::config(
             "E0809",
             format!(
@@ -488,10 +484,7 @@ fn address(fields: Fields<'_>, dialect: &Dialect, base: &str) -> Result<Option<U
             ),
         ));
     }
-    match text.is_empty() {
-        true => Ok(None),
-        false => parsed(&text).map(Some),
-    }
+    Ok(None)
 }
 
 fn parsed(text: &str) -> Result<Url, StepError> {
@@ -514,9 +507,11 @@ fn proof(
     owner: &str,
     base: &str,
 ) -> Result<Vec<(String, String)>, StepError> {
+    // A token that is named as one is shown as one.
+    let is_token = matches!(auth, Auth::Bearer { secret: Some(_) });
     let own_way = |key: &str| match dialect.key_header {
-        Some(header) => vec![(header.to_string(), key.to_string())],
-        None => vec![("authorization".to_string(), format!("Bearer {key}"))],
+        Some(header) if !is_token => vec![(header.to_string(), key.to_string())],
+        Some(_) | None => vec![("authorization".to_string(), format!("Bearer {key}"))],
     };
     let secret = match auth {
         Auth::None => return Ok(Vec::new()),
