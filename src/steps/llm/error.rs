@@ -158,12 +158,7 @@ impl LlmError {
     /// Makes an error of one that came inside a stream.
     pub fn from_event(provider: &str, event: &Json) -> LlmError {
         let said = Said::read(Some(event));
-        let status = said
-            .code
-            .parse()
-            .ok()
-            .filter(|status| (400..600).contains(status))
-            .unwrap_or(500);
+        let status = said.status();
         let message = said.message.clone();
         said.error(provider, status, message, None)
     }
@@ -227,6 +222,26 @@ impl Said {
         }
     }
 
+    /// Returns the status that an error without one of its own would have come with.
+    fn status(&self) -> u16 {
+        const NAMED: &[(&str, u16)] = &[
+            ("overloaded", 529),
+            ("rate_limit", 429),
+            ("authentication", 401),
+            ("permission", 403),
+            ("not_found", 404),
+            ("too_large", 413),
+            ("invalid", 400),
+            ("unsupported", 400),
+        ];
+        let is_one = |status: &u16| (400..600).contains(status);
+        let number = self.code.parse().ok().filter(is_one);
+        let named = NAMED
+            .iter()
+            .find(|(word, _)| self.code.contains(word) || self.kind.contains(word));
+        number.or(named.map(|it| it.1)).unwrap_or(500)
+    }
+
     fn error(
         &self,
         provider: &str,
@@ -243,7 +258,7 @@ impl Said {
                 .any(|code| self.code.contains(code) || self.kind.contains(code))
         };
         let speaks_of = |words: &[&str]| words.iter().any(|word| lower.contains(word));
-        let too_long = is_code(&["context_length", "exceed_context"])
+        let too_long = is_code(&["context_length", "exceed_context", "request_too_large"])
             || matches!(status, 400 | 413 | 422)
                 && speaks_of(&[
                     "context length",

@@ -49,7 +49,7 @@ impl Family for Responses {
 fn encode(call: &Call, dialect: &Dialect) -> Json {
     let mut body = Map::new();
     body.insert("model".into(), json!(call.model));
-    if let Some(instructions) = instructions(call, dialect) {
+    if let Some(instructions) = instructions(call) {
         body.insert("instructions".into(), json!(instructions));
     }
     body.insert("input".into(), Json::Null);
@@ -88,7 +88,9 @@ fn encode(call: &Call, dialect: &Dialect) -> Json {
     }
     // Where nothing is kept there, what was thought can only be sent whole.
     let keeps = body.get("store") != Some(&Json::Bool(false));
-    body.insert("input".into(), input(call, keeps));
+    let mut items: Vec<Json> = told(call, dialect).into_iter().collect();
+    items.extend(input(call, keeps));
+    body.insert("input".into(), Json::Array(items));
     Json::Object(body)
 }
 
@@ -131,18 +133,26 @@ fn reasons(model: &str) -> bool {
     digit("o").is_some() || digit("gpt-").is_some_and(|it| it >= 5) && !is_chat
 }
 
-fn instructions(call: &Call, dialect: &Dialect) -> Option<String> {
+fn instructions(call: &Call) -> Option<String> {
     let leading = call
         .messages
         .iter()
         .take_while(|it| it.role == Role::System);
-    let mut texts: Vec<String> = leading.map(text_of).filter(|it| !it.is_empty()).collect();
+    let texts: Vec<String> = leading.map(text_of).filter(|it| !it.is_empty()).collect();
+    (!texts.is_empty()).then(|| texts.join("\n\n"))
+}
+
+/// Says what form the answer has, to one that is not held to it. It must stand in the input: there the provider
+/// looks for the word when JSON is asked for.
+fn told(call: &Call, dialect: &Dialect) -> Option<Json> {
     let is_held =
         matches!(call.output, Output::Schema { .. }) && dialect.can(Capability::StructuredOutput);
-    if !is_held {
-        texts.extend(family::told(&call.output));
-    }
-    (!texts.is_empty()).then(|| texts.join("\n\n"))
+    let words = if is_held {
+        None
+    } else {
+        family::told(&call.output)
+    };
+    words.map(|words| json!({"role": "developer", "content": words}))
 }
 
 fn format(output: &Output, dialect: &Dialect) -> Option<Json> {
@@ -168,7 +178,7 @@ fn format(output: &Output, dialect: &Dialect) -> Option<Json> {
     }
 }
 
-fn input(call: &Call, keeps: bool) -> Json {
+fn input(call: &Call, keeps: bool) -> Vec<Json> {
     let spoken = call
         .messages
         .iter()
@@ -186,7 +196,7 @@ fn input(call: &Call, keeps: bool) -> Json {
             Role::Assistant => assistant(message, keeps, &mut items),
         }
     }
-    Json::Array(items)
+    items
 }
 
 fn text_of(message: &Message) -> String {

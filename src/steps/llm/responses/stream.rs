@@ -52,7 +52,7 @@ pub(super) fn whole(provider: &str, body: &[u8]) -> Result<Reply, LlmError> {
         return Err(malformed(provider, "it has no `output`", body));
     }
     let mut stream = Stream::new(provider);
-    stream.ended(&json)?;
+    stream.ended("response.completed", &json)?;
     Ok(stream.reply())
 }
 
@@ -141,7 +141,7 @@ impl Stream {
                 if !response.is_object() {
                     return Err(self.bad("the last event has no `response`", data));
                 }
-                self.ended(response)?;
+                self.ended(kind, response)?;
             }
             _ => {}
         }
@@ -206,15 +206,20 @@ impl Stream {
     }
 
     /// Takes the answer as the last event tells it.
-    fn ended(&mut self, response: &Json) -> Result<(), LlmError> {
+    fn ended(&mut self, kind: &str, response: &Json) -> Result<(), LlmError> {
         self.common(response);
         let status = response.get("status").and_then(Json::as_str);
+        let status = status.or(kind.strip_prefix("response."));
         if status == Some("failed") || response.get("error").is_some_and(Json::is_object) {
             return Err(LlmError::from_event(&self.provider, response));
         }
         if let Some(output) = response.get("output").and_then(Json::as_array)
             && !output.is_empty()
         {
+            if !output.iter().all(Json::is_object) {
+                let text = response.to_string();
+                return Err(self.bad("an item of `output` is no object", &text));
+            }
             for (at, item) in output.iter().enumerate() {
                 self.items.entry(at as u64).or_default().json = item.clone();
             }
