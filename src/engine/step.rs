@@ -20,7 +20,6 @@ use std::pin::Pin;
 
 use flowstone_lang::value::Value;
 
-pub use crate::expect::check as check_expected;
 pub(crate) use call::{code as code_function, run_code as call_code};
 pub use context::{Progress, Scope, Services, StepContext, StepRequest};
 pub use error::{Retry, StepError};
@@ -33,6 +32,7 @@ pub use spec::{Effect, Field, FieldType, StepSpec};
 
 use crate::child::CallFlow;
 use crate::diagnostic::Diagnostic;
+pub use crate::expect::check as check_expected;
 use crate::flow::Flow;
 use crate::ids::RunId;
 use crate::natives::fanout::Fanout;

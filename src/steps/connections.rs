@@ -31,6 +31,8 @@ pub(crate) struct Connection {
     pub model: Option<String>,
     /// For AWS.
     pub region: Option<String>,
+    /// For a scripted provider: what it answers.
+    pub script: Option<Value>,
     pub allow_link_local: bool,
     /// Hosts that the guard lets pass.
     pub allow_hosts: Vec<Pattern>,
@@ -106,6 +108,7 @@ const KEYS: &[&str] = &[
     "optional",
     "provided-by",
     "region",
+    "script",
     "slot",
     "type",
 ];
@@ -220,6 +223,9 @@ impl Connection {
         }
         if let Some(region) = fields.name("region")? {
             self.region = Some(region.to_string());
+        }
+        if let Some(script) = fields.map("script")? {
+            self.script = Some(script.clone());
         }
         if let Some(allow) = fields.bool("allow-link-local")? {
             self.allow_link_local = allow;

@@ -65,7 +65,7 @@ fn an_answer_streams_and_comes_back_whole() {
         let server = Server::start(vec![events(HELLO)]).await;
         let world = world(&server);
         let shown = world.run(&Llm, "{:connection :ai :prompt \"Hi\"}").await;
-        expect![[r#"{:content "Hello" :usage {:prompt-tokens 3 :completion-tokens 2 :total-tokens 5 :cached-tokens 1} :tokens-used 5 :model "m-1" :provider :openai :finish-reason "stop" :iterations 1}"#]].assert_eq(&shown);
+        expect![[r#"{:content "Hello" :usage {:prompt-tokens 3 :completion-tokens 2 :total-tokens 5 :cached-tokens 1} :tokens-used 5 :model "m-1" :provider :openai :finish-reason "stop" :iterations 1 :response-id "1"}"#]].assert_eq(&shown);
         let texts: Vec<String> = world
             .progress
             .borrow()
@@ -96,7 +96,7 @@ fn a_server_that_does_not_stream_is_understood() {
         )],
         "{:connection :ai :prompt \"Hi\"}",
         expect![[
-            r#"{:content "Hi" :usage {:prompt-tokens 1 :completion-tokens 2 :total-tokens 3} :tokens-used 3 :model "m-2" :provider :openai :finish-reason "stop" :iterations 1}"#
+            r#"{:content "Hi" :usage {:prompt-tokens 1 :completion-tokens 2 :total-tokens 3} :tokens-used 3 :model "m-2" :provider :openai :finish-reason "stop" :iterations 1 :reasoning "hm"}"#
         ]],
     );
 }
@@ -503,16 +503,16 @@ fn what_goes_wrong_there_has_one_name_whoever_it_is() {
             expect![[r#"
                 E0808 bad-response: openai sent something that is not an answer: no event in what it sent
                   retry: later
-                  hint: check that the connection's `:base-url` is that of such a provider
+                  hint: check that the connection's `:base-url` is that of a chat completions server
                   data: {:preview "<html>hello</html>"}"#]],
         ),
         (
             vec![json("{\"hello\": 1}")],
             expect![[r#"
-                E0808 bad-response: openai sent something that is not an answer: it has no `choices`
-                  retry: later
-                  hint: check that the connection's `:base-url` is that of such a provider
-                  data: {:preview "{\"hello\": 1}"}"#]],
+            E0808 bad-response: openai sent something that is not an answer: it has no `choices`
+              retry: later
+              hint: check that the connection's `:base-url` is that of a chat completions server
+              data: {:preview "{\"hello\": 1}"}"#]],
         ),
         (
             vec![events(&[HELLO[0], HELLO[1]])],
@@ -525,10 +525,10 @@ fn what_goes_wrong_there_has_one_name_whoever_it_is() {
         (
             vec![events(&[HELLO[1], "{broken"])],
             expect![[r#"
-                E0808 bad-response: openai sent something that is not an answer: an event is not JSON (key must be a string at line 1 column 2)
-                  retry: later
-                  hint: check that the connection's `:base-url` is that of such a provider
-                  data: {:preview "{broken"}"#]],
+            E0808 bad-response: openai sent something that is not an answer: an event is not JSON (key must be a string at line 1 column 2)
+              retry: later
+              hint: check that the connection's `:base-url` is that of a chat completions server
+              data: {:preview "{broken"}"#]],
         ),
         (
             vec![events(&[
@@ -592,20 +592,18 @@ fn what_cannot_be_done_fails_before_the_call() {
         (
             "{:connection :ai :prompt \"x\" :cache-system? true}",
             expect![[r#"
-                E0809 bad-config: `:openai` cannot do `:cache-system?`
+                E0809 bad-config: `:openai` cannot do `:cache-system?` `:previous-response-id`
                   hint: leave them out, or use another `:provider`"#]],
         ),
         (
             "{:connection :ai :prompt \"x\" :tools {:mode :execute :allowed [\"files\"]}}",
-            expect![[r#"
-                E0809 bad-config: `:tools` cannot do `:allowed` `:mode` yet
-                  hint: give `:definitions`: the calls are returned to the flow under `:tool-calls`"#]],
+            expect!["E0809 bad-config: `:llm` cannot execute tools yet"],
         ),
         (
             "{:connection :ai :prompt \"x\" :max-tool-calls 3}",
             expect![[r#"
-                E0809 bad-config: `:openai` cannot do `:max-tool-calls`
-                  hint: `:llm` returns the calls of tools to the flow; it does not run them in a loop yet"#]],
+                E0820 bad-config: `:max-tool-calls` is for tools that are executed, and there are none
+                  hint: name some: `:tools {:mode :execute :allowed ["files"]}` or `:available-steps [:files]`"#]],
         ),
         (
             "{:connection :ai :prompt \"x\" :provider :anthropic}",
@@ -621,20 +619,6 @@ fn what_cannot_be_done_fails_before_the_call() {
               hint: describe it in flowstone.edn beside the flows: {:connections {:ia {:base-url "https://..." :auth {:type :bearer :secret-ref :ia-token}}}}"#]],
         ),
         (
-            "{:provider :anthropic :prompt \"x\"}",
-            expect![[r#"
-                E0752 missing-secret: the secret `ANTHROPIC_API_KEY`, which `:anthropic` needs, is not set
-                  hint: set ANTHROPIC_API_KEY in the environment, or in `.env` beside the flows
-                  hint: or say where it is in flowstone.edn: {:secrets {:ANTHROPIC_API_KEY {:env "..."}}}"#]],
-        ),
-        (
-            "{:provider :opnai :prompt \"x\"}",
-            expect![[r#"
-                E0810 bad-config: there is no provider `:opnai`
-                  hint: did you mean `:openai`?
-                  hint: there are `:anthropic` `:azure-openai` `:bedrock` `:deepseek` `:fireworks` `:google` `:google-ai` `:groq` `:llama-cpp` `:lm-studio` `:mistral` `:ollama` `:openai` `:openai-chat` `:openai-compatible` `:openrouter` `:together` `:vllm`, and those of `:llm-providers`"#]],
-        ),
-        (
             "{:provider :deepseek :prompt \"x\" :seed 1}",
             expect![[r#"
                 E0752 missing-secret: the secret `DEEPSEEK_API_KEY`, which `:deepseek` needs, is not set
@@ -644,9 +628,9 @@ fn what_cannot_be_done_fails_before_the_call() {
         (
             "{:provider :groq :prompt \"x\"}",
             expect![[r#"
-            E0752 missing-secret: the secret `GROQ_API_KEY`, which `:groq` needs, is not set
-              hint: set GROQ_API_KEY in the environment, or in `.env` beside the flows
-              hint: or say where it is in flowstone.edn: {:secrets {:GROQ_API_KEY {:env "..."}}}"#]],
+                E0752 missing-secret: the secret `GROQ_API_KEY`, which `:groq` needs, is not set
+                  hint: set GROQ_API_KEY in the environment, or in `.env` beside the flows
+                  hint: or say where it is in flowstone.edn: {:secrets {:GROQ_API_KEY {:env "..."}}}"#]],
         ),
         (
             "{:connection :ai :messages [{:role :robot :content \"x\"}]}",
@@ -668,7 +652,9 @@ fn what_cannot_be_done_fails_before_the_call() {
         ),
         (
             "{:connection :ai :prompt \"x\" :repair 2}",
-            expect!["E0809 bad-config: `:repair` is for an `:output` with `:format :json`"],
+            expect![
+                "E0809 bad-config: `:repair` is for an `:output` with `:format :json`, or for `:expect`"
+            ],
         ),
         (
             "{:connection :ai :prompt \"x\" :deployment \"d\"}",
@@ -686,12 +672,19 @@ fn what_cannot_be_done_fails_before_the_call() {
 }
 
 #[test]
+fn a_provider_that_is_not_there_is_named() {
+    let shown = wait(World::new().run(&Llm, "{:provider :opnai :prompt \"x\"}"));
+    let wanted = "E0810 bad-config: there is no provider `:opnai`\n  hint: did you mean `:openai`?\n  hint: there are `:";
+    assert!(shown.starts_with(wanted), "{shown}");
+}
+
+#[test]
 fn the_environment_is_enough() {
     let world = World::new();
     let shown = wait(world.run(&Llm, "{:connection :ai :prompt \"x\"}"));
     expect![[r#"
         E0810 missing-secret: no model provider is set up
-          hint: set the key of one in the environment or in `.env`: ANTHROPIC_API_KEY, AZURE_OPENAI_API_KEY, AWS_BEARER_TOKEN_BEDROCK, DEEPSEEK_API_KEY, FIREWORKS_API_KEY, GEMINI_API_KEY, GROQ_API_KEY, MISTRAL_API_KEY, OPENAI_API_KEY, OPENROUTER_API_KEY, TOGETHER_API_KEY
+          hint: set the key of one in the environment or in `.env`: AZURE_OPENAI_API_KEY, DEEPSEEK_API_KEY, FIREWORKS_API_KEY, GEMINI_API_KEY, GROQ_API_KEY, MISTRAL_API_KEY, OPENAI_API_KEY, OPENROUTER_API_KEY, TOGETHER_API_KEY
           hint: or OLLAMA_HOST or OPENAI_BASE_URL for a server of your own
           hint: or describe a connection in flowstone.edn: {:connections {:ai {:backend :openai :model "..."}}}"#]].assert_eq(&shown);
     wait(async {

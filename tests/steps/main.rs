@@ -30,6 +30,7 @@ mod recording;
 mod rows;
 mod schema;
 mod schemas;
+mod scripted;
 mod search;
 mod server;
 mod settings;

@@ -105,6 +105,12 @@ pub enum Part {
     },
 }
 
+impl Part {
+    pub fn is_image(&self) -> bool {
+        matches!(self, Part::Image { .. })
+    }
+}
+
 /// A tool that the model may ask for.
 #[derive(Clone, Debug)]
 pub struct Tool {

@@ -301,6 +301,14 @@ pub const OPENROUTER: Dialect = Dialect {
     ..PLAIN
 };
 
+/// Answers that were written beforehand. It speaks no format: nothing is sent.
+pub const SCRIPTED: Dialect = Dialect {
+    id: super::scripted::ID,
+    model: Some("scripted"),
+    lacks: Lacks::NOTHING,
+    ..PLAIN
+};
+
 pub const TOGETHER: Dialect = Dialect {
     id: "together",
     base_url: Some("https://api.together.xyz/v1"),

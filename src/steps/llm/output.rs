@@ -3,7 +3,7 @@
 //! The answer is always checked here, whatever the provider promises.
 
 use flowstone_engine::flow::name_of;
-use flowstone_engine::step::StepError;
+use flowstone_engine::step::{StepContext, StepError, check_expected};
 use flowstone_lang::value::Value;
 use serde_json::Value as Json;
 
@@ -16,6 +16,8 @@ pub(crate) struct Wanted {
     /// What to tell the provider.
     pub output: Output,
     check: Check,
+    /// What else the answer must be: `:expect` of the step.
+    expect: Option<Value>,
     /// How often to send a wrong answer back.
     pub repairs: usize,
 }
@@ -62,8 +64,11 @@ impl Wanted {
             wanted = wanted.with_response_format(format)?;
         }
         wanted.repairs = repairs;
-        if repairs > 0 && matches!(wanted.check, Check::Text) {
-            return Err(unfit("`:repair` is for an `:output` with `:format :json`"));
+        wanted.expect = fields.get("expect").filter(|_| repairs > 0).cloned();
+        if repairs > 0 && !wanted.is_data() && wanted.expect.is_none() {
+            return Err(unfit(
+                "`:repair` is for an `:output` with `:format :json`, or for `:expect`",
+            ));
         }
         Ok(wanted)
     }
@@ -110,6 +115,7 @@ impl Wanted {
         Wanted {
             output,
             check,
+            expect: None,
             repairs: 0,
         }
     }
@@ -143,6 +149,27 @@ impl Wanted {
             },
             check,
         ))
+    }
+
+    /// Returns what is wrong with the content by `:expect`, in words for the model, and the error to fail with.
+    ///
+    /// # Errors
+    /// When the expectation itself cannot be checked.
+    pub fn unexpected(
+        &self,
+        cx: &StepContext,
+        content: &Value,
+    ) -> Result<Option<(String, StepError)>, StepError> {
+        let Some(expect) = &self.expect else {
+            return Ok(None);
+        };
+        match check_expected(cx, expect, content) {
+            Ok(()) => Ok(None),
+            Err(error) if error.kind == "expectation-failed" => {
+                Ok(Some((error.message.clone(), error)))
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Tells whether the answer is to be data.

@@ -10,7 +10,10 @@ use super::PROVIDERS;
 use super::aws;
 use super::azure;
 use super::capability::{Capability, Lacks};
-use super::dialect::{AZURE_OPENAI, Dialect, OLLAMA, OPENAI, OPENAI_CHAT, OPENAI_COMPATIBLE};
+use super::dialect::{
+    AZURE_OPENAI, Dialect, OLLAMA, OPENAI, OPENAI_CHAT, OPENAI_COMPATIBLE, SCRIPTED,
+};
+use super::scripted::{self, Script};
 use super::sigv4::Signer;
 use crate::connections::{self, Auth, Connection, KeyPlace, Proof, missing_secret};
 use crate::fields::{Fields, listed};
@@ -19,15 +22,26 @@ use crate::http::route::Route;
 use crate::http::settings;
 use crate::json as convert;
 
-/// Where a call goes.
+/// Who is asked.
 pub(super) struct Endpoint {
     /// What flows call the provider.
     pub provider: String,
     pub dialect: Dialect,
+    pub model: String,
+    pub way: Way,
+}
+
+/// How to get an answer.
+pub(super) enum Way {
+    Server(Box<Server>),
+    Script(Script),
+}
+
+/// Where a call goes.
+pub(super) struct Server {
     /// Where calls go, where that is not as the family has it.
     pub url: Option<Url>,
     pub base: Url,
-    pub model: String,
     pub headers: Vec<(String, String)>,
     pub secret_headers: Vec<(String, String)>,
     /// Who signs each request, where that is how one shows who one is.
@@ -62,6 +76,7 @@ const PROVIDER_KEYS: &[&str] = &[
     "id",
     "model",
     "region",
+    "script",
 ];
 
 pub(super) fn choose(cx: &StepContext, fields: Fields<'_>) -> Result<Endpoint, StepError> {
@@ -81,6 +96,10 @@ pub(super) fn choose(cx: &StepContext, fields: Fields<'_>) -> Result<Endpoint, S
         (None, Some(dialect)) => **dialect,
         (None, None) => return Err(unknown(&id)),
     };
+    if dialect.id == scripted::ID {
+        let custom = custom.map(|it| it.connection).unwrap_or_default();
+        return scripted(cx, fields, [&connection, &custom], dialect, id);
+    }
     if is_own {
         (dialect.key, dialect.other_key) = (None, None);
     }
@@ -134,13 +153,42 @@ pub(super) fn choose(cx: &StepContext, fields: Fields<'_>) -> Result<Endpoint, S
     Ok(Endpoint {
         provider: id,
         dialect,
-        url,
-        base: base_url,
         model,
-        headers,
-        secret_headers,
-        signer,
-        route: settings::usual(cx, &connection)?.route,
+        way: Way::Server(Box::new(Server {
+            url,
+            base: base_url,
+            headers,
+            secret_headers,
+            signer,
+            route: settings::usual(cx, &connection)?.route,
+        })),
+    })
+}
+
+/// Returns the provider whose answers were written beforehand.
+fn scripted(
+    cx: &StepContext,
+    fields: Fields<'_>,
+    named: [&Connection; 2],
+    dialect: Dialect,
+    id: String,
+) -> Result<Endpoint, StepError> {
+    let options = fields.map("provider-opts")?;
+    let own = options.and_then(|it| it.get(scripted::ID));
+    let script = match (own, named.iter().find_map(|it| it.script.as_ref())) {
+        (Some(script), _) => Script::read(":provider-opts :scripted", script)?,
+        (None, Some(script)) => Script::read(":script", script)?,
+        (None, None) => {
+            return Err(unclear("a `:scripted` provider needs a script").hint(
+                "give its connection `:script {:turns [...]}`, or the step `:provider-opts {:scripted {:turns [...]}}`",
+            ));
+        }
+    };
+    Ok(Endpoint {
+        model: model(cx, fields, named, &dialect, &id)?,
+        way: Way::Script(script),
+        provider: id,
+        dialect,
     })
 }
 
@@ -333,6 +381,9 @@ fn custom(cx: &StepContext, id: &str) -> Result<Option<Custom>, StepError> {
 fn of_family(place: &str, family: &str) -> Result<Dialect, StepError> {
     if matches!(family, "chat-completions-compatible" | "openai-compatible") {
         return Ok(OPENAI_COMPATIBLE);
+    }
+    if family == scripted::ID {
+        return Ok(SCRIPTED);
     }
     let row = PROVIDERS.iter().find(|it| it.family.id() == family);
     row.map(|row| **row).ok_or_else(|| {

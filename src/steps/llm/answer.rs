@@ -1,0 +1,109 @@
+//! Asks, checks the answer, and asks again where it may be repaired.
+
+use flowstone_engine::step::{Progress, StepContext, StepError};
+use flowstone_lang::value::Value;
+
+use super::ask::ask;
+use super::call::{Call, Message, Reply, Role, Usage};
+use super::envelope::envelope;
+use super::error::LlmError;
+use super::output::Wanted;
+use super::provider::Endpoint;
+
+/// Returns the step's result.
+pub(super) async fn answer(
+    cx: &StepContext,
+    endpoint: &Endpoint,
+    wanted: &Wanted,
+    mut call: Call,
+) -> Result<Value, StepError> {
+    let mut usage: Option<Usage> = None;
+    let mut asked = 0;
+    loop {
+        asked += 1;
+        let reply = ask(cx, endpoint, &call).await?;
+        usage = match (usage, reply.usage) {
+            (Some(before), Some(now)) => Some(before.plus(now)),
+            (before, now) => before.or(now),
+        };
+        refused(endpoint, &reply)?;
+        let problem = match judge(cx, endpoint, wanted, &reply, usage, asked)? {
+            Verdict::Good(value) => return Ok(value),
+            Verdict::Bad(_, error) if asked > wanted.repairs => return Err(error),
+            Verdict::Bad(problem, _) => problem,
+        };
+        cx.emit(Progress::Status(format!(
+            "the answer is not right, asking again: {problem}"
+        )));
+        call.messages.push(Message {
+            opaque: reply.opaque,
+            ..Message::text(Role::Assistant, reply.content)
+        });
+        let form = match wanted.is_data() {
+            true => ", with one JSON document and nothing else",
+            false => "",
+        };
+        let ask = format!("That answer is not right: {problem}\nAnswer again{form}.");
+        call.messages.push(Message::text(Role::User, ask));
+    }
+}
+
+/// What becomes of a reply.
+enum Verdict {
+    /// The step's result.
+    Good(Value),
+    /// What is wrong, in words for the model, and the error where it is not to try again.
+    Bad(String, StepError),
+}
+
+fn judge(
+    cx: &StepContext,
+    endpoint: &Endpoint,
+    wanted: &Wanted,
+    reply: &Reply,
+    usage: Option<Usage>,
+    asked: usize,
+) -> Result<Verdict, StepError> {
+    let result = |content: Value| envelope(endpoint, content, reply, usage, asked);
+    if !reply.tool_calls.is_empty() {
+        return Ok(Verdict::Good(result(Value::from(reply.content.as_str()))));
+    }
+    let content = match wanted.take(&reply.content) {
+        Ok(content) => content,
+        Err(_) if reply.finish_reason == "length" => {
+            let content = reply.content.clone();
+            return Err(LlmError::CutShort { content }.into());
+        }
+        Err(problem) => {
+            let error = LlmError::BadOutput {
+                problem: problem.clone(),
+                content: reply.content.clone(),
+            };
+            return Ok(Verdict::Bad(problem, error.into()));
+        }
+    };
+    match wanted.unexpected(cx, &content)? {
+        None => Ok(Verdict::Good(result(content))),
+        Some((problem, error)) => Ok(Verdict::Bad(problem, error)),
+    }
+}
+
+fn refused(endpoint: &Endpoint, reply: &Reply) -> Result<(), LlmError> {
+    if reply.finish_reason == "content_filter" {
+        let message = match reply.refusal.as_str() {
+            "" => "its content filter stopped the answer".to_string(),
+            why => format!("its content filter stopped the answer ({why})"),
+        };
+        return Err(LlmError::Filtered {
+            provider: endpoint.provider.clone(),
+            message,
+        });
+    }
+    // What was said before a refusal is not an answer.
+    if reply.finish_reason == "refusal" || !reply.refusal.is_empty() && reply.content.is_empty() {
+        return Err(LlmError::Refused {
+            message: reply.refusal.clone(),
+        });
+    }
+    Ok(())
+}

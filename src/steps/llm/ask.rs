@@ -1,0 +1,229 @@
+//! Sends one call and puts the streamed answer together.
+//!
+//! The future may be dropped at any moment: the response goes with it, and the server sees the connection close.
+
+use std::time::Duration;
+
+use flowstone_engine::step::{Progress, Retry, StepContext, StepError};
+
+use super::call::{Call, Delta, Reply};
+use super::error::LlmError;
+use super::family::{Family, Stream};
+use super::provider::{Endpoint, Server, Way};
+use crate::http::client::{self, Incoming, Limits, Request};
+use crate::http::error::{Again, HttpError, header};
+use crate::{http, sse};
+
+/// How long a stream may say nothing. Models that think can be silent for minutes.
+const IDLE: Duration = Duration::from_secs(180);
+
+/// How long a call may take when the step has no `:timeout`.
+const TOTAL: Duration = Duration::from_secs(1800);
+
+/// Sends a call and returns the whole answer. Its pieces are told as they come.
+pub(super) async fn ask(
+    cx: &StepContext,
+    endpoint: &Endpoint,
+    call: &Call,
+) -> Result<Reply, StepError> {
+    cx.emit(Progress::Status(format!(
+        "asking {} ({})",
+        endpoint.provider, call.model
+    )));
+    match &endpoint.way {
+        Way::Script(script) => script.answer(cx, call).await,
+        Way::Server(server) => Ok(ask_server(cx, endpoint, server, call).await?),
+    }
+}
+
+async fn ask_server(
+    cx: &StepContext,
+    endpoint: &Endpoint,
+    server: &Server,
+    call: &Call,
+) -> Result<Reply, LlmError> {
+    let family = endpoint.dialect.family;
+    let incoming = client::open(request(cx, endpoint, server, call)).await?;
+    if incoming.status >= 400 {
+        return Err(LlmError::from_answer(
+            &endpoint.provider,
+            &incoming.collect().await?,
+        ));
+    }
+    let is_stream =
+        header(&incoming.headers, "content-type").is_none_or(|kind| !kind.contains("json"));
+    if is_stream {
+        return streamed(cx, &endpoint.provider, family, incoming).await;
+    }
+    let answer = incoming.collect().await?;
+    whole(cx, &endpoint.provider, family, &answer.body)
+}
+
+/// Reads an answer that did not stream.
+fn whole(
+    cx: &StepContext,
+    provider: &str,
+    family: &dyn Family,
+    body: &[u8],
+) -> Result<Reply, LlmError> {
+    let reply = family.decode(provider, body)?;
+    if !reply.reasoning.is_empty() {
+        cx.emit(Progress::Thought(reply.reasoning.clone()));
+    }
+    if !reply.content.is_empty() {
+        cx.emit(Progress::Text(reply.content.clone()));
+    }
+    Ok(reply)
+}
+
+fn request(cx: &StepContext, endpoint: &Endpoint, server: &Server, call: &Call) -> Request {
+    let family = endpoint.dialect.family;
+    let url = match &server.url {
+        Some(url) => url.clone(),
+        None => family.address(&server.base, call),
+    };
+    let own = family.headers().iter();
+    let own = own.map(|(name, value)| ((*name).to_string(), (*value).to_string()));
+    let mut headers: Vec<(String, String)> = own.collect();
+    headers.extend(server.headers.clone());
+    let ours = [
+        ("content-type", "application/json"),
+        ("accept", family.frames().accept()),
+    ];
+    headers.extend(ours.map(|(name, value)| (name.to_string(), value.to_string())));
+    let mut request = Request {
+        method: reqwest::Method::POST,
+        url,
+        headers,
+        secret_headers: server.secret_headers.clone(),
+        body: Some(
+            family
+                .encode(call, &endpoint.dialect)
+                .to_string()
+                .into_bytes(),
+        ),
+        limits: Limits {
+            timeout: http::timeout(cx, TOTAL),
+            max_redirects: 3,
+            ..Limits::default()
+        },
+        route: server.route.clone(),
+    };
+    if let Some(signer) = &server.signer {
+        let kind = [("content-type".into(), "application/json".into())];
+        let body = request.body.as_deref().unwrap_or_default();
+        let proof = signer.sign("POST", &request.url, &kind, body, cx.now_ms());
+        request.secret_headers.extend(proof);
+    }
+    request
+}
+
+async fn streamed(
+    cx: &StepContext,
+    provider: &str,
+    family: &dyn Family,
+    mut incoming: Incoming,
+) -> Result<Reply, LlmError> {
+    /// No event of an honest server is larger.
+    const MOST: usize = 18 << 20;
+    let mut stream = family.stream(provider);
+    let mut decoder = family.frames().decoder();
+    let mut first = Vec::new();
+    let mut any = false;
+    while !stream.is_done() {
+        let chunk = incoming
+            .next(Some(IDLE))
+            .await
+            .map_err(|error| broken(provider, &*stream, error))?;
+        let Some(chunk) = chunk else { break };
+        if !any {
+            first.extend_from_slice(&chunk);
+        }
+        let events = decoder.push(&chunk);
+        for event in events.map_err(|cause| not_a_stream(provider, &cause, &chunk))? {
+            any = true;
+            take(cx, &mut *stream, &event)?;
+        }
+        if decoder.waiting().max(first.len()) > MOST {
+            return Err(not_a_stream(provider, "an event that does not end", &first));
+        }
+    }
+    if let Some(event) = decoder.finish() {
+        any = true;
+        take(cx, &mut *stream, &event)?;
+    }
+    // Some do not stream, and do not say what they send instead.
+    let is_json = matches!(first.trim_ascii_start().first(), Some(b'{' | b'['));
+    if !any && is_json {
+        return whole(cx, provider, family, &first);
+    }
+    if !any && !first.is_empty() {
+        return Err(not_a_stream(provider, "no event in what it sent", &first));
+    }
+    stream.finish()
+}
+
+fn take(cx: &StepContext, stream: &mut dyn Stream, event: &sse::Event) -> Result<(), LlmError> {
+    for delta in stream.push(event)? {
+        cx.emit(match delta {
+            Delta::Text(text) => Progress::Text(text),
+            Delta::Thought(text) => Progress::Thought(text),
+        });
+    }
+    Ok(())
+}
+
+fn not_a_stream(provider: &str, cause: &str, first: &[u8]) -> LlmError {
+    LlmError::Malformed {
+        provider: provider.into(),
+        cause: cause.into(),
+        preview: http::error::preview(first),
+    }
+}
+
+/// Names what happened to a stream that was under way.
+fn broken(provider: &str, stream: &dyn Stream, error: HttpError) -> LlmError {
+    let provider = provider.to_string();
+    match error {
+        HttpError::TimedOut { limit, .. } => LlmError::Stalled {
+            provider,
+            idle: limit,
+            chars: stream.chars(),
+        },
+        HttpError::CutOff { cause, .. } => LlmError::BrokeOff {
+            provider,
+            cause,
+            chars: stream.chars(),
+        },
+        error => LlmError::Http(error),
+    }
+}
+
+impl From<LlmError> for StepError {
+    fn from(error: LlmError) -> StepError {
+        if let LlmError::Http(error) = error {
+            return error.into();
+        }
+        let (code, kind) = error.code();
+        let retry = match error.again() {
+            Again::Never => Retry::Never,
+            Again::Later => Retry::Backoff,
+            Again::After(wait) => Retry::After(wait),
+        };
+        let step = StepError::new(code, kind, error.to_string())
+            .hint(error.hint())
+            .retry(retry);
+        match error {
+            LlmError::BadOutput { content, problem } => {
+                step.with("content", content).with("problem", problem)
+            }
+            LlmError::CutShort { content } => step.with("content", content),
+            LlmError::Malformed { preview, .. } => step.with("preview", preview),
+            LlmError::BrokeOff { cause, .. } => step.with("cause", cause),
+            LlmError::BadRequest { status, .. } | LlmError::Overloaded { status, .. } => {
+                step.with("status", i64::from(status))
+            }
+            _ => step,
+        }
+    }
+}

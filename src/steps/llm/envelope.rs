@@ -1,0 +1,95 @@
+//! What a flow gets of a reply, and what of it can be sent back in a later call.
+
+use flowstone_lang::value::Value;
+
+use super::call::{Opaque, Reply, ToolCall, Usage};
+use super::provider::Endpoint;
+use crate::json;
+
+/// Returns the result of the step.
+pub(super) fn envelope(
+    endpoint: &Endpoint,
+    content: Value,
+    reply: &Reply,
+    usage: Option<Usage>,
+    iterations: usize,
+) -> Value {
+    let key = Value::keyword;
+    let model = match reply.model.is_empty() {
+        true => &endpoint.model,
+        false => &reply.model,
+    };
+    let mut facts = vec![(key("content"), content)];
+    if !reply.tool_calls.is_empty() {
+        let calls = Value::vector(reply.tool_calls.iter().map(tool_call));
+        facts.push((key("tool-calls"), calls));
+    }
+    if let Some(count) = usage {
+        facts.push((key("usage"), usage_map(count)));
+        facts.push((key("tokens-used"), Value::Int(count.total)));
+    }
+    let text = |name: &str, text: &str| (key(name), Value::from(text));
+    facts.push(text("model", model));
+    facts.push((key("provider"), Value::keyword(&endpoint.provider)));
+    facts.push(text("finish-reason", &reply.finish_reason));
+    facts.push((key("iterations"), Value::from(iterations)));
+    if !reply.id.is_empty() {
+        facts.push(text("response-id", &reply.id));
+    }
+    if !reply.reasoning.is_empty() {
+        facts.push(text("reasoning", &reply.reasoning));
+    }
+    facts.extend(reply.opaque.as_ref().map(|it| (key("opaque"), opaque(it))));
+    Value::map(facts)
+}
+
+/// Returns counts of tokens as a flow sees them.
+pub(super) fn usage_map(usage: Usage) -> Value {
+    let counts = [
+        ("prompt-tokens", Some(usage.prompt)),
+        ("completion-tokens", Some(usage.completion)),
+        ("total-tokens", Some(usage.total)),
+        ("cached-tokens", usage.cached),
+        ("cache-write-tokens", usage.cache_write),
+        ("reasoning-tokens", usage.reasoning),
+    ];
+    Value::map(
+        counts
+            .into_iter()
+            .filter_map(|(name, count)| Some((Value::keyword(name), Value::Int(count?)))),
+    )
+}
+
+/// Returns a call of a tool. Arguments that are not JSON are handed over as the model wrote them.
+fn tool_call(call: &ToolCall) -> Value {
+    let text = match call.arguments.trim().is_empty() {
+        true => "{}",
+        false => &call.arguments,
+    };
+    let arguments = match serde_json::from_str(text) {
+        Ok(arguments) => ("arguments", json::from_json(&arguments)),
+        Err(_) => ("arguments-text", Value::from(text)),
+    };
+    Value::map([
+        (
+            Value::keyword("tool-call-id"),
+            Value::from(call.id.as_str()),
+        ),
+        (Value::keyword("name"), Value::from(call.name.as_str())),
+        (Value::keyword(arguments.0), arguments.1),
+    ])
+}
+
+/// Returns what a provider wants back. The blocks are JSON text: what is signed must come back to the letter.
+fn opaque(opaque: &Opaque) -> Value {
+    Value::map([
+        (
+            Value::keyword("family"),
+            Value::from(opaque.family.as_str()),
+        ),
+        (
+            Value::keyword("blocks"),
+            Value::from(opaque.blocks.to_string()),
+        ),
+    ])
+}

@@ -1,0 +1,155 @@
+//! What there is to know about `:llm`, as data.
+
+use flowstone_engine::step::{Effect, Field, FieldType, StepSpec};
+
+pub(super) const SPEC: StepSpec = StepSpec {
+    kind: "llm",
+    operations: None,
+    aliases: &[],
+    doc: "Asks a model and returns `{:content :usage :model :provider :finish-reason}`.\n\n\
+        With `:output {:format :json :schema [...]}` the content is data, checked here against the schema. Text \
+        streams to whoever watches the run. Which provider is asked follows from `:provider`, the connection, or the \
+        keys in the environment.",
+    fields: FIELDS,
+    examples: &[
+        "(flow/step :llm :summary {:connection :ai :prompt \"Say in one line what Clojure is.\"})",
+        "(flow/step :llm :triage {:connection :ai :prompt ticket :output {:format :json :schema [:map [:urgent :boolean] [:team [:enum \"billing\" \"support\"]]]}})",
+    ],
+    effect: Effect::Read,
+};
+
+const SCALAR: FieldType = FieldType::Number;
+
+const FIELDS: &[Field] = &[
+    Field::optional(
+        "api-version",
+        FieldType::Text,
+        "For Azure: the version of its interface.",
+    ),
+    Field::optional(
+        "auth",
+        FieldType::Map,
+        "`{:type :bearer :secret-ref :name}`, instead of the connection's.",
+    ),
+    Field::optional(
+        "available-steps",
+        FieldType::Items,
+        "Steps as tools. Not supported yet.",
+    ),
+    Field::optional(
+        "base-url",
+        FieldType::Text,
+        "Where the provider is, instead of its usual address.",
+    ),
+    Field::optional(
+        "cache-system?",
+        FieldType::Bool,
+        "Whether the provider is to keep the system prompt and the tools: cheaper when they are sent again.",
+    ),
+    Field::optional(
+        "connection",
+        FieldType::Name,
+        "A slot of `:requires`, a connection of `flowstone.edn`, or a provider.",
+    ),
+    Field::optional("data", FieldType::Map, "The data of the `:template`."),
+    Field::optional("deployment", FieldType::Text, "For Azure: the deployment."),
+    Field::optional("frequency-penalty", SCALAR, "Forwarded."),
+    Field::optional(
+        "input",
+        FieldType::Map,
+        "`:prompt`, `:messages` and `:system` in one map.",
+    ),
+    Field::optional(
+        "json-schema",
+        FieldType::Map,
+        "A JSON Schema for the answer; `:output` is the newer way.",
+    ),
+    Field::optional(
+        "max-iterations",
+        FieldType::Int,
+        "For tools that are run. Not supported yet.",
+    ),
+    Field::optional(
+        "max-repeated-tool-calls",
+        FieldType::Int,
+        "For tools that are run. Not supported yet.",
+    ),
+    Field::optional("max-tokens", FieldType::Int, "How long the answer may be."),
+    Field::optional(
+        "max-tool-calls",
+        FieldType::Int,
+        "For tools that are run. Not supported yet.",
+    ),
+    Field::optional(
+        "messages",
+        FieldType::Items,
+        "The conversation: `[{:role :user :content \"...\"}]`.",
+    ),
+    Field::optional("model", FieldType::Text, "Which model."),
+    Field::optional(
+        "openai",
+        FieldType::Map,
+        "`{:responses {...}}`: added to a request of OpenAI's Responses interface as it is.",
+    ),
+    Field::optional(
+        "output",
+        FieldType::Either(&[FieldType::Map, FieldType::Name]),
+        "`{:format :json :schema [...]}`: a Malli form, or JSON Schema as a map.",
+    ),
+    Field::optional("presence-penalty", SCALAR, "Forwarded."),
+    Field::optional(
+        "previous-response-id",
+        FieldType::Text,
+        "For OpenAI: the `:response-id` of the answer that this goes on from.",
+    ),
+    Field::optional(
+        "prompt",
+        FieldType::Any,
+        "What to ask, instead of `:messages`. Data is sent as JSON.",
+    ),
+    Field::optional("prompt-cache-key", FieldType::Text, "Forwarded."),
+    Field::optional(
+        "provider",
+        FieldType::Name,
+        "Which provider: `:openai`, `:ollama`, one of `:llm-providers` ...",
+    ),
+    Field::optional(
+        "provider-opts",
+        FieldType::Map,
+        "`{:openrouter {...}}`: added to the request as it is.",
+    ),
+    Field::optional(
+        "reasoning-effort",
+        FieldType::Name,
+        "`:low`, `:medium` or `:high`.",
+    ),
+    Field::optional(
+        "repair",
+        FieldType::Int,
+        "How often a wrong answer goes back to the model with the problem. Default 0.",
+    ),
+    Field::optional(
+        "response-format",
+        FieldType::Any,
+        "`:json`, or the provider's own map. Wins over `:output`.",
+    ),
+    Field::optional("seed", FieldType::Int, "Forwarded."),
+    Field::optional(
+        "stop",
+        FieldType::Either(&[FieldType::Text, FieldType::Items]),
+        "Where the answer ends.",
+    ),
+    Field::optional("system", FieldType::Text, "The system prompt."),
+    Field::optional("temperature", SCALAR, "Forwarded."),
+    Field::optional(
+        "template",
+        FieldType::Name,
+        "A template of type `:llm-prompt`. What the step says itself wins.",
+    ),
+    Field::optional(
+        "tools",
+        FieldType::Either(&[FieldType::Map, FieldType::Items]),
+        "Tools that the model may ask for: `[{:name :description :parameters}]`. The calls are returned under `:tool-calls`.",
+    ),
+    Field::optional("top-p", SCALAR, "Forwarded."),
+];
