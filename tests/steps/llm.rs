@@ -592,7 +592,7 @@ fn what_cannot_be_done_fails_before_the_call() {
         (
             "{:connection :ai :prompt \"x\" :cache-system? true}",
             expect![[r#"
-                E0809 bad-config: `:openai` cannot do `:cache-system?` `:previous-response-id`
+                E0809 bad-config: `:openai` cannot do `:cache-system?`
                   hint: leave them out, or use another `:provider`"#]],
         ),
         (
@@ -684,7 +684,7 @@ fn the_environment_is_enough() {
     let shown = wait(world.run(&Llm, "{:connection :ai :prompt \"x\"}"));
     expect![[r#"
         E0810 missing-secret: no model provider is set up
-          hint: set the key of one in the environment or in `.env`: AZURE_OPENAI_API_KEY, DEEPSEEK_API_KEY, FIREWORKS_API_KEY, GEMINI_API_KEY, GROQ_API_KEY, MISTRAL_API_KEY, OPENAI_API_KEY, OPENROUTER_API_KEY, TOGETHER_API_KEY
+          hint: set the key of one in the environment or in `.env`: ANTHROPIC_API_KEY, AZURE_OPENAI_API_KEY, DEEPSEEK_API_KEY, FIREWORKS_API_KEY, GEMINI_API_KEY, GROQ_API_KEY, MISTRAL_API_KEY, OPENAI_API_KEY, OPENROUTER_API_KEY, TOGETHER_API_KEY
           hint: or OLLAMA_HOST or OPENAI_BASE_URL for a server of your own
           hint: or describe a connection in flowstone.edn: {:connections {:ai {:backend :openai :model "..."}}}"#]].assert_eq(&shown);
     wait(async {
