@@ -35,12 +35,14 @@ mod spec;
 pub mod subset;
 
 use flowstone_engine::diagnostic::Diagnostic;
-use flowstone_engine::flow::Flow;
-use flowstone_engine::step::{LocalFuture, Outcome, Step, StepContext, StepError, StepSpec};
+use flowstone_engine::flow::{Flow, name_of};
+use flowstone_engine::step::{
+    Effect, LocalFuture, Outcome, Step, StepContext, StepError, StepSpec,
+};
 use flowstone_lang::value::Value;
 
 use crate::fields::{Fields, listed};
-use crate::rendered;
+use crate::{agent, json, rendered};
 use call::Call;
 use capability::Capability;
 pub use definitions::executes;
@@ -86,6 +88,20 @@ impl Step for Llm {
         &spec::SPEC
     }
 
+    fn effect(&self, config: &Value) -> Effect {
+        match executes(config) {
+            true => Effect::Steps,
+            false => spec::SPEC.effect,
+        }
+    }
+
+    /// Returns the answer. Calls of tools that the flow is to make are none yet; those that were made say so.
+    fn judged(&self, value: &Value) -> Option<Value> {
+        let calls = value.get("tool-calls").and_then(json::items);
+        let is_answer = calls.is_none_or(|it| it.iter().all(|call| call.get("success").is_some()));
+        is_answer.then(|| value.get("content").unwrap_or(value).clone())
+    }
+
     fn remarks(&self, flow: &Flow, config: &Value) -> Vec<(&'static str, Diagnostic)> {
         rendered::remarks(flow, config, "llm-prompt", false)
     }
@@ -99,10 +115,7 @@ impl Step for Llm {
             let config = with_template(cx, config)?;
             let fields = Fields::new(&config);
             if executes(&config) {
-                return Err(StepError::config(
-                    "E0809",
-                    "`:llm` cannot execute tools yet",
-                ));
+                return agent::run_loop(cx, config).await.map(Outcome::Value);
             }
             let endpoint = provider::choose(cx, fields)?;
             refuse_unsupported(fields, &endpoint)?;
@@ -187,5 +200,11 @@ fn with_template(cx: &StepContext, config: Value) -> Result<Value, StepError> {
         .into_iter()
         .filter(|(_, is_own)| !is_own)
         .filter_map(|(key, _)| Some((Value::keyword(key), template.get(key)?.clone())));
-    Ok(rendered::merged(&Value::map(under), &config))
+    let said = config.as_map().into_iter().flat_map(|map| map.iter());
+    let said = said.filter(|(key, _)| {
+        let name = name_of(key);
+        name.is_none_or(|name| !matches!(&*name, "data" | "template"))
+    });
+    let said = Value::map(said.map(|(key, value)| (key.clone(), value.clone())));
+    Ok(rendered::merged(&Value::map(under), &said))
 }

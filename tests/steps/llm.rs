@@ -503,16 +503,16 @@ fn what_goes_wrong_there_has_one_name_whoever_it_is() {
             expect![[r#"
                 E0808 bad-response: openai sent something that is not an answer: no event in what it sent
                   retry: later
-                  hint: check that the connection's `:base-url` is that of a chat completions server
+                  hint: check that the connection's `:base-url` is that of such a provider
                   data: {:preview "<html>hello</html>"}"#]],
         ),
         (
             vec![json("{\"hello\": 1}")],
             expect![[r#"
-            E0808 bad-response: openai sent something that is not an answer: it has no `choices`
-              retry: later
-              hint: check that the connection's `:base-url` is that of a chat completions server
-              data: {:preview "{\"hello\": 1}"}"#]],
+                E0808 bad-response: openai sent something that is not an answer: it has no `choices`
+                  retry: later
+                  hint: check that the connection's `:base-url` is that of such a provider
+                  data: {:preview "{\"hello\": 1}"}"#]],
         ),
         (
             vec![events(&[HELLO[0], HELLO[1]])],
@@ -525,10 +525,10 @@ fn what_goes_wrong_there_has_one_name_whoever_it_is() {
         (
             vec![events(&[HELLO[1], "{broken"])],
             expect![[r#"
-            E0808 bad-response: openai sent something that is not an answer: an event is not JSON (key must be a string at line 1 column 2)
-              retry: later
-              hint: check that the connection's `:base-url` is that of a chat completions server
-              data: {:preview "{broken"}"#]],
+                E0808 bad-response: openai sent something that is not an answer: an event is not JSON (key must be a string at line 1 column 2)
+                  retry: later
+                  hint: check that the connection's `:base-url` is that of such a provider
+                  data: {:preview "{broken"}"#]],
         ),
         (
             vec![events(&[
@@ -597,7 +597,9 @@ fn what_cannot_be_done_fails_before_the_call() {
         ),
         (
             "{:connection :ai :prompt \"x\" :tools {:mode :execute :allowed [\"files\"]}}",
-            expect!["E0809 bad-config: `:llm` cannot execute tools yet"],
+            expect![[r#"
+                E0575 bad-config: a step that performs others needs a run
+                  hint: call it in a flow, or with `flowstone steps run`"#]],
         ),
         (
             "{:connection :ai :prompt \"x\" :max-tool-calls 3}",
@@ -684,7 +686,7 @@ fn the_environment_is_enough() {
     let shown = wait(world.run(&Llm, "{:connection :ai :prompt \"x\"}"));
     expect![[r#"
         E0810 missing-secret: no model provider is set up
-          hint: set the key of one in the environment or in `.env`: ANTHROPIC_API_KEY, AZURE_OPENAI_API_KEY, DEEPSEEK_API_KEY, FIREWORKS_API_KEY, GEMINI_API_KEY, GROQ_API_KEY, MISTRAL_API_KEY, OPENAI_API_KEY, OPENROUTER_API_KEY, TOGETHER_API_KEY
+          hint: set the key of one in the environment or in `.env`: ANTHROPIC_API_KEY, AZURE_OPENAI_API_KEY, AWS_BEARER_TOKEN_BEDROCK, DEEPSEEK_API_KEY, FIREWORKS_API_KEY, GEMINI_API_KEY, GROQ_API_KEY, MISTRAL_API_KEY, OPENAI_API_KEY, OPENROUTER_API_KEY, TOGETHER_API_KEY
           hint: or OLLAMA_HOST or OPENAI_BASE_URL for a server of your own
           hint: or describe a connection in flowstone.edn: {:connections {:ai {:backend :openai :model "..."}}}"#]].assert_eq(&shown);
     wait(async {
