@@ -89,7 +89,7 @@ impl Step for CallFlow {
 }
 
 /// Starts the child, unless an earlier drive did.
-async fn start(cx: &StepContext, config: &Value) -> Result<RunId, StepError> {
+pub(crate) async fn start(cx: &StepContext, config: &Value) -> Result<RunId, StepError> {
     let runs = &cx.stores().runs;
     let place = format!("{}#{}", cx.idempotency_key(), cx.attempt());
     let id = RunId::derived(&place);

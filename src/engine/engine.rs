@@ -23,6 +23,7 @@ use crate::ports::{
 };
 use crate::sessions::Sessions;
 use crate::step::{self, Persist, Services, Step};
+use crate::workspace;
 
 /// What an engine is made of.
 pub struct EngineConfig {
@@ -408,25 +409,7 @@ impl Engine {
     /// # Errors
     /// When there is none, or more than one.
     pub async fn find_run(&self, prefix: &str) -> Result<RunRow, EngineError> {
-        let filter = RunFilter {
-            id_prefix: Some(prefix.to_owned()),
-            limit: 6,
-            ..RunFilter::default()
-        };
-        let mut found = self.services.stores.runs.list(filter).await?;
-        if let Some(at) = found.iter().position(|row| row.id.as_str() == prefix) {
-            return Ok(found.swap_remove(at));
-        }
-        match found.len() {
-            1 => Ok(found.remove(0)),
-            0 => Err(EngineError::NoSuchRun {
-                run: prefix.to_owned(),
-            }),
-            _ => Err(EngineError::AmbiguousRun {
-                prefix: prefix.to_owned(),
-                runs: found.iter().map(|row| row.id.to_string()).collect(),
-            }),
-        }
+        workspace::runs::find(&self.services.stores, prefix).await
     }
 
     pub(crate) async fn run_row(&self, run: &RunId) -> Result<RunRow, EngineError> {

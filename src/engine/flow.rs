@@ -31,7 +31,7 @@ pub(crate) use lint::{
     arity as lint_arity, find as find_spec, packaged as lint_packaged, unknown as lint_unknown,
 };
 pub use load::{Checked, LoadedFlow, check, load, reload};
-pub(crate) use load::{ENGINE_ABI, program_files, program_name};
+pub(crate) use load::{ENGINE_ABI, check_text, program_files, program_name, program_text};
 pub use mcp::{McpAdapter, McpToolDefinition, McpTransport};
 pub use packaged::{Contract, Origin, PackagedStep};
 pub use single::single;

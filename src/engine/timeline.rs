@@ -16,8 +16,8 @@ use crate::history::{COMPENSATE, ON_CANCEL};
 use crate::ids::RunId;
 use crate::outcome::{Failure, decode_failure};
 use crate::ports::{
-    Durability, Entry, EntryKind, QueuePlace, RunFilter, RunRow, RunStatus, RunSummary, WaitFilter,
-    WaitRow, WaitState,
+    Durability, Entry, EntryKind, QueuePlace, RunFilter, RunRow, RunStatus, RunSummary, Stores,
+    WaitFilter, WaitRow, WaitState,
 };
 
 pub use attempts::Attempt;
@@ -166,37 +166,7 @@ impl Engine {
     /// When there is no such run, or it cannot be read.
     pub async fn show_run(&self, run: &RunId) -> Result<RunReport, EngineError> {
         let row = self.run_row(run).await?;
-        let stores = &self.services.stores;
-        let mut report = RunReport {
-            failure: row.error.as_deref().and_then(decode_failure),
-            row,
-            steps: Vec::new(),
-            lines: Vec::new(),
-            waits: Vec::new(),
-            queue: stores.queue.place(run).await?,
-            cost_micros: 0,
-            children: Vec::new(),
-            undone: Vec::new(),
-            durability: self.durability,
-        };
-        let filter = RunFilter {
-            parent: Some(run.clone()),
-            ..RunFilter::default()
-        };
-        report.children = stores.runs.list(filter).await?;
-        report.children.reverse();
-        let filter = WaitFilter {
-            run: Some(run.clone()),
-            all: true,
-            ..WaitFilter::default()
-        };
-        report.waits = self.list_waits(filter).await?;
-        let mut places = Places::default();
-        for entry in stores.journal.load(run).await? {
-            report.add(entry, &mut places);
-        }
-        report.settle();
-        Ok(report)
+        RunReport::read(&self.services.stores, row, self.durability).await
     }
 
     /// Returns those of some runs that have a step in doubt.
@@ -231,6 +201,48 @@ impl Engine {
 }
 
 impl RunReport {
+    /// Reads a run with its timeline.
+    pub(crate) async fn read(
+        stores: &Stores,
+        row: RunRow,
+        durability: Durability,
+    ) -> Result<RunReport, EngineError> {
+        let run = row.id.clone();
+        let run = &run;
+        let mut report = RunReport {
+            failure: row.error.as_deref().and_then(decode_failure),
+            row,
+            steps: Vec::new(),
+            lines: Vec::new(),
+            waits: Vec::new(),
+            queue: stores.queue.place(run).await?,
+            cost_micros: 0,
+            children: Vec::new(),
+            undone: Vec::new(),
+            durability,
+        };
+        let filter = RunFilter {
+            parent: Some(run.clone()),
+            ..RunFilter::default()
+        };
+        report.children = stores.runs.list(filter).await?;
+        report.children.reverse();
+        let filter = WaitFilter {
+            run: Some(run.clone()),
+            all: true,
+            ..WaitFilter::default()
+        };
+        report.waits = stores.waits.list(filter).await?;
+        // What a run waits for at another run is nobody's to answer.
+        report.waits.retain(|wait| !wait.is_for_child());
+        let mut places = Places::default();
+        for entry in stores.journal.load(run).await? {
+            report.add(entry, &mut places);
+        }
+        report.settle();
+        Ok(report)
+    }
+
     /// Says what only the whole tells: what is in doubt, what it cost.
     fn settle(&mut self) {
         for step in &mut self.steps {

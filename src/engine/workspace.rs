@@ -1,6 +1,9 @@
 //! What flows and agents may do with the project that they run in: the operations of `:workspace`, and which of them
 //! change something.
 
+pub mod flows;
+pub mod runs;
+
 use flowstone_lang::value::Value;
 
 use crate::flow::name_of;

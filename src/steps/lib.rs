@@ -24,6 +24,7 @@ pub mod sse;
 pub mod table;
 pub mod template;
 pub mod wait;
+pub mod workspace;
 
 use flowstone_engine::step::Step;
 pub use flowstone_engine::{json, schema, words};
@@ -43,5 +44,6 @@ pub fn all() -> Vec<Box<dyn Step>> {
         Box::new(sleep::Sleep),
         Box::new(table::Table),
         Box::new(wait::Wait),
+        Box::new(workspace::Workspace),
     ]
 }

@@ -1,5 +1,6 @@
 //! One test for each row of the tables of fields: `docs/reference/coverage.md` says which.
 
+mod agent_tools;
 mod common;
 mod files;
 mod files_edits;

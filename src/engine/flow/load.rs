@@ -106,7 +106,27 @@ pub fn reload(session: &Session, program: &Program) -> Checked {
 /// Does all that can be done without running: definition, the shape of each step call, compiling. The session must
 /// know what flows may use: [`crate::natives::install`].
 pub fn check(session: &Session, path: &Path, name: &str, steps: &[Box<dyn Step>]) -> Checked {
-    let mut checked = load(session, path, name);
+    let checked = load(session, path, name);
+    with_code(session, checked, steps)
+}
+
+/// As [`check`], for a text that is in no file. Includes are looked for below a folder.
+pub(crate) fn check_text(
+    session: &Session,
+    text: &str,
+    folder: &Path,
+    steps: &[Box<dyn Step>],
+) -> Checked {
+    let main = Main {
+        name: "draft.edn",
+        text,
+        stem: "draft",
+    };
+    let checked = read(session, &DiskFiles::below(folder), &main);
+    with_code(session, checked, steps)
+}
+
+fn with_code(session: &Session, mut checked: Checked, steps: &[Box<dyn Step>]) -> Checked {
     if let Some(loaded) = &checked.loaded {
         let calls = lint::check_steps(&session.world().sources.borrow(), &loaded.flow, steps);
         let mut code = compile::check_code(session, &loaded.flow);
@@ -189,6 +209,11 @@ pub(crate) fn read(session: &Session, files: &dyn FlowFiles, main: &Main<'_>) ->
 pub(crate) fn program_files(program: &Program) -> Option<(String, BTreeMap<String, String>)> {
     let stored = Stored::decode(&program.source)?;
     Some((stored.name, stored.files))
+}
+
+/// Returns the text of a program's main file.
+pub(crate) fn program_text(program: &Program) -> Option<String> {
+    Stored::decode(&program.source)?.files.remove(MAIN)
 }
 
 /// What the files of a stored program are filed under for the main one: no path is empty.

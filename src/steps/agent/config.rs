@@ -62,6 +62,7 @@ impl Config {
     /// # Errors
     /// When it is not one that can be worked on.
     pub fn read(cx: &StepContext, kind: Kind, given: Value) -> Result<Config, StepError> {
+        tools::check_depth(cx, &given)?;
         let envelope = tools::envelope(cx, &given)?;
         let fields = Fields::new(&given);
         let objective = fields.text("objective")?.unwrap_or_default().trim();

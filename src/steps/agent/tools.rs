@@ -21,8 +21,8 @@ use flowstone_lang::value::Value;
 use super::tool::Tool;
 
 pub use arguments::Shape;
-pub use depth::{MAX_DEPTH, check_depth};
-pub use shown::{MOST_CHARS, most_chars, within};
+pub use depth::check_depth;
+pub use shown::{most_chars, within};
 
 /// Reads the tools of a step's config.
 ///
