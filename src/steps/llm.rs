@@ -27,11 +27,13 @@ mod images;
 mod messages;
 mod options;
 pub(crate) mod output;
+mod pause;
 mod provider;
 pub mod responses;
 mod scripted;
 pub mod sigv4;
 mod spec;
+mod stop;
 pub mod subset;
 
 use flowstone_engine::diagnostic::Diagnostic;

@@ -474,7 +474,9 @@ fn whole_answers() {
         ),
         (
             r#"{"output":[7,{"type":3},{"type":"message","content":"text"}]}"#,
-            expect!["E0808 bad-response: openai sent something that is not an answer: an item of `output` is no object (Later)"],
+            expect![
+                "E0808 bad-response: openai sent something that is not an answer: an item of `output` is no object (Later)"
+            ],
         ),
         (
             r#"{"error":{"code":"invalid_prompt","message":"bad prompt"},"status":"failed"}"#,

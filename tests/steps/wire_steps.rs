@@ -49,7 +49,7 @@ fn a_step_asks_and_gets_an_answer() {
         let shown = world
             .run(&Llm, "{:connection :claude :system \"S\" :prompt \"Hi\"}")
             .await;
-        expect![[r#"{:content "Grüß Gott" :usage {:prompt-tokens 3210 :completion-tokens 12 :total-tokens 3222 :cached-tokens 3000} :tokens-used 3222 :model "claude-sonnet-5-5" :provider :anthropic :finish-reason "stop" :iterations 1}"#]].assert_eq(&shown);
+        expect![[r#"{:content "Grüß Gott" :usage {:prompt-tokens 3210 :completion-tokens 12 :total-tokens 3222 :cached-tokens 3000 :cache-write-tokens 200} :tokens-used 3222 :model "claude-sonnet-5-5" :provider :anthropic :finish-reason "stop" :iterations 1 :response-id "msg_1"}"#]].assert_eq(&shown);
         let texts: Vec<String> = world
             .progress
             .borrow()
@@ -231,7 +231,7 @@ fn openai_at_another_address_is_asked_over_chat_completions_unless_said() {
         expect![[r#"
             /v1/responses Some("authorization: Bearer s3cret")
             {"model":"m","input":[{"role":"user","content":"x"}],"stream":true}
-            {:content "Hi" :usage {:prompt-tokens 4 :completion-tokens 2 :total-tokens 6} :tokens-used 6 :model "gpt-5.4" :provider :openai :finish-reason "stop" :iterations 1}"#]],
+            {:content "Hi" :usage {:prompt-tokens 4 :completion-tokens 2 :total-tokens 6} :tokens-used 6 :model "gpt-5.4" :provider :openai :finish-reason "stop" :iterations 1 :response-id "resp_1"}"#]],
     );
     // Only the newer interface has these.
     asks(
@@ -241,7 +241,7 @@ fn openai_at_another_address_is_asked_over_chat_completions_unless_said() {
         expect![[r#"
             /v1/responses Some("authorization: Bearer s3cret")
             {"model":"m","input":[{"role":"user","content":"x"}],"previous_response_id":"resp_0","stream":true}
-            {:content "Hi" :usage {:prompt-tokens 4 :completion-tokens 2 :total-tokens 6} :tokens-used 6 :model "gpt-5.4" :provider :openai :finish-reason "stop" :iterations 1}"#]],
+            {:content "Hi" :usage {:prompt-tokens 4 :completion-tokens 2 :total-tokens 6} :tokens-used 6 :model "gpt-5.4" :provider :openai :finish-reason "stop" :iterations 1 :response-id "resp_1"}"#]],
     );
     asks(
         ":backend :openai",
@@ -250,7 +250,7 @@ fn openai_at_another_address_is_asked_over_chat_completions_unless_said() {
         expect![[r#"
             /v1/responses Some("authorization: Bearer s3cret")
             {"model":"m","input":[{"role":"user","content":"x"}],"stream":true,"store":false,"truncation":"auto","user":"u"}
-            {:content "Hi" :usage {:prompt-tokens 4 :completion-tokens 2 :total-tokens 6} :tokens-used 6 :model "gpt-5.4" :provider :openai :finish-reason "stop" :iterations 1}"#]],
+            {:content "Hi" :usage {:prompt-tokens 4 :completion-tokens 2 :total-tokens 6} :tokens-used 6 :model "gpt-5.4" :provider :openai :finish-reason "stop" :iterations 1 :response-id "resp_1"}"#]],
     );
     // The key of whoever made the format is not for a server that only speaks it.
     asks(
@@ -258,9 +258,9 @@ fn openai_at_another_address_is_asked_over_chat_completions_unless_said() {
         ask,
         responds(&["Hi"]),
         expect![[r#"
-        /v1/responses None
-        {"model":"m","input":[{"role":"user","content":"x"}],"stream":true}
-        {:content "Hi" :usage {:prompt-tokens 4 :completion-tokens 2 :total-tokens 6} :tokens-used 6 :model "gpt-5.4" :provider :openai :finish-reason "stop" :iterations 1}"#]],
+            /v1/responses None
+            {"model":"m","input":[{"role":"user","content":"x"}],"stream":true}
+            {:content "Hi" :usage {:prompt-tokens 4 :completion-tokens 2 :total-tokens 6} :tokens-used 6 :model "gpt-5.4" :provider :openai :finish-reason "stop" :iterations 1 :response-id "resp_1"}"#]],
     );
     asks(
         ":family :anthropic",
@@ -269,7 +269,7 @@ fn openai_at_another_address_is_asked_over_chat_completions_unless_said() {
         expect![[r#"
             /v1/messages None
             {"model":"m","max_tokens":4096,"messages":[{"role":"user","content":[{"type":"text","text":"x"}]}],"stream":true}
-            {:content "Grüß Gott" :usage {:prompt-tokens 3210 :completion-tokens 12 :total-tokens 3222 :cached-tokens 3000} :tokens-used 3222 :model "claude-sonnet-5-5" :provider :anthropic :finish-reason "stop" :iterations 1}"#]],
+            {:content "Grüß Gott" :usage {:prompt-tokens 3210 :completion-tokens 12 :total-tokens 3222 :cached-tokens 3000 :cache-write-tokens 200} :tokens-used 3222 :model "claude-sonnet-5-5" :provider :anthropic :finish-reason "stop" :iterations 1 :response-id "msg_1"}"#]],
     );
     asks(
         ":backend :openai :family :anthropc",
@@ -294,34 +294,34 @@ fn a_provider_of_ones_own_may_speak_any_family() {
             "anthropic",
             server::events(TEXT),
             expect![[r#"
-            {:content "Grüß Gott" :usage {:prompt-tokens 3210 :completion-tokens 12 :total-tokens 3222 :cached-tokens 3000} :tokens-used 3222 :model "claude-sonnet-5-5" :provider :own :finish-reason "stop" :iterations 1}
-            POST /v1/messages HTTP/1.1
-            anthropic-version: 2023-06-01
-            content-type: application/json
-            accept: text/event-stream, application/json
-            x-api-key: k
-            user-agent: flowstone/0.1.0
-            accept-encoding: gzip
-            host: HOST
-            content-length: 113
+                {:content "Grüß Gott" :usage {:prompt-tokens 3210 :completion-tokens 12 :total-tokens 3222 :cached-tokens 3000 :cache-write-tokens 200} :tokens-used 3222 :model "claude-sonnet-5-5" :provider :own :finish-reason "stop" :iterations 1 :response-id "msg_1"}
+                POST /v1/messages HTTP/1.1
+                anthropic-version: 2023-06-01
+                content-type: application/json
+                accept: text/event-stream, application/json
+                x-api-key: k
+                user-agent: flowstone/0.1.0
+                accept-encoding: gzip
+                host: HOST
+                content-length: 113
 
-            {"model":"q","max_tokens":4096,"messages":[{"role":"user","content":[{"type":"text","text":"x"}]}],"stream":true}"#]],
+                {"model":"q","max_tokens":4096,"messages":[{"role":"user","content":[{"type":"text","text":"x"}]}],"stream":true}"#]],
         ),
         (
             "openai",
             responds(&["Grüß", " Gott"]),
             expect![[r#"
-            {:content "Grüß Gott" :usage {:prompt-tokens 4 :completion-tokens 2 :total-tokens 6} :tokens-used 6 :model "gpt-5.4" :provider :own :finish-reason "stop" :iterations 1}
-            POST /v1/responses HTTP/1.1
-            content-type: application/json
-            accept: text/event-stream, application/json
-            authorization: Bearer k
-            user-agent: flowstone/0.1.0
-            accept-encoding: gzip
-            host: HOST
-            content-length: 67
+                {:content "Grüß Gott" :usage {:prompt-tokens 4 :completion-tokens 2 :total-tokens 6} :tokens-used 6 :model "gpt-5.4" :provider :own :finish-reason "stop" :iterations 1 :response-id "resp_1"}
+                POST /v1/responses HTTP/1.1
+                content-type: application/json
+                accept: text/event-stream, application/json
+                authorization: Bearer k
+                user-agent: flowstone/0.1.0
+                accept-encoding: gzip
+                host: HOST
+                content-length: 67
 
-            {"model":"q","input":[{"role":"user","content":"x"}],"stream":true}"#]],
+                {"model":"q","input":[{"role":"user","content":"x"}],"stream":true}"#]],
         ),
     ] {
         let shown = wait(async {
@@ -333,6 +333,87 @@ fn a_provider_of_ones_own_may_speak_any_family() {
             let shown = world.run(&Llm, "{:provider :own :prompt \"x\"}").await;
             let requests = server.requests();
             format!("{shown}\n{}", requests[0])
+        });
+        expected.assert_eq(&shown);
+    }
+}
+
+#[test]
+fn a_paused_turn_is_gone_on_with() {
+    let paused = server::events(&[
+        r#"{"type":"message_start","message":{"id":"m1","model":"claude-sonnet-5-5","usage":{"input_tokens":3,"output_tokens":1}}}"#,
+        r#"{"type":"content_block_start","index":0,"content_block":{"type":"text","text":"I search. "}}"#,
+        r#"{"type":"content_block_start","index":1,"content_block":{"type":"server_tool_use","id":"s1","name":"web_search","input":{}}}"#,
+        r#"{"type":"content_block_delta","index":1,"delta":{"type":"input_json_delta","partial_json":"{\"query\":\"q\"}"}}"#,
+        r#"{"type":"message_delta","delta":{"stop_reason":"pause_turn"},"usage":{"output_tokens":5}}"#,
+        r#"{"type":"message_stop"}"#,
+    ]);
+    wait(async {
+        let server = Server::start(vec![paused, server::events(TEXT)]).await;
+        let shown = world(&server)
+            .run(&Llm, "{:connection :claude :prompt \"x\"}")
+            .await;
+        expect![[r#"{:finish-reason "stop" :content "I search. Grüß Gott" :opaque {:family "anthropic" :blocks "[{\"type\":\"text\",\"length\":10},{\"type\":\"server_tool_use\",\"id\":\"s1\",\"name\":\"web_search\",\"input\":{\"query\":\"q\"}},{\"type\":\"text\",\"length\":9}]"} :usage {:prompt-tokens 3213 :completion-tokens 17 :total-tokens 3230 :cached-tokens 3000 :cache-write-tokens 200} :iterations 1 :provider :anthropic :tokens-used 3230 :response-id "msg_1" :model "claude-sonnet-5-5"}"#]].assert_eq(&shown);
+        expect![[r#"[{"role":"user","content":[{"type":"text","text":"x"}]},{"role":"assistant","content":[{"type":"text","text":"I search. "},{"type":"server_tool_use","id":"s1","name":"web_search","input":{"query":"q"}}]}]"#]].assert_eq(&server.body(1)["messages"].to_string());
+        assert_eq!(server.requests().len(), 2);
+    });
+}
+
+#[test]
+fn an_answer_is_cut_where_the_interface_has_no_stops() {
+    for (pieces, expected) in [
+        (
+            &["one EN", "D two"][..],
+            expect![[r#"
+            asking openai (m), openai has no `:seed`: left out, "one "
+            {:content "one " :usage {:prompt-tokens 4 :completion-tokens 2 :total-tokens 6} :tokens-used 6 :model "gpt-5.4" :provider :openai :finish-reason "stop" :iterations 1 :response-id "resp_1"}"#]],
+        ),
+        (
+            &["one END"],
+            expect![[r#"
+            asking openai (m), openai has no `:seed`: left out, "one "
+            {:content "one " :usage {:prompt-tokens 4 :completion-tokens 2 :total-tokens 6} :tokens-used 6 :model "gpt-5.4" :provider :openai :finish-reason "stop" :iterations 1 :response-id "resp_1"}"#]],
+        ),
+        (
+            &["Grüß E", "N", "dlich"],
+            expect![[r#"
+            asking openai (m), openai has no `:seed`: left out, "Grüß ", "ENdlich"
+            {:content "Grüß ENdlich" :usage {:prompt-tokens 4 :completion-tokens 2 :total-tokens 6} :tokens-used 6 :model "gpt-5.4" :provider :openai :finish-reason "stop" :iterations 1 :response-id "resp_1"}"#]],
+        ),
+        (
+            &["EEN", "D"],
+            expect![[r#"
+            asking openai (m), openai has no `:seed`: left out, "E"
+            {:content "E" :usage {:prompt-tokens 4 :completion-tokens 2 :total-tokens 6} :tokens-used 6 :model "gpt-5.4" :provider :openai :finish-reason "stop" :iterations 1 :response-id "resp_1"}"#]],
+        ),
+        (
+            &["trailing EN"],
+            expect![[r#"
+            asking openai (m), openai has no `:seed`: left out, "trailing ", "EN"
+            {:content "trailing EN" :usage {:prompt-tokens 4 :completion-tokens 2 :total-tokens 6} :tokens-used 6 :model "gpt-5.4" :provider :openai :finish-reason "stop" :iterations 1 :response-id "resp_1"}"#]],
+        ),
+    ] {
+        let shown = wait(async {
+            let server = Server::start(vec![responds(pieces)]).await;
+            let world = World::new().settings(&format!(
+                "{{:connections {{:ai {{:family :openai :base-url \"{}\" :model \"m\"}}}}}}",
+                server.url
+            ));
+            let config = "{:connection :ai :prompt \"x\" :stop [\"END\" \"?\"] :seed 7}";
+            let outcome = world.run(&Llm, config).await;
+            let body = server.body(0);
+            assert!(body.get("stop").is_none() && body.get("seed").is_none());
+            let seen: Vec<String> = world
+                .progress
+                .borrow()
+                .iter()
+                .filter_map(|it| match it {
+                    Progress::Text(text) => Some(format!("{text:?}")),
+                    Progress::Status(text) => Some(text.clone()),
+                    _ => None,
+                })
+                .collect();
+            format!("{}\n{outcome}", seen.join(", "))
         });
         expected.assert_eq(&shown);
     }

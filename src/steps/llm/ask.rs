@@ -9,7 +9,10 @@ use flowstone_engine::step::{Progress, Retry, StepContext, StepError};
 use super::call::{Call, Delta, Reply};
 use super::error::LlmError;
 use super::family::{Family, Stream};
+use super::pause;
 use super::provider::{Endpoint, Server, Way};
+use super::stop::{self, Gate};
+use crate::fields::listed;
 use crate::http::client::{self, Incoming, Limits, Request};
 use crate::http::error::{Again, HttpError, header};
 use crate::{http, sse};
@@ -32,8 +35,36 @@ pub(super) async fn ask(
     )));
     match &endpoint.way {
         Way::Script(script) => script.answer(cx, call).await,
-        Way::Server(server) => Ok(ask_server(cx, endpoint, server, call).await?),
+        Way::Server(server) => {
+            let left_out = endpoint.dialect.family.leaves_out(call);
+            if !left_out.is_empty() {
+                cx.emit(Progress::Status(format!(
+                    "{} has no {}: left out",
+                    endpoint.provider,
+                    listed(&left_out)
+                )));
+            }
+            Ok(ask_on(cx, endpoint, server, call).await?)
+        }
     }
+}
+
+/// Asks, and goes on as long as the provider pauses in the middle of an answer.
+async fn ask_on(
+    cx: &StepContext,
+    endpoint: &Endpoint,
+    server: &Server,
+    call: &Call,
+) -> Result<Reply, LlmError> {
+    let mut reply = ask_server(cx, endpoint, server, call).await?;
+    for _ in 0..pause::MOST {
+        let Some(further) = pause::further(call, &reply) else {
+            break;
+        };
+        let next = ask_server(cx, endpoint, server, &further).await?;
+        reply = pause::joined(reply, next);
+    }
+    Ok(reply)
 }
 
 async fn ask_server(
@@ -52,11 +83,19 @@ async fn ask_server(
     }
     let is_stream =
         header(&incoming.headers, "content-type").is_none_or(|kind| !kind.contains("json"));
-    if is_stream {
-        return streamed(cx, &endpoint.provider, family, incoming).await;
-    }
-    let answer = incoming.collect().await?;
-    whole(cx, &endpoint.provider, family, &answer.body)
+    let stops = match family.stops() {
+        true => &[],
+        false => call.options.stop.as_slice(),
+    };
+    let mut reply = match is_stream {
+        true => streamed(cx, &endpoint.provider, family, stops, incoming).await?,
+        false => {
+            let answer = incoming.collect().await?;
+            whole(cx, &endpoint.provider, family, stops, &answer.body)?
+        }
+    };
+    stop::cut(&mut reply, stops);
+    Ok(reply)
 }
 
 /// Reads an answer that did not stream.
@@ -64,9 +103,11 @@ fn whole(
     cx: &StepContext,
     provider: &str,
     family: &dyn Family,
+    stops: &[String],
     body: &[u8],
 ) -> Result<Reply, LlmError> {
-    let reply = family.decode(provider, body)?;
+    let mut reply = family.decode(provider, body)?;
+    stop::cut(&mut reply, stops);
     if !reply.reasoning.is_empty() {
         cx.emit(Progress::Thought(reply.reasoning.clone()));
     }
@@ -122,11 +163,13 @@ async fn streamed(
     cx: &StepContext,
     provider: &str,
     family: &dyn Family,
+    stops: &[String],
     mut incoming: Incoming,
 ) -> Result<Reply, LlmError> {
     /// No event of an honest server is larger.
     const MOST: usize = 18 << 20;
     let mut stream = family.stream(provider);
+    let mut gate = Gate::new(stops);
     let mut decoder = family.frames().decoder();
     let mut first = Vec::new();
     let mut any = false;
@@ -142,7 +185,7 @@ async fn streamed(
         let events = decoder.push(&chunk);
         for event in events.map_err(|cause| not_a_stream(provider, &cause, &chunk))? {
             any = true;
-            take(cx, &mut *stream, &event)?;
+            take(cx, &mut *stream, &mut gate, &event)?;
         }
         if decoder.waiting().max(first.len()) > MOST {
             return Err(not_a_stream(provider, "an event that does not end", &first));
@@ -150,27 +193,39 @@ async fn streamed(
     }
     if let Some(event) = decoder.finish() {
         any = true;
-        take(cx, &mut *stream, &event)?;
+        take(cx, &mut *stream, &mut gate, &event)?;
     }
     // Some do not stream, and do not say what they send instead.
     let is_json = matches!(first.trim_ascii_start().first(), Some(b'{' | b'['));
     if !any && is_json {
-        return whole(cx, provider, family, &first);
+        return whole(cx, provider, family, stops, &first);
     }
     if !any && !first.is_empty() {
         return Err(not_a_stream(provider, "no event in what it sent", &first));
     }
-    stream.finish()
+    let reply = stream.finish()?;
+    show(cx, gate.rest());
+    Ok(reply)
 }
 
-fn take(cx: &StepContext, stream: &mut dyn Stream, event: &sse::Event) -> Result<(), LlmError> {
+fn take(
+    cx: &StepContext,
+    stream: &mut dyn Stream,
+    gate: &mut Gate<'_>,
+    event: &sse::Event,
+) -> Result<(), LlmError> {
     for delta in stream.push(event)? {
-        cx.emit(match delta {
-            Delta::Text(text) => Progress::Text(text),
-            Delta::Thought(text) => Progress::Thought(text),
-        });
+        show(cx, gate.pass(delta));
     }
     Ok(())
+}
+
+fn show(cx: &StepContext, delta: Option<Delta>) {
+    match delta {
+        Some(Delta::Text(text)) => cx.emit(Progress::Text(text)),
+        Some(Delta::Thought(text)) => cx.emit(Progress::Thought(text)),
+        None => {}
+    }
 }
 
 fn not_a_stream(provider: &str, cause: &str, first: &[u8]) -> LlmError {

@@ -24,6 +24,16 @@ pub trait Family: Sync {
         &[]
     }
 
+    /// Tells whether it has stop sequences. Where it has none, the answer is cut here.
+    fn stops(&self) -> bool {
+        true
+    }
+
+    /// Returns the fields of the call that it has no place for and that an answer does without.
+    fn leaves_out(&self, _call: &Call) -> Vec<&'static str> {
+        Vec::new()
+    }
+
     /// Returns the fields of the call that the model asked does not take.
     fn refuses(&self, _call: &Call) -> Vec<&'static str> {
         Vec::new()

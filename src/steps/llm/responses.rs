@@ -32,6 +32,15 @@ impl Family for Responses {
         family::below(base, "responses")
     }
 
+    fn stops(&self) -> bool {
+        false
+    }
+
+    fn leaves_out(&self, call: &Call) -> Vec<&'static str> {
+        let seed = call.options.seed.map(|_| "seed");
+        seed.into_iter().collect()
+    }
+
     fn encode(&self, call: &Call, dialect: &Dialect) -> Json {
         encode(call, dialect)
     }

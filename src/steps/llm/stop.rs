@@ -1,0 +1,87 @@
+//! Stop sequences for formats that have none: the answer is cut where one begins.
+//!
+//! What comes after is not shown to who watches, nor is what may turn out to be the beginning of one.
+
+use super::call::{Delta, Reply};
+
+/// Lets the pieces of an answer through up to the first of some texts.
+pub struct Gate<'a> {
+    stops: &'a [String],
+    text: String,
+    given: usize,
+    closed: bool,
+}
+
+impl<'a> Gate<'a> {
+    pub fn new(stops: &'a [String]) -> Gate<'a> {
+        Gate {
+            stops,
+            text: String::new(),
+            given: 0,
+            closed: false,
+        }
+    }
+
+    /// Returns what of a piece may be shown now.
+    pub fn pass(&mut self, delta: Delta) -> Option<Delta> {
+        let Delta::Text(piece) = delta else {
+            return (!self.closed).then_some(delta);
+        };
+        if self.stops.is_empty() {
+            return Some(Delta::Text(piece));
+        }
+        if self.closed {
+            return None;
+        }
+        self.text.push_str(&piece);
+        let end = match place(&self.text, self.stops) {
+            Some(at) => {
+                self.closed = true;
+                at
+            }
+            None => self.text.len() - self.doubtful(),
+        };
+        self.give(end)
+    }
+
+    /// Returns what was held back, at the end of the stream.
+    pub fn rest(&mut self) -> Option<Delta> {
+        if self.closed {
+            return None;
+        }
+        self.closed = true;
+        self.give(self.text.len())
+    }
+
+    fn give(&mut self, end: usize) -> Option<Delta> {
+        let text = self.text.get(self.given..end)?.to_string();
+        self.given = end;
+        (!text.is_empty()).then_some(Delta::Text(text))
+    }
+
+    /// Returns how many bytes at the end may be the beginning of a stop.
+    fn doubtful(&self) -> usize {
+        let longest = |stop: &String| {
+            let ends = stop.char_indices().map(|(at, _)| at).rev();
+            ends.filter(|at| *at > 0)
+                .find(|at| self.text.ends_with(&stop[..*at]))
+                .unwrap_or(0)
+        };
+        self.stops.iter().map(longest).max().unwrap_or(0)
+    }
+}
+
+/// Cuts a reply at the first of the stops. Calls of tools come after the text, so they go too.
+pub fn cut(reply: &mut Reply, stops: &[String]) {
+    if let Some(at) = place(&reply.content, stops) {
+        reply.content.truncate(at);
+        reply.tool_calls.clear();
+        reply.opaque = None;
+        reply.finish_reason = "stop".to_string();
+    }
+}
+
+fn place(text: &str, stops: &[String]) -> Option<usize> {
+    let stops = stops.iter().filter(|stop| !stop.is_empty());
+    stops.filter_map(|stop| text.find(stop.as_str())).min()
+}
