@@ -1,5 +1,6 @@
 //! `:agent`: the loop against a model on this machine.
 
+use flowstone_engine::ports::WaitFilter;
 use serde_json::{Value as Json, json};
 
 use crate::project::Project;
@@ -52,7 +53,10 @@ impl Bench {
             server.url
         );
         Bench {
-            project: Project::with_secrets(&settings, &[("ai-key", "s3cret")]),
+            project: Project::with_secrets(
+                &settings,
+                &[("ai-key", "s3cret"), ("other-key", "0ther-s3cret")],
+            ),
             server,
             definitions: definitions.to_owned(),
         }
@@ -66,6 +70,14 @@ impl Bench {
             false => format!("{{:slug :agents {definitions} :flow '{body}}}"),
         };
         self.project.eval(&flow)
+    }
+
+    /// Returns the id of the wait that is open.
+    pub fn only_wait(&self) -> String {
+        let waits = self.project.engine.list_waits(WaitFilter::default());
+        let waits = self.project.block_on(waits).expect("waits");
+        assert_eq!(waits.len(), 1);
+        waits[0].id.to_string()
     }
 
     /// Returns the bodies of the requests that reached the model.

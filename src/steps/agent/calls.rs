@@ -153,12 +153,12 @@ impl Tally {
 fn unknown(name: &str, tools: &Toolset) -> String {
     let names = tools.names();
     let near = nearest(name, names.iter().copied())
-        .map(|near| format!("; did you mean `{near}`?"))
+        .map(|near| format!("; did you mean `{near}`"))
         .unwrap_or_default();
     match names.is_empty() {
         true => format!("there is no tool `{name}`: this run has no tools"),
         false => format!(
-            "there is no tool `{name}`{near} There are: {}",
+            "there is no tool `{name}`{near}; there are: {}",
             names.join(", ")
         ),
     }
