@@ -23,10 +23,8 @@ fn over(turns: Vec<Say>, fields: &str, body: &str) -> String {
 
 fn bench_over(turns: Vec<Say>, fields: &str, body: &str) -> (Bench, String) {
     let bench = Bench::with(STEPS, turns);
-    let says_tools = [":tools {:", ":tools [:math"]
-        .iter()
-        .any(|text| fields.contains(text));
-    let tools = match says_tools && !fields.contains("{:tools (") {
+    let says_tools = fields.starts_with(":tools ");
+    let tools = match says_tools {
         true => "",
         false => ":tools {:steps [:math/add :math/fail]}",
     };
@@ -206,7 +204,7 @@ fn hook_tools() {
     let (bench, found) = bench_over(adds(), fields, "(:result (second (:tool-calls r)))");
     assert_eq!(
         found,
-        "{:error \"there is no tool `math_fail`; there are: math_add\"}"
+        "{:error \"there is no tool `math_fail`; did you mean `math_add`; there are: math_add\"}"
     );
     let names = |body: &Json| body["tools"].as_array().unwrap().len();
     let asked = bench.asked();
