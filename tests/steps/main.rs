@@ -21,6 +21,9 @@ mod http_hostile;
 mod json;
 mod kv;
 mod llm;
+#[cfg(unix)]
+mod mcp;
+mod mcp_http;
 mod net;
 mod notify;
 mod packaged;

@@ -193,8 +193,11 @@ impl Connection {
         self.said.take_asked();
         let answer = self
             .ask(ClientRequest::CallToolRequest(request), Some(heard))
-            .await
-            .map_err(|error| self.fault(error, Some(&call.tool)))?;
+            .await;
+        let answer = match answer {
+            Ok(answer) => answer,
+            Err(error) => return Err(self.fault(error, Some(&call.tool)).await),
+        };
         let asks = |what: &str| McpError::AsksBack {
             server: self.name.clone(),
             tool: call.tool.clone(),
@@ -246,8 +249,11 @@ impl Connection {
             let request = ListToolsRequest::with_param(params);
             let answer = self
                 .ask(ClientRequest::ListToolsRequest(request), None)
-                .await
-                .map_err(|error| self.fault(error, None))?;
+                .await;
+            let answer = match answer {
+                Ok(answer) => answer,
+                Err(error) => return Err(self.fault(error, None).await),
+            };
             let ServerResult::ListToolsResult(page) = answer else {
                 return Err(self.broken("its list of tools is none"));
             };
@@ -303,7 +309,18 @@ impl Connection {
         }
     }
 
-    fn fault(&self, error: ServiceError, tool: Option<&str>) -> McpError {
+    async fn fault(&self, error: ServiceError, tool: Option<&str>) -> McpError {
+        if matches!(
+            error,
+            ServiceError::TransportClosed | ServiceError::TransportSend(_)
+        ) {
+            // Its last words are part of why.
+            let process = self.process.borrow_mut().take();
+            if let Some(mut process) = process {
+                process.ended().await;
+                self.process.borrow_mut().replace(process);
+            }
+        }
         of_service(
             error,
             &Why {

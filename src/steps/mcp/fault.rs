@@ -31,7 +31,10 @@ pub(super) fn of_handshake(
 ) -> McpError {
     let cause = match error {
         ClientInitializeError::TransportError { error, .. } => {
-            return of_transport(error, server, said);
+            match (of_transport(error, server, said), ended) {
+                (McpError::Handshake { .. }, Some(how)) => before_it_answered(&how),
+                (other, _) => return other,
+            }
         }
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => {
             return of_handshake(fallback, server, ended, said);
@@ -40,7 +43,7 @@ pub(super) fn of_handshake(
             return too_large(server);
         }
         ClientInitializeError::ConnectionClosed(_) => match ended {
-            Some(how) => format!("it ended before it answered ({how})"),
+            Some(how) => before_it_answered(&how),
             None => "it broke off before it answered".to_owned(),
         },
         ClientInitializeError::JsonRpcError(error) => {
@@ -115,6 +118,10 @@ pub(super) fn of_service(error: ServiceError, why: &Why<'_>) -> McpError {
     }
 }
 
+fn before_it_answered(how: &str) -> String {
+    format!("it ended before it answered ({how})")
+}
+
 fn too_large(server: &str) -> McpError {
     McpError::TooLarge {
         server: server.to_owned(),
@@ -172,10 +179,28 @@ fn of_http(error: &Http, server: &str) -> McpError {
         StreamableHttpError::Sse(error) if error.to_string().contains("maximum size") => {
             too_large(&server)
         }
+        StreamableHttpError::UnexpectedServerResponse(said) => {
+            let refusals = ["HTTP 401", "HTTP 403", "HTTP 407"];
+            match refusals.iter().find(|refusal| said.starts_with(**refusal)) {
+                Some(refusal) => McpError::Refused {
+                    server,
+                    cause: refusal.replace("HTTP", "status"),
+                },
+                None => handshake(format!("it answers {}", unparsed(said))),
+            }
+        }
         StreamableHttpError::UnexpectedContentType(found) => handshake(format!(
             "its answer is {}, not JSON",
             found.as_deref().unwrap_or("of no type")
         )),
         other => handshake(other.to_string()),
+    }
+}
+
+/// Returns what the library says of an answer that it cannot read, without the names of its types.
+fn unparsed(said: &str) -> String {
+    match said.split_once("ServerJsonRpcMessage: ") {
+        Some((_, why)) => format!("what is no message: {why}"),
+        None => said.trim_end_matches([' ', ':']).to_owned(),
     }
 }

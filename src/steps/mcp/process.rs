@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, BufReader, ReadBuf};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::connection::MOST_BYTES;
@@ -33,6 +34,11 @@ pub(super) struct Started {
 /// A child process; it is killed when this is dropped.
 pub(super) struct Process {
     child: Child,
+    /// Its group, which is named after it and lives as long as anything that it started.
+    #[cfg(unix)]
+    group: Option<i32>,
+    /// Reads its error output to the end.
+    listener: Option<JoinHandle<()>>,
 }
 
 /// How long a server may take to end after its input has ended, and again after it was told to.
@@ -60,11 +66,15 @@ impl Program {
         let missing = || io::Error::other("it has no pipes");
         let input = child.stdin.take().ok_or_else(missing)?;
         let output = child.stdout.take().ok_or_else(missing)?;
-        if let Some(complaints) = child.stderr.take() {
-            tokio::spawn(listen(complaints, said.clone()));
-        }
+        let complaints = child.stderr.take();
+        let listener = complaints.map(|it| tokio::spawn(listen(it, said.clone())));
         Ok(Started {
-            process: Process { child },
+            process: Process {
+                #[cfg(unix)]
+                group: child.id().and_then(|id| i32::try_from(id).ok()),
+                child,
+                listener,
+            },
             input,
             output: Watched {
                 inner: output,
@@ -85,13 +95,21 @@ impl Process {
         }
         // Also what it started itself and left behind.
         self.signal(End::Kill);
-        self.child.start_kill().ok();
         timeout(GRACE, self.child.wait()).await.ok();
+        #[cfg(unix)]
+        {
+            // The name may be another's from now on.
+            self.group = None;
+        }
     }
 
-    /// Returns how the process ended, where it has.
+    /// Returns how the process ended, where it has. Its last words have been heard then.
     pub async fn ended(&mut self) -> Option<String> {
         let status = timeout(GRACE, self.child.wait()).await.ok()?.ok()?;
+        if let Some(listener) = self.listener.take() {
+            // What it left behind may keep its error output open.
+            timeout(GRACE, listener).await.ok();
+        }
         Some(status.to_string())
     }
 
@@ -100,8 +118,7 @@ impl Process {
         use nix::sys::signal::{Signal, killpg};
         use nix::unistd::Pid;
 
-        // Its id is its group's; it is not free for others before the child was waited for.
-        let Some(id) = self.child.id().and_then(|id| i32::try_from(id).ok()) else {
+        let Some(id) = self.group else {
             return;
         };
         let signal = match end {

@@ -1,0 +1,266 @@
+"""Has flows call tools of real servers of MCP: server-everything over stdio and HTTP, server-filesystem, server-memory.
+
+Usage: check.py FOLDER_OF_NODE_MODULES PROGRAM
+"""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+SECONDS = 60
+
+
+def edn(value):
+    if isinstance(value, dict):
+        return "{" + " ".join(f"{edn(k)} {edn(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + " ".join(edn(v) for v in value) + "]"
+    if isinstance(value, str) and value.startswith(":"):
+        return value
+    return json.dumps(value)
+
+
+class Project:
+    def __init__(self, program, folder, connections):
+        self.program, self.folder = program, folder
+        settings = {":connections": connections}
+        (folder / "flowstone.edn").write_text(edn(settings))
+
+    def flow(self, adapters, body):
+        text = (
+            "{:slug :f :concurrency {:type :singleton :on-new-version :coexist}"
+            f" :mcp {edn(adapters)} :flow '{body}}}"
+        )
+        (self.folder / "f.edn").write_text(text)
+
+    def start(self, *args):
+        return subprocess.Popen(
+            [self.program, *args], cwd=self.folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+
+    def run(self, adapters, body):
+        self.flow(adapters, body)
+        ran = self.start("run", "f.edn", "--json")
+        out, err = ran.communicate(timeout=SECONDS)
+        try:
+            return json.loads(out)
+        except json.JSONDecodeError:
+            raise AssertionError(f"{out}\n{err}") from None
+
+    def result(self, adapters, body):
+        answer = self.run(adapters, body)
+        assert answer["status"] == "completed", answer
+        return answer["result"]
+
+
+def call(tool, arguments, adapter=":s/all", more=""):
+    return f'(flow/step :mcp :{tool} {{:adapter {adapter} :tool "{tool}" :arguments {edn(arguments)} {more}}})'
+
+
+def caught(form):
+    return f"(try {form} (catch :default e (select-keys (ex-data e) [:kind :code])))"
+
+
+def processes(marker):
+    """Returns the ids of processes whose command line has a text."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit():
+            try:
+                line = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+            except OSError:
+                continue
+            if marker in line and "check.py" not in line:
+                found.append(int(entry.name))
+    return found
+
+
+def until(what, condition):
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.02)
+    raise AssertionError(f"{what} did not come")
+
+
+def free_port():
+    with socket.socket() as sock:
+        sock.bind(("127.0.0.1", 0))
+        return sock.getsockname()[1]
+
+
+def everything(project, adapters, transport):
+    names = [tool["name"] for tool in project.result(adapters, "(flow/step :mcp :tools {:adapter :s/all :op :list-tools})")["tools"]]
+    assert {"echo", "get-sum", "trigger-long-running-operation", "get-tiny-image"} <= set(names), names
+    found = project.result(
+        adapters,
+        "{:echo " + call("echo", {":message": "hi"})
+        + " :sum " + call("get-sum", {":a": 2, ":b": 40})
+        + " :structured " + call("get-structured-content", {":location": "New York"})
+        + " :image " + call("get-tiny-image", {})
+        + " :annotated " + call("get-annotated-message", {":messageType": "error", ":includeImage": False})
+        + " :links " + call("get-resource-links", {":count": 2})
+        + " :resource " + call("get-resource-reference", {":resourceType": "Text", ":resourceId": 1})
+        + " :wrong " + caught(call("get-sum", {":a": "two"}))
+        + " :none " + caught(call("get-some", {}))
+        + "}",
+    )
+    assert found["echo"] == {"content": "Echo: hi"}, found["echo"]
+    assert "42" in found["sum"]["content"], found["sum"]
+    assert found["structured"]["content"]["temperature"], found["structured"]
+    images = [part for part in found["image"]["parts"] if part["type"] == "image"]
+    assert len(images) == 1 and images[0]["url"].startswith("data:image/png;base64,iVBOR"), found["image"]
+    assert "rror" in found["annotated"]["content"], found["annotated"]
+    assert [part["type"] for part in found["links"]["parts"]].count("resource-link") == 2, found["links"]
+    assert any(part["type"] == "resource" and part.get("text") for part in found["resource"]["parts"]), found["resource"]
+    assert found["wrong"] == {"kind": "invalid", "code": "E0834"}, found["wrong"]
+    assert found["none"] == {"kind": "not-found", "code": "E0830"}, found["none"]
+    long = project.result(
+        adapters, "(:content " + call("trigger-long-running-operation", {":duration": 1, ":steps": 4}) + ")"
+    )
+    assert "4" in long, long
+    late = [dict(adapters[0], **{":timeout-ms": 300})]
+    gone = project.result(late, caught(call("trigger-long-running-operation", {":duration": 30, ":steps": 3})))
+    assert gone == {"kind": "timeout", "code": "E0832"}, gone
+    print(f"server-everything over {transport}: ok")
+
+
+def filesystem(project, adapters, folder):
+    (folder / "data" / "a.txt").write_text("hello\n")
+    found = project.result(
+        adapters,
+        "{:list " + call("list_directory", {":path": "."})
+        + " :read " + call("read_text_file", {":path": "a.txt"})
+        + " :write " + call("write_file", {":path": "b.txt", ":content": "written"})
+        + " :outside " + caught(call("read_text_file", {":path": "../flowstone.edn"}))
+        + "}",
+    )
+    assert "a.txt" in json.dumps(found["list"]), found["list"]
+    assert "hello" in json.dumps(found["read"]), found["read"]
+    assert (folder / "data" / "b.txt").read_text() == "written"
+    assert found["outside"] == {"kind": "tool-error", "code": "E0833"}, found["outside"]
+    forbidden = project.run(adapters, call("move_file", {":source": "a.txt", ":destination": "c.txt"}, ":s/some"))
+    assert "E0830" in json.dumps(forbidden) and "status" not in forbidden, forbidden
+    assert (folder / "data" / "a.txt").exists()
+    print("server-filesystem: ok")
+
+
+def memory(project, adapters):
+    entities = [{":name": "pump", ":entityType": "part", ":observations": ["leaks"]}]
+    found = project.result(
+        adapters,
+        "(do " + call("create_entities", {":entities": entities}) + " (:content " + call("search_nodes", {":query": "pump"}) + "))",
+    )
+    assert "leaks" in json.dumps(found), found
+    print("server-memory: ok")
+
+
+def killed_server(project, adapters, marker):
+    """The server is killed in the middle of a call: the call fails at once, and the next has a new server."""
+    body = (
+        "[" + caught(call("trigger-long-running-operation", {":duration": 30, ":steps": 2}))
+        + " (:content " + call("echo", {":message": "again"}) + ")]"
+    )
+    project.flow(adapters, body)
+    before, calls = set(processes(marker)), asked(project)
+    ran = project.start("run", "f.edn", "--json")
+    child = until("the server", lambda: set(processes(marker)) - before)
+    until("the call", lambda: asked(project) > calls)
+    began = time.monotonic()
+    for one in child:
+        os.kill(one, signal.SIGKILL)
+    out, err = ran.communicate(timeout=SECONDS)
+    took = time.monotonic() - began
+    answer = json.loads(out)
+    assert answer["result"] == [{"kind": "unavailable", "code": "E0832"}, "Echo: again"], (answer, err)
+    assert took < 15, took
+    assert not set(processes(marker)) - before, "a server is left behind"
+    print(f"a server killed in the middle of a call: ok, told after {took:.1f} s")
+
+
+def asked(project):
+    """Returns how often the tool that takes long was asked for."""
+    log = project.folder / "asked.log"
+    return log.read_text().count('"name":"trigger-long') if log.exists() else 0
+
+
+def killed_flowstone(project, adapters, marker):
+    """Flowstone is killed in the middle of a call: no server is left; a call that only reads is made again."""
+    slow = call("trigger-long-running-operation", {":duration": 2, ":steps": 2}, more=":read-only? true")
+    project.flow(adapters, "[" + call("echo", {":message": "once"}) + " (:content " + slow + ")]")
+    before, calls = set(processes(marker)), asked(project)
+    ran = project.start("run", "f.edn", "--json")
+    until("the server", lambda: set(processes(marker)) - before)
+    until("the call", lambda: asked(project) > calls)
+    ran.kill()
+    ran.wait()
+    until("the end of the server", lambda: not set(processes(marker)) - before)
+    listed = project.start("runs", "list", "--json").communicate(timeout=SECONDS)[0]
+    # The newest comes first.
+    run = re.search(r'"(?:id|run)": *"([^"]+)"', listed).group(1)
+    out, err = project.start("runs", "resume", run, "--json").communicate(timeout=SECONDS)
+    answer = json.loads(out)
+    assert answer["status"] == "completed" and answer["result"][0] == {"content": "Echo: once"}, (answer, err)
+    print("Flowstone killed in the middle of a call: ok")
+
+
+def main():
+    modules, program = pathlib.Path(sys.argv[1]), str(pathlib.Path(sys.argv[2]).resolve())
+    server = lambda name: str(modules / "@modelcontextprotocol" / name / "dist" / "index.js")
+    port = free_port()
+    web = subprocess.Popen(
+        ["node", server("server-everything"), "streamableHttp"],
+        env=dict(os.environ, PORT=str(port)), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )
+    try:
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name).resolve()
+            (folder / "data").mkdir()
+            project = Project(program, folder, {
+                ":every": {":backend": ":mcp", ":command": ["node", server("server-everything"), "stdio"]},
+                ":web": {":backend": ":mcp", ":base-url": f"http://127.0.0.1:{port}", ":auth": {":type": ":none"}},
+                ":disk": {":backend": ":mcp", ":command": ["node", server("server-filesystem"), "."], ":cwd": "data"},
+                # Notes what the server is asked.
+                ":noted": {":backend": ":mcp", ":command": [
+                    "bash", "-c", 'exec node "$0" stdio < <(tee -a asked.log)', server("server-everything"),
+                ]},
+                ":graph": {
+                    ":backend": ":mcp", ":command": ["node", server("server-memory")],
+                    ":env": {"MEMORY_FILE_PATH": str(folder / "memory.jsonl")},
+                },
+            })
+            stdio = lambda connection: [{":id": ":s/all", ":connection": connection, ":transport": ":stdio"}]
+            over_http = [{":id": ":s/all", ":connection": ":web", ":transport": ":streamable-http", ":path": "/mcp"}]
+            everything(project, stdio(":every"), "stdio")
+            until("the server", lambda: is_open(port))
+            everything(project, over_http, "HTTP")
+            some = {":id": ":s/some", ":connection": ":disk", ":transport": ":stdio", ":allow-tools": ["read_text_file"]}
+            filesystem(project, stdio(":disk") + [some], folder)
+            memory(project, stdio(":graph"))
+            if pathlib.Path("/proc").is_dir():
+                marker = server("server-everything") + " stdio"
+                killed_server(project, stdio(":noted"), marker)
+                killed_flowstone(project, stdio(":noted"), marker)
+            else:
+                print("left out, because there is no /proc: servers that are killed")
+    finally:
+        web.kill()
+        web.wait()
+    print("servers of MCP: ok")
+
+
+def is_open(port):
+    with socket.socket() as sock:
+        return sock.connect_ex(("127.0.0.1", port)) == 0
+
+
+main()

@@ -1,0 +1,353 @@
+//! `:mcp` over HTTP: a server on this machine that answers each message as it is told to.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+use expect_test::{Expect, expect};
+use flowstone_engine::codec::encode;
+use flowstone_engine::outcome::RunOutcome;
+
+use crate::project::Project;
+
+/// What a server says to a message of a method.
+#[derive(Clone, Copy)]
+enum Say {
+    /// A JSON-RPC answer with this in it, as JSON.
+    Json(&'static str),
+    /// The same as an event of a stream.
+    Event(&'static str),
+    /// An answer of HTTP: status line and headers, and a body.
+    Http(&'static str, &'static str),
+    /// The beginning of a stream, then the connection closes.
+    CutOff,
+    /// More than anybody takes.
+    Huge,
+}
+
+const OLD: Say = Say::Json(r#""error":{"code":-32601,"message":"Method not found"}"#);
+const INITIALIZE: Say = Say::Json(
+    r#""result":{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"fake","version":"1"}}"#,
+);
+const NEW: Say = Say::Json(
+    r#""result":{"resultType":"complete","supportedVersions":["2026-07-28"],"capabilities":{"tools":{}},"ttlMs":0,"cacheScope":"private"}"#,
+);
+const LIST: Say = Say::Json(
+    r#""result":{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[{"name":"echo","inputSchema":{"type":"object"}}]}"#,
+);
+const HI: Say =
+    Say::Json(r#""result":{"resultType":"complete","content":[{"type":"text","text":"hi"}]}"#);
+
+#[derive(Clone, Copy)]
+struct Fake {
+    discover: Say,
+    initialize: Say,
+    call: Say,
+}
+
+const FAKE: Fake = Fake {
+    discover: OLD,
+    initialize: INITIALIZE,
+    call: HI,
+};
+
+/// A server, and what it was asked.
+struct Server {
+    port: u16,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Fake {
+    fn start(self) -> Server {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let seen = asked.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming() {
+                let (Ok(stream), seen) = (stream, seen.clone()) else {
+                    return;
+                };
+                std::thread::spawn(move || self.answer(stream, &seen));
+            }
+        });
+        Server { port, asked }
+    }
+
+    fn answer(self, mut stream: TcpStream, seen: &Mutex<Vec<String>>) {
+        let Some(request) = read(&mut stream) else {
+            return;
+        };
+        seen.lock().expect("nobody panicked").push(request.clone());
+        let body = request.split_once("\r\n\r\n").map_or("", |(_, body)| body);
+        let message: serde_json::Value = serde_json::from_str(body).unwrap_or_default();
+        let say = match message["method"].as_str().unwrap_or_default() {
+            "server/discover" => self.discover,
+            "initialize" => self.initialize,
+            "tools/list" => LIST,
+            "tools/call" => self.call,
+            _ if request.starts_with("POST") => Say::Http("202 Accepted", ""),
+            _ => Say::Http("405 Method Not Allowed", ""),
+        };
+        let json = |inner: &str| format!(r#"{{"jsonrpc":"2.0","id":{},{inner}}}"#, message["id"]);
+        let whole = |head: &str, body: &str| {
+            format!(
+                "HTTP/1.1 {head}\r\nconnection: close\r\ncontent-length: {}\r\n\r\n{body}",
+                body.len()
+            )
+        };
+        let stream_of = |text: &str| {
+            format!(
+                "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: text/event-stream\r\n\r\n{text}"
+            )
+        };
+        let text = match say {
+            Say::Json(inner) => whole(
+                "200 OK\r\ncontent-type: application/json\r\nmcp-session-id: s1",
+                &json(inner),
+            ),
+            Say::Event(inner) => stream_of(&format!(
+                ": hello\n\nevent: message\ndata: {}\n\n",
+                json(inner)
+            )),
+            Say::Http(head, body) => whole(head, body),
+            Say::CutOff => stream_of("event: message\ndata: {\"jsonrpc\":"),
+            Say::Huge => {
+                let head = "HTTP/1.1 200 OK\r\nconnection: close\r\ncontent-type: application/json\r\n\r\n\"";
+                stream.write_all(head.as_bytes()).ok();
+                let block = vec![b'x'; 1 << 20];
+                while stream.write_all(&block).is_ok() {}
+                return;
+            }
+        };
+        stream.write_all(text.as_bytes()).ok();
+    }
+}
+
+fn read(stream: &mut TcpStream) -> Option<String> {
+    let mut bytes = Vec::new();
+    let mut chunk = [0; 8192];
+    loop {
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length = head.lines().find_map(|line| {
+                let (name, value) = line.split_once(": ")?;
+                name.eq_ignore_ascii_case("content-length")
+                    .then(|| value.trim().parse().ok())?
+            });
+            if body.len() >= length.unwrap_or(0) {
+                return Some(text);
+            }
+        }
+        match stream.read(&mut chunk) {
+            Ok(count) if count > 0 => bytes.extend_from_slice(&chunk[..count]),
+            _ => return None,
+        }
+    }
+}
+
+/// Runs a flow that calls a tool of a server, and returns what it gives as text.
+fn run(base: &str, settings: &str) -> (Project, String) {
+    let settings = format!(
+        "{{:http {{:proxy false}} :connections {{:fake {{:backend :mcp :base-url \"{base}\" {settings}}}}}}}"
+    );
+    let project = Project::with_secrets(&settings, &[("fake-token", "s3cret-token")]);
+    let flow = "{:slug :f :concurrency {:type :singleton :on-new-version :coexist}
+        :mcp [{:id :f/all :connection :fake :path \"/mcp\" :timeout-ms 20000}]
+        :flow '(flow/step :mcp :echo {:adapter :f/all :tool \"echo\"})}";
+    let text = match project.run(flow).expect("the run ends") {
+        RunOutcome::Completed(value) => encode(&value).expect("a value"),
+        RunOutcome::Failed(failure) => {
+            let exception = failure.exception;
+            let hints = exception.hints.iter().map(|hint| format!("\n  {hint}"));
+            let hints: String = hints.collect();
+            format!("{} {}{hints}", exception.code, exception.shown())
+        }
+        other => format!("{other:?}"),
+    };
+    (project, text)
+}
+
+fn check(fake: Fake, expected: Expect) {
+    let server = fake.start();
+    let (_project, text) = run(&format!("http://127.0.0.1:{}/base", server.port), "");
+    expected.assert_eq(&text);
+}
+
+#[test]
+fn both_revisions_are_spoken_and_both_ways_to_answer() {
+    check(FAKE, expect![[r#"{:content "hi"}"#]]);
+    check(
+        Fake {
+            discover: NEW,
+            initialize: Say::Http("500 No", ""),
+            ..FAKE
+        },
+        expect![[r#"{:content "hi"}"#]],
+    );
+    let event =
+        r#""result":{"resultType":"complete","content":[{"type":"text","text":"streamed"}]}"#;
+    check(
+        Fake {
+            call: Say::Event(event),
+            ..FAKE
+        },
+        expect![[r#"{:content "streamed"}"#]],
+    );
+    check(
+        Fake {
+            discover: NEW,
+            call: Say::Event(event),
+            ..FAKE
+        },
+        expect![[r#"{:content "streamed"}"#]],
+    );
+    // A server of before that knows no word of it.
+    let unknown = Say::Http("404 Not Found\r\ncontent-type: text/plain", "no such thing");
+    check(
+        Fake {
+            discover: unknown,
+            ..FAKE
+        },
+        expect![[r#"{:content "hi"}"#]],
+    );
+}
+
+#[test]
+fn who_we_are_is_shown_and_not_recorded() {
+    let server = FAKE.start();
+    let base = format!("http://127.0.0.1:{}", server.port);
+    let (project, text) = run(
+        &base,
+        ":headers {\"x-team\" \"blue\"} :auth {:type :bearer :secret-ref :fake-token}",
+    );
+    assert_eq!(text, "{:content \"hi\"}");
+    let asked = server.asked.lock().expect("nobody panicked").clone();
+    assert!(
+        asked
+            .iter()
+            .all(|request| request.contains("Bearer s3cret-token")
+                && request.contains("x-team: blue")),
+        "{asked:?}"
+    );
+    assert!(
+        asked
+            .iter()
+            .all(|request| request.split(' ').nth(1) == Some("/mcp")),
+        "{asked:?}"
+    );
+    let call = asked
+        .iter()
+        .find(|request| request.contains("tools/call"))
+        .expect("the call");
+    assert!(call.contains("mcp-session-id: s1"), "{call}");
+    assert!(!project.everything_kept().contains("s3cret-token"));
+}
+
+#[test]
+fn a_server_that_refuses_or_is_none_is_named() {
+    let all = |say| Fake {
+        discover: say,
+        initialize: say,
+        call: say,
+    };
+    check(
+        all(Say::Http(
+            "401 Unauthorized\r\nwww-authenticate: Bearer realm=\"x\"",
+            "",
+        )),
+        expect![[r#"
+            E0831 `:fake` refuses us: it wants Bearer realm="x"
+              give the connection an `:auth`, and see that its secret is set and valid"#]],
+    );
+    check(
+        all(Say::Http("403 Forbidden", "no")),
+        expect![[r#"
+            E0831 `:fake` refuses us: status 403
+              give the connection an `:auth`, and see that its secret is set and valid"#]],
+    );
+    check(
+        all(Say::Http(
+            "200 OK\r\ncontent-type: text/html",
+            "<h1>Hello</h1>",
+        )),
+        expect![[r#"
+            E0831 `:fake` is no server of MCP that we understand: its answer is text/html, not JSON
+              look at `:base-url` of the connection and `:path` of the adapter, or at `:command`"#]],
+    );
+    check(
+        all(Say::Http(
+            "200 OK\r\ncontent-type: application/json",
+            "{\"half\":",
+        )),
+        expect![[r#"
+            E0831 `:fake` is no server of MCP that we understand: it answers what is no message: EOF while parsing a value at line 1 column 8: {"half":
+              look at `:base-url` of the connection and `:path` of the adapter, or at `:command`"#]],
+    );
+    // Nobody follows it.
+    check(
+        all(Say::Http(
+            "302 Found\r\nlocation: http://169.254.169.254/",
+            "",
+        )),
+        expect![[r#"
+            E0831 `:fake` is no server of MCP that we understand: it answers HTTP 302 Found
+              look at `:base-url` of the connection and `:path` of the adapter, or at `:command`"#]],
+    );
+}
+
+#[test]
+fn a_call_that_goes_wrong_says_how() {
+    let call = |call| Fake { call, ..FAKE };
+    check(
+        call(Say::Http("429 Too Many Requests\r\nretry-after: 7", "")),
+        expect!["E0832 `:fake` answers with status 429"],
+    );
+    check(
+        call(Say::Http("503 Service Unavailable", "")),
+        expect!["E0832 `:fake` answers with status 503"],
+    );
+    check(
+        call(Say::Http("200 OK\r\ncontent-type: application/json", "[1")),
+        expect![
+            "E0832 `:fake` breaks the protocol: unexpected server response: could not parse JSON response as ServerJsonRpcMessage: EOF while parsing a list at line 1 column 2: [1"
+        ],
+    );
+    check(
+        call(Say::Json(
+            r#""result":{"isError":true,"content":[{"type":"text","text":"no"}]}"#,
+        )),
+        expect!["E0833 the tool `echo` failed: no"],
+    );
+    check(
+        call(Say::Huge),
+        expect![[r#"
+        E0832 an answer of `:fake` is larger than 16777216 bytes
+          ask the tool for less"#]],
+    );
+    check(
+        call(Say::CutOff),
+        expect![[r#"
+        E0832 `:fake` is gone in the middle of `echo`
+          whether the tool did its work is not known; `:retry` tries again, with a new connection"#]],
+    );
+}
+
+#[test]
+fn where_nobody_listens_and_where_nobody_may_ask_is_said() {
+    let closed = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = closed.local_addr().expect("an address");
+    drop(closed);
+    let (_project, text) = run(&format!("http://{address}"), "");
+    assert!(text.starts_with("E0732 "), "{text}");
+    let (_project, text) = run("http://169.254.169.254/latest", "");
+    expect![[r#"
+        E0731 169.254.169.254 is a link-local or metadata address, which is refused
+          if this is meant, set `:client-opts {:allow-link-local true}` on the step"#]]
+    .assert_eq(&text);
+    let (_project, text) = run("ftp://127.0.0.1/", "");
+    expect![[r#"
+        E0730 `ftp://127.0.0.1/mcp` is not an address that can be asked: `ftp:` is not HTTP
+          an address looks like https://host/path"#]]
+    .assert_eq(&text);
+}
