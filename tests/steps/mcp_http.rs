@@ -310,7 +310,7 @@ fn a_call_that_goes_wrong_says_how() {
     check(
         call(Say::Http("200 OK\r\ncontent-type: application/json", "[1")),
         expect![
-            "E0832 `:fake` breaks the protocol: unexpected server response: could not parse JSON response as ServerJsonRpcMessage: EOF while parsing a list at line 1 column 2: [1"
+            "E0832 `:fake` breaks the protocol: it answers what is no message: EOF while parsing a list at line 1 column 2: [1"
         ],
     );
     check(
