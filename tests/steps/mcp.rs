@@ -50,14 +50,23 @@ const FAKE: Fake = Fake {
     call: HI,
 };
 
+/// Returns the script of a server that behaves, and whose tools say `hi`.
+pub fn script() -> String {
+    FAKE.script()
+}
+
 impl Fake {
-    fn project(self) -> Project {
-        let script = SERVER
+    fn script(self) -> String {
+        SERVER
             .replace("START", self.start)
             .replace("DISCOVER", self.discover)
             .replace("INITIALIZE", self.initialize)
             .replace("LIST", self.list)
-            .replace("CALL", self.call);
+            .replace("CALL", self.call)
+    }
+
+    fn project(self) -> Project {
+        let script = self.script();
         Project::with_files(&[
             ("server.sh", &script),
             (

@@ -12,6 +12,8 @@ mod http;
 mod http_answers;
 mod http_auth;
 mod kv;
+#[cfg(unix)]
+mod mcp;
 mod notify;
 mod packaged;
 mod persist;

@@ -1,0 +1,283 @@
+//! The rows of `tests/coverage/agent.tsv` about `:mcp`: adapters of a flow, and their tools in an agent's hands.
+
+use expect_test::{Expect, expect};
+use serde_json::Value as Json;
+
+use crate::agent::{calls, says};
+use crate::mcp::script;
+use crate::project::Project;
+use crate::server::{Say, Server};
+
+/// A project with a model that answers so, and a server with the tools `echo` and `write`.
+struct Bench {
+    project: Project,
+    model: Server,
+}
+
+impl Bench {
+    fn new(turns: Vec<Say>) -> Bench {
+        let model = Server::beside(turns);
+        let settings = format!(
+            "{{:connections {{:ai {{:backend :openai :base-url \"{}/v1\" :model \"m\" :auth {{:type :none}}}}
+                              :fake {{:backend :mcp :command [\"sh\" \"server.sh\"]}}
+                              :other {{:backend :mcp :command [\"no-such-program\"]}}
+                              :db {{:backend :openai :command [\"sh\" \"server.sh\"]}}}}}}",
+            model.url
+        );
+        let project = Project::with(&settings);
+        project.write("server.sh", script().as_bytes());
+        Bench { project, model }
+    }
+
+    /// Runs an agent with these adapters and these references.
+    fn agent(&self, adapters: &str, references: &str) -> String {
+        self.flow(
+            adapters,
+            &format!(
+                "(let [it (flow/step :agent :a {{:connection :ai :objective \"Say hi.\" :tools {{:mode :execute :mcp {references}}}}})]
+                   [(:content it) (mapv (juxt :name :success :result) (:tool-calls it))])"
+            ),
+        )
+    }
+
+    fn flow(&self, adapters: &str, body: &str) -> String {
+        self.project
+            .eval(&format!("{{:slug :f :mcp [{adapters}] :flow '{body}}}"))
+    }
+
+    /// Returns the tools that the model was shown, by name.
+    fn shown(&self) -> Vec<(String, Json)> {
+        let tools = self.model.body(0)["tools"].clone();
+        let tools = tools.as_array().cloned().unwrap_or_default();
+        let tool = |tool: &Json| {
+            let function = &tool["function"];
+            let name = function["name"].as_str().expect("a name").to_owned();
+            (name, function.clone())
+        };
+        tools.iter().map(tool).collect()
+    }
+
+    fn names(&self) -> Vec<String> {
+        self.shown().into_iter().map(|(name, _)| name).collect()
+    }
+
+    /// How often the server was started, and how often a tool of it was called.
+    fn counts(&self) -> (usize, usize) {
+        let lines = |file: &str| {
+            let text = std::fs::read_to_string(self.project.path().join(file));
+            text.map_or(0, |text| text.lines().count())
+        };
+        (lines("started.txt"), lines("calls.txt"))
+    }
+}
+
+const ALL: &str =
+    "{:id :f/all :connection :fake :transport :stdio :allow-tools [\"echo\" \"write\"]}";
+
+fn echo_then(content: &str) -> Vec<Say> {
+    vec![
+        calls(&[("c1", "f_echo", "{\"message\":\"m\"}")]),
+        says(content),
+    ]
+}
+
+fn check(adapters: &str, references: &str, expected: Expect) {
+    let bench = Bench::new(vec![says("Done.")]);
+    expected.assert_eq(&bench.agent(adapters, references));
+}
+
+#[test]
+fn tools_mcp() {
+    let bench = Bench::new(echo_then("Done."));
+    let found = bench.agent(ALL, "[:f/all]");
+    assert_eq!(found, "[\"Done.\" [[\"f_echo\" true \"hi\"]]]");
+    assert_eq!(bench.counts(), (1, 1));
+    // The model gets the answer of the tool.
+    let answer = &bench.model.body(1)["messages"];
+    let last = answer
+        .as_array()
+        .and_then(|it| it.last())
+        .expect("an answer");
+    assert!(
+        last["content"].as_str().is_some_and(|it| it.contains("hi")),
+        "{last}"
+    );
+}
+
+#[test]
+fn envelope_mcp() {
+    // A call that does not fit goes back to the model, and the server is not asked.
+    let bench = Bench::new(vec![
+        calls(&[("c1", "f_echo", "{\"mesage\":7}")]),
+        says("Sorry."),
+    ]);
+    let found = bench.agent(ALL, "[:f/all]");
+    assert!(
+        found.starts_with("[\"Sorry.\" [[\"f_echo\" false "),
+        "{found}"
+    );
+    assert_eq!(bench.counts(), (1, 0));
+    check(
+        ALL,
+        "[:f/al]",
+        expect![
+            "E0836 :tools :mcp 0: there is no MCP adapter or tool `:f/al` | did you mean `:f/all`?"
+        ],
+    );
+}
+
+#[test]
+fn mcp_id() {
+    let step = "(:content (flow/step :mcp :x {:adapter :f/all :tool \"echo\" :arguments {:message \"m\"}}))";
+    let bench = Bench::new(vec![says("Done.")]);
+    assert_eq!(bench.flow(ALL, step), "\"hi\"");
+    let computed =
+        "(let [config {:adapter :f/other :tool \"echo\"}] (flow/step :mcp :x (merge config {})))";
+    expect!["E0830 the flow has no adapter `:f/other` | describe it in the flow: `:mcp [{:id :linear/issues :connection :linear-mcp :allow-tools [...]}]`"].assert_eq(&bench.flow(ALL, computed));
+}
+
+#[test]
+fn mcp_connection() {
+    let adapter = |connection: &str| ALL.replace(":fake", connection);
+    check(
+        &adapter(":db"),
+        "[:f/all]",
+        expect![
+            "E0830 the connection `:db` is for `:openai`, not for a server of MCP | give it `:backend :mcp`"
+        ],
+    );
+    check(
+        &adapter(":other"),
+        "[:f/all]",
+        expect![
+            "E0831 the command `no-such-program` of `:other` cannot be started: No such file or directory (os error 2) | look at `:command` of the connection in flowstone.edn; a path in it starts at the project's folder"
+        ],
+    );
+    check(
+        &adapter(":nobody"),
+        "[:f/all]",
+        expect![[
+            r#"E0750 there is no connection `:nobody` | describe it in flowstone.edn beside the flows: {:connections {:nobody {:base-url "https://..." :auth {:type :bearer :secret-ref :nobody-token}}}}"#
+        ]],
+    );
+}
+
+#[test]
+fn mcp_transport() {
+    // Without it, the server is one at an address.
+    let http = ALL.replace(":transport :stdio", "");
+    check(
+        &http,
+        "[:f/all]",
+        expect![
+            "E0830 the connection `:fake` has no `:base-url` | it is a command: give the adapter `:f/all` `:transport :stdio`"
+        ],
+    );
+    check(
+        &ALL.replace(":stdio", ":streamable-http"),
+        "[:f/all]",
+        expect![
+            "E0830 the connection `:fake` has no `:base-url` | it is a command: give the adapter `:f/all` `:transport :stdio`"
+        ],
+    );
+}
+
+#[test]
+fn mcp_allow_tools() {
+    let bench = Bench::new(vec![says("Done.")]);
+    bench.agent(&ALL.replace("\"echo\" ", ""), "[:f/all]");
+    assert_eq!(bench.names(), ["f_write"]);
+    check(
+        &ALL.replace("\"write\"", "\"wrte\""),
+        "[:f/all]",
+        expect!["E0830 the server of `:f/all` has no tool `wrte`"],
+    );
+}
+
+#[test]
+fn mcp_tool_prefix() {
+    for (prefix, names) in [
+        (":tool-prefix \"linear\"", ["linear_echo", "linear_write"]),
+        (":tool-prefix \"\"", ["echo", "write"]),
+        ("", ["f_echo", "f_write"]),
+    ] {
+        let bench = Bench::new(vec![says("Done.")]);
+        bench.agent(
+            &ALL.replace(":transport", &format!("{prefix} :transport")),
+            "[:f/all]",
+        );
+        assert_eq!(bench.names(), names);
+    }
+}
+
+#[test]
+fn mcp_timeout_ms() {
+    let bench = Bench::new(vec![says("Done.")]);
+    // The server falls silent when it is asked for this.
+    let silent = script().replace("'\"tools/call\"'*)", "'\"tools/call\"'*) continue;");
+    bench.project.write("server.sh", silent.as_bytes());
+    let step = "(try (flow/step :mcp :x {:adapter :f/all :tool \"write\"}) (catch :default e (:kind (ex-data e))))";
+    let short = ALL.replace(":transport", ":timeout-ms 250 :transport");
+    assert_eq!(bench.flow(&short, step), ":timeout");
+}
+
+#[test]
+fn mcp_tools() {
+    // What the definition says is all that is asked: the server is not started for it.
+    let tools = ":tools [{:name \"echo\" :description \"Ours.\" :read-only? true :input-schema [:map [:message [:enum \"a\" \"b\"]]]}]";
+    let adapter = ALL
+        .replace(" \"write\"", "")
+        .replace(":transport", &format!("{tools} :transport"));
+    let bench = Bench::new(vec![says("Done.")]);
+    bench.agent(&adapter, "[:f/all]");
+    assert_eq!(bench.counts(), (0, 0));
+    let [(name, function)] = &bench.shown()[..] else {
+        panic!("one tool");
+    };
+    assert_eq!(name, "f_echo");
+    assert_eq!(function["description"], "Ours.");
+    assert_eq!(
+        function["parameters"]["properties"]["message"]["enum"][1],
+        "b"
+    );
+    // Without, the server says what its tools are.
+    let bench = Bench::new(vec![says("Done.")]);
+    bench.agent(ALL, "[:f/all]");
+    assert_eq!(bench.counts(), (1, 0));
+    assert_eq!(bench.shown()[0].1["description"], "Says it again.");
+}
+
+#[test]
+fn mcp_adapter_ref() {
+    let bench = Bench::new(vec![says("Done.")]);
+    bench.agent(ALL, "[:f/all]");
+    assert_eq!(bench.names(), ["f_echo", "f_write"]);
+    let open = "{:id :f/all :connection :fake :transport :stdio}";
+    check(
+        open,
+        "[:f/all]",
+        expect![[
+            r#"E0836 :tools :mcp 0: `:f/all` does not say which of its tools may be used | give the adapter `:allow-tools ["..."]`, or name one tool: `:f/tool_name`"#
+        ]],
+    );
+}
+
+#[test]
+fn mcp_tool_ref() {
+    let bench = Bench::new(vec![says("Done.")]);
+    bench.agent(
+        "{:id :f/all :connection :fake :transport :stdio}",
+        "[:f/echo]",
+    );
+    assert_eq!(bench.names(), ["f_echo"]);
+    let bench = Bench::new(vec![says("Done.")]);
+    bench.agent(ALL, "[:f/write :f/all]");
+    assert_eq!(bench.names(), ["f_write", "f_echo"]);
+    check(
+        ALL,
+        "[:f/delete]",
+        expect![
+            "E0836 :tools :mcp 0: there is no MCP adapter or tool `:f/delete` | there are `:f/all`, `:f/echo`, `:f/write`"
+        ],
+    );
+}
