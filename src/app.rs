@@ -3,18 +3,21 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
+use flowstone_engine::connections::{ConnectionReport, ConnectionTrial, PriceReport};
+use flowstone_engine::flow::Flow;
 use flowstone_engine::ports::{Exchanges, Secrets, Stores, SystemClock, SystemRandom};
 use flowstone_engine::search::Embedder;
-use flowstone_engine::step::Step;
+use flowstone_engine::step::{LocalFuture, Step};
 use flowstone_engine::trial::World;
 use flowstone_engine::{Engine, EngineConfig, Interactive, Limits, natives};
 use flowstone_lang::session::Session;
 use flowstone_lang::value::{Result as Evaluated, Signal, Value};
 use flowstone_repl::{Body, Evaluator, Repl};
+use flowstone_steps::llm::prices;
 use flowstone_steps::recording::{
     RecordedSecrets, Recorder, RecordingError, ReplayedSecrets, Replayer,
 };
-use flowstone_steps::{sandbox, search, secrets, settings};
+use flowstone_steps::{connections, sandbox, search, secrets, settings};
 use flowstone_stores::Options;
 use flowstone_surfaces::cli::{
     App, ExchangesWith, Open, Project, Prompt, Report, Runtime, lost_terminal, of_store_error,
@@ -56,6 +59,25 @@ impl App for Flowstone {
         let embedder = search::of_project(engine.settings(), engine.secrets());
         let embedder = embedder.map_err(|message| Report::error("E0709", message))?;
         Ok(embedder.map(|embedder| Box::new(embedder) as Box<dyn Embedder + 'a>))
+    }
+
+    fn connections(&self, engine: &Engine, flows: &[&Flow]) -> Vec<ConnectionReport> {
+        connections::report(engine, flows)
+    }
+
+    fn try_connection<'a>(
+        &self,
+        engine: &'a Engine,
+        flow: &'a Rc<Flow>,
+        connection: &'a ConnectionReport,
+    ) -> LocalFuture<'a, ConnectionTrial> {
+        Box::pin(connections::attempt(engine, flow, connection))
+    }
+
+    fn prices(&self, engine: &Engine) -> Result<(String, Vec<PriceReport>), Report> {
+        let prices = prices::report(engine.settings());
+        let prices = prices.map_err(|message| Report::error("E0751", message))?;
+        Ok((prices::as_of().to_owned(), prices))
     }
 
     fn session(&self) -> Session {
@@ -106,6 +128,14 @@ impl Flowstone {
         let settings = settings::load(&project.root).map_err(|error| of_settings(&error))?;
         let secrets = secrets::ProjectSecrets::load(&project.root, &settings);
         let secrets = secrets.map_err(|error| of_settings(&error))?;
+        let bound = project
+            .bindings
+            .apply(&settings)
+            .map_err(|error| Report::error(error.code(), error.to_string()).hint(error.hint()))?;
+        connections::check_set(&bound, &project.bindings).map_err(|error| {
+            let report = Report::error("E0950", error.message);
+            error.hints.into_iter().fold(report, Report::hint)
+        })?;
         let outside = exchanges(project, settings, Arc::new(secrets))?;
         let settings = outside.settings;
         Ok(EngineConfig {
@@ -119,6 +149,7 @@ impl Flowstone {
             exchanges: outside.exchanges,
             durability: settings::of_durability(&settings),
             settings,
+            bindings: project.bindings.clone(),
             clock: Arc::new(SystemClock),
             random: Arc::new(SystemRandom),
             limits: Limits::default(),

@@ -138,6 +138,7 @@ pub(crate) async fn start(cx: &StepContext, config: &Value) -> Result<RunId, Ste
             .get("priority")
             .and_then(Value::as_int)
             .unwrap_or(parent.priority),
+        bindings: parent.bindings.clone(),
         started_by: "call".to_owned(),
         origin: None,
         is_taken: false,

@@ -32,6 +32,15 @@ impl Engine {
     /// # Errors
     /// As the step in a flow; and when it is one that needs a run, such as `:wait`.
     pub async fn perform(&self, direct: Direct) -> Result<Value, StepError> {
+        let bare = Flow::bare("direct", Value::Nil);
+        self.perform_for(Rc::new(bare), direct).await
+    }
+
+    /// The same as a flow would have it done: with its slots and providers.
+    ///
+    /// # Errors
+    /// As [`Engine::perform`].
+    pub async fn perform_for(&self, flow: Rc<Flow>, direct: Direct) -> Result<Value, StepError> {
         let Direct {
             kind,
             config,
@@ -44,7 +53,7 @@ impl Engine {
             .find(|step| step.spec().kind == kind)
             .ok_or_else(unknown)?;
         let config = resolve(step.spec(), &config)?;
-        let cx = self.direct_context(step.spec().kind, folder);
+        let cx = self.direct_context(flow, step.spec().kind, folder);
         match step.run(&cx, config).await? {
             Outcome::Value(value) => Ok(value),
             Outcome::Commit(StoreOp::Table(op)) => {
@@ -61,23 +70,22 @@ impl Engine {
         }
     }
 
-    fn direct_context(&self, kind: &'static str, folder: Option<PathBuf>) -> StepContext {
+    fn direct_context(
+        &self,
+        flow: Rc<Flow>,
+        kind: &'static str,
+        folder: Option<PathBuf>,
+    ) -> StepContext {
         let own = &self.services;
         let services = Services {
-            stores: own.stores.clone(),
-            clock: own.clock.clone(),
-            random: own.random.clone(),
-            secrets: own.secrets.clone(),
-            exchanges: own.exchanges.clone(),
             project_root: folder.unwrap_or_else(|| own.project_root.clone()),
-            home: own.home.clone(),
-            settings: own.settings.clone(),
+            ..Services::clone(own)
         };
         let run = RunId::new(own.clock.now_ms(), own.random.next());
         let idempotency_key = run.to_string();
         let scope = Scope {
             run,
-            flow: Rc::new(Flow::bare("direct", Value::Nil)),
+            flow,
             input: Value::map([]),
             session: Rc::new(self.session()),
             services: Rc::new(services),

@@ -49,7 +49,7 @@ use crate::observer::{Observer, RunEvent};
 use crate::outcome::{RunOutcome, decode_failure};
 use crate::ports::{Claim, RunRow, RunStatus, StoreError};
 use crate::sessions::Prepared;
-use crate::step::Scope;
+use crate::step::{Scope, Services};
 use crate::turn;
 
 use call::Asked;
@@ -287,6 +287,7 @@ async fn open_with<'a>(
         cancel: row.cancel_requested.clone(),
         is_waiting: row.status == RunStatus::Waiting,
         facts: Facts::of(row),
+        services: engine.services_of(row.bindings.as_deref())?,
     };
     let driver = Driver::new(engine, place, history, observer, options);
     if let Some(entry) = again {
@@ -308,6 +309,7 @@ pub(crate) struct Place {
     pub cancel: Option<String>,
     pub is_waiting: bool,
     pub facts: Facts,
+    pub services: Rc<Services>,
 }
 
 /// What a run's row says that does not change during a pass.
@@ -392,7 +394,7 @@ impl<'a> Driver<'a> {
             flow: place.flow,
             input: place.input,
             session: place.session,
-            services: engine.services.clone(),
+            services: place.services,
             progress: Rc::new(move |path, progress| {
                 let path = path.clone();
                 watcher.event(&run, &RunEvent::StepProgress { path, progress });
@@ -653,9 +655,10 @@ impl<'a> Driver<'a> {
     fn slot_bound(&self, line: &Line, slot: &Value) -> Value {
         let name = name_of(slot).unwrap_or_default();
         let bound = self.shared.note(line, "flow/slot-bound", || {
-            let connections = self.engine.services.settings.get("connections").cloned();
-            let is_bound = connections.is_some_and(|all| all.get(&name).is_some());
-            Value::Bool(is_bound)
+            let settings = &self.scope.services.settings;
+            let said = ["bindings", "connections"].iter();
+            let mut said = said.filter_map(|key| settings.get(key)?.get(&name).cloned());
+            Value::Bool(said.any(|it| !it.is_nil()))
         });
         bound.unwrap_or(Value::Bool(false))
     }

@@ -10,6 +10,7 @@ use std::time::Duration;
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
 
+use crate::bindings::Bindings;
 use crate::drive::{self, DriveOptions, Family};
 use crate::error::EngineError;
 use crate::flow::{self, Checked, LoadedFlow};
@@ -42,6 +43,8 @@ pub struct EngineConfig {
     pub exchanges: Option<Arc<dyn Exchanges>>,
     /// The project's settings, a map or nil.
     pub settings: Value,
+    /// What new runs keep, and steps outside of runs use. Whoever opens the engine has checked them.
+    pub bindings: Bindings,
     pub clock: Arc<dyn Clock>,
     pub random: Arc<dyn Random>,
     pub limits: Limits,
@@ -104,6 +107,9 @@ pub struct Engine {
     library: fn(&Session),
     pub(crate) limits: Limits,
     pub(crate) durability: Durability,
+    /// Without any profile.
+    settings: Value,
+    pub(crate) bindings: Bindings,
     /// The runs that this engine drives at the moment.
     active: RefCell<HashSet<RunId>>,
     pub(crate) sessions: Sessions,
@@ -111,6 +117,7 @@ pub struct Engine {
 
 impl Engine {
     pub fn open(config: EngineConfig) -> Engine {
+        let bound = config.bindings.apply(&config.settings);
         Engine {
             services: Rc::new(Services {
                 stores: config.stores,
@@ -120,16 +127,37 @@ impl Engine {
                 exchanges: config.exchanges,
                 project_root: config.project_root,
                 home: config.home,
-                settings: config.settings,
+                settings: bound.unwrap_or_else(|_| config.settings.clone()),
+                profile: config.bindings.profile.clone(),
             }),
             steps: with_builtin(config.steps),
             persist: config.persist,
             library: config.library,
             limits: config.limits,
             durability: config.durability,
+            settings: config.settings,
+            bindings: config.bindings,
             active: RefCell::default(),
             sessions: Sessions::default(),
         }
+    }
+
+    /// Returns what a run with these bindings has, as its row holds them.
+    pub(crate) fn services_of(&self, bindings: Option<&str>) -> Result<Rc<Services>, EngineError> {
+        let bindings = Bindings::decode(bindings)?;
+        if bindings == self.bindings {
+            return Ok(self.services.clone());
+        }
+        Ok(Rc::new(Services {
+            settings: bindings.apply(&self.settings)?,
+            profile: bindings.profile,
+            ..Services::clone(&self.services)
+        }))
+    }
+
+    /// Returns what new runs keep of profiles and bindings.
+    pub fn bindings(&self) -> &Bindings {
+        &self.bindings
     }
 
     /// Returns the step types, in the order they were given.

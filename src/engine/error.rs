@@ -1,6 +1,7 @@
 //! Why the engine could not do what it was asked. What a flow throws is a [`crate::outcome::Failure`], not this.
 
 use crate::archive::ArchiveError;
+use crate::bindings::BindingsError;
 use crate::codec::CodecError;
 use crate::flow::InputError;
 use crate::outcome::FailurePlace;
@@ -52,6 +53,8 @@ pub enum EngineError {
         step: String,
         steps: Vec<String>,
     },
+    #[error(transparent)]
+    Bindings(#[from] BindingsError),
     #[error("`{path}` cannot be set: {why}")]
     BadSetting { path: String, why: String },
     #[error("there is no wait `{target}`")]
@@ -123,6 +126,7 @@ impl EngineError {
             EngineError::Incompatible { .. } => "E0570",
             EngineError::NoSuchStep { .. } => "E0571",
             EngineError::BadSetting { .. } => "E0572",
+            EngineError::Bindings(error) => error.code(),
             EngineError::SlotTaken { .. } => "E0555",
             EngineError::NoKey { .. } => "E0556",
             EngineError::WaitsForCaller { .. } => "E0557",
@@ -147,6 +151,7 @@ impl EngineError {
     /// Returns what to try.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
+            EngineError::Bindings(error) => error.hint(),
             EngineError::NoSuchRun { .. } => "`flowstone runs list` shows the runs".to_owned(),
             EngineError::AmbiguousRun { .. } => "give more of its id".to_owned(),
             EngineError::Driven { .. } => {

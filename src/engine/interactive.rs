@@ -48,6 +48,7 @@ impl Engine {
         let run = RunId::new(self.services.clock.now_ms(), self.services.random.next());
         let seed = self.services.random.next();
         let place = Place {
+            services: self.services.clone(),
             run: run.clone(),
             epoch: 0,
             flow: Rc::new(Flow::bare("repl", Value::Nil)),
@@ -152,6 +153,7 @@ impl Interactive<'_> {
             invocation: None,
             key: None,
             priority: 0,
+            bindings: self.engine.bindings.encode(),
             started_by: "prompt".to_owned(),
             origin: None,
             parent: None,

@@ -6,10 +6,12 @@
 
 mod answer;
 pub mod archive;
+pub mod bindings;
 pub mod blob;
 pub mod changeset;
 mod child;
 pub mod codec;
+pub mod connections;
 pub mod diagnostic;
 mod direct;
 mod doubt;

@@ -48,6 +48,7 @@ impl Engine {
             invocation: options.invocation,
             key: None,
             priority: options.priority.unwrap_or(flow.starts.priority),
+            bindings: self.bindings.encode(),
             started_by: options.started_by.unwrap_or_else(|| "manual".to_owned()),
             origin: None,
             parent: None,

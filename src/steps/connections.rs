@@ -4,9 +4,15 @@
 //! settings (`flowstone.edn`) and the flow's `:requires`; settings win. Secrets are named here and looked
 //! up when a request is made, so a connection can be printed.
 
+mod report;
+mod trial;
+
+use std::rc::Rc;
+
 use base64::Engine as _;
+use flowstone_engine::bindings::Bindings;
 use flowstone_engine::diagnostic::nearest;
-use flowstone_engine::flow::name_of;
+use flowstone_engine::flow::{Flow, name_of};
 use flowstone_engine::ports::Secret;
 use flowstone_engine::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
@@ -15,6 +21,9 @@ use crate::fields::Fields;
 use crate::http::guard::Pattern;
 use crate::http::settings::allowed_hosts;
 use crate::secrets::variable;
+
+pub use report::report;
+pub use trial::attempt;
 
 /// A server that a flow talks to.
 #[derive(Clone, Debug, Default)]
@@ -113,6 +122,11 @@ const KEYS: &[&str] = &[
     "type",
 ];
 
+/// Keys under which people write secrets down.
+const SECRETS_THEMSELVES: &[&str] = &[
+    "api-key", "apikey", "key", "password", "secret", "token", "value",
+];
+
 const AUTH_KEYS: [&str; 12] = [
     "access-key-id-ref",
     "header",
@@ -139,7 +153,55 @@ const AWS_KEYS: [&str; 6] = [
 
 /// Tells whether settings or flow say anything about a connection.
 pub(crate) fn is_known(cx: &StepContext, name: &str) -> bool {
-    setting(cx, name).is_some() || cx.flow().requirement(name).is_some()
+    binding(cx.settings(), name).is_some()
+        || setting(cx.settings(), name).is_some()
+        || cx.flow().requirement(name).is_some()
+}
+
+/// What `:bindings` says of a slot.
+pub(crate) enum Binding<'a> {
+    /// The name of a connection.
+    To(Rc<str>),
+    /// The connection itself.
+    Inline(&'a Value),
+}
+
+/// Says what is wrong with an entry of `:bindings`.
+pub(crate) fn check_binding(binding: &Value) -> Result<(), String> {
+    if name_of(binding).is_some() {
+        return Ok(());
+    }
+    let Some(map) = binding.as_map() else {
+        return Err("is to be `{:conn :name}`".to_owned());
+    };
+    let names: Vec<_> = map.iter().filter_map(|(key, _)| name_of(key)).collect();
+    if names.iter().any(|it| &**it == "conn") {
+        return match (names.len(), binding.get("conn").and_then(name_of)) {
+            (1, Some(_)) => Ok(()),
+            (1, None) => Err("is to be `{:conn :name}`".to_owned()),
+            _ => Err("says `:conn`, which is all it may say then".to_owned()),
+        };
+    }
+    if let Some(secret) = names.iter().find(|it| SECRETS_THEMSELVES.contains(&&***it)) {
+        return Err(format!(
+            "holds a secret itself, under `:{secret}`; name it, as in `:auth {{:type :bearer :secret-ref :my-token}}`"
+        ));
+    }
+    match names.iter().find(|it| !KEYS.contains(&&***it)) {
+        Some(wrong) => Err(format!(
+            "has no key `:{wrong}`; it is `{{:conn :name}}`, or a connection"
+        )),
+        None => Ok(()),
+    }
+}
+
+/// Returns what the settings bind a slot to.
+pub(crate) fn binding<'a>(settings: &'a Value, slot: &str) -> Option<Binding<'a>> {
+    let entry = named(settings.get("bindings")?, slot)?;
+    match name_of(entry).or_else(|| entry.get("conn").and_then(name_of)) {
+        Some(name) => Some(Binding::To(name)),
+        None => entry.as_map().is_some().then_some(Binding::Inline(entry)),
+    }
 }
 
 /// Returns the connection of a name.
@@ -147,12 +209,35 @@ pub(crate) fn is_known(cx: &StepContext, name: &str) -> bool {
 /// # Errors
 /// When neither the settings nor the flow know it, or what they say is wrong.
 pub(crate) fn find(cx: &StepContext, name: &str) -> Result<Connection, StepError> {
-    let (setting, slot) = (setting(cx, name), cx.flow().requirement(name));
+    resolve(cx.settings(), cx.flow(), name)
+}
+
+fn resolve(settings: &Value, flow: &Flow, name: &str) -> Result<Connection, StepError> {
+    let slot = flow.requirement(name);
+    let (id, setting) = match binding(settings, name) {
+        None => (name.to_owned(), setting(settings, name)),
+        Some(Binding::Inline(entry)) => (name.to_owned(), Some(entry)),
+        Some(Binding::To(bound)) => match setting(settings, &bound) {
+            Some(setting) => (bound.to_string(), Some(setting)),
+            // A provider needs no description where its variable is set.
+            None if crate::llm::is_provider(&bound) => {
+                return Ok(Connection {
+                    backend: Some(bound.to_string()),
+                    ..Connection::default()
+                });
+            }
+            None => {
+                let error = unknown(settings, flow, &bound);
+                let message = format!("{}, to which `:bindings` binds `:{name}`", error.message);
+                return Err(StepError { message, ..error });
+            }
+        },
+    };
     if setting.is_none() && slot.is_none() {
-        return Err(unknown(cx, name));
+        return Err(unknown(settings, flow, name));
     }
     let mut connection = Connection {
-        id: name.to_string(),
+        id: id.clone(),
         ..Connection::default()
     };
     // The flow first, so that what the project says replaces it.
@@ -160,32 +245,60 @@ pub(crate) fn find(cx: &StepContext, name: &str) -> Result<Connection, StepError
         connection.add(":requires entry", slot)?;
     }
     if let Some(setting) = setting {
-        let place = format!("flowstone.edn :connections :{name}");
+        let place = format!("flowstone.edn :connections :{id}");
         Fields::inside(&place, setting)?.only(KEYS)?;
         connection.add(&place, setting)?;
     }
     Ok(connection)
 }
 
+/// Returns what the project's settings say of a slot, or of the connection that it is bound to.
+pub(crate) fn bound<'a>(settings: &'a Value, name: &str) -> Option<&'a Value> {
+    match binding(settings, name) {
+        None => setting(settings, name),
+        Some(Binding::Inline(entry)) => Some(entry),
+        Some(Binding::To(bound)) => setting(settings, &bound),
+    }
+}
+
 /// Returns what the project's settings say about a connection.
-pub(crate) fn setting<'a>(cx: &'a StepContext, name: &str) -> Option<&'a Value> {
-    let entries = cx.settings().get("connections")?.as_map()?;
+pub(crate) fn setting<'a>(settings: &'a Value, name: &str) -> Option<&'a Value> {
+    named(settings.get("connections")?, name)
+}
+
+/// Checks the connections that were set for single slots.
+///
+/// # Errors
+/// When there is none of that name.
+pub fn check_set(settings: &Value, bindings: &Bindings) -> Result<(), StepError> {
+    for name in bindings.set.values() {
+        if setting(settings, name).is_none() && !crate::llm::is_provider(name) {
+            let flow = Flow::bare("none", Value::Nil);
+            return Err(unknown(settings, &flow, name));
+        }
+    }
+    Ok(())
+}
+
+/// Returns the entry of a map under this name, however the name is written.
+fn named<'a>(map: &'a Value, name: &str) -> Option<&'a Value> {
+    let entries = map.as_map()?;
     entries
         .iter()
         .find(|(key, _)| name_of(key).is_some_and(|it| *it == *name))
         .map(|(_, value)| value)
 }
 
-fn unknown(cx: &StepContext, name: &str) -> StepError {
+fn unknown(settings: &Value, flow: &Flow, name: &str) -> StepError {
     let mut known: Vec<String> = Vec::new();
-    if let Some(entries) = cx.settings().get("connections").and_then(Value::as_map) {
+    if let Some(entries) = settings.get("connections").and_then(Value::as_map) {
         known.extend(
             entries
                 .iter()
                 .filter_map(|(key, _)| Some(name_of(key)?.to_string())),
         );
     }
-    if let Some(slots) = cx.flow().requires.as_vector() {
+    if let Some(slots) = flow.requires.as_vector() {
         known.extend(
             slots
                 .iter()
@@ -244,7 +357,7 @@ impl Auth {
     /// Reads an `:auth` map. It names a secret; a secret in it is refused.
     pub fn read(place: &str, map: &Value) -> Result<Auth, StepError> {
         let fields = Fields::inside(place, map)?;
-        for key in ["api-key", "key", "password", "secret", "token", "value"] {
+        for key in SECRETS_THEMSELVES {
             if fields.has(key) {
                 return Err(StepError::config("E0753", format!("`{place}` holds a secret itself, under `:{key}`"))
                     .hint("name it instead, `:secret-ref :my-token`, and set MY_TOKEN in the environment or in `.env`"));
@@ -319,18 +432,24 @@ impl Auth {
         }
     }
 
-    /// Returns the secret, which is looked up now.
-    pub fn secret(&self, cx: &StepContext, owner: &str) -> Result<Secret, StepError> {
-        let named = match self {
+    /// Returns the name of the secret, where somebody said it.
+    fn secret_name(&self) -> Option<&str> {
+        match self {
             Auth::Bearer { secret }
             | Auth::ApiKey { secret, .. }
             | Auth::Basic { secret, .. }
             | Auth::GoogleServiceAccount { secret, .. } => secret.as_deref(),
             Auth::AwsSigV4(names) => names.secret_access_key.as_deref(),
             Auth::Unsaid | Auth::None => None,
-        };
-        match named {
-            Some(name) => cx.secret(name).ok_or_else(|| missing_secret(name, owner)),
+        }
+    }
+
+    /// Returns the secret, which is looked up now.
+    pub fn secret(&self, cx: &StepContext, owner: &str) -> Result<Secret, StepError> {
+        match self.secret_name() {
+            Some(name) => cx
+                .secret(name)
+                .ok_or_else(|| missing_secret(cx, name, owner)),
             None if owner.is_empty() => Err(StepError::config(
                 "E0753",
                 "`:auth` does not say its `:secret-ref`",
@@ -344,7 +463,7 @@ impl Auth {
                 names
                     .iter()
                     .find_map(|name| cx.secret(name))
-                    .ok_or_else(|| missing_secret(&names[0], owner))
+                    .ok_or_else(|| missing_secret(cx, &names[0], owner))
             }
         }
     }
@@ -396,12 +515,17 @@ impl Auth {
 }
 
 /// Says which secret is missing and the ways to set it.
-pub(crate) fn missing_secret(name: &str, owner: &str) -> StepError {
+pub(crate) fn missing_secret(cx: &StepContext, name: &str, owner: &str) -> StepError {
     let variable = variable(name);
     let why = match owner {
         "" => String::new(),
         owner => format!(", which `:{owner}` needs,"),
     };
+    if let Some(trouble) = cx.secret_trouble(name) {
+        let message = format!("the secret `{name}`{why} cannot be had: {trouble}");
+        return StepError::new("E0752", "missing-secret", message)
+            .hint("flowstone.edn says under `:secrets` where it is");
+    }
     StepError::new(
         "E0752",
         "missing-secret",

@@ -1,7 +1,7 @@
 //! One file for each step type, one for each model provider.
 
 pub mod agent;
-mod connections;
+pub mod connections;
 mod fields;
 pub mod files;
 pub mod function;

@@ -28,6 +28,7 @@ mod messages;
 mod options;
 pub(crate) mod output;
 mod pause;
+pub mod prices;
 mod provider;
 pub mod responses;
 mod scripted;
@@ -75,6 +76,11 @@ pub const PROVIDERS: &[&Dialect] = &[
     &dialect::TOGETHER,
     &dialect::VLLM,
 ];
+
+/// Tells whether flows can name a provider by this id without describing it.
+pub(crate) fn is_provider(id: &str) -> bool {
+    PROVIDERS.iter().any(|it| it.id == id)
+}
 
 /// Returns the environment variables, beside keys, that model calls depend on.
 pub(crate) fn variables() -> Vec<String> {

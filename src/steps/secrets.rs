@@ -1,4 +1,5 @@
-//! Where a project's secrets are: the environment, `.env` beside the flows, or files that the settings name.
+//! Where a project's secrets are: the environment, `.env` beside the flows, or files and entries of the system's
+//! keyring that the settings name.
 //!
 //! The environment wins over `.env`. Values are read when they are asked for and kept nowhere.
 
@@ -16,25 +17,43 @@ use crate::settings::SettingsError;
 #[derive(Default)]
 pub struct ProjectSecrets {
     dotenv: HashMap<String, String>,
-    places: HashMap<String, Place>,
+    places: Places,
+    /// What profiles say, by their names.
+    profiles: HashMap<String, Places>,
 }
+
+type Places = HashMap<String, Place>;
 
 /// Where the settings say that a secret is.
 enum Place {
     Variable(String),
     File(PathBuf),
+    Keyring(String),
 }
 
 impl ProjectSecrets {
-    /// Reads `.env` in the project's folder, and `:secrets` of its settings.
+    /// Reads `.env` in the project's folder, and `:secrets` of its settings and their profiles.
     ///
     /// # Errors
     /// When `.env` or `:secrets` is not well formed.
     pub fn load(root: &Path, settings: &Value) -> Result<ProjectSecrets, SettingsError> {
+        let mut profiles = HashMap::new();
+        let entries = settings.get("profiles").and_then(Value::as_map);
+        for (name, profile) in entries.into_iter().flat_map(|map| map.iter()) {
+            if let Some(name) = name_of(name) {
+                profiles.insert(name.to_string(), places(root, profile)?);
+            }
+        }
         Ok(ProjectSecrets {
             dotenv: dotenv(&root.join(".env"))?,
             places: places(root, settings)?,
+            profiles,
         })
+    }
+
+    fn said(&self, profile: Option<&str>, name: &str) -> Option<&Place> {
+        let own = profile.and_then(|profile| self.profiles.get(profile)?.get(name));
+        own.or_else(|| self.places.get(name))
     }
 
     fn variable(&self, name: &str) -> Option<String> {
@@ -45,22 +64,75 @@ impl ProjectSecrets {
             .map(|text| text.trim().to_string())
             .filter(|text| !text.is_empty())
     }
+
+    /// Reads a secret where the settings say that it is.
+    fn read(&self, place: &Place) -> Result<Option<String>, String> {
+        match place {
+            Place::Variable(variable) => Ok(self.variable(variable)),
+            Place::File(path) => match fs::read_to_string(path) {
+                Ok(text) => Ok(Some(text.trim().to_string()).filter(|text| !text.is_empty())),
+                Err(error) => Err(format!("{} cannot be read: {error}", path.display())),
+            },
+            Place::Keyring(entry) => keyring(entry),
+        }
+    }
 }
 
 impl Secrets for ProjectSecrets {
     fn find(&self, name: &str) -> Option<Secret> {
-        let found = match self.places.get(name) {
-            Some(Place::Variable(variable)) => self.variable(variable),
-            Some(Place::File(path)) => fs::read_to_string(path)
-                .ok()
-                .map(|text| text.trim().to_string())
-                .filter(|text| !text.is_empty()),
+        self.find_in(None, name)
+    }
+
+    fn find_in(&self, profile: Option<&str>, name: &str) -> Option<Secret> {
+        let found = match self.said(profile, name) {
+            Some(place) => self.read(place).ok().flatten(),
             None => self
                 .variable(name)
                 .or_else(|| self.variable(&variable(name))),
         };
         found.map(Secret::new)
     }
+
+    fn place(&self, profile: Option<&str>, name: &str) -> String {
+        let of_variable = |name: &str| {
+            let is_in_file = std::env::var(name).is_err() && self.dotenv.contains_key(name);
+            let place = if is_in_file { ".env" } else { "environment" };
+            format!("{place} {name}")
+        };
+        match self.said(profile, name) {
+            Some(Place::Variable(variable)) => of_variable(variable),
+            Some(Place::File(path)) => format!("file {}", path.display()),
+            Some(Place::Keyring(entry)) => format!("keyring {entry}"),
+            None if self.variable(name).is_some() => of_variable(name),
+            None => of_variable(&variable(name)),
+        }
+    }
+
+    fn trouble(&self, profile: Option<&str>, name: &str) -> Option<String> {
+        let place = self.said(profile, name)?;
+        self.read(place).err()
+    }
+}
+
+/// Reads `service/name` from the keyring of the system.
+#[cfg(feature = "keyring")]
+fn keyring(entry: &str) -> Result<Option<String>, String> {
+    let (service, name) = entry.rsplit_once('/').unwrap_or(("flowstone", entry));
+    let failed = |error: keyring::Error| format!("the keyring cannot be read: {error}");
+    let entry = keyring::Entry::new(service, name).map_err(failed)?;
+    match entry.get_password() {
+        Ok(text) => Ok(Some(text)),
+        Err(keyring::Error::NoEntry) => Ok(None),
+        Err(error) => Err(failed(error)),
+    }
+}
+
+/// Says that this program does not know keyrings.
+#[cfg(not(feature = "keyring"))]
+fn keyring(entry: &str) -> Result<Option<String>, String> {
+    Err(format!(
+        "`{entry}` is in the system's keyring, which this program was built without (its cargo feature `keyring`)"
+    ))
 }
 
 /// Returns the environment variable for a secret's name: `crm-token` is `CRM_TOKEN`.
@@ -109,12 +181,13 @@ fn places(root: &Path, settings: &Value) -> Result<HashMap<String, Place>, Setti
         let name = name_of(key)
             .ok_or_else(|| wrong(format!("`:secrets` has {} as a name", key.kind())))?;
         let text = |key: &str| place.get(key).and_then(Value::as_str);
-        let place = match (text("env"), text("file")) {
-            (Some(variable), None) => Place::Variable(variable.to_string()),
-            (None, Some(file)) => Place::File(root.join(file)),
+        let place = match (text("env"), text("file"), text("keyring")) {
+            (Some(variable), None, None) => Place::Variable(variable.to_string()),
+            (None, Some(file), None) => Place::File(root.join(file)),
+            (None, None, Some(entry)) => Place::Keyring(entry.to_string()),
             _ => {
                 return Err(wrong(format!(
-                    "the secret `:{name}` is to be `{{:env \"VARIABLE\"}}` or `{{:file \"path\"}}`; a secret itself does not belong into the file"
+                    "the secret `:{name}` is to be `{{:env \"VARIABLE\"}}`, `{{:file \"path\"}}` or `{{:keyring \"service/name\"}}`; a secret itself does not belong into the file"
                 )));
             }
         };

@@ -14,7 +14,8 @@ use flowstone_engine::resource::ResourceLimits;
 use flowstone_lang::reader::read_data;
 use flowstone_lang::value::{Sources, Value};
 
-use crate::{http, llm, search, secrets};
+use crate::llm::prices;
+use crate::{connections, http, llm, search, secrets};
 
 /// The name of the file.
 pub const FILE: &str = "flowstone.edn";
@@ -23,10 +24,13 @@ const ENVIRONMENT: &str = "environment";
 
 const KEYS: &[&str] = &[
     "agent",
+    "bindings",
     "connections",
     "durability",
     "http",
     "llm-providers",
+    "prices",
+    "profiles",
     "resources",
     "retention",
     "search",
@@ -129,7 +133,7 @@ impl SettingsError {
         match self {
             Self::Unreadable { .. } => "the file holds one EDN map, such as {:connections {...}}",
             Self::Wrong { .. } => {
-                "it takes `:agent`, `:connections`, `:durability`, `:http`, `:llm-providers`, `:resources`, `:retention`, `:search`, `:secrets`, `:server` and `:waits`"
+                "it takes `:agent`, `:bindings`, `:connections`, `:durability`, `:http`, `:llm-providers`, `:prices`, `:profiles`, `:resources`, `:retention`, `:search`, `:secrets`, `:server` and `:waits`"
             }
             Self::BadDotenv { .. } => {
                 "each line of `.env` is NAME=value; quote a value that holds spaces or `#`"
@@ -222,7 +226,7 @@ fn read(root: &Path) -> Result<Value, SettingsError> {
         }
         let fits = match &*name {
             "durability" => durability(value).is_some(),
-            "llm-providers" => value.as_vector().is_some(),
+            "llm-providers" | "prices" => value.as_vector().is_some(),
             _ => value.as_map().is_some(),
         };
         if !fits {
@@ -240,12 +244,78 @@ fn read(root: &Path) -> Result<Value, SettingsError> {
             _ => {}
         }
     }
+    check_profiles(&settings)?;
+    prices::check_settings(&settings).map_err(|message| SettingsError::Wrong { message })?;
     search::check_settings(&settings).map_err(|message| SettingsError::Wrong {
         message: message.replace("flowstone.edn ", ""),
     })?;
     Retention::read(&settings).map_err(|message| SettingsError::Wrong { message })?;
     ResourceLimits::read(&settings).map_err(|message| SettingsError::Wrong { message })?;
     Ok(settings)
+}
+
+/// The keys of a profile.
+const PROFILE: &[&str] = &[
+    "bindings",
+    "connections",
+    "http",
+    "llm-providers",
+    "prices",
+    "search",
+    "secrets",
+    "server",
+];
+
+/// Checks `:bindings`, and the profiles with theirs.
+fn check_profiles(settings: &Value) -> Result<(), SettingsError> {
+    let wrong = |message: String| SettingsError::Wrong { message };
+    let entries = |value: Option<&Value>| {
+        let map = value.and_then(Value::as_map);
+        map.map(|map| map.entries().clone()).unwrap_or_default()
+    };
+    let bindings = |place: &str, of: &Value| {
+        for (slot, binding) in entries(of.get("bindings")).iter() {
+            let slot = name_of(slot).unwrap_or_else(|| "?".into());
+            connections::check_binding(binding)
+                .map_err(|why| wrong(format!("`{place}:bindings :{slot}` {why}")))?;
+        }
+        Ok(())
+    };
+    bindings("", settings)?;
+    for (name, profile) in entries(settings.get("profiles")).iter() {
+        let name = name_of(name).unwrap_or_else(|| "?".into());
+        let place = format!(":profiles :{name}");
+        let Some(map) = profile.as_map() else {
+            let kind = profile.kind();
+            return Err(wrong(format!("`{place}` takes a map, not {kind}")));
+        };
+        for (key, value) in map.iter() {
+            let key = name_of(key).unwrap_or_else(|| "?".into());
+            if !PROFILE.contains(&&*key) {
+                let meant = nearest(&key, PROFILE.iter().copied())
+                    .map(|near| format!("; did you mean `:{near}`?"))
+                    .unwrap_or_default();
+                return Err(wrong(format!("`{place}` has no key `:{key}`{meant}")));
+            }
+            let fits = match &*key {
+                "llm-providers" | "prices" => value.as_vector().is_some(),
+                _ => value.as_map().is_some(),
+            };
+            if !fits {
+                let kind = value.kind();
+                return Err(wrong(format!("`{place} :{key}` is {kind}")));
+            }
+            if &*key == "http" {
+                inner(
+                    &format!("{} :http", &place[1..]),
+                    value,
+                    http::settings::KEYS,
+                )?;
+            }
+        }
+        bindings(&format!("{place} "), profile)?;
+    }
+    Ok(())
 }
 
 /// Returns what a commit of a run survives in this project.

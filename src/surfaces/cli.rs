@@ -5,6 +5,7 @@ mod args;
 mod backtest;
 mod check;
 mod completions;
+mod connections;
 mod duration;
 mod eval;
 mod exit;
@@ -35,12 +36,15 @@ mod test;
 mod waits;
 
 use std::process::ExitCode;
+use std::rc::Rc;
 
 use clap::Parser;
 use flowstone_engine::Engine;
+use flowstone_engine::connections::{ConnectionReport, ConnectionTrial, PriceReport};
+use flowstone_engine::flow::Flow;
 use flowstone_engine::ports::{SearchTarget, Stores};
 use flowstone_engine::search::Embedder;
-use flowstone_engine::step::Step;
+use flowstone_engine::step::{LocalFuture, Step};
 use flowstone_engine::trial::World;
 use flowstone_lang::session::Session;
 
@@ -84,6 +88,23 @@ pub trait App: Sync {
     /// # Errors
     /// When they describe it wrongly.
     fn embedder<'a>(&self, engine: &'a Engine) -> Result<Option<Box<dyn Embedder + 'a>>, Report>;
+
+    /// Returns the slots of flows and the connections of a project.
+    fn connections(&self, engine: &Engine, flows: &[&Flow]) -> Vec<ConnectionReport>;
+
+    /// Tries a connection, as the flow that names it would use it.
+    fn try_connection<'a>(
+        &self,
+        engine: &'a Engine,
+        flow: &'a Rc<Flow>,
+        connection: &'a ConnectionReport,
+    ) -> LocalFuture<'a, ConnectionTrial>;
+
+    /// Returns what models cost in a project, and when the table that comes with the program was right.
+    ///
+    /// # Errors
+    /// When the project's settings say prices wrongly.
+    fn prices(&self, engine: &Engine) -> Result<(String, Vec<PriceReport>), Report>;
 
     /// Returns a session that knows all that flows may use.
     fn session(&self) -> Session;
@@ -137,6 +158,7 @@ fn perform(command: &Command, app: &dyn App) -> exit::Exit {
         Command::Backtest(args) => backtest::run(args, app),
         Command::Check(args) => check::run(args, app),
         Command::Completions(args) => completions::run(args),
+        Command::Connections(args) => connections::run(args, app),
         Command::Eval(args) => eval::run(args),
         Command::Gc(args) => runs::collect_garbage(args, app),
         Command::Reference(args) => reference::run(args, app),

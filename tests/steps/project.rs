@@ -82,6 +82,7 @@ impl Project {
             library: flowstone_steps::sandbox::register,
             secrets: secrets.unwrap_or_else(|| Arc::new(own.expect("good secrets"))),
             exchanges: None,
+            bindings: flowstone_engine::bindings::Bindings::default(),
             settings,
             clock: clock.clone(),
             random: Arc::new(Mutex::new(7)),

@@ -138,6 +138,7 @@ impl World {
                 random: Arc::new(SystemRandom),
                 secrets: Arc::new(Known(self.secrets.clone())),
                 exchanges: self.exchanges.clone(),
+                profile: None,
                 project_root: self.path().to_path_buf(),
                 home: self.path().join(".flowstone"),
                 settings: self.settings.clone(),

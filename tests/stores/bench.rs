@@ -81,6 +81,7 @@ impl Bench {
             library: |_| {},
             secrets: Arc::new(NoSecrets),
             exchanges: None,
+            bindings: flowstone_engine::bindings::Bindings::default(),
             settings: Value::Nil,
             clock: self.clock.clone(),
             random: Arc::new(Mutex::new(*self.seeds.borrow())),

@@ -27,6 +27,7 @@ fn ten(stores: &Stores) {
             invocation: None,
             key: (number < 3).then(|| "\"ada\"".to_owned()),
             priority: 0,
+            bindings: None,
             started_by: match number {
                 0 => "schedule:nightly",
                 1 => "schedule",

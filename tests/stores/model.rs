@@ -353,6 +353,7 @@ fn new_run(run: usize) -> NewRun {
         invocation: None,
         key: None,
         priority: 0,
+        bindings: None,
         started_by: "manual".to_owned(),
         origin: None,
         parent: None,

@@ -171,6 +171,7 @@ fn engine(home: &Path, stores: Stores, clock: Arc<SimulatedClock>, seed: u64) ->
         library: |_| {},
         secrets: Arc::new(NoSecrets),
         exchanges: None,
+        bindings: flowstone_engine::bindings::Bindings::default(),
         settings: Value::Nil,
         clock,
         random: Arc::new(Mutex::new(seed)),

@@ -187,6 +187,7 @@ fn read_row(fields: &Fields<'_>) -> Read<RunRow> {
         invocation: fields.maybe("invocation")?,
         key: fields.maybe("key")?,
         priority: fields.int("priority")?,
+        bindings: fields.maybe("bindings")?,
         started_by: fields.text("started-by")?,
         origin: fields.maybe("origin")?.map(RunId::from_text),
         parent: parent.transpose()?,

@@ -131,6 +131,7 @@ fn row_record(row: &RunRow) -> String {
         .maybe("invocation", row.invocation.as_deref())
         .maybe("key", row.key.as_deref())
         .int("priority", row.priority)
+        .maybe("bindings", row.bindings.as_deref())
         .text("started-by", &row.started_by)
         .maybe("origin", row.origin.as_ref().map(|origin| origin.as_str()))
         .int("pass", row.pass);

@@ -208,6 +208,7 @@ pub(crate) async fn rehearse(engine: &Engine, script: Script) -> Result<Rehearse
         });
     };
     let place = Place {
+        services: engine.services.clone(),
         run: script.run,
         epoch: 0,
         body: Rc::new(Body::new(&loaded.flow.body)),

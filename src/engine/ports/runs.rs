@@ -84,6 +84,8 @@ pub struct NewRun {
     pub key: Option<String>,
     /// Higher starts first.
     pub priority: i64,
+    /// What [`crate::bindings::Bindings`] wrote.
+    pub bindings: Option<String>,
     /// What started it: `manual`, `schedule:<id>`, `call`, `fork`, `import`.
     pub started_by: String,
     /// The run that it was made from: by a fork, an import or a replay.
@@ -239,6 +241,8 @@ pub struct RunRow {
     /// The value of `:concurrency :key-field`, as EDN text.
     pub key: Option<String>,
     pub priority: i64,
+    /// As in [`NewRun::bindings`].
+    pub bindings: Option<String>,
     /// As in [`NewRun::started_by`].
     pub started_by: String,
     /// As in [`NewRun::origin`].

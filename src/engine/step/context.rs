@@ -14,6 +14,7 @@ use crate::ids::{RunId, StepPath};
 use crate::ports::{Clock, Exchanges, Random, Revealed, Secret, Secrets, Stores, Witness};
 
 /// What all runs of an engine share.
+#[derive(Clone)]
 pub struct Services {
     pub stores: Stores,
     pub clock: Arc<dyn Clock>,
@@ -27,6 +28,8 @@ pub struct Services {
     pub home: PathBuf,
     /// The project's settings (`flowstone.edn`), a map: `:connections`, `:providers` ...
     pub settings: Value,
+    /// Which profile of the settings is meant.
+    pub profile: Option<String>,
 }
 
 /// What takes the progress of steps.
@@ -275,9 +278,18 @@ impl StepContext {
 
     /// Looks a secret up. Its text is taken out of all that the step hands back.
     pub fn secret(&self, name: &str) -> Option<Secret> {
-        let secret = self.scope.services.secrets.find(name)?;
+        let services = &self.scope.services;
+        let secret = services
+            .secrets
+            .find_in(services.profile.as_deref(), name)?;
         self.hide(&secret);
         Some(secret)
+    }
+
+    /// Says why a secret cannot be had although the settings say where it is.
+    pub fn secret_trouble(&self, name: &str) -> Option<String> {
+        let services = &self.scope.services;
+        services.secrets.trouble(services.profile.as_deref(), name)
     }
 
     /// Says that a text gives a secret away, such as its encoded form: it is taken out of all that the step

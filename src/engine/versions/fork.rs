@@ -87,6 +87,7 @@ impl Engine {
             invocation: row.invocation.clone(),
             key: None,
             priority: row.priority,
+            bindings: row.bindings.clone(),
             started_by: "fork".to_owned(),
             origin: Some(run.clone()),
             parent: None,

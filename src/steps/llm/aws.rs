@@ -64,10 +64,14 @@ pub(super) fn signer(
     };
     let find = |named: &Option<String>, usual: &str| -> Result<Secret, StepError> {
         let name = named.as_deref().unwrap_or(usual);
-        cx.secret(name).ok_or_else(|| missing_secret(name, owner))
+        cx.secret(name)
+            .ok_or_else(|| missing_secret(cx, name, owner))
     };
     let session_token = match &names.session_token {
-        Some(name) => Some(cx.secret(name).ok_or_else(|| missing_secret(name, owner))?),
+        Some(name) => Some(
+            cx.secret(name)
+                .ok_or_else(|| missing_secret(cx, name, owner))?,
+        ),
         // Credentials of one's own do not go with a token of the environment's.
         None if names.access_key_id.is_some() => None,
         None => cx.secret("AWS_SESSION_TOKEN"),

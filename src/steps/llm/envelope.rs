@@ -27,6 +27,9 @@ pub(super) fn envelope(
     if let Some(count) = usage {
         facts.push((key("usage"), usage_map(count)));
         facts.push((key("tokens-used"), Value::Int(count.total)));
+        let cost = |model: &str| endpoint.prices.cost(&endpoint.provider, model, &count);
+        let cost = cost(model).or_else(|| cost(&endpoint.model));
+        facts.extend(cost.map(|micros| (key("cost-usd"), Value::Float(micros as f64 / 1e6))));
     }
     let text = |name: &str, text: &str| (key(name), Value::from(text));
     facts.push(text("model", model));

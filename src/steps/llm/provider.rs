@@ -13,6 +13,7 @@ use super::capability::{Capability, Lacks};
 use super::dialect::{
     AZURE_OPENAI, Dialect, OLLAMA, OPENAI, OPENAI_CHAT, OPENAI_COMPATIBLE, SCRIPTED,
 };
+use super::prices::Prices;
 use super::scripted::{self, Script};
 use super::sigv4::Signer;
 use crate::connections::{self, Auth, Connection, KeyPlace, Proof, missing_secret};
@@ -28,6 +29,7 @@ pub(super) struct Endpoint {
     pub provider: String,
     pub dialect: Dialect,
     pub model: String,
+    pub prices: Prices,
     pub way: Way,
 }
 
@@ -75,6 +77,7 @@ const PROVIDER_KEYS: &[&str] = &[
     "headers",
     "id",
     "model",
+    "prices",
     "region",
     "script",
 ];
@@ -151,6 +154,7 @@ pub(super) fn choose(cx: &StepContext, fields: Fields<'_>) -> Result<Endpoint, S
     let mut headers = connection.headers.clone();
     headers.extend(custom.headers.clone());
     Ok(Endpoint {
+        prices: Prices::of(&cx.flow().llm_providers, cx.settings()).map_err(unclear)?,
         provider: id,
         dialect,
         model,
@@ -185,6 +189,7 @@ fn scripted(
         }
     };
     Ok(Endpoint {
+        prices: Prices::of(&cx.flow().llm_providers, cx.settings()).map_err(unclear)?,
         model: model(cx, fields, named, &dialect, &id)?,
         way: Way::Script(script),
         provider: id,
@@ -591,7 +596,7 @@ fn proof(
         return cx
             .secret(name)
             .map(|secret| own_way(secret.reveal()))
-            .ok_or_else(|| missing_secret(name, owner));
+            .ok_or_else(|| missing_secret(cx, name, owner));
     }
     let found = dialect.keys().find_map(|key| cx.secret(key)).or_else(|| {
         let names = [format!("{owner}-api-key"), format!("{owner}-token")];
@@ -604,10 +609,10 @@ fn proof(
                 || *auth != Auth::Unsaid
                 || dialect.id == AZURE_OPENAI.id =>
         {
-            Err(missing_secret(key, owner))
+            Err(missing_secret(cx, key, owner))
         }
         (None, None) if *auth != Auth::Unsaid => {
-            Err(missing_secret(&format!("{owner}-api-key"), owner))
+            Err(missing_secret(cx, &format!("{owner}-api-key"), owner))
         }
         // A server of one's own often wants none.
         (None, _) => Ok(Vec::new()),

@@ -83,7 +83,7 @@ pub(super) fn target(cx: &StepContext, adapter: &McpAdapter) -> Result<Target, S
         ))
         .hint("give it `:backend :mcp`"));
     }
-    let setting = connections::setting(cx, name).unwrap_or(&Value::Nil);
+    let setting = connections::bound(cx.settings(), name).unwrap_or(&Value::Nil);
     let server = match adapter.transport {
         McpTransport::Stdio => Server::Program(program(cx, name, setting)?),
         McpTransport::StreamableHttp => Server::Http(address(cx, adapter, &connection, setting)?),
@@ -221,7 +221,7 @@ fn environment(
                 };
                 let found = cx.secret(&secret);
                 found
-                    .ok_or_else(|| missing_secret(&secret, name))?
+                    .ok_or_else(|| missing_secret(cx, &secret, name))?
                     .reveal()
                     .to_owned()
             }

@@ -14,9 +14,21 @@ pub struct RecordedSecrets {
 
 impl Secrets for RecordedSecrets {
     fn find(&self, name: &str) -> Option<Secret> {
-        let found = self.own.find(name);
+        self.find_in(None, name)
+    }
+
+    fn find_in(&self, profile: Option<&str>, name: &str) -> Option<Secret> {
+        let found = self.own.find_in(profile, name);
         self.recorder.note_secret(name, found.is_some());
         found
+    }
+
+    fn place(&self, profile: Option<&str>, name: &str) -> String {
+        self.own.place(profile, name)
+    }
+
+    fn trouble(&self, profile: Option<&str>, name: &str) -> Option<String> {
+        self.own.trouble(profile, name)
     }
 }
 
@@ -31,10 +43,14 @@ const STAND_IN: &str = "flowstone-replays-without-secrets";
 
 impl Secrets for ReplayedSecrets {
     fn find(&self, name: &str) -> Option<Secret> {
+        self.find_in(None, name)
+    }
+
+    fn find_in(&self, profile: Option<&str>, name: &str) -> Option<Secret> {
         match self.replayer.had_secret(name) {
             Some(false) => None,
             Some(true) | None => {
-                let own = self.own.find(name);
+                let own = self.own.find_in(profile, name);
                 Some(own.unwrap_or_else(|| Secret::new(STAND_IN)))
             }
         }

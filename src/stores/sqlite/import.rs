@@ -60,9 +60,10 @@ fn insert(db: &Connection, row: &RunRow) -> Result<i64, StoreError> {
     db.prepare_cached(
         "INSERT INTO run (id, external_id, program, flow, status, wait_reason, due_ms, input, seed, result, error,
                           cancel, created_ms, updated_ms, invocation, key, priority, started_by, origin, parent,
-                          root, depth, parent_close, pass, force, ended_ms, held, pruned_ms, deadline_ms)
+                          root, depth, parent_close, pass, force, ended_ms, held, pruned_ms, deadline_ms,
+                          bindings)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20, ?21,
-                 ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29)",
+                 ?22, ?23, ?24, ?25, ?26, ?27, ?28, ?29, ?30)",
     )
     .and_then(|mut sql| {
         sql.execute(params![
@@ -94,7 +95,8 @@ fn insert(db: &Connection, row: &RunRow) -> Result<i64, StoreError> {
             row.ended_ms,
             row.held,
             row.pruned_ms,
-            row.deadline_ms
+            row.deadline_ms,
+            row.bindings
         ])
     })
     .map_err(failed)?;

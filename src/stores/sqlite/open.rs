@@ -46,6 +46,7 @@ const STEPS: &[&[&str]] = &[
         changeset::SCHEMA,
         search::SCHEMA,
     ],
+    &[runs::FORMAT_4],
 ];
 /// How long another process may keep the file to itself.
 const PATIENCE: Duration = Duration::from_secs(10);

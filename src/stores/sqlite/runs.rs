@@ -67,9 +67,15 @@ CREATE INDEX run_status ON run (status, created_ms);
 CREATE INDEX run_flow ON run (flow, status, created_ms);
 ";
 
+/// What the fourth format adds.
+pub(super) const FORMAT_4: &str = "
+ALTER TABLE run ADD COLUMN bindings TEXT;
+";
+
 pub(super) const COLUMNS: &str = "id, external_id, program, flow, status, wait_reason, due_ms, input, seed, result, error, \
                        cancel, lease_owner, created_ms, updated_ms, invocation, key, priority, started_by, origin, \
-                       parent, root, depth, parent_close, pass, force, ended_ms, deadline_ms, held, pruned_ms, setback";
+                       parent, root, depth, parent_close, pass, force, ended_ms, deadline_ms, held, pruned_ms, setback, \
+                       bindings";
 
 pub(super) fn create(db: &Connection, owner: &Owner, run: &NewRun) -> Result<RunId, StoreError> {
     match by_external_id(db, run)? {
@@ -105,8 +111,8 @@ pub(super) fn insert(
     db.prepare_cached(
         "INSERT INTO run (id, external_id, program, flow, status, input, seed, created_ms, updated_ms, invocation,
                           key, priority, started_by, origin, parent, root, depth, parent_close, deadline_ms,
-                          lease_owner)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
+                          lease_owner, bindings)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19, ?20)",
     )
     .and_then(|mut sql| {
         sql.execute(params![
@@ -128,7 +134,8 @@ pub(super) fn insert(
             parent.map_or(0, |parent| parent.depth),
             parent.map(|parent| parent.close.name()),
             run.deadline_ms,
-            run.is_taken.then(|| owner.id())
+            run.is_taken.then(|| owner.id()),
+            run.bindings
         ])
     })
     .map_err(failed)?;
@@ -289,6 +296,7 @@ pub(super) fn run_row(row: &Row<'_>, owner: &Alive<'_>) -> rusqlite::Result<RunR
         held: row.get(28)?,
         pruned_ms: row.get(29)?,
         setback: row.get(30)?,
+        bindings: row.get(31)?,
     })
 }
 

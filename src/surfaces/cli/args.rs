@@ -1,5 +1,6 @@
 //! What may be typed: commands, options, and the examples in their help.
 
+mod connections;
 mod resources;
 mod runs;
 mod schedules;
@@ -17,6 +18,7 @@ use clap_complete::Shell;
 
 use super::home::ExchangesWith;
 
+pub use connections::*;
 pub use resources::*;
 pub use runs::*;
 pub use schedules::*;
@@ -57,6 +59,7 @@ pub enum Command {
     Backtest(super::backtest::Backtest),
     Check(Check),
     Completions(Completions),
+    Connections(Connections),
     Eval(Eval),
     Gc(Gc),
     #[command(hide = true)]
@@ -198,6 +201,7 @@ pub struct Home {
   flowstone run flows/expense-approval.edn --input @input.edn
   flowstone run flow.edn --upload report=may.csv
   flowstone run flow.edn --id order-17 --priority 5 --detach
+  flowstone run flow.edn --profile prod --set ai.conn=openai-eu
   flowstone run flow.edn --record answers && flowstone run flow.edn --replay answers
   cat input.json | flowstone run flow.edn --input - --json")]
 pub struct Run {
@@ -236,6 +240,9 @@ pub struct Run {
     /// Only add the run, and print its id: `flowstone serve` drives it
     #[arg(long, visible_alias = "no-wait", conflicts_with_all = ["record", "replay"])]
     pub detach: bool,
+
+    #[command(flatten)]
+    pub bound: Bound,
 
     #[command(flatten)]
     pub exchanges: Exchanges,

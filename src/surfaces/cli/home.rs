@@ -3,10 +3,14 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
+use flowstone_engine::bindings::Bindings;
+
 use super::args::Home;
 
 /// The folder's name inside a project.
 const FOLDER: &str = ".flowstone";
+/// Names the profile where no option does.
+const PROFILE: &str = "FLOWSTONE_PROFILE";
 /// The project's settings; also what marks a project.
 const SETTINGS: &str = "flowstone.edn";
 
@@ -18,6 +22,8 @@ pub struct Project {
     /// Holds runs, tables and values. Need not exist yet.
     pub home: PathBuf,
     pub exchanges: ExchangesWith,
+    /// What new runs keep of profiles.
+    pub bindings: Bindings,
 }
 
 /// Who answers the requests that steps send.
@@ -46,6 +52,10 @@ impl Project {
             root,
             home,
             exchanges: ExchangesWith::default(),
+            bindings: Bindings {
+                profile: env::var(PROFILE).ok().filter(|name| !name.is_empty()),
+                ..Bindings::default()
+            },
         }
     }
 }

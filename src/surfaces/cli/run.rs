@@ -48,6 +48,7 @@ pub fn run(args: &Run, app: &dyn App) -> Exit {
 async fn drive(args: &Run, app: &dyn App, input: Value) -> Result<Exit, Report> {
     let project = Project {
         exchanges: args.exchanges.with(),
+        bindings: args.bound.bindings(),
         ..Project::find(&args.home)
     };
     let engine = app.open(&project, Open::OrMake)?;
@@ -241,8 +242,10 @@ async fn unfinished(
         ..RunFilter::default()
     };
     let runs = engine.list_runs(filter).await?;
+    let bindings = engine.bindings().encode();
     let same = runs
         .into_iter()
+        .filter(|run| run.bindings == bindings)
         .find(|run| !run.driven && run.program == loaded.program.hash && run.input == input);
     Ok(same)
 }

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use clap::Args;
 use flowstone_engine::archive::Archive;
+use flowstone_engine::bindings::Bindings;
 use flowstone_engine::ports::RunStatus;
 use flowstone_engine::{EngineError, Replayed};
 use serde_json::json;
@@ -75,6 +76,7 @@ fn from_file(file: &Path, app: &dyn App) -> Result<Vec<Replayed>, Report> {
         root: folder.path().to_path_buf(),
         home: folder.path().join("home"),
         exchanges: ExchangesWith::Servers,
+        bindings: Bindings::default(),
     };
     Runtime::start()?.block_on(async {
         let engine = app.open(&project, Open::OrMake)?;

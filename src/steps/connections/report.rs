@@ -1,0 +1,216 @@
+//! Which connections there are, and where each has its secret.
+
+use flowstone_engine::Engine;
+use flowstone_engine::connections::{ConnectionReport, SecretReport};
+use flowstone_engine::flow::{Flow, name_of};
+use flowstone_lang::value::Value;
+
+use super::{Auth, Binding, Connection, binding, resolve, setting};
+use crate::json::items;
+use crate::llm::PROVIDERS;
+use crate::llm::dialect::Dialect;
+
+/// Returns the slots of flows, what the settings describe, and the providers that the environment knows, in this
+/// order.
+pub fn report(engine: &Engine, flows: &[&Flow]) -> Vec<ConnectionReport> {
+    let mut reports = Vec::new();
+    let settings = engine.settings();
+    for flow in flows {
+        for slot in items(&flow.requires).unwrap_or_default() {
+            if let Some(name) = slot.get("slot").and_then(name_of) {
+                reports.push(of_slot(engine, flow, &name, &slot));
+            }
+        }
+    }
+    let bare = Flow::bare("none", Value::Nil);
+    for name in names(settings.get("connections")) {
+        reports.push(of_name(engine, &bare, &name, "flowstone.edn"));
+    }
+    for provider in settings
+        .get("llm-providers")
+        .and_then(items)
+        .unwrap_or_default()
+    {
+        let name = provider.get("id").and_then(name_of);
+        let name = name.filter(|name| setting(settings, name).is_none());
+        reports.extend(name.map(|name| of_provider(engine, &name, &provider)));
+    }
+    for dialect in PROVIDERS {
+        let is_known = reports.iter().any(|it| it.name == dialect.id);
+        if !is_known && is_in_environment(engine, dialect) {
+            reports.push(of_environment(engine, dialect));
+        }
+    }
+    reports
+}
+
+/// Returns the names in a map, in their order.
+fn names(map: Option<&Value>) -> Vec<String> {
+    let map = map.and_then(Value::as_map);
+    let names = map.into_iter().flat_map(|map| map.iter());
+    let mut names: Vec<String> = names
+        .filter_map(|(key, _)| Some(name_of(key)?.to_string()))
+        .collect();
+    names.sort();
+    names
+}
+
+fn of_slot(engine: &Engine, flow: &Flow, name: &str, slot: &Value) -> ConnectionReport {
+    let mut report = of_name(engine, flow, name, &flow.slug);
+    report.is_optional = matches!(slot.get("optional"), Some(Value::Bool(true)));
+    if report.kind == "secret" {
+        let named = slot.get("secret-ref").and_then(name_of);
+        let named = named.map_or_else(|| name.to_owned(), |it| it.to_string());
+        report.secret = Some(secret(engine, &[named]));
+        report.problem = None;
+    }
+    report
+}
+
+fn of_name(engine: &Engine, flow: &Flow, name: &str, source: &str) -> ConnectionReport {
+    let settings = engine.settings();
+    let slot = flow.requirement(name);
+    let bound = match binding(settings, name) {
+        Some(Binding::To(bound)) => Some(bound.to_string()),
+        Some(Binding::Inline(_)) | None => None,
+    };
+    let said = setting(settings, bound.as_deref().unwrap_or(name));
+    let text = |key: &str| {
+        let text = said.and_then(|it| it.get(key)).or_else(|| slot?.get(key));
+        text.and_then(name_of).map(|it| it.to_string())
+    };
+    let kind = text("type").unwrap_or_else(|| "http-api".to_owned());
+    let mut report = ConnectionReport {
+        name: name.to_owned(),
+        source: source.to_owned(),
+        kind,
+        backend: text("backend"),
+        base_url: None,
+        bound_to: bound,
+        is_optional: false,
+        secret: None,
+        problem: None,
+    };
+    match resolve(settings, flow, name) {
+        Err(error) => report.problem = Some(error.message),
+        Ok(connection) => describe(engine, &mut report, &connection),
+    }
+    report
+}
+
+/// Fills in what a connection says of itself, and what its provider says for it.
+fn describe(engine: &Engine, report: &mut ConnectionReport, connection: &Connection) {
+    let dialect = connection.backend.as_deref();
+    let dialect = dialect.and_then(|id| PROVIDERS.iter().find(|it| it.id == id));
+    report.backend.clone_from(&connection.backend);
+    let base_url = connection.base_url.clone();
+    let base_url = base_url.or_else(|| usual_address(engine, dialect?));
+    report.base_url = base_url.map(|url| crate::files::git::without_password(&url));
+    let own = match connection.id.as_str() {
+        "" => dialect.map_or("", |it| it.id),
+        id => id,
+    };
+    let names = match (&connection.auth, dialect) {
+        (Auth::None, _) | (Auth::Unsaid, None) => return,
+        (auth, dialect) => match auth.secret_name() {
+            Some(name) => vec![name.to_owned()],
+            None => {
+                let keys = dialect
+                    .into_iter()
+                    .flat_map(|it| it.keys().map(str::to_owned));
+                let own = ["-api-key", "-token", ""].map(|ending| format!("{own}{ending}"));
+                let own = own.into_iter().filter(|_| !own_is_guess(auth));
+                keys.chain(own).collect()
+            }
+        },
+    };
+    if !names.is_empty() {
+        report.secret = Some(secret(engine, &names));
+    }
+}
+
+/// Nobody said that a key is needed: only the provider's own is looked for.
+fn own_is_guess(auth: &Auth) -> bool {
+    *auth == Auth::Unsaid
+}
+
+/// Returns the secret of these names that is set; else the first, which is not.
+fn secret(engine: &Engine, names: &[String]) -> SecretReport {
+    let profile = engine.bindings().profile.as_deref();
+    let secrets = engine.secrets();
+    let is_set = |name: &str| secrets.find_in(profile, name).is_some();
+    let set = names.iter().find(|name| is_set(name));
+    let name = set.unwrap_or(&names[0]);
+    let place = secrets.trouble(profile, name);
+    SecretReport {
+        name: name.clone(),
+        place: place.unwrap_or_else(|| secrets.place(profile, name)),
+        is_set: set.is_some(),
+    }
+}
+
+fn of_provider(engine: &Engine, name: &str, provider: &Value) -> ConnectionReport {
+    let mut connection = Connection {
+        id: name.to_owned(),
+        ..Connection::default()
+    };
+    let problem = connection.add(":llm-providers", provider).err();
+    let family = provider.get("family").and_then(name_of);
+    let mut report = ConnectionReport {
+        name: name.to_owned(),
+        source: "flowstone.edn".to_owned(),
+        kind: "llm-provider".to_owned(),
+        backend: None,
+        base_url: None,
+        bound_to: None,
+        is_optional: false,
+        secret: None,
+        problem: problem.map(|error| error.message),
+    };
+    describe(engine, &mut report, &connection);
+    report.backend = family.map(|it| it.to_string());
+    report
+}
+
+fn is_in_environment(engine: &Engine, dialect: &Dialect) -> bool {
+    let profile = engine.bindings().profile.as_deref();
+    let said = engine.settings().get("environment");
+    let has = |name: &str| said.is_some_and(|it| it.get(name).is_some());
+    let has_key = |name: &str| engine.secrets().find_in(profile, name).is_some();
+    dialect.keys().any(has_key)
+        || has(&dialect.base_variable())
+        || (dialect.id == "ollama" && has("OLLAMA_HOST"))
+}
+
+fn of_environment(engine: &Engine, dialect: &Dialect) -> ConnectionReport {
+    let connection = Connection {
+        backend: Some(dialect.id.to_owned()),
+        ..Connection::default()
+    };
+    let mut report = ConnectionReport {
+        name: dialect.id.to_owned(),
+        source: "environment".to_owned(),
+        kind: "llm-provider".to_owned(),
+        backend: None,
+        base_url: None,
+        bound_to: None,
+        is_optional: false,
+        secret: None,
+        problem: None,
+    };
+    describe(engine, &mut report, &connection);
+    report
+}
+
+/// Returns where a provider is when no connection says it.
+fn usual_address(engine: &Engine, dialect: &Dialect) -> Option<String> {
+    let said = engine.settings().get("environment");
+    let of = |name: &str| said?.get(name)?.as_str().map(str::to_owned);
+    of(&dialect.base_variable())
+        .or_else(|| {
+            (dialect.id == "ollama")
+                .then(|| of("OLLAMA_HOST"))
+                .flatten()
+        })
+        .or_else(|| dialect.base_url.map(str::to_owned))
+}

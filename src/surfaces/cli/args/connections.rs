@@ -1,0 +1,141 @@
+//! What may be typed after `connections`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueHint};
+use flowstone_engine::bindings::Bindings;
+
+use super::Home;
+
+/// Lists connections, tries them, and shows what models cost
+#[derive(Debug, Args)]
+pub struct Connections {
+    #[command(subcommand)]
+    pub command: ConnectionsCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum ConnectionsCommand {
+    List(ConnectionsList),
+    Prices(ConnectionsPrices),
+    Test(ConnectionsTest),
+}
+
+/// Lists the slots of flows and the connections of the project
+///
+/// Of each: its type, where it leads, which secret it needs, where that is looked for, and whether it is set. No secret
+/// is shown.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone connections list
+  flowstone connections list flows/summarize.edn --profile prod
+  flowstone connections list --json")]
+pub struct ConnectionsList {
+    /// Flow files whose slots are meant [default: all of the project]
+    #[arg(value_name = "FLOW", value_hint = ValueHint::FilePath)]
+    pub flows: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub bound: Bound,
+
+    #[command(flatten)]
+    pub home: Home,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Shows what models cost, in US dollars for a million tokens
+///
+/// The table comes with the program. What `:prices` and `:llm-providers` of flowstone.edn say wins. A model that is in
+/// neither has no price, and results of its calls have no `:cost-usd`.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone connections prices
+  flowstone connections prices gpt-5
+  flowstone connections prices --json")]
+pub struct ConnectionsPrices {
+    /// Only models and providers in whose names this is
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+
+    #[command(flatten)]
+    pub bound: Bound,
+
+    #[command(flatten)]
+    pub home: Home,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Asks the servers of connections, and says which answer
+///
+/// A model is asked for a few tokens, an HTTP API for its base address, an MCP server for a greeting. The exit code is
+/// 1 when one fails.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone connections test
+  flowstone connections test ai --profile prod
+  flowstone connections test crm --flow flows/sync.edn")]
+pub struct ConnectionsTest {
+    /// The connection or slot [default: all]
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+
+    /// A flow file whose slots are meant; may be repeated [default: all of the project]
+    #[arg(long = "flow", value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub flows: Vec<PathBuf>,
+
+    #[command(flatten)]
+    pub bound: Bound,
+
+    #[command(flatten)]
+    pub home: Home,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What slots stand for.
+#[derive(Debug, Args)]
+pub struct Bound {
+    /// A profile of flowstone.edn, whose bindings, connections and secrets hold
+    #[arg(long, value_name = "NAME", env = "FLOWSTONE_PROFILE")]
+    pub profile: Option<String>,
+
+    /// Bind a slot to a connection, as in ai.conn=openai-prod; may be repeated
+    #[arg(long = "set", value_name = "SLOT.conn=NAME", value_parser = set)]
+    pub set: Vec<(String, String)>,
+}
+
+impl Bound {
+    /// Returns what a run keeps of it.
+    pub fn bindings(&self) -> Bindings {
+        let profile = self
+            .profile
+            .as_deref()
+            .map(|name| name.trim_start_matches(':'));
+        Bindings {
+            profile: profile.filter(|it| !it.is_empty()).map(str::to_owned),
+            set: self.set.iter().cloned().collect(),
+        }
+    }
+}
+
+/// Reads `SLOT.conn=NAME`.
+fn set(text: &str) -> Result<(String, String), String> {
+    let parts = text.split_once('=').and_then(|(slot, name)| {
+        let slot = slot.trim().trim_start_matches(':').strip_suffix(".conn")?;
+        Some((slot, name.trim().trim_start_matches(':')))
+    });
+    match parts {
+        Some((slot, name)) if !slot.is_empty() && !name.is_empty() => {
+            Ok((slot.to_owned(), name.to_owned()))
+        }
+        _ => Err("a slot is bound by its name, such as ai.conn=openai-prod".to_owned()),
+    }
+}

@@ -1,0 +1,299 @@
+//! `flowstone connections`: which there are, whether they work, and what models cost.
+
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use flowstone_engine::Engine;
+use flowstone_engine::connections::{ConnectionReport, ConnectionTrial, PriceReport, Verdict};
+use flowstone_engine::diagnostic::nearest;
+use flowstone_engine::flow::Flow;
+use flowstone_lang::value::Value;
+use serde_json::{Value as Json, json};
+
+use super::args::{
+    Bound, Connections, ConnectionsCommand, ConnectionsList, ConnectionsPrices, ConnectionsTest,
+    Home,
+};
+use super::exit::Exit;
+use super::home::Project;
+use super::report::Report;
+use super::run::load_file;
+use super::runtime::Runtime;
+use super::table::table;
+use super::{App, Open, output};
+
+/// Performs the command.
+pub fn run(args: &Connections, app: &dyn App) -> Exit {
+    let (done, as_json) = match &args.command {
+        ConnectionsCommand::List(args) => (list(args, app), args.json),
+        ConnectionsCommand::Prices(args) => (prices(args, app), args.json),
+        ConnectionsCommand::Test(args) => (test(args, app), args.json),
+    };
+    done.unwrap_or_else(|report| {
+        output::failure(&report, as_json);
+        Exit::Failed
+    })
+}
+
+/// A project that is looked at.
+struct Looked {
+    engine: Engine,
+    flows: Vec<Rc<Flow>>,
+}
+
+async fn look(
+    app: &dyn App,
+    (home, bound): (&Home, &Bound),
+    files: &[PathBuf],
+) -> Result<Looked, Report> {
+    let project = Project {
+        bindings: bound.bindings(),
+        ..Project::find(home)
+    };
+    let engine = app.open(&project, Open::OrMake)?;
+    let mut flows = Vec::new();
+    for file in files {
+        flows.push(load_file(&engine, file, true)?.flow);
+    }
+    if files.is_empty() {
+        let found = engine.flow_files();
+        flows.extend(found.iter().filter_map(|file| readable(&engine, file)));
+    }
+    Ok(Looked { engine, flows })
+}
+
+/// Returns the flow of a file in the project, if it is one: what is wrong with others is for `check` to say.
+fn readable(engine: &Engine, file: &Path) -> Option<Rc<Flow>> {
+    let session = engine.session();
+    let checked = engine.check(&session, file, &file.display().to_string());
+    checked.loaded.map(|loaded| loaded.flow)
+}
+
+fn reports(app: &dyn App, looked: &Looked) -> Vec<ConnectionReport> {
+    let flows: Vec<&Flow> = looked.flows.iter().map(|flow| &**flow).collect();
+    app.connections(&looked.engine, &flows)
+}
+
+fn list(args: &ConnectionsList, app: &dyn App) -> Result<Exit, Report> {
+    let reports = Runtime::start()?.block_on(async {
+        let looked = look(app, (&args.home, &args.bound), &args.flows).await?;
+        Ok::<_, Report>(reports(app, &looked))
+    })?;
+    if args.json {
+        let connections: Vec<Json> = reports.iter().map(in_json).collect();
+        output::json(&json!({"ok": true, "connections": connections}));
+    } else if reports.is_empty() {
+        output::note(
+            "there are no connections; describe one in flowstone.edn, or set the key of a model provider such as OPENAI_API_KEY",
+        );
+    } else {
+        let columns = ["name", "of", "type", "leads to", "secret", "is set"];
+        output::data(&table(&columns, reports.iter().map(in_words)));
+        for report in reports.iter().filter(|it| !it.is_optional) {
+            if let Some(problem) = &report.problem {
+                output::note(&format!("{}: {problem}", report.name));
+            }
+        }
+    }
+    Ok(Exit::Completed)
+}
+
+fn in_words(report: &ConnectionReport) -> Vec<String> {
+    let or_none = |text: Option<&String>| text.map_or_else(|| "-".to_owned(), String::clone);
+    let kind = match &report.backend {
+        Some(backend) => format!("{} {backend}", report.kind),
+        None => report.kind.clone(),
+    };
+    let address = match &report.bound_to {
+        Some(bound) => format!("{bound} ({})", or_none(report.base_url.as_ref())),
+        None => or_none(report.base_url.as_ref()),
+    };
+    let secret = report.secret.as_ref();
+    vec![
+        report.name.clone(),
+        report.source.clone(),
+        kind,
+        address,
+        secret.map_or_else(|| "-".to_owned(), |it| it.place.clone()),
+        match secret {
+            None => "-",
+            Some(secret) if secret.is_set => "yes",
+            Some(_) => "no",
+        }
+        .to_owned(),
+    ]
+}
+
+/// The names of the fields are stable.
+fn in_json(report: &ConnectionReport) -> Json {
+    json!({
+        "name": report.name,
+        "source": report.source,
+        "type": report.kind,
+        "backend": report.backend,
+        "baseUrl": report.base_url,
+        "boundTo": report.bound_to,
+        "optional": report.is_optional,
+        "secret": report.secret.as_ref().map(|secret| json!({
+            "name": secret.name, "place": secret.place, "isSet": secret.is_set,
+        })),
+        "problem": report.problem,
+    })
+}
+
+fn test(args: &ConnectionsTest, app: &dyn App) -> Result<Exit, Report> {
+    let trials = Runtime::start()?.block_on(async {
+        let looked = look(app, (&args.home, &args.bound), &args.flows).await?;
+        let reports = chosen(reports(app, &looked), args.name.as_deref())?;
+        let bare = Rc::new(Flow::bare("none", Value::Nil));
+        let mut trials = Vec::new();
+        for report in &reports {
+            let flow = looked
+                .flows
+                .iter()
+                .find(|flow| *flow.slug == *report.source);
+            let trial = app.try_connection(&looked.engine, flow.unwrap_or(&bare), report);
+            let trial = trial.await;
+            if !args.json {
+                output::data(&line(&trial));
+                trial
+                    .hints
+                    .iter()
+                    .for_each(|hint| output::note(&format!("  hint: {hint}")));
+            }
+            trials.push(trial);
+        }
+        Ok::<_, Report>(trials)
+    })?;
+    let is_well = trials.iter().all(|it| it.verdict != Verdict::Fails);
+    if args.json {
+        let trials: Vec<Json> = trials.iter().map(trial_json).collect();
+        output::json(&json!({"ok": is_well, "connections": trials}));
+    } else if trials.is_empty() {
+        output::note("there are no connections to try");
+    }
+    Ok(match is_well {
+        true => Exit::Completed,
+        false => Exit::Failed,
+    })
+}
+
+/// Returns the connections of a name, or all.
+fn chosen(all: Vec<ConnectionReport>, name: Option<&str>) -> Result<Vec<ConnectionReport>, Report> {
+    let Some(name) = name.map(|name| name.trim_start_matches(':')) else {
+        return Ok(all);
+    };
+    let names: Vec<String> = all.iter().map(|it| it.name.clone()).collect();
+    let chosen: Vec<_> = all.into_iter().filter(|it| it.name == name).collect();
+    if !chosen.is_empty() {
+        return Ok(chosen);
+    }
+    let report = Report::error("E0951", format!("there is no connection `{name}`"));
+    Err(match nearest(name, names.iter().map(String::as_str)) {
+        Some(near) => report.hint(format!("did you mean `{near}`?")),
+        None => report.hint("`flowstone connections list` shows those there are"),
+    })
+}
+
+fn line(trial: &ConnectionTrial) -> String {
+    let code = trial
+        .code
+        .as_ref()
+        .map_or_else(String::new, |code| format!("{code} "));
+    let verdict = match trial.verdict {
+        Verdict::Works => "works ",
+        Verdict::Fails => "FAILS ",
+        Verdict::Untried => "untried",
+    };
+    format!(
+        "{verdict} {}  {} ms  {code}{}\n",
+        trial.name, trial.millis, trial.detail
+    )
+}
+
+/// The names of the fields are stable.
+fn trial_json(trial: &ConnectionTrial) -> Json {
+    json!({
+        "name": trial.name,
+        "verdict": trial.verdict.name(),
+        "millis": trial.millis,
+        "detail": trial.detail,
+        "code": trial.code,
+        "hints": trial.hints,
+    })
+}
+
+fn prices(args: &ConnectionsPrices, app: &dyn App) -> Result<Exit, Report> {
+    let (as_of, mut rows) = Runtime::start()?.block_on(async {
+        let project = Project {
+            bindings: args.bound.bindings(),
+            ..Project::find(&args.home)
+        };
+        app.prices(&app.open(&project, Open::OrMake)?)
+    })?;
+    if let Some(name) = &args.name {
+        rows.retain(|row| {
+            row.model.contains(name.as_str()) || row.provider.contains(name.as_str())
+        });
+    }
+    if args.json {
+        let rows: Vec<Json> = rows.iter().map(price_json).collect();
+        output::json(&json!({"ok": true, "asOf": as_of, "prices": rows}));
+        return Ok(Exit::Completed);
+    }
+    let columns = [
+        "provider",
+        "model",
+        "input",
+        "cached",
+        "cache write",
+        "output",
+        "says",
+    ];
+    output::data(&table(&columns, rows.iter().flat_map(price_words)));
+    output::note(&format!(
+        "US dollars for a million tokens; what is built in was right on {as_of}"
+    ));
+    Ok(Exit::Completed)
+}
+
+fn price_words(row: &PriceReport) -> Vec<Vec<String>> {
+    let or_none = |rate: Option<f64>| rate.map_or_else(|| "-".to_owned(), |it| it.to_string());
+    let mut lines = vec![vec![
+        row.provider.clone(),
+        row.model.clone(),
+        row.input.to_string(),
+        or_none(row.cached),
+        or_none(row.cache_write),
+        row.output.to_string(),
+        row.source.clone(),
+    ]];
+    lines.extend(row.long.map(|(over, input, output)| {
+        let (input, output) = (input.to_string(), output.to_string());
+        let over = format!("  over {over} tokens");
+        vec![
+            String::new(),
+            over,
+            input,
+            "-".into(),
+            "-".into(),
+            output,
+            String::new(),
+        ]
+    }));
+    lines
+}
+
+/// The names of the fields are stable.
+fn price_json(row: &PriceReport) -> Json {
+    json!({
+        "provider": row.provider,
+        "model": row.model,
+        "input": row.input,
+        "cached": row.cached,
+        "cacheWrite": row.cache_write,
+        "output": row.output,
+        "long": row.long.map(|(over, input, output)| json!({"over": over, "input": input, "output": output})),
+        "source": row.source,
+    })
+}
