@@ -2,6 +2,7 @@
 
 mod bad_input;
 mod check;
+mod connections;
 mod docs;
 mod endings;
 mod eval;

@@ -56,7 +56,13 @@ fn every_version_is_used() {
         .then_some(name)
     });
     let unused = names
-        .filter(|name| !manifests.contains(&format!("{name}.workspace = true")))
+        .filter(|name| {
+            let forms = [
+                format!("{name}.workspace = true"),
+                format!("{name} = {{ workspace = true"),
+            ];
+            !forms.iter().any(|form| manifests.contains(form))
+        })
         .map(|name| format!("Cargo.toml: no crate takes {name}"))
         .collect();
     none(unused);
