@@ -157,14 +157,14 @@ const FIELDS: &[Field] = &[
     ),
     Field::optional(
         "cost",
-        FieldType::Either(&[FieldType::Bool, FieldType::Map]),
+        cost::FIELD,
         "Keeps a ledger of tokens over all runs of the flow: `{:budget {:max-tokens-total 500000 :window-hours 720}}`.",
     ),
     Field::optional("data", FieldType::Map, "More data for the `:template`."),
     Field::optional("deployment", FieldType::Text, "For Azure: the deployment."),
     Field::optional(
         "evaluate",
-        FieldType::Either(&[FieldType::Bool, FieldType::Map]),
+        evaluate::FIELD,
         "Has the answer scored by a model: `{:criteria [:relevance] :model \"...\" :persist-to-memory true}`.",
     ),
     Field::optional("frequency-penalty", FieldType::Number, "Forwarded."),
@@ -216,7 +216,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "memory",
         FieldType::Either(&[FieldType::Text, FieldType::Map]),
-        "A table that keeps what agents note: `{:table ref :scope :flow :auto-summarize true}`.",
+        "A table that keeps what agents note: its name, a reference, or `{:table :scope :scope-key :auto-recall :auto-summarize :recall-limit :types :plan}`.",
     ),
     Field::optional("model", FieldType::Text, "Which model."),
     Field::required(
@@ -236,7 +236,7 @@ const FIELDS: &[Field] = &[
     ),
     Field::optional(
         "output-persist",
-        FieldType::Either(&[FieldType::Bool, FieldType::Map]),
+        output::FIELD,
         "Keeps the answer as a resource, under `:persisted-ref`: `true`, or `{:name :content-type}`.",
     ),
     Field::optional("presence-penalty", FieldType::Number, "Forwarded."),
@@ -291,7 +291,7 @@ const FIELDS: &[Field] = &[
     Field::optional("top-p", FieldType::Number, "Forwarded."),
     Field::optional(
         "trace",
-        FieldType::Either(&[FieldType::Bool, FieldType::Map]),
+        trace::FIELD,
         "Keeps all that happened as one resource, under `:trace-ref`: `true`, or `{:name \"...\"}`.",
     ),
     Field::optional(

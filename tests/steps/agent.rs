@@ -53,10 +53,11 @@ impl Bench {
             server.url
         );
         Bench {
-            project: Project::with_secrets(
-                &settings,
-                &[("ai-key", "s3cret"), ("other-key", "0ther-s3cret")],
-            ),
+            // The next process knows the key too.
+            project: Project::with_files(&[
+                ("flowstone.edn", &settings),
+                (".env", "AI_KEY=s3cret\nOTHER_KEY=0ther-s3cret\n"),
+            ]),
             server,
             definitions: definitions.to_owned(),
         }

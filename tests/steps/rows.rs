@@ -1,7 +1,9 @@
 //! One test for each row of the tables of fields: `docs/reference/coverage.md` says which.
 
 mod agent;
+mod agent_extras;
 mod agent_loop;
+mod agent_memory;
 mod agent_tools;
 mod common;
 mod files;

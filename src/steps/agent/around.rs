@@ -33,9 +33,8 @@ impl Around {
     pub fn read(cx: &StepContext, config: &Value) -> Result<Around, StepError> {
         let fields = Fields::new(config);
         let given = |key: &str| fields.get(key);
-        let memory = given("memory").filter(|given| **given != Value::Bool(false));
         let mut around = Around {
-            memory: memory
+            memory: given("memory")
                 .map(|given| Memory::read(cx, given).map(Rc::new))
                 .transpose()?,
             cost: given("cost")

@@ -3,15 +3,45 @@
 //! The ledger is a key of the project for each flow, read before the first turn and added to after the last one, by
 //! `:kv` steps inside the agent's. What time it is, is when the reading ended as the journal has it.
 
-use flowstone_engine::step::{Inside, StepContext, StepError};
+use flowstone_engine::step::{Field, FieldType, Inside, StepContext, StepError};
 use flowstone_lang::value::{Object, Value};
 
 use super::notes::{facts, minute};
 use crate::fields::Fields;
-use crate::json::items;
+use crate::json::{items, number_float};
 
-const KEYS: &[&str] = &["budget", "enabled"];
-const BUDGET_KEYS: &[&str] = &["max-tokens-total", "window-hours"];
+/// What `:cost` may be.
+pub(super) const FIELD: FieldType = FieldType::Either(&[
+    FieldType::Bool,
+    FieldType::Keys(&[
+        Field::optional(
+            "budget",
+            BUDGET,
+            "What all runs of the flow may use together.",
+        )
+        .or_nil(),
+        Field::optional(
+            "enabled",
+            FieldType::Bool,
+            "Whether a ledger is kept. It is, unless this is false.",
+        )
+        .or_nil(),
+    ]),
+]);
+const BUDGET: FieldType = FieldType::Keys(&[
+    Field::optional(
+        "max-tokens-total",
+        FieldType::IntIn(1, i64::MAX),
+        "How many tokens.",
+    )
+    .or_nil(),
+    Field::optional(
+        "window-hours",
+        FieldType::IntIn(1, MOST_HOURS),
+        "In how many hours; without it, in the last 100 runs.",
+    )
+    .or_nil(),
+]);
 /// The ledger keeps so many runs, the newest.
 pub(super) const KEPT: usize = 100;
 const HOUR_MS: i64 = 3_600_000;
@@ -51,7 +81,6 @@ impl Cost {
             given => given,
         };
         let fields = Fields::inside(":cost", given)?;
-        fields.only(KEYS)?;
         if fields.bool("enabled")? == Some(false) {
             return Ok(None);
         }
@@ -105,19 +134,14 @@ impl Cost {
             ),
             ("model", figure("model")),
         ];
-        let usd = result
-            .get("usage")
-            .and_then(|usage| usage.get("cost-usd"))
-            .or_else(|| result.get("cost-usd"));
-        if let Some(usd) = usd.filter(|usd| !usd.is_nil()) {
-            item.push(("cost-usd", usd.clone()));
+        let evaluation = result.get("evaluation").unwrap_or(&Value::Nil);
+        if let Some(tokens) = evaluation.get("evaluation-tokens") {
+            item.push(("evaluation-tokens", tokens.clone()));
         }
-        let evaluated = result
-            .get("evaluation")
-            .and_then(|evaluation| evaluation.get("evaluation-tokens"))
-            .and_then(Value::as_int);
-        if let Some(tokens) = evaluated {
-            item.push(("evaluation-tokens", Value::Int(tokens)));
+        let usd = [result, evaluation].map(|it| it.get("cost-usd").and_then(number_float));
+        if usd.iter().any(Option::is_some) {
+            let sum: f64 = usd.into_iter().flatten().sum();
+            item.push(("cost-usd", Value::Float(sum)));
         }
         let item = item
             .into_iter()
@@ -168,7 +192,6 @@ impl Cost {
 impl Budget {
     fn read(given: &Value) -> Result<Budget, StepError> {
         let fields = Fields::inside(":cost :budget", given)?;
-        fields.only(BUDGET_KEYS)?;
         let Some(tokens) = fields.int("max-tokens-total", 1, i64::MAX)? else {
             return Err(
                 StepError::config("E0850", "`:cost :budget` needs `:max-tokens-total`")

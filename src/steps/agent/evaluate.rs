@@ -2,14 +2,37 @@
 //!
 //! It is an `:llm` step inside the agent's, with the agent's connection. An evaluation that fails never costs the answer.
 
-use flowstone_engine::step::{Inside, StepError};
+use flowstone_engine::step::{Field, FieldType, Inside, StepError};
 use flowstone_lang::value::Value;
 
 use super::notes::{facts, plain, shortened, with};
 use crate::fields::Fields;
 use crate::json::{items, name_text};
 
-const KEYS: &[&str] = &["criteria", "model", "persist-to-memory"];
+/// What `:evaluate` may be.
+pub(super) const FIELD: FieldType = FieldType::Either(&[
+    FieldType::Bool,
+    FieldType::Keys(&[
+        Field::optional(
+            "criteria",
+            FieldType::List(&FieldType::Name),
+            "What is scored. Default `[:relevance :completeness :accuracy]`.",
+        )
+        .or_nil(),
+        Field::optional(
+            "model",
+            FieldType::Text,
+            "Which model scores; else the agent's.",
+        )
+        .or_nil(),
+        Field::optional(
+            "persist-to-memory",
+            FieldType::Bool,
+            "Whether the scores become a row of the `:memory`.",
+        )
+        .or_nil(),
+    ]),
+]);
 /// What is scored unless the flow says it, with what is meant.
 const CRITERIA: &[(&str, &str)] = &[
     (
@@ -60,7 +83,6 @@ impl Evaluate {
             given => given,
         };
         let fields = Fields::inside(":evaluate", given)?;
-        fields.only(KEYS)?;
         Ok(Some(Evaluate {
             criteria: criteria(fields)?,
             model: fields.text("model")?.map(str::to_owned),
@@ -133,7 +155,11 @@ impl Evaluate {
 pub(super) fn evaluation(answer: &Value) -> Value {
     let tokens = answer.get("tokens-used").cloned().unwrap_or(Value::Int(0));
     let content = answer.get("content").cloned().unwrap_or(Value::Nil);
-    with(&content, [("evaluation-tokens", tokens)])
+    let evaluation = with(&content, [("evaluation-tokens", tokens)]);
+    match answer.get("cost-usd") {
+        Some(cost) if !cost.is_nil() => with(&evaluation, [("cost-usd", cost.clone())]),
+        _ => evaluation,
+    }
 }
 
 /// Says an evaluation in a sentence, for a row of the memory.

@@ -220,6 +220,7 @@ impl Memory {
         self.asked(conditions, limit)
     }
 
+    /// Newest first; what one turn recorded, in the order of its calls, which run side by side.
     fn asked(&self, conditions: Vec<Value>, limit: usize) -> Value {
         let newest = |column: &str| Value::vector([Value::from(column), Value::from("desc")]);
         facts([
@@ -228,7 +229,7 @@ impl Memory {
             ("where", Value::vector(conditions)),
             (
                 "sort",
-                Value::vector([newest("created-at"), newest("row-id")]),
+                Value::vector([newest("created-at"), newest("entry")]),
             ),
             ("page", facts([("limit", Value::from(limit))])),
         ])
@@ -238,7 +239,7 @@ impl Memory {
     fn row(&self, note: &Note<'_>, now_ms: i64) -> Value {
         let number = self.made.get() + 1;
         self.made.set(number);
-        let entry = format!("{}/{}/{number}", self.origin.run, self.origin.path);
+        let entry = format!("{}/{}/{number:04}", self.origin.run, self.origin.path);
         self.named_row(entry, note, now_ms)
     }
 

@@ -1,13 +1,31 @@
 //! `:output-persist` of an agent: the answer as a resource, under `:persisted-ref` of the result.
 
-use flowstone_engine::step::{Inside, Persist as _, StepContext, StepError};
+use flowstone_engine::step::{Field, FieldType, Inside, Persist as _, StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use super::notes::{facts, plain, with};
 use crate::fields::Fields;
 use crate::persist::PersistResult;
 
-const KEYS: &[&str] = &["content-type", "name", "type"];
+/// What `:output-persist` may be.
+pub(super) const FIELD: FieldType = FieldType::Either(&[
+    FieldType::Bool,
+    FieldType::Keys(&[
+        Field::optional(
+            "content-type",
+            FieldType::Text,
+            "Its type; else JSON, Markdown or plain text, by its content.",
+        )
+        .or_nil(),
+        Field::optional(
+            "name",
+            FieldType::Text,
+            "Its name as a file; else of the step.",
+        )
+        .or_nil(),
+        Field::optional("type", FieldType::Name, "`:blob`.").or_nil(),
+    ]),
+]);
 const JSON: &str = "application/json";
 const MARKDOWN: &str = "text/markdown; charset=utf-8";
 const TEXT: &str = "text/plain; charset=utf-8";
@@ -31,7 +49,6 @@ impl OutputPersist {
             given => given,
         };
         let fields = Fields::inside(":output-persist", given)?;
-        fields.only(KEYS)?;
         if let Some(type_) = fields.name("type")?
             && &*type_ != "blob"
         {
@@ -47,7 +64,8 @@ impl OutputPersist {
             step: cx.step_id().to_owned(),
         };
         // What is wrong is told before anything was paid for.
-        PersistResult.check("function", &output.persist(TEXT))?;
+        let kind = output.content_type.as_deref().unwrap_or(TEXT);
+        PersistResult.check("function", &output.persist(kind))?;
         Ok(Some(output))
     }
 

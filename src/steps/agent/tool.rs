@@ -12,6 +12,9 @@ use serde_json::Value as Json;
 /// Makes the inner step of a call of its arguments, or says to the model what is wrong with them.
 pub type MakeCall = Rc<dyn Fn(&Value) -> Result<ToolStep, StepError>>;
 
+/// Makes what the model is told of a call's arguments and of what its inner step gave.
+pub type MakeAnswer = Rc<dyn Fn(&Value, Value) -> Value>;
+
 /// A tool that the model may call.
 #[derive(Clone)]
 pub struct Tool {
@@ -32,7 +35,7 @@ pub struct Tool {
     /// Tells whether a call must be approved, whatever `:approval` of the agent says.
     pub needs_approval: Rc<dyn Fn(&Value) -> bool>,
     /// Makes what the model is told of the arguments and of what the inner step gave.
-    pub answer: Rc<dyn Fn(&Value, Value) -> Value>,
+    pub answer: MakeAnswer,
 }
 
 /// Where a tool comes from.

@@ -3,7 +3,7 @@
 //! It is put together of what the loop knows, which is what the journal has: a resumed agent writes the same. Long
 //! texts are cut, so that a trace stays readable.
 
-use flowstone_engine::step::{Inside, Persist as _, StepContext, StepError};
+use flowstone_engine::step::{Field, FieldType, Inside, Persist as _, StepContext, StepError};
 use flowstone_lang::value::{Object, Value};
 
 use super::notes::{facts, plain, shortened, with};
@@ -13,7 +13,16 @@ use crate::json::items;
 use crate::persist::PersistResult;
 
 pub(super) const CONTENT_TYPE: &str = "application/vnd.breyta.agent-trace+json";
-const KEYS: &[&str] = &["name"];
+/// What `:trace` may be.
+pub(super) const FIELD: FieldType = FieldType::Either(&[
+    FieldType::Bool,
+    FieldType::Keys(&[Field::optional(
+        "name",
+        FieldType::Text,
+        "Its name as a file; else of the step.",
+    )
+    .or_nil()]),
+]);
 /// Characters of a text, and of data as JSON, that are kept of a call.
 const MOST_TEXT: usize = 20_000;
 /// What the config of the agent says that a trace repeats.
@@ -66,7 +75,6 @@ impl Trace {
             given => given,
         };
         let fields = Fields::inside(":trace", given)?;
-        fields.only(KEYS)?;
         let name = match fields.text("name")? {
             Some(name) => name.to_owned(),
             None => format!("{}-trace.json", cx.step_id()),

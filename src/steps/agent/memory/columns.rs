@@ -26,6 +26,8 @@ pub(super) const COLUMNS: &[(&str, &str)] = &[
     ("step", "string"),
     ("created-at", "timestamp"),
 ];
+/// What makes a row the same row.
+const KEY: &str = "entry";
 const INDEXED: &[&str] = &["created-at", "flow", "scope-key"];
 
 /// Makes the table where a name is given and nothing has it; else looks at its columns.
@@ -63,7 +65,7 @@ fn create(table: &Value) -> Value {
         ("op", Value::keyword("create")),
         ("table", table.clone()),
         ("columns", Value::vector(COLUMNS.iter().map(column))),
-        ("key-fields", Value::vector([Value::keyword("entry")])),
+        ("key-fields", Value::vector([Value::keyword(KEY)])),
         ("index-fields", Value::vector(indexed)),
     ])
 }
@@ -82,6 +84,9 @@ fn missing(schema: &Value) -> Option<String> {
             .find_map(|key| column.get(key).and_then(name_text));
         if let Some(found) = found.filter(|found| found != type_) {
             return Some(format!("its column `{name}` is {found}, not {type_}"));
+        }
+        if *name == KEY && column.get("key?") != Some(&Value::Bool(true)) {
+            return Some(format!("its key is not `{KEY}`"));
         }
     }
     None

@@ -5,9 +5,15 @@ use flowstone_lang::value::Value;
 use super::text_of;
 
 /// More words than these are not looked for.
-pub(super) const MOST_WORDS: usize = 8;
+const MOST_WORDS: usize = 8;
+/// Words that say nothing about what is looked for.
+const EMPTY: &[&str] = &[
+    "a", "about", "an", "and", "are", "at", "did", "do", "does", "for", "how", "in", "is", "it",
+    "of", "on", "or", "that", "the", "this", "to", "was", "we", "were", "what", "when", "where",
+    "which", "who", "why", "with",
+];
 
-/// Returns the words of a question, lower case, each once.
+/// Returns the words of a question, lower case, each once; those that say nothing only where there are no others.
 pub(super) fn words(query: &str) -> Vec<String> {
     let mut words: Vec<String> = Vec::new();
     let parts = query.split(|char: char| !char.is_alphanumeric() && !"-_./".contains(char));
@@ -15,10 +21,14 @@ pub(super) fn words(query: &str) -> Vec<String> {
         let word = word
             .trim_matches(|char: char| "-_./".contains(char))
             .to_lowercase();
-        if !word.is_empty() && !words.contains(&word) && words.len() < MOST_WORDS {
+        if !word.is_empty() && !words.contains(&word) {
             words.push(word);
         }
     }
+    if words.iter().any(|word| !EMPTY.contains(&word.as_str())) {
+        words.retain(|word| !EMPTY.contains(&word.as_str()));
+    }
+    words.truncate(MOST_WORDS);
     words
 }
 
@@ -61,8 +71,9 @@ mod tests {
     fn words_are_found_once_and_without_marks() {
         assert_eq!(
             words("Where is the `auth` code, AUTH? (src/auth.rs)"),
-            ["where", "is", "the", "auth", "code", "src/auth.rs"]
+            ["auth", "code", "src/auth.rs"]
         );
+        assert_eq!(words("Who is it?"), ["who", "is", "it"]);
         assert!(words("?! -").is_empty());
     }
 

@@ -27,7 +27,11 @@ const RECORDED: &[&str] = &["decision", "observation", "working-state"];
 const MOST_CONTENT: usize = 8_000;
 const MOST_KEY: usize = 200;
 /// So many rows that have one of the words are ranked.
-const RANKED: usize = 100;
+const RANKED: usize = 50;
+/// Characters of all contents that a recall tells; each gets its part.
+const MOST_TOLD: usize = 40_000;
+/// That part is never less.
+const LEAST_TOLD: usize = 500;
 
 impl Memory {
     /// Returns the tools that the agent gets.
@@ -172,7 +176,12 @@ impl Memory {
         let words = rank::words(fields.text("query").ok().flatten().unwrap_or_default());
         let limit = self.limit(fields).unwrap_or(self.recall_limit);
         let rows = rank::ranked(rows_of(value), &words);
-        let memories: Vec<Value> = rows.iter().take(limit).map(memory).collect();
+        let each = (MOST_TOLD / rows.len().clamp(1, limit)).max(LEAST_TOLD);
+        let memories: Vec<Value> = rows
+            .iter()
+            .take(limit)
+            .map(|row| memory(row, each))
+            .collect();
         facts([
             ("count", Value::from(memories.len())),
             ("memories", Value::vector(memories)),
@@ -256,15 +265,17 @@ impl Memory {
     }
 }
 
-/// Returns what the model sees of a row.
-fn memory(row: &Value) -> Value {
-    let shown = ["type", "key", "content", "importance", "flow"];
+/// Returns what the model sees of a row, with so many characters of its content.
+fn memory(row: &Value, most: usize) -> Value {
+    let shown = ["type", "key", "importance", "flow"];
     let mut seen: Vec<(Value, Value)> = Vec::new();
     for column in shown {
         if let Some(cell) = row.get(column).filter(|cell| !cell.is_nil()) {
             seen.push((Value::keyword(column), cell.clone()));
         }
     }
+    let content = shortened(text_of(row, "content"), most);
+    seen.push((Value::keyword("content"), Value::from(content)));
     if let Some(at) = moment(row) {
         seen.push((Value::keyword("created-at"), Value::from(at)));
     }
