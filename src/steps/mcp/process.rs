@@ -288,11 +288,11 @@ impl AsyncRead for Watched {
         let this = self.get_mut();
         let before = buffer.filled().len();
         let polled = Pin::new(&mut this.inner).poll_read(cx, buffer);
-        if let Poll::Ready(Ok(())) = polled {
-            if !this.see(&buffer.filled()[before..]) {
-                // Nothing more is read: the connection ends.
-                buffer.set_filled(before);
-            }
+        if let Poll::Ready(Ok(())) = polled
+            && !this.see(&buffer.filled()[before..])
+        {
+            // Nothing more is read: the connection ends.
+            buffer.set_filled(before);
         }
         polled
     }

@@ -29,7 +29,7 @@ pub(super) struct Target {
 /// How a server is reached. Connections are shared by what is equal; not to be printed, it holds secrets.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) enum Server {
-    Http(HttpServer),
+    Http(Box<HttpServer>),
     Program(Program),
 }
 
@@ -86,7 +86,9 @@ pub(super) fn target(cx: &StepContext, adapter: &McpAdapter) -> Result<Target, S
     let setting = connections::bound(cx.settings(), name).unwrap_or(&Value::Nil);
     let server = match adapter.transport {
         McpTransport::Stdio => Server::Program(program(cx, name, setting)?),
-        McpTransport::StreamableHttp => Server::Http(address(cx, adapter, &connection, setting)?),
+        McpTransport::StreamableHttp => {
+            Server::Http(Box::new(address(cx, adapter, &connection, setting)?))
+        }
     };
     Ok(Target {
         name: format!("`:{name}`"),
