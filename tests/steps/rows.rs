@@ -1,6 +1,7 @@
 //! One test for each row of the tables of fields: `docs/reference/coverage.md` says which.
 
 mod agent;
+mod agent_calls;
 mod agent_extras;
 mod agent_loop;
 mod agent_memory;

@@ -24,9 +24,8 @@ const LONGEST: usize = 200_000;
 pub(super) struct Call {
     pub id: String,
     pub name: String,
+    /// Data; or the model's text, where that is no JSON.
     pub arguments: Value,
-    /// Why the arguments cannot be read.
-    unreadable: Option<String>,
 }
 
 /// Returns the calls of a turn.
@@ -43,9 +42,8 @@ fn call(said: &Value) -> Call {
         name: text("name").to_owned(),
         arguments: match said.get("arguments") {
             Some(arguments) if !arguments.is_nil() => arguments.clone(),
-            _ => Value::map([]),
+            _ => broken.map_or_else(|| Value::map([]), Value::from),
         },
-        unreadable: broken.map(str::to_owned),
     }
 }
 
@@ -55,7 +53,14 @@ impl Call {
         facts([
             ("tool-call-id", Value::from(self.id.as_str())),
             ("name", Value::from(self.name.as_str())),
-            ("arguments", self.arguments.clone()),
+            (
+                "arguments",
+                match &self.arguments {
+                    // Providers take back data only.
+                    Value::Text(_) => Value::map([]),
+                    arguments => arguments.clone(),
+                },
+            ),
         ])
     }
 }
@@ -110,10 +115,6 @@ impl Tally {
     /// Decides about a call, and counts it where it is performed.
     pub fn decide(&mut self, call: &Call, tools: &Toolset, limits: &Limits) -> Decision {
         let bad = |message: String| Decision::Refuse(Refusal::Bad { message });
-        if let Some(text) = &call.unreadable {
-            let text = shortened(text, 200);
-            return bad(format!("the arguments are not a JSON object: {text}"));
-        }
         let Some(tool) = tools.find(&call.name) else {
             return bad(unknown(&call.name, tools));
         };
