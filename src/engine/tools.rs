@@ -4,6 +4,7 @@
 //! place; a step reads it as it is known. Pure: what a tool does is not known here.
 
 pub mod mcp;
+mod require;
 
 use std::rc::Rc;
 
@@ -685,59 +686,6 @@ impl Reader<'_> {
             self.under("mcp", |reader| {
                 reader.envelope.require.mcp = reader.mcp_ids(&ids)
             });
-        }
-    }
-
-    /// Says what is required and not given: it could never be called.
-    fn required(&mut self, has_memory: bool) {
-        if self.is_open {
-            return;
-        }
-        let envelope = self.envelope.clone();
-        let require = &envelope.require;
-        let lists = [
-            ("steps", &require.steps, &envelope.steps),
-            ("agents", &require.agents, &envelope.agents),
-            ("mcp", &require.mcp, &envelope.mcp),
-        ];
-        let mut problems: Vec<(&str, String, String)> = Vec::new();
-        for (key, ids, given) in lists {
-            let missing = ids.iter().filter(|id| !given.contains(id) && key != "mcp");
-            problems.extend(missing.map(|id| {
-                (
-                    key,
-                    format!("`:{id}` is required, and the model does not have it"),
-                    format!("add it: `:tools {{:{key} [:{id}]}}`"),
-                )
-            }));
-        }
-        let names: Vec<String> = tool_names(self.flow, &envelope);
-        for name in &require.tool_names {
-            let is_memory = has_memory && MEMORY.contains(&&**name);
-            if names.iter().any(|known| **known == **name) || is_memory || !envelope.mcp.is_empty()
-            {
-                continue;
-            }
-            let hint = near_name(name, names.iter().map(String::as_str)).unwrap_or_else(|| {
-                match names.is_empty() {
-                    true => "it has no tools".to_owned(),
-                    false => format!("it has {}", names.join(", ")),
-                }
-            });
-            problems.push((
-                "tool-names",
-                format!("the tool `{name}` is required, and the model does not have it"),
-                hint,
-            ));
-        }
-        for (key, message, hint) in problems {
-            self.path = vec![
-                ":tools".to_owned(),
-                ":require".to_owned(),
-                format!(":{key}"),
-            ];
-            self.say(message, hint);
-            self.path.clear();
         }
     }
 }

@@ -25,8 +25,11 @@ struct Row {
     /// In the order of the reference; empty for a step type without operations.
     ops: &'static [&'static str],
     /// Fields that models see in another way than flows.
-    fields: &'static [(&'static str, fn() -> Json)],
+    fields: &'static [Shown],
 }
+
+/// A field, and its schema for models.
+type Shown = (&'static str, fn() -> Json);
 
 const ROWS: &[Row] = &[
     Row {
