@@ -40,6 +40,8 @@ pub(crate) struct Connection {
     pub model: Option<String>,
     /// For AWS.
     pub region: Option<String>,
+    /// What a model's provider can do, where that is said.
+    pub capabilities: Option<Value>,
     /// For a scripted provider: what it answers.
     pub script: Option<Value>,
     pub allow_link_local: bool,
@@ -105,6 +107,7 @@ const KEYS: &[&str] = &[
     "auth",
     "backend",
     "base-url",
+    "capabilities",
     "command",
     "cwd",
     "env",
@@ -336,6 +339,9 @@ impl Connection {
         }
         if let Some(region) = fields.name("region")? {
             self.region = Some(region.to_string());
+        }
+        if let Some(capabilities) = fields.get("capabilities") {
+            self.capabilities = Some(capabilities.clone());
         }
         if let Some(script) = fields.map("script")? {
             self.script = Some(script.clone());

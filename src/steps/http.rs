@@ -22,7 +22,6 @@ pub mod tls;
 pub mod xml;
 pub mod yaml;
 
-pub(crate) use content::load;
 pub(crate) use request::{build, joined, timeout};
 
 use flowstone_engine::diagnostic::Diagnostic;

@@ -25,6 +25,7 @@ pub mod frames;
 pub mod gemini;
 mod images;
 mod messages;
+mod models;
 mod options;
 pub(crate) mod output;
 mod pause;
@@ -123,6 +124,7 @@ impl Step for Llm {
             let config = with_template(cx, config)?;
             let fields = Fields::new(&config);
             if executes(&config) {
+                check_loop(cx, &config)?;
                 return agent::run_loop(cx, config).await.map(Outcome::Value);
             }
             let endpoint = provider::choose(cx, fields)?;
@@ -147,14 +149,26 @@ async fn call(
 ) -> Result<Call, StepError> {
     let sight = Sight {
         provider: &endpoint.provider,
+        model: &endpoint.model,
+        sees: endpoint.can(Capability::Vision),
+        fetches: endpoint.can(Capability::ImageUrls),
     };
     let tools = definitions::read(fields)?;
+    if !tools.tools.is_empty() && !endpoint.can(Capability::ToolCalling) {
+        return Err(unable(endpoint, "has no tools, and `:tools` gives it some"));
+    }
+    if wanted.is_held() && !endpoint.can(Capability::StructuredOutput) {
+        return Err(unable(
+            endpoint,
+            "cannot be held to a schema, and `:output` has `:strict? true`",
+        ));
+    }
     Ok(Call {
         model: endpoint.model.clone(),
         messages: messages::read(cx, fields, &sight).await?,
         tools: tools.tools,
         tool_choice: tools.choice,
-        options: options::read(fields)?,
+        options: options::read(fields, endpoint, wanted)?,
         output: wanted.output.clone(),
         extra: match endpoint.way {
             Way::Server(_) => options::extra(fields, &endpoint.provider, &endpoint.dialect)?,
@@ -169,12 +183,45 @@ fn refuse_unsupported(fields: Fields<'_>, endpoint: &Endpoint) -> Result<(), Ste
         .iter()
         .filter(|it| it.is_field() && !endpoint.dialect.can(**it))
         .map(|it| it.name());
+    if fields.has("reasoning-effort")
+        && endpoint.dialect.can(Capability::ReasoningEffort)
+        && !endpoint.can(Capability::ReasoningEffort)
+    {
+        return Err(unable(endpoint, "does not take `:reasoning-effort`"));
+    }
     let given: Vec<&str> = lacking.filter(|key| fields.has(key)).collect();
     if given.is_empty() {
         return Ok(());
     }
     let message = format!("`:{}` cannot do {}", endpoint.provider, listed(&given));
     Err(StepError::config("E0809", message).hint("leave them out, or use another `:provider`"))
+}
+
+/// Says what the model asked cannot do.
+fn unable(endpoint: &Endpoint, what: &str) -> StepError {
+    let message = format!("`{}` of `:{}` {what}", endpoint.model, endpoint.provider);
+    StepError::new("E0821", "unsupported", message)
+        .hint("use another `:model`, or say what this one can do: `:capabilities` in its connection or in `:llm-providers`")
+}
+
+/// Refuses tools that are executed where nobody vouches that the model calls them well.
+///
+/// # Errors
+/// Kind `unsupported`, before anything is asked.
+pub(crate) fn check_loop(cx: &StepContext, config: &Value) -> Result<(), StepError> {
+    // What else is wrong with the choice is said by the first turn.
+    let Ok(endpoint) = provider::choose(cx, Fields::new(config)) else {
+        return Ok(());
+    };
+    let lacks = |it: Capability| !endpoint.dialect.can(it);
+    match lacks(Capability::AgenticToolLoop) || lacks(Capability::ToolCalling) {
+        true => Err(
+            unable(&endpoint, "is not known to work with tools in a loop").hint(
+                "as in `:capabilities #{:tool-calling :structured-output :agentic-tool-loop}`",
+            ),
+        ),
+        false => Ok(()),
+    }
 }
 
 /// Refuses what the model asked does not take, though others of its provider do.

@@ -15,6 +15,8 @@ mod http;
 mod http_answers;
 mod http_auth;
 mod kv;
+mod llm;
+mod llm_images;
 #[cfg(unix)]
 mod mcp;
 mod notify;

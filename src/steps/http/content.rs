@@ -198,16 +198,6 @@ async fn part(cx: &StepContext, value: &Value, most: Option<u64>) -> Result<Part
     Ok(part)
 }
 
-/// Loads stored bytes by a reference to them, and what they are.
-pub(crate) async fn load(
-    cx: &StepContext,
-    reference: &Value,
-) -> Result<(Vec<u8>, String), StepError> {
-    let (row, bytes) = resource::bytes(cx, reference).await?;
-    let content_type = row.content_type.unwrap_or_else(|| OCTETS.into());
-    Ok((bytes, content_type))
-}
-
 /// Loads what is to be sent, when that is not too much to have in memory.
 async fn limited(
     cx: &StepContext,

@@ -11,6 +11,8 @@ pub enum Capability {
     /// Marking the system prompt to be kept.
     CacheSystem,
     FrequencyPenalty,
+    /// Fetching images from an address.
+    ImageUrls,
     PresencePenalty,
     /// Going on from an answer that the provider keeps.
     PreviousResponse,
@@ -34,6 +36,7 @@ impl Capability {
         Capability::AgenticToolLoop,
         Capability::CacheSystem,
         Capability::FrequencyPenalty,
+        Capability::ImageUrls,
         Capability::PresencePenalty,
         Capability::PreviousResponse,
         Capability::PromptCacheKey,
@@ -64,6 +67,7 @@ impl Capability {
             Capability::AgenticToolLoop => "agentic-tool-loop",
             Capability::CacheSystem => "cache-system?",
             Capability::FrequencyPenalty => "frequency-penalty",
+            Capability::ImageUrls => "image-urls",
             Capability::PresencePenalty => "presence-penalty",
             Capability::PreviousResponse => "previous-response-id",
             Capability::PromptCacheKey => "prompt-cache-key",

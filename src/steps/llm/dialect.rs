@@ -3,7 +3,7 @@
 use super::anthropic::Anthropic;
 use super::bedrock::Bedrock;
 use super::capability::Capability::{
-    AgenticToolLoop, CacheSystem, FrequencyPenalty, PresencePenalty, PreviousResponse,
+    AgenticToolLoop, CacheSystem, FrequencyPenalty, ImageUrls, PresencePenalty, PreviousResponse,
     PromptCacheKey, ReasoningEffort, Responses, Seed, StructuredOutput, Vision,
 };
 use super::capability::{Capability, Lacks};
@@ -147,6 +147,7 @@ pub const BEDROCK: Dialect = Dialect {
     key: Some("AWS_BEARER_TOKEN_BEDROCK"),
     lacks: Lacks::of(&[
         FrequencyPenalty,
+        ImageUrls,
         PresencePenalty,
         PreviousResponse,
         PromptCacheKey,
@@ -253,7 +254,7 @@ pub const MISTRAL: Dialect = Dialect {
 pub const OLLAMA: Dialect = Dialect {
     id: "ollama",
     base_url: Some("http://127.0.0.1:11434/v1"),
-    lacks: CHAT_LACKS.and(&[PromptCacheKey]),
+    lacks: CHAT_LACKS.and(&[ImageUrls, PromptCacheKey]),
     ..PLAIN
 };
 

@@ -9,11 +9,19 @@ use super::call::Options;
 use super::capability::Capability;
 use super::dialect::Dialect;
 use super::messages::as_json;
+use super::output::Wanted;
+use super::provider::Endpoint;
 use crate::fields::Fields;
 
-pub(super) fn read(fields: Fields<'_>) -> Result<Options, StepError> {
+pub(super) fn read(
+    fields: Fields<'_>,
+    endpoint: &Endpoint,
+    wanted: &Wanted,
+) -> Result<Options, StepError> {
+    // A wish, not an order: models without a temperature are as they are.
+    let is_calm = wanted.is_deterministic && endpoint.can(Capability::Temperature);
     Ok(Options {
-        temperature: fields.number("temperature")?,
+        temperature: fields.number("temperature")?.or(is_calm.then_some(0.0)),
         top_p: fields.number("top-p")?,
         stop: fields.texts("stop")?,
         max_tokens: fields.int("max-tokens", 1, i64::MAX)?,

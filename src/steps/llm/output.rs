@@ -20,6 +20,10 @@ pub(crate) struct Wanted {
     expect: Option<Value>,
     /// How often to send a wrong answer back.
     pub repairs: usize,
+    /// The same question is to get the same answer.
+    pub is_deterministic: bool,
+    /// The flow insists that the provider holds the model to the schema.
+    is_held: bool,
 }
 
 enum Check {
@@ -64,6 +68,9 @@ impl Wanted {
             wanted = wanted.with_response_format(format)?;
         }
         wanted.repairs = repairs;
+        wanted.is_deterministic = output.has("style");
+        wanted.is_held =
+            output.bool("strict?")? == Some(true) && matches!(wanted.output, Output::Schema { .. });
         wanted.expect = fields.get("expect").filter(|_| repairs > 0).cloned();
         if repairs > 0 && !wanted.is_data() && wanted.expect.is_none() {
             return Err(unfit(
@@ -117,6 +124,8 @@ impl Wanted {
             check,
             expect: None,
             repairs: 0,
+            is_deterministic: false,
+            is_held: false,
         }
     }
 
@@ -170,6 +179,11 @@ impl Wanted {
             }
             Err(error) => Err(error),
         }
+    }
+
+    /// Tells whether the flow insists that the provider itself holds the model to the schema.
+    pub fn is_held(&self) -> bool {
+        self.is_held
     }
 
     /// Tells whether the answer is to be data.

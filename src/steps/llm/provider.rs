@@ -6,7 +6,6 @@ use flowstone_engine::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
 use reqwest::Url;
 
-use super::PROVIDERS;
 use super::aws;
 use super::azure;
 use super::capability::{Capability, Lacks};
@@ -16,6 +15,7 @@ use super::dialect::{
 use super::prices::Prices;
 use super::scripted::{self, Script};
 use super::sigv4::Signer;
+use super::{PROVIDERS, models};
 use crate::connections::{self, Auth, Connection, KeyPlace, Proof, missing_secret};
 use crate::fields::{Fields, listed};
 use crate::http::error::HttpError;
@@ -30,7 +30,25 @@ pub(super) struct Endpoint {
     pub dialect: Dialect,
     pub model: String,
     pub prices: Prices,
+    /// Somebody said what it can do: the model's name is not asked.
+    pub is_vouched: bool,
     pub way: Way,
+}
+
+impl Endpoint {
+    /// Tells whether the model asked can do that, as far as is known.
+    pub fn can(&self, capability: Capability) -> bool {
+        self.dialect.can(capability) && (self.is_vouched || models::can(&self.model, capability))
+    }
+
+    /// Takes over what its connection says that it can do.
+    fn declare(&mut self, connection: &Connection, is_vouched: bool) -> Result<(), StepError> {
+        let place = format!(":connections :{}", connection.id);
+        let declared = connection.capabilities.as_ref();
+        self.dialect.lacks = lacks(&place, self.dialect.lacks, declared)?;
+        self.is_vouched = is_vouched;
+        Ok(())
+    }
 }
 
 /// How to get an answer.
@@ -99,9 +117,15 @@ pub(super) fn choose(cx: &StepContext, fields: Fields<'_>) -> Result<Endpoint, S
         (None, Some(dialect)) => **dialect,
         (None, None) => return Err(unknown(&id)),
     };
+    let said = custom
+        .as_ref()
+        .and_then(|it| it.connection.capabilities.as_ref());
+    let is_vouched = said.is_some() || connection.capabilities.is_some();
     if dialect.id == scripted::ID {
         let custom = custom.map(|it| it.connection).unwrap_or_default();
-        return scripted(cx, fields, [&connection, &custom], dialect, id);
+        let mut endpoint = scripted(cx, fields, [&connection, &custom], dialect, id)?;
+        endpoint.declare(&connection, is_vouched)?;
+        return Ok(endpoint);
     }
     if is_own {
         (dialect.key, dialect.other_key) = (None, None);
@@ -153,11 +177,12 @@ pub(super) fn choose(cx: &StepContext, fields: Fields<'_>) -> Result<Endpoint, S
     let model = model(cx, fields, [&connection, &custom], &dialect, &id)?;
     let mut headers = connection.headers.clone();
     headers.extend(custom.headers.clone());
-    Ok(Endpoint {
+    let mut endpoint = Endpoint {
         prices: Prices::of(&cx.flow().llm_providers, cx.settings()).map_err(unclear)?,
         provider: id,
         dialect,
         model,
+        is_vouched,
         way: Way::Server(Box::new(Server {
             url,
             base: base_url,
@@ -166,7 +191,9 @@ pub(super) fn choose(cx: &StepContext, fields: Fields<'_>) -> Result<Endpoint, S
             signer,
             route: settings::usual(cx, &connection)?.route,
         })),
-    })
+    };
+    endpoint.declare(&connection, is_vouched)?;
+    Ok(endpoint)
 }
 
 /// Returns the provider whose answers were written beforehand.
@@ -191,6 +218,7 @@ fn scripted(
     Ok(Endpoint {
         prices: Prices::of(&cx.flow().llm_providers, cx.settings()).map_err(unclear)?,
         model: model(cx, fields, named, &dialect, &id)?,
+        is_vouched: false,
         way: Way::Script(script),
         provider: id,
         dialect,
@@ -368,7 +396,7 @@ fn custom(cx: &StepContext, id: &str) -> Result<Option<Custom>, StepError> {
         key: None,
         other_key: None,
         model: None,
-        lacks: lacks(&place, row.lacks, fields)?,
+        lacks: lacks(&place, row.lacks, fields.get("capabilities"))?,
         ..row
     };
     let mut connection = Connection {
@@ -410,8 +438,8 @@ fn of_connection(connection: &Connection) -> Result<Option<Dialect>, StepError> 
 }
 
 /// Returns what a provider lacks by its `:capabilities`; where it says none, what its row lacks.
-fn lacks(place: &str, row: Lacks, fields: Fields<'_>) -> Result<Lacks, StepError> {
-    let Some(declared) = fields.get("capabilities") else {
+fn lacks(place: &str, row: Lacks, declared: Option<&Value>) -> Result<Lacks, StepError> {
+    let Some(declared) = declared else {
         return Ok(row);
     };
     let known: Vec<&str> = Capability::DECLARED.iter().map(|it| it.name()).collect();

@@ -34,7 +34,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "available-steps",
         FieldType::Items,
-        "Steps as tools. Not supported yet.",
+        "Built-in steps that the model may use as tools: `[:files :table :search]`. They are executed, and the step ends with the last answer.",
     ),
     Field::optional(
         "base-url",
@@ -67,23 +67,23 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "max-iterations",
         FieldType::Int,
-        "For tools that are run. Not supported yet.",
+        "How many turns the model has while tools are executed, at most 100. Default 20.",
     ),
     Field::optional(
         "max-repeated-tool-calls",
         FieldType::Int,
-        "For tools that are run. Not supported yet.",
+        "How often the same call with the same arguments is executed, at most 100.",
     ),
     Field::optional("max-tokens", FieldType::Int, "How long the answer may be."),
     Field::optional(
         "max-tool-calls",
         FieldType::Int,
-        "For tools that are run. Not supported yet.",
+        "How many calls of tools are executed, at most 1000. Default 100.",
     ),
     Field::optional(
         "messages",
         FieldType::Items,
-        "The conversation: `[{:role :user :content \"...\"}]`.",
+        "The conversation: `[{:role :user :content \"...\"}]`. Content may be parts: `{:type :text}`, `{:type :image :url}`, `{:type :image-resource :resource :detail :transport :processing}`. Answers and results of tools go back as `{:role :assistant :tool-calls :opaque}` and `{:role :tool :tool-call-id :content}`.",
     ),
     Field::optional("model", FieldType::Text, "Which model."),
     Field::optional(
@@ -94,7 +94,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "output",
         FieldType::Either(&[FieldType::Map, FieldType::Name]),
-        "`{:format :json :schema [...]}`: a Malli form, or JSON Schema as a map.",
+        "`{:format :json :schema [...] :style :deterministic :strict? true}`: a Malli form, or JSON Schema as a map. `:style :deterministic` asks with temperature 0.",
     ),
     Field::optional("presence-penalty", SCALAR, "Forwarded."),
     Field::optional(
@@ -126,7 +126,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "repair",
         FieldType::Int,
-        "How often a wrong answer goes back to the model with the problem. Default 0.",
+        "How often an answer that is not what `:output` or `:expect` says goes back to the model with the problem. Default 0.",
     ),
     Field::optional(
         "response-format",
@@ -144,12 +144,12 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "template",
         FieldType::Name,
-        "A template of type `:llm-prompt`. What the step says itself wins.",
+        "A template of type `:llm-prompt`. What the step says itself wins: a prompt or messages of its own stand for the template's prompt.",
     ),
     Field::optional(
         "tools",
         FieldType::Either(&[FieldType::Map, FieldType::Items]),
-        "Tools that the model may ask for: `[{:name :description :parameters}]`. The calls are returned under `:tool-calls`.",
+        "`{:definitions [{:name :description :input-schema}] :choice :auto}`, or that vector: the model's calls are returned under `:tool-calls`. `{:mode :execute :allowed :steps :agents :mcp}` executes them, as `:agent` does.",
     ),
     Field::optional("top-p", SCALAR, "Forwarded."),
 ];
