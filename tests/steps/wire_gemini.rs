@@ -531,7 +531,7 @@ fn the_step_asks_gemini() {
             server.url
         ));
         let shown = world.run(&Llm, "{:connection :ai :prompt \"Hi\"}").await;
-        expect![[r#"{:content "Grüß Gott" :usage {:prompt-tokens 8 :completion-tokens 24 :total-tokens 32 :cached-tokens 5 :reasoning-tokens 20} :tokens-used 32 :model "gemini-2.5-flash" :provider :google-ai :finish-reason "stop" :iterations 1}"#]].assert_eq(&shown);
+        expect![[r#"{:finish-reason "stop" :content "Grüß Gott" :reasoning "thinking..." :usage {:prompt-tokens 8 :completion-tokens 24 :total-tokens 32 :cached-tokens 5 :reasoning-tokens 20} :iterations 1 :provider :google-ai :tokens-used 32 :response-id "r1" :model "gemini-2.5-flash"}"#]].assert_eq(&shown);
         let request = server.requests().remove(0);
         expect!["POST /v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse HTTP/1.1"]
             .assert_eq(request.lines().next().unwrap());

@@ -93,8 +93,8 @@ fn what_a_model_does_not_take_fails_before_the_call() {
         (
             "{:connection :claude :model \"claude-3-5-haiku-latest\" :prompt \"x\" :reasoning-effort :low}",
             expect![[r#"
-                E0809 bad-config: `claude-3-5-haiku-latest` of `:anthropic` does not take `:reasoning-effort` as the step has it
-                  hint: leave it out, or use another `:model`"#]],
+                E0821 unsupported: `claude-3-5-haiku-latest` of `:anthropic` does not take `:reasoning-effort`
+                  hint: use another `:model`, or say what this one can do: `:capabilities` in its connection or in `:llm-providers`"#]],
         ),
         (
             "{:connection :claude :prompt \"x\" :provider-opts {:anthropic {:responses {:store false}}}}",
