@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use flowstone_lang::value::{PMap, Value};
+use flowstone_lang::value::Value;
 
 use crate::codec;
 use crate::diagnostic::nearest;
@@ -137,7 +137,7 @@ fn profile(settings: &Value, name: &str) -> Result<Value, BindingsError> {
 fn merged(under: &Value, over: &Value) -> Value {
     let entries = |value: &Value| {
         let map = value.as_map().map(|map| map.entries().clone());
-        map.unwrap_or_else(PMap::new)
+        map.unwrap_or_default()
     };
     let mut all = entries(under);
     for (key, value) in entries(over).iter() {
