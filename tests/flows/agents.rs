@@ -152,7 +152,12 @@ fn a_review_reads_remembers_and_is_scored() {
         "{:repo \"work\"}",
     ];
     let result = data(&scratch.run(&args).ok());
-    let get = |key: &str| result.get(key).cloned().unwrap_or_default();
+    let get = |key: &str| {
+        result
+            .get(key)
+            .cloned()
+            .unwrap_or(flowstone_lang::value::Value::Nil)
+    };
     assert_eq!(get("risk"), data("\"high\""));
     assert_eq!(
         get("scores"),
