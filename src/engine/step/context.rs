@@ -160,6 +160,7 @@ impl StepContext {
             None => {
                 let refused = steps.into_iter().map(|inside| Performed {
                     result: Err(outside_of_runs()),
+                    wrapped: None,
                     began_ms: 0,
                     ended_ms: 0,
                     path: inside.id,
