@@ -102,6 +102,8 @@ pub enum Progress {
     Status(String),
     /// How far it is.
     Count { done: u64, total: Option<u64> },
+    /// Something that was asked for and is not performed, and why.
+    Refused { what: String, why: String },
     /// What an answer of a model took. Dollars where the price is known.
     Spent { tokens: i64, usd: Option<f64> },
 }

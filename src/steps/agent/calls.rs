@@ -85,7 +85,8 @@ pub(super) enum Refusal {
 }
 
 impl Refusal {
-    fn message(&self) -> String {
+    /// Says it to the model.
+    pub fn message(&self) -> String {
         match self {
             Refusal::Bad { message } => message.clone(),
             Refusal::TooMany { most } => {
