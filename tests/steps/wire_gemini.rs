@@ -2,7 +2,7 @@
 
 use expect_test::{Expect, expect};
 use flowstone_steps::llm::Llm;
-use flowstone_steps::llm::call::{Call, Message, Opaque, Options, Output, Role, ToolChoice};
+use flowstone_steps::llm::call::{Call, Message, Opaque, Options, Output, Part, Role, ToolChoice};
 use serde_json::json;
 
 use crate::server::{self, Server};
@@ -259,11 +259,13 @@ fn tools_are_answered_by_name() {
     failed.is_error = true;
     let mut picture = answering("made_1", None, "[1]");
     picture.content.push(image("data:image/png;base64,AAAA"));
+    let mut calls = calling(&[
+        ("made_1", "find", r#"{"n":1}"#),
+        ("theirs", "read", "not json"),
+    ]);
+    calls.content.push(Part::Text(String::new()));
     call.messages.extend([
-        calling(&[
-            ("made_1", "find", r#"{"n":1}"#),
-            ("theirs", "read", "not json"),
-        ]),
+        calls,
         picture,
         failed,
         answering("gone", Some("other"), r#"{"ok":true}"#),

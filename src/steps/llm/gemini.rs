@@ -165,7 +165,10 @@ fn said(call: &Call, message: &Message) -> Vec<Json> {
     {
         return parts.clone();
     }
-    let mut parts: Vec<Json> = message.content.iter().map(part).collect();
+    // Beside calls, an empty text is none.
+    let is_something = |it: &&Part| !matches!(it, Part::Text(text) if text.is_empty());
+    let content = message.content.iter().filter(is_something);
+    let mut parts: Vec<Json> = content.map(part).collect();
     let needs_signature = generation(&call.model).is_some_and(|it| it >= 3);
     for (at, tool_call) in message.tool_calls.iter().enumerate() {
         let mut function = json!({"name": tool_call.name, "args": arguments(tool_call)});
