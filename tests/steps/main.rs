@@ -9,6 +9,7 @@ mod csv;
 mod data;
 mod dialects;
 mod embedding_server;
+mod event_stream;
 mod files;
 mod files_kept;
 mod folder;

@@ -17,7 +17,6 @@ mod http_auth;
 mod kv;
 mod llm;
 mod llm_images;
-mod llm_providers;
 #[cfg(unix)]
 mod mcp;
 mod notify;

@@ -3,9 +3,9 @@
 use expect_test::{Expect, expect};
 use flowstone_steps::llm::Llm;
 use flowstone_steps::llm::call::{Call, Message, Options, Output, Role, ToolChoice};
-use flowstone_steps::llm::event_stream::Parser;
 use serde_json::{Value as Json, json};
 
+use crate::event_stream::frame;
 use crate::server::{Say, Server, reply as answer};
 use crate::wire::{
     address, answering, ask, body, calling, image, pretty, reply, row, stream, tool, whole,
@@ -16,32 +16,7 @@ const BEDROCK: &str = "bedrock";
 const CLAUDE: &str = "eu.anthropic.claude-3-5-sonnet-20241022-v2:0";
 const NOVA: &str = "amazon.nova-pro-v1:0";
 
-/// A message of AWS: headers of text, and a payload.
-fn frame(headers: &[(&str, &str)], payload: &str) -> Vec<u8> {
-    let mut head = Vec::new();
-    for (name, value) in headers {
-        head.push(name.len() as u8);
-        head.extend(name.bytes());
-        head.push(7);
-        head.extend((value.len() as u16).to_be_bytes());
-        head.extend(value.bytes());
-    }
-    raw(&head, payload.as_bytes())
-}
-
-fn raw(head: &[u8], payload: &[u8]) -> Vec<u8> {
-    let mut bytes = ((16 + head.len() + payload.len()) as u32)
-        .to_be_bytes()
-        .to_vec();
-    bytes.extend((head.len() as u32).to_be_bytes());
-    bytes.extend(crc32fast::hash(&bytes).to_be_bytes());
-    bytes.extend(head);
-    bytes.extend(payload);
-    bytes.extend(crc32fast::hash(&bytes).to_be_bytes());
-    bytes
-}
-
-fn event(name: &str, payload: &str) -> Vec<u8> {
+pub fn event(name: &str, payload: &str) -> Vec<u8> {
     let kind = (":content-type", "application/json");
     frame(
         &[(":event-type", name), kind, (":message-type", "event")],
@@ -597,84 +572,6 @@ fn exceptions_in_a_stream() {
         accessDeniedException: E0801 unauthorized: bedrock does not accept the key: no (Never)
         strangeException: E0805 unavailable: bedrock cannot answer now (500): strangeException (Later)
         E0805 unavailable: bedrock cannot answer now (500): down (Later)"#]].assert_eq(&shown);
-}
-
-#[test]
-fn a_wrong_sum_is_an_error() {
-    let good = events(&TEXT[..2]);
-    for at in 0..good.len() {
-        let mut bad = good.clone();
-        bad[at] ^= 0x10;
-        let mut parser = Parser::default();
-        let events = parser.push(&bad);
-        // A length that grew within reason waits for more, but only until its own sum is looked at.
-        assert!(events.is_err(), "byte {at}: {events:?}");
-    }
-    assert_eq!(Parser::default().push(&good).unwrap().len(), 2);
-}
-
-#[test]
-fn impossible_messages() {
-    let lengths = |total: u32, head: u32| {
-        let mut bytes = [total.to_be_bytes(), head.to_be_bytes()].concat();
-        bytes.extend(crc32fast::hash(&bytes).to_be_bytes());
-        bytes.extend([0; 40]);
-        bytes
-    };
-    for (total, head) in [
-        (0, 0),
-        (15, 0),
-        (16, 1),
-        (u32::MAX, 0),
-        (16, u32::MAX),
-        (u32::MAX, u32::MAX),
-        (20 << 20, 0),
-    ] {
-        assert!(
-            Parser::default().push(&lengths(total, head)).is_err(),
-            "{total} {head}"
-        );
-    }
-    // Each kind of value, and headers that end too early.
-    let value = |kind: u8, count: usize| [vec![1, b'x', kind], vec![0; count]].concat();
-    for (kind, count) in [
-        (0, 0),
-        (1, 0),
-        (2, 1),
-        (3, 2),
-        (4, 4),
-        (5, 8),
-        (6, 2),
-        (7, 2),
-        (8, 8),
-        (9, 16),
-    ] {
-        assert_eq!(
-            Parser::default()
-                .push(&raw(&value(kind, count), b""))
-                .unwrap()
-                .len(),
-            1,
-            "{kind}"
-        );
-        if count > 0 {
-            assert!(
-                Parser::default()
-                    .push(&raw(&value(kind, count - 1), b""))
-                    .is_err(),
-                "{kind}"
-            );
-        }
-    }
-    for head in [
-        &[0][..],
-        &[5, b'x'],
-        &[1, b'x'],
-        &[1, b'x', 10],
-        &[1, b'x', 7, 0xff, 0xff, 1],
-    ] {
-        assert!(Parser::default().push(&raw(head, b"")).is_err(), "{head:?}");
-    }
 }
 
 #[test]

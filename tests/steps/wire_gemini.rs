@@ -12,7 +12,8 @@ use crate::wire::{
 use crate::world::{World, wait};
 
 const GOOGLE: &str = "google";
-const TEXT: &[&str] = &[
+/// A stream that says "Grüß Gott".
+pub const TEXT: &[&str] = &[
     r#"{"candidates":[{"content":{"parts":[{"text":"thinking...","thought":true}],"role":"model"},"index":0}],"usageMetadata":{"promptTokenCount":8,"totalTokenCount":8},"modelVersion":"gemini-2.5-flash","responseId":"r1"}"#,
     r#"{"candidates":[{"content":{"parts":[{"text":"Grüß"}],"role":"model"},"index":0}],"modelVersion":"gemini-2.5-flash","responseId":"r1"}"#,
     r#"{"candidates":[{"content":{"parts":[{"text":" Gott"}],"role":"model"},"finishReason":"STOP","index":0}],"usageMetadata":{"promptTokenCount":8,"candidatesTokenCount":4,"thoughtsTokenCount":20,"cachedContentTokenCount":5,"totalTokenCount":32},"modelVersion":"gemini-2.5-flash","responseId":"r1"}"#,
