@@ -1,5 +1,6 @@
 //! The command line as a person sees it.
 
+mod agents;
 mod bad_input;
 mod check;
 mod connections;

@@ -56,7 +56,10 @@ impl Bench {
             // The next process knows the key too.
             project: Project::with_files(&[
                 ("flowstone.edn", &settings),
-                (".env", "AI_KEY=s3cret\nOTHER_KEY=0ther-s3cret\n"),
+                (
+                    ".env",
+                    "AI_KEY=s3cret\nOTHER_KEY=0ther-s3cret\nAI_API_KEY=s3cret\n",
+                ),
             ]),
             server,
             definitions: definitions.to_owned(),

@@ -5,6 +5,7 @@ mod agent_calls;
 mod agent_extras;
 mod agent_loop;
 mod agent_memory;
+mod agent_more;
 mod agent_tools;
 mod common;
 mod files;

@@ -3,7 +3,7 @@
 //! A message is data that a flow, an agent or a journal holds, and reads back as it was: calls of tools, their
 //! results, and what a provider wants returned unchanged.
 
-use flowstone_engine::step::{StepContext, StepError};
+use flowstone_engine::step::{Retry, StepContext, StepError};
 use flowstone_lang::value::Value;
 use serde_json::Value as Json;
 
@@ -176,7 +176,7 @@ async fn content(
     };
     let mut content = Vec::new();
     for entry in &parts {
-        content.push(part(cx, entry, sight).await?);
+        content.extend(part_or_nothing(cx, entry, sight).await?);
     }
     if role != Role::User && role != Role::Tool && content.iter().any(Part::is_image) {
         let message = format!("a message of `:{}` cannot have images", role.name());
@@ -195,6 +195,24 @@ fn are_parts(items: &[Value]) -> bool {
 }
 
 const PARTS: &[&str] = &["image", "image-resource", "image-url", "text"];
+
+/// Reads a part. One with `:optional? true` is left out where it cannot be shown: the text around it says what it is.
+async fn part_or_nothing(
+    cx: &StepContext,
+    entry: &Value,
+    sight: &Sight<'_>,
+) -> Result<Option<Part>, StepError> {
+    let Some(map) = entry.as_map().filter(|_| entry.get("optional?").is_some()) else {
+        return part(cx, entry, sight).await.map(Some);
+    };
+    let key = Value::keyword("optional?");
+    let rest = map.iter().filter(|(it, _)| **it != key);
+    let rest = Value::map(rest.map(|(key, value)| (key.clone(), value.clone())));
+    match part(cx, &rest, sight).await {
+        Err(error) if error.retry == Retry::Never => Ok(None),
+        read => read.map(Some),
+    }
+}
 
 async fn part(cx: &StepContext, entry: &Value, sight: &Sight<'_>) -> Result<Part, StepError> {
     if let Some(text) = entry.as_str() {

@@ -1,0 +1,168 @@
+//! The whole configuration of an agent, each field set, as the reference shows it; only the connection is ours.
+
+use serde_json::{Value as Json, json};
+
+use crate::agent::Bench;
+use crate::server::Say;
+
+const DEFINITIONS: &str = r#"
+ :templates [{:id :agent-review :type :llm-prompt :system "You review. Style: {{style}}." :prompt "{{objective}} {{instructions}} {{json input-summary}} {{json tool-summary}}"}]
+ :functions [{:id :publish :code (fn [{:keys [title]}] {:published title})}]
+ :steps [{:id :review/publish-changeset :type :function :description "Publishes the changeset." :input-schema [:map [:title :string]] :defaults {:ref :publish} :tool {:name "publish_changeset"}}]
+ :agents [{:id :review/security :description "Looks for security problems." :objective "Look for security problems." :input-schema [:map [:area :string]] :connection :ai :max-iterations 2}]
+"#;
+
+/// As the reference has it, but for where the model is: `:base-url` is that of the test, and `:deployment` and
+/// `:api-version`, which only Azure has, are left out.
+const FLOW: &str = r##"
+(let [changeset-ref (flow/step :files :draft {:op :init-changeset :source {:type :dir :path "src"}})
+      memory-table "agent-memory"]
+  (flow/step :agent :review
+    {:connection :ai
+     :provider :openai
+     :model "gpt-5.2"
+     :objective "Review the proposed changes and return JSON findings."
+     :instructions "Use tools for facts. Do not speculate."
+     :inputs {:draft changeset-ref
+              :risk-level "high"}
+     :template :agent-review
+     :data {:style "concise"}
+     :expect {:contains ["findings"]}
+     :temperature 0.2
+     :top-p 0.9
+     :stop ["\nDONE"]
+     :max-tokens 4000
+     :seed 42
+     :presence-penalty 0.0
+     :frequency-penalty 0.1
+     :reasoning-effort :medium
+     :prompt-cache-key "review-v1"
+     :previous-response-id "resp_previous"
+     :cache-system? true
+     :provider-opts {:openai {:responses {:store false}}}
+     :base-url "BASE"
+     :available-steps [:files :table :search]
+     :tools {:mode :execute
+             :allowed ["files" "table" "search"]
+             :breyta {:allow [:flows/list :runs/show]
+                      :mutations :none}
+             :steps [:review/publish-changeset]
+             :agents [:review/security]
+             :require {:tool-names ["files"]
+                       :steps [:review/publish-changeset]
+                       :agents [:review/security]}
+             :max-iterations 8
+             :max-tool-calls 80
+             :max-repeated-tool-calls 3}
+     :max-iterations 20
+     :max-tool-calls 100
+     :max-repeated-tool-calls 4
+     :max-tokens-budget 120000
+     :output {:format :json
+              :schema [:map
+                       [:findings [:vector :string]]
+                       [:risk [:enum "low" "medium" "high"]]]
+              :style :deterministic
+              :strict? true}
+     :response-format :json
+     :json-schema {"type" "object"}
+     :output-persist {:type :blob
+                      :name "review-report"
+                      :content-type "application/json"}
+     :memory {:table memory-table
+              :scope :task
+              :scope-key "review-42"
+              :auto-recall true
+              :auto-summarize true
+              :recall-limit 20
+              :types ["observation" "decision"]
+              :plan {:enforce true :max-steps 6 :strict false}}
+     :cost {:enabled true
+            :budget {:max-tokens-total 500000 :window-hours 720}}
+     :evaluate {:criteria [:relevance :completeness :accuracy]
+                :model "gpt-4o-mini"
+                :persist-to-memory true}
+     :approval {:mode :tools :tool-names #{"files" "publish_changeset"}}
+     :trace {:name "review-trace"}
+     :before-tool-call (fn [{:keys [proposed-tool-calls]}] nil)
+     :after-tool-call (fn [{:keys [tool-calls last-results]}] nil)
+     :auth {:type :api-key :header "Authorization" :prefix "Bearer"}
+     :workspace-id "ws-runtime-override"}))
+"##;
+
+/// An answer in the format that `:previous-response-id` asks for.
+fn answers(output: &[Json]) -> Say {
+    let body = json!({
+        "id": "resp_1", "object": "response", "model": "gpt-5.2", "status": "completed", "output": output,
+        "usage": {"input_tokens": 10, "output_tokens": 5, "total_tokens": 15},
+    });
+    crate::server::json(&body.to_string())
+}
+
+fn call(id: &str, name: &str, arguments: &Json) -> Json {
+    json!({"type": "function_call", "id": format!("fc_{id}"), "call_id": id, "name": name, "arguments": arguments.to_string(), "status": "completed"})
+}
+
+fn text(text: &str) -> Json {
+    json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]})
+}
+
+fn plan() -> Say {
+    answers(&[call(
+        "p1",
+        "memory_plan",
+        &json!({"steps": [{"name": "look"}, {"name": "publish"}]}),
+    )])
+}
+
+fn run(turns: Vec<Say>, change: impl Fn(&str) -> String, body: &str) -> (Bench, String) {
+    let bench = Bench::with(DEFINITIONS, turns);
+    bench.project.write("src/a.txt", b"a\n");
+    let flow = change(FLOW).replace("BASE", &format!("{}/v1", bench.server.url));
+    let found = bench.run(&format!("(let [r {flow}] {body})"));
+    (bench, found)
+}
+
+#[test]
+fn every_field_at_once_pauses_for_approval() {
+    let turns = vec![
+        plan(),
+        answers(&[call("f1", "files", &json!({"op": "list", "source": "x"}))]),
+    ];
+    let (bench, found) = run(
+        turns,
+        str::to_owned,
+        "[(:abort-reason r) (:iterations r) (mapv :tool (:actions (:approval-request r))) (some? (:trace-ref r))]",
+    );
+    assert_eq!(found, "[\"approval-required\" 2 [\"files\"] true]");
+    let first = &bench.asked()[0];
+    for (field, expected) in [
+        ("/model", json!("gpt-5.2")),
+        ("/temperature", json!(0.2)),
+        ("/top_p", json!(0.9)),
+        ("/max_output_tokens", json!(4000)),
+        ("/reasoning/effort", json!("medium")),
+        ("/prompt_cache_key", json!("review-v1")),
+        ("/previous_response_id", json!("resp_previous")),
+        ("/store", json!(false)),
+    ] {
+        assert_eq!(first.pointer(field), Some(&expected), "{field}: {first}");
+    }
+    let names: Vec<&str> = first["tools"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|tool| tool["name"].as_str().unwrap())
+        .collect();
+    for name in [
+        "files",
+        "table",
+        "search",
+        "breyta",
+        "publish_changeset",
+        "review_security",
+        "memory_plan",
+    ] {
+        assert!(names.contains(&name), "{name}: {names:?}");
+    }
+}
