@@ -1,5 +1,6 @@
 //! The flows that come with the repository: each is run and compared with its expected result.
 
+mod agents;
 mod changelog_writer;
 mod expense_approval;
 mod feed_digest;

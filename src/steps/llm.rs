@@ -41,7 +41,7 @@ pub mod subset;
 use flowstone_engine::diagnostic::Diagnostic;
 use flowstone_engine::flow::{Flow, name_of};
 use flowstone_engine::step::{
-    Effect, LocalFuture, Outcome, Step, StepContext, StepError, StepSpec,
+    Effect, LocalFuture, Outcome, Progress, Step, StepContext, StepError, StepSpec,
 };
 use flowstone_lang::value::Value;
 
@@ -133,10 +133,21 @@ impl Step for Llm {
             let call = call(cx, fields, &endpoint, &wanted).await?;
             let refused = endpoint.dialect.family.refuses(&call);
             refuse_of_model(&refused, &endpoint)?;
-            answer::answer(cx, &endpoint, &wanted, call)
-                .await
-                .map(Outcome::Value)
+            let value = answer::answer(cx, &endpoint, &wanted, call).await?;
+            tell_spent(cx, &value);
+            Ok(Outcome::Value(value))
         })
+    }
+}
+
+/// Tells whoever watches what an answer took.
+fn tell_spent(cx: &StepContext, value: &Value) {
+    if let Some(tokens) = value.get("tokens-used").and_then(Value::as_int) {
+        let usd = match value.get("cost-usd") {
+            Some(Value::Float(usd)) => Some(*usd),
+            _ => None,
+        };
+        cx.emit(Progress::Spent { tokens, usd });
     }
 }
 

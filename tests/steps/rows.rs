@@ -18,6 +18,7 @@ mod http_auth;
 mod kv;
 mod llm;
 mod llm_images;
+mod llm_providers;
 #[cfg(unix)]
 mod mcp;
 mod notify;

@@ -137,6 +137,7 @@ impl Driver<'_> {
             Effect::OwnStore | Effect::Pure | Effect::Steps => {}
         }
         let started_ms = self.now_ms();
+        call.started_ms.set(Some(started_ms));
         self.emit(&RunEvent::StepStarted(call.note(attempt)));
         let desk = (call.effect == Effect::Steps).then(|| self.desk(call, attempt));
         let cx = match &desk {
@@ -450,9 +451,10 @@ impl Driver<'_> {
         recorded: Recorded,
         error: StepError,
     ) -> Answer {
+        let started_ms = call.started_ms.get();
         self.emit(&RunEvent::StepFailed {
             step: call.note(recorded.attempts),
-            millis: 0,
+            millis: started_ms.map_or(0, |started| (self.now_ms() - started).max(0)),
             code: error.code,
             message: self.scope.redact(error.message.clone()),
         });

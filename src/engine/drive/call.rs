@@ -76,6 +76,8 @@ pub(super) struct StepCall<'a> {
     pub attempts: Cell<u32>,
     /// Which attempt at performing others has begun last, and when, as the journal has it.
     pub begun: Cell<Option<(u32, i64)>>,
+    /// When the attempt under way was started in this drive.
+    pub started_ms: Cell<Option<i64>>,
     /// When it ended, as the journal has it.
     pub ended_ms: Cell<Option<i64>>,
 }
@@ -330,6 +332,7 @@ impl Driver<'_> {
             is_given: Cell::new(false),
             attempts: Cell::new(0),
             begun: Cell::new(None),
+            started_ms: Cell::new(None),
             ended_ms: Cell::new(None),
             config,
             path,

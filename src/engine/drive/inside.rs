@@ -25,6 +25,8 @@ use crate::step::{Answered, Desk, Inside, Outcome, StepError, error_of};
 /// What a step inside came to.
 struct Ended {
     answer: Evaluated<Value>,
+    /// What a packaged step's wrapped step gave.
+    wrapped: Option<Value>,
     ended_ms: Option<i64>,
     path: String,
 }
@@ -155,8 +157,13 @@ impl Driver<'_> {
             match self.begin_step(&line, (&kind, &id), &config, Span::NONE)? {
                 Begun::Replayed(asked) => {
                     self.check_recorded_cancel(asked.recorded.place)?;
+                    let Some(end) = &asked.recorded.end else {
+                        return Err(self.unfinished(&asked.call).into());
+                    };
+                    let answer = self.replayed(&asked.call, &asked.recorded, end)?;
                     Ended {
-                        answer: self.replay(&asked)?,
+                        wrapped: wrapped(&asked.call, &answer),
+                        answer: self.concluded(&asked.call, answer),
                         ended_ms: Some(asked.recorded.ended_ms),
                         path: path(&asked.call),
                     }
@@ -170,6 +177,7 @@ impl Driver<'_> {
                     let (call, recorded) = (asked.call, asked.recorded);
                     let answer = self.perform_asked(&call, recorded, asked.is_known).await?;
                     Ended {
+                        wrapped: wrapped(&call, &answer),
                         answer: self.concluded(&call, answer),
                         ended_ms: call.ended_ms.get(),
                         path: path(&call),
@@ -178,6 +186,7 @@ impl Driver<'_> {
                 // It was refused before it had a place in the run.
                 Begun::Now(answer) => Ended {
                     answer,
+                    wrapped: None,
                     ended_ms: None,
                     path: id.as_str().unwrap_or_default().to_owned(),
                 },
@@ -188,6 +197,11 @@ impl Driver<'_> {
             },
         )
     }
+}
+
+fn wrapped(call: &StepCall<'_>, answer: &Evaluated<Value>) -> Option<Value> {
+    let value = answer.as_ref().ok()?;
+    call.packaged.is_some().then(|| value.clone())
 }
 
 impl<'d> Within<'d, '_> {
@@ -241,6 +255,7 @@ impl<'d> Within<'d, '_> {
             id,
             Answered {
                 result,
+                wrapped: ended.wrapped,
                 ended_ms: ended.ended_ms,
                 path: ended.path,
             },

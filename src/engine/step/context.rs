@@ -102,6 +102,8 @@ pub enum Progress {
     Status(String),
     /// How far it is.
     Count { done: u64, total: Option<u64> },
+    /// Something that was asked for and is not performed, and why.
+    Refused { what: String, why: String },
     /// What an answer of a model took. Dollars where the price is known.
     Spent { tokens: i64, usd: Option<f64> },
 }
@@ -160,6 +162,7 @@ impl StepContext {
             None => {
                 let refused = steps.into_iter().map(|inside| Performed {
                     result: Err(outside_of_runs()),
+                    wrapped: None,
                     began_ms: 0,
                     ended_ms: 0,
                     path: inside.id,

@@ -41,6 +41,8 @@ impl Inside {
 #[derive(Debug, Clone)]
 pub struct Performed {
     pub result: Result<Value, StepError>,
+    /// What a packaged step's wrapped step gave, where `result` is made of it.
+    pub wrapped: Option<Value>,
     /// When what came before it had ended, or the outer step had begun, and when it ended itself: as the journal has
     /// it, the same on resume.
     pub began_ms: i64,
@@ -60,6 +62,7 @@ impl Performed {
 #[derive(Debug)]
 pub(crate) struct Answered {
     pub result: Result<Value, StepError>,
+    pub wrapped: Option<Value>,
     /// When it ended, where the journal knows.
     pub ended_ms: Option<i64>,
     pub path: String,
@@ -117,6 +120,7 @@ impl Desk {
                 Some(answered) => {
                     done[*idx] = Some(Performed {
                         result: answered.result,
+                        wrapped: answered.wrapped,
                         began_ms,
                         ended_ms: answered.ended_ms.unwrap_or(began_ms),
                         path: answered.path,

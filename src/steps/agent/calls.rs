@@ -85,7 +85,8 @@ pub(super) enum Refusal {
 }
 
 impl Refusal {
-    fn message(&self) -> String {
+    /// Says it to the model.
+    pub fn message(&self) -> String {
         match self {
             Refusal::Bad { message } => message.clone(),
             Refusal::TooMany { most } => {
@@ -201,11 +202,13 @@ impl Answered {
             Ok(value) => {
                 let is_agent = tool
                     .is_some_and(|tool| matches!(tool.kind, ToolKind::Agent | ToolKind::Packaged));
-                let usage = value
+                // What the flow makes of an agent's answer need not hold what it took.
+                let own = performed.wrapped.as_ref().unwrap_or(&value);
+                let usage = own
                     .get("usage")
                     .filter(|usage| is_agent && usage.get("total-tokens").is_some());
                 let usage = usage.cloned();
-                let cost = value.get("cost-usd").filter(|_| usage.is_some()).cloned();
+                let cost = own.get("cost-usd").filter(|_| usage.is_some()).cloned();
                 Answered {
                     result: match tool {
                         Some(tool) => (tool.answer)(&call.arguments, value),

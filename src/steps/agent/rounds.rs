@@ -144,6 +144,7 @@ impl Rounds<'_> {
         let mut performed = self.cx.perform_all(vec![inside], 1).await;
         performed.pop().unwrap_or_else(|| Performed {
             result: Err(StepError::new("E0575", "internal", "a turn gave nothing")),
+            wrapped: None,
             began_ms: 0,
             ended_ms: 0,
             path: String::new(),

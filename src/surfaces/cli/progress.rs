@@ -94,6 +94,12 @@ impl Terminal {
                     None => done.to_string(),
                 },
             ),
+            Progress::Refused { what, why } => {
+                let depth = self.state.borrow().nest.depth(path) + 1;
+                let inside = "  ".repeat(depth);
+                let why = brief(why);
+                self.line(&format!("{BAD}✗{BAD:#} {inside}{what} {DIM}{why}{DIM:#}"));
+            }
             Progress::Spent { tokens, usd } => {
                 self.state.borrow_mut().nest.spent(path, *tokens, *usd);
             }

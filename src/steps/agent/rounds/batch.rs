@@ -1,6 +1,6 @@
 //! The calls of one turn: hooks, approval, and having them performed.
 
-use flowstone_engine::step::StepError;
+use flowstone_engine::step::{Progress, StepError};
 use flowstone_lang::value::Value;
 
 use super::super::approval::{Verdict, verdict};
@@ -156,7 +156,13 @@ impl Rounds<'_> {
                     steps.push(step);
                     None
                 }
-                Decision::Refuse(refusal) => Some(refusal),
+                Decision::Refuse(refusal) => {
+                    self.cx.emit(Progress::Refused {
+                        what: call.name.clone(),
+                        why: refusal.message(),
+                    });
+                    Some(refusal)
+                }
             };
             decided.push((call, refusal));
         }
