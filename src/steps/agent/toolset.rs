@@ -29,14 +29,6 @@ impl Toolset {
         })
     }
 
-    #[cfg(test)]
-    pub fn of(tools: Vec<Tool>) -> Toolset {
-        Toolset {
-            tools,
-            client: Vec::new(),
-        }
-    }
-
     /// Adds tools; one whose name is taken is left out.
     pub fn add(&mut self, more: Vec<Tool>) {
         for tool in more {
