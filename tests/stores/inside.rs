@@ -59,7 +59,7 @@ impl Step for Rounds {
                     match performed.result {
                         Ok(value) => row.push(value),
                         Err(error) if is_strict => return Err(error),
-                        Err(error) => row.push(Value::from(format!("{}", error.message))),
+                        Err(error) => row.push(Value::from(error.message.as_str())),
                     }
                 }
                 gave.push(Value::vector(row));

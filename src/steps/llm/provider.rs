@@ -131,24 +131,14 @@ pub(super) fn choose(cx: &StepContext, fields: Fields<'_>) -> Result<Endpoint, S
         (dialect.key, dialect.other_key) = (None, None);
     }
     let family = match (&custom, &connection.family) {
-        (Some(_), Some(_)) => {
-            return Err(unclear(format!(
-                "the family of `:{id}` is said by `:llm-providers` and by the connection `:{}`",
-                connection.id
-            ))
-            .hint("leave it out of the connection"));
-        }
+        (Some(_), Some(_)) => return Err(said_twice(&id, &connection)),
         (Some(_), None) => Some(dialect),
         (None, Some(_)) => of_connection(&connection)?,
         (None, None) => None,
     };
     let custom = custom.map(|it| it.connection).unwrap_or_default();
     connection.region = connection.region.or_else(|| custom.region.clone());
-    let auth = match fields.map("auth")? {
-        Some(auth) => Auth::read(":auth", auth)?,
-        None if connection.auth != Auth::Unsaid => connection.auth.clone(),
-        None => custom.auth.clone(),
-    };
+    let auth = auth(fields, &connection, &custom)?;
     let base = match base_url(cx, fields, &connection, &custom, &dialect)? {
         Some(base) => base,
         None if family.unwrap_or(dialect).family.is_signed() => {
@@ -162,10 +152,7 @@ pub(super) fn choose(cx: &StepContext, fields: Fields<'_>) -> Result<Endpoint, S
     };
     let url = address(fields, &dialect, &base)?;
     let base_url = parsed(&base)?;
-    let owner = match connection.id.as_str() {
-        "" => id.as_str(),
-        owner => owner,
-    };
+    let owner = some_of(&connection.id, &id);
     let signer = match dialect.family.is_signed() {
         true => aws::signer(cx, &connection, &auth, owner, &base)?,
         false => None,
@@ -175,8 +162,7 @@ pub(super) fn choose(cx: &StepContext, fields: Fields<'_>) -> Result<Endpoint, S
         None => proof(cx, &dialect, &auth, owner, &base)?,
     };
     let model = model(cx, fields, [&connection, &custom], &dialect, &id)?;
-    let mut headers = connection.headers.clone();
-    headers.extend(custom.headers.clone());
+    let headers = [connection.headers.clone(), custom.headers].concat();
     let mut endpoint = Endpoint {
         prices: Prices::of(&cx.flow().llm_providers, cx.settings()).map_err(unclear)?,
         provider: id,
@@ -194,6 +180,34 @@ pub(super) fn choose(cx: &StepContext, fields: Fields<'_>) -> Result<Endpoint, S
     };
     endpoint.declare(&connection, is_vouched)?;
     Ok(endpoint)
+}
+
+fn some_of<'a>(text: &'a str, other: &'a str) -> &'a str {
+    match text {
+        "" => other,
+        text => text,
+    }
+}
+
+fn said_twice(id: &str, connection: &Connection) -> StepError {
+    unclear(format!(
+        "the family of `:{id}` is said by `:llm-providers` and by the connection `:{}`",
+        connection.id
+    ))
+    .hint("leave it out of the connection")
+}
+
+/// Returns how one shows who one is: what the step says wins, then its connection.
+fn auth(
+    fields: Fields<'_>,
+    connection: &Connection,
+    custom: &Connection,
+) -> Result<Auth, StepError> {
+    Ok(match fields.map("auth")? {
+        Some(auth) => Auth::read(":auth", auth)?,
+        None if connection.auth != Auth::Unsaid => connection.auth.clone(),
+        None => custom.auth.clone(),
+    })
 }
 
 /// Returns the provider whose answers were written beforehand.

@@ -282,7 +282,10 @@ fn said(call: &Call, role: Role) -> String {
                 .collect();
             last.into_iter().rev().collect()
         }
-        Role::User | Role::Assistant => of_role.last().map(request::text).into_iter().collect(),
+        Role::User | Role::Assistant => {
+            let last = call.messages.iter().rfind(|it| it.role == role);
+            last.map(request::text).into_iter().collect()
+        }
     };
     texts.join("\n")
 }
