@@ -103,10 +103,6 @@ fn call(id: &str, name: &str, arguments: &Json) -> Json {
     json!({"type": "function_call", "id": format!("fc_{id}"), "call_id": id, "name": name, "arguments": arguments.to_string(), "status": "completed"})
 }
 
-fn text(text: &str) -> Json {
-    json!({"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]})
-}
-
 fn plan() -> Say {
     answers(&[call(
         "p1",

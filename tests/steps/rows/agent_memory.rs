@@ -145,7 +145,7 @@ fn memory_scope() {
     bench
         .project
         .eval(&format!("{{:slug :other :flow '{other}}}"));
-    let mut seen = |memory: &str| {
+    let seen = |memory: &str| {
         bench.run(&agent(memory));
         system(bench.asked().last().expect("a request"))
     };
