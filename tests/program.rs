@@ -26,6 +26,13 @@ impl Scratch {
         }
     }
 
+    /// Makes it in a folder that is there.
+    pub fn within(folder: &str) -> Scratch {
+        Scratch {
+            folder: tempfile::tempdir_in(folder).expect("a scratch folder"),
+        }
+    }
+
     pub fn path(&self) -> &Path {
         self.folder.path()
     }
