@@ -5,7 +5,7 @@ use flowstone_steps::llm::call::{Call, Message, Options, Output, Part, Role, Too
 use serde_json::{Value as Json, json};
 
 use crate::wire::{
-    address, answering, ask, body, calling, events, image, pretty, reply, stream, tool, whole,
+    address, answering, ask, body, calling, events, image, pretty, reply, row, stream, tool, whole,
 };
 
 const WHO: &str = "openai";
@@ -541,4 +541,22 @@ fn what_is_unknown_is_let_pass() {
             0 + 2 = 2, cached None, kept None, thought None
             openai: [{"type":"hologram","id":"h","depth":4}]"#]],
     );
+}
+
+/// llama.cpp makes chat completions of it, and takes the form of the answer only by its name there.
+#[test]
+fn a_form_by_its_older_name() {
+    let mut call = ask("small", "Is it wet?");
+    call.output = Output::Schema {
+        name: "answer".into(),
+        schema: json!({"type": "object"}),
+        strict: true,
+    };
+    let own = row("llama-cpp").speaking(row("openai"));
+    let body = own.family.encode(&call, &own);
+    assert_eq!(body["text"]["format"]["name"], "answer");
+    expect![[r#"{"type":"json_schema","json_schema":{"name":"answer","schema":{"type":"object"},"strict":true}}"#]]
+        .assert_eq(&body["response_format"].to_string());
+    let openai = row("openai").family.encode(&call, row("openai"));
+    assert_eq!(openai.get("response_format"), None);
 }

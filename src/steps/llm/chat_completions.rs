@@ -255,7 +255,7 @@ fn part(part: &Part) -> Json {
     }
 }
 
-fn response_format(output: &Output, dialect: &Dialect) -> Option<Json> {
+pub(super) fn response_format(output: &Output, dialect: &Dialect) -> Option<Json> {
     match output {
         Output::Text => None,
         Output::Json => Some(json!({"type": "json_object"})),

@@ -34,6 +34,8 @@ pub struct Dialect {
     pub lacks: Lacks,
     /// How it speaks chat completions, if that is its family.
     pub chat: Chat,
+    /// Whether its Responses interface knows the form of the answer only by the name of chat completions.
+    pub older_format: bool,
 }
 
 /// In what those who speak chat completions differ.
@@ -108,6 +110,7 @@ const PLAIN: Dialect = Dialect {
     key_header: None,
     lacks: CHAT_LACKS,
     chat: CHAT,
+    older_format: false,
 };
 
 pub const ANTHROPIC: Dialect = Dialect {
@@ -225,6 +228,7 @@ pub const LLAMA_CPP: Dialect = Dialect {
     // It answers with the model that it was started with.
     model: Some("default"),
     lacks: CHAT_LACKS.and(&[PromptCacheKey]),
+    older_format: true,
     ..PLAIN
 };
 

@@ -10,6 +10,7 @@ use serde_json::{Map, Value as Json, json};
 
 use super::call::{Call, Message, Opaque, Output, Part, Reply, Role, ToolCall, ToolChoice};
 use super::capability::Capability;
+use super::chat_completions;
 use super::dialect::Dialect;
 use super::error::LlmError;
 use super::family::{self, Family, number};
@@ -83,6 +84,11 @@ fn encode(call: &Call, dialect: &Dialect) -> Json {
     options(call, &mut body);
     if let Some(format) = format(&call.output, dialect) {
         body.insert("text".into(), json!({"format": format}));
+    }
+    if dialect.older_format
+        && let Some(format) = chat_completions::response_format(&call.output, dialect)
+    {
+        body.insert("response_format".into(), format);
     }
     body.insert("stream".into(), json!(true));
     for (key, value) in &call.extra {
