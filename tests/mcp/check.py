@@ -3,6 +3,7 @@
 Usage: check.py FOLDER_OF_NODE_MODULES PROGRAM
 """
 
+import http.server
 import json
 import os
 import pathlib
@@ -12,8 +13,10 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
+FLOWS = pathlib.Path(__file__).resolve().parent.parent.parent / "flows"
 SECONDS = 60
 
 
@@ -66,6 +69,84 @@ def call(tool, arguments, adapter=":s/all", more=""):
 
 def caught(form):
     return f"(try {form} (catch :default e (select-keys (ex-data e) [:kind :code])))"
+
+
+class Model:
+    """A model on the loopback interface: each turn is a function of the messages before it, and gives calls or a text."""
+
+    def __init__(self, turns):
+        self.asked = []
+        model = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):
+                request = json.loads(self.rfile.read(int(self.headers["content-length"])))
+                model.asked.append(request)
+                said = turns(sum(it["role"] == "assistant" for it in request["messages"]))
+                usage = {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110}
+                end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+                start = {"choices": [{"index": 0, "delta": {"role": "assistant", **said}, "finish_reason": None}]}
+                self.send_response(200)
+                self.send_header("content-type", "text/event-stream")
+                self.send_header("connection", "close")
+                self.end_headers()
+                for event in (start, end, {"choices": [], "usage": usage}):
+                    self.wfile.write(f"data: {json.dumps({'id': '1', 'model': 'fake', **event})}\n\n".encode())
+                self.wfile.write(b"data: [DONE]\n\n")
+
+            def log_message(self, *_):
+                pass
+
+        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        threading.Thread(target=self.server.serve_forever, daemon=True).start()
+        self.connection = {
+            ":type": ":http-api", ":backend": "openai-compatible", ":model": "fake", ":auth": {":type": ":none"},
+            ":base-url": f"http://127.0.0.1:{self.server.server_address[1]}/v1",
+        }
+
+
+def calls(*asked):
+    """What a model says that asks for tools."""
+    return {"tool_calls": [
+        {"index": idx, "id": f"call_{idx}_{name}", "type": "function",
+         "function": {"name": name, "arguments": json.dumps(arguments)}}
+        for idx, (name, arguments) in enumerate(asked)
+    ]}
+
+
+def research(program, server, folder):
+    """The flow that comes with the repository: an agent reads notes with the tools of server-filesystem."""
+    notes = folder / "notes"
+    notes.mkdir(parents=True)
+    (notes / "harbour.md").write_text("The harbour opens in May.\n")
+    (notes / "mill.md").write_text("The mill is for sale.\n")
+    turns = [
+        calls(("notes_list_directory", {"path": "."})),
+        calls(("notes_read_text_file", {"path": "harbour.md"}), ("notes_read_text_file", {"path": "none.md"})),
+        {"content": json.dumps({"answer": "It opens in May.", "certain": True})},
+    ]
+    model = Model(lambda turn: turns[turn])
+    Project(program, folder, {
+        ":ai": model.connection, ":notes": {":backend": ":mcp", ":command": ["node", server, "notes"]},
+    })
+    question = json.dumps({"question": "When does the harbour open?"})
+    ran = subprocess.run(
+        [program, "run", str(FLOWS / "mcp-research.edn"), "--json", "--input", question],
+        cwd=folder, capture_output=True, text=True, timeout=SECONDS,
+    )
+    answer = json.loads(ran.stdout)
+    assert answer["status"] == "completed", (answer, ran.stderr)
+    # A file that is not there is no source, whatever the model says.
+    assert answer["result"] == {
+        "answer": "It opens in May.", "certain": True, "sources": ["harbour.md"], "turns": 3,
+    }, answer["result"]
+    offered = {tool["function"]["name"] for tool in model.asked[0]["tools"]}
+    assert offered == {"notes_list_directory", "notes_read_text_file", "notes_search_files"}, offered
+    told = [it["content"] for it in model.asked[-1]["messages"] if it["role"] == "tool"]
+    assert "mill.md" in told[0] and "opens in May" in told[1] and "ENOENT" in told[2], told
+    assert len(model.asked) == 3, len(model.asked)
+    model.server.shutdown()
+    print("flows/mcp-research.edn with server-filesystem: ok")
 
 
 def processes(marker):
@@ -246,6 +327,7 @@ def main():
             some = {":id": ":s/some", ":connection": ":disk", ":transport": ":stdio", ":allow-tools": ["read_text_file"]}
             filesystem(project, stdio(":disk") + [some], folder)
             memory(project, stdio(":graph"))
+            research(program, server("server-filesystem"), folder / "research")
             if pathlib.Path("/proc").is_dir():
                 marker = server("server-everything") + " stdio"
                 killed_server(project, stdio(":noted"), marker)
