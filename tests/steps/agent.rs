@@ -32,6 +32,8 @@ fn turn(delta: Json, reason: &str) -> Say {
     events(&[&chunk.to_string(), "[DONE]"])
 }
 
+const OPENAI: &str = "{:backend :openai :base-url \"URL/v1\" :model \"m\" :auth {:type :api-key :secret-ref :ai-key}}";
+
 /// A project, the model that it asks, and what flows have beside `:flow`.
 pub struct Bench {
     pub project: Project,
@@ -47,11 +49,14 @@ impl Bench {
 
     /// With definitions of the flow, such as `:steps [...]`.
     pub fn with(definitions: &str, turns: Vec<Say>) -> Bench {
+        Bench::behind(OPENAI, definitions, turns)
+    }
+
+    /// With a connection of one's own; `URL` in it is where the model is.
+    pub fn behind(connection: &str, definitions: &str, turns: Vec<Say>) -> Bench {
         let server = Server::beside(turns);
-        let settings = format!(
-            "{{:connections {{:ai {{:backend :openai :base-url \"{}/v1\" :model \"m\" :auth {{:type :api-key :secret-ref :ai-key}}}}}}}}",
-            server.url
-        );
+        let connection = connection.replace("URL", &server.url);
+        let settings = format!("{{:connections {{:ai {connection}}}}}");
         Bench {
             // The next process knows the key too.
             project: Project::with_files(&[

@@ -3,6 +3,7 @@
 mod agent;
 mod agent_calls;
 mod agent_extras;
+mod agent_images;
 mod agent_loop;
 mod agent_memory;
 mod agent_more;

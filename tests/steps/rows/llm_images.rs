@@ -92,7 +92,7 @@ impl Bench {
 
 const OPENAI: &str = "{:backend :openai :base-url \"URL/v1\" :model \"gpt-5.4\" :auth {:type :api-key :secret-ref :ai-key}}";
 
-fn png(width: u32, height: u32) -> Vec<u8> {
+pub fn png(width: u32, height: u32) -> Vec<u8> {
     let mut out = Cursor::new(Vec::new());
     let picture = RgbImage::from_pixel(width, height, Rgb([200, 30, 30]));
     picture.write_to(&mut out, ImageFormat::Png).expect("a PNG");
