@@ -125,6 +125,7 @@ class Family:
         self.tells_schema = more.pop("tells_schema", False)
         # What of its thoughts goes back to it.
         self.thoughts = more.pop("thoughts", {})
+        self.is_blind = more.pop("is_blind", False)
         assert not more, more
 
 
@@ -140,7 +141,8 @@ FAMILIES = [
     ),
     Family(
         "openai-responses", ':backend :openai :family :openai :base-url "{}/v1" :model "gpt-5.4"', "/v1/responses",
-        env={"OPENAI_API_KEY": KEY}, limit="max_output_tokens", thoughts={"summary": [{"type": "summary_text", "text": THOUGHT}]},
+        env={"OPENAI_API_KEY": KEY}, limit="max_output_tokens",
+        thoughts={"summary": [{"type": "summary_text", "text": THOUGHT}]},
     ),
     Family(
         "anthropic", ':backend :anthropic :base-url "{}/v1" :model "claude-sonnet-5-5"', "/v1/messages", "x-api-key",
@@ -163,7 +165,7 @@ FAMILIES = [
         "/openai/deployments/small/chat/completions?api-version=2024-10-21", "api-key",
         env={"AZURE_OPENAI_API_KEY": KEY}, limit="max_completion_tokens",
     ),
-    Family("ollama", ':backend :ollama :base-url "{}/v1" :model "llama3.2"', CHAT, None, sends_key=False),
+    Family("ollama", ':backend :ollama :base-url "{}/v1" :model "llama3.2"', CHAT, None, sends_key=False, is_blind=True),
     Family(
         "openrouter", ':backend :openrouter :base-url "{}/api/v1" :model "openai/gpt-5.4"', "/api/v1/chat/completions",
         env={"OPENROUTER_API_KEY": KEY},
@@ -171,11 +173,11 @@ FAMILIES = [
     Family("mistral", ':backend :mistral :base-url "{}/v1"', CHAT, env={"MISTRAL_API_KEY": KEY}),
     Family(
         "groq", ':backend :groq :base-url "{}/openai/v1" :model "llama-3.3-70b"', "/openai/v1/chat/completions",
-        env={"GROQ_API_KEY": KEY}, limit="max_completion_tokens",
+        env={"GROQ_API_KEY": KEY}, limit="max_completion_tokens", is_blind=True,
     ),
     Family(
         "deepseek", ':backend :deepseek :base-url "{}/v1"', CHAT, env={"DEEPSEEK_API_KEY": KEY}, tells_schema=True,
-        thoughts={"reasoning_content": THOUGHT},
+        thoughts={"reasoning_content": THOUGHT}, is_blind=True,
     ),
 ]
 
@@ -303,6 +305,12 @@ def talk(world):
 
 
 def image(world):
+    if world.family.is_blind:
+        # A model that sees nothing is not asked.
+        out, _ = world.start("image").communicate(timeout=SECONDS)
+        assert json.loads(out)["error"]["code"] == "E0821", out
+        world.asked("image", 0)
+        return
     assert world.result("image")["content"] == "A dot."
     (entry,) = world.asked("image", 1)
     assert said(entry)[-1] == ("user", "case image"), said(entry)
