@@ -110,7 +110,13 @@ fn ended_turns(world: &World) -> Result<usize> {
         let entries = entries.map_err(Error::other)?;
         let turns = entries
             .iter()
-            .filter(|entry| entry.kind == EntryKind::Result && entry.path.contains("/turn#"));
+            .filter(|entry| is_turn(&entry.path) && entry.kind == EntryKind::Result);
         Ok(turns.count())
     })
+}
+
+/// Tells whether a path is that of a turn itself: `work/turn`, `work/turn#2`.
+fn is_turn(path: &str) -> bool {
+    let last = path.rsplit('/').next().unwrap_or(path);
+    last == "turn" || last.starts_with("turn#")
 }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use flowstone_lang::fiber;
+use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio::task::{JoinSet, LocalSet, spawn_local};
@@ -156,7 +157,8 @@ impl Inside {
 }
 
 /// How many runs are driven side by side. Each takes memory, and more than a few help only where they wait for
-/// something outside; so more are let in only when none of those inside comes to an end.
+/// something outside; so more are let in only when none of those inside comes to an end: soon as many again, where the
+/// thread has little to do meanwhile.
 struct Slots {
     free: Arc<Semaphore>,
     open: usize,
@@ -175,12 +177,17 @@ impl Slots {
 
     async fn next(&mut self) -> Option<OwnedSemaphorePermit> {
         loop {
+            let before = busy();
             tokio::select! {
                 biased;
                 slot = self.free.clone().acquire_owned() => return slot.ok(),
                 () = tokio::time::sleep(CROWDED) => {
                     if self.open < self.most {
-                        let more = (self.open / 4).max(1).min(self.most - self.open);
+                        let more = match busy().saturating_sub(before) < CROWDED / 2 {
+                            true => self.open,
+                            false => (self.open / 4).max(1),
+                        };
+                        let more = more.min(self.most - self.open);
                         self.open += more;
                         self.free.add_permits(more);
                     }
@@ -194,6 +201,11 @@ impl Slots {
         let few = self.most.min(FEW);
         self.open -= self.free.forget_permits(self.open - few);
     }
+}
+
+/// Returns for how long this thread had something to do.
+fn busy() -> Duration {
+    Handle::current().metrics().worker_total_busy_duration(0)
 }
 
 impl Inside {
