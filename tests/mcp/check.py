@@ -145,6 +145,10 @@ def research(program, server, folder):
     told = [it["content"] for it in model.asked[-1]["messages"] if it["role"] == "tool"]
     assert "mill.md" in told[0] and "opens in May" in told[1] and "ENOENT" in told[2], told
     assert len(model.asked) == 3, len(model.asked)
+    shown = subprocess.run([program, "runs", "show", answer["run"]], cwd=folder, capture_output=True, text=True, timeout=SECONDS).stdout
+    conversation = shown[shown.index("turn 1"):]
+    assert re.search(r'harbour.md"}(?!  failed)', conversation), shown
+    assert re.search(r'none.md"}  failed\n.*none.md', conversation), shown
     model.server.shutdown()
     print("flows/mcp-research.edn with server-filesystem: ok")
 

@@ -85,9 +85,10 @@ impl RunReport {
             .into_iter()
             .map(|(mut turn, mut steps)| {
                 for call in &mut turn.calls {
-                    let found = steps
-                        .iter()
-                        .position(|step| step_id(&step.path) == call.name);
+                    // Steps side by side are journaled in any order; they were asked for in that of their numbers.
+                    let found = (0..steps.len())
+                        .filter(|at| step_id(&steps[*at].path) == call.name)
+                        .min_by_key(|at| occurrence(&steps[*at].path));
                     call.step = found.map(|at| call_step(steps.remove(at)));
                 }
                 // What the agent did of its own accord: it asked somebody, it kept something.
@@ -122,6 +123,15 @@ fn is_directly_inside(path: &str, outer: &str) -> bool {
 fn step_id(path: &str) -> &str {
     let last = path.rsplit_once('/').map_or(path, |(_, last)| last);
     last.split_once('#').map_or(last, |(id, _)| id)
+}
+
+/// Which one it is of the steps of its name.
+fn occurrence(path: &str) -> u32 {
+    let last = path.rsplit_once('/').map_or(path, |(_, last)| last);
+    let number = last
+        .split_once('#')
+        .and_then(|(_, number)| number.parse().ok());
+    number.unwrap_or(1)
 }
 
 fn turn(step: &StepReport) -> Turn {

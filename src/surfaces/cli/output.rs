@@ -51,6 +51,14 @@ pub fn note_part(text: &str) {
     checked(write!(stderr, "{text}").and_then(|()| stderr.flush()));
 }
 
+/// Returns a text as standard error would show it, for those who draw there by themselves.
+pub fn as_noted(text: &str) -> String {
+    match anstream::AutoStream::choice(&io::stderr()) {
+        anstream::ColorChoice::Never => anstream::adapter::strip_str(text).to_string(),
+        _ => text.to_owned(),
+    }
+}
+
 /// Shows what went wrong: drawn on standard error, or as the one JSON object on standard output.
 pub fn failure(report: &Report, as_json: bool) {
     if as_json {

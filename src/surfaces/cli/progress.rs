@@ -73,7 +73,7 @@ impl Terminal {
         {
             bar.set_style(style);
         }
-        bar.set_prefix(label(step, &state.nest));
+        bar.set_prefix(output::as_noted(&label(step, &state.nest)));
         if let Some(so_far) = state.nest.so_far(&step.path) {
             bar.set_message(so_far);
         }
