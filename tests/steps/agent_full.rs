@@ -90,6 +90,26 @@ const FLOW: &str = r##"
      :workspace-id "ws-runtime-override"}))
 "##;
 
+/// The model of the next test: whatever is asked for, its answers were written beforehand.
+const SCRIPTED: &str = r#"{:backend :scripted :script {:turns
+  [{:tool-calls [{:name "memory_plan" :arguments {:steps [{:name "look"} {:name "publish"}]}}]}
+   {:tool-calls [{:name "files" :arguments {:op "list" :source "x"}}]}]}}"#;
+
+#[test]
+fn a_script_stands_in_for_the_provider_that_the_reference_names() {
+    let azure = ":base-url \"https://api.openai.com/v1\"\n     :deployment \"prod-reviewer\"\n     :api-version \"2025-04-01-preview\"";
+    let flow = FLOW.replace(":base-url \"BASE\"", azure);
+    assert!(flow.contains(azure));
+    let bench = Bench::behind(SCRIPTED, DEFINITIONS, Vec::new());
+    bench.project.write("src/a.txt", b"a\n");
+    let found = bench.run(&format!("(let [r {flow}] [(:abort? r) (:abort-reason r) (:iterations r) (:provider r) (mapv :tool (:actions (:approval-request r))) (some? (:trace-ref r))])"));
+    assert_eq!(
+        found,
+        "[true \"approval-required\" 2 :scripted [\"files\"] true]"
+    );
+    assert!(bench.asked().is_empty());
+}
+
 /// An answer in the format that `:previous-response-id` asks for.
 fn answers(output: &[Json]) -> Say {
     let body = json!({

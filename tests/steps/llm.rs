@@ -659,10 +659,6 @@ fn what_cannot_be_done_fails_before_the_call() {
             ],
         ),
         (
-            "{:connection :ai :prompt \"x\" :deployment \"d\"}",
-            expect!["E0809 bad-config: `:deployment` and `:api-version` mean nothing to `:openai`"],
-        ),
-        (
             "{:connection :ai :prompt \"x\" :provider-opts {:groq {:a 1}}}",
             expect![[r#"
                 E0809 bad-config: `:provider-opts` is for `:groq`, and the provider is `:openai`

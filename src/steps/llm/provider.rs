@@ -104,7 +104,10 @@ pub(super) fn choose(cx: &StepContext, fields: Fields<'_>) -> Result<Endpoint, S
     let mut connection = connection(cx, fields)?;
     let asked = fields.name("provider")?.map(|name| name.to_string());
     contradicts(asked.as_deref(), &connection)?;
-    let named = asked.or_else(|| connection.backend.clone());
+    let named = match is_scripted(&connection) {
+        true => connection.backend.clone(),
+        false => asked.or_else(|| connection.backend.clone()),
+    };
     // A server of one's own is not shown the key of whoever made the format.
     let is_own = named.is_none() && connection.base_url.is_some();
     let id = match named {
@@ -150,6 +153,7 @@ pub(super) fn choose(cx: &StepContext, fields: Fields<'_>) -> Result<Endpoint, S
         Some(row) => dialect.speaking(&row),
         None => usual_format(fields, dialect, &base),
     };
+    let dialect = as_azure(fields, dialect, &base);
     let url = address(fields, &dialect, &base)?;
     let base_url = parsed(&base)?;
     let owner = some_of(&connection.id, &id);
@@ -239,13 +243,20 @@ fn scripted(
     })
 }
 
+/// Tells whether a connection stands in for any provider: its answers were written beforehand.
+fn is_scripted(connection: &Connection) -> bool {
+    connection.backend.as_deref() == Some(scripted::ID)
+}
+
 fn contradicts(asked: Option<&str>, connection: &Connection) -> Result<(), StepError> {
     match (asked, connection.backend.as_deref()) {
-        (Some(asked), Some(backend)) if asked != backend => Err(unclear(format!(
-            "the step asks for `:{asked}`, and its connection `:{}` is for `:{backend}`",
-            connection.id
-        ))
-        .hint("leave out `:provider`, or name a connection of that provider")),
+        (Some(asked), Some(backend)) if asked != backend && !is_scripted(connection) => {
+            Err(unclear(format!(
+                "the step asks for `:{asked}`, and its connection `:{}` is for `:{backend}`",
+                connection.id
+            ))
+            .hint("leave out `:provider`, or name a connection of that provider"))
+        }
         _ => Ok(()),
     }
 }
@@ -274,15 +285,31 @@ fn model(
 /// imitated: at another address than OpenAI's own the older one is meant, unless the step wants what only the
 /// newer has.
 fn usual_format(fields: Fields<'_>, dialect: Dialect, base: &str) -> Dialect {
-    let host = Url::parse(base).ok();
-    let host = host.as_ref().and_then(Url::host_str).unwrap_or_default();
-    let is_official = host == "api.openai.com" || host.ends_with(".api.openai.com");
+    let is_official = is_openai_itself(base);
     let options = fields.get("provider-opts").and_then(|it| it.get("openai"));
     let wants_newer = fields.has("openai")
         || fields.has("previous-response-id")
         || options.is_some_and(|it| it.get("responses").is_some());
     match dialect.id == OPENAI.id && !is_official && !wants_newer {
         true => dialect.speaking(&OPENAI_CHAT),
+        false => dialect,
+    }
+}
+
+fn is_openai_itself(base: &str) -> bool {
+    let host = Url::parse(base).ok();
+    let host = host.as_ref().and_then(Url::host_str).unwrap_or_default();
+    host == "api.openai.com" || host.ends_with(".api.openai.com")
+}
+
+/// Returns the row of OpenAI as Azure has it, where a step says `:deployment` or `:api-version`.
+fn as_azure(fields: Fields<'_>, dialect: Dialect, base: &str) -> Dialect {
+    let says = fields.has("deployment") || fields.has("api-version");
+    match dialect.id == OPENAI.id && says && !is_openai_itself(base) {
+        true => Dialect {
+            key_header: AZURE_OPENAI.key_header,
+            ..dialect
+        },
         false => dialect,
     }
 }
@@ -559,14 +586,17 @@ fn ollama(host: &str) -> String {
 fn address(fields: Fields<'_>, dialect: &Dialect, base: &str) -> Result<Option<Url>, StepError> {
     let (deployment, version) = (fields.text("deployment")?, fields.text("api-version")?);
     let is_newer = dialect.family.id() == OPENAI.family.id();
-    if is_newer && deployment.is_some() && dialect.id == AZURE_OPENAI.id {
+    let says = deployment.is_some() || version.is_some();
+    let is_azure =
+        dialect.id == AZURE_OPENAI.id || dialect.id == OPENAI.id && says && !is_openai_itself(base);
+    if is_newer && deployment.is_some() && is_azure {
         return Err(StepError::config(
             "E0809",
             "an Azure `:deployment` is asked over chat completions",
         )
-        .hint("with `:family :openai`, say the deployment as `:model`"));
+        .hint("over the Responses interface, say the deployment as `:model`"));
     }
-    if dialect.id == AZURE_OPENAI.id {
+    if is_azure {
         let call = match is_newer {
             true => "responses",
             false => "chat/completions",

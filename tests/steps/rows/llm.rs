@@ -489,6 +489,8 @@ fn base_url() {
     wrong(":base-url \"ftp://x\"", "E0730 bad-url: ");
 }
 
+const GROQ: &str = "{:backend :groq :base-url \"URL\" :model \"m\" :auth {:type :none}}";
+
 pub const AZURE: &str = "{:backend :azure-openai :base-url \"URL\" :model \"m\" :auth {:type :api-key :secret-ref :ai-key}}";
 
 #[test]
@@ -499,10 +501,19 @@ fn deployment() {
         head.starts_with("POST /openai/deployments/prod/chat/completions?api-version="),
         "{head}"
     );
-    wrong(
-        ":deployment \"d\"",
-        "E0809 bad-config: `:deployment` and `:api-version` mean nothing to `:openai`",
+    // The same as `:provider :openai`.
+    let called = call(":prompt \"x\" :deployment \"prod\"");
+    let head = called.head();
+    assert!(
+        head.contains("/openai/deployments/prod/chat/completions?api-version="),
+        "{head}"
     );
+    over(
+        GROQ,
+        vec![answers("x")],
+        "{:connection :ai :prompt \"x\" :deployment \"d\"}",
+    )
+    .refused("E0809 bad-config: `:deployment` and `:api-version` mean nothing to `:groq`");
 }
 
 #[test]
@@ -511,10 +522,12 @@ fn api_version() {
         "{:connection :ai :prompt \"x\" :deployment \"d\" :api-version \"2025-04-01-preview\"}";
     let head = over(AZURE, vec![answers("x")], config).head();
     assert!(head.contains("?api-version=2025-04-01-preview "), "{head}");
-    wrong(
-        ":api-version \"v\"",
-        "E0809 bad-config: `:deployment` and `:api-version` mean nothing",
-    );
+    over(
+        GROQ,
+        vec![answers("x")],
+        "{:connection :ai :prompt \"x\" :api-version \"v\"}",
+    )
+    .refused("E0809 bad-config: `:deployment` and `:api-version` mean nothing to `:groq`");
 }
 
 #[test]
