@@ -176,6 +176,10 @@ fn it_streams_in_pieces() {
                 Text(
                     "five",
                 ),
+                Spent {
+                    tokens: 12,
+                    usd: None,
+                },
             ]"#]]
         .assert_eq(&format!("{:#?}", *progress));
     });
