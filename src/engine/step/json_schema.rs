@@ -49,6 +49,10 @@ pub fn config_schema(spec: &StepSpec) -> Json {
             merge(&mut out, object(&fields, Spelling::Kebab));
         }
         Some(operations) => {
+            // What is meant where none is named.
+            let key = spec.fields.iter().find(|it| it.name == operations.key);
+            let usual = key.and_then(|key| key.default);
+            let usual = usual.map(|name| name.trim_start_matches(':'));
             let each = operations.all.iter();
             let cases: Vec<Json> = each
                 .map(|operation| {
@@ -56,6 +60,11 @@ pub fn config_schema(spec: &StepSpec) -> Json {
                     let fields = fields_of(spec, operation);
                     merge(&mut case, object(&fields, Spelling::Kebab));
                     put_operation(&mut case, operations.key, operation);
+                    if usual == Some(operation.name)
+                        && let Some(required) = case["required"].as_array_mut()
+                    {
+                        required.remove(0);
+                    }
                     // Options of every step stand once, beside the cases.
                     if let Some(case) = case.as_object_mut() {
                         case.remove("additionalProperties");
@@ -67,7 +76,9 @@ pub fn config_schema(spec: &StepSpec) -> Json {
             let shared = object(&common, Spelling::Kebab);
             out["type"] = json!("object");
             out["properties"] = shared["properties"].clone();
-            out["required"] = json!([operations.key]);
+            if usual.is_none() {
+                out["required"] = json!([operations.key]);
+            }
             out["oneOf"] = Json::Array(cases);
             out["unevaluatedProperties"] = json!(false);
         }

@@ -501,7 +501,7 @@ fn errors_are_results() {
         "no more",
         "did you mean `math_add`",
         "not of type",
-        "not a JSON object",
+        "the arguments are not JSON",
     ]) {
         assert!(
             said.starts_with("{\"error\":") && said.contains(expected),
