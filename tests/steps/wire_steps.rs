@@ -49,7 +49,7 @@ fn a_step_asks_and_gets_an_answer() {
         let shown = world
             .run(&Llm, "{:connection :claude :system \"S\" :prompt \"Hi\"}")
             .await;
-        expect![[r#"{:content "Grüß Gott" :usage {:prompt-tokens 3210 :completion-tokens 12 :total-tokens 3222 :cached-tokens 3000 :cache-write-tokens 200} :tokens-used 3222 :model "claude-sonnet-5-5" :provider :anthropic :finish-reason "stop" :iterations 1 :response-id "msg_1"}"#]].assert_eq(&shown);
+        expect![[r#"{:cost-usd 0.00094 :finish-reason "stop" :content "Grüß Gott" :usage {:prompt-tokens 3210 :completion-tokens 12 :total-tokens 3222 :cached-tokens 3000 :cache-write-tokens 200} :iterations 1 :provider :anthropic :tokens-used 3222 :response-id "msg_1" :model "claude-sonnet-5-5"}"#]].assert_eq(&shown);
         let texts: Vec<String> = world
             .progress
             .borrow()
@@ -231,7 +231,7 @@ fn openai_at_another_address_is_asked_over_chat_completions_unless_said() {
         expect![[r#"
             /v1/responses Some("authorization: Bearer s3cret")
             {"model":"m","input":[{"role":"user","content":"x"}],"stream":true}
-            {:content "Hi" :usage {:prompt-tokens 4 :completion-tokens 2 :total-tokens 6} :tokens-used 6 :model "gpt-5.4" :provider :openai :finish-reason "stop" :iterations 1 :response-id "resp_1"}"#]],
+            {:cost-usd 4e-5 :finish-reason "stop" :content "Hi" :usage {:prompt-tokens 4 :completion-tokens 2 :total-tokens 6} :iterations 1 :provider :openai :tokens-used 6 :response-id "resp_1" :model "gpt-5.4"}"#]],
     );
     // Only the newer interface has these.
     asks(
@@ -241,7 +241,7 @@ fn openai_at_another_address_is_asked_over_chat_completions_unless_said() {
         expect![[r#"
             /v1/responses Some("authorization: Bearer s3cret")
             {"model":"m","input":[{"role":"user","content":"x"}],"previous_response_id":"resp_0","stream":true}
-            {:content "Hi" :usage {:prompt-tokens 4 :completion-tokens 2 :total-tokens 6} :tokens-used 6 :model "gpt-5.4" :provider :openai :finish-reason "stop" :iterations 1 :response-id "resp_1"}"#]],
+            {:cost-usd 4e-5 :finish-reason "stop" :content "Hi" :usage {:prompt-tokens 4 :completion-tokens 2 :total-tokens 6} :iterations 1 :provider :openai :tokens-used 6 :response-id "resp_1" :model "gpt-5.4"}"#]],
     );
     asks(
         ":backend :openai",
@@ -250,7 +250,7 @@ fn openai_at_another_address_is_asked_over_chat_completions_unless_said() {
         expect![[r#"
             /v1/responses Some("authorization: Bearer s3cret")
             {"model":"m","input":[{"role":"user","content":"x"}],"stream":true,"store":false,"truncation":"auto","user":"u"}
-            {:content "Hi" :usage {:prompt-tokens 4 :completion-tokens 2 :total-tokens 6} :tokens-used 6 :model "gpt-5.4" :provider :openai :finish-reason "stop" :iterations 1 :response-id "resp_1"}"#]],
+            {:cost-usd 4e-5 :finish-reason "stop" :content "Hi" :usage {:prompt-tokens 4 :completion-tokens 2 :total-tokens 6} :iterations 1 :provider :openai :tokens-used 6 :response-id "resp_1" :model "gpt-5.4"}"#]],
     );
     // The key of whoever made the format is not for a server that only speaks it.
     asks(
@@ -260,7 +260,7 @@ fn openai_at_another_address_is_asked_over_chat_completions_unless_said() {
         expect![[r#"
             /v1/responses None
             {"model":"m","input":[{"role":"user","content":"x"}],"stream":true}
-            {:content "Hi" :usage {:prompt-tokens 4 :completion-tokens 2 :total-tokens 6} :tokens-used 6 :model "gpt-5.4" :provider :openai :finish-reason "stop" :iterations 1 :response-id "resp_1"}"#]],
+            {:cost-usd 4e-5 :finish-reason "stop" :content "Hi" :usage {:prompt-tokens 4 :completion-tokens 2 :total-tokens 6} :iterations 1 :provider :openai :tokens-used 6 :response-id "resp_1" :model "gpt-5.4"}"#]],
     );
     asks(
         ":family :anthropic",
@@ -269,7 +269,7 @@ fn openai_at_another_address_is_asked_over_chat_completions_unless_said() {
         expect![[r#"
             /v1/messages None
             {"model":"m","max_tokens":4096,"messages":[{"role":"user","content":[{"type":"text","text":"x"}]}],"stream":true}
-            {:content "Grüß Gott" :usage {:prompt-tokens 3210 :completion-tokens 12 :total-tokens 3222 :cached-tokens 3000 :cache-write-tokens 200} :tokens-used 3222 :model "claude-sonnet-5-5" :provider :anthropic :finish-reason "stop" :iterations 1 :response-id "msg_1"}"#]],
+            {:cost-usd 0.00094 :finish-reason "stop" :content "Grüß Gott" :usage {:prompt-tokens 3210 :completion-tokens 12 :total-tokens 3222 :cached-tokens 3000 :cache-write-tokens 200} :iterations 1 :provider :anthropic :tokens-used 3222 :response-id "msg_1" :model "claude-sonnet-5-5"}"#]],
     );
     asks(
         ":backend :openai :family :anthropc",
@@ -353,7 +353,7 @@ fn a_paused_turn_is_gone_on_with() {
         let shown = world(&server)
             .run(&Llm, "{:connection :claude :prompt \"x\"}")
             .await;
-        expect![[r#"{:finish-reason "stop" :content "I search. Grüß Gott" :opaque {:family "anthropic" :blocks "[{\"type\":\"text\",\"length\":10},{\"type\":\"server_tool_use\",\"id\":\"s1\",\"name\":\"web_search\",\"input\":{\"query\":\"q\"}},{\"type\":\"text\",\"length\":9}]"} :usage {:prompt-tokens 3213 :completion-tokens 17 :total-tokens 3230 :cached-tokens 3000 :cache-write-tokens 200} :iterations 1 :provider :anthropic :tokens-used 3230 :response-id "msg_1" :model "claude-sonnet-5-5"}"#]].assert_eq(&shown);
+        expect![[r#"{:cost-usd 0.000996 :finish-reason "stop" :content "I search. Grüß Gott" :opaque {:family "anthropic" :blocks "[{\"type\":\"text\",\"length\":10},{\"type\":\"server_tool_use\",\"id\":\"s1\",\"name\":\"web_search\",\"input\":{\"query\":\"q\"}},{\"type\":\"text\",\"length\":9}]"} :usage {:prompt-tokens 3213 :completion-tokens 17 :total-tokens 3230 :cached-tokens 3000 :cache-write-tokens 200} :iterations 1 :provider :anthropic :tokens-used 3230 :response-id "msg_1" :model "claude-sonnet-5-5"}"#]].assert_eq(&shown);
         expect![[r#"[{"role":"user","content":[{"type":"text","text":"x"}]},{"role":"assistant","content":[{"type":"text","text":"I search. "},{"type":"server_tool_use","id":"s1","name":"web_search","input":{"query":"q"}}]}]"#]].assert_eq(&server.body(1)["messages"].to_string());
         assert_eq!(server.requests().len(), 2);
     });
@@ -365,32 +365,32 @@ fn an_answer_is_cut_where_the_interface_has_no_stops() {
         (
             &["one EN", "D two"][..],
             expect![[r#"
-            asking openai (m), openai has no `:seed`: left out, "one "
-            {:content "one " :usage {:prompt-tokens 4 :completion-tokens 2 :total-tokens 6} :tokens-used 6 :model "gpt-5.4" :provider :openai :finish-reason "stop" :iterations 1 :response-id "resp_1"}"#]],
+                asking openai (m), openai has no `:seed`: left out, "one "
+                {:cost-usd 4e-5 :finish-reason "stop" :content "one " :usage {:prompt-tokens 4 :completion-tokens 2 :total-tokens 6} :iterations 1 :provider :openai :tokens-used 6 :response-id "resp_1" :model "gpt-5.4"}"#]],
         ),
         (
             &["one END"],
             expect![[r#"
-            asking openai (m), openai has no `:seed`: left out, "one "
-            {:content "one " :usage {:prompt-tokens 4 :completion-tokens 2 :total-tokens 6} :tokens-used 6 :model "gpt-5.4" :provider :openai :finish-reason "stop" :iterations 1 :response-id "resp_1"}"#]],
+                asking openai (m), openai has no `:seed`: left out, "one "
+                {:cost-usd 4e-5 :finish-reason "stop" :content "one " :usage {:prompt-tokens 4 :completion-tokens 2 :total-tokens 6} :iterations 1 :provider :openai :tokens-used 6 :response-id "resp_1" :model "gpt-5.4"}"#]],
         ),
         (
             &["Grüß E", "N", "dlich"],
             expect![[r#"
-            asking openai (m), openai has no `:seed`: left out, "Grüß ", "ENdlich"
-            {:content "Grüß ENdlich" :usage {:prompt-tokens 4 :completion-tokens 2 :total-tokens 6} :tokens-used 6 :model "gpt-5.4" :provider :openai :finish-reason "stop" :iterations 1 :response-id "resp_1"}"#]],
+                asking openai (m), openai has no `:seed`: left out, "Grüß ", "ENdlich"
+                {:cost-usd 4e-5 :finish-reason "stop" :content "Grüß ENdlich" :usage {:prompt-tokens 4 :completion-tokens 2 :total-tokens 6} :iterations 1 :provider :openai :tokens-used 6 :response-id "resp_1" :model "gpt-5.4"}"#]],
         ),
         (
             &["EEN", "D"],
             expect![[r#"
-            asking openai (m), openai has no `:seed`: left out, "E"
-            {:content "E" :usage {:prompt-tokens 4 :completion-tokens 2 :total-tokens 6} :tokens-used 6 :model "gpt-5.4" :provider :openai :finish-reason "stop" :iterations 1 :response-id "resp_1"}"#]],
+                asking openai (m), openai has no `:seed`: left out, "E"
+                {:cost-usd 4e-5 :finish-reason "stop" :content "E" :usage {:prompt-tokens 4 :completion-tokens 2 :total-tokens 6} :iterations 1 :provider :openai :tokens-used 6 :response-id "resp_1" :model "gpt-5.4"}"#]],
         ),
         (
             &["trailing EN"],
             expect![[r#"
-            asking openai (m), openai has no `:seed`: left out, "trailing ", "EN"
-            {:content "trailing EN" :usage {:prompt-tokens 4 :completion-tokens 2 :total-tokens 6} :tokens-used 6 :model "gpt-5.4" :provider :openai :finish-reason "stop" :iterations 1 :response-id "resp_1"}"#]],
+                asking openai (m), openai has no `:seed`: left out, "trailing ", "EN"
+                {:cost-usd 4e-5 :finish-reason "stop" :content "trailing EN" :usage {:prompt-tokens 4 :completion-tokens 2 :total-tokens 6} :iterations 1 :provider :openai :tokens-used 6 :response-id "resp_1" :model "gpt-5.4"}"#]],
         ),
     ] {
         let shown = wait(async {
