@@ -195,6 +195,10 @@ fn tools_that_there_are_not() {
             E0469 x.edn:15:34 <200> `:max-iterations` is a whole number from 1 to 100, not 200
         "#]],
     );
+}
+
+#[test]
+fn what_is_wrong_with_the_rest_of_the_envelope() {
     tools(
         ":tools {:breyta {:allow [:flows/lst :flows/run :runs/show] :mutations :some :require-approval [:runs/list] :extra 1} :workspace {:allow []}}",
         expect![[r#"

@@ -102,12 +102,7 @@ const PROVIDER_KEYS: &[&str] = &[
 
 pub(super) fn choose(cx: &StepContext, fields: Fields<'_>) -> Result<Endpoint, StepError> {
     let mut connection = connection(cx, fields)?;
-    let asked = fields.name("provider")?.map(|name| name.to_string());
-    contradicts(asked.as_deref(), &connection)?;
-    let named = match is_scripted(&connection) {
-        true => connection.backend.clone(),
-        false => asked.or_else(|| connection.backend.clone()),
-    };
+    let named = named(fields, &connection)?;
     // A server of one's own is not shown the key of whoever made the format.
     let is_own = named.is_none() && connection.base_url.is_some();
     let id = match named {
@@ -184,6 +179,16 @@ pub(super) fn choose(cx: &StepContext, fields: Fields<'_>) -> Result<Endpoint, S
     };
     endpoint.declare(&connection, is_vouched)?;
     Ok(endpoint)
+}
+
+/// Returns the provider that the step or its connection names.
+fn named(fields: Fields<'_>, connection: &Connection) -> Result<Option<String>, StepError> {
+    let asked = fields.name("provider")?.map(|name| name.to_string());
+    contradicts(asked.as_deref(), connection)?;
+    Ok(match is_scripted(connection) {
+        true => connection.backend.clone(),
+        false => asked.or_else(|| connection.backend.clone()),
+    })
 }
 
 fn some_of<'a>(text: &'a str, other: &'a str) -> &'a str {
