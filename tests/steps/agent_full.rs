@@ -110,6 +110,46 @@ fn a_script_stands_in_for_the_provider_that_the_reference_names() {
     assert!(bench.asked().is_empty());
 }
 
+/// Everything that comes after the approval: the same fields but for `:approval`, to the end.
+#[test]
+fn every_field_but_the_approval_runs_to_its_end() {
+    let look = Bench::new(Vec::new());
+    look.project.write("src/a.txt", b"a\n");
+    let tree = look.run(
+        "(:uri (flow/step :files :tree {:op :resolve-source :source {:type :dir :path \"src\"}}))",
+    );
+    let connection = r#"{:backend :scripted :script {:scripts
+      [{:when "Look for security problems." :turns ["None found."]}
+       {:when "completeness" :turns ["{\"scores\": {\"relevance\": 5, \"completeness\": 4, \"accuracy\": 3}, \"overall\": 4, \"summary\": \"Fine.\"}"]}
+       {:turns
+        [{:tool-calls [{:name "memory_plan" :arguments {:steps [{:name "look"} {:name "publish"}]}}]}
+         {:tool-calls [{:name "files" :arguments {:op "list" :source TREE}}
+                       {:name "review_security" :arguments {:area "src"}}
+                       {:name "publish_changeset" :arguments {:title "t"}}]}
+         "{\"findings\": [\"none\"], \"risk\": \"low\"}"]}]}}"#;
+    let bench = Bench::behind(&connection.replace("TREE", &tree), DEFINITIONS, Vec::new());
+    bench.project.write("src/a.txt", b"a\n");
+    let approval = "     :approval {:mode :tools :tool-names #{\"files\" \"publish_changeset\"}}\n";
+    assert!(FLOW.contains(approval));
+    let flow = FLOW
+        .replace(approval, "")
+        .replace("BASE", "https://api.openai.com/v1");
+    let found = bench.run(&format!(
+        "(let [r {flow}
+               rows (:rows (flow/step :table :rows {{:op :query :table \"agent-memory\" :page {{:limit 50}}}}))]
+           [(:content r) (mapv (juxt :name :success) (:tool-calls r)) (:iterations r)
+            (:scores (:evaluation r)) (some? (:persisted-ref r)) (some? (:trace-ref r)) (:warnings r)
+            (frequencies (map :type rows))])"
+    ));
+    assert_eq!(
+        found,
+        "[{:findings [\"none\"] :risk \"low\"} \
+          [[\"memory_plan\" true] [\"files\" true] [\"review_security\" true] [\"publish_changeset\" true]] 3 \
+          {:relevance 5 :completeness 4 :accuracy 3} true true nil \
+          {\"plan-step\" 2 \"run-summary\" 2}]"
+    );
+}
+
 /// An answer in the format that `:previous-response-id` asks for.
 fn answers(output: &[Json]) -> Say {
     let body = json!({
