@@ -222,3 +222,33 @@ fn every_field_at_once_pauses_for_approval() {
         assert!(names.contains(&name), "{name}: {names:?}");
     }
 }
+
+#[test]
+fn what_the_model_thought_goes_back_unchanged() {
+    let thought = json!({"type": "reasoning", "id": "rs_1", "summary": [], "encrypted_content": "b3BhcXVl+/=="});
+    let said = json!({"type": "message", "id": "msg_1", "role": "assistant", "status": "completed",
+                      "content": [{"type": "output_text", "text": "Done.", "annotations": []}]});
+    let turns = vec![
+        answers(&[
+            thought.clone(),
+            call("c1", "publish_changeset", &json!({"title": "t"})),
+        ]),
+        answers(&[said]),
+    ];
+    let bench = Bench::with(DEFINITIONS, turns);
+    let base = format!("{}/v1", bench.server.url);
+    let found = bench.run(&format!(
+        "(:content (flow/step :agent :review
+           {{:connection :ai :provider :openai :model \"gpt-5.2\" :base-url \"{base}\" :objective \"Publish.\"
+             :tools {{:steps [:review/publish-changeset]}}
+             :provider-opts {{:openai {{:responses {{:store false}}}}}}
+             :auth {{:type :api-key :header \"Authorization\" :prefix \"Bearer\"}}}}))"
+    ));
+    assert_eq!(found, "\"Done.\"");
+    let second = &bench.asked()[1];
+    let items = second["input"].as_array().unwrap();
+    let at = items.iter().position(|item| item["type"] == "reasoning");
+    let at = at.unwrap_or_else(|| panic!("no reasoning in {second}"));
+    assert_eq!(items[at]["encrypted_content"], thought["encrypted_content"]);
+    assert_eq!(items[at + 1]["type"], "function_call", "{second}");
+}
