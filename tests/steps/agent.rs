@@ -120,3 +120,30 @@ fn an_agent_without_tools_answers_at_once() {
     );
     assert!(asked.get("tools").is_none(), "{asked}");
 }
+
+#[test]
+fn a_conversation_that_became_too_long_is_asked_again_with_shorter_results() {
+    let definitions = ":functions [{:id :long :code (fn [_] {:text (apply str (repeat 3000 \"a\"))})}] \
+                       :steps [{:id :notes/all :type :function :description \"All notes.\" :defaults {:ref :long}}]";
+    let too_long = crate::server::reply(
+        "400 Bad Request",
+        &["content-type: application/json"],
+        r#"{"error": {"message": "maximum context length", "code": "context_length_exceeded"}}"#,
+    );
+    let turns = vec![
+        calls(&[("c1", "notes_all", "{}")]),
+        too_long,
+        says("Many letters."),
+    ];
+    let bench = Bench::with(definitions, turns);
+    let found = bench.run("(:content (flow/step :agent :a {:connection :ai :objective \"Read.\" :tools {:steps [:notes/all]}}))");
+    assert_eq!(found, "\"Many letters.\"");
+    let length = |at: usize| {
+        let asked = &bench.asked()[at];
+        let messages = asked["messages"].as_array().unwrap();
+        let result = messages.iter().find(|it| it["role"] == "tool").unwrap();
+        result["content"].as_str().unwrap().len()
+    };
+    assert!(length(1) > 3000, "{}", length(1));
+    assert!(length(2) < 700, "{}", length(2));
+}
