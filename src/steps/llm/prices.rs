@@ -61,7 +61,7 @@ static OWN_PRICES: LazyLock<(String, Vec<Price>)> = LazyLock::new(|| {
     (as_of.unwrap_or_default().to_owned(), rows)
 });
 
-/// Returns when the table that comes with the program was right.
+/// Returns up to when the table that comes with the program was gathered.
 pub fn as_of() -> &'static str {
     &OWN_PRICES.0
 }

@@ -252,7 +252,7 @@ fn prices(args: &ConnectionsPrices, app: &dyn App) -> Result<Exit, Report> {
     ];
     output::data(&table(&columns, rows.iter().flat_map(price_words)));
     output::note(&format!(
-        "US dollars for a million tokens; what is built in was right on {as_of}"
+        "US dollars for a million tokens; what is built in was gathered up to {as_of}, and prices change"
     ));
     Ok(Exit::Completed)
 }
