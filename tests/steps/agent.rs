@@ -147,3 +147,24 @@ fn a_conversation_that_became_too_long_is_asked_again_with_shorter_results() {
     assert!(length(1) > 3000, "{}", length(1));
     assert!(length(2) < 700, "{}", length(2));
 }
+
+#[test]
+fn tokens_that_no_server_counts_are_estimated() {
+    let call = json!({"index": 0, "id": "c1", "type": "function", "function": {"name": "math_add", "arguments": "{\"a\":1,\"b\":2}"}});
+    let chunk = |usage: Json| {
+        let chunk = json!({
+            "id": "r1", "model": "m-1", "usage": usage,
+            "choices": [{"index": 0, "delta": {"tool_calls": [call]}, "finish_reason": "tool_calls"}],
+        });
+        events(&[&chunk.to_string(), "[DONE]"])
+    };
+    let zero = json!({"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0});
+    for usage in [Json::Null, zero] {
+        let bench = Bench::with(STEPS, vec![chunk(usage)]);
+        let found = bench.run("(let [r (flow/step :agent :a {:connection :ai :objective \"Add.\" :tools {:steps [:math/add]} :max-tokens-budget 200})] [(:iterations r) (:finish-reason r) (= (:tokens-used r) (:estimated-tokens (:usage r))) (< 200 (:tokens-used r) 500) (first (:warnings r)) (:cost-usd r)])");
+        assert_eq!(
+            found,
+            "[2 \"token-budget\" true true \"the provider reports no usage: 339 of the 339 tokens are an estimate, and the budget holds for it\" nil]"
+        );
+    }
+}

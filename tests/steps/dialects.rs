@@ -586,7 +586,7 @@ fn a_server_that_ignores_the_wish_for_a_stream() {
             let settings =
                 "{:connections {:ai {:backend :vllm :base-url \"URL/v1\" :model \"m\"}}}";
             let (shown, _) = performs(answer, settings, "{:connection :ai :prompt \"x\"}").await;
-            assert!(shown.contains(":content \"Hi\" :model"), "{shown}");
+            assert!(shown.contains(":content \"Hi\" :usage"), "{shown}");
         }
     });
 }

@@ -325,15 +325,15 @@ fn structured_answers_are_data_and_checked() {
         expect![[r#"
             E0811 bad-output: the answer is not what `:output` asks for: at [:n]: should be an integer, but is "one" (a string); at [:kind]: should be one of :a, :b, but is "c" (a string)
               hint: `:repair 2` sends the problem back to the model up to twice
-              data: {:content "{\"n\": \"one\", \"kind\": \"c\"}" :problem "at [:n]: should be an integer, but is \"one\" (a string); at [:kind]: should be one of :a, :b, but is \"c\" (a string)"}"#]],
+              data: {:content "{\"n\": \"one\", \"kind\": \"c\"}" :problem "at [:n]: should be an integer, but is \"one\" (a string); at [:kind]: should be one of :a, :b, but is \"c\" (a string)" :usage {:prompt-tokens 1 :completion-tokens 1 :total-tokens 2}}"#]],
     );
     check(
         vec![says("I think it is 1")],
         config,
         expect![[r#"
-        E0811 bad-output: the answer is not what `:output` asks for: it is not JSON (expected value at line 1 column 1)
-          hint: `:repair 2` sends the problem back to the model up to twice
-          data: {:content "I think it is 1" :problem "it is not JSON (expected value at line 1 column 1)"}"#]],
+            E0811 bad-output: the answer is not what `:output` asks for: it is not JSON (expected value at line 1 column 1)
+              hint: `:repair 2` sends the problem back to the model up to twice
+              data: {:content "I think it is 1" :problem "it is not JSON (expected value at line 1 column 1)" :usage {:prompt-tokens 1 :completion-tokens 1 :total-tokens 2}}"#]],
     );
     let by_json_schema = "{:connection :ai :prompt \"x\" :json-schema {:type \"object\" :required [\"n\"] :properties {:n {:type \"integer\"}}}}";
     check(
@@ -349,16 +349,16 @@ fn structured_answers_are_data_and_checked() {
         expect![[r#"
             E0811 bad-output: the answer is not what `:output` asks for: /n: "1" is not of type "integer"
               hint: `:repair 2` sends the problem back to the model up to twice
-              data: {:content "{\"n\": \"1\"}" :problem "/n: \"1\" is not of type \"integer\""}"#]],
+              data: {:content "{\"n\": \"1\"}" :problem "/n: \"1\" is not of type \"integer\"" :usage {:prompt-tokens 1 :completion-tokens 1 :total-tokens 2}}"#]],
     );
     let cut = r#"{"choices":[{"delta":{"content":"{\"n\": 1, \"ki"},"finish_reason":"length"}]}"#;
     check(
         vec![events(&[cut, "[DONE]"])],
         config,
         expect![[r#"
-        E0814 cut-short: the answer was cut at the limit on its tokens
-          hint: raise `:max-tokens`
-          data: {:content "{\"n\": 1, \"ki"}"#]],
+            E0814 cut-short: the answer was cut at the limit on its tokens
+              hint: raise `:max-tokens`
+              data: {:content "{\"n\": 1, \"ki" :usage {:prompt-tokens 5 :completion-tokens 3 :total-tokens 8 :estimated-tokens 8}}"#]],
     );
 }
 
@@ -407,9 +407,7 @@ fn calls_of_tools_are_put_together() {
             "[DONE]",
         ])],
         "{:connection :ai :prompt \"x\" :tools {:definitions [{:name :add} {:name :sub}]}}",
-        expect![[
-            r#"{:content "" :tool-calls [{:tool-call-id "c1" :name "add" :arguments {:a 1}} {:tool-call-id "c2" :name "sub" :arguments-text "{oops"}] :model "m" :provider :openai :finish-reason "tool_calls" :iterations 1}"#
-        ]],
+        expect![[r#"{:content "" :tool-calls [{:tool-call-id "c1" :name "add" :arguments {:a 1}} {:tool-call-id "c2" :name "sub" :arguments-text "{oops"}] :usage {:prompt-tokens 23 :completion-tokens 5 :total-tokens 28 :estimated-tokens 28} :tokens-used 28 :model "m" :provider :openai :finish-reason "tool_calls" :iterations 1}"#]],
     );
 }
 
@@ -547,7 +545,8 @@ fn what_goes_wrong_there_has_one_name_whoever_it_is() {
             ])],
             expect![[r#"
                 E0806 content-filter: openai withheld the answer: its content filter stopped the answer
-                  hint: rephrase the request"#]],
+                  hint: rephrase the request
+                  data: {:usage {:prompt-tokens 5 :completion-tokens 1 :total-tokens 6 :estimated-tokens 6}}"#]],
         ),
         (
             vec![events(&[
@@ -555,7 +554,8 @@ fn what_goes_wrong_there_has_one_name_whoever_it_is() {
             ])],
             expect![[r#"
                 E0806 refused: the model refused: I cannot
-                  hint: rephrase the request"#]],
+                  hint: rephrase the request
+                  data: {:usage {:prompt-tokens 5 :completion-tokens 0 :total-tokens 5 :estimated-tokens 5}}"#]],
         ),
     ] {
         check(answers, config, expected);

@@ -4,6 +4,7 @@
 #![allow(clippy::too_many_lines, reason = "tables of cases")]
 
 mod agent;
+mod agent_caps;
 mod agent_full;
 mod changeset;
 mod csv;

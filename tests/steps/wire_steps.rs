@@ -194,27 +194,27 @@ fn openai_at_another_address_is_asked_over_chat_completions_unless_said() {
         ask,
         chat(),
         expect![[r#"
-        /v1/chat/completions Some("authorization: Bearer s3cret")
-        {"model":"m","messages":[{"role":"user","content":"x"}],"stream":true,"stream_options":{"include_usage":true}}
-        {:content "Hi" :model "m" :provider :openai :finish-reason "stop" :iterations 1}"#]],
+            /v1/chat/completions Some("authorization: Bearer s3cret")
+            {"model":"m","messages":[{"role":"user","content":"x"}],"stream":true,"stream_options":{"include_usage":true}}
+            {:content "Hi" :usage {:prompt-tokens 5 :completion-tokens 1 :total-tokens 6 :estimated-tokens 6} :tokens-used 6 :model "m" :provider :openai :finish-reason "stop" :iterations 1}"#]],
     );
     asks(
         "",
         ask,
         chat(),
         expect![[r#"
-        /v1/chat/completions None
-        {"model":"m","messages":[{"role":"user","content":"x"}],"stream":true,"stream_options":{"include_usage":true}}
-        {:content "Hi" :model "m" :provider :openai-compatible :finish-reason "stop" :iterations 1}"#]],
+            /v1/chat/completions None
+            {"model":"m","messages":[{"role":"user","content":"x"}],"stream":true,"stream_options":{"include_usage":true}}
+            {:content "Hi" :usage {:prompt-tokens 5 :completion-tokens 1 :total-tokens 6 :estimated-tokens 6} :tokens-used 6 :model "m" :provider :openai-compatible :finish-reason "stop" :iterations 1}"#]],
     );
     asks(
         ":backend :openai-chat",
         ask,
         chat(),
         expect![[r#"
-        /v1/chat/completions Some("authorization: Bearer s3cret")
-        {"model":"m","messages":[{"role":"user","content":"x"}],"stream":true,"stream_options":{"include_usage":true}}
-        {:content "Hi" :model "m" :provider :openai-chat :finish-reason "stop" :iterations 1}"#]],
+            /v1/chat/completions Some("authorization: Bearer s3cret")
+            {"model":"m","messages":[{"role":"user","content":"x"}],"stream":true,"stream_options":{"include_usage":true}}
+            {:content "Hi" :usage {:prompt-tokens 5 :completion-tokens 1 :total-tokens 6 :estimated-tokens 6} :tokens-used 6 :model "m" :provider :openai-chat :finish-reason "stop" :iterations 1}"#]],
     );
     asks(
         ":backend :openai :family :chat-completions-compatible",

@@ -154,6 +154,7 @@ impl StepCall<'_> {
             },
         )
         .at_level(self.line.level())
+        .with_allowance(self.line.allowance())
     }
 }
 

@@ -150,7 +150,9 @@ impl Driver<'_> {
     }
 
     async fn inner(&self, line: Rc<Line>, inside: Inside) -> Inner {
-        let Inside { kind, id, config } = inside;
+        let Inside {
+            kind, id, config, ..
+        } = inside;
         let id = Value::from(id.as_str());
         let path = |asked: &StepCall<'_>| asked.at.clone();
         Ok(
@@ -212,7 +214,7 @@ impl<'d> Within<'d, '_> {
         }
         let driver = self.driver;
         while let Some((id, inside)) = desk.take_asked() {
-            let line = self.place.twin();
+            let line = self.place.twin(inside.allowance);
             self.lines.insert(id, line.clone());
             // Boxed: it may hold further steps that perform others.
             self.underway.add(id, Box::pin(driver.inner(line, inside)));

@@ -22,6 +22,8 @@ pub(crate) struct Line {
     is_alone: bool,
     /// How many steps that perform others are around what stands on it.
     level: u32,
+    /// The most tokens that models may use in what stands on it.
+    allowance: Option<i64>,
     /// Where it branched off; empty for the main line.
     prefix: String,
     /// How often each step id was met.
@@ -66,6 +68,7 @@ impl Line {
         Line {
             is_alone: prefix.is_empty(),
             level: 0,
+            allowance: None,
             prefix,
             counters: Rc::default(),
             seed,
@@ -93,11 +96,13 @@ impl Line {
         line
     }
 
-    /// Returns a line at the same place, for something beside: only what was met there is counted together.
-    pub(super) fn twin(&self) -> Rc<Line> {
+    /// Returns a line at the same place, for something beside on which models may use so many tokens: only what was met
+    /// there is counted together.
+    pub(super) fn twin(&self, allowance: Option<i64>) -> Rc<Line> {
         let mut line = Line::new(self.prefix.clone(), self.seed);
         line.is_alone = self.is_alone;
         line.level = self.level;
+        line.allowance = allowance;
         line.counters = self.counters.clone();
         Rc::new(line)
     }
@@ -115,6 +120,11 @@ impl Line {
     /// Returns how many steps that perform others are around what stands on it.
     pub(super) fn level(&self) -> u32 {
         self.level
+    }
+
+    /// Returns the most tokens that models may use in what stands on it.
+    pub(super) fn allowance(&self) -> Option<i64> {
+        self.allowance
     }
 
     /// Tells whether it is that of the flow itself.

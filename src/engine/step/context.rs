@@ -114,6 +114,7 @@ pub struct StepContext {
     request: StepRequest,
     desk: Option<Rc<Desk>>,
     level: u32,
+    allowance: Option<i64>,
 }
 
 impl StepContext {
@@ -123,11 +124,22 @@ impl StepContext {
             request,
             desk: None,
             level: 0,
+            allowance: None,
         }
     }
 
     pub(crate) fn at_level(self, level: u32) -> StepContext {
         StepContext { level, ..self }
+    }
+
+    pub(crate) fn with_allowance(self, allowance: Option<i64>) -> StepContext {
+        StepContext { allowance, ..self }
+    }
+
+    /// Returns the most tokens that models may use in this step, where a step around it limits them. What it allows
+    /// follows from the journal, so that it is the same on replay.
+    pub fn allowance(&self) -> Option<i64> {
+        self.allowance
     }
 
     /// Returns how many steps that perform others are around this one: 0 for those that a flow asks for itself.

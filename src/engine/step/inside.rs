@@ -24,6 +24,8 @@ pub struct Inside {
     /// Its id; the same one may be used again and again.
     pub id: String,
     pub config: Value,
+    /// The most tokens that models may use in it; no limit where there is none around it.
+    pub allowance: Option<i64>,
 }
 
 impl Inside {
@@ -33,7 +35,14 @@ impl Inside {
             kind: Value::keyword(kind),
             id: id.into(),
             config,
+            allowance: None,
         }
+    }
+
+    /// Limits the tokens that models may use in it.
+    #[must_use]
+    pub fn with_allowance(self, allowance: Option<i64>) -> Inside {
+        Inside { allowance, ..self }
     }
 }
 

@@ -10,6 +10,7 @@ use flowstone_lang::value::Value;
 
 use super::cost::Cost;
 use super::evaluate::{self, Evaluate};
+use super::limits::Budget;
 use super::memory::Memory;
 use super::memory::plan::Gate;
 use super::notes::{facts, plain, with};
@@ -19,13 +20,21 @@ use super::trace::{Beside, Called, Trace};
 use crate::fields::Fields;
 
 /// All that a config asks for beside the loop.
-pub struct Around {
+pub(super) struct Around {
     memory: Option<Rc<Memory>>,
     cost: Option<Cost>,
     evaluate: Option<Evaluate>,
     output: Option<OutputPersist>,
     trace: Option<Trace>,
     warnings: Vec<String>,
+}
+
+/// What is known before the first turn.
+pub(super) struct Before {
+    /// What the system prompt is to say of the memory.
+    pub memory: Option<String>,
+    /// What is left of the ledger's budget.
+    pub budget: Option<Budget>,
 }
 
 impl Around {
@@ -66,23 +75,26 @@ impl Around {
         Ok(around)
     }
 
-    /// Does what comes before the first turn, and returns what the system prompt is to say.
+    /// Does what comes before the first turn.
     ///
     /// # Errors
     /// When the budget is used up, or the table of the memory is none.
-    pub async fn before(&mut self, cx: &StepContext) -> Result<Option<String>, StepError> {
-        if let Some(cost) = &self.cost {
-            cost.check(cx).await?;
-        }
+    pub async fn before(&mut self, cx: &StepContext) -> Result<Before, StepError> {
+        let left = match &self.cost {
+            Some(cost) => cost.check(cx).await?,
+            None => None,
+        };
+        let budget = left.map(Budget::of_ledger);
         let Some(memory) = &self.memory else {
-            return Ok(None);
+            let memory = None;
+            return Ok(Before { memory, budget });
         };
         memory.open(cx).await?;
-        let prompt = memory.prompt(cx).await?;
+        let memory = Some(memory.prompt(cx).await?);
         if let Some(trace) = &mut self.trace {
             trace.remembered("recall-prior");
         }
-        Ok(Some(prompt))
+        Ok(Before { memory, budget })
     }
 
     /// Returns the tools that this adds.

@@ -10,7 +10,7 @@ use flowstone_lang::value::Value;
 
 use super::limits::Limits;
 use super::notes::{facts, plain, shortened};
-use super::tool::{Tool, ToolKind};
+use super::tool::Tool;
 use super::toolset::Toolset;
 use crate::json::items;
 
@@ -76,9 +76,9 @@ pub(super) enum Decision {
 pub(super) enum Refusal {
     /// It is wrong in itself.
     Bad { message: String },
-    /// There were as many calls as there may be.
+    /// The model asked for as many calls as it may.
     TooMany { most: i64 },
-    /// The same call was made as often as it may be.
+    /// The same call was asked for as often as it may be.
     Repeated { most: i64 },
     /// A person said no.
     Rejected { comment: Option<String> },
@@ -105,51 +105,63 @@ impl Refusal {
     }
 }
 
-/// What was performed so far, for the caps.
+/// What was asked for so far, for the caps: refused calls count as well.
 #[derive(Default)]
 pub(super) struct Tally {
-    /// With the tool's step type.
-    performed: Vec<(Call, Rc<str>)>,
+    /// With the tool's step type, where the call was performed.
+    asked: Vec<(Call, Option<Rc<str>>)>,
 }
 
 impl Tally {
-    /// Decides about a call, and counts it where it is performed.
+    /// Decides about a call, and counts it.
     pub fn decide(&mut self, call: &Call, tools: &Toolset, limits: &Limits) -> Decision {
-        let bad = |message: String| Decision::Refuse(Refusal::Bad { message });
-        let Some(tool) = tools.find(&call.name) else {
-            return bad(unknown(&call.name, tools));
-        };
-        if i64::try_from(self.performed.len()).is_ok_and(|count| count >= limits.calls) {
+        let is_full = |count: usize, most: i64| i64::try_from(count).is_ok_and(|it| it >= most);
+        if is_full(self.asked.len(), limits.calls) {
             let most = limits.calls;
             return Decision::Refuse(Refusal::TooMany { most });
         }
-        let is_same = |(other, _): &&(Call, Rc<str>)| {
+        let is_same = |(other, _): &&(Call, Option<Rc<str>>)| {
             other.name == call.name && other.arguments == call.arguments
         };
-        let same = self.performed.iter().filter(is_same).count();
-        if let Some(most) = limits.repeated
-            && i64::try_from(same).is_ok_and(|same| same >= most)
-        {
-            return Decision::Refuse(Refusal::Repeated { most });
-        }
-        match (tool.call)(&call.arguments) {
-            Ok(step) => {
-                self.performed.push((call.clone(), tool.step.clone()));
+        let same = self.asked.iter().filter(is_same).count();
+        let made = match (limits.repeated, tools.find(&call.name)) {
+            (Some(most), _) if is_full(same, most) => Err(Refusal::Repeated { most }),
+            (_, None) => Err(bad(unknown(&call.name, tools))),
+            (_, Some(tool)) => match (tool.call)(&call.arguments) {
+                Ok(step) => Ok((tool, step)),
+                Err(error) => Err(bad(told(&error))),
+            },
+        };
+        let step = made.as_ref().ok().map(|(tool, _)| tool.step.clone());
+        self.asked.push((call.clone(), step));
+        match made {
+            Ok((tool, step)) => {
                 Decision::Perform(Inside::new(&step.kind, &*tool.name, step.config))
             }
-            Err(error) => bad(told(&error)),
+            Err(refusal) => Decision::Refuse(refusal),
         }
+    }
+
+    /// Counts a call that a person rejected.
+    pub fn reject(&mut self, call: &Call) {
+        self.asked.push((call.clone(), None));
     }
 
     /// Tells whether a tool was called, by the name that the model has for it.
     pub fn has_name(&self, name: &str) -> bool {
-        self.performed.iter().any(|(call, _)| call.name == name)
+        let mut asked = self.asked.iter();
+        asked.any(|(call, step)| call.name == name && step.is_some())
     }
 
     /// Tells whether a tool was called, by its step type.
     pub fn has_step(&self, step: &str) -> bool {
-        self.performed.iter().any(|(_, known)| &**known == step)
+        let mut asked = self.asked.iter();
+        asked.any(|(_, known)| known.as_deref() == Some(step))
     }
+}
+
+fn bad(message: String) -> Refusal {
+    Refusal::Bad { message }
 }
 
 fn unknown(name: &str, tools: &Toolset) -> String {
@@ -198,16 +210,12 @@ impl Answered {
 
     pub fn performed(call: Call, tool: Option<&Tool>, performed: Performed) -> Answered {
         let millis = (performed.ended_ms - performed.began_ms).max(0);
+        let asks = tool.is_some_and(Tool::may_ask);
         match performed.result {
             Ok(value) => {
-                let is_agent = tool
-                    .is_some_and(|tool| matches!(tool.kind, ToolKind::Agent | ToolKind::Packaged));
                 // What the flow makes of an agent's answer need not hold what it took.
                 let own = performed.wrapped.as_ref().unwrap_or(&value);
-                let usage = own
-                    .get("usage")
-                    .filter(|usage| is_agent && usage.get("total-tokens").is_some());
-                let usage = usage.cloned();
+                let usage = used(own).filter(|_| asks);
                 let cost = own.get("cost-usd").filter(|_| usage.is_some()).cloned();
                 Answered {
                     result: match tool {
@@ -229,7 +237,8 @@ impl Answered {
                 call,
                 success: false,
                 millis,
-                usage: None,
+                // What failed was paid for as well.
+                usage: used(&error.data).filter(|_| asks),
                 cost: None,
             },
         }
@@ -260,6 +269,12 @@ impl Answered {
         }
         facts(said)
     }
+}
+
+/// Returns the counts of tokens that a model's or agent's result holds.
+fn used(own: &Value) -> Option<Value> {
+    let usage = own.get("usage")?;
+    usage.get("total-tokens").is_some().then(|| usage.clone())
 }
 
 /// Returns a result as text of so many characters at most.

@@ -92,10 +92,13 @@ impl Cost {
         }))
     }
 
-    /// Fails when the budget is used up.
-    pub async fn check(&self, cx: &StepContext) -> Result<(), StepError> {
+    /// Returns how many tokens are left of the budget, where there is one.
+    ///
+    /// # Errors
+    /// E0852 when it is used up.
+    pub async fn check(&self, cx: &StepContext) -> Result<Option<i64>, StepError> {
         let Some(budget) = &self.budget else {
-            return Ok(());
+            return Ok(None);
         };
         let config = facts([
             ("operation", Value::keyword("get")),
@@ -104,13 +107,13 @@ impl Cost {
         ]);
         let asked = vec![Inside::new("kv", "cost-check", config)];
         let Some(performed) = cx.perform_all(asked, 1).await.pop() else {
-            return Ok(());
+            return Ok(None);
         };
         let now_ms = performed.ended_ms;
         let ledger = performed.result?;
         let entries = entries(ledger.get("value").unwrap_or(&Value::Nil));
         match budget.exceeded(&entries, now_ms) {
-            None => Ok(()),
+            None => Ok(Some(budget.left(&entries, now_ms))),
             Some(exceeded) => Err(self.exhausted(budget, exceeded, entries.len())),
         }
     }
@@ -204,11 +207,26 @@ impl Budget {
         })
     }
 
+    fn window_ms(&self) -> Option<i64> {
+        self.window_hours.map(|hours| hours * HOUR_MS)
+    }
+
+    /// Returns the entries of the window.
+    fn counted(&self, entries: &[Entry], now_ms: i64) -> Vec<Entry> {
+        let window_ms = self.window_ms();
+        let counts = |entry: &&Entry| window_ms.is_none_or(|window| entry.at_ms > now_ms - window);
+        entries.iter().filter(counts).copied().collect()
+    }
+
+    fn left(&self, entries: &[Entry], now_ms: i64) -> i64 {
+        let used = total(&self.counted(entries, now_ms));
+        self.tokens.saturating_sub(used).max(0)
+    }
+
     /// Tells how much was used, where nothing is left.
     fn exceeded(&self, entries: &[Entry], now_ms: i64) -> Option<Exceeded> {
-        let window_ms = self.window_hours.map(|hours| hours * HOUR_MS);
-        let counts = |entry: &&Entry| window_ms.is_none_or(|window| entry.at_ms > now_ms - window);
-        let mut counted: Vec<Entry> = entries.iter().filter(counts).copied().collect();
+        let window_ms = self.window_ms();
+        let mut counted = self.counted(entries, now_ms);
         counted.sort_by_key(|entry| entry.at_ms);
         let used = total(&counted);
         if used < self.tokens {

@@ -1,6 +1,6 @@
 //! How far a loop may go.
 
-use flowstone_engine::step::StepError;
+use flowstone_engine::step::{StepContext, StepError};
 use flowstone_engine::tools::Envelope;
 
 use crate::fields::Fields;
@@ -8,14 +8,44 @@ use crate::fields::Fields;
 /// The caps of a loop. What the `:tools` envelope says wins over the step's own fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Limits {
-    /// Turns in which the model may call tools.
+    /// Turns of the model before the last one, which is without tools.
     pub turns: i64,
-    /// Calls that are performed.
+    /// Calls that the model asks for, refused ones too.
     pub calls: i64,
     /// Calls of the same tool with the same arguments.
     pub repeated: Option<i64>,
     /// Tokens of all turns together.
-    pub tokens: Option<i64>,
+    pub budget: Option<Budget>,
+}
+
+/// A limit on the tokens of a loop and of the agents that it calls.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Budget {
+    pub tokens: i64,
+    /// What `:finish-reason` says when it is used up.
+    pub reason: &'static str,
+}
+
+impl Budget {
+    fn of_run(tokens: i64) -> Budget {
+        Budget {
+            tokens,
+            reason: "token-budget",
+        }
+    }
+
+    /// Returns what is left of the ledger's budget.
+    pub fn of_ledger(tokens: i64) -> Budget {
+        Budget {
+            tokens,
+            reason: "cost-budget",
+        }
+    }
+
+    /// Returns what the agent that called this one leaves to it.
+    pub fn around(cx: &StepContext) -> Option<Budget> {
+        cx.allowance().map(Budget::of_run)
+    }
 }
 
 impl Limits {
@@ -28,7 +58,9 @@ impl Limits {
             turns: envelope.max_iterations.or(turns).unwrap_or(20),
             calls: envelope.max_tool_calls.or(calls).unwrap_or(100),
             repeated: envelope.max_repeated_tool_calls.or(repeated),
-            tokens: fields.int("max-tokens-budget", 1, i64::MAX)?,
+            budget: fields
+                .int("max-tokens-budget", 1, i64::MAX)?
+                .map(Budget::of_run),
         })
     }
 }
@@ -49,7 +81,10 @@ mod tests {
         match Limits::read(Fields::new(&config), &envelope) {
             Ok(it) => format!(
                 "{} {} {:?} {:?}",
-                it.turns, it.calls, it.repeated, it.tokens
+                it.turns,
+                it.calls,
+                it.repeated,
+                it.budget.map(|budget| budget.tokens)
             ),
             Err(error) => error.message,
         }

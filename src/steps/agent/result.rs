@@ -27,13 +27,11 @@ pub(super) struct Record {
 const OF_TURN: &[&str] = &["model", "provider", "response-id"];
 
 impl Record {
-    /// Notes a turn.
-    pub fn turn(&mut self, reply: &Value) {
-        self.turns += reply
-            .get("iterations")
-            .and_then(Value::as_int)
-            .unwrap_or(1)
-            .max(1);
+    /// Notes a turn, and returns how many requests it was: more than one where its answer was repaired.
+    pub fn turn(&mut self, reply: &Value) -> i64 {
+        let requests = reply.get("iterations").and_then(Value::as_int);
+        let requests = requests.unwrap_or(1).max(1);
+        self.turns += requests;
         if let Some(usage) = reply.get("usage") {
             self.usage.add(usage);
         }
@@ -43,6 +41,7 @@ impl Record {
             Some((*key, value.clone()))
         });
         self.last = of_turn.collect();
+        requests
     }
 
     /// Notes a call of a tool.
@@ -157,6 +156,25 @@ impl Ending {
             reason: reason.to_owned(),
             ..self
         }
+    }
+
+    /// Returns a warning, where a cap ended the loop before the model had answered.
+    pub fn without_answer(&self) -> Option<String> {
+        let is_empty = match &self.content {
+            Value::Text(text) => text.trim().is_empty(),
+            content => content.is_nil(),
+        };
+        let why = match self.reason.as_str() {
+            "max-iterations" | "max-tool-calls" | "max-repeated-tool-calls" => {
+                "the model still called tools in its last turn"
+            }
+            "token-budget" | "cost-budget" => "its budget of tokens was used up",
+            _ => return None,
+        };
+        is_empty.then(|| {
+            let reason = &self.reason;
+            format!("the agent ended without an answer ({reason}): {why}")
+        })
     }
 
     /// Says what `:require` asks for and was not called.

@@ -9,10 +9,12 @@ use super::around::Around;
 use super::calls::{self, Call, Tally};
 use super::config::{Config, Kind};
 use super::conversation::Conversation;
+use super::limits::Budget;
 use super::notes::{facts, shortened};
 use super::prompt;
 use super::result::{Ending, Record};
 use super::toolset::Toolset;
+use crate::llm::ESTIMATED;
 
 /// Runs a loop to its end.
 pub(super) async fn run(cx: &StepContext, kind: Kind, given: Value) -> Result<Value, StepError> {
@@ -20,7 +22,10 @@ pub(super) async fn run(cx: &StepContext, kind: Kind, given: Value) -> Result<Va
     let mut around = Around::read(cx, &config.given)?;
     let mut tools = Toolset::read(cx, &config.envelope).await?;
     tools.add(around.tools());
-    let memory = around.before(cx).await?;
+    let before = around.before(cx).await?;
+    let (memory, budgets) = (before.memory, [Budget::around(cx), before.budget]);
+    let budget = config.limits.budget.into_iter();
+    let budget = budget.chain(budgets.into_iter().flatten());
     let messages = prompt::opening(cx, &config, &tools, memory.as_deref())?;
     let repairs = config.answer.repairs;
     let mut rounds = Rounds {
@@ -31,20 +36,28 @@ pub(super) async fn run(cx: &StepContext, kind: Kind, given: Value) -> Result<Va
         conversation: Conversation::new(messages),
         tally: Tally::default(),
         record: Record::default(),
-        with_tools: 0,
+        budget: budget.min_by_key(|budget| budget.tokens),
         repairs,
         closing: None,
         is_finishing: false,
         futile: 0,
     };
     let ended = rounds.go().await;
+    rounds.warn_of_estimates();
     let (mut around, record) = (rounds.around, rounds.record);
     match ended {
         Ok(ending) => {
+            if let Some(warning) = ending.without_answer() {
+                around.warn(cx, warning);
+            }
             let result = record.result(ending);
             Ok(around.after(cx, &config.given, result).await)
         }
         Err(error) => {
+            let error = match record.usage.total() {
+                0 => error,
+                _ => error.with("usage", record.usage.value()),
+            };
             let so_far = record.result(Ending::failed());
             Err(around.failed(cx, &config.given, so_far, error).await)
         }
@@ -60,8 +73,8 @@ struct Rounds<'a> {
     conversation: Conversation,
     tally: Tally,
     record: Record,
-    /// Turns in which tools were offered.
-    with_tools: i64,
+    /// The narrowest of the limits on tokens.
+    budget: Option<Budget>,
     /// How often a wrong answer may still go back.
     repairs: i64,
     /// Tools are no longer offered, for this reason.
@@ -75,7 +88,9 @@ struct Rounds<'a> {
 impl Rounds<'_> {
     async fn go(&mut self) -> Result<Ending, StepError> {
         loop {
-            if self.with_tools >= self.config.limits.turns {
+            // Whatever this turn is for, it is the last one, but for repairs of the answer.
+            let is_last = self.record.turns >= self.config.limits.turns;
+            if is_last && !self.is_finishing {
                 self.close("max-iterations", "You have used up the turns of this run.");
             }
             let reply = self.turn().await?;
@@ -91,11 +106,11 @@ impl Rounds<'_> {
                 self.record.hand_over(Value::vector(calls));
                 return Ok(Ending::answer(&reply));
             }
-            if let Some(reason) = self.closing {
+            if let Some(reason) = self.closing.or(is_last.then_some("max-iterations")) {
                 return self.cut(&reply, reason);
             }
-            if self.is_over_budget() {
-                return Ok(Ending::cut(&reply, "token-budget"));
+            if let Some(reason) = self.over_budget() {
+                return Ok(Ending::cut(&reply, reason));
             }
             if let Some(ending) = self.batch(&reply, calls).await? {
                 return Ok(ending);
@@ -105,7 +120,7 @@ impl Rounds<'_> {
 
     /// Offers no more tools.
     fn close(&mut self, reason: &'static str, told: &str) {
-        if self.closing.is_none() && !self.tools.is_empty() {
+        if self.closing.is_none() {
             self.closing = Some(reason);
             self.conversation.tell(&format!(
                 "{told} Tools can no longer be called. Give your last answer now, from what you know."
@@ -113,9 +128,28 @@ impl Rounds<'_> {
         }
     }
 
-    fn is_over_budget(&self) -> bool {
+    /// Returns the reason to end, where no tokens are left.
+    fn over_budget(&self) -> Option<&'static str> {
+        let budget = self.budget?;
+        (self.left()? == 0).then_some(budget.reason)
+    }
+
+    /// Returns how many tokens are left, where they are limited.
+    fn left(&self) -> Option<i64> {
         let used = self.record.usage.total();
-        self.config.limits.tokens.is_some_and(|most| used >= most)
+        Some(self.budget?.tokens.saturating_sub(used).max(0))
+    }
+
+    /// Warns where a budget holds for counts that no provider gave.
+    fn warn_of_estimates(&mut self) {
+        let estimated = self.record.usage.count(ESTIMATED);
+        if self.budget.is_some() && estimated > 0 {
+            let warning = format!(
+                "the provider reports no usage: {estimated} of the {} tokens are an estimate, and the budget holds for it",
+                self.record.usage.total()
+            );
+            self.around.warn(self.cx, warning);
+        }
     }
 
     /// Has the model asked once; once more with shorter results where the conversation is too long for it.
@@ -130,10 +164,8 @@ impl Rounds<'_> {
             _ => asked,
         };
         let reply = performed.result?;
-        if self.closing.is_none() && !self.tools.is_empty() && !self.is_finishing {
-            self.with_tools += 1;
-        }
-        self.record.turn(&reply);
+        let repairs = self.record.turn(&reply) - 1;
+        self.repairs = (self.repairs - repairs).max(0);
         self.around
             .turn(&reply, performed.began_ms, performed.ended_ms);
         Ok(reply)
@@ -184,8 +216,8 @@ impl Rounds<'_> {
     fn answered(&mut self, reply: &Value) -> Result<Option<Ending>, StepError> {
         let missing = self.missing();
         if !missing.is_empty() {
-            if self.is_over_budget() {
-                return Ok(Some(Ending::cut(reply, "token-budget").missing(&missing)));
+            if let Some(reason) = self.over_budget() {
+                return Ok(Some(Ending::cut(reply, reason).missing(&missing)));
             }
             if self.closing.is_some() {
                 return Err(not_called(
@@ -210,10 +242,10 @@ impl Rounds<'_> {
         let content = match (was_last, said.as_str()) {
             (false, Some(text)) => match self.config.answer.take(text) {
                 Ok(content) => content,
-                Err(_) if self.is_over_budget() => {
-                    return Ok(Some(Ending::cut(reply, "token-budget")));
-                }
                 Err(problem) => {
+                    if let Some(reason) = self.over_budget() {
+                        return Ok(Some(Ending::cut(reply, reason)));
+                    }
                     self.is_finishing = true;
                     let ask = format!(
                         "That is not yet the answer in the form that is wanted: {problem}\nGive it now, as one JSON document and nothing else."
@@ -225,12 +257,8 @@ impl Rounds<'_> {
             // The turn itself held it to its form.
             _ => said.clone(),
         };
-        if was_last && self.config.answer.is_data() {
-            let asked = reply.get("iterations").and_then(Value::as_int);
-            self.repairs = (self.repairs - (asked.unwrap_or(1) - 1)).max(0);
-        }
         if self.repairs > 0
-            && !self.is_over_budget()
+            && self.over_budget().is_none()
             && let Some(problem) = self.config.answer.unmet(self.cx, &content)?
         {
             self.repairs -= 1;

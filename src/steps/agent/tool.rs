@@ -38,6 +38,13 @@ pub struct Tool {
     pub answer: MakeAnswer,
 }
 
+impl Tool {
+    /// Tells whether a call of it may ask a model.
+    pub fn may_ask(&self) -> bool {
+        matches!(self.kind, ToolKind::Agent | ToolKind::Packaged)
+    }
+}
+
 /// Where a tool comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ToolKind {

@@ -44,8 +44,13 @@ impl Usage {
     }
 
     pub fn total(&self) -> i64 {
-        let total = self.counts.iter().find(|(name, _)| name == "total-tokens");
-        total.map_or(0, |(_, count)| *count)
+        self.count("total-tokens")
+    }
+
+    /// Returns the count of a name.
+    pub fn count(&self, name: &str) -> i64 {
+        let count = self.counts.iter().find(|(known, _)| known == name);
+        count.map_or(0, |(_, count)| *count)
     }
 
     pub fn cost(&self) -> Option<f64> {

@@ -5,8 +5,9 @@ use flowstone_lang::value::Value;
 
 use super::ask::ask;
 use super::call::{Call, Message, Reply, Role, Usage};
-use super::envelope::envelope;
+use super::envelope::{envelope, usage_map};
 use super::error::LlmError;
+use super::estimate;
 use super::output::Wanted;
 use super::provider::Endpoint;
 
@@ -17,19 +18,23 @@ pub(super) async fn answer(
     wanted: &Wanted,
     mut call: Call,
 ) -> Result<Value, StepError> {
-    let mut usage: Option<Usage> = None;
+    let mut usage = Usage::default();
     let mut asked = 0;
     loop {
         asked += 1;
-        let reply = ask(cx, endpoint, &call).await?;
-        usage = match (usage, reply.usage) {
-            (Some(before), Some(now)) => Some(before.plus(now)),
-            (before, now) => before.or(now),
+        let reply = match ask(cx, endpoint, &call).await {
+            Ok(reply) => reply,
+            // What was answered before is paid for.
+            Err(error) if asked > 1 => return Err(error.with("usage", usage_map(usage))),
+            Err(error) => return Err(error),
         };
-        refused(endpoint, &reply)?;
-        let problem = match judge(cx, endpoint, wanted, &reply, usage, asked)? {
+        usage = usage.plus(estimate::usage(&call, &reply));
+        let paid = |error: StepError| error.with("usage", usage_map(usage));
+        refused(endpoint, &reply).map_err(|error| paid(error.into()))?;
+        let verdict = judge(cx, endpoint, wanted, &reply, usage, asked).map_err(paid)?;
+        let problem = match verdict {
             Verdict::Good(value) => return Ok(value),
-            Verdict::Bad(_, error) if asked > wanted.repairs => return Err(error),
+            Verdict::Bad(_, error) if asked > wanted.repairs => return Err(paid(error)),
             Verdict::Bad(problem, _) => problem,
         };
         cx.emit(Progress::Status(format!(
@@ -61,7 +66,7 @@ fn judge(
     endpoint: &Endpoint,
     wanted: &Wanted,
     reply: &Reply,
-    usage: Option<Usage>,
+    usage: Usage,
     asked: usize,
 ) -> Result<Verdict, StepError> {
     let result = |content: Value| envelope(endpoint, content, reply, usage, asked);

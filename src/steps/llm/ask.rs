@@ -95,6 +95,8 @@ async fn ask_server(
         }
     };
     stop::cut(&mut reply, stops);
+    // Zeros are what servers send that do not count.
+    reply.usage = reply.usage.filter(|usage| usage.total > 0);
     Ok(reply)
 }
 

@@ -207,6 +207,8 @@ pub struct Usage {
     pub cache_write: Option<i64>,
     /// Of the completion's, those that it thought with.
     pub reasoning: Option<i64>,
+    /// Of all, those that the provider did not count.
+    pub estimated: Option<i64>,
 }
 
 impl Usage {
@@ -215,15 +217,16 @@ impl Usage {
     pub fn plus(self, other: Usage) -> Usage {
         let both = |a: Option<i64>, b: Option<i64>| match (a, b) {
             (None, None) => None,
-            (a, b) => Some(a.unwrap_or(0) + b.unwrap_or(0)),
+            (a, b) => Some(a.unwrap_or(0).saturating_add(b.unwrap_or(0))),
         };
         Usage {
-            prompt: self.prompt + other.prompt,
-            completion: self.completion + other.completion,
-            total: self.total + other.total,
+            prompt: self.prompt.saturating_add(other.prompt),
+            completion: self.completion.saturating_add(other.completion),
+            total: self.total.saturating_add(other.total),
             cached: both(self.cached, other.cached),
             cache_write: both(self.cache_write, other.cache_write),
             reasoning: both(self.reasoning, other.reasoning),
+            estimated: both(self.estimated, other.estimated),
         }
     }
 }

@@ -3,6 +3,7 @@
 use flowstone_lang::value::Value;
 
 use super::call::{Opaque, Reply, ToolCall, Usage};
+use super::estimate::ESTIMATED;
 use super::provider::Endpoint;
 use crate::json;
 
@@ -11,7 +12,7 @@ pub(super) fn envelope(
     endpoint: &Endpoint,
     content: Value,
     reply: &Reply,
-    usage: Option<Usage>,
+    usage: Usage,
     iterations: usize,
 ) -> Value {
     let key = Value::keyword;
@@ -24,10 +25,10 @@ pub(super) fn envelope(
         let calls = Value::vector(reply.tool_calls.iter().map(tool_call));
         facts.push((key("tool-calls"), calls));
     }
-    if let Some(count) = usage {
-        facts.push((key("usage"), usage_map(count)));
-        facts.push((key("tokens-used"), Value::Int(count.total)));
-        let cost = |model: &str| endpoint.prices.cost(&endpoint.provider, model, &count);
+    facts.push((key("usage"), usage_map(usage)));
+    facts.push((key("tokens-used"), Value::Int(usage.total)));
+    if usage.estimated.is_none() {
+        let cost = |model: &str| endpoint.prices.cost(&endpoint.provider, model, &usage);
         let cost = cost(model).or_else(|| cost(&endpoint.model));
         facts.extend(cost.map(|micros| (key("cost-usd"), Value::Float(micros as f64 / 1e6))));
     }
@@ -55,6 +56,7 @@ pub(super) fn usage_map(usage: Usage) -> Value {
         ("cached-tokens", usage.cached),
         ("cache-write-tokens", usage.cache_write),
         ("reasoning-tokens", usage.reasoning),
+        (ESTIMATED, usage.estimated),
     ];
     Value::map(
         counts

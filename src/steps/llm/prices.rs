@@ -307,6 +307,7 @@ mod tests {
             cached: Some(cached),
             cache_write: Some(written),
             reasoning: None,
+            estimated: None,
         }
     }
 

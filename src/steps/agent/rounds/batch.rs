@@ -1,6 +1,6 @@
 //! The calls of one turn: hooks, approval, and having them performed.
 
-use flowstone_engine::step::{Progress, StepError};
+use flowstone_engine::step::{Inside, Progress, StepError};
 use flowstone_lang::value::Value;
 
 use super::super::approval::{Verdict, verdict};
@@ -8,6 +8,7 @@ use super::super::calls::{AT_ONCE, Answered, Call, Decision, Refusal};
 use super::super::hooks::{When, Wish};
 use super::super::notes::facts;
 use super::super::result::Ending;
+use super::super::tool::Tool;
 use super::super::trace::Called;
 use super::Rounds;
 
@@ -55,8 +56,8 @@ impl Rounds<'_> {
         if let Some(ending) = self.hook(When::After, last) {
             return Ok(Some(ending.or_said(reply)));
         }
-        if self.is_over_budget() {
-            return Ok(Some(Ending::cut(reply, "token-budget")));
+        if let Some(reason) = self.over_budget() {
+            return Ok(Some(Ending::cut(reply, reason)));
         }
         if let Some((reason, told)) = over {
             self.close(reason, told);
@@ -146,9 +147,12 @@ impl Rounds<'_> {
         let mut steps = Vec::new();
         for call in calls {
             let decision = match rejected.filter(|rejected| rejected.ids.contains(&call.id)) {
-                Some(rejected) => Decision::Refuse(Refusal::Rejected {
-                    comment: rejected.comment.clone(),
-                }),
+                Some(rejected) => {
+                    self.tally.reject(&call);
+                    Decision::Refuse(Refusal::Rejected {
+                        comment: rejected.comment.clone(),
+                    })
+                }
                 None => self.tally.decide(&call, &self.tools, &self.config.limits),
             };
             let refusal = match decision {
@@ -167,6 +171,7 @@ impl Rounds<'_> {
             decided.push((call, refusal));
         }
         let over = self.over(&decided);
+        let steps = self.with_allowances(&decided, steps);
         let mut performed = self.cx.perform_all(steps, AT_ONCE).await.into_iter();
         let mut answered = Vec::new();
         for (call, refusal) in decided {
@@ -181,6 +186,27 @@ impl Rounds<'_> {
             }
         }
         (answered, over)
+    }
+
+    /// Shares the tokens that are left among the calls that may ask models: side by side, each gets as much as the
+    /// others.
+    fn with_allowances(
+        &self,
+        decided: &[(Call, Option<Refusal>)],
+        steps: Vec<Inside>,
+    ) -> Vec<Inside> {
+        let Some(left) = self.left() else {
+            return steps;
+        };
+        let asks = |call: &Call| self.tools.find(&call.name).is_some_and(Tool::may_ask);
+        let performed = decided.iter().filter(|(_, refusal)| refusal.is_none());
+        let asking: Vec<bool> = performed.map(|(call, _)| asks(call)).collect();
+        let count = asking.iter().filter(|asks| **asks).count();
+        let share = (left / i64::try_from(count).unwrap_or(i64::MAX).max(1)).max(1);
+        let steps = steps.into_iter().zip(asking);
+        steps
+            .map(|(step, asks)| step.with_allowance(asks.then_some(share)))
+            .collect()
     }
 
     /// Tells whether the calls of a turn are the last ones.

@@ -373,6 +373,7 @@ impl Counts {
             cached: self.cache_read,
             cache_write: self.cache_write,
             reasoning: self.thinking,
+            estimated: None,
         })
     }
 }

@@ -318,5 +318,6 @@ fn usage(json: &Json) -> Option<Usage> {
         cached: read,
         cache_write: write,
         reasoning: None,
+        estimated: None,
     })
 }

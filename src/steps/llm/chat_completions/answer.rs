@@ -336,5 +336,6 @@ fn usage(json: &Json) -> Option<Usage> {
             .or_else(|| count("/cached_tokens")),
         cache_write: count("/prompt_tokens_details/cache_write_tokens"),
         reasoning: count("/completion_tokens_details/reasoning_tokens"),
+        estimated: None,
     })
 }

@@ -238,5 +238,6 @@ fn usage(json: &Json) -> Option<Usage> {
         cached: count("cachedContentTokenCount"),
         cache_write: None,
         reasoning: thoughts,
+        estimated: None,
     })
 }

@@ -356,6 +356,7 @@ fn usage(json: &Json) -> Option<Usage> {
         cached: of("/input_tokens_details/cached_tokens"),
         cache_write: of("/input_tokens_details/cache_write_tokens"),
         reasoning: of("/output_tokens_details/reasoning_tokens"),
+        estimated: None,
     })
 }
 

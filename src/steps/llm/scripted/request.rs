@@ -42,30 +42,3 @@ fn cut(text: &str) -> String {
         None => text.to_string(),
     }
 }
-
-/// Returns about how many tokens a request has: four characters each.
-pub(super) fn tokens(call: &Call) -> i64 {
-    /// What an image counts as.
-    const IMAGE: usize = 4 * 800;
-    let of_message = |message: &Message| {
-        let parts = message.content.iter().map(|part| match part {
-            Part::Text(text) => text.chars().count(),
-            Part::Image { .. } => IMAGE,
-        });
-        let calls = message.tool_calls.iter();
-        let calls = calls.map(|call| call.name.len() + call.arguments.len());
-        // A role and its marks.
-        16 + parts.chain(calls).sum::<usize>()
-    };
-    let messages: usize = call.messages.iter().map(of_message).sum();
-    let tools = call.tools.iter().map(|tool| {
-        let description = tool.description.as_ref().map_or(0, String::len);
-        tool.name.len() + description + tool.parameters.to_string().len()
-    });
-    count(messages + tools.sum::<usize>())
-}
-
-/// Returns about how many tokens so many characters have.
-pub(super) fn count(chars: usize) -> i64 {
-    i64::try_from(chars.div_ceil(4)).unwrap_or(i64::MAX)
-}

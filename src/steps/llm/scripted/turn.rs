@@ -7,6 +7,7 @@ use flowstone_lang::value::Value;
 
 use super::super::call::{Call, Reply, Role, ToolCall, Usage};
 use super::super::error::LlmError;
+use super::super::estimate;
 use super::super::messages::{as_json, text_of};
 use super::{ID, failed, millis, request, unfit};
 use crate::fields::Fields;
@@ -154,13 +155,10 @@ impl Turn {
         if !self.counted {
             return self.usage;
         }
-        let calls = self.tool_calls.iter();
-        let calls: usize = calls
-            .map(|call| call.name.len() + call.arguments.len())
-            .sum();
-        let reasoning = request::count(self.reasoning.chars().count());
-        let prompt = request::tokens(call);
-        let completion = reasoning + request::count(self.content.chars().count() + calls);
+        let calls = estimate::of_calls(&self.tool_calls);
+        let reasoning = estimate::of_bytes(self.reasoning.len());
+        let prompt = estimate::of_call(call);
+        let completion = reasoning + estimate::of_bytes(self.content.len() + calls);
         Usage {
             prompt,
             completion,
@@ -218,6 +216,7 @@ fn read_usage(value: &Value) -> Result<Usage, StepError> {
         cached: count("cached-tokens")?,
         cache_write: count("cache-write-tokens")?,
         reasoning: count("reasoning-tokens")?,
+        ..Usage::default()
     })
 }
 

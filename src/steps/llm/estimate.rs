@@ -1,0 +1,58 @@
+//! About how many tokens texts have, where nobody counts them: four bytes each.
+
+use super::call::{Call, Message, Part, Reply, ToolCall, Usage};
+
+/// The bytes of a token.
+const BYTES: usize = 4;
+
+/// What an image counts as.
+const IMAGE: usize = BYTES * 800;
+
+/// The count of `:usage` that says how many of its tokens are an estimate.
+pub(crate) const ESTIMATED: &str = "estimated-tokens";
+
+/// Returns about how many tokens so many bytes have.
+pub(super) fn of_bytes(bytes: usize) -> i64 {
+    i64::try_from(bytes.div_ceil(BYTES)).unwrap_or(i64::MAX)
+}
+
+/// Returns about how many tokens a request has.
+pub(super) fn of_call(call: &Call) -> i64 {
+    let of_message = |message: &Message| {
+        let parts = message.content.iter().map(|part| match part {
+            Part::Text(text) => text.len(),
+            Part::Image { .. } => IMAGE,
+        });
+        // A role and its marks.
+        16 + parts.sum::<usize>() + of_calls(&message.tool_calls)
+    };
+    let messages: usize = call.messages.iter().map(of_message).sum();
+    let tools = call.tools.iter().map(|tool| {
+        let description = tool.description.as_ref().map_or(0, String::len);
+        tool.name.len() + description + tool.parameters.to_string().len()
+    });
+    of_bytes(messages + tools.sum::<usize>())
+}
+
+/// Returns the bytes of calls of tools.
+pub(super) fn of_calls(calls: &[ToolCall]) -> usize {
+    let bytes = calls.iter().map(|it| it.name.len() + it.arguments.len());
+    bytes.sum()
+}
+
+/// Returns what a call took: as the provider reports it, or about that.
+pub(super) fn usage(call: &Call, reply: &Reply) -> Usage {
+    if let Some(usage) = reply.usage {
+        return usage;
+    }
+    let said = reply.content.len() + reply.reasoning.len() + of_calls(&reply.tool_calls);
+    let (prompt, completion) = (of_call(call), of_bytes(said));
+    let total = prompt.saturating_add(completion);
+    Usage {
+        prompt,
+        completion,
+        total,
+        estimated: Some(total),
+        ..Usage::default()
+    }
+}
