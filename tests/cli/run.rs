@@ -206,6 +206,28 @@ fn a_failed_run_shows_where() {
 }
 
 #[test]
+fn an_invocation_is_chosen() {
+    let scratch = Scratch::new();
+    scratch.write(
+        "two.edn",
+        "{:slug :two :invocations {:default {:inputs [{:name :a :required true}]}
+                                   :other {:inputs [{:name :b :default \"B\"}]}}
+          :flow '(:b (flow/input))}",
+    );
+    let ran = scratch.run(&["run", "two.edn", "--quiet", "--invocation", "other"]);
+    assert_eq!(ran.ok(), "B\n");
+    let other = scratch.run(&["run", "two.edn", "--invocation", "third"]);
+    assert_ne!(other.code, Some(0), "{other:?}");
+    for words in [
+        "E0409",
+        "the flow has no invocation `:third`",
+        "`:default`, `:other`",
+    ] {
+        assert!(other.err.contains(words), "{words}: {}", other.err);
+    }
+}
+
+#[test]
 fn another_home_keeps_its_own_runs() {
     let scratch = hello();
     scratch

@@ -4,11 +4,16 @@ use flowstone_lang::value::{BigDecimal, Value};
 
 use super::{Flow, Input, name_of};
 
+/// The invocation of a run that names none; a flow need not declare it.
+const DEFAULT: &str = "default";
+
 /// Why a run cannot start with this input.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum InputError {
     #[error("the input must be a map, not {found}")]
     NotAMap { found: &'static str },
+    #[error("the flow has no invocation `:{name}`")]
+    UnknownInvocation { name: String, known: Vec<String> },
     #[error("missing required run inputs: {}", names.join(", "))]
     Missing { names: Vec<String> },
     #[error("the input `{name}` must be {expected}, not {found}")]
@@ -24,6 +29,7 @@ impl InputError {
     pub fn code(&self) -> &'static str {
         match self {
             InputError::NotAMap { .. } => "E0423",
+            InputError::UnknownInvocation { .. } => "E0409",
             InputError::Missing { .. } => "E0420",
             InputError::WrongType { .. } => "E0421",
         }
@@ -34,6 +40,13 @@ impl InputError {
         match self {
             InputError::NotAMap { .. } => {
                 "give an object, such as `{\"name\": \"value\"}`".to_owned()
+            }
+            InputError::UnknownInvocation { known, .. } if known.is_empty() => {
+                "leave it out: the flow takes any input".to_owned()
+            }
+            InputError::UnknownInvocation { known, .. } => {
+                let known: Vec<String> = known.iter().map(|id| format!("`:{id}`")).collect();
+                format!("it has {}", known.join(", "))
             }
             InputError::Missing { names } => {
                 let fields: Vec<String> = names
@@ -52,7 +65,7 @@ impl InputError {
 /// Makes the input of a run: keys become keywords, defaults are filled in, values are brought to their types.
 ///
 /// # Errors
-/// All missing inputs at once, or the first of a wrong type.
+/// An invocation that the flow does not have, all missing inputs at once, or the first of a wrong type.
 pub fn coerce_input(
     flow: &Flow,
     invocation: Option<&str>,
@@ -76,11 +89,21 @@ pub fn coerce_input(
         })
         .unwrap_or_default();
     let contract = match invocation {
-        Some(id) => flow.invocations.iter().find(|contract| &*contract.id == id),
-        None => flow.default_invocation(),
+        Some(id) if id != DEFAULT => flow.invocations.iter().find(|contract| &*contract.id == id),
+        _ => flow.default_invocation(),
     };
     let Some(contract) = contract else {
-        return Ok(Value::map(entries));
+        return match invocation.filter(|id| *id != DEFAULT) {
+            Some(id) => Err(InputError::UnknownInvocation {
+                name: id.to_owned(),
+                known: flow
+                    .invocations
+                    .iter()
+                    .map(|it| it.id.to_string())
+                    .collect(),
+            }),
+            None => Ok(Value::map(entries)),
+        };
     };
     let mut missing = Vec::new();
     for input in &contract.inputs {
@@ -255,7 +278,8 @@ fn digits(text: &str, separator: char, groups: &[(usize, u32, u32)]) -> bool {
 }
 
 fn is_date(text: &str) -> bool {
-    digits(text, '-', &[(4, 0, 9999), (2, 1, 12), (2, 1, 31)])
+    let has_digits = digits(text, '-', &[(4, 0, 9999), (2, 1, 12), (2, 1, 31)]);
+    has_digits && text.parse::<jiff::civil::Date>().is_ok()
 }
 
 fn is_time(text: &str) -> bool {
@@ -270,6 +294,20 @@ fn is_datetime(text: &str) -> bool {
         return false;
     };
     let time = time.trim_end_matches('Z');
-    let clock = time.find(['+', '-']).map_or(time, |at| &time[..at]);
-    is_date(date) && is_time(clock)
+    let (clock, offset) = match time.find(['+', '-']) {
+        Some(at) => (&time[..at], Some(&time[at + 1..])),
+        None => (time, None),
+    };
+    is_date(date) && is_time(clock) && offset.is_none_or(is_offset)
+}
+
+/// Tells whether the text is how far a clock is from UTC, without its sign.
+fn is_offset(text: &str) -> bool {
+    let (hours, sixty) = ((2, 0, 23), (2, 0, 59));
+    match text.split_at_checked(2) {
+        Some((front, back)) if back.len() == 2 && !back.starts_with(':') => {
+            digits(front, ':', &[hours]) && digits(back, ':', &[sixty])
+        }
+        _ => digits(text, ':', &[hours]) || digits(text, ':', &[hours, sixty]),
+    }
 }
