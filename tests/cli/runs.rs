@@ -252,3 +252,18 @@ fn garbage_is_reported_and_goes() {
         wrong.err
     );
 }
+
+#[test]
+fn statuses_have_other_spellings() {
+    let scratch = scratch();
+    let waiting = ask(&scratch);
+    scratch.run(&["runs", "cancel", &waiting]).ok();
+    let list = |status: &str| {
+        scratch
+            .run(&["runs", "list", "--json", "--status", status])
+            .json()
+    };
+    assert_eq!(ids(&list("canceled")), [&waiting]);
+    assert_eq!(ids(&list("cancelled")), [&waiting]);
+    assert!(ids(&list("timed_out,timed-out")).is_empty());
+}

@@ -112,6 +112,15 @@ fn a_step_runs_by_itself() {
 }
 
 #[test]
+fn a_wait_runs_by_itself() {
+    let scratch = Scratch::new();
+    let ran = scratch.run(&["steps", "run", "wait", "{:key \"k\"}"]);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    let answered = scratch.run(&["waits", "complete", "k", "--value", "{:a 1}"]);
+    assert!(answered.ok().contains("{:a 1}"));
+}
+
+#[test]
 fn a_packaged_step_runs_by_itself_with_its_flow() {
     let scratch = Scratch::new();
     scratch.write(

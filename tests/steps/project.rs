@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
 use flowstone_engine::codec::encode;
+use flowstone_engine::diagnostic::Severity;
 use flowstone_engine::flow::LoadedFlow;
 use flowstone_engine::observer::NoObserver;
 use flowstone_engine::outcome::RunOutcome;
@@ -229,6 +230,18 @@ impl Project {
                 .collect();
             format!("{} {}{hints}", finding.code, finding.message)
         });
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Returns the errors that `check` finds in a flow file, without its warnings: a line each.
+    pub fn errors(&self, text: &str) -> String {
+        let path = self.folder.path().join("checked.edn");
+        std::fs::write(&path, text).expect("the scratch folder can be written");
+        let session = self.engine.session();
+        let checked = self.engine.check(&session, &path, "checked.edn");
+        let errors = checked.findings.iter();
+        let errors = errors.filter(|finding| finding.severity == Severity::Error);
+        let lines = errors.map(|finding| format!("{} {}", finding.code, finding.message));
         lines.collect::<Vec<_>>().join("\n")
     }
 

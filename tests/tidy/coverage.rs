@@ -1,7 +1,8 @@
-//! The coverage page: each row of the tables of the reference has a test of its own, and each such test a row.
+//! The coverage page: each section of the reference has rows, each row that works has a test, and each such test a row.
 //!
 //! `tests/coverage/<name>.tsv` has the rows: `section TAB row TAB status TAB test TAB note`. A test is a function in
-//! `tests/steps/rows/<name>.rs`, or `file::function` with the file from `tests/`.
+//! `tests/steps/rows/<name>.rs`, or `file::function` with the file from `tests/`. The reference itself is not part of
+//! the project: `tests/coverage/sections.txt` lists its sections.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -10,56 +11,12 @@ use expect_test::expect_file;
 
 use super::tree::{files, none, root, text};
 
-/// What a row may be: tested as the reference has it, tested as ours where that differs, of a hosted product only.
-const STATUSES: &[&str] = &["done", "differs", "hosted"];
+/// What a row may be: tested as the reference has it, tested as ours where that differs, not there, of a hosted product
+/// only. In the order of the summary's columns.
+const STATUSES: &[&str] = &["done", "differs", "missing", "hosted"];
 
-/// Titles of the sections of the reference.
-const SECTIONS: &[(&str, &str)] = &[
-    ("b.5", "calls of packaged steps"),
-    ("c.1", "options of every step"),
-    ("c.1.1", ":retry"),
-    ("c.2", ":http"),
-    ("c.3", ":llm"),
-    ("c.4.1", ":agent"),
-    ("c.4.2", "which tools an agent may get"),
-    ("c.4.3", "the result of :agent"),
-    ("c.4.4", "hooks of :agent"),
-    ("c.4.5", "inputs of :agent"),
-    ("c.4.6", "memory of :agent"),
-    ("c.4.7", "cost of :agent"),
-    ("c.4.8", "evaluation of :agent"),
-    ("c.4.9", "approval in :agent"),
-    ("c.4.10", "trace of :agent"),
-    ("c.5", ":files"),
-    ("c.6", ":table"),
-    ("c.8", ":function"),
-    ("c.9", ":kv"),
-    ("c.10", ":search"),
-    ("c.12", ":sleep"),
-    ("c.13", ":notify"),
-    ("c.15", ":workspace and :breyta, a tool of agents"),
-    ("c.16", "packaged steps"),
-    ("c.17", "named agents"),
-    ("c.18", "steps outside a flow"),
-    ("d.1", ":persist"),
-    ("d.1.1", ":persist, blobs"),
-    ("d.1.2", ":persist, key-value pairs"),
-    ("d.1.3", ":persist, tables"),
-    ("d.2", "size of results"),
-    ("e.1", "resources"),
-    ("e.2", "templates"),
-    ("g.1", "providers of models"),
-    ("g.2", "structured output"),
-    ("g.3", "the :tools envelope"),
-    ("g.5", ":mcp"),
-    ("z.3", "options of every step, our own"),
-    ("z.4", ":files, our own"),
-    ("z.5", ":table, our own"),
-    ("z.7", "models and schemas, our own"),
-    ("z.8", "templates, our own"),
-    ("z.9", "names and keys, our own"),
-    ("z.10", "limits, our own"),
-];
+/// Where the sections of the reference are listed: `section TAB title`, in the order of the reference.
+const SECTIONS: &str = "tests/coverage/sections.txt";
 
 struct Row {
     /// The table's name, that of its file.
@@ -87,20 +44,47 @@ impl Row {
         )
     }
 
+    /// Tells whether the row names a test. One that is missing may: its test shows what happens instead.
     fn is_tested(&self) -> bool {
-        matches!(self.status.as_str(), "done" | "differs")
+        match self.status.as_str() {
+            "done" | "differs" => true,
+            "missing" => !self.test.is_empty(),
+            _ => false,
+        }
     }
 }
 
 #[test]
+fn each_section_has_rows() {
+    let rows = rows();
+    let mut problems = Vec::new();
+    let mut seen = BTreeSet::new();
+    for (section, title) in sections() {
+        if title.is_empty() {
+            problems.push(format!("{SECTIONS}: the section `{section}` has no title"));
+        }
+        if !rows.iter().any(|row| row.section == section) {
+            problems.push(format!(
+                "{SECTIONS}: no row belongs to `{section}`, {title}"
+            ));
+        }
+        if !seen.insert(section.clone()) {
+            problems.push(format!("{SECTIONS}: `{section}` is there twice"));
+        }
+    }
+    none(problems);
+}
+
+#[test]
 fn each_row_is_well_formed() {
+    let sections = sections();
     let mut problems = Vec::new();
     let mut seen = BTreeSet::new();
     for row in rows() {
         if !STATUSES.contains(&row.status.as_str()) {
             problems.push(format!("{}: no status `{}`", row.place(), row.status));
         }
-        if !SECTIONS.iter().any(|(section, _)| *section == row.section) {
+        if !sections.iter().any(|(section, _)| *section == row.section) {
             problems.push(format!("{}: no section `{}`", row.place(), row.section));
         }
         if row.status != "done" && row.note.is_empty() {
@@ -156,38 +140,77 @@ fn the_page_of_coverage_is_up_to_date() {
     expect_file!["../../docs/reference/coverage.md"].assert_eq(&page(&rows()));
 }
 
-/// Writes the page. There are no counts in it: pages of two branches merge.
+/// Writes the page: a summary, then the sections in their order.
 fn page(rows: &[Row]) -> String {
-    let mut out = "# Coverage\n\nEach row of the tables of the flow reference, and the test that shows it. `done`: as the \
-                   reference has it. `differs`:\nworks, as the note says. `hosted`: means something in a hosted product \
-                   only.\n"
+    let sections = sections();
+    let mut out = "# Coverage\n\nEach row of the flow reference, section by section, and the test that shows it.\n\n\
+                   | status | meaning |\n|---|---|\n\
+                   | `done` | works as the reference has it |\n\
+                   | `differs` | works, as the note says |\n\
+                   | `missing` | does not work; the note says what happens instead |\n\
+                   | `hosted` | means something in a hosted product only |\n"
         .to_owned();
-    let mut section = ("", "");
-    for row in rows {
-        if (row.table.as_str(), row.section.as_str()) != section {
-            section = (&row.table, &row.section);
-            let title = SECTIONS.iter().find(|(name, _)| *name == row.section);
-            let title = title.map_or("", |(_, title)| title);
-            let _ = write!(
+    summary(&mut out, &sections, rows);
+    for (section, title) in &sections {
+        let _ = write!(
+            out,
+            "\n## {section}: {title}\n\n| row | status | test | note |\n|---|---|---|---|\n"
+        );
+        for row in rows.iter().filter(|row| row.section == *section) {
+            let (file, function) = row.test();
+            let test = match row.is_tested() {
+                true => format!("[{function}](../../{file})"),
+                false => String::new(),
+            };
+            let _ = writeln!(
                 out,
-                "\n## {}: {} {title}\n\n| row | status | test | note |\n|---|---|---|---|\n",
-                row.table, row.section
+                "| {} | {} | {test} | {} |",
+                code(&row.name),
+                row.status,
+                row.note.replace('|', "\\|")
             );
         }
-        let (file, function) = row.test();
-        let test = match row.is_tested() {
-            true => format!("[{function}](../../{file})"),
-            false => String::new(),
-        };
-        let _ = writeln!(
-            out,
-            "| {} | {} | {test} | {} |",
-            code(&row.name),
-            row.status,
-            row.note.replace('|', "\\|")
-        );
     }
     out
+}
+
+/// Writes how many rows of each section have each status.
+fn summary(out: &mut String, sections: &[(String, String)], rows: &[Row]) {
+    let _ = write!(
+        out,
+        "\n| section | {} |\n|---|{}\n",
+        STATUSES.join(" | "),
+        "---:|".repeat(STATUSES.len())
+    );
+    let mut line = |name: &str, is_meant: &dyn Fn(&Row) -> bool| {
+        let counts = STATUSES.iter().map(|status| {
+            let count = rows
+                .iter()
+                .filter(|row| row.status == *status && is_meant(row));
+            match count.count() {
+                0 => String::new(),
+                count => count.to_string(),
+            }
+        });
+        let counts: Vec<String> = counts.collect();
+        let _ = writeln!(out, "| {name} | {} |", counts.join(" | "));
+    };
+    for (section, title) in sections {
+        line(&format!("{section}: {title}"), &|row| {
+            row.section == *section
+        });
+    }
+    line("all", &|_| true);
+}
+
+/// Reads the list of sections: name and title.
+fn sections() -> Vec<(String, String)> {
+    let mut sections = Vec::new();
+    for line in text(SECTIONS).lines().filter(|line| !line.starts_with('#')) {
+        let (section, title) = line.split_once('\t').unwrap_or((line, ""));
+        sections.push((section.trim().to_owned(), title.trim().to_owned()));
+    }
+    sections
 }
 
 fn code(name: &str) -> String {

@@ -1,0 +1,37 @@
+//! Rows of `tests/coverage` with the status `missing`: what happens today. A test that fails here shows that the row
+//! has another status now.
+
+use crate::net::contains;
+use crate::project::Project;
+
+#[test]
+fn step_types_that_are_missing() {
+    for kind in ["db", "ssh", "job"] {
+        let found =
+            Project::new().errors(&format!("{{:slug :a :flow '(flow/step :{kind} :x {{}})}}"));
+        contains(&found, "E0431");
+    }
+}
+
+#[test]
+fn options_of_child_runs_that_are_missing() {
+    for option in [":installation-id \"i\"", ":profile-id \"p\""] {
+        let body = format!("(flow/call-flow :nothing {{}} {{{option}}})");
+        contains(&Project::new().eval(&body), "E0710");
+    }
+}
+
+#[test]
+fn options_of_items_that_are_missing() {
+    let project = Project::new();
+    project.write("flows/one.edn", b"{:slug :one :flow '1}");
+    for option in [
+        ":retry-policy {:max-attempts 2}",
+        ":installation-id \"i\"",
+        ":profile-id \"p\"",
+    ] {
+        let item = format!("{{:type :call-flow :flow-slug :one {option}}}");
+        let body = format!("(flow/step :fanout :all {{:items [{item}]}})");
+        contains(&project.eval(&body), "E0710");
+    }
+}
