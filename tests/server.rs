@@ -9,6 +9,8 @@ use std::thread;
 #[derive(Debug, Clone)]
 pub struct Request {
     pub path: String,
+    /// The headers, a lower-case line each.
+    pub head: String,
     pub body: String,
 }
 
@@ -82,6 +84,7 @@ fn read(stream: &TcpStream) -> Option<Request> {
     let mut words = line.split(' ');
     let path = words.nth(1)?.to_owned();
     let mut length = 0;
+    let mut head = String::new();
     loop {
         let mut header = String::new();
         reader.read_line(&mut header).ok()?;
@@ -89,6 +92,8 @@ fn read(stream: &TcpStream) -> Option<Request> {
         if header.is_empty() {
             break;
         }
+        head.push_str(&header);
+        head.push('\n');
         if let Some(value) = header.strip_prefix("content-length:") {
             length = value.trim().parse().ok()?;
         }
@@ -97,6 +102,7 @@ fn read(stream: &TcpStream) -> Option<Request> {
     reader.read_exact(&mut body).ok()?;
     Some(Request {
         path,
+        head,
         body: String::from_utf8_lossy(&body).into_owned(),
     })
 }

@@ -130,6 +130,67 @@ fn a_table_is_described_and_exported() {
 }
 
 #[test]
+fn cells_columns_and_joins_are_changed() {
+    let scratch = orders();
+    let done = |args: &[&str]| table(&scratch, args).json();
+    let rows = |args: &[&str]| {
+        let page = done(&[&["query"], args].concat());
+        page["rows"].to_string()
+    };
+    let key = ["--key", "{:id 3}", "--column"];
+    let update = [
+        &["update-cell", "orders"][..],
+        &key,
+        &["amount", "--value", "8"],
+    ]
+    .concat();
+    assert_eq!(done(&update)["ok"], true);
+    let paid = ["orders", "--where", "[[:id := 3]]", "--select", "amount"];
+    assert_eq!(rows(&paid), r#"[{"amount":8}]"#);
+    let format = [
+        "amount",
+        "--format",
+        "{:display \"currency\" :currency \"USD\"}",
+    ];
+    let format = [&["update-cell-format", "orders"][..], &key, &format].concat();
+    assert_eq!(done(&format)["ok"], true);
+    assert_eq!(rows(&paid), r#"[{"amount":8}]"#, "only how it is shown");
+    scratch.write("names.csv", "status,name\nopen,Open\npaid,Paid\n");
+    let import = ["import", "names", "names.csv", "--key-fields", "status"];
+    assert_eq!(done(&import)["ok"], true);
+    let definition = "{:display-name \"Day\" :type-hint :date}";
+    let column = [
+        "set-column",
+        "orders",
+        "--column",
+        "day",
+        "--definition",
+        definition,
+    ];
+    assert_eq!(done(&column)["ok"], true);
+    assert_eq!(done(&["recompute", "orders"])["rowsScanned"], 3);
+    let join = [
+        "materialize-join",
+        "--left",
+        "orders",
+        "--right",
+        "names",
+        "--on",
+        "[{:left-field :status :right-field :status}]",
+        "--project",
+        "{:keep-left :all :right-fields [{:field :name :as :label}]}",
+        "--into",
+        "{:table \"labelled\" :write-mode :upsert :key-fields [:id]}",
+    ];
+    assert_eq!(done(&join)["ok"], true);
+    let labels = ["labelled", "--sort", "id", "--select", "id,label"];
+    assert_eq!(
+        rows(&labels),
+        r#"[{"id":1,"label":"Open"},{"id":2,"label":"Open"},{"id":3,"label":"Paid"}]"#
+    );
+}
+
+#[test]
 fn imports_of_all_kinds() {
     let scratch = orders();
     scratch.write("more.csv", "id;amount\n3;8\nx;1\n4;9\n");

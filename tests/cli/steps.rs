@@ -3,6 +3,7 @@
 use serde_json::{Value, json};
 
 use crate::program::Scratch;
+use crate::server::{Answer, Server};
 
 #[test]
 fn step_types_are_listed_and_shown() {
@@ -109,6 +110,16 @@ fn a_step_runs_by_itself() {
         said.contains("E0710") && said.contains("did you mean `:key`?"),
         "{said}"
     );
+}
+
+#[test]
+fn a_call_has_a_name_of_its_own() {
+    let server = Server::start(|_, _| Answer::Json("1".to_owned()));
+    let config = format!("{{:method :post :url \"{}\"}}", server.url("/pay"));
+    let args = ["steps", "run", "http", &config, "--idempotency-key", "k-17"];
+    Scratch::new().run(&args).ok();
+    let head = &server.requests()[0].head;
+    assert!(head.contains("idempotency-key: k-17\n"), "{head}");
 }
 
 #[test]

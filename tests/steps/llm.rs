@@ -407,7 +407,9 @@ fn calls_of_tools_are_put_together() {
             "[DONE]",
         ])],
         "{:connection :ai :prompt \"x\" :tools {:definitions [{:name :add} {:name :sub}]}}",
-        expect![[r#"{:content "" :tool-calls [{:tool-call-id "c1" :name "add" :arguments {:a 1}} {:tool-call-id "c2" :name "sub" :arguments-text "{oops"}] :usage {:prompt-tokens 23 :completion-tokens 5 :total-tokens 28 :estimated-tokens 28} :tokens-used 28 :model "m" :provider :openai :finish-reason "tool_calls" :iterations 1}"#]],
+        expect![[
+            r#"{:content "" :tool-calls [{:tool-call-id "c1" :name "add" :arguments {:a 1}} {:tool-call-id "c2" :name "sub" :arguments-text "{oops"}] :usage {:prompt-tokens 23 :completion-tokens 5 :total-tokens 28 :estimated-tokens 28} :tokens-used 28 :model "m" :provider :openai :finish-reason "tool_calls" :iterations 1}"#
+        ]],
     );
 }
 

@@ -37,6 +37,15 @@ fn binding() {
 }
 
 #[test]
+fn binding_in_place() {
+    let net =
+        net("{:bindings {:crm {:base-url \"URL/here\" :auth {:type :bearer :secret-ref :other}}}}");
+    assert_eq!(net.eval(FLOW), "200");
+    contains(&net.server.requests()[0], "GET /here/x ");
+    contains(&net.server.requests()[0], "authorization: Bearer 0ther");
+}
+
+#[test]
 fn secrets_in_a_flow() {
     let net = net("{}");
     let text = FLOW.replace(":type :bearer}", ":type :bearer :token \"s3cr3t\"}");

@@ -1,5 +1,7 @@
 //! The rows of `tests/coverage/language.tsv`: the decisions about the language of flows, budgets, names and keys.
 
+use flowstone_lang::value::Value;
+
 use crate::net::contains;
 use crate::project::Project;
 
@@ -31,11 +33,25 @@ fn steps_in_lazy_sequences() {
 #[test]
 fn chance_is_journaled() {
     let project = Project::new();
-    let body = "(let [seen [(rand) (rand-int 1000) (shuffle (range 9)) (str (random-uuid))]]
-                  (flow/step :wait :ok {:key \"k\"}) [seen (flow/now-ms)])";
+    let body = "(let [seen (pr-str [(rand) (rand-int 1000) (shuffle (range 9)) (str (random-uuid))
+                                    (.getTime (java.util.Date.)) (flow/uuid) (flow/rand) (flow/now-ms)])]
+                  (flow/step :kv :keep {:operation :set :key \"seen\" :value seen})
+                  (flow/step :wait :ok {:key \"k\"})
+                  (= seen (:value (flow/step :kv :again {:operation :get :key \"seen\"}))))";
     contains(&project.eval(body), "waiting");
-    let first = project.answer("k", &flowstone_lang::value::Value::Int(1));
-    assert!(first.starts_with("[[0."), "{first}");
+    let project = project.reopen();
+    project.clock.advance(5_000);
+    assert_eq!(project.answer("k", &Value::Int(1)), "true");
+}
+
+#[test]
+fn a_run_keeps_its_version() {
+    let project = Project::new();
+    let body = "(do (flow/step :wait :ok {:key \"k\"}) :old)";
+    contains(&project.eval(body), "waiting");
+    project.write("flow.edn", body.replace(":old", ":new").as_bytes());
+    let project = project.reopen();
+    assert_eq!(project.answer("k", &Value::Int(1)), ":old");
 }
 
 #[test]

@@ -4,8 +4,9 @@ use flowstone_engine::codec::decode;
 use flowstone_engine::json::from_json;
 use serde_json::json;
 
-use crate::net::contains;
+use crate::net::{Net, contains};
 use crate::project::Project;
+use crate::server::reply;
 
 fn wait(config: &str) -> String {
     format!("(let [r (flow/step :wait :ok {config})] r)")
@@ -127,4 +128,39 @@ fn early_signal() {
     let project = Project::new();
     assert_eq!(answer(&project, "k", "{:n 1}"), "kept");
     assert_eq!(project.eval(&wait("{:key \"k\"}")), "{:n 1}");
+}
+
+#[test]
+fn notify_by_a_template() {
+    let net = Net::with(
+        vec![reply("204 No Content", &[], "")],
+        &[(
+            "flowstone.edn",
+            "{:connections {:chat {:base-url \"URL\"}}}",
+        )],
+    );
+    let text = "{:slug :a :templates [{:id :ask :type :notification
+          :channels {:http {:connection :chat :path \"/m\" :json {:text \"Pay {{amount}} for {{order}}?\"}}}}]
+        :flow '(flow/step :wait :ok {:key \"k\" :notify {:template :ask :data {:amount 5 :order \"o-1\"}}})}";
+    contains(&net.eval(text), "waiting");
+    contains(&net.server.requests()[0], "Pay 5 for o-1?");
+}
+
+#[test]
+fn links_of_an_approval() {
+    let net = Net::with(
+        vec![reply("204 No Content", &[], "")],
+        &[(
+            "flowstone.edn",
+            "{:connections {:chat {:base-url \"URL\"}} :server {:url \"https://flows.test\"}}",
+        )],
+    );
+    let body = "(flow/step :wait :ok {:key \"k\"
+        :approval {:template \"{base-url}/go/{team}/{action}?t={token}\" :params {:team \"red\"}}
+        :notify {:channels {:http {:connection :chat :path \"/m\" :json {:text \"{{approval-url}}\"}}}}})";
+    contains(&net.eval(body), "waiting");
+    contains(
+        &net.server.requests()[0],
+        "https://flows.test/go/red/approve?t=",
+    );
 }
