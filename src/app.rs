@@ -148,12 +148,21 @@ impl Flowstone {
             secrets: outside.secrets,
             exchanges: outside.exchanges,
             durability: settings::of_durability(&settings),
+            limits: limits(&settings, project),
             settings,
             bindings: project.bindings.clone(),
             clock: Arc::new(SystemClock),
             random: Arc::new(SystemRandom),
-            limits: Limits::default(),
         })
+    }
+}
+
+/// Returns what a run may take: a command's options win over the settings.
+fn limits(settings: &Value, project: &Project) -> Limits {
+    let limits = Limits::of(settings);
+    Limits {
+        memory: project.max_memory.unwrap_or(limits.memory),
+        ..limits
     }
 }
 

@@ -4,6 +4,8 @@ mod app;
 
 use std::process::ExitCode;
 
+pub use flowstone_lang::value::heap::CountingAllocator;
+
 /// Runs the command that the process was started with.
 pub fn main() -> ExitCode {
     flowstone_surfaces::cli::main(&app::Flowstone)

@@ -2,6 +2,12 @@
 
 use std::process::ExitCode;
 
+use flowstone::CountingAllocator;
+
+/// Counts what each run allocates, for its memory limit.
+#[global_allocator]
+static HEAP: CountingAllocator = CountingAllocator;
+
 fn main() -> ExitCode {
     flowstone::main()
 }

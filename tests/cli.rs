@@ -10,6 +10,7 @@ mod eval;
 mod gallery;
 mod help;
 mod kill;
+mod limits;
 mod packaged;
 mod processes;
 mod queue;

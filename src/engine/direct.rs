@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use flowstone_lang::value::Value;
+use flowstone_lang::value::heap::HeapBudget;
 
 use crate::blob::BlobOp;
 use crate::codec;
@@ -91,6 +92,7 @@ impl Engine {
             services: Rc::new(services),
             progress: Rc::new(|_, _| {}),
             revealed: Default::default(),
+            heap: Rc::new(HeapBudget::new(self.limits.memory)),
         };
         let request = StepRequest {
             path: StepPath {

@@ -386,7 +386,7 @@ impl<'a> Driver<'a> {
         options: DriveOptions,
     ) -> Driver<'a> {
         let ledger = Ledger::new(engine, place.run.clone(), place.epoch);
-        let shared = Rc::new(Shared::new(history, ledger, engine.limits.fuel));
+        let shared = Rc::new(Shared::new(history, ledger, &engine.limits));
         let watcher = observer.clone();
         let run = place.run.clone();
         let scope = Scope {
@@ -400,6 +400,7 @@ impl<'a> Driver<'a> {
                 watcher.event(&run, &RunEvent::StepProgress { path, progress });
             }),
             revealed: Default::default(),
+            heap: shared.heap.clone(),
         };
         Driver {
             engine,
@@ -470,10 +471,7 @@ impl<'a> Driver<'a> {
     async fn evaluate_on(&self, line: &Rc<Line>, mut fiber: Fiber) -> Result<Ended, EngineError> {
         let mut answer = Ok(Value::Nil);
         loop {
-            let exit = match catch_unwind(AssertUnwindSafe(|| fiber.resume(answer))) {
-                Ok(exit) => exit,
-                Err(panic) => return Err(EngineError::Internal(panic_words(&*panic))),
-            };
+            let exit = self.resume(&mut fiber, answer)?;
             let next = match exit {
                 Exit::Done(value) => return Ok(Ended::Value(value)),
                 Exit::Threw(exception) => return Ok(Ended::Threw(exception)),
@@ -497,6 +495,19 @@ impl<'a> Driver<'a> {
                 Err(Halt::Engine(error)) => return Err(error),
             };
         }
+    }
+
+    /// Lets a fiber run until its next exit. What it allocates counts for the run.
+    fn resume(&self, fiber: &mut Fiber, answer: Evaluated<Value>) -> Result<Exit, EngineError> {
+        let turn = || self.shared.heap.within(|| fiber.resume(answer));
+        catch_unwind(AssertUnwindSafe(turn))
+            .map_err(|panic| EngineError::Internal(panic_words(&*panic)))
+    }
+
+    /// Reads a value of the journal; it counts for the run.
+    pub(crate) fn decode(&self, text: &str) -> Result<Value, EngineError> {
+        let decode = || codec::decode(text);
+        self.shared.heap.within(decode).map_err(EngineError::from)
     }
 
     /// Commits what is pending, for who has no next step to do it with.

@@ -15,6 +15,7 @@ use crate::drive::{self, DriveOptions, Family};
 use crate::error::EngineError;
 use crate::flow::{self, Checked, LoadedFlow};
 use crate::ids::RunId;
+use crate::limits::Limits;
 use crate::natives;
 use crate::observer::Observer;
 use crate::outcome::RunOutcome;
@@ -49,21 +50,6 @@ pub struct EngineConfig {
     pub random: Arc<dyn Random>,
     pub limits: Limits,
     pub durability: Durability,
-}
-
-/// What one drive of a run may use.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// Instructions of the machine, replay included.
-    pub fuel: u64,
-}
-
-impl Default for Limits {
-    fn default() -> Self {
-        Limits {
-            fuel: 200_000_000_000,
-        }
-    }
 }
 
 /// How a run starts.

@@ -28,6 +28,7 @@ mod interactive;
 mod interrupt;
 pub mod json;
 pub mod kv;
+mod limits;
 mod metering;
 pub mod natives;
 pub mod observer;
@@ -58,10 +59,11 @@ pub mod workspace;
 
 pub use direct::Direct;
 pub use drive::{Difference, DriveOptions, Stand, Stay};
-pub use engine::{CancelOutcome, Engine, EngineConfig, Limits, StartOptions};
+pub use engine::{CancelOutcome, Engine, EngineConfig, StartOptions};
 pub use error::EngineError;
 pub use interactive::Interactive;
 pub use interrupt::Interrupt;
+pub use limits::{Limits, parse_memory};
 pub use runs::{
     EventsPage, GcOptions, GcReport, Retention, RunDiff, RunEventRow, StepDiff, StepSide,
     StepVerdict, moment, parse_size, shown_end,

@@ -11,6 +11,7 @@ mod equality;
 mod exception;
 mod function;
 mod hash;
+pub mod heap;
 mod host_object;
 mod intern;
 mod map;

@@ -5,12 +5,12 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use flowstone_engine::Retention;
 use flowstone_engine::diagnostic::nearest;
 use flowstone_engine::duration;
 use flowstone_engine::flow::name_of;
 use flowstone_engine::ports::Durability;
 use flowstone_engine::resource::ResourceLimits;
+use flowstone_engine::{Limits, Retention};
 use flowstone_lang::reader::read_data;
 use flowstone_lang::value::{Sources, Value};
 
@@ -28,6 +28,7 @@ const KEYS: &[&str] = &[
     "connections",
     "durability",
     "http",
+    "limits",
     "llm-providers",
     "prices",
     "profiles",
@@ -133,7 +134,7 @@ impl SettingsError {
         match self {
             Self::Unreadable { .. } => "the file holds one EDN map, such as {:connections {...}}",
             Self::Wrong { .. } => {
-                "it takes `:agent`, `:bindings`, `:connections`, `:durability`, `:http`, `:llm-providers`, `:prices`, `:profiles`, `:resources`, `:retention`, `:search`, `:secrets`, `:server` and `:waits`"
+                "it takes `:agent`, `:bindings`, `:connections`, `:durability`, `:http`, `:limits`, `:llm-providers`, `:prices`, `:profiles`, `:resources`, `:retention`, `:search`, `:secrets`, `:server` and `:waits`"
             }
             Self::BadDotenv { .. } => {
                 "each line of `.env` is NAME=value; quote a value that holds spaces or `#`"
@@ -250,6 +251,7 @@ fn read(root: &Path) -> Result<Value, SettingsError> {
         message: message.replace("flowstone.edn ", ""),
     })?;
     Retention::read(&settings).map_err(|message| SettingsError::Wrong { message })?;
+    Limits::read(&settings).map_err(|message| SettingsError::Wrong { message })?;
     ResourceLimits::read(&settings).map_err(|message| SettingsError::Wrong { message })?;
     Ok(settings)
 }

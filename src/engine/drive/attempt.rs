@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::time::{Duration, Instant};
 
-use flowstone_lang::value::{Exception, Map, Result as Evaluated, Signal, Value};
+use flowstone_lang::value::{Exception, Map, Result as Evaluated, Signal, Stop, Value};
 
 use super::call::{OnError, StepCall, exception_at, preview};
 use super::confirm::refused;
@@ -96,7 +96,7 @@ impl Driver<'_> {
                     continue;
                 }
                 Attempted::Value(text) => {
-                    let value = codec::decode(&text).map_err(EngineError::from)?;
+                    let value = self.decode(&text)?;
                     return Ok(Ok(value));
                 }
                 Attempted::Draft(text) => {
@@ -106,6 +106,10 @@ impl Driver<'_> {
                 Attempted::Parked(spec) => return self.park(call, recorded, *spec).await,
                 Attempted::Sleeping { until_ms, value } => {
                     return self.start_sleep(call, recorded, until_ms, value).await;
+                }
+                // Not for the flow to catch.
+                Attempted::Failed(error) if error.code == StepError::OUT_OF_MEMORY => {
+                    return Ok(Err(Stop::OutOfMemory(error.message).into()));
                 }
                 Attempted::Failed(error) => {
                     let round = attempt - recorded.base;
@@ -263,6 +267,7 @@ impl Driver<'_> {
                     let text = self.scope.redact(text);
                     let is_draft = call.review.is_some();
                     self.value_entries(call, &value, text.clone(), is_draft);
+                    self.shared.heap.within(|| drop(value));
                     self.shared.ledger.relieve()?;
                     match is_draft {
                         true => Attempted::Draft(text),

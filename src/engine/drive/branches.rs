@@ -9,7 +9,6 @@ mod group;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::poll_fn;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::rc::Rc;
 use std::task::Poll;
 use std::time::Duration;
@@ -19,7 +18,7 @@ use flowstone_lang::value::{Result as Evaluated, Signal, Stop, Value};
 
 use super::call::Asked;
 use super::line::{Line, Waiting};
-use super::{Answer, Begun, Driver, Halt, panic_words};
+use super::{Answer, Begun, Driver, Halt};
 use crate::error::EngineError;
 use crate::natives::branches::Branches;
 
@@ -244,8 +243,7 @@ impl<'d, 'a> Branching<'d, 'a> {
             };
             branch.is_started = true;
             let line = branch.line.clone();
-            let exit = catch_unwind(AssertUnwindSafe(|| branch.fiber.resume(answer)))
-                .map_err(|panic| EngineError::Internal(panic_words(&*panic)))?;
+            let exit = self.driver.resume(&mut branch.fiber, answer)?;
             let result = match exit {
                 Exit::Step(request) => match self.ask(id, &line, request)? {
                     Some(now) => {

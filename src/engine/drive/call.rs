@@ -1,9 +1,11 @@
 //! A step request: what is asked, where it stands, what the journal says about it.
 
 use std::cell::Cell;
+use std::ops::Deref;
 use std::rc::Rc;
 use std::time::Duration;
 
+use flowstone_lang::value::heap::HeapBudget;
 use flowstone_lang::value::{Exception, Span, Value};
 
 use super::line::Line;
@@ -49,7 +51,7 @@ pub(super) struct StepCall<'a> {
     /// The path as text.
     pub at: String,
     /// With the defaults.
-    pub config: Value,
+    pub config: Counted,
     pub digest: String,
     /// The digest that earlier builds made of a config which names its own run.
     pub older_digest: Option<String>,
@@ -80,6 +82,39 @@ pub(super) struct StepCall<'a> {
     pub started_ms: Cell<Option<i64>>,
     /// When it ended, as the journal has it.
     pub ended_ms: Cell<Option<i64>>,
+}
+
+/// A value that counts for the run's memory although the run's code no longer has it.
+pub(super) struct Counted {
+    value: Value,
+    heap: Rc<HeapBudget>,
+}
+
+impl Counted {
+    fn new<E>(
+        heap: &Rc<HeapBudget>,
+        make: impl FnOnce() -> Result<Value, E>,
+    ) -> Result<Counted, E> {
+        Ok(Counted {
+            value: heap.within(make)?,
+            heap: heap.clone(),
+        })
+    }
+}
+
+impl Deref for Counted {
+    type Target = Value;
+
+    fn deref(&self) -> &Value {
+        &self.value
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        let value = std::mem::replace(&mut self.value, Value::Nil);
+        self.heap.within(|| drop(value));
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -281,7 +316,7 @@ impl Driver<'_> {
         path: StepPath,
         given: &Value,
     ) -> Result<StepCall<'s>, StepError> {
-        let config = config::resolve(spec, given)?;
+        let config = Counted::new(&self.scope.heap, || config::resolve(spec, given))?;
         let effect = step.effect(&config);
         // The digest is of what the flow wrote: a default that a later build adds does not change it.
         let canonical = codec::canonical(given)
@@ -403,7 +438,7 @@ impl Driver<'_> {
             millis: 0,
             preview: preview(text),
         });
-        Some(match codec::decode(text).map_err(EngineError::from) {
+        Some(match self.decode(text) {
             Ok(value) => Ok(self.expected(call, value)),
             Err(error) => Err(Halt::Engine(error)),
         })
@@ -424,7 +459,7 @@ impl Driver<'_> {
         call.is_given.set(recorded.is_given);
         match end {
             End::Value(text) => {
-                let value = codec::decode(text).map_err(EngineError::from)?;
+                let value = self.decode(text)?;
                 match recorded.decided {
                     true => Ok(Ok(value)),
                     false => Ok(self.expected(call, value)),
@@ -440,7 +475,7 @@ impl Driver<'_> {
             call.is_given.set(true);
             return Ok(Ok(Value::Nil));
         }
-        match codec::decode(text).map_err(EngineError::from)? {
+        match self.decode(text)? {
             Value::Exception(exception) => Ok(Err(flowstone_lang::value::Signal::Throw(exception))),
             _ => Err(Halt::Engine(EngineError::Internal(
                 "a journaled error is none".to_owned(),

@@ -10,7 +10,6 @@ use super::call::StepCall;
 use super::line::{Line, Waiting};
 use super::{Driver, Halt, Stay};
 use crate::child;
-use crate::codec;
 use crate::error::EngineError;
 use crate::ids::RunId;
 use crate::outcome::{RunOutcome, decode_failure};
@@ -185,7 +184,7 @@ impl Driver<'_> {
             return Ok(Attempted::Failed(failed(row)));
         }
         let text = row.result.as_deref().unwrap_or("nil");
-        let value = codec::decode(text).map_err(EngineError::from)?;
+        let value = self.decode(text)?;
         let cx = call.context(self, attempt);
         match self.accept(call, &cx, Outcome::Value(value)).await {
             Ok(outcome) => self.settle(call, outcome).await,

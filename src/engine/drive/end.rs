@@ -10,6 +10,7 @@ use crate::codec;
 use crate::error::EngineError;
 use crate::outcome::{Failure, RunOutcome, encode_failure};
 use crate::ports::{Change, RunStatus, RunUpdate, mix};
+use crate::step::StepError;
 
 /// How a drive went.
 pub(crate) enum Driven {
@@ -86,8 +87,8 @@ impl Driver<'_> {
                 "look for a loop that does not end, or give the run more",
             ),
             Stop::OutOfMemory(_) => (
-                "E0531",
-                "work on one item at a time instead of keeping them all",
+                StepError::OUT_OF_MEMORY,
+                "work on one item at a time instead of keeping them all, or raise `:limits {:memory ...}` in flowstone.edn",
             ),
             Stop::Interrupted(_) | Stop::Exit(_) => ("E0532", "start the flow again"),
         };

@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use flowstone_lang::value::heap::HeapBudget;
 use flowstone_lang::value::{Class, Exception, Result as Evaluated, Stop, Value};
 use flowstone_lang::vm::{Host, Stream};
 
@@ -11,6 +12,7 @@ use super::line::Line;
 use crate::codec;
 use crate::history::{End, History};
 use crate::ids::RunId;
+use crate::limits::Limits;
 use crate::observer::{Observer, RunEvent};
 use crate::ports::EntryKind;
 
@@ -28,17 +30,20 @@ pub(crate) struct Shared {
     /// How many ends were made for the journal in this drive.
     tickets: Cell<u64>,
     fuel_left: Cell<u64>,
+    /// What the values of the run may hold in memory.
+    pub(super) heap: Rc<HeapBudget>,
 }
 
 impl Shared {
-    pub(super) fn new(history: History, ledger: Ledger, fuel: u64) -> Shared {
+    pub(super) fn new(history: History, ledger: Ledger, limits: &Limits) -> Shared {
         Shared {
             history: RefCell::new(history),
             ledger,
             looked_ms: Cell::new(0),
             last_now_ms: Cell::new(i64::MIN),
             tickets: Cell::new(0),
-            fuel_left: Cell::new(fuel),
+            fuel_left: Cell::new(limits.fuel),
+            heap: Rc::new(HeapBudget::new(limits.memory)),
         }
     }
 
@@ -146,6 +151,7 @@ const NO_FILES: &str = "a flow has no files of its own; use a `:files` step";
 
 impl Host for FlowHost {
     fn refill(&mut self) -> Evaluated<u32, Stop> {
+        self.shared.heap.check()?;
         match self.shared.fuel_left.get().checked_sub(u64::from(QUANTUM)) {
             Some(left) => {
                 self.shared.fuel_left.set(left);
@@ -153,6 +159,10 @@ impl Host for FlowHost {
             }
             None => Err(Stop::OutOfFuel),
         }
+    }
+
+    fn room_for(&mut self, bytes: usize) -> Evaluated<(), Stop> {
+        self.shared.heap.room_for(bytes)
     }
 
     fn write(&mut self, _stream: Stream, text: &str) -> Result<(), String> {

@@ -94,7 +94,7 @@ impl Driver<'_> {
             millis: self.now_ms() - started_ms,
             preview: super::call::preview(&text),
         });
-        Ok(Ok(codec::decode(&text).map_err(EngineError::from)?))
+        Ok(Ok(self.decode(&text)?))
     }
 
     /// Waits for a moment, here or by leaving.
@@ -328,7 +328,7 @@ impl Driver<'_> {
                 call.line.set_ticket(None);
                 continue;
             }
-            let value = codec::decode(&text).map_err(EngineError::from)?;
+            let value = self.decode(&text)?;
             if let Some(cost) = self.cost(call, Some(&value)) {
                 self.shared.ledger.append(cost);
             }

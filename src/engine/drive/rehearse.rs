@@ -81,7 +81,7 @@ impl Changed {
         if self.providers && matches!(call.spec.kind, "agent" | "llm") {
             return Some("`:llm-providers`".to_owned());
         }
-        let mut open = vec![&call.config];
+        let mut open: Vec<&Value> = vec![&call.config];
         while let Some(value) = open.pop() {
             if let Some(map) = value.as_map() {
                 for (key, value) in map.iter() {

@@ -23,7 +23,7 @@ impl Driver<'_> {
         if let Some(verdict) = recorded.verdict.take() {
             return self.judged(call, recorded, verdict).await;
         }
-        let value = codec::decode(&text).map_err(EngineError::from)?;
+        let value = self.decode(&text)?;
         // What it changed is changed: to do it again would do it twice.
         if let Err(error) = self.meets(call, &value) {
             let error = error.retry(Retry::Never);
@@ -43,7 +43,7 @@ impl Driver<'_> {
     ) -> Answer {
         let gate = gate(call.review.as_ref(), "review")?;
         let text = recorded.draft.as_deref().unwrap_or("nil");
-        let value = codec::decode(text).map_err(EngineError::from)?;
+        let value = self.decode(text)?;
         let message = problem.or_else(|| gate.message.clone());
         let question = Question {
             timer: "review",
@@ -124,7 +124,7 @@ impl Driver<'_> {
             millis: 0,
             preview: preview(&text),
         });
-        Ok(Ok(codec::decode(&text).map_err(EngineError::from)?))
+        Ok(Ok(self.decode(&text)?))
     }
 
     /// Stores a value as `:persist` says, and returns the reference to it.
@@ -169,7 +169,7 @@ impl Driver<'_> {
                 recorded.draft = Some(text);
                 self.drafted(call, recorded).await
             }
-            false => Ok(Ok(codec::decode(&text).map_err(EngineError::from)?)),
+            false => Ok(Ok(self.decode(&text)?)),
         }
     }
 }

@@ -1,16 +1,24 @@
 //! Compiles a flow's code without running it: names that nothing defines, calls with a wrong number of arguments,
 //! `recur` in a wrong place are known before a run starts.
 
+use flowstone_lang::Sandbox;
 use flowstone_lang::session::Session;
-use flowstone_lang::value::{Signal, Value};
-use flowstone_lang::vm::{NoHost, Vm};
+use flowstone_lang::value::{Signal, Stop, Value};
+use flowstone_lang::vm::Vm;
 
 use super::{Flow, bindings};
 use crate::diagnostic::Diagnostic;
+use crate::limits::Limits;
+
+/// Instructions that the macros of a flow may take together: some seconds.
+const MACRO_FUEL: u64 = 200_000_000;
 
 /// Compiles the body and the functions; the session must know what flows may use.
 pub(super) fn check_code(session: &Session, flow: &Flow) -> Vec<Diagnostic> {
-    let mut vm = session.vm(Box::new(NoHost::default()));
+    let host = Sandbox::new()
+        .fuel(MACRO_FUEL)
+        .heap_limit(Limits::default().memory);
+    let mut vm = session.vm(Box::new(host));
     let mut findings = Vec::new();
     let mut whole = vec![flow.body.clone()];
     for form in statements(&flow.body) {
@@ -63,7 +71,15 @@ fn compile(session: &Session, vm: &mut Vm, form: &Value) -> Option<Diagnostic> {
         Value::list([Value::symbol("fn*"), Value::vector([]), form.clone()])
     };
     match session.eval(vm, &code) {
-        Ok(_) | Err(Signal::Stop(_)) => None,
+        Ok(_) => None,
+        Err(Signal::Stop(stop)) => {
+            let (code, why) = match *stop {
+                Stop::OutOfMemory(_) => ("E0903", stop.to_string()),
+                _ => ("E0901", "a macro does not end".to_owned()),
+            };
+            let message = format!("this code cannot be compiled: {why}");
+            Some(Diagnostic::error(code, message).at(form.span()))
+        }
         // What a program's own macro throws has no code, and would be thrown in the run as well.
         Err(Signal::Throw(exception)) => {
             let code = if exception.code.is_empty() {

@@ -3,8 +3,10 @@
 //! Each call has a machine of its own in the run's session. Nothing in it may reach a step, a clock or
 //! anything random: what it computes is computed again on replay.
 
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use flowstone_lang::value::heap::HeapBudget;
 use flowstone_lang::value::{Class, Exception, Result as Evaluated, Stop, Value};
 use flowstone_lang::vm::{Host, Stream};
 
@@ -22,11 +24,13 @@ pub(super) fn call(
     args: &[Value],
     patience: Option<Duration>,
 ) -> Result<Value, StepError> {
-    let host = PureHost::patient(patience.unwrap_or(PATIENCE));
+    let host = PureHost::patient(scope, patience.unwrap_or(PATIENCE));
     let mut vm = scope.session.vm(Box::new(host));
-    let value = vm.call(function, args)?;
-    vm.realise(&value)?;
-    Ok(value)
+    scope.heap.within(|| {
+        let value = vm.call(function, args)?;
+        vm.realise(&value)?;
+        Ok(value)
+    })
 }
 
 /// Calls code of the flow for the engine itself.
@@ -49,7 +53,7 @@ pub(super) fn function(scope: &Scope, code: &Value) -> Result<Value, StepError> 
 
 /// `name` is what errors call code that is given as text.
 fn named_function(scope: &Scope, code: &Value, name: &str) -> Result<Value, StepError> {
-    let mut vm = scope.session.vm(Box::new(PureHost::new()));
+    let mut vm = scope.session.vm(Box::new(PureHost::new(scope)));
     let value = match code {
         Value::Fn(_) | Value::Native(_) => return Ok(code.clone()),
         Value::Keyword(id) => {
@@ -90,15 +94,17 @@ fn named_function(scope: &Scope, code: &Value, name: &str) -> Result<Value, Step
 /// A world in which there is only computing.
 struct PureHost {
     deadline: Instant,
+    heap: Rc<HeapBudget>,
 }
 
 impl PureHost {
-    fn new() -> PureHost {
-        PureHost::patient(PATIENCE)
+    fn new(scope: &Scope) -> PureHost {
+        PureHost::patient(scope, PATIENCE)
     }
 
-    fn patient(patience: Duration) -> PureHost {
+    fn patient(scope: &Scope, patience: Duration) -> PureHost {
         PureHost {
+            heap: scope.heap.clone(),
             deadline: Instant::now() + patience,
         }
     }
@@ -123,7 +129,12 @@ impl Host for PureHost {
         if Instant::now() >= self.deadline {
             return Err(Stop::Deadline);
         }
+        self.heap.check()?;
         Ok(QUANTUM)
+    }
+
+    fn room_for(&mut self, bytes: usize) -> Evaluated<(), Stop> {
+        self.heap.room_for(bytes)
     }
 
     fn write(&mut self, stream: Stream, text: &str) -> Result<(), String> {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
+use flowstone_lang::value::heap::HeapBudget;
 
 use super::{Desk, Inside, Performed, StepError};
 use crate::flow::Flow;
@@ -46,6 +47,8 @@ pub struct Scope {
     pub progress: Rc<ProgressSink>,
     /// Secrets that were looked up: their text is taken out of whatever is recorded.
     pub revealed: Revealed,
+    /// What the values of the run may hold in memory.
+    pub heap: Rc<HeapBudget>,
 }
 
 impl Scope {

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use flowstone_lang::value::{Exception, Map, Signal, Span, Value};
+use flowstone_lang::value::{Exception, Map, Signal, Span, Stop, Value};
 
 use crate::ports::StoreError;
 
@@ -34,6 +34,9 @@ pub enum Retry {
 }
 
 impl StepError {
+    /// The code of an error that ends the run: its memory is used up.
+    pub const OUT_OF_MEMORY: &'static str = "E0903";
+
     pub fn new(code: &'static str, kind: &'static str, message: impl Into<String>) -> StepError {
         StepError {
             code,
@@ -116,7 +119,12 @@ impl From<Signal> for StepError {
     fn from(signal: Signal) -> Self {
         match signal {
             Signal::Throw(exception) => StepError::from(&*exception),
-            Signal::Stop(stop) => StepError::new("E0702", "stopped", stop.to_string()),
+            Signal::Stop(stop) => match &*stop {
+                Stop::OutOfMemory(what) => {
+                    StepError::new(StepError::OUT_OF_MEMORY, "out-of-memory", what.as_str())
+                }
+                stop => StepError::new("E0702", "stopped", stop.to_string()),
+            },
         }
     }
 }

@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use crate::value::heap::HeapBudget;
 use crate::value::{Result, Stop, Value};
 use crate::vm::{Host, Stream};
 
@@ -82,6 +83,7 @@ pub struct Sandbox {
     fuel: Option<u64>,
     interrupt: Option<Interrupt>,
     memory: Option<(usize, Probe)>,
+    heap: Option<HeapBudget>,
     output: Option<Output>,
     sources: BTreeMap<String, String>,
     steps: Option<Steps>,
@@ -113,6 +115,16 @@ impl Sandbox {
     #[must_use]
     pub fn memory(mut self, limit: usize, used: impl Fn() -> usize + 'static) -> Sandbox {
         self.memory = Some((limit, Box::new(used)));
+        self
+    }
+
+    /// Stops when the thread has allocated more than `limit` bytes since now, less what it has freed. Needs a program whose global
+    /// allocator is [`CountingAllocator`](crate::value::heap::CountingAllocator); without it nothing is counted.
+    #[must_use]
+    pub fn heap_limit(mut self, limit: usize) -> Sandbox {
+        let heap = HeapBudget::new(limit);
+        heap.enter();
+        self.heap = Some(heap);
         self
     }
 
@@ -148,6 +160,9 @@ impl Sandbox {
         if self.interrupt.as_ref().is_some_and(Interrupt::is_set) {
             return Err(Stop::Interrupted("interrupted".to_owned()));
         }
+        if let Some(heap) = &self.heap {
+            heap.check()?;
+        }
         match &self.memory {
             Some((limit, used)) if used() > *limit => Err(Stop::OutOfMemory(format!(
                 "more than {limit} bytes are in use"
@@ -169,6 +184,12 @@ impl Host for Sandbox {
         let quantum = u32::try_from(*left).map_or(QUANTUM, |left| left.min(QUANTUM));
         *left -= u64::from(quantum);
         Ok(quantum)
+    }
+
+    fn room_for(&mut self, bytes: usize) -> Result<(), Stop> {
+        self.heap
+            .as_ref()
+            .map_or(Ok(()), |heap| heap.room_for(bytes))
     }
 
     fn write(&mut self, stream: Stream, text: &str) -> Result<(), String> {

@@ -35,6 +35,10 @@ impl Host for FiberHost {
         self.inner.refill()
     }
 
+    fn room_for(&mut self, bytes: usize) -> Result<(), Stop> {
+        self.inner.room_for(bytes)
+    }
+
     fn write(&mut self, stream: Stream, text: &str) -> Result<(), String> {
         self.inner.write(stream, text)
     }

@@ -26,6 +26,14 @@ pub trait Host {
         Ok(1_000_000)
     }
 
+    /// Called before something is allocated whose size, in bytes, comes from data.
+    ///
+    /// # Errors
+    /// [`Stop::OutOfMemory`] when there is no room for it; no `catch` sees that.
+    fn room_for(&mut self, _bytes: usize) -> Result<(), Stop> {
+        Ok(())
+    }
+
     /// Writes printed text.
     ///
     /// # Errors

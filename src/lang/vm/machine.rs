@@ -22,6 +22,9 @@ fn address() -> usize {
     std::ptr::from_ref(&here).addr()
 }
 
+/// Sizes below this are granted without asking the host.
+const SMALL_ALLOCATION: usize = 64 * 1024;
+
 /// How many calls may be inside one another.
 const MAX_FRAMES: usize = 100_000;
 
@@ -115,6 +118,19 @@ impl Vm {
         }
         self.fuel -= owed as u32;
         Ok(())
+    }
+
+    /// Asks for room before something is allocated whose size, in bytes, comes from data. Small sizes are always granted:
+    /// the budget is checked with each ration of fuel anyway.
+    ///
+    /// # Errors
+    /// The stop that the host answers with when there is no room.
+    #[inline]
+    pub fn room_for(&mut self, bytes: usize) -> Result<()> {
+        if bytes < SMALL_ALLOCATION {
+            return Ok(());
+        }
+        self.host.room_for(bytes).map_err(Signal::from)
     }
 
     /// Says how far down the native stack may grow, as an address. The default is 700 KB below where the

@@ -1,6 +1,7 @@
 //! What may be typed: commands, options, and the examples in their help.
 
 mod connections;
+mod limits;
 mod resources;
 mod runs;
 mod schedules;
@@ -19,6 +20,7 @@ use clap_complete::Shell;
 use super::home::ExchangesWith;
 
 pub use connections::*;
+pub use limits::*;
 pub use resources::*;
 pub use runs::*;
 pub use schedules::*;
@@ -152,6 +154,9 @@ pub struct Eval {
     #[arg(long, value_name = "DURATION", value_parser = super::duration::parse)]
     pub deadline: Option<Duration>,
 
+    #[command(flatten)]
+    pub limits: RunLimits,
+
     /// Print the value or the error as one JSON object
     #[arg(long)]
     pub json: bool,
@@ -181,6 +186,9 @@ pub struct Repl {
     /// Let the session read and write files
     #[arg(long)]
     pub allow_files: bool,
+
+    #[command(flatten)]
+    pub limits: RunLimits,
 }
 
 /// Where a project keeps its runs.
@@ -240,6 +248,9 @@ pub struct Run {
     /// Only add the run, and print its id: `flowstone serve` drives it
     #[arg(long, visible_alias = "no-wait", conflicts_with_all = ["record", "replay"])]
     pub detach: bool,
+
+    #[command(flatten)]
+    pub limits: RunLimits,
 
     #[command(flatten)]
     pub bound: Bound,

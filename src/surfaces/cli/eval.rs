@@ -39,6 +39,7 @@ pub fn run(args: &Eval) -> Exit {
         paths: args.paths.clone(),
         fuel: args.fuel,
         deadline: args.deadline,
+        memory: args.limits.max_memory,
     };
     let session = Session::new();
     session.set_features(args.features.iter().cloned());
@@ -112,7 +113,7 @@ pub fn describe(session: &Session, signal: &Signal) -> (Report, Exit) {
                 Stop::Deadline => Report::error("E0902", format!("stopped: {stop}"))
                     .hint("give more time with --deadline, or look for a loop that does not end"),
                 Stop::OutOfMemory(_) => Report::error("E0903", format!("stopped: {stop}"))
-                    .hint("work on one item at a time instead of keeping them all"),
+                    .hint("work on one item at a time instead of keeping them all, or give more with --max-memory"),
                 Stop::Cancelled | Stop::Evicted | Stop::Interrupted(_) => {
                     Report::error("E0904", format!("stopped: {stop}"))
                 }

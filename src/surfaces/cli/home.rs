@@ -24,6 +24,8 @@ pub struct Project {
     pub exchanges: ExchangesWith,
     /// What new runs keep of profiles.
     pub bindings: Bindings,
+    /// Bytes that the values of a run may hold, where the command says so.
+    pub max_memory: Option<usize>,
 }
 
 /// Who answers the requests that steps send.
@@ -56,6 +58,7 @@ impl Project {
                 profile: env::var(PROFILE).ok().filter(|name| !name.is_empty()),
                 ..Bindings::default()
             },
+            max_memory: None,
         }
     }
 }

@@ -7,6 +7,8 @@ use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::PathBuf;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use flowstone_engine::Limits;
+use flowstone_lang::value::heap::HeapBudget;
 use flowstone_lang::value::{Result, Signal, Stop, Value};
 use flowstone_lang::vm::{Host, Stream};
 
@@ -23,6 +25,8 @@ pub struct Grants {
     pub fuel: Option<u64>,
     /// How long it may take.
     pub deadline: Option<Duration>,
+    /// Bytes that its values may hold; 512 MB where nothing is given.
+    pub memory: Option<usize>,
 }
 
 /// Instructions between two looks at deadline and Ctrl-C.
@@ -38,6 +42,7 @@ pub struct ProgramHost {
     started: Instant,
     deadline: Option<Instant>,
     interrupt: Interrupt,
+    heap: HeapBudget,
     out: Out,
     random: u64,
 }
@@ -45,12 +50,15 @@ pub struct ProgramHost {
 impl ProgramHost {
     pub fn new(grants: Grants, interrupt: Interrupt) -> ProgramHost {
         let started = Instant::now();
+        let heap = HeapBudget::new(grants.memory.unwrap_or(Limits::default().memory));
+        heap.enter();
         ProgramHost {
             fuel_left: grants.fuel.unwrap_or(u64::MAX),
             deadline: grants.deadline.map(|deadline| started + deadline),
             grants,
             started,
             interrupt,
+            heap,
             out: Out::new(),
             random: RandomState::new().build_hasher().finish(),
         }
@@ -70,7 +78,7 @@ impl ProgramHost {
         }
         match self.deadline {
             Some(deadline) if Instant::now() >= deadline => Err(Stop::Deadline),
-            _ => Ok(()),
+            _ => self.heap.check(),
         }
     }
 
@@ -93,6 +101,10 @@ impl Host for ProgramHost {
             self.fuel_left -= u64::from(quantum);
         }
         Ok(quantum)
+    }
+
+    fn room_for(&mut self, bytes: usize) -> Result<(), Stop> {
+        self.heap.room_for(bytes)
     }
 
     fn write(&mut self, stream: Stream, text: &str) -> Result<(), String> {

@@ -57,7 +57,10 @@ impl Prompt {
 
 /// Talks until the input ends.
 pub fn run(args: &Repl, app: &dyn App) -> Exit {
-    let project = Project::find(&args.home);
+    let project = Project {
+        max_memory: args.limits.max_memory,
+        ..Project::find(&args.home)
+    };
     let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
     let prompt = Prompt {
         history: is_terminal.then(|| history(&project)).flatten(),
@@ -67,6 +70,7 @@ pub fn run(args: &Repl, app: &dyn App) -> Exit {
         grants: Grants {
             files: args.allow_files,
             paths: args.paths.clone(),
+            memory: args.limits.max_memory,
             ..Grants::default()
         },
         interrupt: Interrupt::listen(),

@@ -49,6 +49,7 @@ async fn drive(args: &Run, app: &dyn App, input: Value) -> Result<Exit, Report> 
     let project = Project {
         exchanges: args.exchanges.with(),
         bindings: args.bound.bindings(),
+        max_memory: args.limits.max_memory,
         ..Project::find(&args.home)
     };
     let engine = app.open(&project, Open::OrMake)?;

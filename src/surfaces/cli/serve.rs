@@ -50,7 +50,10 @@ pub fn run(args: &Serve, app: &dyn App) -> Exit {
 }
 
 fn serve(args: &Serve, app: &dyn App) -> Result<Served, Report> {
-    let project = Project::find(&args.home);
+    let project = Project {
+        max_memory: args.limits.max_memory,
+        ..Project::find(&args.home)
+    };
     let stores = app.stores(&project, Open::OrMake)?;
     let options = WorkerOptions {
         threads: args.threads.unwrap_or_else(cores),

@@ -190,6 +190,7 @@ fn charge(vm: &mut Vm, size: usize) -> Result<()> {
             .hint("work on parts of it, or use a sequence")
             .into());
     }
+    vm.room_for(size * size_of::<Value>())?;
     vm.charge_much(size as u64)
 }
 

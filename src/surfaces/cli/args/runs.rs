@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueHint};
 use flowstone_engine::ports::{Clock, RunOrder, RunStatus, SystemClock};
 
-use super::{Home, Show};
+use super::{Home, RunLimits, Show};
 use crate::cli::runs::{fork, replay};
 
 /// Lists, shows, moves, resumes and cancels runs
@@ -292,6 +292,9 @@ pub struct RunsResume {
     /// Go on with this edited flow, if the run has done nothing that the flow does not ask for
     #[arg(long, value_name = "FILE", requires = "id", value_hint = ValueHint::FilePath)]
     pub flow: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub limits: RunLimits,
 
     #[command(flatten)]
     pub home: Home,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-use super::Home;
+use super::{Home, RunLimits};
 
 /// Keeps runs going: schedules, timers, answered waits, interrupted runs
 ///
@@ -33,6 +33,9 @@ pub struct Serve {
     /// End when no run can go on now
     #[arg(long, visible_alias = "once")]
     pub until_idle: bool,
+
+    #[command(flatten)]
+    pub limits: RunLimits,
 
     #[command(flatten)]
     pub home: Home,

@@ -77,6 +77,7 @@ fn from_file(file: &Path, app: &dyn App) -> Result<Vec<Replayed>, Report> {
         home: folder.path().join("home"),
         exchanges: ExchangesWith::Servers,
         bindings: Bindings::default(),
+        max_memory: None,
     };
     Runtime::start()?.block_on(async {
         let engine = app.open(&project, Open::OrMake)?;

@@ -24,7 +24,11 @@ pub(super) fn run(args: &RunsResume, app: &dyn App) -> Result<Exit, Report> {
         });
     };
     Runtime::start()?.block_on(async {
-        let engine = app.open(&Project::find(&args.home), Open::Existing)?;
+        let project = Project {
+            max_memory: args.limits.max_memory,
+            ..Project::find(&args.home)
+        };
+        let engine = app.open(&project, Open::Existing)?;
         let edited = load_file(&engine, file, args.show.json)?;
         let id = args.id.as_deref().unwrap_or_default();
         let adopted = async {

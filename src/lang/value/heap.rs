@@ -1,0 +1,221 @@
+//! The heap in use: counted where memory is allocated, and bounded by a budget for each run.
+//!
+//! [`CountingAllocator`] counts live bytes for each thread and for the process; a program that wants memory limits names it as its
+//! global allocator. A [`HeapBudget`] adds up what the thread allocates while the code of one run executes. Values never
+//! leave their thread, so the count of a run is exact, but for values that are dropped while its code does not execute: those stay
+//! in the count until it is met, and are then corrected by the count of the process, which misses nothing.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+use std::sync::atomic::{AtomicIsize, Ordering};
+
+use super::Stop;
+
+/// How far the count of a thread may be from what the process knows of it, in bytes.
+const UNREPORTED: isize = 64 * 1024;
+/// A megabyte, the unit of messages.
+const MB: usize = 1_000_000;
+
+/// Live bytes of all threads, but for what they have not reported yet.
+static PROCESS: AtomicIsize = AtomicIsize::new(0);
+
+thread_local! {
+    /// Bytes that this thread allocated, less those that it freed.
+    static THREAD: Cell<isize> = const { Cell::new(0) };
+    /// What of it is in [`PROCESS`].
+    static REPORTED: Cell<isize> = const { Cell::new(0) };
+}
+
+/// The system's allocator, with a count of live bytes.
+///
+/// ```
+/// use flowstone_lang::value::heap::{self, CountingAllocator};
+///
+/// #[global_allocator]
+/// static HEAP: CountingAllocator = CountingAllocator;
+///
+/// let before = heap::thread_bytes();
+/// let text = "x".repeat(1000);
+/// assert!(heap::thread_bytes() >= before + 1000);
+/// # drop(text);
+/// ```
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CountingAllocator;
+
+#[inline]
+fn count(delta: isize) {
+    // A thread that is ending has no count any more: what it still frees is not missed.
+    let _ = THREAD.try_with(|thread| {
+        let now = thread.get().wrapping_add(delta);
+        thread.set(now);
+        let _ = REPORTED.try_with(|reported| {
+            if (now - reported.get()).unsigned_abs() >= UNREPORTED.unsigned_abs() {
+                PROCESS.fetch_add(now - reported.replace(now), Ordering::Relaxed);
+            }
+        });
+    });
+}
+
+#[inline]
+fn signed(size: usize) -> isize {
+    // No allocation is larger than `isize::MAX`.
+    size.cast_signed()
+}
+
+// SAFETY: every call is passed on to the system's allocator unchanged; counting neither allocates nor panics.
+unsafe impl GlobalAlloc for CountingAllocator {
+    #[inline]
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promises about the layout are passed on.
+        let made = unsafe { System.alloc(layout) };
+        if !made.is_null() {
+            count(signed(layout.size()));
+        }
+        made
+    }
+
+    #[inline]
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: as in `alloc`.
+        let made = unsafe { System.alloc_zeroed(layout) };
+        if !made.is_null() {
+            count(signed(layout.size()));
+        }
+        made
+    }
+
+    #[inline]
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: the block came from the system's allocator, with this layout.
+        unsafe { System.dealloc(block, layout) };
+        count(-signed(layout.size()));
+    }
+
+    #[inline]
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        // SAFETY: the block came from the system's allocator, with this layout.
+        let made = unsafe { System.realloc(block, layout, size) };
+        if !made.is_null() {
+            count(signed(size) - signed(layout.size()));
+        }
+        made
+    }
+}
+
+/// Returns the bytes that this thread has allocated, less those that it has freed; 0 without the counting allocator.
+pub fn thread_bytes() -> isize {
+    THREAD.try_with(Cell::get).unwrap_or(0)
+}
+
+/// Returns the live bytes of the process, to within 64 KB for each thread; 0 without the counting allocator.
+pub fn process_bytes() -> usize {
+    let unreported = REPORTED
+        .try_with(|reported| thread_bytes() - reported.get())
+        .unwrap_or(0);
+    let all = PROCESS.load(Ordering::Relaxed) + unreported;
+    usize::try_from(all).unwrap_or(0)
+}
+
+/// How much of the heap the code of one run may hold.
+///
+/// ```
+/// use flowstone_lang::value::heap::HeapBudget;
+///
+/// let budget = HeapBudget::new(64 * 1024 * 1024);
+/// assert!(budget.room_for(1000).is_ok());
+/// assert!(budget.room_for(usize::MAX).is_err());
+/// ```
+#[derive(Debug)]
+pub struct HeapBudget {
+    limit: usize,
+    /// Bytes of the run, as of the last time that its code stopped executing.
+    used: Cell<isize>,
+    /// The thread's count when the run's code began to execute; nothing while it does not.
+    entered: Cell<Option<isize>>,
+}
+
+impl HeapBudget {
+    /// Returns a budget of `limit` bytes, of which nothing is used.
+    pub fn new(limit: usize) -> HeapBudget {
+        HeapBudget {
+            limit,
+            used: Cell::new(0),
+            entered: Cell::new(None),
+        }
+    }
+
+    /// Returns the budget in bytes.
+    pub fn limit(&self) -> usize {
+        self.limit
+    }
+
+    /// Returns the bytes that count against the budget now.
+    pub fn used(&self) -> usize {
+        let inside = self.entered.get().map_or(0, |at| thread_bytes() - at);
+        usize::try_from(self.used.get() + inside).unwrap_or(0)
+    }
+
+    /// Does some work of the run: what it allocates and frees counts. May be nested.
+    pub fn within<T>(&self, work: impl FnOnce() -> T) -> T {
+        if self.entered.get().is_some() {
+            return work();
+        }
+        self.entered.set(Some(thread_bytes()));
+        let _leaving = Leaving(self);
+        work()
+    }
+
+    /// Counts all that the thread does from now on: for a program that has a thread of its own.
+    pub fn enter(&self) {
+        if self.entered.get().is_none() {
+            self.entered.set(Some(thread_bytes()));
+        }
+    }
+
+    /// Checks that the run holds no more than its budget.
+    ///
+    /// # Errors
+    /// [`Stop::OutOfMemory`] when it does.
+    pub fn check(&self) -> Result<(), Stop> {
+        self.room_for(0)
+    }
+
+    /// Checks that the run may allocate so many more bytes. Called before anything whose size comes from data.
+    ///
+    /// # Errors
+    /// [`Stop::OutOfMemory`] when that is more than the budget.
+    pub fn room_for(&self, bytes: usize) -> Result<(), Stop> {
+        if self.used().saturating_add(bytes) <= self.limit {
+            return Ok(());
+        }
+        self.correct();
+        let used = self.used();
+        if used.saturating_add(bytes) <= self.limit {
+            return Ok(());
+        }
+        Err(Stop::OutOfMemory(format!(
+            "its values need {} MB, and the limit is {} MB",
+            used.saturating_add(bytes).div_ceil(MB),
+            self.limit.div_ceil(MB)
+        )))
+    }
+
+    /// A run cannot hold more than the whole process does.
+    fn correct(&self) {
+        let excess = self.used().saturating_sub(process_bytes());
+        self.used.set(self.used.get() - signed(excess));
+    }
+}
+
+/// Ends the work of a run, also when it panics.
+struct Leaving<'b>(&'b HeapBudget);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        if let Some(at) = self.0.entered.take() {
+            // What was freed may have been allocated before the budget existed.
+            let used = (self.0.used.get() + thread_bytes() - at).max(0);
+            self.0.used.set(used);
+        }
+    }
+}

@@ -1,0 +1,183 @@
+//! Limits of memory: the run that exceeds one ends, and nothing else does.
+
+use serde_json::json;
+
+use crate::program::Scratch;
+
+const HEAD: &str = ":concurrency {:type :singleton :on-new-version :coexist}";
+
+fn flow(slug: &str, body: &str) -> String {
+    format!("{{:slug :{slug} {HEAD} :flow '{body}}}")
+}
+
+/// Code that holds more and more.
+const HOARD: &str = "(loop [v []] (recur (conj v (vec (range 1000)))))";
+
+fn settings(scratch: &Scratch) {
+    scratch.write("flowstone.edn", "{:limits {:memory \"40MB\"}}");
+}
+
+#[test]
+fn a_run_that_exceeds_its_memory_fails_and_cannot_catch_it() {
+    let scratch = Scratch::new();
+    settings(&scratch);
+    let catching = [
+        ("body", format!("(try {HOARD} (catch Throwable e :caught))")),
+        (
+            "function",
+            format!(
+                "(try (flow/step :function :f {{:code '(fn [_] {HOARD})}}) (catch Throwable e :caught))"
+            ),
+        ),
+        (
+            "skipped",
+            format!(
+                "(do (flow/step :function :f {{:on-error :skip :code '(fn [_] {HOARD})}}) :skipped)"
+            ),
+        ),
+        (
+            "branches",
+            format!("(try (flow/pmap (fn [_] {HOARD}) [1 2 3]) (catch Throwable e :caught))"),
+        ),
+    ];
+    for (slug, body) in catching {
+        scratch.write("hoard.edn", flow(slug, &body));
+        let ran = scratch.run(&["run", "hoard.edn", "--json"]);
+        assert_eq!(ran.code, Some(1), "{slug}: {}", ran.err);
+        assert_eq!(
+            ran.json()["error"]["code"],
+            json!("E0903"),
+            "{slug}: {}",
+            ran.out
+        );
+    }
+}
+
+#[test]
+fn results_of_steps_that_the_flow_keeps_count() {
+    let scratch = Scratch::new();
+    settings(&scratch);
+    let rows = "(flow/step :function :rows {:code '(fn [_] (mapv (fn [i] {:id i :name (str i)}) (range 10000)))})";
+    scratch.write(
+        "keeps.edn",
+        flow(
+            "keeps",
+            &format!("(loop [all []] (recur (conj all {rows})))"),
+        ),
+    );
+    let ran = scratch.run(&["run", "keeps.edn", "--json"]);
+    assert_eq!(ran.json()["error"]["code"], json!("E0903"), "{}", ran.out);
+}
+
+#[test]
+fn what_a_run_does_not_keep_does_not_add_up() {
+    let scratch = Scratch::new();
+    settings(&scratch);
+    // Each round makes and drops some megabytes, inside functions, in requests and in results.
+    let body = "(loop [n 0]
+      (if (= n 60)
+        n
+        (let [rows (mapv (fn [i] {:id i :name (str i)}) (range 5000))
+              kept (flow/step :function :f {:input {:rows rows} :code '(fn [{:keys [rows]}] {:rows (mapv :id rows)})})]
+          (recur (+ n (if (= 5000 (count (:rows kept))) 1 0))))))";
+    scratch.write("rounds.edn", flow("rounds", body));
+    let ran = scratch.run(&["run", "rounds.edn"]);
+    assert_eq!((ran.code, ran.out.trim()), (Some(0), "60"), "{}", ran.err);
+}
+
+#[test]
+fn a_worker_survives_a_run_without_bounds() {
+    let scratch = Scratch::new();
+    settings(&scratch);
+    scratch.write("hoard.edn", flow("hoard", HOARD));
+    scratch.write(
+        "good.edn",
+        flow(
+            "good",
+            "(:value (flow/step :kv :n {:operation :increment :key \"n\"}))",
+        ),
+    );
+    for file in ["hoard.edn", "good.edn"] {
+        scratch.run(&["run", file, "--detach"]).ok();
+    }
+    scratch.run(&["serve", "--until-idle"]).ok();
+    let listed = scratch.run(&["runs", "list", "--json"]).json();
+    let ended = |flow: &str| {
+        let runs = listed["runs"].as_array().expect("runs");
+        let run = runs.iter().find(|run| run["flow"] == json!(flow));
+        run.expect("the run")["status"].clone()
+    };
+    assert_eq!(
+        (ended("hoard"), ended("good")),
+        (json!("failed"), json!("completed"))
+    );
+}
+
+#[test]
+fn an_option_wins_over_the_settings_and_bad_sizes_are_refused() {
+    let scratch = Scratch::new();
+    settings(&scratch);
+    scratch.write("some.edn", flow("some", "(count (vec (range 3000000)))"));
+    assert_eq!(scratch.run(&["run", "some.edn"]).code, Some(1));
+    scratch
+        .run(&["run", "some.edn", "--max-memory", "400MB"])
+        .ok();
+    for size in ["12", "lots", "-1MB", "0"] {
+        let option = format!("--max-memory={size}");
+        let ran = scratch.run(&["run", "some.edn", &option]);
+        assert_eq!(ran.code, Some(2), "{size}: {}", ran.err);
+        assert!(ran.err.contains("such as 512MB"), "{}", ran.err);
+        scratch.write("flowstone.edn", format!("{{:limits {{:memory {size:?}}}}}"));
+        let ran = scratch.run(&["run", "some.edn"]);
+        assert!(
+            ran.err.contains("E0751") && ran.err.contains("512MB"),
+            "{size}: {}",
+            ran.err
+        );
+    }
+    scratch.write("flowstone.edn", "{:limits {:memry \"1GB\"}}");
+    let ran = scratch.run(&["run", "some.edn"]);
+    assert!(ran.err.contains("did you mean `:memory`?"), "{}", ran.err);
+}
+
+#[test]
+fn an_evaluation_has_a_limit_wherever_its_values_come_from() {
+    let scratch = Scratch::new();
+    let hoards = [
+        "(vec (repeat 1e12 :x))",
+        "(loop [s \"x\"] (recur (str s s)))",
+        "(byte-array 100000000)",
+        "(.repeat \"abc\" 1000000000)",
+        "(apply str (repeat 1e12 \"abcdefgh\"))",
+        "(clojure.string/join (repeat 1e12 \"abc\"))",
+        "(into {} (map (juxt identity str)) (range 1e12))",
+        "(doall (map vector (range 1e12)))",
+        "(try (set (range 1e12)) (catch Throwable e :caught))",
+        "(clojure.pprint/cl-format nil \"~1000000000a\" 1)",
+        "(reduce conj! (transient []) (range 1e12))",
+        "(let [a (atom [])] (while true (swap! a conj (range 100) (str a))))",
+        "(defmacro m [] (cons 'list (range 1e12))) (m)",
+    ];
+    for code in hoards {
+        let ran = scratch.run(&["eval", "--max-memory", "30MB", code]);
+        assert_eq!(ran.code, Some(1), "{code}: {}", ran.out);
+        assert!(ran.err.contains("E0903"), "{code}: {}", ran.err);
+    }
+}
+
+#[test]
+fn macros_are_limited_while_a_flow_is_checked() {
+    let scratch = Scratch::new();
+    let cases = [
+        ("E0903", "(cons 'list (range))"),
+        ("E0901", "(loop [] (recur))"),
+    ];
+    for (code, expansion) in cases {
+        let body = format!("(do (defmacro endless [] {expansion}) (endless))");
+        scratch.write("macro.edn", flow("endless", &body));
+        let checked = scratch.run(&["check", "macro.edn"]);
+        let text = format!("{}{}", checked.out, checked.err);
+        assert_eq!(checked.code, Some(1), "{expansion}: {text}");
+        assert!(text.contains(code), "{expansion}: {text}");
+    }
+}
