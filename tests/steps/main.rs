@@ -19,6 +19,7 @@ mod folder;
 mod full;
 mod function;
 mod git;
+mod git_hostile;
 mod http;
 mod http_hostile;
 mod json;

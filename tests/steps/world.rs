@@ -7,6 +7,7 @@ use std::path::Path;
 use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
+use flowstone_engine::Limits;
 use flowstone_engine::blob::{BlobHash, BlobOp};
 use flowstone_engine::changeset::{Overlay, Referenced};
 use flowstone_engine::codec;
@@ -20,6 +21,7 @@ use flowstone_engine::step::{
 use flowstone_engine::table::csv::{ExportCsv, ExportedCsv, StageCsv, StagedCsv};
 use flowstone_engine::table::{TableOp, TableQuery};
 use flowstone_lang::session::Session;
+use flowstone_lang::value::heap::HeapBudget;
 use flowstone_lang::value::{Span, Value};
 use tempfile::TempDir;
 
@@ -145,6 +147,7 @@ impl World {
             }),
             progress: Rc::new(move |_: &StepPath, it| progress.borrow_mut().push(it)),
             revealed: Revealed::default(),
+            heap: Rc::new(HeapBudget::new(Limits::default().memory)),
         };
         let request = StepRequest {
             path: StepPath {

@@ -1,8 +1,9 @@
 //! Runs the `git` command: without prompts, with a deadline, killed when the step is cancelled.
 //!
-//! Blocking; called on a thread that may wait.
+//! Blocking; called on a thread that may wait. A repository that is read or published to may be hostile: nothing that its
+//! configuration or its hooks name is executed, on this side or on the other side of a transfer on this machine.
 
-use std::ffi::OsStr;
+use std::ffi::OsString;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Command, Stdio};
@@ -178,6 +179,8 @@ impl Git {
             .env("GCM_INTERACTIVE", "never")
             .env("GIT_OPTIONAL_LOCKS", "0")
             .env("GIT_ALLOW_PROTOCOL", "file:git:http:https:ssh")
+            // A missing object is not fetched from where the repository says.
+            .env("GIT_NO_LAZY_FETCH", "1")
             .env("LC_ALL", "C");
         if let Some((key, value)) = &self.setting {
             command
@@ -189,15 +192,9 @@ impl Git {
             command.env("GIT_SSH_COMMAND", "ssh -oBatchMode=yes");
         }
         command
-            .args([
-                "-c",
-                "core.quotePath=false",
-                "-c",
-                "core.hooksPath=/dev/null",
-                "-c",
-                "core.fsmonitor=false",
-            ])
-            .args(args.iter().map(OsStr::new))
+            .args(["-c", "core.quotePath=false"])
+            .args(NO_PROGRAMS.iter().flat_map(|setting| ["-c", setting]))
+            .args(with_safe_peer(args))
             .stdin(input)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -206,6 +203,45 @@ impl Git {
         std::os::unix::process::CommandExt::process_group(&mut command, 0);
         command
     }
+}
+
+/// Settings under which git executes nothing that a repository names.
+const NO_PROGRAMS: &[&str] = &[
+    "core.alternateRefsCommand=true",
+    "core.fsmonitor=false",
+    "core.gitProxy=none",
+    "core.hooksPath=/dev/null",
+    "log.showSignature=false",
+    "receive.autogc=false",
+];
+
+/// Returns the arguments with an option that gives the other side of a transfer the same settings. Git does not hand them on, and
+/// only on this machine is the other side a program that we start.
+fn with_safe_peer(args: &[&str]) -> Vec<OsString> {
+    let mut all: Vec<OsString> = args.iter().map(OsString::from).collect();
+    let program = match args.first() {
+        Some(&("fetch" | "ls-remote")) => "upload-pack",
+        Some(&"push") => "receive-pack",
+        _ => return all,
+    };
+    let address = args.iter().skip_while(|arg| **arg != "--").nth(1);
+    if address.is_some_and(|address| is_on_this_machine(address)) {
+        let settings: String = NO_PROGRAMS
+            .iter()
+            .map(|setting| format!(" -c {setting}"))
+            .collect();
+        all.insert(1, format!("--{program}=git{settings} {program}").into());
+    }
+    all
+}
+
+/// Tells whether git takes an address for a path: no scheme but `file`, and no colon before the first slash.
+fn is_on_this_machine(address: &str) -> bool {
+    if let Some((scheme, _)) = address.split_once("://") {
+        return scheme.eq_ignore_ascii_case("file");
+    }
+    let is_host = |colon: usize| !address[..colon].contains('/');
+    !address.find(':').is_some_and(is_host)
 }
 
 /// What a command said.
@@ -338,5 +374,32 @@ fn broken(what: &str, error: &io::Error) -> FilesError {
         what: what.into(),
         cause: error.to_string(),
         passing: true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_other_side_is_restricted_where_it_runs_on_this_machine() {
+        let local = ["/srv/a.git", "../a.git", "file:///srv/a.git", "./a:b"];
+        let elsewhere = [
+            "https://example.com/a.git",
+            "git@example.com:a.git",
+            "ssh://h/a",
+        ];
+        for (addresses, expected) in [(&local[..], true), (&elsewhere[..], false)] {
+            for address in addresses {
+                let args = with_safe_peer(&["push", "--porcelain", "--", address, "a:b"]);
+                let option = args[1].to_string_lossy();
+                assert_eq!(
+                    option.starts_with("--receive-pack=git -c "),
+                    expected,
+                    "{address}"
+                );
+            }
+        }
+        assert_eq!(with_safe_peer(&["rev-parse", "HEAD"]).len(), 2);
     }
 }

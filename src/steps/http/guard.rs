@@ -256,7 +256,9 @@ fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let parts = address.segments();
     let join = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
     match parts {
-        [0, 0, 0, 0, 0, 0xffff | 0, high, low] if (high, low) > (0, 1) => Some(join(high, low)),
+        [0, 0, 0, 0, 0, 0xffff, high, low] => Some(join(high, low)),
+        // `::` and `::1` are addresses of IPv6 itself.
+        [0, 0, 0, 0, 0, 0, high, low] if (high, low) > (0, 1) => Some(join(high, low)),
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Some(join(high, low)),
         // The block for translators of one's own.
         [0x64, 0xff9b, 1, _, _, _, high, low] => Some(join(high, low)),
