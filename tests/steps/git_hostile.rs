@@ -132,7 +132,7 @@ fn use_it(project: &Project, source: &str) -> String {
                   draft (flow/step :files :draft {{:op :init-changeset :source tree}})]
               (flow/step :files :write {{:op :write-file :changeset draft :path "README.md" :content "# New\n"}})
               (flow/step :files :publish {{:op :publish :changeset draft :branch "bot/readme" :message "docs: a title"}})
-              (flow/step :files :again {{:op :publish :changeset draft :branch "bot/readme" :message "docs: a title"}})
+              (flow/step :files :again {{:op :publish :changeset draft :branch "bot/other" :message "docs: a title"}})
               [(count (:entries listed)) (:content (first (:files read))) (count (:matches found)) (count (:commits commits))])"##
     ))
 }
