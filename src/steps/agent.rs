@@ -9,6 +9,7 @@ mod approval;
 mod around;
 mod calls;
 mod config;
+mod contents;
 mod conversation;
 mod cost;
 mod evaluate;

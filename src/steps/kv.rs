@@ -96,7 +96,7 @@ const OPERATIONS: Operations = Operations {
             takes: &["item", "items", "max-length", "value"],
             gives: r#"[:map [:success :boolean] [:key :string] [:count :int] [:dropped :int]]"#,
             effect: Effect::OwnStore,
-            for_agents: true,
+            for_agents: false,
         },
         Operation {
             name: "delete",
@@ -105,7 +105,7 @@ const OPERATIONS: Operations = Operations {
             takes: &[],
             gives: r#"[:map [:success :boolean] [:key :string] [:deleted? :boolean]]"#,
             effect: Effect::OwnStore,
-            for_agents: true,
+            for_agents: false,
         },
         Operation {
             name: "exists",
@@ -114,7 +114,7 @@ const OPERATIONS: Operations = Operations {
             takes: &[],
             gives: r#"[:map [:success :boolean] [:key :string] [:exists? :boolean]]"#,
             effect: Effect::Read,
-            for_agents: true,
+            for_agents: false,
         },
         Operation {
             name: "get",
@@ -123,7 +123,7 @@ const OPERATIONS: Operations = Operations {
             takes: &["default"],
             gives: r#"[:map [:success :boolean] [:value :any] [:exists? :boolean] [:metadata {:optional true} :map] [:expires-at {:optional true} inst?]]"#,
             effect: Effect::Read,
-            for_agents: true,
+            for_agents: false,
         },
         Operation {
             name: "increment",
@@ -132,7 +132,7 @@ const OPERATIONS: Operations = Operations {
             takes: &["delta"],
             gives: r#"[:map [:success :boolean] [:key :string] [:value number?] [:previous number?]]"#,
             effect: Effect::OwnStore,
-            for_agents: true,
+            for_agents: false,
         },
         Operation {
             name: "list-keys",
@@ -141,7 +141,7 @@ const OPERATIONS: Operations = Operations {
             takes: &["limit", "prefix"],
             gives: r#"[:map [:success :boolean] [:keys [:vector :string]] [:count :int]]"#,
             effect: Effect::Read,
-            for_agents: true,
+            for_agents: false,
         },
         Operation {
             name: "set",
@@ -150,7 +150,7 @@ const OPERATIONS: Operations = Operations {
             takes: &["if-not-exists", "metadata", "ttl", "value"],
             gives: r#"[:map [:success :boolean] [:key :string] [:created? :boolean]]"#,
             effect: Effect::OwnStore,
-            for_agents: true,
+            for_agents: false,
         },
     ],
 };

@@ -165,6 +165,7 @@ async fn call(
         model: &endpoint.model,
         sees: endpoint.can(Capability::Vision),
         fetches: endpoint.can(Capability::ImageUrls),
+        is_fitting: false,
     };
     let tools = definitions::read(fields)?;
     if !tools.tools.is_empty() && !endpoint.can(Capability::ToolCalling) {

@@ -236,7 +236,7 @@ const OPERATIONS: Operations = Operations {
             takes: &["index-fields", "key-fields"],
             gives: r#"[:map [:type [:= :resource-ref]] [:uri :string]]"#,
             effect: Effect::OwnStore,
-            for_agents: true,
+            for_agents: false,
         },
         Operation {
             name: "delete",
@@ -245,7 +245,7 @@ const OPERATIONS: Operations = Operations {
             takes: &["all", "key", "row-id", "where"],
             gives: r#"[:map [:rows-deleted :int]]"#,
             effect: Effect::OwnStore,
-            for_agents: true,
+            for_agents: false,
         },
         Operation {
             name: "export",
@@ -284,7 +284,7 @@ const OPERATIONS: Operations = Operations {
             ],
             gives: r#"[:map [:type [:= :resource-ref]] [:uri :string] [:rows-written :int] [:rows-inserted :int] [:rows-updated :int] [:rows-rejected :int] [:rejected [:vector [:map [:line :int] [:reason :string]]]]]"#,
             effect: Effect::OwnStore,
-            for_agents: true,
+            for_agents: false,
         },
         Operation {
             name: "insert",
@@ -293,7 +293,7 @@ const OPERATIONS: Operations = Operations {
             takes: &["index-fields", "key-fields"],
             gives: r#"[:map [:type [:= :resource-ref]] [:uri :string] [:rows-written :int] [:rows-inserted :int] [:rows-updated :int]]"#,
             effect: Effect::OwnStore,
-            for_agents: true,
+            for_agents: false,
         },
         Operation {
             name: "materialize-join",
@@ -329,7 +329,7 @@ const OPERATIONS: Operations = Operations {
             takes: &["index-fields", "key-fields"],
             gives: r#"[:map [:type [:= :resource-ref]] [:uri :string] [:rows-written :int] [:rows-inserted :int] [:rows-updated :int]]"#,
             effect: Effect::OwnStore,
-            for_agents: true,
+            for_agents: false,
         },
         Operation {
             name: "schema",
@@ -374,7 +374,7 @@ const OPERATIONS: Operations = Operations {
             takes: &["index-fields", "key-fields"],
             gives: r#"[:map [:type [:= :resource-ref]] [:uri :string] [:rows-written :int] [:rows-inserted :int] [:rows-updated :int]]"#,
             effect: Effect::OwnStore,
-            for_agents: true,
+            for_agents: false,
         },
     ],
 };

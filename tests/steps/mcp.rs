@@ -55,6 +55,12 @@ pub fn script() -> String {
     FAKE.script()
 }
 
+/// Returns the script of a server whose tools give this, as JSON without single quotes.
+pub fn script_giving(content: &str) -> String {
+    let call = format!(r#"reply '"result":{{"content":{content}}}'"#);
+    FAKE.script().replace(HI, &call)
+}
+
 impl Fake {
     fn script(self) -> String {
         SERVER

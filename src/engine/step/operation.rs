@@ -26,7 +26,8 @@ pub struct Operation {
     /// What it gives, as a Malli schema in EDN text.
     pub gives: &'static str,
     pub effect: Effect,
-    /// Whether an agent may be given it as a tool as it is; others are wrapped in a packaged step.
+    /// Whether the step type, as a tool of an agent, has it; others are wrapped in a packaged step. This is the list that
+    /// the tool is made of.
     pub for_agents: bool,
 }
 

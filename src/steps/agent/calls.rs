@@ -12,6 +12,7 @@ use super::limits::Limits;
 use super::notes::{facts, plain, shortened};
 use super::tool::Tool;
 use super::toolset::Toolset;
+use super::{contents, conversation};
 use crate::json::items;
 
 /// Calls of a turn that are performed at once.
@@ -188,6 +189,8 @@ fn told(error: &StepError) -> String {
 pub(super) struct Answered {
     pub call: Call,
     pub result: Value,
+    /// Images of the result, as parts of a message.
+    pub images: Vec<Value>,
     pub success: bool,
     pub millis: i64,
     /// What an agent behind the tool used.
@@ -201,6 +204,7 @@ impl Answered {
         Answered {
             result: facts([("error", Value::from(refusal.message()))]),
             call,
+            images: Vec::new(),
             success: false,
             millis: 0,
             usage: None,
@@ -217,12 +221,14 @@ impl Answered {
                 let own = performed.wrapped.as_ref().unwrap_or(&value);
                 let usage = used(own).filter(|_| asks);
                 let cost = own.get("cost-usd").filter(|_| usage.is_some()).cloned();
+                let (value, images) = contents::apart(value);
                 Answered {
                     result: match tool {
                         Some(tool) => (tool.answer)(&call.arguments, value),
                         None => value,
                     },
                     call,
+                    images,
                     success: true,
                     millis,
                     usage,
@@ -235,6 +241,7 @@ impl Answered {
                     ("kind", Value::keyword(error.kind)),
                 ]),
                 call,
+                images: Vec::new(),
                 success: false,
                 millis,
                 // What failed was paid for as well.
@@ -258,11 +265,20 @@ impl Answered {
 
     /// Returns the message that tells the model.
     pub fn message(&self) -> Value {
+        let text = Value::from(within(&self.result, LONGEST));
+        let content = match self.images.is_empty() {
+            true => text,
+            false => {
+                let text = facts([("type", Value::keyword("text")), ("text", text)]);
+                let images = self.images.iter().map(conversation::optional);
+                Value::vector([text].into_iter().chain(images))
+            }
+        };
         let mut said = vec![
             ("role", Value::keyword("tool")),
             ("tool-call-id", Value::from(self.call.id.as_str())),
             ("name", Value::from(self.call.name.as_str())),
-            ("content", Value::from(within(&self.result, LONGEST))),
+            ("content", content),
         ];
         if !self.success {
             said.push(("error?", Value::Bool(true)));

@@ -7,9 +7,16 @@ use super::calls::{Answered, Call};
 use super::inputs;
 use super::notes::{facts, shortened, with};
 use super::prompt::message;
+use crate::json::items;
 
 /// Characters that are left of an old result when the conversation is too long.
 const LEFT: usize = 400;
+/// Images of tools that are sent at most, and how many of the newest are left where there would be more: what is cut
+/// seldom lets providers read the rest from their caches.
+const MOST_IMAGES: usize = 20;
+const LEFT_IMAGES: usize = 10;
+/// Stands for an image that is no longer sent.
+const DROPPED: &str = "[an earlier image, which is no longer shown]";
 
 /// A conversation.
 pub(super) struct Conversation {
@@ -62,15 +69,44 @@ impl Conversation {
             .flat_map(|answered| inputs::images(&answered.result))
             .collect();
         if !images.is_empty() {
-            let text = facts([
-                ("type", Value::keyword("text")),
-                ("text", Value::from("The images that the tools gave:")),
-            ]);
-            // A model of text has the references in the results.
+            let text = text_part("The images that the tools gave:");
             let optional = images.into_iter().map(|part| optional(&part));
             let parts = Value::vector([text].into_iter().chain(optional));
             self.messages.push(message("user", parts));
         }
+        if self.images() > MOST_IMAGES {
+            self.drop_images(LEFT_IMAGES);
+        }
+    }
+
+    /// Counts the images that tools gave.
+    fn images(&self) -> usize {
+        let parts = self.messages.iter().filter_map(parts);
+        let parts = parts.flat_map(|parts| items(parts).unwrap_or_default());
+        parts.filter(is_optional_image).count()
+    }
+
+    /// Leaves only the newest images that tools gave. Tells whether any went.
+    fn drop_images(&mut self, left: usize) -> bool {
+        let mut dropped = self.images().saturating_sub(left);
+        let any = dropped > 0;
+        for message in &mut self.messages {
+            let Some(content) = parts(message).filter(|_| dropped > 0) else {
+                continue;
+            };
+            let kept = items(content).unwrap_or_default().into_iter().map(|part| {
+                match is_optional_image(&part) && dropped > 0 {
+                    true => {
+                        dropped -= 1;
+                        text_part(DROPPED)
+                    }
+                    false => part,
+                }
+            });
+            let kept = Value::vector(kept.collect::<Vec<_>>());
+            *message = with(message, [("content", kept)]);
+        }
+        any
     }
 
     /// Adds what the model is to be told.
@@ -82,28 +118,72 @@ impl Conversation {
     /// shorter.
     pub fn shorten(&mut self) -> bool {
         let old = self.last_results;
-        let any = self.shorten_until(old);
+        let dropped = self.drop_images(1);
+        let any = self.shorten_until(old) || dropped;
         let all = self.messages.len();
-        any || self.shorten_until(all)
+        any || self.shorten_until(all) || self.drop_images(0)
     }
 
     fn shorten_until(&mut self, end: usize) -> bool {
         let mut any = false;
         for message in self.messages.iter_mut().take(end) {
             let role = message.get("role").and_then(name_of);
-            let Some(text) = message.get("content").and_then(Value::as_str) else {
+            if role.as_deref() != Some("tool") {
                 continue;
-            };
-            if role.as_deref() == Some("tool") && text.chars().count() > LEFT {
-                let text = shortened(text, LEFT);
-                *message = with(message, [("content", Value::from(text))]);
-                any = true;
             }
+            let is_long = |text: &str| text.chars().count() > LEFT;
+            let content = message.get("content").cloned().unwrap_or(Value::Nil);
+            let shorter = match &content {
+                Value::Text(text) if is_long(text.as_str()) => {
+                    Value::from(shortened(text.as_str(), LEFT))
+                }
+                Value::Vector(parts) => {
+                    let long = |part: &Value| {
+                        part.get("text")?
+                            .as_str()
+                            .filter(|it| is_long(it))
+                            .map(str::to_owned)
+                    };
+                    if !parts.iter().any(|part| long(part).is_some()) {
+                        continue;
+                    }
+                    Value::vector(parts.iter().map(|part| match long(part) {
+                        Some(text) => text_part(&shortened(&text, LEFT)),
+                        None => part.clone(),
+                    }))
+                }
+                _ => continue,
+            };
+            *message = with(message, [("content", shorter)]);
+            any = true;
         }
         any
     }
 }
 
-fn optional(part: &Value) -> Value {
+fn is_optional_image(part: &Value) -> bool {
+    is_image(part) && part.get("optional?").is_some()
+}
+
+/// Returns a part that is replaced by a line of text where it cannot be shown.
+pub(super) fn optional(part: &Value) -> Value {
     with(part, [("optional?", Value::Bool(true))])
+}
+
+/// Returns the parts of a message's content, where it has some.
+fn parts(message: &Value) -> Option<&Value> {
+    let content = message.get("content")?;
+    content.as_vector().is_some().then_some(content)
+}
+
+fn is_image(part: &Value) -> bool {
+    let kind = part.get("type").and_then(name_of);
+    kind.is_some_and(|kind| matches!(&*kind, "image" | "image-resource"))
+}
+
+fn text_part(text: &str) -> Value {
+    facts([
+        ("type", Value::keyword("text")),
+        ("text", Value::from(text)),
+    ])
 }

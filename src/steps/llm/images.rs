@@ -25,6 +25,8 @@ pub(super) struct Sight<'a> {
     pub sees: bool,
     /// Whether it fetches them from an address.
     pub fetches: bool,
+    /// Whether an image that is larger than all providers take is made smaller.
+    pub is_fitting: bool,
 }
 
 /// How long a signed link to an image is good for: as long as a call may wait for its turn.
@@ -42,6 +44,13 @@ impl Sight<'_> {
         Err(StepError::new("E0821", "unsupported", message).hint(
             "use a model that sees, or say that this one does: `:capabilities #{:vision ...}` in its connection or in `:llm-providers`",
         ))
+    }
+
+    fn processing(&self) -> Processing {
+        match self.is_fitting {
+            true => Processing::fitting(),
+            false => Processing::default(),
+        }
     }
 
     fn check_fetches(&self) -> Result<(), StepError> {
@@ -78,7 +87,7 @@ pub(super) async fn by_address(fields: Fields<'_>, sight: &Sight<'_>) -> Result<
     let bytes = STANDARD
         .decode(text.trim())
         .map_err(|error| unreadable("its `data:` address", &error.to_string()))?;
-    let picture = checked(bytes, kind, Processing::default(), "the `:url`").await?;
+    let picture = checked(bytes, kind, sight.processing(), "the `:url`").await?;
     Ok(inline(&picture, detail))
 }
 
@@ -94,7 +103,7 @@ pub(super) async fn of_resource(
     let reference = fields.get("resource").ok_or_else(|| need("resource"))?;
     let processing = match fields.map("processing")? {
         Some(map) => Processing::read(map)?,
-        None => Processing::default(),
+        None => sight.processing(),
     };
     let row = resource::find(cx, reference).await?;
     if let Some(size) = row.size.filter(|size| *size > MOST_BYTES) {

@@ -176,7 +176,7 @@ async fn content(
     };
     let mut content = Vec::new();
     for entry in &parts {
-        content.extend(part_or_nothing(cx, entry, sight).await?);
+        content.push(part_or_line(cx, entry, sight).await?);
     }
     if role != Role::User && role != Role::Tool && content.iter().any(Part::is_image) {
         let message = format!("a message of `:{}` cannot have images", role.name());
@@ -196,21 +196,28 @@ fn are_parts(items: &[Value]) -> bool {
 
 const PARTS: &[&str] = &["image", "image-resource", "image-url", "text"];
 
-/// Reads a part. One with `:optional? true` is left out where it cannot be shown: the text around it says what it is.
-async fn part_or_nothing(
+/// Reads a part. An image with `:optional? true` is made to fit, and a line of text stands where it cannot be shown.
+async fn part_or_line(
     cx: &StepContext,
     entry: &Value,
     sight: &Sight<'_>,
-) -> Result<Option<Part>, StepError> {
+) -> Result<Part, StepError> {
     let Some(map) = entry.as_map().filter(|_| entry.get("optional?").is_some()) else {
-        return part(cx, entry, sight).await.map(Some);
+        return part(cx, entry, sight).await;
+    };
+    let sight = Sight {
+        is_fitting: true,
+        ..*sight
     };
     let key = Value::keyword("optional?");
     let rest = map.iter().filter(|(it, _)| **it != key);
     let rest = Value::map(rest.map(|(key, value)| (key.clone(), value.clone())));
-    match part(cx, &rest, sight).await {
-        Err(error) if error.retry == Retry::Never => Ok(None),
-        read => read.map(Some),
+    match part(cx, &rest, &sight).await {
+        Err(error) if error.retry == Retry::Never => Ok(Part::Text(format!(
+            "\n[an image is not shown: {}]",
+            error.message
+        ))),
+        read => read,
     }
 }
 

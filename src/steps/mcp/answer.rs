@@ -185,38 +185,24 @@ impl Part {
     }
 }
 
-/// Returns what a model may be shown of the step's value: text, data, or parts of text and images.
+/// Returns what a model is told of the step's value: text or data. Contents that are not text have a line each.
 pub(crate) fn for_model(value: &Value) -> Value {
     let Some(parts) = value.get("parts").and_then(Value::as_vector) else {
         return value.get("content").cloned().unwrap_or(Value::Nil);
     };
-    let type_of = |part: &Value| part.get("type").and_then(flowstone_engine::flow::name_of);
-    let shown = parts.iter().map(|part| match type_of(part).as_deref() {
-        Some("text" | "image") => part.clone(),
-        // What no model takes is named, and what text there is is shown.
-        _ => {
-            let text = |key: &str| part.get(key).and_then(Value::as_str);
-            let name = text("uri")
-                .or(text("name"))
-                .unwrap_or("contents that are no text");
-            let text = match text("text").or(text("description")) {
-                Some(text) => format!("{name}:\n{text}"),
-                None => name.to_owned(),
-            };
-            Value::map([
-                (Value::keyword("type"), Value::keyword("text")),
-                (Value::keyword("text"), Value::from(text)),
-            ])
+    let told = parts.iter().map(|part| {
+        let text = |key: &str| part.get(key).and_then(Value::as_str);
+        let name = text("uri").or(text("name"));
+        match (name, text("text").or(text("description"))) {
+            (Some(name), Some(text)) => format!("{name}:\n{text}"),
+            (None, Some(text)) => text.to_owned(),
+            (Some(name), None) => name.to_owned(),
+            (None, None) => "[contents that are not text]".to_owned(),
         }
     });
     let structured = value.get("content").filter(|it| it.as_str().is_none());
-    let data = structured
-        .and_then(|data| json::to_json(data).ok())
-        .map(|data| {
-            Value::map([
-                (Value::keyword("type"), Value::keyword("text")),
-                (Value::keyword("text"), Value::from(data.to_string())),
-            ])
-        });
-    Value::vector(data.into_iter().chain(shown).collect::<Vec<_>>())
+    let data = structured.and_then(|data| json::to_json(data).ok());
+    let data = data.map(|data| data.to_string());
+    let told: Vec<String> = data.into_iter().chain(told).collect();
+    Value::from(told.join("\n"))
 }

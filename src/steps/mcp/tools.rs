@@ -137,7 +137,7 @@ fn tool_of(
         call: Rc::new(move |given| step((&id, &name), &shape, given, is_read)),
         mutates: Rc::new(move |_| !is_read),
         needs_approval: Rc::new(|_| false),
-        answer: Rc::new(move |_, value| told(&value, most)),
+        answer: Rc::new(move |_, value| within(for_model(&value), most)),
     })
 }
 
@@ -160,24 +160,6 @@ fn step(
         kind: SPEC.kind.into(),
         config: Value::map(config),
     })
-}
-
-/// Shortens what a model is told, but not images.
-fn told(value: &Value, most: usize) -> Value {
-    let is_image = |part: &Value| {
-        let type_ = part.get("type").and_then(name_of);
-        type_.is_some_and(|type_| &*type_ == "image")
-    };
-    match for_model(value) {
-        Value::Vector(parts) if parts.iter().any(is_image) => {
-            let parts = parts.iter().map(|part| match is_image(part) {
-                true => part.clone(),
-                false => within(part.clone(), most),
-            });
-            Value::vector(parts.collect::<Vec<_>>())
-        }
-        other => within(other, most),
-    }
 }
 
 /// Returns a tool as `:list-tools` gives it.

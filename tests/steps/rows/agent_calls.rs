@@ -181,9 +181,7 @@ fn ops_of_files() {
     ops(
         "files",
         ":available-steps [:files]",
-        expect![[
-            r#"["init-changeset","list","read","search","write-file","apply-edit","replace","replace-lines","delete-file","move-file","diff"]"#
-        ]],
+        expect![[r#"["apply-edit","delete-file","diff","init-changeset","list","move-file","read","replace","replace-lines","search","write-file"]"#]],
     );
     // What is there already is looked at: a model does not choose folders.
     let (_, said) = call(
@@ -224,9 +222,7 @@ fn ops_of_table() {
     ops(
         "table",
         ":available-steps [:table]",
-        expect![[
-            r#"["query","get-row","aggregate","schema","export","update-cell","update-cell-format","set-column","recompute","materialize-join"]"#
-        ]],
+        expect![[r#"["aggregate","export","get-row","materialize-join","query","recompute","schema","set-column","update-cell","update-cell-format"]"#]],
     );
     let bench = Bench::new(vec![
         calls(&[(

@@ -1,10 +1,13 @@
 //! The rows of `tests/coverage/agent.tsv` about images: what an agent's model sees of them.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use flowstone_engine::resources::Upload;
 use serde_json::{Value as Json, json};
 
 use super::llm_images::png;
 use crate::agent::{Bench, calls, says};
+use crate::server::Say;
 
 const DEFINITIONS: &str = r#"
  :templates [{:id :look :type :llm-prompt :system "You look." :prompt "{{objective}} {{json input-summary}}"}]
@@ -135,4 +138,74 @@ fn image_for_a_model_of_text() {
         "{found}"
     );
     assert!(bench.asked().is_empty());
+}
+
+/// Steps that give pictures as data: a small one, one that is wider than providers take, and one that is none.
+fn painting() -> String {
+    let address = |bytes: &[u8]| format!("data:image/png;base64,{}", STANDARD.encode(bytes));
+    let (small, wide) = (address(&png(4, 2)), address(&png(9_000, 4)));
+    format!(
+        r#":functions [{{:id :paint :code (fn [{{:keys [what]}}]
+             {{:title "Home" :picture {{:type :image :url (case what "wide" "{wide}" "none" "data:image/png;base64,aGk=" "{small}")}}}})}}]
+           :steps [{{:id :page/paint :type :function :description "Paints." :input-schema [:map [:what :string]] :defaults {{:ref :paint}}}}]"#
+    )
+}
+
+fn paints(what: &str) -> Say {
+    calls(&[("c1", "page_paint", &json!({"what": what}).to_string())])
+}
+
+#[test]
+fn image_data_of_a_tool() {
+    let asked = |what: &str| {
+        let bench = Bench::with(&painting(), vec![paints(what), says("ok")]);
+        assert_eq!(
+            look(&bench, ":model \"gpt-4o\" :tools {:steps [:page/paint]}"),
+            "\"ok\""
+        );
+        let body = bench.asked().remove(1);
+        let messages = body["messages"].as_array().cloned().expect("messages");
+        let result = messages.iter().find(|it| it["role"] == "tool");
+        let text = result.expect("a result")["content"].as_str().expect("text");
+        assert!(!text.contains("base64,"), "{text}");
+        (
+            text.to_owned(),
+            messages.last().cloned().expect("a message"),
+        )
+    };
+    let (text, shown) = asked("small");
+    let bytes = png(4, 2).len();
+    assert_eq!(
+        text,
+        format!(
+            r#"{{"title":"Home","picture":{{"type":"text","text":"[image 1: image/png, {bytes} bytes]"}}}}"#
+        )
+    );
+    let found = images(&shown);
+    assert!(found.len() == 1 && found[0].starts_with(PNG), "{shown}");
+    // One that is too large for some providers is made smaller.
+    let (_, shown) = asked("wide");
+    let bytes = STANDARD.decode(&images(&shown)[0][22..]).expect("Base64");
+    let width = u32::from_be_bytes([bytes[16], bytes[17], bytes[18], bytes[19]]);
+    assert_eq!(width, 2_048);
+    let (text, _) = asked("none");
+    assert!(text.contains("}\n[an image is not shown: "), "{text}");
+}
+
+#[test]
+fn images_of_many_turns() {
+    let mut turns: Vec<Say> = (0..21).map(|_| paints("small")).collect();
+    turns.push(says("ok"));
+    let bench = Bench::with(&painting(), turns);
+    let more = ":model \"gpt-4o\" :max-iterations 30 :tools {:steps [:page/paint]}";
+    assert_eq!(look(&bench, more), "\"ok\"");
+    let counts = [19, 20, 21].map(|turn| {
+        let text = bench.asked()[turn].to_string();
+        (
+            text.matches("data:image/png").count(),
+            text.matches("an earlier image, which is no longer shown")
+                .count(),
+        )
+    });
+    assert_eq!(counts, [(19, 0), (20, 0), (10, 11)]);
 }

@@ -406,17 +406,17 @@ fn tool_summary() {
     assert_eq!(
         summary["enabled"][0]["ops"],
         json!([
+            "apply-edit",
+            "delete-file",
+            "diff",
             "init-changeset",
             "list",
+            "move-file",
             "read",
-            "search",
-            "write-file",
-            "apply-edit",
             "replace",
             "replace-lines",
-            "delete-file",
-            "move-file",
-            "diff"
+            "search",
+            "write-file"
         ])
     );
 }

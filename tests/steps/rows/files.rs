@@ -431,6 +431,8 @@ fn for_agents() {
     let operations = Files::default().spec().operations.expect("operations");
     let wrapped = [
         "capture",
+        "history",
+        "materialize",
         "open-change-request",
         "publish",
         "resolve-source",

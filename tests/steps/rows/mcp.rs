@@ -1,10 +1,13 @@
 //! The rows of `tests/coverage/agent.tsv` about `:mcp`: adapters of a flow, and their tools in an agent's hands.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use expect_test::{Expect, expect};
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 
+use super::llm_images::png;
 use crate::agent::{calls, says};
-use crate::mcp::script;
+use crate::mcp::{script, script_giving};
 use crate::project::Project;
 use crate::server::{Say, Server};
 
@@ -102,6 +105,50 @@ fn tools_mcp() {
         last["content"].as_str().is_some_and(|it| it.contains("hi")),
         "{last}"
     );
+}
+
+/// Images go to the model as images, other contents by name; nothing goes as Base64 text, and the cap on results holds
+/// for all texts together.
+#[test]
+fn contents_of_a_tool() {
+    let image = STANDARD.encode(png(4, 2));
+    let long = "x".repeat(15_000);
+    let content = json!([
+        {"type": "text", "text": "Two:"},
+        {"type": "image", "data": image, "mimeType": "image/png"},
+        {"type": "resource", "resource": {"uri": "x://1", "blob": image, "mimeType": "image/png"}},
+        {"type": "resource", "resource": {"uri": "x://2", "blob": image, "mimeType": "application/zip"}},
+        {"type": "audio", "data": image, "mimeType": "audio/wav"},
+        {"type": "text", "text": long},
+        {"type": "text", "text": long},
+    ]);
+    for (model, shown) in [("gpt-4o", 2), ("gpt-3.5-turbo", 0)] {
+        let bench = Bench::new(echo_then("Done."));
+        let script = script_giving(&content.to_string());
+        bench.project.write("server.sh", script.as_bytes());
+        let body = format!(
+            "(flow/step :agent :a {{:connection :ai :model \"{model}\" :objective \"Say hi.\" :tools {{:mode :execute :mcp [:f/all]}}}})"
+        );
+        let found = bench.flow(ALL, &format!("(:content {body})"));
+        assert_eq!(found, "\"Done.\"");
+        let messages = bench.model.body(1)["messages"].clone();
+        let messages = messages.as_array().expect("messages");
+        let result = messages.iter().find(|it| it["role"] == "tool");
+        let text = result.expect("a result")["content"].as_str().expect("text");
+        let bytes = png(4, 2).len();
+        let begin = format!(
+            "Two:\n[image 1: image/png, {bytes} bytes]\n[image 2: x://1: image/png, {bytes} bytes]\n[x://2: application/zip, {bytes} bytes: contents that are not shown]\n[audio/wav, {bytes} bytes: contents that are not shown]\nxxx"
+        );
+        assert!(text.starts_with(&begin), "{}", &text[..500]);
+        assert!(text.len() < 20_500, "{}", text.len());
+        let last = &messages[messages.len() - 1];
+        let all = last.to_string();
+        assert_eq!(all.matches("data:image/png;base64,").count(), shown);
+        if shown == 0 {
+            let line = "[an image is not shown: `gpt-3.5-turbo` of `:openai` takes no images";
+            assert_eq!(all.matches(line).count(), 2, "{all}");
+        }
+    }
 }
 
 #[test]

@@ -22,8 +22,6 @@ use crate::json::from_json;
 struct Row {
     kind: &'static str,
     description: &'static str,
-    /// In the order of the reference; empty for a step type without operations.
-    ops: &'static [&'static str],
     /// Fields that models see in another way than flows.
     fields: &'static [Shown],
 }
@@ -35,19 +33,6 @@ const ROWS: &[Row] = &[
     Row {
         kind: "files",
         description: "Inspect, search, diff, and edit existing source-tree and changeset resources.",
-        ops: &[
-            "init-changeset",
-            "list",
-            "read",
-            "search",
-            "write-file",
-            "apply-edit",
-            "replace",
-            "replace-lines",
-            "delete-file",
-            "move-file",
-            "diff",
-        ],
         fields: &[
             ("changeset", || {
                 reference("The changeset to look at or to change")
@@ -62,24 +47,11 @@ const ROWS: &[Row] = &[
     Row {
         kind: "search",
         description: "Search the resources, flows, runs and connections of the project.",
-        ops: &[],
         fields: &[],
     },
     Row {
         kind: "table",
         description: "Query, aggregate, inspect, export, and mutate bounded table resources.",
-        ops: &[
-            "query",
-            "get-row",
-            "aggregate",
-            "schema",
-            "export",
-            "update-cell",
-            "update-cell-format",
-            "set-column",
-            "recompute",
-            "materialize-join",
-        ],
         fields: &[("table", || {
             json!({
                 "type": ["string", "object"],
@@ -111,7 +83,7 @@ pub(super) fn tool(name: &str, steps: &[Box<dyn Step>], most: usize) -> Option<T
     };
     let mutates = move |given: &Value| {
         let read = shape.read_json(given).ok();
-        let operation = read.and_then(|json| operation(row, spec, &json).ok().flatten());
+        let operation = read.and_then(|json| operation(spec, &json).ok().flatten());
         operation.is_some_and(|operation| !matches!(operation.effect, Effect::Pure | Effect::Read))
     };
     Some(Tool {
@@ -120,7 +92,7 @@ pub(super) fn tool(name: &str, steps: &[Box<dyn Step>], most: usize) -> Option<T
         kind: ToolKind::BuiltIn,
         description: row.description.to_owned(),
         parameters,
-        ops: row.ops.iter().map(ToString::to_string).collect(),
+        ops: operations(spec).map(|it| it.name.to_owned()).collect(),
         call: Rc::new(call),
         mutates: Rc::new(mutates),
         needs_approval: Rc::new(|_| false),
@@ -128,30 +100,27 @@ pub(super) fn tool(name: &str, steps: &[Box<dyn Step>], most: usize) -> Option<T
     })
 }
 
-fn operations(row: &Row, spec: &'static StepSpec) -> impl Iterator<Item = &'static Operation> {
-    let all = spec.operations;
-    row.ops.iter().filter_map(move |name| {
-        all.as_ref()?
-            .all
-            .iter()
-            .find(|operation| operation.name == *name)
-    })
+/// Returns the operations that are for agents; none for a step type without operations.
+fn operations(spec: &'static StepSpec) -> impl Iterator<Item = &'static Operation> {
+    let all = spec.operations.as_ref().map_or(&[][..], |it| it.all);
+    all.iter().filter(|operation| operation.for_agents)
 }
 
 fn parameters(row: &Row, spec: &'static StepSpec) -> Json {
-    if row.ops.is_empty() {
+    let ops: Vec<&str> = operations(spec).map(|it| it.name).collect();
+    if ops.is_empty() {
         return tool_schema(spec, None);
     }
     let mut properties = JsonMap::new();
-    let about: Vec<String> = operations(row, spec)
+    let about: Vec<String> = operations(spec)
         .map(|operation| format!("{}: {}", operation.name, first_line(operation.doc)))
         .collect();
     properties.insert(
         "op".to_owned(),
-        json!({"type": "string", "enum": row.ops, "description": about.join(" ")}),
+        json!({"type": "string", "enum": ops, "description": about.join(" ")}),
     );
     let mut users: Vec<(String, Vec<&str>)> = Vec::new();
-    for operation in operations(row, spec) {
+    for operation in operations(spec) {
         let schema = tool_schema(spec, Some(operation));
         let own = schema["properties"]
             .as_object()
@@ -168,13 +137,13 @@ fn parameters(row: &Row, spec: &'static StepSpec) -> Json {
             }
         }
     }
-    for (name, ops) in users {
-        if ops.len() < row.ops.len() {
+    for (name, users) in users {
+        if users.len() < ops.len() {
             let said = properties[&name]["description"]
                 .as_str()
                 .unwrap_or_default()
                 .to_owned();
-            properties[&name]["description"] = json!(format!("For {}. {said}", ops.join(", ")));
+            properties[&name]["description"] = json!(format!("For {}. {said}", users.join(", ")));
         }
     }
     json!({"type": "object", "properties": properties, "required": ["op"], "additionalProperties": false})
@@ -206,16 +175,12 @@ fn call(
 }
 
 /// Returns the operation that is asked for, where there are some.
-fn operation(
-    row: &Row,
-    spec: &'static StepSpec,
-    json: &Json,
-) -> Result<Option<&'static Operation>, ()> {
-    if row.ops.is_empty() {
+fn operation(spec: &'static StepSpec, json: &Json) -> Result<Option<&'static Operation>, ()> {
+    if operations(spec).next().is_none() {
         return Ok(None);
     }
     let asked = json["op"].as_str().unwrap_or_default();
-    operations(row, spec)
+    operations(spec)
         .find(|operation| operation.name == asked)
         .map(Some)
         .ok_or(())
@@ -223,7 +188,7 @@ fn operation(
 
 /// Checks what the flat schema cannot say.
 fn fits(row: &Row, spec: &'static StepSpec, shape: &Shape, json: &Json) -> Result<(), StepError> {
-    let Ok(Some(operation)) = operation(row, spec, json) else {
+    let Ok(Some(operation)) = operation(spec, json) else {
         return Ok(());
     };
     let schema = tool_schema(spec, Some(operation));

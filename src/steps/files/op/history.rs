@@ -16,7 +16,7 @@ pub(in super::super) const OPERATION: Operation = Operation {
     takes: &["limit", "paths", "since"],
     gives: r#"[:map [:commits [:vector [:map [:commit :string] [:author :string] [:email :string] [:date :string] [:subject :string] [:body :string] [:files [:vector :string]]]]] [:truncated? :boolean]]"#,
     effect: Effect::Read,
-    for_agents: true,
+    for_agents: false,
 };
 
 pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> {

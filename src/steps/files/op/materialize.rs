@@ -19,7 +19,7 @@ pub(in super::super) const OPERATION: Operation = Operation {
     gives: r#"[:map [:path :string] [:files :int] [:skipped [:vector [:map [:path :string] [:why :string]]]]]"#,
     // Performed again, it puts the same there: its own folder it may replace.
     effect: Effect::Read,
-    for_agents: true,
+    for_agents: false,
 };
 
 pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> {

@@ -37,9 +37,27 @@ pub(super) struct Processing {
     max_height: Option<u32>,
     format: Option<ImageFormat>,
     quality: Option<u8>,
+    /// Only where the picture is larger than all providers take.
+    is_fitting: bool,
 }
 
+/// What all providers take: 5 MB in Base64, and as many pixels on a side.
+const FITTING_BYTES: usize = 3_750_000;
+const FITTING_SIDE: u32 = 8_000;
+/// To what a side is reduced where a picture is larger than that.
+const REDUCED_SIDE: u32 = 2_048;
+
 impl Processing {
+    /// Returns what makes a picture fit where it is too large for a provider, and leaves others as they are.
+    pub fn fitting() -> Processing {
+        Processing {
+            max_width: Some(REDUCED_SIDE),
+            max_height: Some(REDUCED_SIDE),
+            is_fitting: true,
+            ..Processing::default()
+        }
+    }
+
     pub fn read(map: &Value) -> Result<Processing, StepError> {
         let fields = Fields::inside(":processing", map)?;
         fields.only(&["format", "max-height", "max-width", "quality"])?;
@@ -72,6 +90,7 @@ impl Processing {
             max_height: side("max-height")?,
             format,
             quality: quality.and_then(|it| u8::try_from(it).ok()),
+            is_fitting: false,
         })
     }
 
@@ -158,7 +177,8 @@ pub(super) fn process(
             height,
         });
     }
-    if !processing.is_any() {
+    let fits = bytes.len() <= FITTING_BYTES && width.max(height) <= FITTING_SIDE;
+    if !processing.is_any() || processing.is_fitting && fits {
         return Ok(Picture {
             content_type: format.to_mime_type(),
             bytes,
@@ -177,12 +197,21 @@ pub(super) fn process(
         true => decoded,
         false => decoded.resize_exact(width, height, image::imageops::FilterType::CatmullRom),
     };
-    let bytes = encoded(&resized, target, processing.quality.unwrap_or(QUALITY))
-        .map_err(|error| unreadable(name, &error.to_string()))?;
-    Ok(Picture {
+    let encode = |target| {
+        encoded(&resized, target, processing.quality.unwrap_or(QUALITY))
+            .map_err(|error| unreadable(name, &error.to_string()))
+    };
+    let mut picture = Picture {
         content_type: target.to_mime_type(),
-        bytes,
-    })
+        bytes: encode(target)?,
+    };
+    if processing.is_fitting && picture.bytes.len() > FITTING_BYTES {
+        picture = Picture {
+            content_type: ImageFormat::Jpeg.to_mime_type(),
+            bytes: encode(ImageFormat::Jpeg)?,
+        };
+    }
+    Ok(picture)
 }
 
 /// Returns the format by the first bytes, which must be what the content type says.

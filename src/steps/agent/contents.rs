@@ -1,0 +1,134 @@
+//! Contents of a tool's result that are not text: images are shown to the model, the rest is named.
+//!
+//! No `data:` address is left in what a model is told as text. What an image is, and whether the model sees it, is
+//! checked where the message is sent.
+
+use flowstone_engine::flow::name_of;
+use flowstone_lang::value::Value;
+
+use super::notes::facts;
+use crate::json::items;
+
+/// Images of one result that are shown.
+const MOST_IMAGES: usize = 10;
+/// How deep contents are looked for.
+const DEEPEST: usize = 12;
+const KINDS: &[&str] = &["audio", "image", "resource"];
+
+/// Takes the contents that are not text out of a result: what is left, with a line for each of them, and the images as
+/// parts of a message.
+pub(super) fn apart(value: Value) -> (Value, Vec<Value>) {
+    if !holds_any(&value, 0) {
+        return (value, Vec::new());
+    }
+    let mut images = Vec::new();
+    let left = without(&value, 0, &mut images);
+    (left, images)
+}
+
+fn holds_any(value: &Value, depth: usize) -> bool {
+    if depth > DEEPEST {
+        return false;
+    }
+    if address(value).is_some() {
+        return true;
+    }
+    match value {
+        Value::Map(map) => map.iter().any(|(_, value)| holds_any(value, depth + 1)),
+        Value::Vector(_) | Value::List(_) => {
+            let items = items(value).unwrap_or_default();
+            items.iter().any(|item| holds_any(item, depth + 1))
+        }
+        _ => false,
+    }
+}
+
+fn without(value: &Value, depth: usize, images: &mut Vec<Value>) -> Value {
+    if depth > DEEPEST {
+        return value.clone();
+    }
+    if let Some(address) = address(value) {
+        return named(value, address, images);
+    }
+    match value {
+        Value::Map(map) => Value::map(
+            map.iter()
+                .map(|(key, value)| (key.clone(), without(value, depth + 1, images))),
+        ),
+        Value::Vector(_) | Value::List(_) => {
+            let items = items(value).unwrap_or_default();
+            Value::vector(items.iter().map(|item| without(item, depth + 1, images)))
+        }
+        other => other.clone(),
+    }
+}
+
+/// Returns the `data:` address of a part such as `{:type :image :url "data:..."}`.
+fn address(value: &Value) -> Option<&str> {
+    let kind = value.get("type").and_then(name_of)?;
+    let address = value.get("url")?.as_str()?;
+    (KINDS.contains(&&*kind) && address.starts_with("data:")).then_some(address)
+}
+
+/// Returns the text that stands for a part, and shows it where it is an image.
+fn named(value: &Value, address: &str, images: &mut Vec<Value>) -> Value {
+    let (head, data) = address.split_once(',').unwrap_or((address, ""));
+    let content_type = head.trim_start_matches("data:").split(';').next();
+    let content_type = content_type.filter(|it| !it.is_empty());
+    let content_type = content_type.unwrap_or("application/octet-stream");
+    let bytes = match head.ends_with(";base64") {
+        true => data.trim_end_matches('=').len() * 3 / 4,
+        false => data.len(),
+    };
+    let uri = value.get("uri").and_then(Value::as_str);
+    let name = uri.map_or_else(String::new, |uri| format!("{uri}: "));
+    let about = format!("{name}{content_type}, {bytes} bytes");
+    let text = match (content_type.starts_with("image/"), images.len()) {
+        (true, shown) if shown < MOST_IMAGES => {
+            images.push(facts([
+                ("type", Value::keyword("image")),
+                ("url", Value::from(address)),
+            ]));
+            format!("[image {}: {about}]", images.len())
+        }
+        (true, _) => format!(
+            "[an image, {about}: it is not shown, {MOST_IMAGES} of a result are; ask for fewer]"
+        ),
+        (false, _) => format!("[{about}: contents that are not shown]"),
+    };
+    facts([
+        ("type", Value::keyword("text")),
+        ("text", Value::from(text)),
+    ])
+}
+
+#[cfg(test)]
+mod tests {
+    use flowstone_lang::reader::read_data;
+
+    use super::*;
+
+    #[track_caller]
+    fn check(value: &str, left: &str, shown: usize) {
+        let (found, images) = apart(read_data(value).unwrap());
+        assert_eq!(crate::words::shown(&found), left);
+        assert_eq!(images.len(), shown);
+    }
+
+    #[test]
+    fn no_address_of_data_is_left() {
+        check(
+            r#"{:parts [{:type :text :text "a"} {:type :image :url "data:image/png;base64,aGk="}]}"#,
+            r#"{:parts [{:type :text :text "a"} {:type :text :text "[image 1: image/png, 2 bytes]"}]}"#,
+            1,
+        );
+        check(
+            r#"[{:type :resource :uri "x://1" :url "data:image/jpeg;base64,aGk="} {:type :audio :url "data:audio/wav;base64,aGk="}]"#,
+            r#"[{:type :text :text "[image 1: x://1: image/jpeg, 2 bytes]"} {:type :text :text "[audio/wav, 2 bytes: contents that are not shown]"}]"#,
+            1,
+        );
+        let many = r#"{:type :image :url "data:image/png;base64,aGk="}"#.repeat(12);
+        let (_, images) = apart(read_data(&format!("[{many}]")).unwrap());
+        assert_eq!(images.len(), MOST_IMAGES);
+    }
+}
