@@ -30,6 +30,7 @@ mod models;
 mod options;
 pub(crate) mod output;
 mod pause;
+mod places;
 pub mod prices;
 mod provider;
 pub mod responses;
@@ -38,6 +39,7 @@ pub mod sigv4;
 mod spec;
 mod stop;
 pub mod subset;
+pub mod surrogates;
 
 use flowstone_engine::diagnostic::Diagnostic;
 use flowstone_engine::flow::{Flow, name_of};

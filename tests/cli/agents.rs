@@ -258,3 +258,26 @@ fn the_example_of_the_guide_runs() {
         assert!(ran.out.contains(fact), "{}", ran.out);
     }
 }
+
+/// Answers that are asked for again are told apart, and why.
+#[test]
+fn answers_that_are_repaired_have_lines_of_their_own() {
+    let scratch = Scratch::new();
+    scratch.write(
+        "flowstone.edn",
+        r#"{:connections {:ai {:backend :scripted :script {:turns ["{\"total\": \"NaN\"}" "{\"total\": 3}"]}}}}"#,
+    );
+    scratch.write(
+        "total.edn",
+        r#"{:slug :total :flow '(:content (flow/step :llm :total {:connection :ai :prompt "Total?" :repair 1 :output {:format :json :schema [:map [:total :int]]}}))}"#,
+    );
+    let ran = scratch.run(&["run", "total.edn"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    let lines: Vec<&str> = ran.err.lines().map(str::trim).collect();
+    let at = |text: &str| lines.iter().position(|line| *line == text);
+    let (first, second) = (at(r#"{"total": "NaN"}"#), at(r#"{"total": 3}"#));
+    let (first, second) = (first.expect(&ran.err), second.expect(&ran.err));
+    assert_eq!(second, first + 2, "{}", ran.err);
+    let mark = "↻   the answer is not right, asking again: at [:total]: should be an integer";
+    assert!(lines[first + 1].starts_with(mark), "{}", ran.err);
+}

@@ -168,3 +168,17 @@ fn tokens_that_no_server_counts_are_estimated() {
         );
     }
 }
+
+#[test]
+fn arguments_that_were_cut_off_are_named_so() {
+    let call = json!({"index": 0, "id": "c1", "type": "function", "function": {"name": "math_add", "arguments": "{\"a\": 1, \"b"}});
+    let bench = Bench::with(
+        STEPS,
+        vec![turn(json!({"tool_calls": [call]}), "length"), says("ok")],
+    );
+    let found = bench.run("(:result (first (:tool-calls (flow/step :agent :a {:connection :ai :objective \"Add.\" :tools {:steps [:math/add]}}))))");
+    assert_eq!(
+        found,
+        "{:error \"not performed: your answer reached its limit of tokens, and the arguments of `math_add` were cut off after 11 characters. Write shorter arguments, or do it in several calls\"}"
+    );
+}

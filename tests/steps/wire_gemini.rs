@@ -422,6 +422,7 @@ fn ends() {
         "MALFORMED_FUNCTION_CALL",
         "UNEXPECTED_TOOL_CALL",
         "OTHER",
+        "NEW_REASON",
     ] {
         shown.push_str(&format!(
             "{reason}: {}\n",
@@ -439,6 +440,7 @@ fn ends() {
         MALFORMED_FUNCTION_CALL: E0808 bad-response: google sent something that is not an answer: the model stopped with MALFORMED_FUNCTION_CALL: why (Later)
         UNEXPECTED_TOOL_CALL: E0808 bad-response: google sent something that is not an answer: the model stopped with UNEXPECTED_TOOL_CALL: why (Later)
         OTHER: E0808 bad-response: google sent something that is not an answer: the model stopped with OTHER: why (Later)
+        NEW_REASON: content: a | NEW_REASON of "" by ""
     "#]].assert_eq(&shown);
     reads(
         &[r#"{"promptFeedback":{"blockReason":"SAFETY"},"usageMetadata":{"promptTokenCount":4}}"#],
@@ -540,4 +542,39 @@ fn the_step_asks_gemini() {
             .assert_eq(request.lines().next().unwrap());
         assert!(request.contains("\nx-goog-api-key: g-key\n"), "{request}");
     });
+}
+
+#[test]
+fn an_error_of_a_tool_is_wrapped_once() {
+    let response = |text: &str| {
+        let mut call = ask("gemini-2.5-flash", "x");
+        let mut failed = answering("c1", Some("read"), text);
+        failed.is_error = true;
+        call.messages
+            .extend([calling(&[("c1", "read", "{}")]), failed]);
+        body(GOOGLE, &call)["contents"][2]["parts"][0]["functionResponse"]["response"].to_string()
+    };
+    let told = r#"{"error":"no such file","kind":"not-found"}"#;
+    assert_eq!(response(told), told);
+    assert_eq!(response("no such file"), r#"{"error":"no such file"}"#);
+}
+
+#[test]
+fn equal_ids_of_calls_are_kept_apart() {
+    let chunk = r#"{"responseId":"r","candidates":[{"content":{"parts":[{"functionCall":{"id":"c","name":"one","args":{}},"thoughtSignature":"s"},{"functionCall":{"id":"c","name":"two","args":{}}}]},"finishReason":"STOP"}]}"#;
+    let reply = reply(GOOGLE, &events(&[chunk]));
+    let kept = reply.opaque.expect("a signature").blocks.to_string();
+    assert_eq!(kept.matches(r#""id":"c""#).count(), 1, "{kept}");
+    let ids = reply.tool_calls.iter().map(|it| it.id.starts_with("made_"));
+    assert_eq!(ids.collect::<Vec<_>>(), [false, true]);
+}
+
+#[test]
+fn tools_of_the_provider_stand_beside_ours() {
+    let mut call = ask("gemini-3-pro", "x");
+    call.tools = vec![tool("find")];
+    call.extra = vec![("tools".into(), json!([{"googleSearch": {}}]))];
+    let tools = body(GOOGLE, &call)["tools"].clone();
+    assert_eq!(tools[0]["functionDeclarations"][0]["name"], "find");
+    assert_eq!(tools[1], json!({"googleSearch": {}}));
 }

@@ -560,3 +560,40 @@ fn a_form_by_its_older_name() {
     let openai = row("openai").family.encode(&call, row("openai"));
     assert_eq!(openai.get("response_format"), None);
 }
+
+#[test]
+fn equal_and_missing_ids_of_calls_are_kept_apart() {
+    let call = |id: &str, n: usize| json!({"type": "function_call", "id": "", "call_id": id, "name": "find", "arguments": format!("{{\"n\":{n}}}")});
+    let answer = json!({"type": "response.completed", "response": {"id": "r", "model": "m", "status": "completed", "output": [
+        {"type": "reasoning", "id": "rs", "summary": [], "encrypted_content": "e"}, call("c", 0), call("c", 1), call("", 2)]}});
+    let reply = reply(WHO, &events(&[&answer.to_string()]));
+    let ids: Vec<String> = reply.tool_calls.iter().map(|it| it.id.clone()).collect();
+    assert!(ids[0] == "c" && ids[1].starts_with("made_") && ids[2].starts_with("made_"));
+    let mut call = ask("gpt-5.4", "x");
+    call.messages.push(Message {
+        tool_calls: reply.tool_calls,
+        opaque: reply.opaque,
+        ..Message::empty(Role::Assistant)
+    });
+    let items = body(WHO, &call)["input"].clone();
+    let sent: Vec<&str> = items.as_array().unwrap()[2..]
+        .iter()
+        .map(|it| it["call_id"].as_str().unwrap())
+        .collect();
+    assert_eq!(sent, ids);
+}
+
+#[test]
+fn tools_of_the_provider_stand_beside_ours() {
+    let mut call = ask("gpt-5.4", "x");
+    call.tools = vec![tool("find")];
+    let search = json!({"type": "web_search"});
+    for extra in [
+        ("tools".to_string(), json!([search])),
+        ("responses".to_string(), json!({"tools": [search]})),
+    ] {
+        call.extra = vec![extra];
+        let tools = body(WHO, &call)["tools"].clone();
+        assert_eq!((&tools[0]["name"], &tools[1]), (&json!("find"), &search));
+    }
+}

@@ -139,6 +139,21 @@ fn errors_of_the_server_are_named() {
                 E0801 unauthorized: anthropic does not accept the key: invalid x-api-key
                   hint: check the key; it belongs to one provider and may have been revoked"#]],
         ),
+        (
+            "403 Forbidden",
+            "<!DOCTYPE html>\n<html><head><title>Just a\n moment...</title></head><body>Cloudflare</body></html>",
+            expect![[r#"
+                E0808 bad-response: a proxy or firewall before anthropic answered with a web page (403): "Just a moment..."
+                  hint: the key was not looked at: check the connection's `:base-url`, and what the network lets pass"#]],
+        ),
+        (
+            "503 Service Unavailable",
+            "<html><body>Down for maintenance</body></html>",
+            expect![[r#"
+                E0805 unavailable: a proxy or firewall before anthropic answered with a web page (503)
+                  retry: later
+                  hint: the key was not looked at: check the connection's `:base-url`, and what the network lets pass"#]],
+        ),
     ] {
         let shown = wait(async {
             let server = Server::start(vec![server::reply(
@@ -416,5 +431,87 @@ fn an_answer_is_cut_where_the_interface_has_no_stops() {
             format!("{}\n{outcome}", seen.join(", "))
         });
         expected.assert_eq(&shown);
+    }
+}
+
+/// A character in two halves, in two events: every format gives it whole.
+#[test]
+fn halves_of_a_character_are_joined() {
+    let claude = |half: &str| {
+        format!(
+            r#"{{"type":"content_block_delta","index":0,"delta":{{"type":"text_delta","text":"{half}"}}}}"#
+        )
+    };
+    let chat = |half: &str, end: &str| {
+        format!(
+            r#"{{"id":"r","model":"m","choices":[{{"index":0,"delta":{{"content":"{half}"}},"finish_reason":{end}}}]}}"#
+        )
+    };
+    let gemini = |half: &str, end: &str| {
+        format!(r#"{{"candidates":[{{"content":{{"parts":[{{"text":"{half}"}}]}}{end}}}]}}"#)
+    };
+    let response = |half: &str| {
+        format!(r#"{{"type":"response.output_text.delta","output_index":0,"delta":"{half}"}}"#)
+    };
+    const HALVES: [&str; 2] = [r"a\ud83e", r"\udd80b"];
+    let streams = [
+        (
+            ":backend :anthropic",
+            vec![
+                TEXT[0].to_string(),
+                TEXT[1].to_string(),
+                claude(HALVES[0]),
+                claude(HALVES[1]),
+                TEXT[4].to_string(),
+                TEXT[5].to_string(),
+            ],
+        ),
+        (
+            ":backend :vllm",
+            vec![chat(HALVES[0], "null"), chat(HALVES[1], r#""stop""#)],
+        ),
+        (
+            ":backend :google",
+            vec![
+                gemini(HALVES[0], ""),
+                gemini(HALVES[1], r#","finishReason":"STOP""#),
+            ],
+        ),
+        (
+            ":backend :openai :family :openai",
+            vec![
+                r#"{"type":"response.output_item.added","output_index":0,"item":{"type":"message","id":"m1","role":"assistant","content":[]}}"#.to_string(),
+                response(HALVES[0]),
+                response(HALVES[1]),
+                r#"{"type":"response.completed","response":{"id":"resp_1","model":"m","status":"completed"}}"#.to_string(),
+            ],
+        ),
+    ];
+    for (connection, data) in streams {
+        let data: Vec<&str> = data.iter().map(String::as_str).collect();
+        let (shown, pieces) = wait(async {
+            let server = Server::start(vec![server::events(&data)]).await;
+            let world = World::new()
+                .secret("OPENAI_API_KEY", "s3cret")
+                .secret("ANTHROPIC_API_KEY", "s3cret")
+                .secret("GEMINI_API_KEY", "s3cret")
+                .settings(&format!(
+                    "{{:connections {{:ai {{:base-url \"{}/v1\" :model \"m\" {connection}}}}}}}",
+                    server.url
+                ))
+                .timeout(2_000);
+            let shown = world.run(&Llm, "{:connection :ai :prompt \"x\"}").await;
+            let progress = world.progress.borrow();
+            let pieces = progress.iter().filter_map(|it| match it {
+                Progress::Text(text) => Some(text.as_str()),
+                _ => None,
+            });
+            (shown, pieces.collect::<String>())
+        });
+        assert!(
+            shown.contains(":content \"a\u{1f980}b\""),
+            "{connection}: {shown}"
+        );
+        assert_eq!(pieces, "a\u{1f980}b", "{connection}");
     }
 }

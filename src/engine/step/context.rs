@@ -101,6 +101,8 @@ pub enum Progress {
     Text(String),
     /// A piece of a model's reasoning.
     Thought(String),
+    /// The answer so far is not the last one: it is asked for again, for this reason.
+    Again(String),
     /// A line about what it is doing; replaces the one before.
     Status(String),
     /// How far it is.

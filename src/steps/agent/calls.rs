@@ -5,6 +5,7 @@
 use std::rc::Rc;
 
 use flowstone_engine::diagnostic::nearest;
+use flowstone_engine::flow::name_of;
 use flowstone_engine::step::{Inside, Performed, StepError};
 use flowstone_lang::value::Value;
 
@@ -27,15 +28,19 @@ pub(super) struct Call {
     pub name: String,
     /// Data; or the model's text, where that is no JSON.
     pub arguments: Value,
+    /// The answer ended at its limit before the arguments did.
+    pub is_cut: bool,
 }
 
 /// Returns the calls of a turn.
 pub(super) fn of_reply(reply: &Value) -> Vec<Call> {
     let calls = reply.get("tool-calls").and_then(items).unwrap_or_default();
-    calls.iter().map(call).collect()
+    let reason = reply.get("finish-reason").and_then(name_of);
+    let at_limit = reason.as_deref() == Some("length");
+    calls.iter().map(|said| call(said, at_limit)).collect()
 }
 
-fn call(said: &Value) -> Call {
+fn call(said: &Value, at_limit: bool) -> Call {
     let text = |key: &str| said.get(key).and_then(Value::as_str).unwrap_or_default();
     let broken = said.get("arguments-text").and_then(Value::as_str);
     Call {
@@ -45,6 +50,7 @@ fn call(said: &Value) -> Call {
             Some(arguments) if !arguments.is_nil() => arguments.clone(),
             _ => broken.map_or_else(|| Value::map([]), Value::from),
         },
+        is_cut: at_limit && broken.is_some(),
     }
 }
 
@@ -128,6 +134,7 @@ impl Tally {
         let made = match (limits.repeated, tools.find(&call.name)) {
             (Some(most), _) if is_full(same, most) => Err(Refusal::Repeated { most }),
             (_, None) => Err(bad(unknown(&call.name, tools))),
+            (_, Some(_)) if call.is_cut => Err(bad(cut(call))),
             (_, Some(tool)) => match (tool.call)(&call.arguments) {
                 Ok(step) => Ok((tool, step)),
                 Err(error) => Err(bad(told(&error))),
@@ -159,6 +166,18 @@ impl Tally {
         let mut asked = self.asked.iter();
         asked.any(|(_, known)| known.as_deref() == Some(step))
     }
+}
+
+/// Says to the model that its arguments were cut off.
+fn cut(call: &Call) -> String {
+    let came = match &call.arguments {
+        Value::Text(text) => text.as_str().chars().count(),
+        _ => 0,
+    };
+    format!(
+        "not performed: your answer reached its limit of tokens, and the arguments of `{}` were cut off after {came} characters. Write shorter arguments, or do it in several calls",
+        call.name
+    )
 }
 
 fn bad(message: String) -> Refusal {

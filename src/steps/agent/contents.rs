@@ -119,13 +119,18 @@ mod tests {
     fn no_address_of_data_is_left() {
         check(
             r#"{:parts [{:type :text :text "a"} {:type :image :url "data:image/png;base64,aGk="}]}"#,
-            r#"{:parts [{:type :text :text "a"} {:type :text :text "[image 1: image/png, 2 bytes]"}]}"#,
+            r#"{:parts [{:type :text, :text "a"} {:type :text, :text "[image 1: image/png, 2 bytes]"}]}"#,
             1,
         );
         check(
-            r#"[{:type :resource :uri "x://1" :url "data:image/jpeg;base64,aGk="} {:type :audio :url "data:audio/wav;base64,aGk="}]"#,
-            r#"[{:type :text :text "[image 1: x://1: image/jpeg, 2 bytes]"} {:type :text :text "[audio/wav, 2 bytes: contents that are not shown]"}]"#,
+            r#"{:type :resource :uri "x://1" :url "data:image/jpeg;base64,aGk="}"#,
+            r#"{:type :text, :text "[image 1: x://1: image/jpeg, 2 bytes]"}"#,
             1,
+        );
+        check(
+            r#"{:type :audio :url "data:audio/wav;base64,aGk="}"#,
+            r#"{:type :text, :text "[audio/wav, 2 bytes: contents that are not shown]"}"#,
+            0,
         );
         let many = r#"{:type :image :url "data:image/png;base64,aGk="}"#.repeat(12);
         let (_, images) = apart(read_data(&format!("[{many}]")).unwrap());

@@ -328,6 +328,7 @@ impl Server {
                 ..Limits::default()
             },
             route: self.route.clone(),
+            sent_ms: None,
         };
         client::send(request)
             .await

@@ -30,6 +30,8 @@ pub struct Request {
     pub body: Option<Vec<u8>>,
     pub limits: Limits,
     pub route: Route,
+    /// When it is sent, by the clock of the run; a server's date is held against it where the server has no clock.
+    pub sent_ms: Option<i64>,
 }
 
 /// What a server says about its error is not waited for longer.
@@ -63,6 +65,7 @@ pub struct Incoming {
     source: Source,
     deadline: Instant,
     limits: Limits,
+    sent_ms: Option<i64>,
     received: Vec<u8>,
     got: u64,
 }
@@ -179,6 +182,7 @@ impl Incoming {
             source,
             deadline,
             limits: request.limits,
+            sent_ms: request.sent_ms,
             received: Vec::new(),
             got: 0,
         }
@@ -289,6 +293,7 @@ impl Incoming {
             headers: self.headers,
             body,
             url: self.url,
+            sent_ms: self.sent_ms,
         })
     }
 
@@ -327,6 +332,7 @@ impl Incoming {
             headers: self.headers,
             body,
             url: self.url,
+            sent_ms: self.sent_ms,
         }
     }
 

@@ -81,6 +81,8 @@ pub struct Answer {
     pub body: Vec<u8>,
     /// Where it came from, after redirects.
     pub url: String,
+    /// When it was asked for, by the clock of the run.
+    pub sent_ms: Option<i64>,
 }
 
 impl Answer {
@@ -236,7 +238,7 @@ pub fn preview(body: &[u8]) -> String {
 }
 
 /// Reads `Retry-After`: seconds, or a date. How far off a date is the server's own `Date` says, so that no two
-/// clocks have to agree; without one, the ordinary waiting time is as good.
+/// clocks have to agree; without one, our own clock has to do.
 pub fn retry_after(answer: &Answer) -> Option<Duration> {
     let value = answer.header("retry-after")?.trim();
     if let Ok(seconds) = value.parse::<f64>() {
@@ -247,7 +249,9 @@ pub fn retry_after(answer: &Answer) -> Option<Duration> {
         let parser = jiff::fmt::rfc2822::DateTimeParser::new();
         parser.parse_timestamp(text.trim()).ok()
     };
-    let wait = moment(value)?.duration_since(moment(answer.header("date")?)?);
+    let sent = || jiff::Timestamp::from_millisecond(answer.sent_ms?).ok();
+    let now = answer.header("date").and_then(moment).or_else(sent)?;
+    let wait = moment(value)?.duration_since(now);
     // What is over already may be asked for at once.
     Some(Duration::try_from(wait).unwrap_or(Duration::ZERO).min(YEAR))
 }

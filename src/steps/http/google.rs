@@ -138,6 +138,7 @@ async fn exchange(
             witness: None,
             ..usual.route.clone()
         },
+        sent_ms: Some(cx.now_ms()),
     })
     .await?;
     if answer.status >= 400 {

@@ -77,6 +77,7 @@ pub(crate) async fn build(cx: &StepContext, fields: Fields<'_>) -> Result<Reques
     Ok(Request {
         limits: usual.limits,
         route: usual.route,
+        sent_ms: Some(cx.now_ms()),
         method,
         url,
         headers,

@@ -37,9 +37,7 @@ pub(super) async fn answer(
             Verdict::Bad(_, error) if asked > wanted.repairs => return Err(paid(error)),
             Verdict::Bad(problem, _) => problem,
         };
-        cx.emit(Progress::Status(format!(
-            "the answer is not right, asking again: {problem}"
-        )));
+        cx.emit(Progress::Again(problem.clone()));
         call.messages.push(Message {
             opaque: reply.opaque,
             ..Message::text(Role::Assistant, reply.content)

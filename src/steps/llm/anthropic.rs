@@ -15,6 +15,7 @@ use super::claude::{Claude, Thinking};
 use super::dialect::Dialect;
 use super::error::LlmError;
 use super::family::{self, ANSWER_TOOL, ANSWER_VALUE_TOOL, Family, number};
+use super::places::{Mark, Place, places};
 use super::subset;
 
 /// The format.
@@ -39,6 +40,10 @@ const NOT_IN_SCHEMA: &[&str] = &[
     "multipleOf",
     "uniqueItems",
 ];
+
+/// Messages of the user whose end is marked as the end of what is to be kept, where a conversation goes on with tools:
+/// the newest, which the next turn reads, and the one before, which this turn reads.
+pub(super) const MARKED: usize = 2;
 
 /// The fewest tokens to think with.
 const LEAST_BUDGET: i64 = 1024;
@@ -403,11 +408,17 @@ fn messages(call: &Call) -> Json {
         }
     }
     turns.retain(|(_, blocks)| !blocks.is_empty());
-    let turns = turns.into_iter().map(|(role, mut blocks)| {
-        blocks.sort_by_key(|it| role == "user" && it["type"] != "tool_result");
-        json!({"role": role, "content": blocks})
-    });
-    turns.collect()
+    for (role, blocks) in &mut turns {
+        blocks.sort_by_key(|it| *role == "user" && it["type"] != "tool_result");
+    }
+    if call.options.cache_system && !call.tools.is_empty() {
+        let users = turns.iter_mut().rev().filter(|(role, _)| *role == "user");
+        users.take(MARKED).for_each(|(_, blocks)| cached(blocks));
+    }
+    let turns = turns.into_iter();
+    turns
+        .map(|(role, blocks)| json!({"role": role, "content": blocks}))
+        .collect()
 }
 
 fn text_of(message: &Message) -> String {
@@ -475,44 +486,18 @@ fn tool_use(call: &ToolCall) -> Json {
 /// Returns an assistant's blocks: those that it wants back at their places, text and calls as they are now.
 fn assistant(message: &Message) -> Vec<Json> {
     let text = text_of(message);
-    let mut text = text.as_str();
-    let mut calls: Vec<&ToolCall> = message.tool_calls.iter().collect();
-    let mut blocks = Vec::new();
-    let kept = message.opaque.as_ref().filter(|it| it.family == ID);
-    let kept = kept.and_then(|it| it.blocks.as_array());
-    let lengths = kept.into_iter().flatten().filter_map(stream::text_length);
-    let is_same = lengths.sum::<usize>() == text.chars().count();
-    for block in kept.into_iter().flatten() {
-        if let Some(length) = stream::text_length(block) {
-            let length = if is_same { length } else { usize::MAX };
-            let end = text
-                .char_indices()
-                .nth(length)
-                .map_or(text.len(), |it| it.0);
-            let (now, later) = text.split_at(end);
-            if !now.is_empty() {
-                blocks.push(text_block(now));
-            }
-            text = later;
-        } else if let Some(id) = stream::call_id(block) {
-            if let Some(at) = calls.iter().position(|call| call.id == id) {
-                blocks.push(tool_use(calls.remove(at)));
-            }
-        } else {
-            blocks.push(block.clone());
-        }
-    }
-    if !text.is_empty() {
-        blocks.push(text_block(text));
-    }
-    blocks.extend(calls.into_iter().map(tool_use));
-    blocks
+    let places = places(message, &text, ID, stream::mark);
+    let blocks = places.into_iter().map(|place| match place {
+        Place::Text(text, _) => text_block(text),
+        Place::Call(call) => tool_use(call),
+        Place::Block(block) => block.clone(),
+    });
+    blocks.collect()
 }
 
 /// Returns what of an answer goes back unchanged, if anything.
 fn opaque(blocks: Vec<Json>) -> Option<Opaque> {
-    let is_ours =
-        |block: &Json| stream::text_length(block).is_some() || stream::call_id(block).is_some();
+    let is_ours = |block: &Json| !matches!(stream::mark(block), Mark::Block);
     (!blocks.iter().all(is_ours)).then(|| Opaque {
         family: ID.to_string(),
         blocks: Json::Array(blocks),

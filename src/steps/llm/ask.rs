@@ -12,6 +12,7 @@ use super::family::{Family, Stream};
 use super::pause;
 use super::provider::{Endpoint, Server, Way};
 use super::stop::{self, Gate};
+use super::surrogates::Joiner;
 use crate::fields::listed;
 use crate::http::client::{self, Incoming, Limits, Request};
 use crate::http::error::{Again, HttpError, header};
@@ -108,6 +109,8 @@ fn whole(
     stops: &[String],
     body: &[u8],
 ) -> Result<Reply, LlmError> {
+    let text = std::str::from_utf8(body).map(Joiner::whole);
+    let body = text.as_ref().map_or(body, |text| text.as_bytes());
     let mut reply = family.decode(provider, body)?;
     stop::cut(&mut reply, stops);
     if !reply.reasoning.is_empty() {
@@ -151,6 +154,7 @@ fn request(cx: &StepContext, endpoint: &Endpoint, server: &Server, call: &Call) 
             ..Limits::default()
         },
         route: server.route.clone(),
+        sent_ms: Some(cx.now_ms()),
     };
     if let Some(signer) = &server.signer {
         let kind = [("content-type".into(), "application/json".into())];
@@ -172,6 +176,7 @@ async fn streamed(
     const MOST: usize = 18 << 20;
     let mut stream = family.stream(provider);
     let mut gate = Gate::new(stops);
+    let mut joiner = Joiner::default();
     let mut decoder = family.frames().decoder();
     let mut first = Vec::new();
     let mut any = false;
@@ -187,7 +192,7 @@ async fn streamed(
         let events = decoder.push(&chunk);
         for event in events.map_err(|cause| not_a_stream(provider, &cause, &chunk))? {
             any = true;
-            take(cx, &mut *stream, &mut gate, &event)?;
+            take(cx, &mut *stream, &mut gate, &joined(&mut joiner, event))?;
         }
         if decoder.waiting().max(first.len()) > MOST {
             return Err(not_a_stream(provider, "an event that does not end", &first));
@@ -195,7 +200,7 @@ async fn streamed(
     }
     if let Some(event) = decoder.finish() {
         any = true;
-        take(cx, &mut *stream, &mut gate, &event)?;
+        take(cx, &mut *stream, &mut gate, &joined(&mut joiner, event))?;
     }
     // Some do not stream, and do not say what they send instead.
     let is_json = matches!(first.trim_ascii_start().first(), Some(b'{' | b'['));
@@ -208,6 +213,11 @@ async fn streamed(
     let reply = stream.finish()?;
     show(cx, gate.rest());
     Ok(reply)
+}
+
+fn joined(joiner: &mut Joiner, event: sse::Event) -> sse::Event {
+    let data = joiner.take(&event.data).into_owned();
+    sse::Event { data, ..event }
 }
 
 fn take(
@@ -277,9 +287,9 @@ impl From<LlmError> for StepError {
             LlmError::CutShort { content } => step.with("content", content),
             LlmError::Malformed { preview, .. } => step.with("preview", preview),
             LlmError::BrokeOff { cause, .. } => step.with("cause", cause),
-            LlmError::BadRequest { status, .. } | LlmError::Overloaded { status, .. } => {
-                step.with("status", i64::from(status))
-            }
+            LlmError::BadRequest { status, .. }
+            | LlmError::Overloaded { status, .. }
+            | LlmError::WebPage { status, .. } => step.with("status", i64::from(status)),
             _ => step,
         }
     }

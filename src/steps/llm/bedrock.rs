@@ -360,11 +360,19 @@ fn messages(call: &Call) -> Json {
         }
     }
     turns.retain(|(_, blocks)| !blocks.is_empty());
-    let turns = turns.into_iter().map(|(role, mut blocks)| {
-        blocks.sort_by_key(|it| role == "user" && it.get("toolResult").is_none());
-        json!({"role": role, "content": blocks})
-    });
-    turns.collect()
+    for (role, blocks) in &mut turns {
+        blocks.sort_by_key(|it| *role == "user" && it.get("toolResult").is_none());
+    }
+    let keeps = matches!(Maker::of(&call.model), Maker::Amazon | Maker::Anthropic);
+    if call.options.cache_system && keeps && !call.tools.is_empty() {
+        let users = turns.iter_mut().rev().filter(|(role, _)| *role == "user");
+        let users = users.take(anthropic::MARKED);
+        users.for_each(|(_, blocks)| blocks.push(cache_point()));
+    }
+    let turns = turns.into_iter();
+    turns
+        .map(|(role, blocks)| json!({"role": role, "content": blocks}))
+        .collect()
 }
 
 /// Returns what the model said, as it came if it was of this family.

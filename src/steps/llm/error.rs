@@ -58,6 +58,16 @@ pub enum LlmError {
         status: u16,
         message: String,
     },
+    #[error(
+        "a proxy or firewall before {provider} answered with a web page ({status}){}",
+        titled(title)
+    )]
+    WebPage {
+        provider: String,
+        status: u16,
+        title: String,
+        after: Option<Duration>,
+    },
     #[error("the answer was cut at the limit on its tokens")]
     CutShort { content: String },
     #[error("the answer is not what `:output` asks for: {problem}")]
@@ -82,6 +92,8 @@ impl LlmError {
             Self::Malformed { .. } => ("E0808", "bad-response"),
             Self::Stalled { .. } => ("E0812", "timeout"),
             Self::BadRequest { .. } => ("E0813", "bad-request"),
+            Self::WebPage { status, .. } if passes(*status) => ("E0805", "unavailable"),
+            Self::WebPage { .. } => ("E0808", "bad-response"),
             Self::CutShort { .. } => ("E0814", "cut-short"),
             Self::BadOutput { .. } => ("E0811", "bad-output"),
             Self::Http(error) => error.code(),
@@ -108,6 +120,12 @@ impl LlmError {
             Self::BadRequest { .. } => {
                 "the provider's message says which part of the request it means".into()
             }
+            Self::WebPage { status, .. } if passes(*status) => {
+                "try again later, or check what stands between here and the provider".into()
+            }
+            Self::WebPage { .. } => {
+                "the key was not looked at: check the connection's `:base-url`, and what the network lets pass".into()
+            }
             Self::CutShort { .. } => "raise `:max-tokens`".into(),
             Self::BadOutput { .. } => {
                 "`:repair 2` sends the problem back to the model up to twice".into()
@@ -122,6 +140,9 @@ impl LlmError {
             Self::RateLimited { after, .. } | Self::Overloaded { after, .. } => {
                 after.map_or(Again::Later, Again::After)
             }
+            Self::WebPage { status, after, .. } if passes(*status) => {
+                after.map_or(Again::Later, Again::After)
+            }
             Self::BrokeOff { .. } | Self::Stalled { .. } | Self::Malformed { .. } => Again::Later,
             Self::Http(error) => error.again(),
             Self::Unauthorized { .. }
@@ -131,6 +152,7 @@ impl LlmError {
             | Self::Filtered { .. }
             | Self::Refused { .. }
             | Self::BadRequest { .. }
+            | Self::WebPage { .. }
             | Self::CutShort { .. }
             | Self::BadOutput { .. } => Again::Never,
         }
@@ -152,6 +174,14 @@ impl LlmError {
             .and_then(|ms| ms.trim().parse().ok())
             .map(Duration::from_millis)
             .or_else(|| retry_after(answer));
+        if let Some(title) = page_title(&answer.body) {
+            return LlmError::WebPage {
+                provider: provider.to_string(),
+                status: answer.status,
+                title,
+                after,
+            };
+        }
         said.error(provider, answer.status, message, after)
     }
 
@@ -307,6 +337,37 @@ impl Said {
                 message,
             },
         }
+    }
+}
+
+/// Tells whether an answer with this status may be another one later.
+fn passes(status: u16) -> bool {
+    matches!(status, 408 | 425 | 429 | 500..=599)
+}
+
+/// Returns the title of a web page, which may be empty; `None` for what is none.
+fn page_title(body: &[u8]) -> Option<String> {
+    const MOST: usize = 80;
+    let start = String::from_utf8_lossy(&body[..body.len().min(16 << 10)]);
+    let start = start.trim_start_matches('\u{feff}').trim_start();
+    let lower = start.to_ascii_lowercase();
+    if !lower.starts_with("<!doctype html") && !lower.starts_with("<html") {
+        return None;
+    }
+    let title = || {
+        let open = lower.find("<title")?;
+        let begin = open + lower[open..].find('>')? + 1;
+        let end = begin + lower[begin..].find("</title")?;
+        let words: Vec<&str> = start[begin..end].split_whitespace().collect();
+        Some(words.join(" ").chars().take(MOST).collect())
+    };
+    Some(title().unwrap_or_default())
+}
+
+fn titled(title: &str) -> String {
+    match title {
+        "" => String::new(),
+        title => format!(": \"{title}\""),
     }
 }
 

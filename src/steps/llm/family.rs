@@ -114,7 +114,8 @@ pub fn number(number: f64) -> Json {
     }
 }
 
-/// Lays what a step adds over a body: maps into maps, nothing (`nil`) takes away, all else replaces.
+/// Lays what a step adds over a body: maps into maps, nothing (`nil`) takes away, all else replaces. Tools stand beside
+/// those of the call: a provider's own ones are added so.
 pub fn lay_over(body: &mut Map<String, Json>, key: &str, value: &Json) {
     match (body.get_mut(key), value) {
         (_, Json::Null) => {
@@ -124,6 +125,9 @@ pub fn lay_over(body: &mut Map<String, Json>, key: &str, value: &Json) {
             for (key, value) in over {
                 lay_over(under, key, value);
             }
+        }
+        (Some(Json::Array(own)), Json::Array(more)) if key == "tools" => {
+            own.extend(more.iter().cloned());
         }
         _ => {
             body.insert(key.to_string(), value.clone());

@@ -185,7 +185,7 @@ fn said(call: &Call, message: &Message) -> Vec<Json> {
 }
 
 /// Returns an id, unless it is one that we made.
-fn own_id(id: &str) -> Option<&str> {
+pub(super) fn own_id(id: &str) -> Option<&str> {
     (!id.is_empty() && !id.starts_with(call_id::MADE)).then_some(id)
 }
 
@@ -215,6 +215,8 @@ fn answered(call: &Call, message: &Message) -> Vec<Json> {
     }
     let value = serde_json::from_str(&text).unwrap_or(Json::String(text));
     let response = match (message.is_error, value) {
+        // What went wrong in an agent's tool comes as such an object already.
+        (true, Json::Object(said)) if said.contains_key("error") => Json::Object(said),
         (true, value) => json!({"error": value}),
         (false, object @ Json::Object(_)) => object,
         (false, value) => json!({"result": value}),

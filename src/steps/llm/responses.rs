@@ -14,6 +14,7 @@ use super::chat_completions;
 use super::dialect::Dialect;
 use super::error::LlmError;
 use super::family::{self, Family, number};
+use super::places::{Mark, Place, places};
 
 /// The format.
 pub struct Responses;
@@ -252,36 +253,13 @@ fn function_call(call: &ToolCall) -> Json {
 /// Adds an assistant's items: those that it wants back at their places, text and calls as they are now.
 fn assistant(message: &Message, keeps: bool, items: &mut Vec<Json>) {
     let text = text_of(message);
-    let mut text = text.as_str();
-    let mut calls: Vec<&ToolCall> = message.tool_calls.iter().collect();
-    let kept = message.opaque.as_ref().filter(|it| it.family == ID);
-    let kept = kept.and_then(|it| it.blocks.as_array());
-    let lengths = kept.into_iter().flatten().filter_map(stream::text_length);
-    let is_same = lengths.sum::<usize>() == text.chars().count();
-    for item in kept.into_iter().flatten() {
-        if let Some(length) = stream::text_length(item) {
-            let length = if is_same { length } else { usize::MAX };
-            let end = text
-                .char_indices()
-                .nth(length)
-                .map_or(text.len(), |it| it.0);
-            let (now, later) = text.split_at(end);
-            if !now.is_empty() {
-                items.push(stream::with_text(item, now));
-            }
-            text = later;
-        } else if let Some(id) = stream::call_id(item) {
-            if let Some(at) = calls.iter().position(|call| call.id == id) {
-                items.push(function_call(calls.remove(at)));
-            }
-        } else if keeps || !is_lost(item) {
-            items.push(item.clone());
-        }
-    }
-    if !text.is_empty() {
-        items.push(json!({"role": "assistant", "content": text}));
-    }
-    items.extend(calls.into_iter().map(function_call));
+    let places = places(message, &text, ID, stream::mark);
+    items.extend(places.into_iter().filter_map(|place| match place {
+        Place::Text(text, Some(mark)) => Some(stream::with_text(mark, text)),
+        Place::Text(text, None) => Some(json!({"role": "assistant", "content": text})),
+        Place::Call(call) => Some(function_call(call)),
+        Place::Block(item) => (keeps || !is_lost(item)).then(|| item.clone()),
+    }));
 }
 
 /// Tells whether an item only names thoughts that the provider has not kept.
@@ -291,8 +269,7 @@ fn is_lost(item: &Json) -> bool {
 
 /// Returns what of an answer goes back unchanged, if anything.
 fn opaque(items: Vec<Json>) -> Option<Opaque> {
-    let is_ours =
-        |item: &Json| stream::text_length(item).is_some() || stream::call_id(item).is_some();
+    let is_ours = |item: &Json| !matches!(stream::mark(item), Mark::Block);
     (!items.iter().all(is_ours)).then(|| Opaque {
         family: ID.to_string(),
         blocks: Json::Array(items),

@@ -8,7 +8,7 @@
 use std::rc::Rc;
 
 use flowstone_engine::diagnostic::nearest;
-use flowstone_engine::flow::{Flow, McpAdapter, name_of};
+use flowstone_engine::flow::{Flow, McpAdapter};
 use flowstone_engine::step::{Inside, StepContext, StepError};
 use flowstone_engine::tools::mcp::find;
 use flowstone_lang::value::Value;

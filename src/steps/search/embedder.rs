@@ -263,6 +263,7 @@ impl HttpEmbedder<'_> {
             body: Some(body.to_string().into_bytes()),
             limits: Limits::default(),
             route: self.route.clone(),
+            sent_ms: None,
         };
         if let Some(key) = key {
             let (name, value) = self.proof(key);

@@ -86,6 +86,7 @@ impl Terminal {
             Progress::Text(text) => self.text(path, text),
             // A model's reasoning is not its answer: it is in the record, not on the screen.
             Progress::Thought(_) => {}
+            Progress::Again(why) => self.again(path, why),
             Progress::Status(status) => self.message(path, status.clone()),
             Progress::Count { done, total } => self.message(
                 path,
@@ -139,6 +140,22 @@ impl Terminal {
             let tail = state.partial.chars().skip(length.saturating_sub(TAIL));
             bar.set_message(tail.collect::<String>());
         }
+    }
+
+    /// Ends the line of an answer, and says that another one follows.
+    fn again(&self, path: &StepPath, why: &str) {
+        let mut state = self.state.borrow_mut();
+        if state.writing.as_ref() == Some(path) {
+            state.writing = None;
+            let rest = std::mem::take(&mut state.partial);
+            self.above(|| output::note(&rest));
+        }
+        let depth = state.nest.depth(path) + 1;
+        drop(state);
+        let (inside, why) = ("  ".repeat(depth), brief(why));
+        self.line(&format!(
+            "{HELD}↻{HELD:#} {inside}{DIM}the answer is not right, asking again: {why}{DIM:#}"
+        ));
     }
 
     /// Takes a step's live line away and says how it ended.

@@ -181,7 +181,9 @@ fn ops_of_files() {
     ops(
         "files",
         ":available-steps [:files]",
-        expect![[r#"["apply-edit","delete-file","diff","init-changeset","list","move-file","read","replace","replace-lines","search","write-file"]"#]],
+        expect![[
+            r#"["apply-edit","delete-file","diff","init-changeset","list","move-file","read","replace","replace-lines","search","write-file"]"#
+        ]],
     );
     // What is there already is looked at: a model does not choose folders.
     let (_, said) = call(
@@ -222,7 +224,9 @@ fn ops_of_table() {
     ops(
         "table",
         ":available-steps [:table]",
-        expect![[r#"["aggregate","export","get-row","materialize-join","query","recompute","schema","set-column","update-cell","update-cell-format"]"#]],
+        expect![[
+            r#"["aggregate","export","get-row","materialize-join","query","recompute","schema","set-column","update-cell","update-cell-format"]"#
+        ]],
     );
     let bench = Bench::new(vec![
         calls(&[(

@@ -555,6 +555,8 @@ fn retry_after() {
     for header in [
         "retry-after: 30",
         "date: Wed, 21 Oct 2015 07:28:00 GMT\r\nretry-after: Wed, 21 Oct 2015 07:28:30 GMT",
+        // A server that does not say what time it is: by the clock of the run.
+        "retry-after: Sun, 01 Mar 2026 00:00:30 GMT",
     ] {
         let net = Net::new(vec![
             reply("429 Too Many Requests", &[header], ""),

@@ -9,8 +9,10 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value as Json, json};
 
 use super::super::call::{Delta, Reply, ToolCall, Usage};
+use super::super::call_id;
 use super::super::error::LlmError;
 use super::super::family::{self, ANSWER_TOOL, ANSWER_VALUE_TOOL, malformed};
+use super::super::places::Mark;
 use crate::sse;
 
 /// Puts a streamed answer together.
@@ -63,17 +65,16 @@ pub(super) fn whole(provider: &str, body: &[u8]) -> Result<Reply, LlmError> {
     Ok(stream.reply())
 }
 
-/// Returns how long the text was that stood here, if text it was.
-pub(super) fn text_length(kept: &Json) -> Option<usize> {
-    let length = kept.get("length").and_then(Json::as_u64)?;
-    let length = usize::try_from(length).ok()?;
-    (kept["type"] == "text").then_some(length)
-}
-
-/// Returns which call of a tool stood here, if one did.
-pub(super) fn call_id(kept: &Json) -> Option<&str> {
-    let id = kept.get("id").and_then(Json::as_str)?;
-    (kept["type"] == "tool_use").then_some(id)
+/// Returns what a kept block stands for.
+pub(super) fn mark(kept: &Json) -> Mark<'_> {
+    let length = kept.get("length").and_then(Json::as_u64);
+    let length = length.and_then(|it| usize::try_from(it).ok());
+    let id = kept.get("id").and_then(Json::as_str);
+    match (kept["type"].as_str(), length, id) {
+        (Some("text"), Some(length), _) => Mark::Text(length),
+        (Some("tool_use"), _, Some(id)) => Mark::Call(id),
+        _ => Mark::Block,
+    }
 }
 
 fn is_error(json: &Json) -> bool {
@@ -253,12 +254,19 @@ impl Stream {
         if let Some(answer) = answer
             && self.reply.tool_calls.is_empty()
         {
-            kept.retain(|it| text_length(it).is_none());
+            kept.retain(|it| !matches!(mark(it), Mark::Text(_)));
             kept.push(json!({"type": "text", "length": answer.chars().count()}));
             self.reply.content = answer;
             if self.reply.finish_reason == "tool_calls" {
                 self.reply.finish_reason = "stop".to_string();
             }
+        }
+        call_id::complete(&self.reply.id, &mut self.reply.tool_calls);
+        let marks = kept
+            .iter_mut()
+            .filter(|it| matches!(mark(it), Mark::Call(_)));
+        for (mark, call) in marks.zip(&self.reply.tool_calls) {
+            mark["id"] = json!(call.id);
         }
         self.reply.opaque = super::opaque(kept);
         self.reply.usage = self.usage.usage();

@@ -237,6 +237,10 @@ impl family::Stream for Stream {
             block.add_to(&mut reply, is_answer);
         }
         call_id::complete(&reply.id, &mut reply.tool_calls);
+        let calls = kept.iter_mut().filter_map(|it| it.get_mut("toolUse"));
+        for (kept, call) in calls.zip(&reply.tool_calls) {
+            kept["toolUseId"] = json!(call_id::fitting(&call.id));
+        }
         if is_answer && reply.tool_calls.is_empty() && reply.finish_reason == "tool_calls" {
             reply.finish_reason = "stop".into();
         }

@@ -168,11 +168,20 @@ impl Stream {
                 self.reply.refusal = message.unwrap_or(reason).to_string();
                 "content_filter"
             }
-            other => {
+            "IMAGE_OTHER"
+            | "MALFORMED_FUNCTION_CALL"
+            | "MALFORMED_RESPONSE"
+            | "MISSING_THOUGHT_SIGNATURE"
+            | "NO_IMAGE"
+            | "OTHER"
+            | "TOO_MANY_TOOL_CALLS"
+            | "UNEXPECTED_TOOL_CALL" => {
                 let message = message.map(|it| format!(": {it}")).unwrap_or_default();
-                let cause = format!("the model stopped with {other}{message}");
+                let cause = format!("the model stopped with {reason}{message}");
                 return Err(family::malformed(&self.provider, &cause, text));
             }
+            // What is yet to come is told as it is, as in the other formats.
+            other => other,
         };
         self.reply.finish_reason = reason.to_string();
         Ok(())
@@ -207,6 +216,13 @@ impl family::Stream for Stream {
         }
         let mut reply = self.reply;
         call_id::complete(&reply.id, &mut reply.tool_calls);
+        let calls = self.parts.iter_mut();
+        let calls = calls.filter_map(|part| part.get_mut("functionCall")?.as_object_mut());
+        for (kept, call) in calls.zip(&reply.tool_calls) {
+            if super::own_id(&call.id).is_none() {
+                kept.shift_remove("id");
+            }
+        }
         if reply.finish_reason == "stop" && !reply.tool_calls.is_empty() {
             reply.finish_reason = "tool_calls".into();
         }

@@ -9,8 +9,10 @@ use std::collections::BTreeMap;
 use serde_json::{Value as Json, json};
 
 use super::super::call::{Delta, Reply, ToolCall, Usage};
+use super::super::call_id;
 use super::super::error::LlmError;
 use super::super::family::{self, count, malformed};
+use super::super::places::Mark;
 use crate::sse;
 
 /// Puts a streamed answer together.
@@ -56,17 +58,16 @@ pub(super) fn whole(provider: &str, body: &[u8]) -> Result<Reply, LlmError> {
     Ok(stream.reply())
 }
 
-/// Returns how long the text was that stood here, if a message it was.
-pub(super) fn text_length(kept: &Json) -> Option<usize> {
-    let length = kept.get("length").and_then(Json::as_u64)?;
-    let length = usize::try_from(length).ok()?;
-    (kept["type"] == "message").then_some(length)
-}
-
-/// Returns which call of a tool stood here, if one did.
-pub(super) fn call_id(kept: &Json) -> Option<&str> {
-    let id = kept.get("call_id").and_then(Json::as_str)?;
-    (kept["type"] == "function_call" && kept.get("name").is_none()).then_some(id)
+/// Returns what a kept item stands for.
+pub(super) fn mark(kept: &Json) -> Mark<'_> {
+    let length = kept.get("length").and_then(Json::as_u64);
+    let length = length.and_then(|it| usize::try_from(it).ok());
+    let id = kept.get("call_id").and_then(Json::as_str);
+    match (kept["type"].as_str(), length, id) {
+        (Some("message"), Some(length), _) => Mark::Text(length),
+        (Some("function_call"), _, Some(id)) if kept.get("name").is_none() => Mark::Call(id),
+        _ => Mark::Block,
+    }
 }
 
 /// Returns a message as it came, with this text.
@@ -252,6 +253,13 @@ impl Stream {
                 (true, true) => "stop",
             };
             self.reply.finish_reason = reason.to_string();
+        }
+        call_id::complete(&self.reply.id, &mut self.reply.tool_calls);
+        let marks = kept
+            .iter_mut()
+            .filter(|it| matches!(mark(it), Mark::Call(_)));
+        for (mark, call) in marks.zip(&self.reply.tool_calls) {
+            mark["call_id"] = json!(call.id);
         }
         self.reply.opaque = super::opaque(kept);
         self.reply

@@ -1,0 +1,68 @@
+//! An assistant's message as its provider wants it back: what it gave unchanged at its places, text and calls as they
+//! are now.
+//!
+//! What is kept of an answer is a list of blocks. Text and calls of tools leave only marks there, since hooks, stops and
+//! renamed ids may change them.
+
+use serde_json::Value as Json;
+
+use super::call::{Message, ToolCall};
+
+/// What a kept block stands for.
+pub(super) enum Mark<'a> {
+    /// So many characters of text.
+    Text(usize),
+    /// A call of a tool, by its id.
+    Call(&'a str),
+    /// Itself.
+    Block,
+}
+
+/// What stands at a place of the message.
+pub(super) enum Place<'a> {
+    /// Text, with its mark where there is one.
+    Text(&'a str, Option<&'a Json>),
+    Call(&'a ToolCall),
+    Block(&'a Json),
+}
+
+/// Returns the places of a message of this family: those of the kept blocks, then text and calls that none of them
+/// stands for.
+pub(super) fn places<'a>(
+    message: &'a Message,
+    text: &'a str,
+    family: &str,
+    mark: impl Fn(&'a Json) -> Mark<'a>,
+) -> Vec<Place<'a>> {
+    let mut left = text;
+    let mut calls: Vec<&ToolCall> = message.tool_calls.iter().collect();
+    let kept = message.opaque.as_ref().filter(|it| it.family == family);
+    let kept = kept.and_then(|it| it.blocks.as_array());
+    let kept: Vec<&Json> = kept.into_iter().flatten().collect();
+    let length = |block: &&'a Json| match mark(block) {
+        Mark::Text(length) => length,
+        Mark::Call(_) | Mark::Block => 0,
+    };
+    let is_same = kept.iter().map(length).sum::<usize>() == text.chars().count();
+    let mut places = Vec::new();
+    for block in kept {
+        match mark(block) {
+            Mark::Text(length) => {
+                let length = if is_same { length } else { usize::MAX };
+                let end = left.char_indices().nth(length);
+                let (now, later) = left.split_at(end.map_or(left.len(), |it| it.0));
+                places.push(Place::Text(now, Some(block)));
+                left = later;
+            }
+            Mark::Call(id) => {
+                let at = calls.iter().position(|call| call.id == id);
+                places.extend(at.map(|at| Place::Call(calls.remove(at))));
+            }
+            Mark::Block => places.push(Place::Block(block)),
+        }
+    }
+    places.push(Place::Text(left, None));
+    places.retain(|place| !matches!(place, Place::Text("", _)));
+    places.extend(calls.into_iter().map(Place::Call));
+    places
+}
