@@ -192,7 +192,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "max-iterations",
         FieldType::IntIn(1, 100),
-        "How many turns there may be. Default 20.",
+        "How many turns there may be before the one that concludes, whatever happens in them. Default 20.",
     ),
     Field::optional(
         "max-repeated-tool-calls",
@@ -207,12 +207,12 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "max-tokens-budget",
         FieldType::IntIn(1, i64::MAX),
-        "How many tokens all turns may use together. The loop then ends with what there is.",
+        "How many tokens all turns may use together, with those of agents that are called. The loop then ends with what there is.",
     ),
     Field::optional(
         "max-tool-calls",
         FieldType::IntIn(1, 1000),
-        "How many calls of tools there may be. Default 100.",
+        "How many calls of tools there may be, with those that are refused. Default 100.",
     ),
     Field::optional(
         "memory",

@@ -472,9 +472,9 @@ fn what_goes_wrong_there_has_one_name_whoever_it_is() {
         (
             error("503 Service Unavailable", &[], "<html>busy</html>"),
             expect![[r#"
-                E0805 unavailable: openai cannot answer now (503): <html>busy</html>
+                E0805 unavailable: a proxy or firewall before openai answered with a web page (503)
                   retry: later
-                  hint: try again later, or use another `:provider`
+                  hint: try again later, or check what stands between here and the provider
                   data: {:status 503}"#]],
         ),
         (

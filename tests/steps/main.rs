@@ -50,6 +50,7 @@ mod wire;
 mod wire_anthropic;
 mod wire_bedrock;
 mod wire_gemini;
+mod wire_loop;
 mod wire_responses;
 mod wire_steps;
 mod world;

@@ -149,85 +149,88 @@ fn a_call_with_everything() {
     sends(
         &call,
         expect![[r#"
-        {
-          "model": "claude-opus-4-6",
-          "max_tokens": 100,
-          "system": [
             {
-              "type": "text",
-              "text": "Be brief.",
-              "cache_control": {
-                "type": "ephemeral"
-              }
-            }
-          ],
-          "messages": [
-            {
-              "role": "user",
-              "content": [
+              "model": "claude-opus-4-6",
+              "max_tokens": 100,
+              "system": [
                 {
                   "type": "text",
-                  "text": "What is this?"
+                  "text": "Be brief.",
+                  "cache_control": {
+                    "type": "ephemeral"
+                  }
+                }
+              ],
+              "messages": [
+                {
+                  "role": "user",
+                  "content": [
+                    {
+                      "type": "text",
+                      "text": "What is this?"
+                    },
+                    {
+                      "type": "image",
+                      "source": {
+                        "type": "base64",
+                        "media_type": "image/png",
+                        "data": "AAAA"
+                      }
+                    },
+                    {
+                      "type": "image",
+                      "source": {
+                        "type": "url",
+                        "url": "https://x/y.webp"
+                      },
+                      "cache_control": {
+                        "type": "ephemeral"
+                      }
+                    }
+                  ]
+                }
+              ],
+              "tools": [
+                {
+                  "name": "find",
+                  "description": "It can find.",
+                  "input_schema": {
+                    "type": "object",
+                    "properties": {
+                      "n": {
+                        "type": "integer"
+                      }
+                    }
+                  }
                 },
                 {
-                  "type": "image",
-                  "source": {
-                    "type": "base64",
-                    "media_type": "image/png",
-                    "data": "AAAA"
-                  }
-                },
-                {
-                  "type": "image",
-                  "source": {
-                    "type": "url",
-                    "url": "https://x/y.webp"
-                  }
-                }
-              ]
-            }
-          ],
-          "tools": [
-            {
-              "name": "find",
-              "description": "It can find.",
-              "input_schema": {
-                "type": "object",
-                "properties": {
-                  "n": {
-                    "type": "integer"
+                  "name": "count",
+                  "description": "It can count.",
+                  "input_schema": {
+                    "type": "object",
+                    "properties": {
+                      "n": {
+                        "type": "integer"
+                      }
+                    }
+                  },
+                  "cache_control": {
+                    "type": "ephemeral"
                   }
                 }
-              }
-            },
-            {
-              "name": "count",
-              "description": "It can count.",
-              "input_schema": {
-                "type": "object",
-                "properties": {
-                  "n": {
-                    "type": "integer"
-                  }
-                }
+              ],
+              "tool_choice": {
+                "type": "any"
               },
-              "cache_control": {
-                "type": "ephemeral"
-              }
-            }
-          ],
-          "tool_choice": {
-            "type": "any"
-          },
-          "stop_sequences": [
-            "END"
-          ],
-          "temperature": 0.5,
-          "metadata": {
-            "user_id": "u"
-          },
-          "stream": true
-        }"#]],
+              "stop_sequences": [
+                "END"
+              ],
+              "temperature": 0.5,
+              "metadata": {
+                "user_id": "u"
+              },
+              "stream": true
+            }"#]],
     );
 }
 
@@ -782,94 +785,4 @@ fn what_is_unknown_is_let_pass() {
             3 + 0 = 3, cached None, kept None, thought None
             anthropic: [{"type":"text","length":2},{"type":"hologram","depth":3}]"#]],
     );
-}
-
-/// The place of each mark of what is to be kept, in the messages of a call.
-fn marks(call: &Call) -> Vec<String> {
-    let body = body(WHO, call);
-    let mut marks = Vec::new();
-    for (at, message) in body["messages"]
-        .as_array()
-        .into_iter()
-        .flatten()
-        .enumerate()
-    {
-        for (idx, block) in message["content"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .enumerate()
-        {
-            if block.get("cache_control").is_some() {
-                marks.push(format!("{at}.{idx} {}", block["type"].as_str().unwrap()));
-            }
-        }
-    }
-    marks
-}
-
-#[test]
-fn the_mark_of_what_is_kept_moves_with_the_conversation() {
-    let mut call = ask("claude-sonnet-5-5", "Go.");
-    call.tools = vec![tool("find")];
-    assert!(marks(&call).is_empty());
-    call.options.cache_system = true;
-    assert_eq!(marks(&call), ["0.0 text"]);
-    for (turn, expected) in [
-        ["0.0 text", "2.1 tool_result"],
-        ["2.1 tool_result", "4.1 tool_result"],
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        let ids = [format!("a{turn}"), format!("b{turn}")];
-        let calls = [ids[0].as_str(), ids[1].as_str()].map(|id| (id, "find", "{}"));
-        call.messages.push(calling(&calls));
-        let results = ids.iter().map(|id| answering(id, None, "1"));
-        call.messages.extend(results);
-        assert_eq!(marks(&call), expected);
-    }
-    // A question without tools is not gone on with.
-    call.tools.clear();
-    assert!(marks(&call).is_empty());
-}
-
-#[test]
-fn equal_and_missing_ids_of_calls_are_kept_apart() {
-    let mut data = vec![START.to_string()];
-    data.push(json!({"type": "content_block_start", "index": 0, "content_block": {"type": "thinking", "thinking": "Hm.", "signature": "s"}}).to_string());
-    for (at, id) in ["t", "t", ""].into_iter().enumerate() {
-        data.push(json!({"type": "content_block_start", "index": at + 1, "content_block": {"type": "tool_use", "id": id, "name": "find", "input": {"n": at}}}).to_string());
-    }
-    data.push(r#"{"type":"message_delta","delta":{"stop_reason":"tool_use"}}"#.to_string());
-    data.push(STOP.to_string());
-    let data: Vec<&str> = data.iter().map(String::as_str).collect();
-    let reply = reply(WHO, &events(&data));
-    let ids: Vec<String> = reply.tool_calls.iter().map(|it| it.id.clone()).collect();
-    assert!(ids[0] == "t" && ids[1].starts_with("made_") && ids[2].starts_with("made_"));
-    assert_ne!(ids[1], ids[2]);
-    let mut call = ask("claude-sonnet-5-5", "x");
-    call.messages.push(Message {
-        tool_calls: reply.tool_calls,
-        opaque: reply.opaque,
-        ..Message::empty(Role::Assistant)
-    });
-    let blocks = body(WHO, &call)["messages"][1]["content"].clone();
-    let sent: Vec<&str> = blocks.as_array().unwrap()[1..]
-        .iter()
-        .map(|it| it["id"].as_str().unwrap())
-        .collect();
-    assert_eq!(sent, ids);
-}
-
-#[test]
-fn tools_of_the_provider_stand_beside_ours() {
-    let mut call = ask("claude-sonnet-5-5", "x");
-    call.tools = vec![tool("find")];
-    let search = json!({"type": "web_search_20250305", "name": "web_search"});
-    call.extra = vec![("tools".into(), json!([search]))];
-    let tools = body(WHO, &call)["tools"].clone();
-    assert_eq!((&tools[0]["name"], &tools[1]), (&json!("find"), &search));
-    call.tools.clear();
-    assert_eq!(body(WHO, &call)["tools"], json!([search]));
 }

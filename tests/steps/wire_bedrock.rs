@@ -150,88 +150,93 @@ fn a_call_with_everything() {
     sends(
         &call,
         expect![[r#"
-        {
-          "system": [
             {
-              "text": "Be brief."
-            },
-            {
-              "cachePoint": {
-                "type": "default"
-              }
-            }
-          ],
-          "messages": [
-            {
-              "role": "user",
-              "content": [
+              "system": [
                 {
-                  "text": "What is this?"
+                  "text": "Be brief."
                 },
                 {
-                  "image": {
-                    "format": "png",
-                    "source": {
-                      "bytes": "AAAA"
-                    }
-                  }
-                },
-                {
-                  "image": {
-                    "format": "webp",
-                    "source": {
-                      "s3Location": {
-                        "uri": "s3://bucket/a.WEBP"
-                      }
-                    }
+                  "cachePoint": {
+                    "type": "default"
                   }
                 }
-              ]
-            }
-          ],
-          "inferenceConfig": {
-            "maxTokens": 64,
-            "temperature": 1,
-            "topP": 0.5,
-            "stopSequences": [
-              "END"
-            ]
-          },
-          "toolConfig": {
-            "tools": [
-              {
-                "toolSpec": {
-                  "name": "find",
-                  "inputSchema": {
-                    "json": {
-                      "type": "object",
-                      "properties": {
-                        "n": {
-                          "type": "integer"
+              ],
+              "messages": [
+                {
+                  "role": "user",
+                  "content": [
+                    {
+                      "text": "What is this?"
+                    },
+                    {
+                      "image": {
+                        "format": "png",
+                        "source": {
+                          "bytes": "AAAA"
                         }
                       }
+                    },
+                    {
+                      "image": {
+                        "format": "webp",
+                        "source": {
+                          "s3Location": {
+                            "uri": "s3://bucket/a.WEBP"
+                          }
+                        }
+                      }
+                    },
+                    {
+                      "cachePoint": {
+                        "type": "default"
+                      }
+                    }
+                  ]
+                }
+              ],
+              "inferenceConfig": {
+                "maxTokens": 64,
+                "temperature": 1,
+                "topP": 0.5,
+                "stopSequences": [
+                  "END"
+                ]
+              },
+              "toolConfig": {
+                "tools": [
+                  {
+                    "toolSpec": {
+                      "name": "find",
+                      "inputSchema": {
+                        "json": {
+                          "type": "object",
+                          "properties": {
+                            "n": {
+                              "type": "integer"
+                            }
+                          }
+                        }
+                      },
+                      "description": "It can find."
                     }
                   },
-                  "description": "It can find."
+                  {
+                    "cachePoint": {
+                      "type": "default"
+                    }
+                  }
+                ],
+                "toolChoice": {
+                  "any": {}
                 }
               },
-              {
-                "cachePoint": {
-                  "type": "default"
-                }
+              "additionalModelRequestFields": {
+                "top_k": 3
+              },
+              "guardrailConfig": {
+                "guardrailIdentifier": "g"
               }
-            ],
-            "toolChoice": {
-              "any": {}
-            }
-          },
-          "additionalModelRequestFields": {
-            "top_k": 3
-          },
-          "guardrailConfig": {
-            "guardrailIdentifier": "g"
-          }
-        }"#]],
+            }"#]],
     );
 }
 
@@ -789,61 +794,4 @@ fn errors_before_a_stream() {
               data: {:preview "�������Rl�v�\u000b:event-type��\u000cmessageStart\r:content-type���application/json\r:message-type���event{\"role\":\"assistant\",\"p\":\"abcd\"}�pY+�������WL;^_\u000b:event-type���contentBlockDelta\r:content-type���application/json\r:message-type���event{\"contentBlockIndex\":0,\"delta\":{\"text\":\"Grüß \"}}��z5����������������������������������������"}
         "#]].assert_eq(&shown);
     });
-}
-
-#[test]
-fn equal_ids_of_calls_are_kept_apart() {
-    let start = |at: usize, id: &str| {
-        let start = json!({"contentBlockIndex": at, "start": {"toolUse": {"toolUseId": id, "name": "find"}}});
-        event("contentBlockStart", &start.to_string())
-    };
-    let bytes = [
-        event(
-            "contentBlockDelta",
-            r#"{"contentBlockIndex":0,"delta":{"reasoningContent":{"signature":"s"}}}"#,
-        ),
-        start(1, "t"),
-        start(2, "t"),
-        event("messageStop", r#"{"stopReason":"tool_use"}"#),
-        event("metadata", "{}"),
-    ]
-    .concat();
-    let reply = reply(BEDROCK, &bytes);
-    let ids: Vec<&str> = reply.tool_calls.iter().map(|it| it.id.as_str()).collect();
-    assert!(ids[0] == "t" && ids[1].starts_with("made_"), "{ids:?}");
-    let kept = reply.opaque.as_ref().expect("a signature").blocks.clone();
-    assert_eq!(kept[2]["toolUse"]["toolUseId"], ids[1]);
-}
-
-#[test]
-fn the_mark_of_what_is_kept_moves_with_the_conversation() {
-    let marks = |model: &str| {
-        let mut call = ask(model, "Go.");
-        call.tools = vec![tool("find")];
-        call.options.cache_system = true;
-        for id in ["a", "b"] {
-            call.messages.push(calling(&[(id, "find", "{}")]));
-            call.messages.push(answering(id, None, "1"));
-        }
-        let body = body(BEDROCK, &call);
-        let messages = body["messages"].as_array().unwrap().clone();
-        let last = |message: &Json| message["content"].as_array()?.last().cloned();
-        let marked =
-            |message: &Json| last(message).is_some_and(|it| it.get("cachePoint").is_some());
-        messages.iter().map(marked).collect::<Vec<_>>()
-    };
-    assert_eq!(marks(CLAUDE), [false, false, true, false, true]);
-    assert_eq!(marks(NOVA), [false, false, true, false, true]);
-    assert_eq!(marks("meta.llama3-1-70b-instruct-v1:0"), [false; 5]);
-}
-
-#[test]
-fn tools_of_the_provider_stand_beside_ours() {
-    let mut call = ask(CLAUDE, "x");
-    call.tools = vec![tool("find")];
-    let other = json!({"systemTool": {"name": "nova_grounding"}});
-    call.extra = vec![("toolConfig".into(), json!({"tools": [other]}))];
-    let tools = body(BEDROCK, &call)["toolConfig"]["tools"].clone();
-    assert_eq!(tools[0]["toolSpec"]["name"], "find");
-    assert_eq!(tools[1], other);
 }

@@ -144,7 +144,8 @@ fn errors_of_the_server_are_named() {
             "<!DOCTYPE html>\n<html><head><title>Just a\n moment...</title></head><body>Cloudflare</body></html>",
             expect![[r#"
                 E0808 bad-response: a proxy or firewall before anthropic answered with a web page (403): "Just a moment..."
-                  hint: the key was not looked at: check the connection's `:base-url`, and what the network lets pass"#]],
+                  hint: the key was not looked at: check the connection's `:base-url`, and what the network lets pass
+                  data: {:status 403}"#]],
         ),
         (
             "503 Service Unavailable",
@@ -152,7 +153,8 @@ fn errors_of_the_server_are_named() {
             expect![[r#"
                 E0805 unavailable: a proxy or firewall before anthropic answered with a web page (503)
                   retry: later
-                  hint: the key was not looked at: check the connection's `:base-url`, and what the network lets pass"#]],
+                  hint: try again later, or check what stands between here and the provider
+                  data: {:status 503}"#]],
         ),
     ] {
         let shown = wait(async {

@@ -152,7 +152,7 @@ impl Terminal {
         }
         let depth = state.nest.depth(path) + 1;
         drop(state);
-        let (inside, why) = ("  ".repeat(depth), brief(why));
+        let (inside, why) = ("  ".repeat(depth), brief(why.trim()));
         self.line(&format!(
             "{HELD}↻{HELD:#} {inside}{DIM}the answer is not right, asking again: {why}{DIM:#}"
         ));
