@@ -152,9 +152,9 @@ impl Terminal {
         }
         let depth = state.nest.depth(path) + 1;
         drop(state);
-        let (inside, why) = ("  ".repeat(depth), brief(why.trim()));
+        let (inside, why) = ("  ".repeat(depth), brief(why));
         self.line(&format!(
-            "{HELD}↻{HELD:#} {inside}{DIM}the answer is not right, asking again: {why}{DIM:#}"
+            "{HELD}↻{HELD:#} {inside}{DIM}the answer is not right, asking again:{why}{DIM:#}"
         ));
     }
 
