@@ -21,11 +21,11 @@ pub(super) fn fresh(vm: &mut Vm, prefix: &str) -> Value {
     )))
 }
 
-/// Takes the patterns of a binding vector apart.
+/// Takes the patterns of a binding vector apart. `env` has the locals in scope, as macros get them.
 ///
 /// # Errors
-/// When something is no pattern.
-pub(crate) fn bindings(vm: &mut Vm, vector: &Value) -> Result<Value> {
+/// When something is not a pattern.
+pub(crate) fn bindings(vm: &mut Vm, env: &Value, vector: &Value) -> Result<Value> {
     let Value::Vector(pairs) = vector else {
         return Ok(vector.clone());
     };
@@ -37,7 +37,12 @@ pub(crate) fn bindings(vm: &mut Vm, vector: &Value) -> Result<Value> {
             break;
         };
         let place = vector.place().and_then(|place| place.items.get(idx * 2));
-        take_apart(vm, pattern, value.clone(), &mut plain)
+        let value = if is_stable(pattern, value, env, &plain) {
+            value.clone()
+        } else {
+            held(vm, value.clone(), &mut plain)
+        };
+        take_apart(vm, pattern, value, &mut plain)
             .map_err(|signal| signal.at(place.copied()))?;
     }
     let made = Value::vector(plain);
@@ -94,14 +99,44 @@ fn placed_at(pattern: &Value, form: Value) -> Value {
     }
 }
 
-/// Gives a value a name, unless it is one.
-fn held(vm: &mut Vm, value: Value, prefix: &str, out: &mut Vec<Value>) -> Value {
-    if is_plain(&value) {
-        return value;
-    }
-    let name = fresh(vm, prefix);
+/// Gives a value a name of its own.
+fn held(vm: &mut Vm, value: Value, out: &mut Vec<Value>) -> Value {
+    let name = fresh(vm, "vec");
     out.extend([name.clone(), value]);
     name
+}
+
+/// Tells whether a pattern may read a value as often as it likes: there is one reading, or the value is a local
+/// that the pattern does not bind to something else before the last of them. `bound` are the bindings so far.
+fn is_stable(pattern: &Value, value: &Value, env: &Value, bound: &[Value]) -> bool {
+    if !matches!(pattern, Value::Vector(_)) {
+        return true;
+    }
+    let Some(name) = value.as_symbol() else {
+        return false;
+    };
+    let is_bound = |name: &Value| bound.iter().step_by(2).any(|other| other == name);
+    let is_in = |env: &Value| env.as_map().is_some_and(|env| env.get(value).is_some());
+    name.namespace().is_none() && (is_bound(value) || is_in(env)) && !binds(pattern, name)
+}
+
+/// Tells whether a pattern binds a name.
+fn binds(pattern: &Value, name: Symbol) -> bool {
+    match pattern {
+        Value::Vector(items) => items.iter().any(|item| binds(item, name)),
+        Value::Map(entries) => entries.iter().any(|(key, target)| match (key, target) {
+            (Value::Keyword(key), _) if key.namespace().is_none() && &*key.name() == "or" => false,
+            (Value::Keyword(_), Value::Vector(names)) => names.iter().any(|local| {
+                let local = local
+                    .as_symbol()
+                    .or_else(|| local.as_keyword().map(Symbol::from));
+                local.is_some_and(|local| local.name() == name.name())
+            }),
+            (Value::Keyword(_), target) => binds(target, name),
+            (pattern, _) => binds(pattern, name),
+        }),
+        plain => plain.as_symbol() == Some(name),
+    }
 }
 
 fn sequential(
@@ -118,7 +153,12 @@ fn sequential(
             .is_some_and(|keyword| keyword == Keyword::new("as"))
     };
     let has_rest = items.iter().any(is_rest);
-    let whole = held(vm, value, "vec", out);
+    // A part of a pattern is a new value; for a whole one the caller knows whether its name can be used.
+    let whole = if is_plain(&value) {
+        value
+    } else {
+        held(vm, value, out)
+    };
     let mut seq = whole.clone();
     if has_rest {
         seq = fresh(vm, "seq");
@@ -184,9 +224,8 @@ fn associative(
     value: Value,
     out: &mut Vec<Value>,
 ) -> Result<()> {
-    let source = held(vm, value, "map", out);
     let whole = fresh(vm, "map");
-    let taken = form([symbol("clojure.core/destructure-map"), source]);
+    let taken = form([symbol("clojure.core/destructure-map"), value]);
     out.extend([whole.clone(), placed_at(pattern, taken)]);
     let defaults = entries.get(&Value::keyword("or")).cloned();
     let defaults = defaults.as_ref().and_then(Value::as_map);
@@ -200,16 +239,20 @@ fn associative(
             take_apart(vm, target, whole.clone(), out)?;
         }
     }
-    for (key, target) in &entries {
-        match key {
-            Value::Keyword(keyword) => named(vm, *keyword, target, &whole, defaults, out)?,
-            pattern => {
-                let default = pattern
-                    .as_symbol()
-                    .and_then(|name| default_of(defaults, name));
-                let element = lookup(&whole, target.clone(), default);
-                take_apart(vm, pattern, element, out)?;
-            }
+    // Patterns and names with a key of their own come before the lists of names, whose defaults may use them.
+    for (pattern, key) in &entries {
+        if matches!(pattern, Value::Keyword(_)) {
+            continue;
+        }
+        let default = pattern
+            .as_symbol()
+            .and_then(|name| default_of(defaults, name));
+        let element = lookup(&whole, key.clone(), default);
+        take_apart(vm, pattern, element, out)?;
+    }
+    for (key, names) in &entries {
+        if let Value::Keyword(keyword) = key {
+            named(*keyword, names, &whole, defaults, out)?;
         }
     }
     Ok(())
@@ -258,7 +301,6 @@ fn check_sequential(pattern: &Value, items: &[Value]) -> Result<()> {
 
 /// `:keys`, `:strs`, `:syms`, also with a namespace, and with `!` for what must be there.
 fn named(
-    vm: &mut Vm,
     keyword: Keyword,
     names: &Value,
     whole: &Value,
@@ -289,7 +331,6 @@ fn named(
         )
         .into());
     };
-    let _ = vm;
     for (idx, name) in names.iter().enumerate() {
         let place = places.as_ref().and_then(|places| places.get(idx)).copied();
         let full = name

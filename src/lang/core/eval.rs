@@ -24,7 +24,7 @@ const DESTRUCTURE: Native = Native {
     arity: Arity::exactly(1),
     run: |vm, args| {
         args.vector(0)?;
-        compiler::destructure(vm, args.get(0))
+        compiler::destructure(vm, &Value::Nil, args.get(0))
     },
 };
 

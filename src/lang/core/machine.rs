@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use crate::value::{
-    Arity, Class, Delay, DelayState, Exception, Lazy, Map, Native, Object, PrintOptions, Result,
+    Arity, Class, Delay, DelayState, Exception, Lazy, Map, Native, Object, PMap, PrintOptions, Result,
     Span, Thunk, Value, brief, describe, tracked,
 };
 use crate::vm::Vm;
@@ -53,40 +53,62 @@ const DESTRUCTURE_MAP: Native = Native {
     name: "destructure-map",
     usage: "(destructure-map x)",
     doc: "Returns what a map pattern looks its keys up in: x, or a map of the keys and values that the sequence x holds.",
-    examples: &[("(destructure-map '(:a 1))", "{:a 1}")],
+    examples: &[
+        ("(destructure-map '(:a 1))", "{:a 1}"),
+        ("(destructure-map '(:a 1 {:a 2}))", "{:a 2}"),
+    ],
     arity: Arity::exactly(1),
     run: |vm, mut args| match args.get(0) {
         Value::List(_) | Value::Seq(_) | Value::Lazy(_) => {
             let mut items = vm.items(args.take(0))?;
-            // Keyword arguments may end with a map of more of them.
-            let last = if items.len() % 2 == 1 {
-                items.pop()
-            } else {
-                None
-            };
-            let mut map = match last {
-                None => Map::new(Default::default()),
-                Some(Value::Map(map)) => (*map).clone(),
-                Some(other) if items.is_empty() && other.is_nil() => Map::new(Default::default()),
-                Some(other) => {
-                    let shown = vm.print(&other, PrintOptions::BRIEF)?;
-                    let message = format!("No value supplied for key: {shown}");
-                    return Err(Exception::new(Class::ILLEGAL_ARGUMENT, "E0313", message)
-                        .words(format!("the keyword argument {shown} has no value"))
-                        .hint("keyword arguments are keys and values in turn, or one map: (f :key value) or (f {:key value})")
-                        .into());
-                }
-            };
+            if items.len() < 2 {
+                return Ok(items
+                    .pop()
+                    .unwrap_or_else(|| Value::Map(Rc::new(Map::new(Default::default())))));
+            }
+            // Keyword arguments may end with a map of more of them, which counts more than they do.
+            let last = (items.len() % 2 == 1).then(|| items.pop()).flatten();
+            let mut map = PMap::new();
             let mut pairs = items.into_iter();
             while let (Some(key), Some(value)) = (pairs.next(), pairs.next()) {
                 vm.realise_key(&key)?;
-                map.entries_mut().insert(key, value);
+                map.insert_in_order(key, value);
             }
-            Ok(Value::Map(Rc::new(map)))
+            for (key, value) in last.map_or(Ok(Vec::new()), |last| trailing(vm, last))? {
+                map.insert_in_order(key, value);
+            }
+            Ok(Value::Map(Rc::new(Map::new(map))))
         }
         _ => Ok(args.take(0)),
     },
 };
+
+/// The entries of what ends keyword arguments: a map, or what can be added to one.
+fn trailing(vm: &mut Vm, last: Value) -> Result<Vec<(Value, Value)>> {
+    match &last {
+        Value::Nil => Ok(Vec::new()),
+        Value::Vector(pair) if pair.len() == 2 => {
+            let pair: Vec<Value> = pair.iter().cloned().collect();
+            Ok(vec![(pair[0].clone(), pair[1].clone())])
+        }
+        Value::Map(_) | Value::Record(_) => {
+            let entries = vm.items(last)?;
+            let parts = |entry: &Value| match entry {
+                Value::Vector(pair) => Some((pair.get(0)?.clone(), pair.get(1)?.clone())),
+                _ => None,
+            };
+            Ok(entries.iter().filter_map(parts).collect())
+        }
+        other => {
+            let shown = vm.print(other, PrintOptions::BRIEF)?;
+            let message = format!("No value supplied for key: {shown}");
+            Err(Exception::new(Class::ILLEGAL_ARGUMENT, "E0313", message)
+                .words(format!("the keyword argument {shown} has no value"))
+                .hint("keyword arguments are keys and values in turn, or one map: (f :key value) or (f {:key value})")
+                .into())
+        }
+    }
+}
 
 const DESTRUCTURE_REQUIRED: Native = Native {
     name: "destructure-required",

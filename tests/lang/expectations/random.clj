@@ -162,6 +162,61 @@
             (call "loop" (str "[" shape " (identity " (data 3) ")]") names)
             (call "for" (str "[" shape " [" (data 2) " " (data 2) "]]") names))))
 
+(defn shadowing-name [] (pick ["s" "t" "u"]))
+
+(defn shadowing-data [d]
+  (if (zero? d)
+    (pick ["1" "2" ":k" "\"ab\"" "nil" "\\c" "[3 4]"])
+    (let [d (dec d)]
+      (one-of (str "[" (str/join " " (repeatedly (+ 2 (below 2)) #(shadowing-data d))) "]")
+              (str "[" (shadowing-data d) " " (shadowing-data d) "]")
+              (str "{:s " (shadowing-data d) " :t " (shadowing-data d) " \"u\" " (shadowing-data d) "}")
+              (str "(list " (shadowing-data d) " " (shadowing-data d) " :s 5)")
+              (str "(map identity [" (shadowing-data d) " " (shadowing-data d) "])")))))
+
+(defn shadowing-pattern [d]
+  (if (zero? d)
+    (shadowing-name)
+    (let [d (dec d)]
+      (case (below 6)
+        (0 1 2) (str "[" (str/join " " (repeatedly (inc (below 3)) #(shadowing-pattern (if (chance 70) 0 d))))
+                     (when (chance 25) (str " & " (shadowing-pattern (if (chance 60) 0 d))))
+                     (when (chance 30) (str " :as " (shadowing-name))) "]")
+        3 (str "{:keys [" (str/join " " (distinct (repeatedly 2 shadowing-name))) "]"
+               (when (chance 40) (str " :or {" (shadowing-name) " " (shadowing-name) "}"))
+               (when (chance 30) (str " :as " (shadowing-name))) "}")
+        4 (str "{" (shadowing-pattern d) " " (pick [":s" ":t" "\"u\"" "0"])
+               (when (chance 40) (str " :strs [" (shadowing-name) "]"))
+               (when (chance 30) (str " :or {" (shadowing-name) " " (shadowing-name) "}")) "}")
+        5 (shadowing-name)))))
+
+(defn shadowing-body [d]
+  (if (zero? d)
+    "[s t u]"
+    (let [d (dec d)
+          bindings (fn [] (str/join " " (repeatedly (inc (below 3)) #(str (shadowing-pattern 2) " " (shadowing-name)))))]
+      (one-of (call "let" (str "[" (bindings) "]") (shadowing-body d))
+              (call (str "(fn [" (shadowing-pattern 2) " " (shadowing-pattern 1) "] " (shadowing-body d) ")")
+                    (shadowing-name) (shadowing-name))
+              (call (str "(fn [" (shadowing-name) " & " (shadowing-pattern 2) "] " (shadowing-body d) ")")
+                    (shadowing-name) (shadowing-name) (shadowing-name))
+              (call "loop" (str "[" (bindings) " n 2]")
+                    (call "if" "(< 3 n)" (call "recur" (shadowing-name) "(inc n)") (shadowing-body d)))
+              (call "loop" (str "[" (shadowing-pattern 2) " " (shadowing-name) " n 2]")
+                    (call "if" "(pos? n)" (call "recur" (shadowing-name) "(dec n)") (shadowing-body d)))
+              (call "doall"
+                    (call "for" (str "[" (shadowing-pattern 1) " [" (shadowing-name) " " (shadowing-name) "]"
+                                     (when (chance 60) (str " :let [" (bindings) "]")) "]")
+                          (shadowing-body d)))
+              (call "doseq" (str "[" (shadowing-pattern 1) " [" (shadowing-name) "] :let [" (bindings) "]]")
+                    (call "prn" (shadowing-body d)))
+              (call (pick ["if-let" "when-let" "when-some"]) (str "[" (shadowing-pattern 2) " " (shadowing-name) "]")
+                    (shadowing-body d))))))
+
+(defn shadowing []
+  (call "let" (str "[s " (shadowing-data 2) " t " (shadowing-data 2) " u " (shadowing-data 2) "]")
+        (shadowing-body (inc (below 2)))))
+
 (defn throwing [d]
   (one-of (call "throw" (call "ex-info" "\"e\"" (str "{:n " (number-literal) "}")))
           (call "/" (pick ["1" "7N" "1/2" "2M"]) "0")
@@ -219,4 +274,5 @@
    "sequences" (programs 2 2200 #(coll 3))
    "destructuring" (programs 3 900 destructuring)
    "exceptions" (programs 4 800 #(exceptions 3))
-   "printing" (programs 5 900 #(printing 2))})
+   "printing" (programs 5 900 #(printing 2))
+   "shadowing" (programs 6 1500 shadowing)})

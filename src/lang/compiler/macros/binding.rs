@@ -156,7 +156,7 @@ const LET: Native = Native {
             Value::Vector(bindings)
                 if bindings.iter().step_by(2).any(|pattern| !is_plain(pattern)) =>
             {
-                destructure::bindings(vm, args.get(2))?
+                destructure::bindings(vm, args.get(1), args.get(2))?
             }
             bindings => bindings.clone(),
         };
