@@ -7,6 +7,7 @@
 mod analyze;
 mod destructure;
 mod emit;
+mod expand;
 mod expansion;
 mod inline;
 mod liveness;
@@ -24,8 +25,8 @@ use crate::value::{Class, Closure, Exception, Result, Signal, Span, Value};
 use crate::vm::Vm;
 use crate::vm::code::Proto;
 
-pub(crate) use analyze::expand_once;
 pub(crate) use destructure::bindings as destructure;
+pub(crate) use expand::{expand_once, macroexpand_1};
 
 /// Compiles a form of the current namespace to a function of no arguments.
 ///

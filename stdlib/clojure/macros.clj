@@ -350,12 +350,11 @@
 (defn with-redefs-fn
   "Calls f while vars have other root values, by a map of vars."
   [bindings f]
-  (let [before (zipmap (keys bindings) (map (fn [v] (var-get v)) (keys bindings)))
-        set-all (fn [values] (doseq [[v value] values] (alter-var-root v (constantly value))))]
+  (let [before (mapv (fn [v] [v (-root v)]) (keys bindings))]
     (try
-      (set-all bindings)
+      (doseq [[v value] bindings] (-set-root v [value]))
       (f)
-      (finally (set-all before)))))
+      (finally (doseq [[v root] before] (-set-root v root))))))
 
 (defmacro with-precision
   "Evaluates the body; decimals are rounded to so many digits meanwhile, as :rounding says (HALF_UP)."

@@ -6,10 +6,8 @@ use super::inline;
 use super::node::{Arm, FnNode, Kind, Node, Use};
 use super::scope::{Loop, Scopes};
 use super::special;
-use super::{error, expansion, liveness, undefined};
-use crate::value::{
-    Class, Exception, List, Object, Phase, Result, Signal, Span, Symbol, Value, Var,
-};
+use super::{error, liveness, undefined};
+use crate::value::{Class, List, Object, Result, Signal, Span, Symbol, Value, Var};
 use crate::vm::Vm;
 
 /// What an expression at top level came to.
@@ -20,32 +18,12 @@ pub(super) struct Top {
 
 /// Analyses a form of the current namespace.
 pub(super) fn analyze_top(vm: &mut Vm, form: &Value) -> Result<Top> {
-    let mut cx = Analyzer {
-        vm,
-        scopes: Scopes::default(),
-        place: form.span(),
-        guards: 0,
-        within: Vec::new(),
-    };
-    cx.scopes.enter_function(None);
+    let mut cx = Analyzer::at_top(vm, form);
     let body = cx.node(form)?;
     let locals = cx.scopes.local_count();
     cx.scopes.leave_function();
     liveness::mark_top(&body);
     Ok(Top { body, locals })
-}
-
-/// Expands a form once where it is a macro call.
-pub(crate) fn expand_once(vm: &mut Vm, form: &Value) -> Result<Value> {
-    let mut cx = Analyzer {
-        vm,
-        scopes: Scopes::default(),
-        place: form.span(),
-        guards: 0,
-        within: Vec::new(),
-    };
-    cx.scopes.enter_function(None);
-    Ok(cx.expand(form)?.unwrap_or_else(|| form.clone()))
 }
 
 /// The analysis of one form at top level.
@@ -68,6 +46,19 @@ pub(super) enum Meaning {
 }
 
 impl Analyzer<'_> {
+    /// Begins the analysis of a form at top level.
+    pub fn at_top<'a>(vm: &'a mut Vm, form: &Value) -> Analyzer<'a> {
+        let mut scopes = Scopes::default();
+        scopes.enter_function(None);
+        Analyzer {
+            vm,
+            scopes,
+            place: form.span(),
+            guards: 0,
+            within: Vec::new(),
+        }
+    }
+
     /// Analyses a form.
     pub fn node(&mut self, form: &Value) -> Result<Node> {
         self.vm.check_native_stack().map_err(|_| self.too_deep())?;
@@ -235,14 +226,15 @@ impl Analyzer<'_> {
             .first
             .as_symbol()
             .filter(|symbol| !self.scopes.is_local(*symbol));
-        if let Some(symbol) = head
-            && special::find(symbol).is_none()
+        let special = head.and_then(|symbol| self.special(symbol));
+        if special.is_none()
+            && head.is_some()
             && let Some(expanded) = self.expand(form)?
         {
             return self.node(&expanded);
         }
         let items = items_of(self.vm, form)?;
-        if let Some(special) = head.and_then(special::find) {
+        if let Some(special) = special {
             return special(self, form, &items);
         }
         let args = self.not_tail(|cx| {
@@ -429,74 +421,16 @@ impl Analyzer<'_> {
         resolve_var(self.vm, symbol)
     }
 
-    /// Expands a form once; `None` where it is no macro call.
-    pub fn expand(&mut self, form: &Value) -> Result<Option<Value>> {
-        let Value::List(list) = form else {
-            return Ok(None);
-        };
-        let Some(symbol) = list.first.as_symbol() else {
-            return Ok(None);
-        };
-        if self.scopes.is_local(symbol) || special::find(symbol).is_some() {
-            return Ok(None);
-        }
-        if let Some(expanded) = sugar(symbol, form, list) {
-            return Ok(Some(expanded));
-        }
-        if self.vm.world().is_method(symbol) {
-            let name = Value::list([Value::symbol("quote"), Value::Symbol(symbol)]);
-            let call = List::cons(
-                Value::symbol("clojure.core/invoke-method"),
-                List::cons(name, list.rest.clone()),
-            );
-            return Ok(Some(keep_place(call, form)));
-        }
-        let Some(var) = self.var(symbol)? else {
-            return Ok(None);
-        };
-        if !var.is_macro.get() {
-            return Ok(None);
-        }
-        let Some(function) = var.root() else {
-            return Ok(None);
-        };
-        let locals = self
-            .scopes
-            .names()
-            .into_iter()
-            .map(|name| (Value::Symbol(name), Value::Bool(true)));
-        let env = Value::map(locals);
-        let mut args = vec![self.placed(form), env];
-        args.extend(items_of(self.vm, form)?.into_iter().skip(1));
-        let place = form.span().or(self.place);
-        let takes = match &function {
-            Value::Native(native) => native.arity.takes(args.len()),
-            Value::Fn(closure) => closure.proto.body(args.len()).is_some(),
-            _ => true,
-        };
-        if !takes {
-            return Err(refused_call(&var, &function, args.len() - 2, place).into());
-        }
-        match self.vm.invoke(&function, &mut args) {
-            Ok(expanded) => {
-                if matches!(function, Value::Native(_)) || is_of_library(&var) {
-                    return Ok(Some(keep_place(expanded, form)));
-                }
-                expansion::mark(self.vm, &expanded, place, symbol).map(Some)
+    /// Returns the special form that a symbol names. The macros among them may be other macros in a namespace.
+    pub fn special(&self, symbol: Symbol) -> Option<special::Special> {
+        let found = special::find(symbol)?;
+        if symbol.namespace().is_none() && special::MACROS.contains(&&*symbol.name()) {
+            let own = self.vm.world().current.borrow().lookup(symbol);
+            if own.is_some_and(|var| special::of_macro(&var).is_none()) {
+                return None;
             }
-            Err(Signal::Throw(exception)) => Err(at_macro(exception, symbol, place)),
-            Err(stop) => Err(stop),
         }
-    }
-
-    /// A form that a macro made has the place of what it stands in: `&form` tells where the user wrote it.
-    fn placed(&self, form: &Value) -> Value {
-        match form {
-            Value::List(list) if form.span() == Span::NONE && self.place.is_some() => {
-                with_place(list, self.place)
-            }
-            form => form.clone(),
-        }
+        Some(found)
     }
 
     /// Analyses a function's arity whose names and body are ready.
@@ -527,77 +461,8 @@ impl Analyzer<'_> {
     }
 }
 
-/// An expanded list without a place takes the place of the call.
-fn keep_place(expanded: Value, form: &Value) -> Value {
-    match (&expanded, form.place()) {
-        (Value::List(list), Some(place)) if expanded.span() == Span::NONE && !list.is_empty() => {
-            with_place(list, place.span)
-        }
-        _ => expanded,
-    }
-}
-
-fn with_place(list: &crate::value::List, span: Span) -> Value {
-    let meta = list
-        .extra
-        .as_ref()
-        .map_or(Value::Nil, |extra| extra.meta.clone());
-    let place = crate::value::Place {
-        span,
-        items: Box::default(),
-    };
-    let extra = Some(Rc::new(crate::value::Extras {
-        meta,
-        place: Some(place),
-    }));
-    Value::List(Rc::new(list.with_extra(extra)))
-}
-
-/// What a macro threw, with the place of its call where it had none in the user's text.
-fn at_macro(exception: Rc<Exception>, symbol: Symbol, place: Span) -> Signal {
-    let is_refusal = exception.class == Class::COMPILER_EXCEPTION;
-    {
-        let mut origin = exception.origin.borrow_mut();
-        origin.phase.get_or_insert(Phase::MacroSyntax);
-        if is_refusal || !place.is_some() {
-            if place.is_some() {
-                origin.span.get_or_insert(place);
-            }
-            return Signal::Throw(exception.clone());
-        }
-        origin.expanding.push((symbol.to_string().into(), place));
-    }
-    Signal::Throw(exception)
-}
-
-/// A call of a macro with another number of forms than it takes.
-fn refused_call(var: &Var, function: &Value, count: usize, place: Span) -> Exception {
-    let forms = if count == 1 { "form" } else { "forms" };
-    let mut refused = error(
-        "E0206",
-        place,
-        format!("the macro `{}` does not take {count} {forms}", var.name),
-    );
-    let native = match function {
-        Value::Native(native) => Some(native.usage),
-        _ => None,
-    };
-    let usage = native
-        .filter(|usage| !usage.is_empty())
-        .map(|usage| {
-            format!(
-                "it is called as {}",
-                usage.lines().collect::<Vec<_>>().join(" or ")
-            )
-        })
-        .or_else(|| usage(var));
-    refused.hints.extend(usage);
-    refused.origin.get_mut().phase = Some(Phase::MacroSyntax);
-    refused
-}
-
 /// Returns how a function or macro is called, by the parameters that its var remembers.
-fn usage(var: &Var) -> Option<String> {
+pub(super) fn usage(var: &Var) -> Option<String> {
     let meta = var.meta();
     let Value::List(lists) = meta.get("arglists")? else {
         return None;
@@ -614,34 +479,6 @@ fn usage(var: &Var) -> Option<String> {
     (!calls.is_empty()).then(|| format!("it is called as {}", calls.join(" or ")))
 }
 
-/// `(.name x ...)`, `(Class. ...)`: sugar for functions of those names.
-fn sugar(symbol: Symbol, form: &Value, list: &List) -> Option<Value> {
-    let name = symbol.name();
-    if let Some(field) = name.strip_prefix(".-")
-        && !field.is_empty()
-        && let Some(target) = list.iter().nth(1)
-    {
-        let call = List::of([
-            Value::symbol("clojure.core/field-of"),
-            target.clone(),
-            Value::keyword(field),
-        ]);
-        return Some(keep_place(call, form));
-    }
-    if let Some(class) = name.strip_suffix('.')
-        && !class.is_empty()
-        && class != "."
-    {
-        let class = Symbol::with_namespace(symbol.namespace().as_deref(), class);
-        let call = List::cons(
-            Value::symbol("new"),
-            List::cons(Value::Symbol(class), list.rest.clone()),
-        );
-        return Some(keep_place(call, form));
-    }
-    None
-}
-
 /// A call of a function that is known only when the program runs.
 fn call(function: Node, args: Vec<Node>, span: Span) -> Node {
     let function = Box::new(function);
@@ -649,13 +486,13 @@ fn call(function: Node, args: Vec<Node>, span: Span) -> Node {
 }
 
 /// Returns the items of a form, each sequence among them as a list: macros may give any kind.
-fn items_of(vm: &mut Vm, form: &Value) -> Result<Vec<Value>> {
+pub(super) fn items_of(vm: &mut Vm, form: &Value) -> Result<Vec<Value>> {
     let items = vm.items(form.clone())?;
     items.into_iter().map(|item| proper(vm, item)).collect()
 }
 
 /// Returns a sequence as a list all of whose cells are lists; anything else as it is.
-fn proper(vm: &mut Vm, form: Value) -> Result<Value> {
+pub(super) fn proper(vm: &mut Vm, form: Value) -> Result<Value> {
     let extra = match &form {
         Value::List(list) if list.count.is_some() => return Ok(form),
         Value::List(list) => list.extra.clone(),
@@ -675,11 +512,6 @@ pub(super) fn class_named(name: &str) -> Option<Class> {
         .iter()
         .copied()
         .find(|class| class.0.name == name || class.0.full_name == name)
-}
-
-/// Tells whether a var is defined by the library.
-fn is_of_library(var: &Var) -> bool {
-    crate::library::defines(&var.namespace.to_string(), &var.name.to_string())
 }
 
 /// Finds the var that a symbol means in the current namespace, loading it from the library if need be.

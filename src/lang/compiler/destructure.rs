@@ -42,8 +42,7 @@ pub(crate) fn bindings(vm: &mut Vm, env: &Value, vector: &Value) -> Result<Value
         } else {
             held(vm, value.clone(), &mut plain)
         };
-        take_apart(vm, pattern, value, &mut plain)
-            .map_err(|signal| signal.at(place.copied()))?;
+        take_apart(vm, pattern, value, &mut plain).map_err(|signal| signal.at(place.copied()))?;
     }
     let made = Value::vector(plain);
     Ok(match (&made, vector.place()) {

@@ -7,6 +7,7 @@ mod absent;
 mod binding;
 mod control;
 mod definition;
+mod logic;
 mod namespace;
 
 use crate::value::{List, Native, Result, Symbol, Value};
@@ -18,6 +19,7 @@ const AREAS: &[&[Native]] = &[
     binding::FNS,
     control::FNS,
     definition::FNS,
+    logic::FNS,
     namespace::FNS,
 ];
 
@@ -28,10 +30,12 @@ pub(crate) fn install(world: &World) {
         var.set_root(Value::Native(native));
         var.is_macro.set(true);
     }
-    // Compiled directly, and macros to the outside.
+    // Compiled directly, and macros to the outside; those without an expansion have only their name.
     for name in super::special::MACROS {
         let var = world.core.intern(Symbol::new(name));
-        var.set_root(Value::Nil);
+        if !var.is_bound() {
+            var.set_root(Value::Nil);
+        }
         var.is_macro.set(true);
     }
 }

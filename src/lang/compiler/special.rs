@@ -13,7 +13,7 @@ mod throw;
 use super::analyze::Analyzer;
 use super::node::Node;
 use super::{error, fail};
-use crate::value::{Result, Symbol, Value};
+use crate::value::{Result, Symbol, Value, Var};
 
 /// Analyses a special form: the form, and its items with the name first.
 pub(super) type Special = fn(&mut Analyzer<'_>, &Value, &[Value]) -> Result<Node>;
@@ -56,6 +56,13 @@ pub(super) fn find(symbol: Symbol) -> Option<Special> {
     };
     let at = FORMS.binary_search_by_key(&name, |form| form.0).ok()?;
     Some(FORMS[at].1)
+}
+
+/// Returns the special form that a macro of the core is compiled to directly.
+pub(super) fn of_macro(var: &Var) -> Option<Special> {
+    let is_core = var.namespace.is("clojure.core");
+    let name = var.name.name();
+    (is_core && MACROS.contains(&&*name)).then(|| find(var.name))?
 }
 
 /// Returns all names.

@@ -272,11 +272,7 @@ const NTH: Native = Native {
         {
             return Ok(item.clone());
         }
-        let idx = match args.get(1) {
-            Value::Float(float) => *float as i64,
-            Value::BigInt(int) => i64::try_from(&**int).unwrap_or(i64::MAX),
-            _ => args.int(1)?,
-        };
+        let idx = args.position(1)?;
         let default = (args.len() == 3).then(|| args.take(2));
         let coll = args.take(0);
         nth(vm, coll, idx, default)
@@ -358,7 +354,11 @@ pub(crate) fn conj(vm: &mut Vm, mut coll: Value, item: Value) -> Result<Value> {
             }
         }
         Value::List(list) => {
-            let meta = coll_meta(list);
+            // A sequence that only began as a list does not keep it.
+            let meta = match list.count {
+                Some(_) => coll_meta(list),
+                None => Value::Nil,
+            };
             let list = List::cons(item, coll);
             return Ok(if meta.is_nil() {
                 list
@@ -604,8 +604,8 @@ pub(crate) fn empty(coll: &Value) -> Result<Value> {
         Value::Vector(_) => Value::vector([]),
         Value::Map(map) => Value::Map(Rc::new(Map::new(map.entries().emptied()))),
         Value::Set(set) => Value::Set(Rc::new(Set::new(set.items().emptied()))),
-        Value::List(_) => List::empty(),
-        Value::Seq(_) | Value::Lazy(_) => return Ok(List::empty()),
+        Value::List(list) if list.count.is_some() => List::empty(),
+        Value::List(_) | Value::Seq(_) | Value::Lazy(_) => return Ok(List::empty()),
         Value::Object(object) => match &**object {
             Object::Queue { meta, .. } => {
                 return Ok(Value::from(Object::Queue {

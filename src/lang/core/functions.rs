@@ -23,7 +23,7 @@ const APPLY: Native = Native {
         if args.len() == 1 {
             return Err(crate::vm::arity_error("apply", Arity::at_least(2), 1).into());
         }
-        let function = args.take(0);
+        let mut function = args.take(0);
         let last = args.take(args.len() - 1);
         let count = args.len() - 1;
         if let Value::Native(native) = &function
@@ -36,7 +36,18 @@ const APPLY: Native = Native {
             let colls = super::sequences::list_of(&mut args.as_mut_slice()[1..count], last);
             return Ok(lazy(Step::Cat, colls));
         }
-        let mut all: Vec<Value> = (1..count).map(|idx| args.take(idx)).collect();
+        let mut all = Vec::new();
+        loop {
+            if let Value::Var(var) = &function {
+                function = vm.var_value(var)?;
+            } else if let Some((inner, given)) = partial_of(&function) {
+                all.splice(0..0, given);
+                function = inner;
+            } else {
+                break;
+            }
+        }
+        all.extend((1..count).map(|idx| args.take(idx)));
         if let Value::Vector(vector) = &last
             && vm.fixed_before_rest(&function).is_none()
         {
@@ -46,8 +57,15 @@ const APPLY: Native = Native {
         }
         let mut items = vm.iter(last)?;
         let fixed = vm.fixed_before_rest(&function).unwrap_or(usize::MAX);
+        // One argument too many is refused without walking the others, which may have no end.
+        let most = most_arguments(&function).map_or(usize::MAX, |most| most.max(MOST_COUNTED));
         while all.len() < fixed {
-            let Some(item) = items.next(vm)? else {
+            let item = if all.len() > most {
+                None
+            } else {
+                items.next(vm)?
+            };
+            let Some(item) = item else {
                 return vm.invoke(&function, &mut all);
             };
             all.push(item);
@@ -62,6 +80,24 @@ const APPLY: Native = Native {
         vm.invoke(&function, &mut all)
     },
 };
+
+/// Up to this many arguments are counted for a function that takes fewer.
+const MOST_COUNTED: usize = 20;
+
+/// Returns the most arguments that a function takes; `None` where there is no limit, or it is not known.
+fn most_arguments(function: &Value) -> Option<usize> {
+    match function {
+        Value::Fn(closure) => closure.proto.most_arguments(),
+        Value::Native(native) => native.arity.max.map(usize::from),
+        Value::Keyword(_) | Value::Symbol(_) | Value::Name(_) | Value::Map(_) => Some(2),
+        Value::Set(_) | Value::Vector(_) => Some(1),
+        Value::Object(object) => match &**object {
+            Object::Function(closure) => closure.arity.max.map(usize::from),
+            _ => None,
+        },
+        _ => None,
+    }
+}
 
 const COMP: Native = Native {
     name: "comp",
@@ -218,20 +254,41 @@ const PARTIAL: Native = Native {
             "partial",
             Arity::at_least(0),
             captured,
-            |vm, own, mut args| {
-                let given = &own.captured[1..];
-                match (given, args.len()) {
-                    ([x], 1) => vm.invoke(&own.captured[0], &mut [x.clone(), args.take(0)]),
-                    _ => {
-                        let mut all = given.to_vec();
-                        all.extend((0..args.len()).map(|idx| args.take(idx)));
-                        vm.invoke(&own.captured[0], &mut all)
-                    }
-                }
-            },
+            call_partial,
         ))
     },
 };
+
+fn call_partial(vm: &mut Vm, own: &NativeClosure, mut args: Args<'_>) -> Result<Value> {
+    let given = &own.captured[1..];
+    match (given, args.len()) {
+        ([x], 1) => vm.invoke(&own.captured[0], &mut [x.clone(), args.take(0)]),
+        _ => {
+            let mut all = given.to_vec();
+            all.extend((0..args.len()).map(|idx| args.take(idx)));
+            vm.invoke(&own.captured[0], &mut all)
+        }
+    }
+}
+
+/// Returns the function and the arguments of what `partial` made.
+fn partial_of(function: &Value) -> Option<(Value, Vec<Value>)> {
+    let Value::Object(object) = function else {
+        return None;
+    };
+    match &**object {
+        Object::Function(closure)
+            if std::ptr::fn_addr_eq(
+                closure.run,
+                call_partial as fn(&mut Vm, &NativeClosure, Args<'_>) -> Result<Value>,
+            ) =>
+        {
+            let (function, given) = closure.captured.split_first()?;
+            Some((function.clone(), given.to_vec()))
+        }
+        _ => None,
+    }
+}
 
 const SOME_FN: Native = Native {
     name: "some-fn",

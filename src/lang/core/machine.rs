@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use crate::value::{
-    Arity, Class, Delay, DelayState, Exception, Lazy, Map, Native, Object, PMap, PrintOptions, Result,
-    Span, Thunk, Value, brief, describe, tracked,
+    Arity, Class, Delay, DelayState, Exception, Lazy, Map, Native, Object, PMap, PrintOptions,
+    Result, Span, Thunk, Value, brief, describe, tracked,
 };
 use crate::vm::Vm;
 

@@ -33,6 +33,8 @@ pub(super) const FNS: &[Native] = &[
     REMOVE_NS,
     REQUIRING_RESOLVE,
     RESOLVE,
+    ROOT,
+    SET_ROOT,
     THE_NS,
     VAR_GET,
 ];
@@ -365,6 +367,34 @@ const RESOLVE: Native = Native {
             return Ok(Value::Nil);
         }
         resolve_in(vm, &current(vm), symbol)
+    },
+};
+
+const ROOT: Native = Native {
+    name: "-root",
+    usage: "(-root var)",
+    doc: "Returns a vector of the root value of a var, whatever is bound here; an empty one for a var without a value.",
+    examples: &[(
+        "(binding [*print-length* 5] (-root #'*print-length*))",
+        "[nil]",
+    )],
+    arity: Arity::exactly(1),
+    run: |_, args| Ok(Value::vector(var(&args, 0)?.root())),
+};
+
+const SET_ROOT: Native = Native {
+    name: "-set-root",
+    usage: "(-set-root var root)",
+    doc: "Gives a var the root that a vector has, as -root returns it.",
+    examples: &[("(do (def n 1) (-set-root #'n [2]) n)", "2")],
+    arity: Arity::exactly(2),
+    run: |vm, args| {
+        let var = var(&args, 0)?.clone();
+        match args.vector(1)?.get(0) {
+            Some(value) => vm.set_root(&var, value.clone())?,
+            None => var.clear_root(),
+        }
+        Ok(Value::Nil)
     },
 };
 

@@ -232,7 +232,8 @@ const NTHNEXT: Native = Native {
         if coll.is_nil() {
             return Ok(Value::Nil);
         }
-        let rest = skip(vm, coll, args.int(1)?)?;
+        let count = i64::try_from(count_argument(&args, 1)?).unwrap_or(i64::MAX);
+        let rest = skip(vm, coll, count)?;
         vm.seq(&rest)
     },
 };
@@ -244,7 +245,7 @@ const NTHREST: Native = Native {
     examples: &[("(nthrest [1 2 3] 1)", "(2 3)"), ("(nthrest [1] 3)", "()")],
     arity: Arity::exactly(2),
     run: |vm, mut args| {
-        let count = args.int(1)?;
+        let count = i64::try_from(count_argument(&args, 1)?).unwrap_or(i64::MAX);
         let coll = args.take(0);
         if count <= 0 {
             return Ok(coll);
@@ -408,6 +409,12 @@ pub(crate) fn last_items(vm: &mut Vm, coll: Value, count: usize) -> Result<VecDe
 pub(crate) fn count_argument(args: &Args<'_>, idx: usize) -> Result<u64> {
     match args.get(idx) {
         Value::Float(float) => Ok(float.ceil() as u64),
+        big @ Value::BigInt(_) if big.as_index().is_none() => Ok(u64::MAX),
+        big @ Value::BigInt(_) => Ok(big.as_index().map_or(0, |int| int.max(0) as u64)),
+        part @ (Value::Ratio(_) | Value::Decimal(_)) => {
+            crate::value::number::to_float(part, "a number of items")
+                .map(|float| float.ceil() as u64)
+        }
         _ => Ok(u64::try_from(args.int(idx)?).unwrap_or(0)),
     }
 }

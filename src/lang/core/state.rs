@@ -613,7 +613,11 @@ fn reset_meta(holder: &Value, meta: Value) -> Result<Value> {
     Ok(meta)
 }
 
-fn with_meta(vm: &mut Vm, value: Value, meta: Value) -> Result<Value> {
+/// Returns a value with metadata.
+///
+/// # Errors
+/// When the value cannot carry any, or the metadata is not a map.
+pub(super) fn with_meta(vm: &mut Vm, value: Value, meta: Value) -> Result<Value> {
     if !matches!(meta, Value::Nil | Value::Map(_) | Value::Record(_)) {
         return Err(wrong_type(&meta, "a map or nil", 1).into());
     }

@@ -78,7 +78,7 @@ const SUBS: Native = Native {
 
 /// Returns the byte offset of the character that an argument counts to in the string of argument 0.
 fn position(args: &Args<'_>, idx: usize) -> Result<usize> {
-    let at = args.int(idx)?;
+    let at = args.position(idx)?;
     usize::try_from(at)
         .ok()
         .and_then(|at| args.text(0).ok()?.offset(at))

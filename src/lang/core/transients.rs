@@ -131,6 +131,11 @@ const TRANSIENT: Native = Native {
 };
 
 fn transient(coll: Value) -> Value {
+    let coll = if coll.meta().is_nil() {
+        coll
+    } else {
+        coll.with_meta(Value::Nil).unwrap_or(coll)
+    };
     Value::from(Object::Transient(RefCell::new(Some(coll))))
 }
 

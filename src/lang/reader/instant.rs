@@ -52,16 +52,18 @@ fn within(what: &str, value: u32, low: u32, high: u32) -> Result<(), String> {
     }
 }
 
-/// Returns the bits of a uuid, written in five groups.
+/// Returns the bits of a uuid, written in five groups. As in Java a group may have fewer digits, or more, of
+/// which the last count.
 pub fn parse_uuid(text: &str) -> Option<u128> {
+    if text.len() > 36 {
+        return None;
+    }
     let mut bits: u128 = 0;
     let mut groups = text.split('-');
     for length in [8, 4, 4, 4, 12] {
-        let group = groups.next()?;
-        if group.len() != length || !group.bytes().all(|byte| byte.is_ascii_hexdigit()) {
-            return None;
-        }
-        bits = bits << (4 * length) | u128::from_str_radix(group, 16).ok()?;
+        let group = i64::from_str_radix(groups.next()?, 16).ok()? as u64;
+        let kept = group & (u64::MAX >> (64 - 4 * length));
+        bits = bits << (4 * length) | u128::from(kept);
     }
     groups.next().is_none().then_some(bits)
 }

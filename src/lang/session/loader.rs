@@ -129,7 +129,7 @@ impl Loader for SessionLoader {
     }
 
     fn macroexpand_1(&self, vm: &mut Vm, form: &Value) -> Result<Value> {
-        compiler::expand_once(vm, form)
+        compiler::macroexpand_1(vm, form)
     }
 
     fn read(

@@ -61,6 +61,15 @@ impl<'a> WorldContext<'a> {
         {
             return Symbol::new(class.0.full_name);
         }
+        if name.starts_with(char::is_uppercase) {
+            // Classes mean the same in every namespace.
+            if let Some(class) = Class::named(&name) {
+                return Symbol::new(class.0.full_name);
+            }
+            if self.world.find_namespace(symbol).is_some() {
+                return symbol;
+            }
+        }
         // What the library has is compiled when it is first used, so it may not be a var yet.
         let current = self.world.current.borrow().name.to_string();
         let in_core = !library::defines(&current, &name) && library::defines(CORE, &name);

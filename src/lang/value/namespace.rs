@@ -109,6 +109,15 @@ impl Var {
         }
     }
 
+    /// Takes the root value away: what `declare` leaves.
+    pub fn clear_root(&self) {
+        let old = self.root.replace(None);
+        self.find_entry();
+        if let Some(old) = old {
+            parked::park(old);
+        }
+    }
+
     /// Returns the metadata map, or nil.
     pub fn meta(&self) -> Value {
         self.meta.borrow().clone()

@@ -63,6 +63,18 @@ impl<'a> Args<'a> {
         }
     }
 
+    /// Returns the integer that an index of any kind of number stands for: a fraction is cut off, as by Java's casts.
+    pub fn position(&self, idx: usize) -> Result<i64> {
+        match self.get(idx) {
+            Value::Float(float) => Ok(*float as i64),
+            big @ Value::BigInt(_) => Ok(big.as_index().unwrap_or(i64::MAX)),
+            part @ (Value::Ratio(_) | Value::Decimal(_)) => {
+                crate::value::number::to_float(part, "an index").map(|float| float as i64)
+            }
+            _ => self.int(idx),
+        }
+    }
+
     /// Returns an argument that counts something: an integer of 0 or more.
     pub fn index(&self, idx: usize) -> Result<usize> {
         usize::try_from(self.int(idx)?).map_err(|_| self.expected(idx, "an integer of 0 or more"))

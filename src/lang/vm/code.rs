@@ -593,6 +593,14 @@ impl Proto {
         Some(usize::from(self.variadic.as_ref()?.params))
     }
 
+    /// Returns the most arguments that it takes; `None` where it takes any number.
+    pub(crate) fn most_arguments(&self) -> Option<usize> {
+        match self.variadic {
+            Some(_) => None,
+            None => Some(self.fixed.len().saturating_sub(1)),
+        }
+    }
+
     /// Says in words how many arguments it takes.
     pub fn arity_text(&self) -> String {
         let mut counts: Vec<String> = Vec::new();

@@ -4,7 +4,7 @@ use super::super::analyze::{Analyzer, class_named};
 use super::super::error;
 use super::super::node::Node;
 use super::expect_items;
-use crate::value::{List, Object, Result, Value};
+use crate::value::{List, Object, Result, Symbol, Value};
 
 /// `(new Class args ...)` for throwable classes, and for whatever has a function `Class/new`.
 pub(super) fn new(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Result<Node> {
@@ -23,7 +23,7 @@ pub(super) fn new(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Resul
     }
     let full = name.replace('_', "-");
     for class in [short(&name), &full] {
-        let constructor = crate::value::Symbol::with_namespace(Some(class), "new");
+        let constructor = Symbol::with_namespace(Some(class), "new");
         if cx.var(constructor)?.is_none() {
             continue;
         }
@@ -47,14 +47,29 @@ pub(super) fn member(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Re
         Value::List(list) => (list.first.clone(), cx.vm.items(list.rest.clone())?),
         method => (method.clone(), items[3..].to_vec()),
     };
+    // A template gives the name the namespace that it stands in.
     let name = method
         .as_symbol()
-        .map(|symbol| symbol.to_string())
-        .unwrap_or_default();
-    let function = format!(".{}", name.trim_start_matches('-'));
-    let mut call = vec![Value::symbol(&function), items[1].clone()];
+        .map_or_else(|| "".into(), |symbol| symbol.name());
+    let mut call = match static_member(cx, &items[1], &name)? {
+        Some(function) => vec![Value::Symbol(function)],
+        None => vec![Value::symbol(&format!(".{name}")), items[1].clone()],
+    };
     call.extend(args);
     cx.node(&with_place(form, call))
+}
+
+/// Returns the function that stands for a static method, where the target of a call is a class.
+fn static_member(cx: &mut Analyzer<'_>, target: &Value, name: &str) -> Result<Option<Symbol>> {
+    let Some(class) = target
+        .as_symbol()
+        .filter(|class| !cx.scopes.is_local(*class))
+    else {
+        return Ok(None);
+    };
+    let function = Symbol::with_namespace(Some(&class.to_string()), name.trim_start_matches('-'));
+    let is_class = short(&class.to_string()).starts_with(char::is_uppercase);
+    Ok((is_class && cx.var(function)?.is_some()).then_some(function))
 }
 
 /// The last part of a class name.

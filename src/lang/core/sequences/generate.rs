@@ -346,8 +346,8 @@ fn numbers(at: Value, end: Value, step: Value, sign: std::cmp::Ordering) -> Valu
 
 fn repeat(args: &mut Args<'_>) -> Result<Value> {
     let count = match args.get(0) {
-        Value::Float(float) => *float as u64,
-        _ => super::count_argument(args, 0)?,
+        Value::Int(int) => u64::try_from(*int).unwrap_or(0),
+        _ => u64::try_from(args.position(0)?).unwrap_or(0),
     };
     if count == 0 {
         return Ok(List::empty());

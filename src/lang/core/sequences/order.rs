@@ -64,10 +64,11 @@ const SORT: Native = Native {
     run: |vm, mut args| {
         let at = args.len() - 1;
         let coll = args.take(at);
+        let meta = coll.meta();
         let items = vm.items(coll)?;
         let comparator = comparator(&mut args, 0, 2);
         let order = order_of(vm, &items, &comparator).map_err(|signal| signal.at_argument(at))?;
-        in_order(items, order)
+        with_meta_of(vm, meta, in_order(items, order)?)
     },
 };
 
@@ -83,6 +84,7 @@ const SORT_BY: Native = Native {
     run: |vm, mut args| {
         let at = args.len() - 1;
         let coll = args.take(at);
+        let meta = coll.meta();
         let items = vm.items(coll)?;
         let function = args.take(0);
         let mut keys = Vec::with_capacity(items.len());
@@ -91,9 +93,17 @@ const SORT_BY: Native = Native {
         }
         let comparator = comparator(&mut args, 1, 3);
         let order = order_of(vm, &keys, &comparator).map_err(|signal| signal.at_argument(at))?;
-        in_order(items, order)
+        with_meta_of(vm, meta, in_order(items, order)?)
     },
 };
+
+/// Gives sorted items the metadata of the collection that they came from.
+fn with_meta_of(vm: &mut Vm, meta: Value, sorted: Value) -> Result<Value> {
+    if meta.is_nil() || matches!(sorted, Value::List(_)) {
+        return Ok(sorted);
+    }
+    crate::core::state::with_meta(vm, sorted, meta)
+}
 
 /// How two items compare.
 enum Comparator {

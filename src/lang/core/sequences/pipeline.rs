@@ -9,7 +9,7 @@ use super::stage::{Parts, Step, lazy, lazy_here};
 use crate::core::transducers::transducer;
 use crate::core::vectors::next_of_all;
 use crate::value::{
-    Arity, Class, Exception, Lazy, List, Native, PSet, PVec, Result, Value, Vector,
+    Arity, Class, Exception, Lazy, List, Native, PSet, PVec, Result, SeqView, Value, Vector,
 };
 use crate::vm::{Args, Iter, Vm, join};
 
@@ -322,7 +322,8 @@ const REPLACE: Native = Native {
                 let found = crate::core::maps::find(vm, &replacements, item)?;
                 items.push(found.map_or_else(|| item.clone(), |(_, value)| value));
             }
-            return Ok(Value::Vector(std::rc::Rc::new(Vector::new(items))));
+            let replaced = Vector::new(items).with_extra(vector.extra.clone());
+            return Ok(Value::Vector(std::rc::Rc::new(replaced)));
         }
         Ok(either(vm, &mut args, 1, Step::Replace(replacements)))
     },
@@ -347,10 +348,34 @@ const TAKE_NTH: Native = Native {
     examples: &[("(take-nth 2 [1 2 3 4 5])", "(1 3 5)")],
     arity: Arity::between(1, 2),
     run: |vm, mut args| {
-        let period = count_argument(&args, 0)?;
-        Ok(either(vm, &mut args, 1, Step::TakeNth(period, 0)))
+        if args.len() == 1 {
+            // A period below 0 counts as the one above it: what is left over is compared with 0.
+            let period = match args.get(0) {
+                Value::Int(int) => int.unsigned_abs(),
+                _ => count_argument(&args, 0)?,
+            };
+            return Ok(transducer(Step::TakeNth(period, 0)));
+        }
+        match count_argument(&args, 0)? {
+            0 => Ok(first_again_and_again(args.take(1))),
+            period => Ok(either(vm, &mut args, 1, Step::TakeNth(period, 0))),
+        }
     },
 };
+
+/// A period of 0 never leaves the first item.
+fn first_again_and_again(coll: Value) -> Value {
+    Lazy::native(move |vm| {
+        let mut walk = vm.iter(coll)?;
+        Ok(match walk.next(vm)? {
+            Some(first) => Value::Seq(std::rc::Rc::new(SeqView::Repeat {
+                value: first,
+                count: None,
+            })),
+            None => Value::Nil,
+        })
+    })
+}
 
 const TAKE_WHILE: Native = Native {
     name: "take-while",
@@ -385,7 +410,11 @@ pub(crate) fn take_from(args: &mut Args<'_>, idx: usize) -> Vec<Value> {
 
 /// Returns the size of a part: at least 1, for otherwise the parts never end.
 pub(crate) fn part_size(args: &Args<'_>, idx: usize) -> Result<usize> {
-    match args.index(idx)? {
+    let size = match args.get(idx) {
+        big @ Value::BigInt(_) => big.as_index().and_then(|size| usize::try_from(size).ok()),
+        _ => Some(args.index(idx)?),
+    };
+    match size.unwrap_or(usize::MAX) {
         0 => Err(Exception::new(
             Class::ILLEGAL_ARGUMENT,
             "E0338",

@@ -145,6 +145,8 @@ impl Step {
                 *idx += 1;
                 pass(!item.is_nil(), item)
             }
+            // Indices are divided by the period.
+            Step::TakeNth(0, _) => return Err(crate::value::number::divide_by_zero()),
             Step::TakeWhile(pred) => {
                 if pred.test(vm, &item)? {
                     Emit::One(item)
