@@ -156,6 +156,9 @@ impl Writer<'_> {
             Object::Bytes(bytes) => {
                 Json::from(base64::engine::general_purpose::STANDARD.encode(bytes))
             }
+            Object::Array(_) if let Some(bytes) = value.as_bytes() => {
+                Json::from(base64::engine::general_purpose::STANDARD.encode(bytes))
+            }
             Object::Queue { items, taken, .. } => {
                 self.items(&mut items.iter().skip(*taken).cloned())?
             }

@@ -14,9 +14,11 @@ mod files;
 mod format;
 mod functions;
 mod hash;
+mod hints;
 mod host_base64;
 mod host_big;
 mod host_builder;
+mod host_bytes;
 mod host_characters;
 mod host_floats;
 mod host_integers;
@@ -74,14 +76,17 @@ const AREAS: &[(&str, &[crate::value::Native])] = &[
     ("clojure.core", format::FNS),
     ("clojure.core", functions::FNS),
     ("clojure.core", hash::FNS),
+    ("clojure.core", hints::FNS),
     ("Base64", host_base64::BASE64_FNS),
     ("clojure.core", host_base64::METHODS),
-    ("String", host_base64::STRING_FNS),
     ("BigDecimal", host_big::DECIMAL_FNS),
     ("BigInteger", host_big::INTEGER_FNS),
     ("clojure.core", host_big::METHODS),
     ("StringBuilder", host_builder::BUILDER_FNS),
     ("clojure.core", host_builder::METHODS),
+    ("Charset", host_bytes::CHARSET_FNS),
+    ("clojure.core", host_bytes::METHODS),
+    ("String", host_bytes::STRING_FNS),
     ("Character", host_characters::MORE_FNS),
     ("Double", host_floats::BIT_FNS),
     ("Double", host_floats::DOUBLE_FNS),
@@ -199,6 +204,13 @@ const PRIMITIVES: &[(&str, Class)] = &[
     ("Short", Class::PRIMITIVE_SHORT),
 ];
 
+/// The named values of host classes: class, name and value.
+fn host_constants() -> impl Iterator<Item = (&'static str, &'static str, Value)> {
+    host_big::constants()
+        .chain(host_bytes::constants())
+        .chain(time::constants())
+}
+
 /// Defines every native in its namespace.
 pub(crate) fn install(session: &Session) {
     for (namespace, natives) in AREAS.iter().chain(time::AREAS) {
@@ -217,7 +229,7 @@ pub(crate) fn install(session: &Session) {
         ("PersistentVector", Value::vector([])),
     ];
     let empty = empty.map(|(class, value)| (class, "EMPTY", value));
-    for (class, name, value) in host_big::constants().chain(empty).chain(time::constants()) {
+    for (class, name, value) in host_constants().chain(empty) {
         let namespace = session.world().namespace(Symbol::new(class));
         namespace.intern(Symbol::new(name)).set_root(value);
     }

@@ -125,8 +125,8 @@ async fn contents(
     let value = elsewhere(cx, &row).await?;
     let (bytes, content_type) = match &value {
         Value::Text(text) => (text.as_bytes().to_vec(), "text/plain; charset=utf-8"),
-        Value::Object(object) if let Object::Bytes(bytes) = &**object => {
-            (bytes.to_vec(), "application/octet-stream")
+        value if let Some(bytes) = value.as_bytes() => {
+            (bytes.into_owned(), "application/octet-stream")
         }
         value => {
             let text = codec::encode(value)

@@ -34,8 +34,10 @@ pub fn register(session: &flowstone_lang::session::Session) {
 fn bytes(args: &Args<'_>, idx: usize) -> Result<Vec<u8>> {
     match args.get(idx) {
         Value::Text(text) => Ok(text.as_bytes().to_vec()),
-        Value::Object(object) if let Object::Bytes(bytes) = &**object => Ok(bytes.to_vec()),
-        _ => Err(args.expected(idx, "a string or bytes")),
+        value => match value.as_bytes() {
+            Some(bytes) => Ok(bytes.into_owned()),
+            None => Err(args.expected(idx, "a string or bytes")),
+        },
     }
 }
 

@@ -360,6 +360,9 @@ impl Writer {
             Object::Queue { items, taken, .. } => {
                 self.items('(', ')', items.iter().skip(*taken))?;
             }
+            Object::Array(_) if let Some(bytes) = object.as_bytes() => {
+                let _ = write!(self.out, "#flowstone/bytes \"{}\"", hex(&bytes));
+            }
             Object::Conditional { .. }
             | Object::Array(_)
             | Object::Volatile(_)

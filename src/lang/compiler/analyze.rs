@@ -34,6 +34,8 @@ pub(super) struct Analyzer<'a> {
     pub place: Span,
     /// How many `try` with a `catch` stand around: there a wrong number of arguments is left to be caught.
     pub guards: u32,
+    /// Whether `*unchecked-math*` is true for this form.
+    unchecked: bool,
     /// The names of the functions around, as traces show them, innermost last.
     pub within: Vec<Rc<str>>,
 }
@@ -51,6 +53,7 @@ impl Analyzer<'_> {
         let mut scopes = Scopes::default();
         scopes.enter_function(None);
         Analyzer {
+            unchecked: is_unchecked(vm),
             vm,
             scopes,
             place: form.span(),
@@ -276,9 +279,20 @@ impl Analyzer<'_> {
     /// A call of an analysed function.
     fn applied(&mut self, head: Node, mut args: Vec<Node>, span: Span) -> Result<Node> {
         if let Kind::Const(Value::Native(native)) = &head.kind {
-            let native = *native;
+            let mut native = *native;
+            if self.unchecked && is_of_core(self.vm, native) {
+                while args.len() > 2 && matches!(native.name, "+" | "-" | "*") {
+                    let rest = args.split_off(2);
+                    let first = self.applied(head_of(native, span), args, span)?;
+                    args = std::iter::once(first).chain(rest).collect();
+                }
+                let unchecked = inline::unchecked(native.name, args.len());
+                native = unchecked
+                    .and_then(|name| core_native(self.vm, name))
+                    .unwrap_or(native);
+            }
             if let Some(operation) = inline::operation_of(native, args.len())
-                && std::ptr::eq(native, core_native(self.vm, native.name).unwrap_or(native))
+                && is_of_core(self.vm, native)
             {
                 while operation.folds() && args.len() > 2 {
                     let rest = args.split_off(2);
@@ -570,6 +584,7 @@ fn host_class(name: &str) -> Option<&str> {
         "clojure.lang",
         "java.lang",
         "java.math",
+        "java.nio.charset",
         "java.time",
         "java.time.format",
         "java.time.temporal",
@@ -579,6 +594,24 @@ fn host_class(name: &str) -> Option<&str> {
     ];
     let (package, class) = name.rsplit_once('.')?;
     PACKAGES.contains(&package).then_some(class)
+}
+
+/// Tells whether results are not checked in what is compiled now; the library is always as it was written.
+fn is_unchecked(vm: &mut Vm) -> bool {
+    let home = vm.world().current.borrow().name;
+    let setting = vm.world().core.lookup(Symbol::new("*unchecked-math*"));
+    let is_set = setting.is_some_and(|var| vm.var_value(&var).is_ok_and(|value| value.is_truthy()));
+    is_set && !crate::library::has(&home.to_string())
+}
+
+/// Tells whether a native is the one that `clojure.core` has under its name.
+fn is_of_core(vm: &Vm, native: &'static crate::value::Native) -> bool {
+    std::ptr::eq(native, core_native(vm, native.name).unwrap_or(native))
+}
+
+/// A native as the head of a call.
+fn head_of(native: &'static crate::value::Native, span: Span) -> Node {
+    Node::constant(Value::Native(native), span)
 }
 
 /// Returns the native that `clojure.core` has under a name.

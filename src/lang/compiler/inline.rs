@@ -95,11 +95,37 @@ impl Inline {
     }
 }
 
+/// What core functions are while `*unchecked-math*` is true: results that do not fit wrap around. Sorted.
+const UNCHECKED: &[(&str, usize, &str)] = &[
+    ("*", 2, "unchecked-multiply"),
+    ("+", 2, "unchecked-add"),
+    ("-", 1, "unchecked-negate"),
+    ("-", 2, "unchecked-subtract"),
+    ("byte", 1, "unchecked-byte"),
+    ("char", 1, "unchecked-char"),
+    ("dec", 1, "unchecked-dec"),
+    ("double", 1, "unchecked-double"),
+    ("float", 1, "unchecked-float"),
+    ("inc", 1, "unchecked-inc"),
+    ("int", 1, "unchecked-int"),
+    ("long", 1, "unchecked-long"),
+    ("short", 1, "unchecked-short"),
+];
+
+/// Returns the name of the function that a core function is, called with `count` arguments, while results are not
+/// checked.
+pub(super) fn unchecked(name: &str, count: usize) -> Option<&'static str> {
+    let at = UNCHECKED.binary_search_by_key(&(name, count), |row| (row.0, row.1));
+    at.ok().map(|at| UNCHECKED[at].2)
+}
+
 /// Natives that call nothing they are given: a function made of these cannot reach a step. Sorted.
 const CALL_NOTHING: &[&str] = &[
     "*",
     "+",
     "-",
+    "-as-double",
+    "-as-long",
     "/",
     "<",
     "<=",
@@ -139,6 +165,12 @@ const CALL_NOTHING: &[&str] = &[
     "string?",
     "subs",
     "symbol?",
+    "unchecked-add",
+    "unchecked-dec",
+    "unchecked-inc",
+    "unchecked-multiply",
+    "unchecked-negate",
+    "unchecked-subtract",
     "vector",
     "vector?",
     "zero?",
@@ -152,7 +184,8 @@ pub(super) fn calls_nothing(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_list_is_sorted() {
+    fn the_lists_are_sorted() {
         assert!(super::CALL_NOTHING.is_sorted());
+        assert!(super::UNCHECKED.is_sorted());
     }
 }

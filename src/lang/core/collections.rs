@@ -521,6 +521,10 @@ fn contains(vm: &mut Vm, args: &Args<'_>) -> Result<bool> {
             only_positions(args)?;
             Ok(within(array.len()))
         }
+        Value::Object(object) if let Object::Bytes(bytes) = &**object => {
+            only_positions(args)?;
+            Ok(within(bytes.len()))
+        }
         Value::Object(object) if matches!(**object, Object::Transient(_)) => {
             Ok(vm.lookup(coll, key)?.is_some())
         }
@@ -645,6 +649,13 @@ fn nth(vm: &mut Vm, coll: Value, idx: i64, default: Option<Value>) -> Result<Val
         }
         Value::Object(object) if let Object::Array(array) = &**object => {
             (index.and_then(|idx| array.get(idx)), array.len())
+        }
+        Value::Object(object) if let Object::Bytes(bytes) = &**object => {
+            let byte = index.and_then(|idx| bytes.get(idx));
+            (
+                byte.map(|byte| Value::from(i64::from(*byte as i8))),
+                bytes.len(),
+            )
         }
         Value::Map(_) | Value::Set(_) | Value::Record(_) => {
             return Err(Exception::new(

@@ -1,11 +1,9 @@
-//! `java.util.Base64` and the bytes of strings.
+//! `java.util.Base64`.
 
 use base64::Engine;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE, URL_SAFE_NO_PAD};
 
-use crate::value::{
-    Arity, Class, Exception, HostConstant, Native, Object, Result, Value, write_str,
-};
+use crate::value::{Arity, Class, Exception, HostConstant, Native, Object, Result, Value};
 use crate::vm::Args;
 
 const ENCODER: &str = "java.util.Base64$Encoder";
@@ -73,34 +71,6 @@ pub(super) const BASE64_FNS: &[Native] = &[
     },
 ];
 
-/// `String`: made of bytes or characters.
-pub(super) const STRING_FNS: &[Native] = &[Native {
-    name: "new",
-    usage: "(String.)\n(String. x)\n(String. bytes charset)",
-    doc: "Returns the string that bytes in UTF-8, characters or another string are.",
-    examples: &[(r#"(String. (.getBytes "hi"))"#, r#""hi""#)],
-    arity: Arity::between(0, 2),
-    run: |vm, args| {
-        if args.is_empty() {
-            return Ok(Value::text(""));
-        }
-        match args.get(0) {
-            Value::Text(text) => Ok(Value::Text(text.clone())),
-            Value::Object(object) if let Object::Bytes(bytes) = &**object => {
-                Ok(Value::text(String::from_utf8_lossy(bytes).into_owned()))
-            }
-            Value::Nil => Err(args.expected(0, "bytes or characters")),
-            characters => {
-                let mut text = String::new();
-                for char in vm.items(characters.clone())? {
-                    write_str(&mut text, vm, &char)?;
-                }
-                Ok(Value::text(text))
-            }
-        }
-    },
-}];
-
 pub(super) const METHODS: &[Native] = &[
     Native {
         name: ".decode",
@@ -144,20 +114,18 @@ pub(super) const METHODS: &[Native] = &[
         name: ".encodeToString",
         usage: "(.encodeToString encoder bytes)",
         doc: "Returns the base64 of bytes.",
-        examples: &[(
-            r#"(.encodeToString (java.util.Base64/getEncoder) (.getBytes "hi"))"#,
-            r#""aGk=""#,
-        )],
+        examples: &[
+            (
+                r#"(.encodeToString (java.util.Base64/getEncoder) (.getBytes "hi"))"#,
+                r#""aGk=""#,
+            ),
+            (
+                "(.encodeToString (java.util.Base64/getEncoder) (byte-array [104 105]))",
+                r#""aGk=""#,
+            ),
+        ],
         arity: Arity::exactly(2),
         run: |_, args| encode(&args).map(Value::text),
-    },
-    Native {
-        name: ".getBytes",
-        usage: "(.getBytes string)\n(.getBytes string charset)",
-        doc: "Returns the bytes of a string in UTF-8, the one charset there is.",
-        examples: &[(r#"(count (.getBytes "hé"))"#, "3")],
-        arity: Arity::between(1, 2),
-        run: |_, args| Ok(bytes_value(args.text(0)?.as_str().as_bytes().to_vec())),
     },
     Native {
         name: ".withoutPadding",
@@ -197,8 +165,10 @@ fn constant(args: &Args<'_>, class: &str) -> Result<&'static HostConstant> {
 fn content(args: &Args<'_>, idx: usize) -> Result<Vec<u8>> {
     match args.get(idx) {
         Value::Text(text) => Ok(text.as_str().as_bytes().to_vec()),
-        Value::Object(object) if let Object::Bytes(bytes) = &**object => Ok(bytes.to_vec()),
-        _ => Err(args.expected(idx, "bytes")),
+        value => match value.as_bytes() {
+            Some(bytes) => Ok(bytes.into_owned()),
+            None => Err(args.expected(idx, "bytes")),
+        },
     }
 }
 

@@ -201,9 +201,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
             Value::Char(char) => visitor.visit_char(*char),
             Value::Text(text) => visitor.visit_str(text),
             Value::Map(_) | Value::Record(_) => self.visit_entries(visitor),
-            Value::Object(object) if let Object::Bytes(bytes) = &**object => {
-                visitor.visit_bytes(bytes)
-            }
+            value if let Some(bytes) = value.as_bytes() => visitor.visit_bytes(&bytes),
             _ => self.visit_items(visitor, |reader, visitor| match reader.text() {
                 Some(text) => visitor.visit_string(text),
                 None => Err(reader.unfit(&visitor)),

@@ -3,9 +3,10 @@
 //! They are the one kind of collection that changes, and are there for programs that were written with
 //! them. An array is equal to itself alone, and never leaves its run: no journal takes it.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 
-use super::Value;
+use super::{Object, Value};
 
 /// What an array may hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -127,12 +128,35 @@ impl Array {
     }
 }
 
+impl Object {
+    /// Returns the bytes that this is: those of a step, or those of an array of bytes as they are now.
+    pub fn as_bytes(&self) -> Option<Cow<'_, [u8]>> {
+        match self {
+            Object::Bytes(bytes) => Some(Cow::Borrowed(bytes)),
+            Object::Array(array) if array.element == Element::Byte => {
+                // Bytes of the language have signs.
+                let byte = |item: &Value| item.as_int().unwrap_or_default() as u8;
+                Some(array.items.borrow().iter().map(byte).collect())
+            }
+            _ => None,
+        }
+    }
+}
+
 impl Value {
+    /// Returns the bytes that this is: see [`Object::as_bytes`].
+    pub fn as_bytes(&self) -> Option<Cow<'_, [u8]>> {
+        match self {
+            Value::Object(object) => object.as_bytes(),
+            _ => None,
+        }
+    }
+
     /// Returns the array that this is.
     pub fn as_array(&self) -> Option<&Array> {
         match self {
             Value::Object(object) => match &**object {
-                super::Object::Array(array) => Some(array),
+                Object::Array(array) => Some(array),
                 _ => None,
             },
             _ => None,

@@ -272,6 +272,9 @@ impl Vm {
                     _ => None,
                 },
                 Object::Array(array) => index().and_then(|idx| array.get(idx)),
+                Object::Bytes(bytes) => index()
+                    .and_then(|idx| bytes.get(idx))
+                    .map(|byte| Value::Int(i64::from(*byte as i8))),
                 Object::Instance(_) => return self.look_up_in_object(coll, key),
                 _ => None,
             },

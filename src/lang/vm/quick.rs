@@ -11,6 +11,8 @@ pub(crate) type Quick = unsafe fn(to: *mut Value, left: *const Value, right: *co
 
 /// Name, number of arguments, function. An instruction has six bits for the index.
 pub(crate) const QUICK: &[(&str, usize, Quick)] = &[
+    ("-as-double", 1, as_double),
+    ("-as-long", 1, as_long),
     ("/", 2, div),
     ("bit-and", 2, bit_and),
     ("bit-or", 2, bit_or),
@@ -27,6 +29,11 @@ pub(crate) const QUICK: &[(&str, usize, Quick)] = &[
     ("pos?", 1, is_pos),
     ("quot", 2, quot),
     ("rem", 2, rem),
+    ("unchecked-add", 2, unchecked_add),
+    ("unchecked-dec", 1, unchecked_dec),
+    ("unchecked-inc", 1, unchecked_inc),
+    ("unchecked-multiply", 2, unchecked_multiply),
+    ("unchecked-subtract", 2, unchecked_subtract),
     ("zero?", 1, is_zero),
 ];
 
@@ -70,6 +77,22 @@ macro_rules! of_ints {
 of_ints!(bit_and, left, right, Some(left & right));
 of_ints!(bit_or, left, right, Some(left | right));
 of_ints!(bit_xor, left, right, Some(left ^ right));
+of_ints!(unchecked_add, left, right, Some(left.wrapping_add(right)));
+of_ints!(
+    unchecked_subtract,
+    left,
+    right,
+    Some(left.wrapping_sub(right))
+);
+of_ints!(
+    unchecked_multiply,
+    left,
+    right,
+    Some(left.wrapping_mul(right))
+);
+of_ints!(unchecked_inc, left, _right, Some(left.wrapping_add(1)));
+of_ints!(unchecked_dec, left, _right, Some(left.wrapping_sub(1)));
+of_ints!(as_long, left, _right, Some(left));
 of_ints!(quot, left, right, left.checked_div(right));
 of_ints!(rem, left, right, left.checked_rem(right));
 of_ints!(modulo, left, right, {
@@ -82,6 +105,19 @@ of_ints!(modulo, left, right, {
         }
     })
 });
+
+unsafe fn as_double(to: *mut Value, value: *const Value, _: *const Value) -> bool {
+    // SAFETY: the caller's slots are registers.
+    unsafe {
+        let float = match slots::tag(value) {
+            INT => slots::payload(value) as i64 as f64,
+            FLOAT => f64::from_bits(slots::payload(value)),
+            _ => return false,
+        };
+        slots::put_float(to, float);
+        true
+    }
+}
 
 unsafe fn div(to: *mut Value, left: *const Value, right: *const Value) -> bool {
     // SAFETY: the caller's slots are registers.

@@ -3,7 +3,7 @@
 use flowstone_engine::ports::ResourceRow;
 use flowstone_engine::resource::Tier;
 use flowstone_engine::step::{StepContext, StepError};
-use flowstone_lang::value::{Object, Value};
+use flowstone_lang::value::Value;
 
 use super::body::{Body, Part};
 use crate::connections::text_pairs;
@@ -78,8 +78,8 @@ fn raw(fields: Fields<'_>, content_type: Option<&str>) -> Result<Body, StepError
             let bytes = encoded(text, content_type)?;
             Ok(Body::new(bytes, "text/plain; charset=utf-8"))
         }
-        Some(Value::Object(object)) if let Object::Bytes(bytes) = &**object => {
-            Ok(Body::new(bytes.to_vec(), OCTETS))
+        Some(value) if let Some(bytes) = value.as_bytes() => {
+            Ok(Body::new(bytes.into_owned(), OCTETS))
         }
         other => {
             let kind = other.map_or("nothing", Value::kind);
@@ -162,8 +162,8 @@ async fn part(cx: &StepContext, value: &Value, most: Option<u64>) -> Result<Part
     };
     match (fields.get("content"), fields.get("from-ref")) {
         (Some(Value::Text(text)), None) => part.bytes = text.as_bytes().to_vec(),
-        (Some(Value::Object(object)), None) if let Object::Bytes(bytes) = &**object => {
-            part.bytes = bytes.to_vec();
+        (Some(value), None) if let Some(bytes) = value.as_bytes() => {
+            part.bytes = bytes.into_owned();
             part.content_type = Some(OCTETS.to_owned());
         }
         (Some(data), None) => {

@@ -8,7 +8,7 @@ use flowstone_engine::codec;
 use flowstone_engine::ports::{StoreOp, StoredBlob};
 use flowstone_engine::resource::{ResourceLimits, step_output};
 use flowstone_engine::step::{StepContext, StepError};
-use flowstone_lang::value::{Object, Value};
+use flowstone_lang::value::Value;
 
 use crate::http::store::StoredBody;
 use crate::json::{name_text, to_json};
@@ -163,8 +163,8 @@ impl Blob {
         });
         let (bytes, content_type) = match value {
             Value::Text(text) => (text.as_bytes().to_vec(), "text/plain; charset=utf-8"),
-            Value::Object(object) if let Object::Bytes(bytes) = &**object => {
-                (bytes.to_vec(), "application/octet-stream")
+            value if let Some(bytes) = value.as_bytes() => {
+                (bytes.into_owned(), "application/octet-stream")
             }
             value if wants_json => {
                 let json = to_json(value)

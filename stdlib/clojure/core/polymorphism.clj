@@ -203,6 +203,7 @@
                       (filter #(let [{:keys [unsynchronized-mutable volatile-mutable]} (meta %)]
                                  (or unsynchronized-mutable volatile-mutable))
                               fields))
+        hinted (mapv #(with-meta % (select-keys (meta %) [:tag])) fields)
         fields (mapv #(with-meta % nil) fields)
         groups (grouped specs)]
     (declare-methods (concat fields (mapcat #(map first (second %)) groups)))
@@ -210,7 +211,7 @@
                              ~(= constructor `new-record)))
       (defn ~positional
         ~(str "Returns a " tname " with these values of its fields.")
-        ~fields
+        ~hinted
         (~constructor ~tname ~@fields))
       (make-constructor '~tname
                         ~(if (= constructor `new-record)

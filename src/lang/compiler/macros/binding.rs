@@ -1,9 +1,11 @@
 //! `let`, `loop`, `fn`: names bound to values, patterns taken apart.
 
+use std::rc::Rc;
+
 use super::{Expansion, form, symbol, with_rest};
 use crate::compiler::destructure::{self, is_plain};
 use crate::compiler::error;
-use crate::value::{Arity, List, Native, Result, Value};
+use crate::value::{Arity, List, Native, Result, Value, Vector};
 use crate::vm::Vm;
 
 /// What this file adds to `clojure.core`. Sorted by name.
@@ -88,6 +90,7 @@ fn arm(vm: &mut Vm, original: &Value, parts: &[Value]) -> Result<Vec<Value>> {
     };
     let body = conditions(&parts[1..]);
     if params.iter().all(is_plain) {
+        let body = hinted(params, &body);
         return Ok(std::iter::once(parts[0].clone()).chain(body).collect());
     }
     let mut plain = Vec::new();
@@ -107,7 +110,51 @@ fn arm(vm: &mut Vm, original: &Value, parts: &[Value]) -> Result<Vec<Value>> {
         bindings.push(name);
     }
     let bound = with_rest([symbol("clojure.core/let"), Value::vector(bindings)], &body);
-    Ok(vec![Value::vector(plain), placed(bound, original)])
+    let plain = Vector::new(plain.into_iter().collect()).with_extra(params.extra.clone());
+    let body = hinted(&plain, &[placed(bound, original)]);
+    Ok(std::iter::once(Value::Vector(Rc::new(plain)))
+        .chain(body)
+        .collect())
+}
+
+/// Returns what makes a number of the kind that a hint names: `^long` or `^double`.
+fn conversion(hinted: &Value) -> Option<Value> {
+    let meta = hinted.meta();
+    let tag = meta.get("tag")?.as_symbol()?;
+    match &*tag.to_string() {
+        "long" => Some(symbol("clojure.core/-as-long")),
+        "double" => Some(symbol("clojure.core/-as-double")),
+        _ => None,
+    }
+}
+
+/// A body whose hinted parameters, and whose result, if the vector of parameters has a hint, are converted.
+fn hinted(params: &Vector, body: &[Value]) -> Vec<Value> {
+    let is_variadic = params
+        .iter()
+        .any(|param| param.as_symbol().is_some_and(|name| name.is("&")));
+    if is_variadic {
+        // Such functions take and return no primitive values.
+        return body.to_vec();
+    }
+    let converted: Vec<Value> = params
+        .iter()
+        .filter_map(|param| Some([param.clone(), form([conversion(param)?, param.clone()])]))
+        .flatten()
+        .collect();
+    let body = match converted.is_empty() {
+        true => body.to_vec(),
+        false => vec![with_rest([symbol("let*"), Value::vector(converted)], body)],
+    };
+    let Some(conversion) = conversion(&Value::Vector(Rc::new(params.clone()))) else {
+        return body;
+    };
+    // A `recur` of the body begins again below the conversion of the result.
+    let again = params
+        .iter()
+        .flat_map(|param| [param.clone(), param.clone()]);
+    let again = with_rest([symbol("loop*"), Value::vector(again)], &body);
+    vec![form([conversion, again])]
 }
 
 /// A body that begins with a map of `:pre` and `:post`, with these written out.

@@ -114,11 +114,32 @@ fn define(vm: &mut Vm, call: &Value, items: &[Value], defined: Defined) -> Expan
         Defined::Macro => meta.insert(Value::keyword("macro"), Value::Bool(true)),
         Defined::Public => {}
     }
-    let function = function(name, rest, arms, defined);
+    let function = function(name, rest, with_result_hint(name, arms), defined);
     let function = keep_place(function, call);
     let meta = Value::Map(std::rc::Rc::new(crate::value::Map::new(meta)));
     let name = name.with_meta(meta).unwrap_or_else(|| name.clone());
     Ok(form([symbol("def"), name, function]))
+}
+
+/// A hint of a function's name is one of each vector of parameters that has none.
+fn with_result_hint(name: &Value, mut arms: Vec<Vec<Value>>) -> Vec<Vec<Value>> {
+    let tag = name.meta().get("tag").cloned();
+    let Some(tag) = tag.filter(|tag| tag.as_symbol().is_some()) else {
+        return arms;
+    };
+    for params in arms.iter_mut().filter_map(|arm| arm.first_mut()) {
+        if params.meta().get("tag").is_some() {
+            continue;
+        }
+        let meta = params.meta().as_map().map(|meta| meta.entries().clone());
+        let mut meta = meta.unwrap_or_default();
+        meta.insert(Value::keyword("tag"), tag.clone());
+        let meta = Value::Map(std::rc::Rc::new(crate::value::Map::new(meta)));
+        if let Some(hinted) = params.with_meta(meta) {
+            *params = hinted;
+        }
+    }
+    arms
 }
 
 /// The `fn` form. It is named after the var for traces only: a name of its own would hide the var, and

@@ -80,7 +80,7 @@ fn write_object(out: &mut String, object: &Object) -> bool {
             out.push_str("\"]");
         }
         Object::Bytes(bytes) => {
-            out.push_str("#object[bytes ");
+            out.push_str("#object[\"[B\" ");
             push_int(out, bytes.len() as i64);
             out.push(']');
         }

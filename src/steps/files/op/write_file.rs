@@ -2,7 +2,7 @@
 
 use flowstone_engine::changeset::OnRace;
 use flowstone_engine::step::{Effect, Operation, Outcome, StepError};
-use flowstone_lang::value::{Element, Object, Value};
+use flowstone_lang::value::Value;
 
 use super::super::value::int;
 use super::super::{Call, blocking};
@@ -44,15 +44,7 @@ async fn content(call: Call<'_>) -> Result<Vec<u8>, StepError> {
     let content = call.fields.get("content").unwrap_or(&Value::Nil);
     match content {
         Value::Text(text) => Ok(text.as_str().as_bytes().to_vec()),
-        Value::Object(object) if let Object::Bytes(bytes) = &**object => Ok(bytes.to_vec()),
-        Value::Object(object)
-            if let Object::Array(array) = &**object
-                && array.element == Element::Byte =>
-        {
-            // Bytes of the language have signs.
-            let byte = |item: &Value| item.as_int().unwrap_or_default().to_le_bytes()[0];
-            Ok(array.items.borrow().iter().map(byte).collect())
-        }
+        value if let Some(bytes) = value.as_bytes() => Ok(bytes.into_owned()),
         Value::Map(_) if resource::uri(content).is_some() => {
             Ok(resource::bytes(call.cx, content).await?.1)
         }
