@@ -363,6 +363,9 @@ impl Analyzer<'_> {
                 span,
             ));
         }
+        if let Some(method) = self.method_value(symbol)? {
+            return self.node(&method);
+        }
         if let Some(this) = self.scopes.field_owner(symbol) {
             return self.node(&special::fields::read(symbol, this));
         }
@@ -394,6 +397,37 @@ impl Analyzer<'_> {
                 }
             }
         })
+    }
+
+    /// Returns the function that `Class/.method` is; `None` where a symbol is not such a name.
+    fn method_value(&mut self, symbol: Symbol) -> Result<Option<Value>> {
+        let (Some(class), name) = (symbol.namespace(), symbol.name()) else {
+            return Ok(None);
+        };
+        if name.len() < 2 || !name.starts_with('.') || &*name == ".." {
+            return Ok(None);
+        }
+        let class = class.as_ref();
+        let short = class.rsplit('.').next().unwrap_or(class);
+        let is_class = short.starts_with(char::is_uppercase)
+            && (Class::named(class).is_some()
+                || self.vm.world().find_namespace(Symbol::new(short)).is_some()
+                || self.var(Symbol::new(class))?.is_some());
+        let method = Symbol::new(&name);
+        if !is_class {
+            return Ok(None);
+        }
+        let quoted = || Value::list([Value::symbol("quote"), Value::Symbol(method)]);
+        if self.vm.world().is_method(method) {
+            let call = [
+                Value::symbol("clojure.core/partial"),
+                Value::symbol("clojure.core/invoke-method"),
+                quoted(),
+            ];
+            return Ok(Some(Value::list(call)));
+        }
+        let is_known = self.var(method)?.is_some();
+        Ok(is_known.then_some(Value::Symbol(method)))
     }
 
     /// Finds what a symbol means.

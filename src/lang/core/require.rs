@@ -6,7 +6,7 @@ use super::namespaces::{current, load_all, lookup, the_ns};
 use crate::library;
 use crate::suggest::did_you_mean;
 use crate::value::{
-    Arity, Class, Exception, Namespace, Native, Result, Span, Symbol, Value, brief,
+    Arity, Class, Exception, Namespace, Native, Result, Span, Symbol, Value, Var, brief,
 };
 use crate::vm::{Args, Vm, wrong_type};
 
@@ -353,7 +353,11 @@ pub(crate) fn load_library(vm: &mut Vm, name: Symbol, reload: bool) -> Result<()
     }
     let before: Rc<Namespace> = current(vm);
     let loader = vm.world().loader();
+    let settings = settings(vm);
     let result = loader.load_text(vm, &file, &text);
+    for (var, root) in settings {
+        var.set_root(root);
+    }
     vm.world().set_current(before);
     vm.world().end_loading(name);
     result?;
@@ -368,4 +372,12 @@ pub(crate) fn load_library(vm: &mut Vm, name: Symbol, reload: bool) -> Result<()
         .into());
     }
     Ok(())
+}
+
+/// The settings that a file sets for itself alone, with what they are now.
+fn settings(vm: &Vm) -> Vec<(Rc<Var>, Value)> {
+    let names = ["*unchecked-math*", "*warn-on-reflection*"];
+    let vars = names.map(|name| vm.world().core.lookup(Symbol::new(name)));
+    let with_root = |var: Rc<Var>| var.root().map(|root| (var, root));
+    vars.into_iter().flatten().filter_map(with_root).collect()
 }
