@@ -54,6 +54,17 @@ fn a_run_that_exceeds_its_memory_fails_and_cannot_catch_it() {
 }
 
 #[test]
+fn an_endless_loop_ends_with_its_instructions() {
+    let scratch = Scratch::new();
+    scratch.write("flowstone.edn", "{:limits {:instructions 1000000}}");
+    let body = "(try (loop [n 0] (recur (inc n))) (catch Throwable e :caught))";
+    scratch.write("loop.edn", flow("loop", body));
+    let ran = scratch.run(&["run", "loop.edn", "--json"]);
+    assert_eq!(ran.code, Some(1), "{}", ran.err);
+    assert_eq!(ran.json()["error"]["code"], json!("E0530"), "{}", ran.out);
+}
+
+#[test]
 fn results_of_steps_that_the_flow_keeps_count() {
     let scratch = Scratch::new();
     settings(&scratch);
