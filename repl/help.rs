@@ -1,4 +1,4 @@
-//! What the prompt knows about names: `doc`, `source`, `apropos`, `dir`, `find-doc`.
+//! What the prompt answers itself: `doc`, `source`, `apropos`, `dir`, `find-doc`, `pst`, `help` and `exit`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -11,38 +11,86 @@ use flowstone_lang::vm::Vm;
 
 use crate::forms::first;
 
-/// A form that asks for help.
+/// What `help` shows.
+const HELP: &str = "\
+Type a form and Enter; a form that is still open continues on the next line.
+Ctrl-C stops an evaluation, Ctrl-D or `exit` leaves.
+
+  (doc map)  (doc :http)     what a function, or a step type, does
+  (apropos \"part\")          names that contain a text
+  (dir clojure.string)       the names of a namespace
+  (find-doc \"text\")         names whose description contains a text
+  (source name)              the definition of a name
+  (pst)                      the last error once more
+  *1 *2 *3  *e               the last values, the last error
+  (set! *print-length* 20)   prints fewer items of each collection
+
+Steps work here as in a flow: (flow/step :http :page {:url \"https://example.com\"}).
+";
+
+/// A form that the prompt answers itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Question {
     Apropos(String),
     Dir(Symbol),
     Doc(Symbol),
     FindDoc(String),
+    Help,
+    /// `(pst)`, also with an argument.
+    LastError,
+    /// `exit` and its like.
+    Leave,
     Source(Symbol),
+    /// A step type.
+    Step(String),
 }
 
 impl Question {
     /// Returns what a form asks; `None` for one that asks nothing, or where the program has a function of that name.
     pub fn of(session: &Session, form: &Value) -> Option<Question> {
-        let Value::List(list) = form else {
-            return None;
+        if let Value::Keyword(name) = form {
+            return Question::alone(&name.to_string());
+        }
+        let name = match form {
+            Value::List(list) => list.first.as_symbol()?,
+            other => other.as_symbol()?,
         };
-        let question = list.first.as_symbol()?;
-        if session.world().resolve(question).is_some() {
+        if session.world().resolve(name).is_some() {
             return None;
         }
-        let items: Vec<&Value> = list.iter().collect();
-        let [_, about] = items.as_slice() else {
-            return None;
+        let Value::List(list) = form else {
+            return Question::alone(&name.to_string());
         };
-        Some(match &*question.name() {
+        let items: Vec<&Value> = list.iter().collect();
+        let name = name.to_string();
+        let [_, about] = items.as_slice() else {
+            return match (&*name, items.len()) {
+                ("pst", _) => Some(Question::LastError),
+                (_, 1) => Question::alone(&name),
+                _ => None,
+            };
+        };
+        Some(match &*name {
             "apropos" => Question::Apropos(words(about)?),
             "dir" => Question::Dir(about.as_symbol()?),
-            "doc" => Question::Doc(about.as_symbol()?),
+            "doc" => match about {
+                Value::Keyword(kind) => Question::Step(kind.to_string().replacen(':', "", 1)),
+                _ => Question::Doc(about.as_symbol()?),
+            },
             "find-doc" => Question::FindDoc(words(about)?),
+            "pst" => Question::LastError,
             "source" => Question::Source(about.as_symbol()?),
             _ => return None,
         })
+    }
+
+    /// Returns what a word asks that stands alone, with or without brackets or a colon.
+    fn alone(word: &str) -> Option<Question> {
+        match word.trim_start_matches(':') {
+            "exit" | "quit" => Some(Question::Leave),
+            "help" => Some(Question::Help),
+            _ => None,
+        }
     }
 
     /// Answers it.
@@ -60,8 +108,19 @@ impl Question {
                 }),
             }),
             Question::FindDoc(part) => find_doc(session, vm, part),
+            Question::Help => Ok(HELP.to_owned()),
+            // The prompt does these, and has the steps described.
+            Question::LastError | Question::Leave | Question::Step(_) => Ok(String::new()),
             Question::Source(name) => source(session, vm, *name),
         }
+    }
+}
+
+/// Returns what a question is about.
+pub fn argument(form: &Value) -> Option<&Value> {
+    match form {
+        Value::List(list) => list.iter().nth(1),
+        _ => None,
     }
 }
 

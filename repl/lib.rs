@@ -1,12 +1,13 @@
 //! The interactive prompt.
 //!
-//! It reads forms from a terminal or a pipe, has them evaluated, and prints what they come to. Where the world comes
+//! It reads forms from a terminal or a pipe, has them evaluated, and prints their values. Where the world comes
 //! from and how steps are performed is the business of its [`Evaluator`].
 
 mod complete;
 mod editor;
 mod forms;
 mod help;
+mod layout;
 mod paint;
 
 use std::io::{self, BufRead, IsTerminal, Write};
@@ -19,8 +20,9 @@ use flowstone_lang::vm::Vm;
 use rustyline::error::ReadlineError;
 
 use editor::{Entry, Lines};
-use forms::split;
+use forms::{Typed, split};
 use help::Question;
+use layout::lay_out;
 
 /// Something to evaluate.
 pub type Body = Box<dyn FnOnce(&mut Vm) -> Result<Value>>;
@@ -38,6 +40,9 @@ pub trait Evaluator {
 
     /// Shows a person what went wrong.
     fn complain(&mut self, signal: &Signal);
+
+    /// Describes a step type by its name; `None` where there is no such type.
+    fn describe_step(&self, kind: &str) -> Option<String>;
 }
 
 /// A prompt to be.
@@ -48,17 +53,16 @@ pub struct Repl<'a> {
     pub history: Option<PathBuf>,
     /// Whether the terminal shows colours.
     pub colored: bool,
+    /// Returns how many columns the terminal has now.
+    pub columns: fn() -> usize,
 }
 
-/// How many items of a collection are printed: an endless sequence must end somewhere.
-const PRINTED: PrintOptions = PrintOptions {
-    length: Some(1_000),
-    level: Some(64),
-    ..PrintOptions::READABLE
-};
+/// How much of a value is printed where `*print-length*` and `*print-level*` do not say: an endless sequence must
+/// end somewhere.
+const MOST_ITEMS: usize = 1_000;
+const MOST_LEVELS: usize = 64;
 
-const GREETING: &str =
-    "Ctrl-D leaves; (doc name), (apropos \"part\"), (dir namespace) and (source name) tell more.";
+const GREETING: &str = "`help` shows what the prompt offers; Ctrl-D or `exit` leaves.";
 
 impl Repl<'_> {
     /// Talks until the input ends. Tells whether all went well: of a pipe, that nothing was thrown.
@@ -84,7 +88,9 @@ impl Repl<'_> {
             let namespace = self.session.world().current.borrow().name;
             match lines.next(&format!("{namespace}=> ")).map_err(io_error)? {
                 Entry::Text(text) => {
-                    self.entry(&text, results)?;
+                    if self.entry(&text, results, Echo::Wrapped)? == Next::Leave {
+                        return Ok(true);
+                    }
                 }
                 Entry::Dropped => {}
                 Entry::End => return Ok(true),
@@ -103,59 +109,96 @@ impl Repl<'_> {
             if is_open && count > 0 {
                 continue;
             }
-            all_well &= self.entry(&text, results)?;
+            let next = self.entry(&text, results, Echo::OneLine)?;
+            all_well &= next != Next::Failed;
             text.clear();
-            if count == 0 {
+            if count == 0 || next == Next::Leave {
                 return Ok(all_well);
             }
         }
     }
 
     /// Evaluates each form of what was entered; stops at the first that fails.
-    fn entry(&mut self, text: &str, results: &Results) -> io::Result<bool> {
+    fn entry(&mut self, text: &str, results: &Results, echo: Echo) -> io::Result<Next> {
         let Ok(forms) = split(text) else {
             // The session reads it again and says what is wrong, and where.
-            return self.evaluate(text, results);
+            return self.evaluate(text, results, echo);
         };
         for typed in forms {
-            if let Some(question) = Question::of(&self.session, &typed.form) {
-                self.help(question)?;
-            } else if !self.evaluate(typed.text, results)? {
-                return Ok(false);
+            let next = match Question::of(&self.session, &typed.form) {
+                Some(Question::Leave) => Next::Leave,
+                Some(Question::LastError) => self.last_error(&typed, results)?,
+                Some(question) => self.help(question)?,
+                None => self.evaluate(typed.text, results, echo)?,
+            };
+            if next != Next::Form {
+                return Ok(next);
             }
         }
-        Ok(true)
+        Ok(Next::Form)
     }
 
-    fn help(&mut self, question: Question) -> io::Result<()> {
+    fn help(&mut self, question: Question) -> io::Result<Next> {
+        if let Question::Step(kind) = &question {
+            let text = self.evaluator.describe_step(kind);
+            let unknown = || format!("there is no step type `:{kind}`\n");
+            print(&text.unwrap_or_else(unknown))?;
+            return Ok(Next::Form);
+        }
         let session = Rc::clone(&self.session);
         let body: Body = Box::new(move |vm| question.answer(&session, vm).map(Value::from));
         match self.evaluator.evaluate(body) {
-            Ok(answer) => print(answer.as_str().unwrap_or("")),
-            Err(signal) => {
-                self.evaluator.complain(&signal);
-                Ok(())
-            }
+            Ok(answer) => print(answer.as_str().unwrap_or(""))?,
+            Err(signal) => self.evaluator.complain(&signal),
         }
+        Ok(Next::Form)
     }
 
-    fn evaluate(&mut self, text: &str, results: &Results) -> io::Result<bool> {
+    /// `(pst)`: shows the last error once more, or the exception that is given.
+    fn last_error(&mut self, typed: &Typed<'_>, results: &Results) -> io::Result<Next> {
+        let given = match help::argument(&typed.form) {
+            Some(_) => {
+                let about = typed.text.replacen("pst", "do", 1);
+                match self.answer(&about) {
+                    Ok((value, _)) => value,
+                    Err(signal) => {
+                        self.evaluator.complain(&signal);
+                        return Ok(Next::Failed);
+                    }
+                }
+            }
+            None => Value::Nil,
+        };
+        match (given, results.error.root()) {
+            (Value::Exception(exception), _) | (_, Some(Value::Exception(exception))) => {
+                self.evaluator.complain(&Signal::Throw(exception));
+            }
+            _ => print("there was no error yet\n")?,
+        }
+        Ok(Next::Form)
+    }
+
+    fn evaluate(&mut self, text: &str, results: &Results, echo: Echo) -> io::Result<Next> {
         match self.answer(text) {
             Ok((value, printed)) => {
                 results.push(value);
+                let printed = match echo {
+                    Echo::OneLine => printed,
+                    Echo::Wrapped => lay_out(&printed, (self.columns)()),
+                };
                 let printed = match self.colored {
                     true => paint::paint(&printed),
                     false => printed,
                 };
                 print(&format!("{printed}\n"))?;
-                Ok(true)
+                Ok(Next::Form)
             }
             Err(signal) => {
                 if let Signal::Throw(exception) = &signal {
                     results.error.set_root(Value::Exception(exception.clone()));
                 }
                 self.evaluator.complain(&signal);
-                Ok(false)
+                Ok(Next::Failed)
             }
         }
     }
@@ -165,13 +208,37 @@ impl Repl<'_> {
         let (session, text) = (Rc::clone(&self.session), text.to_owned());
         let both = self.evaluator.evaluate(Box::new(move |vm| {
             let value = session.eval_text(vm, "<repl>", &text)?;
-            let printed = vm.print(&value, PRINTED)?;
+            let asked = session.print_options(vm);
+            let options = PrintOptions {
+                length: asked.length.or(Some(MOST_ITEMS)),
+                level: asked.level.or(Some(MOST_LEVELS)),
+                ..asked
+            };
+            let printed = vm.print(&value, options)?;
             Ok(Value::entry(value, Value::from(printed)))
         }))?;
         let part = |idx: usize| both.as_vector().and_then(|both| both.get(idx).cloned());
         let printed = part(1).as_ref().and_then(Value::as_str).map(str::to_owned);
         Ok((part(0).unwrap_or(Value::Nil), printed.unwrap_or_default()))
     }
+}
+
+/// What follows an entry.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// The next form.
+    Form,
+    /// The next entry: the rest of this one is dropped, because a form of it failed.
+    Failed,
+    /// None: the person leaves the prompt.
+    Leave,
+}
+
+/// How a value is shown: a program on a pipe gets it on one line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Echo {
+    OneLine,
+    Wrapped,
 }
 
 fn print(text: &str) -> io::Result<()> {

@@ -97,16 +97,13 @@ impl App for Flowstone {
         let runtime = Runtime::start()?;
         let engine = runtime.block_on(async { self.open(&prompt.project, Open::OrMake) })?;
         let session = Rc::new(engine.session());
-        let steps = engine.interactive(
-            Rc::clone(&session),
-            Rc::clone(&prompt.observer),
-            prompt.interrupt(),
-        );
+        let steps = engine.interactive(Rc::clone(&session), prompt.observer(), prompt.interrupt());
         let (history, colored) = (prompt.history.clone(), prompt.colored);
         let mut evaluator = WithSteps {
             prompt,
             runtime: &runtime,
             session: Rc::clone(&session),
+            kinds: self.steps(),
             steps,
         };
         let repl = Repl {
@@ -114,6 +111,7 @@ impl App for Flowstone {
             evaluator: &mut evaluator,
             history,
             colored,
+            columns: Prompt::columns,
         };
         let all_well = repl.run().map_err(|error| lost_terminal(&error))?;
         let finished = runtime.block_on(evaluator.steps.finish());
@@ -222,6 +220,8 @@ struct WithSteps<'a> {
     runtime: &'a Runtime,
     session: Rc<Session>,
     steps: Interactive<'a>,
+    /// The step types, for those who ask about them.
+    kinds: Vec<Box<dyn Step>>,
 }
 
 impl Evaluator for WithSteps<'_> {
@@ -231,11 +231,17 @@ impl Evaluator for WithSteps<'_> {
 
     fn evaluate(&mut self, body: Body) -> Evaluated<Value> {
         let host = self.prompt.host();
-        self.runtime.block_on(self.steps.eval(host, body))
+        let value = self.runtime.block_on(self.steps.eval(host, body));
+        self.prompt.end();
+        value
     }
 
     fn complain(&mut self, signal: &Signal) {
         self.prompt.complain(&self.session, signal);
+    }
+
+    fn describe_step(&self, kind: &str) -> Option<String> {
+        self.prompt.describe_step(&self.kinds, kind)
     }
 }
 

@@ -67,6 +67,11 @@ impl Scratch {
         self.run_with(args, "")
     }
 
+    /// Runs a command with `--json`, and returns what it prints.
+    pub fn json_of(&self, args: &[&str]) -> serde_json::Value {
+        self.run(&[args, &["--json"]].concat()).json()
+    }
+
     /// Runs the program to its end with this on its standard input.
     pub fn run_with(&self, args: &[&str], input: &str) -> Ran {
         let mut child = self

@@ -22,6 +22,7 @@ mod park;
 mod question;
 mod rehearse;
 mod review;
+pub(crate) mod trace;
 mod underway;
 mod undo;
 mod verify;
@@ -530,6 +531,7 @@ impl<'a> Driver<'a> {
     }
 
     pub(crate) fn emit(&self, event: &RunEvent) {
+        trace::event(event);
         self.observer.event(&self.scope.run, event);
     }
 

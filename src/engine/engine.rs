@@ -11,7 +11,7 @@ use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
 
 use crate::bindings::Bindings;
-use crate::drive::{self, DriveOptions, Family};
+use crate::drive::{self, DriveOptions, Family, trace};
 use crate::error::EngineError;
 use crate::flow::{self, Checked, LoadedFlow};
 use crate::ids::RunId;
@@ -237,7 +237,9 @@ impl Engine {
         family: Rc<Family>,
     ) -> Result<RunOutcome, EngineError> {
         let _active = self.activate(run)?;
-        drive::drive(self, run, observer, options, family).await
+        // In a box: the frames of what surrounds it stay small.
+        let work = Box::pin(drive::drive(self, run, observer, options, family));
+        trace::in_span(run, work).await
     }
 
     /// Drives a run whose lease was taken, as [`Engine::drive`] does. Giving the lease back is left to the caller.
@@ -252,7 +254,8 @@ impl Engine {
         let family = Rc::new(Family::default());
         let place = (run, taken.epoch);
         let main = drive::drive_taken(self, place, observer, options, family.clone());
-        family.accompany(self, main).await
+        let work = Box::pin(family.accompany(self, main));
+        trace::in_span(run, work).await
     }
 
     pub(crate) fn now_ms(&self) -> i64 {

@@ -11,7 +11,9 @@ use flowstone_lang::fiber::{Exit, Fiber};
 use flowstone_lang::session::{Body, Session};
 use flowstone_lang::value::{Class, Exception, Result as Evaluated, Signal, Stop, Value};
 use flowstone_lang::vm::{Host, Vm};
+use tracing::Instrument;
 
+use crate::drive::trace;
 use crate::drive::{DriveOptions, Driver, Facts, Halt, Place, Stay, panic_words};
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -114,6 +116,11 @@ impl Interactive<'_> {
     }
 
     async fn answer(&self, request: Value) -> Evaluated<Value> {
+        let span = trace::span(&self.run);
+        Box::pin(self.answer_in_run(request)).instrument(span).await
+    }
+
+    async fn answer_in_run(&self, request: Value) -> Evaluated<Value> {
         self.create().await.map_err(|error| thrown(&error))?;
         let answering = self.driver.answer(request);
         match self.driver.family().accompany(self.engine, answering).await {

@@ -31,6 +31,16 @@ pub enum RunEvent {
         flow: String,
         replayed: usize,
     },
+    /// Branches began at this path, or one of them ended.
+    Branches {
+        path: String,
+        done: usize,
+        total: usize,
+    },
+    /// All branches at this path are over.
+    BranchesEnded {
+        path: String,
+    },
     StepStarted(StepNote),
     /// The step tells about itself.
     StepProgress {

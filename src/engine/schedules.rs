@@ -1,5 +1,9 @@
 //! Schedules from outside: what is known of them, and starting one out of turn.
 
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use crate::codec;
 use crate::engine::{Engine, StartOptions};
 use crate::error::EngineError;
 use crate::flow::{LoadedFlow, reload};
@@ -19,6 +23,19 @@ impl ScheduleReport {
     pub fn outcome(&self) -> Option<&str> {
         let note = self.row.note.as_deref();
         note.or(self.run.as_ref().map(|run| run.status.name()))
+    }
+
+    /// Returns a moment as a clock in the schedule's time zone shows it.
+    pub fn local(&self, ms: i64) -> String {
+        let name = self.row.timing.rsplit(' ').next().unwrap_or("UTC");
+        let zone = TimeZone::get(name).unwrap_or(TimeZone::UTC);
+        match Timestamp::from_millisecond(ms) {
+            Ok(moment) => {
+                let moment = moment.to_zoned(zone);
+                moment.strftime("%Y-%m-%d %H:%M:%S %:z").to_string()
+            }
+            Err(_) => codec::instant(ms),
+        }
     }
 }
 

@@ -71,6 +71,8 @@ pub struct StepReport {
     pub result_bytes: Option<usize>,
     /// The words of the last error, also where the step went on after it.
     pub error: Option<String>,
+    /// The data of the error that it ended with, as EDN text.
+    pub error_data: Option<String>,
     /// The process ended while it was under way, and nobody has said yet whether it was done.
     pub in_doubt: bool,
     pub costs: Vec<CostLine>,
@@ -107,6 +109,8 @@ pub enum StepStatus {
     InFlight,
     /// The process ended while it was under way.
     InDoubt,
+    /// It had no end when the run ended: the run, or the branch that asked for it, was cancelled.
+    Cancelled,
 }
 
 impl StepStatus {
@@ -120,6 +124,7 @@ impl StepStatus {
             StepStatus::Waiting => "waiting",
             StepStatus::InFlight => "in flight",
             StepStatus::InDoubt => "in doubt",
+            StepStatus::Cancelled => "cancelled",
         }
     }
 }
@@ -259,6 +264,20 @@ impl RunReport {
                         && is_about_doubt(&wait.details)
                 });
             }
+            let is_open = match step.status {
+                StepStatus::Retrying
+                | StepStatus::Sleeping
+                | StepStatus::Waiting
+                | StepStatus::InFlight => true,
+                StepStatus::Done
+                | StepStatus::Failed
+                | StepStatus::Skipped
+                | StepStatus::InDoubt
+                | StepStatus::Cancelled => false,
+            };
+            if is_open && !step.in_doubt && self.row.status.is_final() {
+                step.status = StepStatus::Cancelled;
+            }
             let micros = step.costs.iter().map(|cost| cost.micros);
             self.cost_micros = micros.fold(self.cost_micros, i64::saturating_add);
         }
@@ -314,6 +333,7 @@ impl RunReport {
                     result: None,
                     result_bytes: None,
                     error: None,
+                    error_data: None,
                     in_doubt: false,
                     costs: Vec::new(),
                     notification: None,
@@ -363,7 +383,13 @@ impl StepReport {
                 }
                 self.result_bytes = Some(entry.payload.len());
                 let words = match codec::decode(&entry.payload) {
-                    Ok(Value::Exception(exception)) => exception.shown().to_owned(),
+                    Ok(Value::Exception(exception)) => {
+                        self.error_data = match exception.data.as_map() {
+                            Some(data) if !data.is_empty() => codec::encode(&exception.data).ok(),
+                            _ => None,
+                        };
+                        exception.shown().to_owned()
+                    }
                     _ => entry.payload,
                 };
                 self.error = Some(words.clone());

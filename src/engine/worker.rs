@@ -66,6 +66,8 @@ pub trait Watch: Send + Sync {
 pub enum WorkerEvent<'a> {
     /// It begins to work.
     Ready { threads: usize },
+    /// The files of flows were read, also when they have changed since.
+    Planned { flows: usize, schedules: usize },
     /// These many runs were left by processes that are gone, and go on.
     Recovered { runs: usize },
     /// A drive has ended.

@@ -55,6 +55,7 @@ mod transients;
 mod vectors;
 
 pub(crate) use multimethods::printed;
+pub(crate) use print::options as print_options;
 
 use crate::session::Session;
 use crate::value::{Class, Object, Symbol, Value};

@@ -157,6 +157,11 @@ impl Session {
             .unwrap_or_else(|signal| self.explain(signal).to_string())
     }
 
+    /// Returns how a prompt prints now, as `*print-length*` and the vars like it say.
+    pub fn print_options(&self, vm: &mut Vm) -> PrintOptions {
+        crate::core::print_options(vm, true)
+    }
+
     /// Lets go of everything that was defined, and ends the use of this session. Dropping a session does the same; this is
     /// for one that a function of its own holds.
     pub fn close(&self) {

@@ -206,7 +206,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "where",
         FieldType::Either(&[FieldType::Items, FieldType::Map]),
-        "Conditions, all of which hold.",
+        "Conditions, all of which hold: `[[:status := \"open\"] [:amount :> 100]]`, or a map of columns and values.",
     ),
     Field::optional(
         "write-mode",

@@ -7,6 +7,7 @@ mod check;
 mod completions;
 mod connections;
 mod duration;
+mod error_data;
 mod eval;
 mod exit;
 mod home;
@@ -33,6 +34,7 @@ mod stack;
 mod steps;
 mod table;
 mod test;
+mod unserved;
 mod waits;
 
 use std::process::ExitCode;
@@ -148,9 +150,30 @@ fn internal_error(panic: &std::panic::PanicHookInfo<'_>) -> String {
     let place = panic
         .location()
         .map_or_else(String::new, |place| format!(" ({place})"));
+    if let Some(scarce) = scarce(words) {
+        return format!(
+            "error: the system has no {scarce} left for this process: {words}\n  hint: run less side by side (`:max` of \
+             `flow/pmap`, `--drives` of `serve`), or raise the limit (`ulimit -a` shows it)"
+        );
+    }
     format!(
         "internal error: {words}{place}\n  hint: this is a mistake in Flowstone, not in your flow; please report it"
     )
+}
+
+/// Returns what the system has run out of, where a panic says so: threads and files cannot be had without limit.
+fn scarce(words: &str) -> Option<&'static str> {
+    let words = words.to_lowercase();
+    let found = [
+        ("too many open files", "file handles"),
+        ("cannot allocate memory", "memory"),
+        ("out of memory", "memory"),
+        ("memory allocation", "memory"),
+        ("resource temporarily unavailable", "threads or memory"),
+    ];
+    found
+        .into_iter()
+        .find_map(|(text, scarce)| words.contains(text).then_some(scarce))
 }
 
 fn perform(command: &Command, app: &dyn App) -> exit::Exit {

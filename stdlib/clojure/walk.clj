@@ -3,7 +3,7 @@
 
 (defn walk
   "Applies inner to each item of form, builds a collection of the same kind, and applies outer to that."
-  {:examples '[[(walk inc #(apply + %) [1 2]) 5]]}
+  {:examples '[[(walk inc (fn [xs] (apply + xs)) [1 2]) 5]]}
   [inner outer form]
   (cond
     (list? form) (outer (with-meta (apply list (map inner form)) (meta form)))
@@ -15,13 +15,13 @@
 
 (defn postwalk
   "Applies f to each part of form, the innermost first."
-  {:examples '[[(postwalk #(if (number? %) (inc %) %) [1 [2]]) [2 [3]]]]}
+  {:examples '[[(postwalk (fn [x] (if (number? x) (inc x) x)) [1 [2]]) [2 [3]]]]}
   [f form]
   (walk (partial postwalk f) f form))
 
 (defn prewalk
   "Applies f to each part of form, the outermost first."
-  {:examples '[[(prewalk #(if (number? %) (inc %) %) [1 [2]]) [2 [3]]]]}
+  {:examples '[[(prewalk (fn [x] (if (number? x) (inc x) x)) [1 [2]]) [2 [3]]]]}
   [f form]
   (walk (partial prewalk f) identity (f form)))
 

@@ -3,6 +3,26 @@
 use crate::program::Scratch;
 
 #[test]
+fn what_is_not_served_is_noted_once() {
+    let scratch = Scratch::new();
+    let flow = r#"{:slug :SLUG :concurrency {:type :singleton :on-new-version :supersede}
+ :invocations {:default {:inputs []}}
+ :interfaces {:http [{:id :start :invocation :default :enabled true}]}
+ :flow '(flow/step :wait :paid {:key "k" :webhook {:path "orders"}})}"#;
+    scratch.write("one.edn", flow.replace("SLUG", "one"));
+    scratch.write("two.edn", flow.replace("SLUG", "two"));
+    let ran = scratch.run(&["check", "one.edn", "two.edn"]);
+    assert_eq!(ran.err.matches("note: ").count(), 1, "{ran:?}");
+    assert!(
+        ran.err
+            .contains("`:interfaces` and webhooks of waits are kept, but not served yet"),
+        "{ran:?}"
+    );
+    let json = scratch.json_of(&["check", "one.edn"]);
+    assert_eq!(json["notes"].as_array().map(Vec::len), Some(1), "{json}");
+}
+
+#[test]
 fn findings_are_located() {
     let scratch = Scratch::new();
     scratch.write("flows/good.edn", "(let [a 1] a) ; no (flow/step");

@@ -59,3 +59,47 @@ fn an_unfinished_form_at_the_end_is_an_error() {
     assert_eq!(ran.code, Some(1));
     assert!(ran.err.contains("never closed"), "{}", ran.err);
 }
+
+#[test]
+fn printing_is_limited_as_the_program_says() {
+    check(
+        "(set! *print-length* 3)\n(range)\n(set! *print-level* 1)\n[[1] 2]\n",
+        expect![["3\n(0 1 2 ...)\n1\n[# 2]\n"]],
+    );
+}
+
+#[test]
+fn the_prompt_explains_steps_and_itself() {
+    let ran = Scratch::new().run_with(&["repl"], "(doc :sleep)\n(doc :slepp)\nhelp\n");
+    let out = ran.ok();
+    assert!(out.contains("## :sleep"), "{out}");
+    assert!(out.contains("there is no step type `:slepp`"), "{out}");
+    assert!(out.contains("(apropos \"part\")"), "{out}");
+}
+
+#[test]
+fn words_that_leave_the_prompt() {
+    for word in ["exit", "(exit)", "(quit)", ":quit"] {
+        check(&format!("1\n{word}\n2\n"), expect![["1\n"]]);
+    }
+    // A name of the program goes first.
+    check(
+        "(defn help [] :mine)\n(help)\n",
+        expect![["#'user/help\n:mine\n"]],
+    );
+}
+
+#[test]
+fn the_last_error_is_shown_once_more() {
+    let ran = Scratch::new().run_with(
+        &["repl"],
+        "(pst)\n(throw (ex-info \"no\" {}))\n(pst)\n(pst *e)\n(pst 3)\n",
+    );
+    assert_eq!(ran.out, "there was no error yet\n");
+    assert_eq!(
+        ran.err.matches("ExceptionInfo: no").count(),
+        4,
+        "{}",
+        ran.err
+    );
+}

@@ -27,8 +27,7 @@ fn refused(ran: &Ran, code: &str) {
 
 /// Returns the names in a list.
 fn names(scratch: &Scratch, args: &[&str]) -> Vec<String> {
-    let ran = scratch.run(&[&["resources", "list"], args].concat());
-    let list = ran.json();
+    let list = scratch.json_of(&[&["resources", "list"], args].concat());
     let rows = list["resources"].as_array().expect("a list");
     let names = rows
         .iter()
@@ -65,7 +64,7 @@ fn lists_are_chosen_sorted_and_paged() {
             if !after.is_empty() {
                 args.extend(["--after", &after]);
             }
-            let page = scratch.run(&args).json();
+            let page = scratch.json_of(&args);
             all.extend(page["resources"].as_array().expect("a page").clone());
             match page["next"].as_str() {
                 Some(next) => after = next.to_owned(),
@@ -76,14 +75,12 @@ fn lists_are_chosen_sorted_and_paged() {
     }
     let run = scratch.run(&["runs", "list", "--json"]).json()["runs"][0]["id"].clone();
     let run = run.as_str().expect("an id");
-    let listed = scratch.run(&["resources", "workflow", "list", run]).json();
+    let listed = scratch.json_of(&["resources", "workflow", "list", run]);
     let kinds = listed["resources"].as_array().expect("a list").iter();
     let mut kinds: Vec<_> = kinds.filter_map(|row| row["type"].as_str()).collect();
     kinds.sort_unstable();
     assert_eq!(kinds, ["blob", "flow-output", "step-output", "step-output"]);
-    let step = scratch
-        .run(&["resources", "workflow", "step", run, "note"])
-        .json();
+    let step = scratch.json_of(&["resources", "workflow", "step", run, "note"]);
     assert_eq!(step["resources"].as_array().expect("a list").len(), 1);
     for (args, code) in [
         (&["list", "--after", "x"][..], "E0618"),
@@ -113,32 +110,28 @@ fn lists_are_chosen_sorted_and_paged() {
 #[test]
 fn read() {
     let (scratch, uri) = made();
-    let shown = scratch.run(&["resources", "read", &uri]).json();
+    let shown = scratch.json_of(&["resources", "read", &uri]);
     assert_eq!(
         (&shown["format"], &shown["total"]),
         (&"edn".into(), &30.into())
     );
     assert_eq!(shown["value"].as_array().expect("items").len(), 25);
     assert_eq!(shown["truncated"], true);
-    let key = scratch
-        .run(&["resources", "read", "result/kv/report:latest"])
-        .json();
+    let key = scratch.json_of(&["resources", "read", "result/kv/report:latest"]);
     assert_eq!(
         (&key["value"]["total"], &key["truncated"]),
         (&7.into(), &false.into())
     );
-    let table = scratch
-        .run(&["resources", "read", "result/table/numbers"])
-        .json();
+    let table = scratch.json_of(&["resources", "read", "result/table/numbers"]);
     assert_eq!(
         (&table["format"], &table["truncated"]),
         (&"rows".into(), &true.into())
     );
     assert_eq!(table["value"].as_array().expect("rows").len(), 25);
     scratch.write("picture.png", [0x89, 0xff, 0x00]);
-    let file = scratch.run(&["resources", "upload", "picture.png"]).json();
+    let file = scratch.json_of(&["resources", "upload", "picture.png"]);
     let file = file["uri"].as_str().expect("a name");
-    let binary = scratch.run(&["resources", "read", file]).json();
+    let binary = scratch.json_of(&["resources", "read", file]);
     assert_eq!(
         (&binary["format"], binary["value"].is_null()),
         (&"binary".into(), true)
@@ -148,16 +141,12 @@ fn read() {
 #[test]
 fn read_limit() {
     let (scratch, uri) = made();
-    let shown = scratch
-        .run(&["resources", "read", &uri, "--limit", "2"])
-        .json();
+    let shown = scratch.json_of(&["resources", "read", &uri, "--limit", "2"]);
     assert_eq!(shown["value"], serde_json::json!([0, 1]));
     scratch.write("lines.txt", "a\nb\nc\n");
-    let file = scratch.run(&["resources", "upload", "lines.txt"]).json();
+    let file = scratch.json_of(&["resources", "upload", "lines.txt"]);
     let file = file["uri"].as_str().expect("a name");
-    let text = scratch
-        .run(&["resources", "read", file, "--limit", "2"])
-        .json();
+    let text = scratch.json_of(&["resources", "read", file, "--limit", "2"]);
     assert_eq!(
         (&text["value"], &text["total"]),
         (&"a\nb\n".into(), &3.into())
@@ -167,11 +156,9 @@ fn read_limit() {
 #[test]
 fn read_full() {
     let (scratch, uri) = made();
-    let shown = scratch.run(&["resources", "read", &uri, "--full"]).json();
+    let shown = scratch.json_of(&["resources", "read", &uri, "--full"]);
     assert_eq!(shown["value"].as_array().expect("items").len(), 30);
-    let table = scratch
-        .run(&["resources", "read", "result/table/numbers", "--full"])
-        .json();
+    let table = scratch.json_of(&["resources", "read", "result/table/numbers", "--full"]);
     assert_eq!(table["value"].as_array().expect("rows").len(), 40);
     assert_eq!(table["truncated"], false);
 }
@@ -188,8 +175,9 @@ fn read_partitions() {
     );
     scratch.run(&["run", "flow.edn", "--quiet"]).ok();
     let rows = |args: &[&str]| {
-        let ran = scratch.run(&[&["resources", "read", "result/table/sales"], args].concat());
-        ran.json()["value"].as_array().expect("rows").len()
+        let read = ["resources", "read", "result/table/sales"];
+        let shown = scratch.json_of(&[&read, args].concat());
+        shown["value"].as_array().expect("rows").len()
     };
     assert_eq!(rows(&[]), 3);
     assert_eq!(rows(&["--partition", "june"]), 2);
@@ -203,7 +191,7 @@ fn replace() {
     let scratch = Scratch::new();
     scratch.write("may.csv", "n\n1\n");
     let upload = ["resources", "upload", "may.csv", "--folder", "reports"];
-    let stored = scratch.run(&upload).json();
+    let stored = scratch.json_of(&upload);
     assert_eq!(stored["uri"], "res://v1/ws/local/file/reports/may.csv");
     assert_eq!(
         (&stored["type"], &stored["contentType"]),
@@ -233,11 +221,9 @@ fn replace() {
 fn search_index_reindex() {
     let (scratch, uri) = made();
     let update = ["resources", "search-index", "update", &uri, "--tag", "may"];
-    let entry = scratch.run(&update).json()["searchIndex"].clone();
+    let entry = scratch.json_of(&update)["searchIndex"].clone();
     assert_eq!(entry["tags"], serde_json::json!(["may"]));
-    let again = scratch
-        .run(&["resources", "search-index", "reindex", "--all"])
-        .json();
+    let again = scratch.json_of(&["resources", "search-index", "reindex", "--all"]);
     assert_eq!(again["ok"], true);
 }
 
@@ -251,7 +237,7 @@ fn what_is_deleted_is_remembered() {
         "E0937",
     );
     refused(&scratch.run(&["resources", "read", &uri]), "E0937");
-    let row = scratch.run(&["resources", "get", &uri]).json();
+    let row = scratch.json_of(&["resources", "get", &uri]);
     assert_eq!(row["resource"]["state"], "deleted");
     assert!(!names(&scratch, &[]).contains(&"numbers.edn".to_owned()));
     assert!(names(&scratch, &["--all"]).contains(&"numbers.edn".to_owned()));
@@ -281,7 +267,7 @@ fn what_a_run_needs_is_kept() {
     scratch.write("may.txt", "all of May");
     let ran = scratch.run(&["run", "flow.edn", "--upload", "report=may.txt", "--quiet"]);
     assert_eq!(ran.code, Some(3), "{ran:?}");
-    let file = scratch.run(&["resources", "list", "--type", "file"]).json();
+    let file = scratch.json_of(&["resources", "list", "--type", "file"]);
     let uri = file["resources"][0]["uri"]
         .as_str()
         .expect("a name")
@@ -309,11 +295,9 @@ fn what_a_run_needs_is_kept() {
 #[test]
 fn links_are_made_and_checked() {
     let (scratch, uri) = made();
-    let link = scratch
-        .run(&["resources", "url", &uri, "--ttl", "900"])
-        .json();
+    let link = scratch.json_of(&["resources", "url", &uri, "--ttl", "900"]);
     let link = link["url"].as_str().expect("a link").to_owned();
-    let checked = scratch.run(&["resources", "url", "--check", &link]).json();
+    let checked = scratch.json_of(&["resources", "url", "--check", &link]);
     assert_eq!(checked["resource"]["uri"], uri);
     refused(
         &scratch.run(&[

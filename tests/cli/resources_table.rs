@@ -5,8 +5,13 @@ use crate::program::{Ran, Scratch};
 const ORDERS: &str =
     "id,status,amount,day\n1,open,10.5,2026-01-01\n2,open,20,2026-01-20\n3,paid,7,2026-02-01\n";
 
+/// Asks for JSON, except of an export, whose rows are text.
 fn table(scratch: &Scratch, args: &[&str]) -> Ran {
-    scratch.run(&[&["resources", "table"], args].concat())
+    let form: &[&str] = match args.contains(&"export") || args.contains(&"--json") {
+        true => &[],
+        false => &["--json"],
+    };
+    scratch.run(&[&["resources", "table"], args, form].concat())
 }
 
 fn orders() -> Scratch {
@@ -226,6 +231,7 @@ fn imports_of_all_kinds() {
             "--columns",
             "{:zip :string}",
             "--no-header",
+            "--json",
         ],
         "12345\n",
     );
@@ -243,6 +249,7 @@ fn imports_of_all_kinds() {
             "-",
             "--columns",
             "{:zip :string}",
+            "--json",
         ],
         "zip\n12345\n",
     );

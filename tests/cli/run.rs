@@ -292,3 +292,22 @@ fn ctrl_c_suspends_and_the_same_command_goes_on() {
     assert_eq!(ran.ok(), "[1 {:a 1}]\n");
     assert_eq!(scratch.run(&["run", "flow.edn"]).ok(), "[2 {:a 1}]\n");
 }
+
+#[test]
+fn steps_of_branches_and_children_are_named_as_they_end() {
+    let scratch = Scratch::new();
+    scratch.write(
+        "child.edn",
+        "{:slug :child :concurrency {:type :singleton :on-new-version :supersede} :flow '(+ 1 2)}",
+    );
+    scratch.write(
+        "parent.edn",
+        "(do (flow/pmap (fn [n] (flow/step :kv :count {:operation :increment :key (str n)})) (range 9))
+             (flow/call-flow :child {}))",
+    );
+    let ran = scratch.run(&["run", "parent.edn"]);
+    assert_eq!(ran.out, "3\n");
+    assert!(ran.err.contains("✓ pmap.4/count :kv"), "{ran:?}");
+    assert!(ran.err.contains("= pmap  9 of 9"), "{ran:?}");
+    assert!(ran.err.contains("✓ child :call-flow"), "{ran:?}");
+}

@@ -93,7 +93,8 @@ fn a_run_is_shown_with_attempts_waits_and_places() {
     ] {
         assert!(shown.out.contains(words), "{words}: {}", shown.out);
     }
-    assert!(shown.err.contains("^^^^"), "{}", shown.err);
+    assert!(shown.out.contains("^^^^"), "{}", shown.out);
+    assert_eq!(shown.err, "");
     let json = scratch.run(&["runs", "show", &run, "--json"]).json();
     let bad = &json["steps"][2];
     assert_eq!(

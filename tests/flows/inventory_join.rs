@@ -30,7 +30,7 @@ fn two_files_are_joined_and_bad_rows_are_told_of() {
         "--where",
         "[[:supplier := nil]]",
     ];
-    let found = scratch.run(&query).json();
+    let found = scratch.json_of(&query);
     assert_eq!(found["count"], 1, "{found}");
     assert_eq!(found["rows"][0]["sku"], "0240");
 }

@@ -181,6 +181,7 @@ pub struct Recorder(pub RefCell<Vec<String>>);
 impl Observer for Recorder {
     fn event(&self, _run: &RunId, event: &RunEvent) {
         let words = match event {
+            RunEvent::Branches { .. } | RunEvent::BranchesEnded { .. } => return,
             RunEvent::Queued { place } => format!("queued {}", place.position),
             RunEvent::Started { replayed, .. } => format!("started {replayed}"),
             RunEvent::StepStarted(step) => format!("start {}", step.path),

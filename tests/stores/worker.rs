@@ -39,7 +39,7 @@ struct Told(Mutex<Vec<String>>);
 impl Watch for Told {
     fn event(&self, event: &WorkerEvent<'_>) {
         let words = match event {
-            WorkerEvent::Ready { .. } => return,
+            WorkerEvent::Planned { .. } | WorkerEvent::Ready { .. } => return,
             WorkerEvent::Recovered { runs } => format!("recovered {runs}"),
             WorkerEvent::Driven { flow, outcome, .. } => format!("{flow} {}", words(outcome)),
             WorkerEvent::SetAside { flow, error, .. } => {

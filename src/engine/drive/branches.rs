@@ -21,6 +21,7 @@ use super::line::{Line, Waiting};
 use super::{Answer, Begun, Driver, Halt};
 use crate::error::EngineError;
 use crate::natives::branches::Branches;
+use crate::observer::RunEvent;
 
 use super::underway::Underway;
 use group::Group;
@@ -166,7 +167,9 @@ impl<'d, 'a> Branching<'d, 'a> {
     fn open(&mut self, owner: Option<u64>, line: &Rc<Line>, asked: Branches) {
         let path = line.next_path(&asked.id).to_string();
         let id = self.next_id();
-        self.groups.insert(id, Group::new(owner, path, asked));
+        let group = Group::new(owner, path, asked);
+        self.driver.emit(&group.progress());
+        self.groups.insert(id, group);
         if let Some(branch) = owner.and_then(|owner| self.branches.get_mut(&owner)) {
             branch.state = State::Group(id);
         }
@@ -221,8 +224,12 @@ impl<'d, 'a> Branching<'d, 'a> {
         let Some(answer) = group.and_then(Group::answer) else {
             return;
         };
-        let owner = self.groups.remove(&group_id).and_then(|group| group.owner);
-        match owner {
+        let group = self.groups.remove(&group_id);
+        if let Some(Group { path, .. }) = &group {
+            let path = path.clone();
+            self.driver.emit(&RunEvent::BranchesEnded { path });
+        }
+        match group.and_then(|group| group.owner) {
             Some(owner) => self.resume(owner, answer),
             None => self.outcome = Some(answer),
         }
@@ -344,6 +351,7 @@ impl<'d, 'a> Branching<'d, 'a> {
         };
         let was_decided = group.is_decided();
         group.ended(branch.idx, result);
+        self.driver.emit(&group.progress());
         if group.is_decided() && !was_decided {
             self.unwind(branch.group);
         }

@@ -6,18 +6,21 @@
 use flowstone_lang::value::{Exception, Value};
 
 use super::attempt::Attempted;
-use super::call::StepCall;
+use super::call::{StepCall, preview};
 use super::line::{Line, Waiting};
 use super::{Driver, Halt, Stay};
 use crate::child;
 use crate::error::EngineError;
 use crate::ids::RunId;
+use crate::observer::RunEvent;
 use crate::outcome::{RunOutcome, decode_failure};
 use crate::ports::{CHILD_KEY, Change, EntryKind, ParentClose, RunRow, RunStatus, WaitState};
 use crate::step::{Outcome, Retry, StepError};
 
 /// How often a process that stays looks whether the child is over.
 const LOOK_EVERY_MS: i64 = 250;
+/// The code of a step whose child did not complete.
+const FAILED: &str = "E0548";
 
 impl Driver<'_> {
     /// Journals that a step waits for its child, and waits.
@@ -187,7 +190,18 @@ impl Driver<'_> {
         let value = self.decode(text)?;
         let cx = call.context(self, attempt);
         match self.accept(call, &cx, Outcome::Value(value)).await {
-            Ok(outcome) => self.settle(call, outcome).await,
+            Ok(outcome) => {
+                let done = self.settle(call, outcome).await?;
+                if let Attempted::Value(text) = &done {
+                    let ended_ms = row.ended_ms.unwrap_or_else(|| self.now_ms());
+                    self.emit(&RunEvent::StepFinished {
+                        step: call.note(attempt),
+                        millis: (ended_ms - row.created_ms).max(0),
+                        preview: preview(text),
+                    });
+                }
+                Ok(done)
+            }
             Err(error) => Ok(Attempted::Failed(error)),
         }
     }
@@ -228,12 +242,14 @@ fn failed(row: &RunRow) -> StepError {
 
 fn of_failure(row: &RunRow) -> StepError {
     let failure = row.error.as_deref().and_then(decode_failure);
-    let what = failure.as_ref().map(|failure| failure.exception.shown());
+    let what = failure
+        .as_ref()
+        .map(|failure| innermost(&failure.exception));
     let message = format!(
         "the run {} of `{}` failed: {}",
         row.id,
         row.flow,
-        what.unwrap_or("its error cannot be read")
+        what.as_deref().unwrap_or("its error cannot be read")
     );
     let error = StepError::new("E0548", "child-failed", message);
     let Some(failure) = failure else {
@@ -247,6 +263,24 @@ fn of_failure(row: &RunRow) -> StepError {
         ),
         None => error,
     }
+}
+
+/// Returns what the error says that all began with: a run that failed because its own child did adds nothing.
+fn innermost(exception: &Exception) -> String {
+    let mut message = exception.shown();
+    let mut at = (exception.code, &exception.data);
+    while at.0 == FAILED
+        && let Some(error) = at.1.get("error")
+        && let Some(words) = error.get("message").and_then(Value::as_str)
+    {
+        message = words;
+        let code = error.get("code").and_then(Value::as_str).unwrap_or("");
+        let Some(data) = error.get("data").filter(|_| code == FAILED) else {
+            break;
+        };
+        at = (FAILED, data);
+    }
+    message.to_owned()
 }
 
 /// A child's error as data: an exception in an exception's data could not be looked into.

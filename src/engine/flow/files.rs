@@ -38,6 +38,7 @@ impl FlowFiles for DiskFiles {
         if !real.starts_with(&root) {
             return Err("it lies outside the folder of the flow".to_owned());
         }
+        tracing::debug!(target: "flowstone::files", path = %real.display(), "read");
         std::fs::read_to_string(real).map_err(words)
     }
 }

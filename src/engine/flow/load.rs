@@ -53,6 +53,7 @@ pub fn load(session: &Session, path: &Path, name: &str) -> Checked {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
+    tracing::debug!(target: "flowstone::files", path = %path.display(), "read");
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
         Err(error) => {

@@ -113,6 +113,14 @@ impl Planner {
             }
         }
         self.flows = flows;
+        let schedules = self
+            .flows
+            .iter()
+            .map(|flow| flow.loaded.flow.schedules.len());
+        self.watch.event(&WorkerEvent::Planned {
+            flows: self.flows.len(),
+            schedules: schedules.sum(),
+        });
     }
 
     /// Reads a flow; tells what is wrong with it.

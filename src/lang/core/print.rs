@@ -257,7 +257,7 @@ fn shown(vm: &mut Vm, args: &Args<'_>, style: Style) -> Result<String> {
 }
 
 /// Returns how to print, as the `*print-...*` vars say.
-pub(super) fn options(vm: &mut Vm, readable: bool) -> PrintOptions {
+pub(crate) fn options(vm: &mut Vm, readable: bool) -> PrintOptions {
     let limit = |value: Option<Value>| match value {
         Some(Value::Int(limit)) => Some(usize::try_from(limit).unwrap_or(0)),
         _ => None,

@@ -366,6 +366,7 @@ type One = (Option<Taken>, Option<(objects::Hash, Vec<u8>)>);
 
 /// Reads a file that may grow while it is read.
 fn read_at_most(path: &Path, likely: u64, limit: u64) -> io::Result<Option<Vec<u8>>> {
+    tracing::debug!(target: "flowstone::files", path = %path.display(), "read");
     let mut bytes = Vec::with_capacity(usize::try_from(likely).map_or(0, |likely| likely + 1));
     fs::File::open(path)?
         .take(limit + 1)

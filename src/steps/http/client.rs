@@ -136,7 +136,40 @@ struct Sent {
     zone: Zone,
 }
 
+/// Sends a request and logs it.
 async fn send_once(request: &Request, least: Zone, deadline: Instant) -> Result<Sent, HttpError> {
+    let began = Instant::now();
+    let sent = exchange(request, least, deadline).await;
+    let (method, url) = (&request.method, loggable(&request.url));
+    let ms = began.elapsed().as_millis();
+    match &sent {
+        Ok(sent) => {
+            let status = sent.response.status().as_u16();
+            tracing::debug!(target: "flowstone::http", %method, %url, status, ms, "request");
+        }
+        Err(error) => {
+            tracing::debug!(target: "flowstone::http", %method, %url, %error, ms, "request failed");
+        }
+    }
+    sent
+}
+
+/// Returns an address without what may be a secret: user, password, and the values of the query.
+fn loggable(url: &Url) -> String {
+    let mut shown = format!("{}://", url.scheme());
+    shown.push_str(url.host_str().unwrap_or(""));
+    if let Some(port) = url.port() {
+        shown.push_str(&format!(":{port}"));
+    }
+    shown.push_str(url.path());
+    for (idx, (name, _)) in url.query_pairs().enumerate() {
+        shown.push(if idx == 0 { '?' } else { '&' });
+        shown.push_str(&format!("{name}=…"));
+    }
+    shown
+}
+
+async fn exchange(request: &Request, least: Zone, deadline: Instant) -> Result<Sent, HttpError> {
     let late = || HttpError::TimedOut {
         host: host(&request.url),
         limit: request.limits.timeout,

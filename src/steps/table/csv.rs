@@ -173,7 +173,9 @@ fn file(root: &Path, path: &str) -> Result<PathBuf, StepError> {
     let missing = |error: std::io::Error| {
         let kind = match error.kind() {
             std::io::ErrorKind::NotFound => {
-                return refused("not-found", "which is not there".to_owned());
+                return refused("not-found", "which is not there".to_owned()).hint(
+                    "paths are relative to the project; a file from elsewhere is given with `flowstone run --upload NAME=FILE`",
+                );
             }
             std::io::ErrorKind::PermissionDenied => "denied",
             _ => "unavailable",

@@ -17,6 +17,8 @@ const DEFAULT: usize = 8;
 /// How much of a section is shown with a hit.
 const SNIPPET: usize = 240;
 
+/// Where the pages of error codes are.
+const ERRORS: &str = "errors/";
 /// How long a page may be that is shown as a whole; of longer ones the sections are named.
 const WHOLE: usize = 40_000;
 
@@ -201,7 +203,12 @@ fn score(section: &Section, asked: &BTreeSet<String>, query: &str) -> u32 {
     }
     let share = u32::try_from(found.len() * 20 / asked.len().max(1)).unwrap_or(0);
     let is_whole = section.body.to_lowercase().contains(&query.to_lowercase());
-    score + share + if is_whole { 15 } else { 0 }
+    let score = score + share + if is_whole { 15 } else { 0 };
+    // Pages of errors repeat the words of guides; who looks for one of them has its code.
+    match section.page.starts_with(ERRORS) && !query.to_uppercase().contains("E0") {
+        true => score / 2,
+        false => score,
+    }
 }
 
 fn snippet(body: &str, asked: &BTreeSet<String>) -> String {

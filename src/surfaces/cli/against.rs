@@ -12,7 +12,7 @@ use super::outcome::{of_engine_error, on_line};
 use super::report::Report;
 use super::run::load_file;
 use super::runtime::Runtime;
-use super::table::table;
+use super::table::{Column, table};
 use super::{App, Open, output};
 
 /// Holds each file against the runs of its flow.
@@ -59,7 +59,16 @@ fn against(
                 one.verdict.name().to_owned(),
             ]
         });
-        output::data(&table(&["run", "flow", "status", "at", "verdict"], rows));
+        output::data(&table(
+            &[
+                Column::Whole("run"),
+                Column::Extra("flow"),
+                Column::Whole("status"),
+                Column::Cut("at"),
+                Column::Whole("verdict"),
+            ],
+            rows,
+        ));
         for one in &all {
             explain(one);
         }

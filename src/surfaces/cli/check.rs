@@ -1,5 +1,6 @@
 //! `flowstone check`: all that can be said about flow files without running them.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -14,7 +15,7 @@ use super::exit::Exit;
 use super::home::Project;
 use super::output;
 use super::report::{self, Report, Shown, unreadable};
-use super::{App, against};
+use super::{App, against, unserved};
 
 /// Endings of files that may be flows.
 const ENDINGS: &[&str] = &["clj", "edn"];
@@ -34,19 +35,26 @@ pub fn run(args: &Check, app: &dyn App) -> Exit {
         return against::run(&files, &Project::find(&args.home), app, args.json);
     }
     let steps = app.steps();
+    let mut not_served = BTreeSet::new();
     for file in &files {
-        reports.extend(check(file, &app.session(), &steps));
+        reports.extend(check(file, &app.session(), &steps, &mut not_served));
     }
+    let note = unserved::note(&not_served);
     let errors = reports
         .iter()
         .filter(|report| report.severity == report::Severity::Error)
         .count();
     if args.json {
         let findings: Vec<_> = reports.iter().map(Shown::to_json).collect();
-        output::json(&json!({"ok": errors == 0, "files": files.len(), "findings": findings}));
+        output::json(
+            &json!({"ok": errors == 0, "files": files.len(), "findings": findings, "notes": note.iter().collect::<Vec<_>>()}),
+        );
     } else {
         for report in &reports {
             output::report(report);
+        }
+        if let Some(note) = note {
+            output::note(&note);
         }
         output::note(&summary(files.len(), errors, reports.len() - errors));
     }
@@ -57,10 +65,18 @@ pub fn run(args: &Check, app: &dyn App) -> Exit {
     }
 }
 
-/// Checks one file.
-fn check(file: &Path, session: &Session, steps: &[Box<dyn Step>]) -> Vec<Report> {
+/// Checks one file. Notes what it declares that is not served.
+fn check(
+    file: &Path,
+    session: &Session,
+    steps: &[Box<dyn Step>],
+    not_served: &mut BTreeSet<&'static str>,
+) -> Vec<Report> {
     let name = file.display().to_string();
     let checked = flow::check(session, file, &name, steps);
+    if let Some(loaded) = &checked.loaded {
+        not_served.extend(unserved::of(&loaded.flow));
+    }
     of_findings(session, &checked.findings)
 }
 

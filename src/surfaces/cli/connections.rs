@@ -19,7 +19,7 @@ use super::home::Project;
 use super::report::Report;
 use super::run::load_file;
 use super::runtime::Runtime;
-use super::table::table;
+use super::table::{Column, table};
 use super::{App, Open, output};
 
 /// Performs the command.
@@ -87,7 +87,14 @@ fn list(args: &ConnectionsList, app: &dyn App) -> Result<Exit, Report> {
             "there are no connections; describe one in flowstone.edn, or set the key of a model provider such as OPENAI_API_KEY",
         );
     } else {
-        let columns = ["name", "of", "type", "leads to", "secret", "is set"];
+        let columns = [
+            Column::Whole("name"),
+            Column::Extra("of"),
+            Column::Cut("type"),
+            Column::Cut("leads to"),
+            Column::Cut("secret"),
+            Column::Whole("is set"),
+        ];
         output::data(&table(&columns, reports.iter().map(in_words)));
         for report in reports.iter().filter(|it| !it.is_optional) {
             if let Some(problem) = &report.problem {
@@ -242,13 +249,13 @@ fn prices(args: &ConnectionsPrices, app: &dyn App) -> Result<Exit, Report> {
         return Ok(Exit::Completed);
     }
     let columns = [
-        "provider",
-        "model",
-        "input",
-        "cached",
-        "cache write",
-        "output",
-        "says",
+        Column::Whole("provider"),
+        Column::Whole("model"),
+        Column::Whole("input"),
+        Column::Extra("cached"),
+        Column::Extra("cache write"),
+        Column::Whole("output"),
+        Column::Cut("says"),
     ];
     output::data(&table(&columns, rows.iter().flat_map(price_words)));
     output::note(&format!(

@@ -10,6 +10,7 @@ use flowstone_lang::vm::Vm;
 use serde_json::json;
 
 use super::args::Eval;
+use super::error_data::error_json;
 use super::exit::Exit;
 use super::interrupt::Interrupt;
 use super::output;
@@ -61,7 +62,12 @@ pub fn run(args: &Eval) -> Exit {
         Err(Signal::Stop(stop)) if let Some(exit) = asked_for(&stop) => exit,
         Err(signal) => {
             let (report, exit) = describe(&session, &signal);
-            output::failure(&report, args.json);
+            match &signal {
+                Signal::Throw(exception) if args.json => {
+                    output::json(&json!({"ok": false, "error": error_json(&report, exception)}));
+                }
+                _ => output::failure(&report, args.json),
+            }
             exit
         }
     }

@@ -1,18 +1,63 @@
-//! The log for those who look for a mistake in Flowstone or a slow step: silent unless asked for.
+//! The log for those who want to see what the program does: silent unless asked for.
 
 use tracing_subscriber::EnvFilter;
 
-/// Says what to log, such as `debug` or `flowstone_engine=trace`.
-const VARIABLE: &str = "FLOWSTONE_LOG";
+use super::output;
+
+/// What to log: a level such as `debug`, or directives such as `flowstone_steps=trace,hyper=debug`.
+const WHAT: &str = "FLOWSTONE_LOG";
+/// How to write it: `text` or `json`.
+const FORMAT: &str = "FLOWSTONE_LOG_FORMAT";
 
 /// Starts the log on standard error where the variable is set.
 pub fn start() {
-    let Ok(filter) = EnvFilter::try_from_env(VARIABLE) else {
+    let Ok(asked) = std::env::var(WHAT) else {
         return;
     };
-    tracing_subscriber::fmt()
+    let Some(filter) = filter(&asked) else {
+        output::note(&format!(
+            "warning: {WHAT} is ignored: expected a level (error, warn, info, debug, trace) or directives such as \
+             `flowstone_steps=trace`, got `{asked}`"
+        ));
+        return;
+    };
+    let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(std::io::stderr)
-        .with_target(true)
-        .init();
+        .with_ansi(output::notes_show_color())
+        .with_target(true);
+    match std::env::var(FORMAT).as_deref() {
+        Ok("json") => log.json().flatten_event(true).init(),
+        Ok("text") | Err(_) => log.init(),
+        Ok(other) => {
+            log.init();
+            output::note(&format!(
+                "warning: {FORMAT} is ignored: expected `text` or `json`, got `{other}`"
+            ));
+        }
+    }
+}
+
+/// Reads what to log. A level alone is about Flowstone: what the libraries below it do has to be named.
+fn filter(asked: &str) -> Option<EnvFilter> {
+    let asked = asked.trim();
+    let is_level = asked.parse::<tracing::level_filters::LevelFilter>().is_ok();
+    let directives = match is_level {
+        true => format!("warn,flowstone={asked}"),
+        false => asked.to_owned(),
+    };
+    EnvFilter::try_new(directives).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::filter;
+
+    #[test]
+    fn a_level_alone_is_about_flowstone() {
+        let shown = |asked: &str| filter(asked).map(|filter| filter.to_string());
+        assert_eq!(shown("debug").as_deref(), Some("flowstone=debug,warn"));
+        assert_eq!(shown("hyper=trace").as_deref(), Some("hyper=trace"));
+        assert_eq!(shown("a=b=c"), None);
+    }
 }

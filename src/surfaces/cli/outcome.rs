@@ -8,11 +8,12 @@ use flowstone_engine::ports::{RunStatus, StoreError};
 use flowstone_lang::value::{Object, Sources, Value};
 use serde_json::{Map, json};
 
+use super::error_data::{failure_json, with_chain};
 use super::exit::Exit;
 use super::output;
 use super::pretty::pretty;
 use super::queue::{place_json, place_words};
-use super::report::{Report, Shown};
+use super::report::Report;
 pub use super::waits::{how_to_answer, wait_json};
 
 /// Tells what became of a run.
@@ -92,7 +93,7 @@ pub fn in_json(run: &RunId, outcome: &RunOutcome) -> serde_json::Value {
     fields.insert("run".into(), json!(run.as_str()));
     let (status, name, value) = match outcome {
         RunOutcome::Completed(value) => ("completed", "result", value_json(value)),
-        RunOutcome::Failed(failure) => ("failed", "error", of_failure(failure).to_json()),
+        RunOutcome::Failed(failure) => ("failed", "error", failure_json(failure)),
         RunOutcome::Waiting { waits, .. } => {
             let waits: Vec<_> = waits.iter().map(wait_json).collect();
             ("waiting", "waits", json!(waits))
@@ -130,7 +131,7 @@ fn value_json(value: &Value) -> serde_json::Value {
 
 /// Says why a run failed.
 pub fn of_failure(failure: &Failure) -> Report {
-    match &failure.session {
+    let report = match &failure.session {
         Some(session) => {
             let sources = session.world().sources.borrow();
             Report::of_exception(&sources, &failure.exception)
@@ -142,7 +143,8 @@ pub fn of_failure(failure: &Failure) -> Report {
                 None => report,
             }
         }
-    }
+    };
+    with_chain(report, &failure.exception)
 }
 
 /// Says on which line something is.

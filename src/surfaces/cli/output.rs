@@ -1,6 +1,6 @@
 //! Standard output for data, standard error for the rest.
 
-use std::io::{self, IsTerminal as _, Write};
+use std::io::{self, Write};
 
 use super::args::Color;
 use super::report::{Report, Shown};
@@ -80,9 +80,9 @@ fn checked(written: io::Result<()>) {
     }
 }
 
-/// Tells whether a person reads standard output.
-pub fn is_terminal() -> bool {
-    io::stdout().is_terminal()
+/// Tells whether standard error shows colours.
+pub fn notes_show_color() -> bool {
+    anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never
 }
 
 /// Tells whether standard output shows colours, by all that was said about them.

@@ -1,5 +1,6 @@
 //! What a run shows on standard error while it goes on: live lines on a terminal, plain lines elsewhere.
 
+mod branches;
 mod nest;
 
 use std::cell::RefCell;
@@ -14,8 +15,10 @@ use flowstone_engine::observer::{Observer, RunEvent, StepNote};
 use flowstone_engine::step::Progress;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
+use super::outcome::how_to_answer;
 use super::output;
 use super::queue::place_words;
+use branches::{Counters, Ended};
 use nest::{Nest, is_inside};
 
 const GOOD: Style = AnsiColor::Green.on_default();
@@ -26,21 +29,31 @@ const TICK: Duration = Duration::from_millis(100);
 /// So many characters of what a step inside another was asked are shown, and of a line that is being written.
 const ASKED: usize = 60;
 const TAIL: usize = 60;
+/// Steps under way beyond this many have no live line: all of them would not fit on the screen.
+const LIVE: usize = 10;
 
 /// Shows the events of runs.
 pub struct Terminal {
     /// Live lines; `None` where lines cannot be drawn again.
     lines: Option<MultiProgress>,
+    /// Whether the command stays while a step waits for an answer, as a prompt does.
+    stays: bool,
     state: RefCell<State>,
 }
 
+/// A step of a run: children are shown by the same terminal.
+type Key = (RunId, StepPath);
+
 #[derive(Default)]
 struct State {
-    bars: HashMap<StepPath, ProgressBar>,
+    bars: HashMap<Key, ProgressBar>,
+    counters: Counters,
     /// The step whose text is being written; only one at a time, or the texts would mix.
-    writing: Option<StepPath>,
+    writing: Option<Key>,
     /// What was written of its line, where only whole lines can be.
     partial: String,
+    /// A line was begun and not ended.
+    is_in_line: bool,
     /// What steps are inside others, and what all that took.
     nest: Nest,
 }
@@ -49,46 +62,107 @@ impl Terminal {
     pub fn new() -> Terminal {
         Terminal {
             lines: io::stderr().is_terminal().then(MultiProgress::new),
+            stays: false,
             state: RefCell::default(),
         }
     }
 
-    fn started(&self, step: &StepNote) {
+    /// For a prompt, which waits for answers: says how to give one.
+    pub fn of_prompt() -> Terminal {
+        Terminal {
+            stays: true,
+            ..Terminal::new()
+        }
+    }
+
+    /// Removes all live lines, also of steps whose end was not reported.
+    pub fn clear(&self) {
         let mut state = self.state.borrow_mut();
-        state.nest.started(&step.path);
-        let Some(lines) = &self.lines else {
-            return;
-        };
+        for (_, bar) in state.bars.drain() {
+            bar.finish_and_clear();
+        }
+        state.counters.clear();
+        let is_in_line = state.is_in_line;
+        *state = State::default();
+        drop(state);
+        if is_in_line {
+            self.above(|| output::note(""));
+        }
+    }
+
+    fn started(&self, run: &RunId, step: &StepNote) {
+        let mut state = self.state.borrow_mut();
+        state.nest.started(run, &step.path);
+        state.counters.performed(run, &step.path);
         // What happens inside a step says what it does.
-        let outer: Vec<StepPath> = state.bars.keys().cloned().collect();
-        for path in outer {
-            if is_inside(&step.path, &path)
-                && let Some(bar) = state.bars.remove(&path)
+        let outer: Vec<Key> = state.bars.keys().cloned().collect();
+        for key in outer {
+            if key.0 == *run
+                && is_inside(&step.path, &key.1)
+                && let Some(bar) = state.bars.remove(&key)
             {
                 bar.finish_and_clear();
             }
         }
-        let bar = lines.add(ProgressBar::new_spinner());
+        if state.bars.len() >= LIVE {
+            return;
+        }
+        let Some(bar) = self.bar(&label(run, step, &state.nest)) else {
+            return;
+        };
+        if let Some(so_far) = state.nest.so_far(run, &step.path) {
+            bar.set_message(so_far);
+        }
+        state.bars.insert((run.clone(), step.path.clone()), bar);
+    }
+
+    /// Begins a live line.
+    fn bar(&self, name: &str) -> Option<ProgressBar> {
+        let bar = self.lines.as_ref()?.add(ProgressBar::new_spinner());
         if let Ok(style) = ProgressStyle::with_template("{spinner} {prefix}  {elapsed}  {wide_msg}")
         {
             bar.set_style(style);
         }
-        bar.set_prefix(output::as_noted(&label(step, &state.nest)));
-        if let Some(so_far) = state.nest.so_far(&step.path) {
-            bar.set_message(so_far);
-        }
+        bar.set_prefix(output::as_noted(name));
         bar.enable_steady_tick(TICK);
-        state.bars.insert(step.path.clone(), bar);
+        Some(bar)
     }
 
-    fn progress(&self, path: &StepPath, progress: &Progress) {
+    fn counted(&self, run: &RunId, path: &str, counts: (usize, usize)) {
+        let mut state = self.state.borrow_mut();
+        let bar = || self.bar(path);
+        state.counters.count(run, path, counts, bar);
+    }
+
+    fn branches_ended(&self, run: &RunId, path: &str) {
+        let ended = self.state.borrow_mut().counters.ended(run, path);
+        if let Some(Ended {
+            done,
+            total,
+            millis,
+        }) = ended
+        {
+            let time = seconds(millis);
+            self.line(&format!(
+                "{DIM}={DIM:#} {path}  {done} of {total}  {DIM}{time}{DIM:#}"
+            ));
+        }
+    }
+
+    fn progress(&self, run: &RunId, path: &StepPath, progress: &Progress) {
         match progress {
-            Progress::Text(text) => self.text(path, text),
+            Progress::Text(text) => self.text(run, path, text),
             // A model's reasoning is not its answer: it is in the record, not on the screen.
             Progress::Thought(_) => {}
-            Progress::Again(why) => self.again(path, why),
-            Progress::Status(status) => self.message(path, status.clone()),
+            Progress::Again(why) => self.again(run, path, why),
+            Progress::Status(status) => {
+                if self.end_text(run, path) {
+                    self.line(&format!("{DIM}{status}{DIM:#}"));
+                }
+                self.message(run, path, status.clone());
+            }
             Progress::Count { done, total } => self.message(
+                run,
                 path,
                 match total {
                     Some(total) => format!("{done} of {total}"),
@@ -96,35 +170,56 @@ impl Terminal {
                 },
             ),
             Progress::Refused { what, why } => {
-                let depth = self.state.borrow().nest.depth(path) + 1;
+                let depth = self.state.borrow().nest.depth(run, path) + 1;
                 let inside = "  ".repeat(depth);
                 let why = brief(why);
                 self.line(&format!("{BAD}✗{BAD:#} {inside}{what} {DIM}{why}{DIM:#}"));
             }
             Progress::Spent { tokens, usd } => {
-                self.state.borrow_mut().nest.spent(path, *tokens, *usd);
+                self.state.borrow_mut().nest.spent(run, path, *tokens, *usd);
             }
         }
     }
 
-    fn message(&self, path: &StepPath, text: String) {
-        if let Some(bar) = self.state.borrow().bars.get(path) {
+    /// Ends the line that a step's text is in: what follows, such as a second answer, is not part of that text.
+    /// Returns whether there was one.
+    fn end_text(&self, run: &RunId, path: &StepPath) -> bool {
+        let mut state = self.state.borrow_mut();
+        let key = (run.clone(), path.clone());
+        if state.writing.as_ref() != Some(&key) {
+            return false;
+        }
+        let rest = std::mem::take(&mut state.partial);
+        let is_open = std::mem::take(&mut state.is_in_line) || !rest.is_empty();
+        drop(state);
+        if is_open {
+            self.above(|| output::note(&rest));
+        }
+        is_open
+    }
+
+    fn message(&self, run: &RunId, path: &StepPath, text: String) {
+        let key = (run.clone(), path.clone());
+        if let Some(bar) = self.state.borrow().bars.get(&key) {
             bar.set_message(text);
         }
     }
 
     /// Writes a piece of a model's answer as it comes: beside other live lines, whole lines above them.
-    fn text(&self, path: &StepPath, text: &str) {
+    fn text(&self, run: &RunId, path: &StepPath, text: &str) {
         let mut state = self.state.borrow_mut();
         let state = &mut *state;
-        let writing = state.writing.get_or_insert_with(|| path.clone());
-        if writing != path {
+        let key = (run.clone(), path.clone());
+        if *state.writing.get_or_insert_with(|| key.clone()) != key {
             return;
         }
-        let others = state.bars.len() - usize::from(state.bars.contains_key(path));
+        let others = state.bars.len() - usize::from(state.bars.contains_key(&key));
         if others == 0 && state.partial.is_empty() {
-            if let Some(bar) = state.bars.remove(path) {
+            if let Some(bar) = state.bars.remove(&key) {
                 bar.finish_and_clear();
+            }
+            if !text.is_empty() {
+                state.is_in_line = !text.ends_with('\n');
             }
             self.above(|| output::note_part(text));
             return;
@@ -135,7 +230,7 @@ impl Terminal {
             self.above(|| output::note(&whole));
             state.partial = rest;
         }
-        if let Some(bar) = state.bars.get(path) {
+        if let Some(bar) = state.bars.get(&key) {
             let length = state.partial.chars().count();
             let tail = state.partial.chars().skip(length.saturating_sub(TAIL));
             bar.set_message(tail.collect::<String>());
@@ -143,15 +238,9 @@ impl Terminal {
     }
 
     /// Ends the line of an answer, and says that another one follows.
-    fn again(&self, path: &StepPath, why: &str) {
-        let mut state = self.state.borrow_mut();
-        if state.writing.as_ref() == Some(path) {
-            state.writing = None;
-            let rest = std::mem::take(&mut state.partial);
-            self.above(|| output::note(&rest));
-        }
-        let depth = state.nest.depth(path) + 1;
-        drop(state);
+    fn again(&self, run: &RunId, path: &StepPath, why: &str) {
+        self.end_text(run, path);
+        let depth = self.state.borrow().nest.depth(run, path) + 1;
         let (inside, why) = ("  ".repeat(depth), brief(why));
         self.line(&format!(
             "{HELD}↻{HELD:#} {inside}{DIM}the answer is not right, asking again:{why}{DIM:#}"
@@ -159,18 +248,18 @@ impl Terminal {
     }
 
     /// Takes a step's live line away and says how it ended.
-    fn ended(&self, step: &StepNote, line: impl FnOnce(&str, &str) -> String) {
+    fn ended(&self, run: &RunId, step: &StepNote, line: impl FnOnce(&str, &str) -> String) {
+        self.end_text(run, &step.path);
         let mut state = self.state.borrow_mut();
-        if let Some(bar) = state.bars.remove(&step.path) {
+        let key = (run.clone(), step.path.clone());
+        if let Some(bar) = state.bars.remove(&key) {
             bar.finish_and_clear();
         }
-        if state.writing.as_ref() == Some(&step.path) {
+        if state.writing.as_ref() == Some(&key) {
             state.writing = None;
-            let rest = std::mem::take(&mut state.partial);
-            self.above(|| output::note(&rest));
         }
-        let name = label(step, &state.nest);
-        let spent = match state.nest.ended(&step.path) {
+        let name = label(run, step, &state.nest);
+        let spent = match state.nest.ended(run, &step.path) {
             Some(spent) => format!("  {DIM}{spent}{DIM:#}"),
             None => String::new(),
         };
@@ -192,7 +281,7 @@ impl Terminal {
 }
 
 impl Observer for Terminal {
-    fn event(&self, _run: &RunId, event: &RunEvent) {
+    fn event(&self, run: &RunId, event: &RunEvent) {
         match event {
             RunEvent::Started { flow, replayed } => match replayed {
                 0 => self.line(&format!("{DIM}{flow}{DIM:#}")),
@@ -203,11 +292,11 @@ impl Observer for Terminal {
             RunEvent::Queued { place } => {
                 self.line(&format!("{HELD}…{HELD:#} {}", place_words(place)));
             }
-            RunEvent::StepStarted(step) => self.started(step),
-            RunEvent::StepProgress { path, progress } => self.progress(path, progress),
+            RunEvent::StepStarted(step) => self.started(run, step),
+            RunEvent::StepProgress { path, progress } => self.progress(run, path, progress),
             RunEvent::StepFinished { step, millis, .. } => {
                 let time = seconds(*millis);
-                self.ended(step, |name, spent| {
+                self.ended(run, step, |name, spent| {
                     format!("{GOOD}✓{GOOD:#} {name}  {DIM}{time}{DIM:#}{spent}")
                 });
             }
@@ -218,19 +307,30 @@ impl Observer for Terminal {
                 message,
             } => {
                 let time = seconds(*millis);
-                self.ended(step, |name, spent| {
+                self.ended(run, step, |name, spent| {
                     format!("{BAD}✗{BAD:#} {name}  {DIM}{time}{DIM:#}{spent}  {code} {message}")
                 });
             }
-            RunEvent::StepRetrying { step, message, .. } => self.ended(step, |name, _| {
+            RunEvent::StepRetrying { step, message, .. } => self.ended(run, step, |name, _| {
                 format!("{HELD}↻{HELD:#} {name}  again after: {message}")
             }),
             RunEvent::StepSleeping { step, .. } => {
-                self.ended(step, |name, _| format!("{HELD}…{HELD:#} {name}  sleeps"));
+                self.ended(run, step, |name, _| {
+                    format!("{HELD}…{HELD:#} {name}  sleeps")
+                });
             }
-            RunEvent::StepWaiting { step, wait } => self.ended(step, |name, _| {
-                format!("{HELD}…{HELD:#} {name}  waits for {}", wait.key)
-            }),
+            RunEvent::StepWaiting { step, wait } => {
+                self.ended(run, step, |name, _| {
+                    format!("{HELD}…{HELD:#} {name}  waits for {}", wait.key)
+                });
+                if self.stays {
+                    let command = how_to_answer(wait);
+                    self.line(&format!("  answer in another terminal, {command}"));
+                    self.line("  Ctrl-C stops waiting");
+                }
+            }
+            RunEvent::Branches { path, done, total } => self.counted(run, path, (*done, *total)),
+            RunEvent::BranchesEnded { path } => self.branches_ended(run, path),
             RunEvent::Log {
                 level,
                 message,
@@ -247,22 +347,25 @@ impl Observer for Terminal {
     }
 }
 
-/// Names a step: below what it is inside of, with the beginning of what it was asked.
-fn label(step: &StepNote, nest: &Nest) -> String {
-    let again = match step.path.occurrence {
+/// Names a step: below what it is inside of, with the beginning of what it was asked; in a branch, by its path.
+fn label(run: &RunId, step: &StepNote, nest: &Nest) -> String {
+    let path = &step.path;
+    let again = match path.occurrence {
         1 => String::new(),
         occurrence => format!(" #{occurrence}"),
     };
-    let depth = nest.depth(&step.path);
+    let depth = nest.depth(run, path);
     let asked = match depth > 0 && step.kind != "llm" {
         true => brief(&step.request),
         false => String::new(),
     };
     let inside = "  ".repeat(depth);
-    format!(
-        "{inside}{}{again} {DIM}:{}{asked}{DIM:#}",
-        step.title, step.kind
-    )
+    let name = match depth == 0 && !path.branch.is_empty() {
+        true if step.title == path.step => path.to_string(),
+        true => format!("{} {}{again}", path.branch, step.title),
+        false => format!("{}{again}", step.title),
+    };
+    format!("{inside}{name} {DIM}:{}{asked}{DIM:#}", step.kind)
 }
 
 /// Returns the beginning of a request, on one line.

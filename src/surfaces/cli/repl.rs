@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use flowstone_engine::observer::Observer;
+use flowstone_engine::step::Step;
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Signal;
 use flowstone_lang::vm::Host;
@@ -19,6 +20,8 @@ use super::output;
 use super::program::{Grants, ProgramHost};
 use super::progress::Terminal;
 use super::report::Report;
+use super::steps;
+use super::table::columns;
 
 /// What a prompt gets.
 pub struct Prompt {
@@ -26,8 +29,7 @@ pub struct Prompt {
     /// Where the history is kept.
     pub history: Option<PathBuf>,
     pub colored: bool,
-    /// Shows the progress of steps.
-    pub observer: Rc<dyn Observer>,
+    progress: Rc<Terminal>,
     grants: Grants,
     interrupt: Interrupt,
 }
@@ -42,6 +44,26 @@ impl Prompt {
     pub fn host(&self) -> Box<dyn Host> {
         let (grants, interrupt) = (self.grants.clone(), self.interrupt.clone());
         Box::new(ProgramHost::interactive(grants, interrupt))
+    }
+
+    /// Returns what shows the progress of steps.
+    pub fn observer(&self) -> Rc<dyn Observer> {
+        self.progress.clone()
+    }
+
+    /// Removes the live lines of steps, after an evaluation: those of a step that was interrupted, too.
+    pub fn end(&self) {
+        self.progress.clear();
+    }
+
+    /// Describes a step type.
+    pub fn describe_step(&self, steps: &[Box<dyn Step>], kind: &str) -> Option<String> {
+        steps::describe(steps, kind)
+    }
+
+    /// Returns how many columns the terminal has.
+    pub fn columns() -> usize {
+        usize::from(columns())
     }
 
     /// Returns what a step looks at while it waits.
@@ -66,7 +88,7 @@ pub fn run(args: &Repl, app: &dyn App) -> Exit {
         history: is_terminal.then(|| history(&project)).flatten(),
         project,
         colored: output::shows_color(),
-        observer: Rc::new(Terminal::new()),
+        progress: Rc::new(Terminal::of_prompt()),
         grants: Grants {
             files: args.allow_files,
             paths: args.paths.clone(),

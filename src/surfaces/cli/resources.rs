@@ -42,7 +42,7 @@ pub fn run(args: &Resources, app: &dyn App) -> Exit {
         ResourcesCommand::Url(args) => (url::run(args, app), &args.told),
         ResourcesCommand::Workflow(args) => (workflow::run(args, app), workflow::told(args)),
     };
-    ended(done, told.is_json())
+    ended(done, told.json)
 }
 
 fn ended(done: Result<Exit, Report>, as_json: bool) -> Exit {
@@ -50,17 +50,6 @@ fn ended(done: Result<Exit, Report>, as_json: bool) -> Exit {
         output::failure(&report, as_json);
         Exit::Failed
     })
-}
-
-impl ResourcesTold {
-    /// People read tables on a terminal; whatever reads a pipe gets JSON.
-    fn is_json(&self) -> bool {
-        is_json(self.json)
-    }
-}
-
-fn is_json(asked: bool) -> bool {
-    asked || !output::is_terminal()
 }
 
 /// Opens the engine and asks it.

@@ -10,7 +10,7 @@ use super::outcome::{instant, of_engine_error, tell};
 use super::report::Report;
 use super::run::{drive_options, observer, tell_left};
 use super::runtime::Runtime;
-use super::table::table;
+use super::table::{Column, table};
 use super::{App, Open, output};
 
 /// Performs the command.
@@ -42,7 +42,13 @@ fn list(args: &SchedulesList, app: &dyn App) -> Result<Exit, Report> {
         output::note("no schedules are known; `flowstone serve` reads them from the flows");
     } else {
         let columns = [
-            "flow", "schedule", "times", "next", "last", "run", "outcome",
+            Column::Whole("flow"),
+            Column::Whole("schedule"),
+            Column::Cut("times"),
+            Column::Whole("next"),
+            Column::Extra("last"),
+            Column::Whole("run"),
+            Column::Extra("outcome"),
         ];
         output::data(&table(&columns, schedules.iter().map(in_words)));
     }
@@ -51,11 +57,8 @@ fn list(args: &SchedulesList, app: &dyn App) -> Result<Exit, Report> {
 
 fn in_words(schedule: &ScheduleReport) -> Vec<String> {
     let row = &schedule.row;
-    let moment = |ms: Option<i64>, none: &str| {
-        let shown = ms.map(instant);
-        let shown = shown.as_ref().and_then(|shown| shown.as_str());
-        shown.unwrap_or(none).to_owned()
-    };
+    let moment =
+        |ms: Option<i64>, none: &str| ms.map_or_else(|| none.to_owned(), |ms| schedule.local(ms));
     vec![
         row.flow.clone(),
         row.id.clone(),

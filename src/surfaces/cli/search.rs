@@ -12,12 +12,12 @@ use super::home::Project;
 use super::outcome::of_engine_error;
 use super::report::Report;
 use super::runtime::Runtime;
-use super::table::table;
+use super::table::{Column, table};
 use super::{App, Open, output};
 
 /// Performs the command. `everywhere`: where nothing else is said, all targets are meant, else resources.
 pub fn run(args: &Search, app: &dyn App, everywhere: &[SearchTarget]) -> Exit {
-    let as_json = args.json || !output::is_terminal();
+    let as_json = args.json;
     let found = find(args, app, everywhere);
     match found {
         Ok(found) => {
@@ -91,6 +91,13 @@ pub(super) fn of_search(error: &SearchError) -> Report {
     }
 }
 
+const COLUMNS: [Column<'static>; 4] = [
+    Column::Extra("in"),
+    Column::Cut("name"),
+    Column::Cut("what fits"),
+    Column::Whole("is"),
+];
+
 fn tell(found: &Found, as_json: bool) {
     if as_json {
         let mut json = to_json(&found.to_value()).unwrap_or(Json::Null);
@@ -107,7 +114,7 @@ fn tell(found: &Found, as_json: bool) {
         return;
     }
     let rows = found.hits.iter().map(line);
-    output::data(&table(&["in", "name", "what fits", "is"], rows));
+    output::data(&table(&COLUMNS, rows));
     let contents = found.hits.iter().filter_map(content);
     contents.for_each(|content| output::data(&content));
 }

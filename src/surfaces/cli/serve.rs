@@ -65,6 +65,8 @@ fn serve(args: &Serve, app: &dyn App) -> Result<Served, Report> {
         flows: flows(args, &project),
         interrupt: Interrupt::listen().for_engine(),
     };
+    let lines = Lines::of(args);
+    lines.tell(place(&project, &options.flows));
     let open = || app.engine(&project, stores.clone());
     let watch: Arc<dyn Watch> = Arc::new(Lines::of(args));
     worker::serve(&open, &options, &watch).map_err(|error| match error {
@@ -79,6 +81,34 @@ fn flows(args: &Serve, project: &Project) -> Vec<PathBuf> {
     match args.flows.is_empty() {
         true if usual.is_dir() => vec![usual],
         _ => args.flows.clone(),
+    }
+}
+
+/// Says which project is served, and where its schedules are read.
+fn place(project: &Project, flows: &[PathBuf]) -> Told {
+    let home = project.home.display().to_string();
+    let paths: Vec<String> = flows
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    let from = match paths.is_empty() {
+        true => format!(
+            "no flows are read for schedules: there is no folder `{FLOWS}`, and none was named"
+        ),
+        false => format!("schedules are read from {}", paths.join(", ")),
+    };
+    Told {
+        event: "serving",
+        words: format!("serving {home}; {from}"),
+        fields: json!({"home": home, "flows": paths}),
+        is_wrong: false,
+    }
+}
+
+fn count(number: usize, word: &str) -> String {
+    match number {
+        1 => format!("1 {word}"),
+        _ => format!("{number} {word}s"),
     }
 }
 
@@ -133,6 +163,16 @@ impl Watch for Lines {
                 event: "ready",
                 words: format!("ready, with {threads} threads"),
                 fields: json!({"threads": threads}),
+                is_wrong: false,
+            },
+            WorkerEvent::Planned { flows, schedules } => Told {
+                event: "planned",
+                words: format!(
+                    "{}, of {}",
+                    count(*schedules, "schedule"),
+                    count(*flows, "flow")
+                ),
+                fields: json!({"flows": flows, "schedules": schedules}),
                 is_wrong: false,
             },
             WorkerEvent::Recovered { runs } => Told {

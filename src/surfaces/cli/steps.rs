@@ -13,7 +13,7 @@ use serde_json::{Value as Json, json};
 use super::args::{Steps, StepsCommand, StepsList, StepsSchema, StepsShow};
 use super::exit::Exit;
 use super::report::Report;
-use super::table::table;
+use super::table::{Column, table};
 use super::{App, output, reference};
 
 /// Performs the command.
@@ -50,6 +50,12 @@ fn find(steps: &[Box<dyn Step>], typed: &str) -> Result<&'static StepSpec, Repor
         Some(near) => report.hint(format!("did you mean `{near}`?")),
         None => report.hint("`flowstone steps list` shows what there is"),
     })
+}
+
+/// Returns the page of a step type; `None` where there is no such type.
+pub fn describe(steps: &[Box<dyn Step>], typed: &str) -> Option<String> {
+    let spec = find(steps, typed).ok()?;
+    Some(reference::step_page(spec).trim_start().to_owned())
 }
 
 fn find_operation(spec: &StepSpec, typed: &str) -> Result<&'static Operation, Report> {
@@ -99,7 +105,14 @@ fn list(args: &StepsList, app: &dyn App) -> Result<Exit, Report> {
             operations,
         ]
     });
-    output::raw(&table(&["TYPE", "WHAT", "OPERATIONS"], rows));
+    output::data(&table(
+        &[
+            Column::Whole("type"),
+            Column::Cut("what"),
+            Column::Cut("operations"),
+        ],
+        rows,
+    ));
     Ok(Exit::Completed)
 }
 

@@ -1,33 +1,151 @@
-//! Tables for people: with lines on a terminal, bare columns in a pipe.
+//! Tables for people. A terminal gets as much as fits its width, a pipe all of it.
+//!
+//! A cell that somebody may copy, an id or a path, is never broken or shortened: other columns give way.
 
 use std::io::{self, IsTerminal};
 
-use comfy_table::presets::{NOTHING, UTF8_HORIZONTAL_ONLY};
+use comfy_table::presets::NOTHING;
 use comfy_table::{ContentArrangement, Table};
+use console::{Term, measure_text_width, truncate_str};
 
 /// The columns of a terminal that does not say how many it has.
 const WIDTH: u16 = 100;
+/// Between two columns.
+const GAP: usize = 2;
+/// A column is shortened to this before another one is left out, and to `LEAST` when none is left to leave out.
+const READABLE: usize = 16;
+const LEAST: usize = 8;
+
+/// A column: its heading, and what becomes of it where there is not enough room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Column<'a> {
+    /// Ids, paths, names: always whole.
+    Whole(&'a str),
+    /// Text whose beginning says something.
+    Cut(&'a str),
+    /// Left out, the last one first.
+    Extra(&'a str),
+}
+
+impl<'a> Column<'a> {
+    fn heading(self) -> &'a str {
+        match self {
+            Column::Whole(heading) | Column::Cut(heading) | Column::Extra(heading) => heading,
+        }
+    }
+}
+
+/// Returns how many columns the terminal has.
+pub fn columns() -> u16 {
+    match Term::stdout().size_checked() {
+        // A terminal that nobody looks at may say that it has no columns at all.
+        Some((_, columns)) if columns > 0 => columns,
+        _ => WIDTH,
+    }
+}
 
 /// Lays rows out below a heading.
-pub fn table(heading: &[&str], rows: impl IntoIterator<Item = Vec<String>>) -> String {
-    let mut table = Table::new();
-    if io::stdout().is_terminal() {
-        table
-            .load_preset(UTF8_HORIZONTAL_ONLY)
-            .set_content_arrangement(ContentArrangement::Dynamic);
-        // A terminal that nobody looks at may say that it has no columns at all.
-        if table.width().is_none_or(|columns| columns == 0) {
-            table.set_width(WIDTH);
+pub fn table(heading: &[Column<'_>], rows: impl IntoIterator<Item = Vec<String>>) -> String {
+    let width = io::stdout().is_terminal().then(|| usize::from(columns()));
+    lay_out(heading, rows.into_iter().collect(), width)
+}
+
+fn lay_out(heading: &[Column<'_>], mut rows: Vec<Vec<String>>, width: Option<usize>) -> String {
+    let mut shown: Vec<usize> = (0..heading.len()).collect();
+    if let Some(width) = width {
+        for cell in rows.iter_mut().flatten() {
+            // A row stays a line.
+            if cell.contains(['\n', '\r', '\t']) {
+                *cell = cell.split_whitespace().collect::<Vec<_>>().join(" ");
+            }
         }
-    } else {
-        table.load_preset(NOTHING);
+        let widths = fit(heading, &mut shown, &rows, width);
+        for row in &mut rows {
+            for (cell, width) in row.iter_mut().zip(&widths) {
+                *cell = truncate_str(cell, *width, "…").into_owned();
+            }
+        }
     }
-    table.set_header(heading);
-    table.add_rows(rows);
+    let mut table = Table::new();
+    table
+        .load_preset(NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(shown.iter().map(|idx| heading[*idx].heading()));
+    table.add_rows(
+        rows.into_iter()
+            .map(|row| pick(row, &shown).collect::<Vec<_>>()),
+    );
+    for column in table.column_iter_mut() {
+        let gap = u16::try_from(GAP).unwrap_or(0);
+        column.set_padding((0, gap));
+    }
     table
         .lines()
         .map(|line| format!("{}\n", line.trim_end()))
         .collect()
+}
+
+fn pick(row: Vec<String>, shown: &[usize]) -> impl Iterator<Item = String> {
+    let mut row: Vec<Option<String>> = row.into_iter().map(Some).collect();
+    shown
+        .iter()
+        .map(move |idx| row.get_mut(*idx).and_then(Option::take).unwrap_or_default())
+}
+
+/// Decides which columns are shown, and how wide each may be at most.
+fn fit(
+    heading: &[Column<'_>],
+    shown: &mut Vec<usize>,
+    rows: &[Vec<String>],
+    width: usize,
+) -> Vec<usize> {
+    let full: Vec<usize> = heading
+        .iter()
+        .enumerate()
+        .map(|(idx, column)| {
+            let cells = rows.iter().filter_map(|row| row.get(idx));
+            let cells = cells.map(|cell| measure_text_width(cell));
+            cells.fold(measure_text_width(column.heading()), usize::max)
+        })
+        .collect();
+    loop {
+        let mut widths = full.clone();
+        if shrink(heading, shown, &mut widths, (READABLE, width)) {
+            return widths;
+        }
+        let extra = shown
+            .iter()
+            .rposition(|idx| matches!(heading[*idx], Column::Extra(_)));
+        let Some(extra) = extra else {
+            shrink(heading, shown, &mut widths, (LEAST, width));
+            return widths;
+        };
+        shown.remove(extra);
+    }
+}
+
+/// Takes width from the widest column that may be shortened, down to `least`. Tells whether all fits then.
+fn shrink(
+    heading: &[Column<'_>],
+    shown: &[usize],
+    widths: &mut [usize],
+    (least, width): (usize, usize),
+) -> bool {
+    loop {
+        let taken: usize = shown.iter().map(|idx| widths[*idx] + GAP).sum();
+        let too_wide = taken.saturating_sub(GAP).saturating_sub(width);
+        if too_wide == 0 {
+            return true;
+        }
+        let widest = shown
+            .iter()
+            .filter(|idx| matches!(heading[**idx], Column::Cut(_)) && widths[**idx] > least)
+            .max_by_key(|idx| widths[**idx]);
+        match widest {
+            Some(idx) => widths[*idx] = widths[*idx].saturating_sub(too_wide).max(least),
+            None => return false,
+        }
+    }
 }
 
 /// Says how long ago a moment was.
@@ -43,6 +161,83 @@ pub fn ago(now_ms: i64, then_ms: i64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const HEADING: [Column<'static>; 4] = [
+        Column::Whole("step"),
+        Column::Extra("type"),
+        Column::Extra("bytes"),
+        Column::Cut("result"),
+    ];
+
+    fn rows() -> Vec<Vec<String>> {
+        let row = |cells: [&str; 4]| cells.map(str::to_owned).to_vec();
+        vec![
+            row([
+                "pmap.12/fetch-page",
+                "http",
+                "12000",
+                "{:status 200, :body \"a\nb\"}",
+            ]),
+            row(["sum", "function", "2", "7"]),
+        ]
+    }
+
+    #[track_caller]
+    fn check(width: Option<usize>, expected: &[&str]) {
+        let text = lay_out(&HEADING, rows(), width);
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines, expected);
+    }
+
+    #[test]
+    fn all_is_shown_where_it_fits() {
+        check(
+            Some(80),
+            &[
+                "step                type      bytes  result",
+                "pmap.12/fetch-page  http      12000  {:status 200, :body \"a b\"}",
+                "sum                 function  2      7",
+            ],
+        );
+    }
+
+    #[test]
+    fn text_is_shortened_before_columns_go() {
+        check(
+            Some(54),
+            &[
+                "step                type      bytes  result",
+                "pmap.12/fetch-page  http      12000  {:status 200, :b…",
+                "sum                 function  2      7",
+            ],
+        );
+        check(
+            Some(40),
+            &[
+                "step                result",
+                "pmap.12/fetch-page  {:status 200, :body…",
+                "sum                 7",
+            ],
+        );
+    }
+
+    #[test]
+    fn paths_are_whole_even_where_nothing_fits() {
+        check(
+            Some(20),
+            &[
+                "step                result",
+                "pmap.12/fetch-page  {:statu…",
+                "sum                 7",
+            ],
+        );
+    }
+
+    #[test]
+    fn a_pipe_gets_everything() {
+        let text = lay_out(&HEADING, rows(), None);
+        assert!(text.contains("{:status 200, :body \"a"), "{text}");
+    }
 
     #[test]
     fn ages_are_rounded_down() {

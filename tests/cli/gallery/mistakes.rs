@@ -366,7 +366,7 @@ const NUMBERS: &[Mistake] = &[
         "Integers have 64 bits and say so when these do not do.",
     ),
     Mistake::new(
-        "A text that is no number",
+        "Text that is not a number",
         "(Long/parseLong \"12a\")",
         "The functions of the core give nil instead of failing.",
     ),

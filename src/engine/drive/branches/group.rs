@@ -8,6 +8,7 @@ use flowstone_lang::value::{Exception, Result as Evaluated, Signal, Value};
 use crate::codec;
 use crate::flow::name_of;
 use crate::natives::branches::{Branches, Gather, Node, OnFailure};
+use crate::observer::RunEvent;
 
 /// Branches under way for one call.
 pub(super) struct Group {
@@ -24,6 +25,8 @@ pub(super) struct Group {
     /// The ids of those under way, by number.
     pub running: BTreeMap<usize, u64>,
     values: Vec<Value>,
+    /// How many branches are over.
+    done: usize,
     /// What is answered once all under way are unwound.
     decided: Option<Evaluated<Value>>,
 }
@@ -48,6 +51,7 @@ impl Group {
             missing,
             running: BTreeMap::new(),
             values: vec![Value::Nil; asked.nodes.len()],
+            done: 0,
             asked,
             decided: None,
         }
@@ -68,6 +72,7 @@ impl Group {
     /// Takes what a branch came to; it is not under way any more.
     pub fn ended(&mut self, idx: usize, result: Evaluated<Value>) {
         self.running.remove(&idx);
+        self.done += 1;
         if self.decided.is_some() {
             return;
         }
@@ -84,6 +89,15 @@ impl Group {
             }
             (Err(_), Gather::All, OnFailure::Continue) => self.keep(idx, Value::Nil),
             (Err(signal), ..) => self.decided = Some(Err(signal)),
+        }
+    }
+
+    /// Says how many branches are over.
+    pub fn progress(&self) -> RunEvent {
+        RunEvent::Branches {
+            path: self.path.clone(),
+            done: self.done,
+            total: self.asked.nodes.len(),
         }
     }
 

@@ -71,7 +71,7 @@ pub struct ConnectionsPrices {
     pub json: bool,
 }
 
-/// Asks the servers of connections, and says which answer
+/// Tries connections, and shows which servers answer
 ///
 /// A model is asked for a few tokens, an HTTP API for its base address, an MCP server for a greeting. The exit code is
 /// 1 when one fails.

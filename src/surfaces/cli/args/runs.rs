@@ -128,8 +128,8 @@ pub struct Gc {
 
 /// Adds a run from a file that `runs export` wrote
 ///
-/// A run that is not over is held: nothing goes on with it before `runs resume` asks for it, because it may go on where
-/// it comes from.
+/// An imported run that is not over is held: it stays as it is until you run `runs resume`, because the original may
+/// still be running where it comes from.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone runs import run.edn

@@ -2,9 +2,9 @@
 
 use std::collections::HashMap;
 
-use flowstone_engine::ids::StepPath;
+use flowstone_engine::ids::{RunId, StepPath};
 
-/// Steps under way, by path.
+/// Steps under way, by run and path.
 #[derive(Default)]
 pub(super) struct Nest {
     open: HashMap<String, Spent>,
@@ -45,13 +45,13 @@ impl Spent {
 }
 
 impl Nest {
-    pub fn started(&mut self, path: &StepPath) {
-        self.open.entry(path.to_string()).or_default();
+    pub fn started(&mut self, run: &RunId, path: &StepPath) {
+        self.open.entry(key(run, path)).or_default();
     }
 
     /// Adds what an answer took to its step and to all that this one is inside of.
-    pub fn spent(&mut self, path: &StepPath, tokens: i64, usd: Option<f64>) {
-        let path = path.to_string();
+    pub fn spent(&mut self, run: &RunId, path: &StepPath, tokens: i64, usd: Option<f64>) {
+        let path = key(run, path);
         for above in std::iter::once(path.as_str()).chain(outer(&path)) {
             if let Some(spent) = self.open.get_mut(above) {
                 spent.add(tokens, usd);
@@ -60,24 +60,29 @@ impl Nest {
     }
 
     /// Takes a step out and returns what it took, in words.
-    pub fn ended(&mut self, path: &StepPath) -> Option<String> {
-        self.open.remove(&path.to_string())?.words()
+    pub fn ended(&mut self, run: &RunId, path: &StepPath) -> Option<String> {
+        self.open.remove(&key(run, path))?.words()
     }
 
     /// Returns in how many steps under way a step is.
-    pub fn depth(&self, path: &StepPath) -> usize {
-        let path = path.to_string();
+    pub fn depth(&self, run: &RunId, path: &StepPath) -> usize {
+        let path = key(run, path);
         outer(&path)
             .filter(|above| self.open.contains_key(*above))
             .count()
     }
 
     /// Returns what the step that a step is inside of took so far.
-    pub fn so_far(&self, path: &StepPath) -> Option<String> {
-        let path = path.to_string();
+    pub fn so_far(&self, run: &RunId, path: &StepPath) -> Option<String> {
+        let path = key(run, path);
         let above = outer(&path).find_map(|above| self.open.get(above))?;
         above.words().map(|words| format!("{words} so far"))
     }
+}
+
+/// Names a step among those of all runs. Paths have no space in them.
+fn key(run: &RunId, path: &StepPath) -> String {
+    format!("{run} {path}")
 }
 
 /// Tells whether a step is performed by another.

@@ -33,7 +33,7 @@ pub(super) fn run(args: &ResourcesDelete, app: &dyn App) -> Result<Exit, Report>
         output::note("nothing was deleted");
         return Ok(Exit::Cancelled);
     };
-    if told.is_json() {
+    if told.json {
         output::json(&json!({"ok": true, "deleted": in_json(&row)}));
     } else {
         output::note(&format!("deleted {}", row.uri));

@@ -29,7 +29,7 @@ pub(super) fn run(args: &ResourcesGet, app: &dyn App) -> Result<Exit, Report> {
             Report::error("E0916", format!("cannot write {}: {error}", file.display()))
         })?;
     }
-    if told.is_json() {
+    if told.json {
         output::json(&json!({"ok": true, "resource": in_json(&row), "file": args.out}));
     } else {
         output::data(&facts(&row));

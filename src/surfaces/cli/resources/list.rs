@@ -10,7 +10,7 @@ use crate::cli::args::ResourcesList;
 use crate::cli::exit::Exit;
 use crate::cli::home::Project;
 use crate::cli::report::Report;
-use crate::cli::table::{ago, table};
+use crate::cli::table::{Column, ago, table};
 use crate::cli::{App, Open, output};
 
 /// Lists the resources.
@@ -21,7 +21,7 @@ pub(super) fn run(args: &ResourcesList, app: &dyn App) -> Result<Exit, Report> {
         })?,
         false => ResourcePage::default(),
     };
-    tell(&page, args.told.is_json());
+    tell(&page, args.told.json);
     Ok(Exit::Completed)
 }
 
@@ -58,7 +58,16 @@ pub(super) fn tell(page: &ResourcePage, as_json: bool) {
     }
     let now_ms = SystemClock.now_ms();
     let rows = page.rows.iter().map(|row| line(row, now_ms));
-    output::data(&table(&["name", "type", "size", "made", "resource"], rows));
+    output::data(&table(
+        &[
+            Column::Cut("name"),
+            Column::Extra("type"),
+            Column::Extra("size"),
+            Column::Extra("made"),
+            Column::Whole("resource"),
+        ],
+        rows,
+    ));
     if let Some(next) = &page.next {
         output::note(&format!("there is more: --after '{next}'"));
     }

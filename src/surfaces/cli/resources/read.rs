@@ -54,7 +54,7 @@ pub(super) fn run(args: &ResourcesRead, app: &dyn App) -> Result<Exit, Report> {
         let preview = preview(&engine, &row, args).await?;
         Ok::<_, Report>((row, preview))
     })?;
-    if told.is_json() {
+    if told.json {
         output::json(&preview.to_json(&row));
     } else {
         preview.tell(&row);

@@ -7,7 +7,7 @@ use flowstone_engine::resource::SearchEntry;
 use flowstone_engine::search::Rebuilt;
 use serde_json::json;
 
-use super::{ask, find, is_json};
+use super::{ask, find};
 use crate::cli::args::{
     SearchIndex, SearchIndexCommand, SearchIndexOf, SearchIndexReindex, SearchIndexUpdate,
 };
@@ -33,11 +33,11 @@ pub(super) fn run(args: &SearchIndex, app: &dyn App) -> Result<Exit, Report> {
 
 /// Tells whether the answer is JSON.
 pub(super) fn is_asked_as_json(args: &SearchIndex) -> bool {
-    is_json(match &args.command {
+    match &args.command {
         SearchIndexCommand::Clear(args) | SearchIndexCommand::Show(args) => args.json,
         SearchIndexCommand::Reindex(args) => args.json,
         SearchIndexCommand::Update(args) => args.json,
-    })
+    }
 }
 
 fn show(args: &SearchIndexOf, app: &dyn App) -> Result<(), Report> {
@@ -46,7 +46,7 @@ fn show(args: &SearchIndexOf, app: &dyn App) -> Result<(), Report> {
         let doc = seek(app, engine, async |seeker| seeker.indexed(&row.uri).await).await?;
         Ok((row.uri, row.search, doc))
     })?;
-    tell(&uri, entry.as_ref(), doc.as_ref(), is_json(args.json));
+    tell(&uri, entry.as_ref(), doc.as_ref(), args.json);
     Ok(())
 }
 
@@ -56,7 +56,7 @@ fn clear(args: &SearchIndexOf, app: &dyn App) -> Result<(), Report> {
         describe(engine, &row.uri, None).await?;
         Ok(row.uri)
     })?;
-    match is_json(args.json) {
+    match args.json {
         true => output::json(&json!({"ok": true, "uri": uri, "searchIndex": null})),
         false => output::data(&format!("{uri} is found by its name and its contents")),
     }
@@ -93,7 +93,7 @@ fn update(args: &SearchIndexUpdate, app: &dyn App) -> Result<(), Report> {
         let doc = seek(app, engine, async |seeker| seeker.indexed(&row.uri).await).await?;
         Ok((row.uri, entry, doc))
     })?;
-    tell(&uri, Some(&entry), doc.as_ref(), is_json(args.json));
+    tell(&uri, Some(&entry), doc.as_ref(), args.json);
     Ok(())
 }
 
@@ -118,7 +118,7 @@ fn reindex(args: &SearchIndexReindex, app: &dyn App) -> Result<(), Report> {
         seek(app, engine, async |seeker| seeker.rebuild(uri).await).await
     })?;
     let Rebuilt { indexed, embedded } = rebuilt;
-    match is_json(args.json) {
+    match args.json {
         true => output::json(&json!({"ok": true, "indexed": indexed, "embedded": embedded})),
         false => output::data(&format!("indexed: {indexed}, new vectors: {embedded}")),
     }

@@ -22,7 +22,7 @@ use flowstone_engine::Direct;
 use flowstone_engine::step::StepError;
 use flowstone_lang::value::Value;
 
-use super::{ask, is_json};
+use super::ask;
 use crate::cli::args::{Home, ResourcesTable, TableCommand, TableRow, TableTarget};
 use crate::cli::exit::Exit;
 use crate::cli::report::Report;
@@ -76,9 +76,7 @@ pub fn run(args: &ResourcesTable, app: &dyn App) -> Exit {
     match done {
         Ok(()) => Exit::Completed,
         Err(refused) => {
-            // An export prints CSV unless it is asked for JSON.
-            let prints_text = matches!(args.command, TableCommand::Export(_));
-            output::failure(&refused.report, as_json || !prints_text && is_json(false));
+            output::failure(&refused.report, as_json);
             refused.exit
         }
     }

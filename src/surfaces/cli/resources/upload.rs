@@ -44,7 +44,7 @@ pub(super) fn run(args: &ResourcesUpload, app: &dyn App) -> Result<Exit, Report>
         Some(file) => engine.upload(&upload, file).await,
         None => engine.upload(&upload, io::stdin().lock()).await,
     })?;
-    if args.told.is_json() {
+    if args.told.json {
         let mut object = reference_json(&row);
         object["ok"] = json!(true);
         output::json(&object);

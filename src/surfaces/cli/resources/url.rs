@@ -18,7 +18,7 @@ pub(super) fn run(args: &ResourcesUrl, app: &dyn App) -> Result<Exit, Report> {
     let (url, expires_ms) = ask_engine(app, &args.told, Open::Existing, async |engine| {
         engine.link(&args.uri, args.ttl).await
     })?;
-    if args.told.is_json() {
+    if args.told.json {
         output::json(&json!({"ok": true, "url": url, "expiresAt": instant(expires_ms)}));
     } else {
         output::data(&url);
@@ -31,7 +31,7 @@ fn check(args: &ResourcesUrl, app: &dyn App) -> Result<Exit, Report> {
         engine.check_link(&args.uri).await
     })?;
     let until = instant(expires_ms);
-    if args.told.is_json() {
+    if args.told.json {
         output::json(&json!({"ok": true, "resource": in_json(&row), "expiresAt": until}));
     } else {
         let until = flowstone_engine::codec::instant(expires_ms);

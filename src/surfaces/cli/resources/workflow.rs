@@ -35,6 +35,6 @@ pub(super) fn run(args: &ResourcesWorkflow, app: &dyn App) -> Result<Exit, Repor
         };
         Ok(engine.stores().resources.list(query).await?)
     })?;
-    list::tell(&page, told(args).is_json());
+    list::tell(&page, told(args).json);
     Ok(Exit::Completed)
 }

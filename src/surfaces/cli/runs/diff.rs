@@ -16,6 +16,8 @@ const COME: Style = AnsiColor::Green.on_default();
 const DIM: Style = Style::new().dimmed();
 /// As much of a value is shown.
 const BRIEF: usize = 200;
+/// As much is shown before a difference that is further back.
+const BEFORE: usize = 40;
 
 /// Shows the difference. The exit code is that of `diff`.
 pub(super) fn run(args: &RunsDiff, app: &dyn App) -> Result<Exit, Report> {
@@ -90,7 +92,14 @@ fn step_words(out: &mut String, step: &StepDiff) {
     };
     match (&step.a, &step.b, step.verdict) {
         (Some(a), Some(b), StepVerdict::Request) => pair(out, &request(a), &request(b)),
-        (Some(a), Some(b), StepVerdict::Result) => pair(out, &shown_end(a), &shown_end(b)),
+        (Some(a), Some(b), StepVerdict::Result) => {
+            let (words_a, words_b) = (shown_end(a), shown_end(b));
+            // Errors with the same words differ in their data.
+            match (words_a == words_b, &a.end, &b.end) {
+                (true, Some(a), Some(b)) => pair(out, a, b),
+                _ => pair(out, &words_a, &words_b),
+            }
+        }
         (Some(a), None, _) => gone(out, &request(a)),
         (None, Some(b), _) => come(out, &request(b)),
         _ => {}
@@ -98,6 +107,15 @@ fn step_words(out: &mut String, step: &StepDiff) {
 }
 
 fn pair(out: &mut String, a: &str, b: &str) {
+    let same = a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count();
+    // What is shown of both would be the same: what comes before the difference is left out.
+    if same + BEFORE >= BRIEF {
+        let skip = same - BEFORE;
+        let rest = |text: &str| format!("…{}", text.chars().skip(skip).collect::<String>());
+        gone(out, &rest(a));
+        come(out, &rest(b));
+        return;
+    }
     gone(out, a);
     come(out, b);
 }

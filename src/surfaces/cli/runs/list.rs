@@ -15,7 +15,7 @@ use crate::cli::outcome::instant;
 use crate::cli::progress::seconds;
 use crate::cli::queue::{place_json, place_words};
 use crate::cli::report::Report;
-use crate::cli::table::{ago, table};
+use crate::cli::table::{Column, ago, table};
 use crate::cli::{App, output};
 
 /// As much of a reason is shown.
@@ -67,7 +67,14 @@ pub(super) fn run(args: &RunsList, app: &dyn App) -> Result<Exit, Report> {
         let now_ms = SystemClock.now_ms();
         let rows = page.runs.iter().map(|run| row(run, &page, now_ms));
         output::data(&table(
-            &["run", "flow", "status", "started", "took", "changed"],
+            &[
+                Column::Whole("run"),
+                Column::Cut("flow"),
+                Column::Cut("status"),
+                Column::Extra("started"),
+                Column::Extra("took"),
+                Column::Extra("changed"),
+            ],
             rows,
         ));
         if let Some(next) = next {

@@ -5,6 +5,7 @@ mod one_step;
 
 use flowstone_engine::codec;
 use flowstone_engine::json::to_json;
+use flowstone_engine::outcome::Failure;
 use flowstone_engine::ports::{Durability, WaitRow, WaitState};
 use flowstone_engine::{Attempt, CostLine, LogLine, RunReport, StepReport, StepStatus, UndoReport};
 use serde_json::json;
@@ -12,6 +13,7 @@ use serde_json::json;
 use super::{ask, row_json, status_words};
 use crate::cli::App;
 use crate::cli::args::RunsShow;
+use crate::cli::error_data::failure_json;
 use crate::cli::exit::Exit;
 use crate::cli::outcome::{how_to_answer, instant, of_failure, stored_json, wait_json};
 use crate::cli::output;
@@ -19,7 +21,7 @@ use crate::cli::pretty::pretty;
 use crate::cli::progress::seconds;
 use crate::cli::queue::{place_json, place_words};
 use crate::cli::report::{Report, Shown};
-use crate::cli::table::table;
+use crate::cli::table::{Column, table};
 
 /// How much of a value a line shows.
 const BRIEF: usize = 60;
@@ -42,10 +44,22 @@ pub(super) fn run(args: &RunsShow, app: &dyn App) -> Result<Exit, Report> {
     } else {
         output::data(&in_words(&shown, args.full));
         if let Some(failure) = &shown.failure {
-            output::report(&of_failure(failure));
+            output::data(&error_page(failure, args.full));
         }
     }
     Ok(Exit::Completed)
+}
+
+/// Returns why a run failed, as part of its page.
+fn error_page(failure: &Failure, full: bool) -> String {
+    let mut report = of_failure(failure);
+    let data = &failure.exception.data;
+    let has_data = data.as_map().is_some_and(|data| !data.is_empty());
+    if !full || !has_data {
+        return format!("\n{}", report.draw());
+    }
+    report.data = None;
+    format!("\n{}\nerror data\n{}\n", report.draw(), pretty(data))
 }
 
 fn in_json(shown: &RunReport) -> serde_json::Value {
@@ -56,7 +70,7 @@ fn in_json(shown: &RunReport) -> serde_json::Value {
     if let Some(fields) = run.as_object_mut() {
         fields.insert("ok".into(), json!(true));
         if let Some(failure) = &shown.failure {
-            fields.insert("error".into(), of_failure(failure).to_json());
+            fields.insert("error".into(), failure_json(failure));
         }
         fields.insert("costMicros".into(), json!(shown.cost_micros));
         fields.insert("queue".into(), json!(shown.queue.as_ref().map(place_json)));
@@ -91,6 +105,7 @@ fn step_json(step: &StepReport) -> serde_json::Value {
         "tries": step.tries.iter().map(try_json).collect::<Vec<_>>(),
         "inDoubt": step.in_doubt,
         "error": step.error,
+        "errorData": step.error_data.as_deref().map(stored_json),
         "costs": step.costs.iter().map(cost_json).collect::<Vec<_>>(),
         "startedAt": instant(step.started_ms),
         "completedAt": step.ended_ms.map(instant),
@@ -155,10 +170,16 @@ pub(super) fn in_words(shown: &RunReport, full: bool) -> String {
             .steps
             .iter()
             .map(|step| step_row(step, row.created_ms));
-        out.push_str(&table(
-            &["step", "type", "status", "at", "took", "bytes", "result"],
-            rows,
-        ));
+        let columns = [
+            Column::Whole("step"),
+            Column::Extra("type"),
+            Column::Cut("status"),
+            Column::Extra("at"),
+            Column::Extra("took"),
+            Column::Extra("bytes"),
+            Column::Cut("result"),
+        ];
+        out.push_str(&table(&columns, rows));
     }
     for step in &shown.steps {
         out.push_str(&more(step, shown, full));
@@ -296,6 +317,9 @@ fn more(step: &StepReport, shown: &RunReport, full: bool) -> String {
             "  {}\n    asked {request}\n    gave  {result}\n",
             step.path
         ));
+        if let Some(data) = &step.error_data {
+            out.push_str(&format!("    data  {data}\n"));
+        }
     }
     out
 }

@@ -6,8 +6,6 @@ use std::collections::HashMap;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
-use comfy_table::presets::NOTHING;
-use comfy_table::{ContentArrangement, Table};
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{Clock, RunQuery, RunStatus, RunSummary, SystemClock};
 use flowstone_engine::{Engine, EngineError, RunReport};
@@ -20,6 +18,7 @@ use crate::cli::exit::Exit;
 use crate::cli::interrupt::Interrupt;
 use crate::cli::progress::seconds;
 use crate::cli::report::Report;
+use crate::cli::table::{Column, table};
 use crate::cli::{App, output};
 
 /// How often is looked.
@@ -145,26 +144,29 @@ impl Screen {
     }
 
     fn all(&self, runs: &[RunSummary], steps: &Steps, now_ms: i64) {
-        let mut table = Table::new();
-        table
-            .load_preset(NOTHING)
-            .set_content_arrangement(ContentArrangement::Dynamic)
-            .set_header(["run", "flow", "status", "step", "for"]);
-        for run in runs {
-            table.add_row([
+        let rows = runs.iter().map(|run| {
+            vec![
                 run.id.to_string(),
                 run.flow.clone(),
                 status_words(run),
                 steps.of(&run.id).to_owned(),
                 seconds((now_ms - run.created_ms).max(0)),
-            ]);
-        }
+            ]
+        });
+        let columns = [
+            Column::Whole("run"),
+            Column::Extra("flow"),
+            Column::Cut("status"),
+            Column::Cut("step"),
+            Column::Whole("for"),
+        ];
+        let table = table(&columns, rows);
         let count = match runs.len() {
             0 => "no run is under way".to_owned(),
             1 => "1 run".to_owned(),
             count => format!("{count} runs"),
         };
-        self.draw(&format!("{count}\n\n{table}\n"));
+        self.draw(&format!("{count}\n\n{table}"));
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::super::output;
 use super::super::report::Report;
-use super::super::table::table;
+use super::super::table::{Column, table};
 use super::crash::Crashes;
 
 /// Writes down what a trial came to.
@@ -108,7 +108,7 @@ pub fn show(told: &Told, crashes: Option<&Crashes>, problems: &[String]) {
     let rows = rows
         .into_iter()
         .map(|(what, value)| vec![what.to_owned(), value]);
-    output::data(&table(&["test", ""], rows));
+    output::data(&table(&[Column::Whole("test"), Column::Whole("")], rows));
     for problem in problems {
         output::report(&Report::error("E0928", problem.clone()));
     }

@@ -11,7 +11,7 @@ use crate::cli::home::Project;
 use crate::cli::outcome::{instant, of_engine_error, stored_json};
 use crate::cli::report::Report;
 use crate::cli::runtime::Runtime;
-use crate::cli::table::table;
+use crate::cli::table::{Column, table};
 use crate::cli::{App, Open, output};
 
 /// Lists waits, or signals.
@@ -45,9 +45,15 @@ pub(super) fn run(args: &WaitsList, app: &dyn App) -> Result<Exit, Report> {
         output::note("nothing waits");
         return Ok(Exit::Completed);
     }
-    let mut heading = vec!["wait", "flow", "run", "key", "until"];
+    let mut heading = vec![
+        Column::Whole("wait"),
+        Column::Extra("flow"),
+        Column::Extra("run"),
+        Column::Whole("key"),
+        Column::Extra("until"),
+    ];
     if args.all {
-        heading.push("state");
+        heading.push(Column::Cut("state"));
     }
     let rows = waits.iter().map(|wait| row(wait, args.all));
     output::data(&table(&heading, rows));
@@ -102,7 +108,16 @@ fn signals(args: &WaitsList, app: &dyn App) -> Result<Exit, Report> {
             state,
         ]
     });
-    output::data(&table(&["event", "key", "came", "payload", "state"], rows));
+    output::data(&table(
+        &[
+            Column::Whole("event"),
+            Column::Whole("key"),
+            Column::Extra("came"),
+            Column::Cut("payload"),
+            Column::Cut("state"),
+        ],
+        rows,
+    ));
     Ok(Exit::Completed)
 }
 

@@ -59,13 +59,24 @@ pub fn how_to_answer(wait: &WaitRow) -> String {
         Some(_) if offers("approve") => "approve".to_owned(),
         _ => "complete".to_owned(),
     };
-    let value = match (&*verb, offered.first()) {
-        ("complete", Some(action)) => format!(" --value '{{:action :{action}}}'"),
-        ("complete", None) => " --value '{:action :approve}'".to_owned(),
+    let validation = details.get("validation").filter(|it| !it.is_nil());
+    let value = match (&*verb, offered.first(), validation) {
+        ("complete", Some(action), _) => format!(" --value '{{:action :{action}}}'"),
+        ("complete", None, Some(_)) => " --value VALUE".to_owned(),
+        ("complete", None, None) => " --value '{:action :approve}'".to_owned(),
         _ => String::new(),
     };
+    let wanted = match validation.map(codec::encode) {
+        Some(Ok(form)) if !form.contains('\n') => format!("  (VALUE as {form})"),
+        _ => String::new(),
+    };
+    let wanted = if value.ends_with("VALUE") {
+        &*wanted
+    } else {
+        ""
+    };
     format!(
-        "{}: flowstone waits {verb} {}{value}{role}",
+        "{}: flowstone waits {verb} {}{value}{role}{wanted}",
         wait.key, wait.id
     )
 }

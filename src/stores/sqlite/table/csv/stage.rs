@@ -193,6 +193,7 @@ fn opened(path: &Path) -> Result<File, StoreError> {
         path: path.display().to_string(),
         detail,
     };
+    tracing::debug!(target: "flowstone::files", path = %path.display(), "read");
     let file = File::open(path).map_err(|error| refused(error.to_string()))?;
     match file.metadata() {
         Ok(about) if about.is_dir() => Err(refused("it is a folder".to_owned())),

@@ -49,7 +49,7 @@ pub(super) fn run(args: &TableQuery, app: &dyn App) -> Result<(), Refused> {
 
 /// Returns the columns in the order of the table.
 fn columns(target: &TableTarget, app: &dyn App) -> Result<Vec<String>, Refused> {
-    if super::is_json(target.json) {
+    if target.json {
         return Ok(Vec::new());
     }
     let config = Config::of("schema").with("table", Value::from(target.table.as_str()));

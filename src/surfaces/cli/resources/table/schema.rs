@@ -3,7 +3,7 @@
 use super::told::{cell, items, show, text};
 use super::{Config, Refused, perform};
 use crate::cli::args::TableSchema;
-use crate::cli::table::table;
+use crate::cli::table::{Column, table};
 use crate::cli::{App, Open, output};
 
 /// Shows the columns.
@@ -30,7 +30,10 @@ pub(super) fn run(args: &TableSchema, app: &dyn App) -> Result<(), Refused> {
                 mark(cell(column, "indexed?")),
             ]
         });
-        table(&["column", "type", "key", "indexed"], rows)
+        table(
+            &["column", "type", "key", "indexed"].map(Column::Whole),
+            rows,
+        )
     });
     Ok(())
 }

@@ -5,16 +5,15 @@ use flowstone_engine::json::to_json;
 use flowstone_lang::value::Value;
 use serde_json::{Map, json};
 
-use super::super::is_json;
 use crate::cli::output;
-use crate::cli::table::table;
+use crate::cli::table::{Column, table};
 
 /// Keys whose values are the user's own: columns keep their spelling.
 const ROWS: [&str; 6] = ["groups", "preview", "row", "rows", "previous", "value"];
 
 /// Shows a result: as one JSON object, or by its lines.
 pub(super) fn show(asked: bool, value: &Value, lines: impl FnOnce() -> String) {
-    if is_json(asked) {
+    if asked {
         output::json(&envelope(value));
     } else {
         output::data(&lines());
@@ -85,7 +84,7 @@ pub(super) fn rows(columns: &[String], rows: &[Value]) -> String {
             .collect(),
         (columns, _) => columns.to_vec(),
     };
-    let heading: Vec<&str> = columns.iter().map(String::as_str).collect();
+    let heading: Vec<Column<'_>> = columns.iter().map(|name| Column::Cut(name)).collect();
     let cells = rows
         .iter()
         .map(|row| columns.iter().map(|name| cell(row, name)).collect());

@@ -8,7 +8,7 @@ use crate::cli::outcome::{stored_json, wait_json};
 use crate::cli::output;
 use crate::cli::pretty::pretty;
 use crate::cli::progress::seconds;
-use crate::cli::report::Report;
+use crate::cli::report::{Report, Shown};
 
 /// Shows the step.
 pub(super) fn tell(details: &StepDetails, as_json: bool) {
@@ -20,7 +20,7 @@ pub(super) fn tell(details: &StepDetails, as_json: bool) {
     if details.step.status == StepStatus::Failed
         && let Some(report) = failure(details)
     {
-        output::report(&report);
+        output::data(&format!("\n{}", report.draw()));
     }
 }
 
@@ -59,6 +59,9 @@ fn in_words(details: &StepDetails) -> String {
             _ => "result",
         };
         out.push_str(&format!("\n{name}\n{}\n", shown(result)));
+    }
+    if let Some(data) = &step.error_data {
+        out.push_str(&format!("\ndata\n{}\n", shown(data)));
     }
     out
 }

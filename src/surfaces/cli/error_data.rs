@@ -1,0 +1,121 @@
+//! The data of errors: whole, as JSON for programs, and the way through child runs for people.
+
+use flowstone_engine::json::to_json;
+use flowstone_engine::outcome::Failure;
+use flowstone_lang::value::{Exception, PrintOptions, Unforced, Value, print_value};
+use serde_json::{Map, json};
+
+use super::outcome::of_failure;
+use super::report::{Report, Shown};
+
+/// The code of a step whose child run did not complete.
+const CHILD_FAILED: &str = "E0548";
+/// As many runs of a chain are listed at its beginning, and at its end.
+const LISTED: usize = 4;
+
+/// Returns a run's failure as JSON.
+pub fn failure_json(failure: &Failure) -> serde_json::Value {
+    error_json(&of_failure(failure), &failure.exception)
+}
+
+/// Returns a report about an exception as JSON, with the data of the exception and of its causes.
+pub fn error_json(report: &Report, exception: &Exception) -> serde_json::Value {
+    let mut json = report.to_json();
+    let has_data = exception.data.as_map().is_some_and(|data| !data.is_empty());
+    if has_data && json.get("related").is_none() {
+        json["data"] = data_json(&exception.data);
+    }
+    let mut cause = &exception.cause;
+    if let Some(causes) = json
+        .get_mut("causes")
+        .and_then(|causes| causes.as_array_mut())
+    {
+        for told in causes {
+            let Value::Exception(inner) = cause else {
+                break;
+            };
+            if told.get("data").is_some() {
+                told["data"] = data_json(&inner.data);
+            }
+            cause = &inner.cause;
+        }
+    }
+    json
+}
+
+/// Returns data as JSON. Values that JSON cannot represent, such as functions, are printed.
+pub fn data_json(data: &Value) -> serde_json::Value {
+    if let Ok(json) = to_json(data) {
+        return json;
+    }
+    if let Some(map) = data.as_map() {
+        let fields = map.iter().map(|(key, value)| (name(key), data_json(value)));
+        return fields.collect::<Map<_, _>>().into();
+    }
+    match data.as_vector() {
+        Some(items) => items.iter().map(data_json).collect(),
+        None => json!(printed(data)),
+    }
+}
+
+fn name(key: &Value) -> String {
+    match key {
+        Value::Keyword(name) => name.to_string().trim_start_matches(':').to_owned(),
+        Value::Text(text) => text.to_string(),
+        other => printed(other),
+    }
+}
+
+fn printed(value: &Value) -> String {
+    let mut out = String::new();
+    match print_value(&mut out, &mut Unforced, value, PrintOptions::READABLE) {
+        Ok(()) => out,
+        Err(_) => format!("#<{}>", value.kind()),
+    }
+}
+
+/// Adds the runs that an error came through, a line each, the outermost first.
+pub fn with_chain(mut report: Report, exception: &Exception) -> Report {
+    if exception.code != CHILD_FAILED {
+        return report;
+    }
+    let mut lines = Vec::new();
+    let mut data = Some(&exception.data);
+    while let Some(at) = data {
+        let Some(run) = at.get("run").and_then(Value::as_str) else {
+            break;
+        };
+        let flow = at.get("flow").and_then(Value::as_str).unwrap_or("?");
+        let place = at.get("place").and_then(Value::as_str);
+        let place = place.map_or_else(String::new, |place| format!(" at {place}"));
+        lines.push(format!("in run {run} of `{flow}`{place}"));
+        data = at.get("error").and_then(|error| error.get("data"));
+    }
+    // The message names the only run already.
+    if lines.len() > 1 {
+        report.data = None;
+        let left_out = lines.len().saturating_sub(2 * LISTED);
+        if left_out > 1 {
+            let more = format!("... {left_out} runs ...");
+            lines.splice(LISTED..LISTED + left_out, [more]);
+        }
+        report.notes.extend(lines);
+    }
+    report
+}
+
+#[cfg(test)]
+mod tests {
+    use flowstone_engine::codec;
+
+    use super::*;
+
+    #[test]
+    fn data_without_a_form_in_json_is_printed() {
+        let data = codec::decode("{:status 402 :body {:error \"declined\"}}").expect("EDN");
+        assert_eq!(
+            data_json(&data),
+            json!({"status": 402, "body": {"error": "declined"}})
+        );
+    }
+}
