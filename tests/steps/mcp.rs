@@ -57,7 +57,9 @@ pub fn script() -> String {
 
 /// Returns the script of a server whose tools give this, as JSON without single quotes.
 pub fn script_giving(content: &str) -> String {
-    let call = format!(r#"reply '"result":{{"content":{content}}}'"#);
+    let call = format!(
+        r#"reply '"result":{{"content":{content},"structuredContent":{{"content":{content}}}}}'"#
+    );
     FAKE.script().replace(HI, &call)
 }
 

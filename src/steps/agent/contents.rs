@@ -3,6 +3,8 @@
 //! No `data:` address is left in what a model is told as text. What an image is, and whether the model sees it, is
 //! checked where the message is sent.
 
+use std::borrow::Cow;
+
 use flowstone_engine::flow::name_of;
 use flowstone_lang::value::Value;
 
@@ -48,7 +50,7 @@ fn without(value: &Value, depth: usize, images: &mut Vec<Value>) -> Value {
         return value.clone();
     }
     if let Some(address) = address(value) {
-        return named(value, address, images);
+        return named(value, &address, images);
     }
     match value {
         Value::Map(map) => Value::map(
@@ -63,11 +65,20 @@ fn without(value: &Value, depth: usize, images: &mut Vec<Value>) -> Value {
     }
 }
 
-/// Returns the `data:` address of a part such as `{:type :image :url "data:..."}`.
-fn address(value: &Value) -> Option<&str> {
-    let kind = value.get("type").and_then(name_of)?;
-    let address = value.get("url")?.as_str()?;
-    (KINDS.contains(&&*kind) && address.starts_with("data:")).then_some(address)
+/// Returns the `data:` address of a part: of `{:type :image :url "data:..."}`, or of a content as servers of MCP write it
+/// in their data, `{:type "image" :data "..." :mimeType "image/png"}` or `{:uri "..." :blob "..." :mimeType "..."}`.
+fn address(value: &Value) -> Option<Cow<'_, str>> {
+    let text = |key: &str| value.get(key).and_then(Value::as_str);
+    let is_kind = || {
+        let kind = value.get("type").and_then(name_of);
+        kind.is_some_and(|kind| KINDS.contains(&&*kind))
+    };
+    if let Some(address) = text("url").filter(|it| it.starts_with("data:")) {
+        return is_kind().then_some(Cow::Borrowed(address));
+    }
+    let content_type = text("mimeType")?;
+    let data = text("blob").or_else(|| text("data").filter(|_| is_kind()))?;
+    Some(Cow::Owned(format!("data:{content_type};base64,{data}")))
 }
 
 /// Returns the text that stands for a part, and shows it where it is an image.
@@ -83,7 +94,12 @@ fn named(value: &Value, address: &str, images: &mut Vec<Value>) -> Value {
     let uri = value.get("uri").and_then(Value::as_str);
     let name = uri.map_or_else(String::new, |uri| format!("{uri}: "));
     let about = format!("{name}{content_type}, {bytes} bytes");
+    let is_same = |it: &Value| it.get("url").and_then(Value::as_str) == Some(address);
     let text = match (content_type.starts_with("image/"), images.len()) {
+        // Servers give the same as data and as parts.
+        (true, _) if let Some(at) = images.iter().position(is_same) => {
+            format!("[image {}: {about}]", at + 1)
+        }
         (true, shown) if shown < MOST_IMAGES => {
             images.push(facts([
                 ("type", Value::keyword("image")),
@@ -132,7 +148,19 @@ mod tests {
             r#"{:type :text, :text "[audio/wav, 2 bytes: contents that are not shown]"}"#,
             0,
         );
-        let many = r#"{:type :image :url "data:image/png;base64,aGk="}"#.repeat(12);
+        // The same image as data and as a part is shown once.
+        check(
+            r#"[{:type "image" :data "aGk=" :mimeType "image/png"} {:type :image :url "data:image/png;base64,aGk="}]"#,
+            r#"[{:type :text, :text "[image 1: image/png, 2 bytes]"} {:type :text, :text "[image 1: image/png, 2 bytes]"}]"#,
+            1,
+        );
+        check(
+            r#"{:type "resource" :resource {:uri "x://1" :blob "aGk=" :mimeType "application/zip"}}"#,
+            r#"{:type "resource", :resource {:type :text, :text "[x://1: application/zip, 2 bytes: contents that are not shown]"}}"#,
+            0,
+        );
+        let one = |n: usize| format!(r#"{{:type :image :url "data:image/png;base64,{n:04}"}}"#);
+        let many: String = (0..12).map(one).collect();
         let (_, images) = apart(read_data(&format!("[{many}]")).unwrap());
         assert_eq!(images.len(), MOST_IMAGES);
     }
