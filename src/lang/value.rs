@@ -45,14 +45,14 @@ pub use exception::{
     Signal, Stop,
 };
 pub use function::{Arity, Closure, Example, Native, NativeClosure};
-pub use hash::{FixedState, hash_text, hash_value, mix_collection_hash};
+pub use hash::{FixedState, hash_text, hash_value, java_hash, mix_collection_hash};
 pub use host_object::{HostConstant, HostObject};
 #[cfg(any(test, all(windows, target_arch = "aarch64")))]
 pub(crate) use intern::Names;
 pub use intern::{Keyword, Named, Symbol};
 pub(crate) use intern::{check_names, name_count};
 pub use map::{Comparison, Map, MapIter, MapPlace, PMap, Sorted};
-pub use namespace::{Namespace, Var};
+pub use namespace::{CoreNames, Namespace, Var};
 pub use number::{Number, format_float};
 pub use object::{Atom, Delay, DelayState, Instance, Object, Promise, Record, RecordType};
 pub use order::{compare, compare_exact};

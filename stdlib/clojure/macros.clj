@@ -265,11 +265,6 @@
   [x & body]
   `(do ~x ~@body))
 
-(defmacro refer-clojure
-  "Chooses which names of clojure.core a namespace sees. All of them are always there."
-  [& filters]
-  nil)
-
 (defmacro some->
   "Threads expr as the first argument through the forms until one gives nil."
   {:examples '[[(some-> {:a 1} :a inc) 2] [(some-> {} :a inc) nil]]}
@@ -295,7 +290,7 @@
   [expr]
   `(let [start# (System/nanoTime)
          value# ~expr]
-     (println (str "Elapsed time: " (/ (double (- (System/nanoTime) start#)) 1000000.0) " msecs"))
+     (prn (str "Elapsed time: " (/ (double (- (System/nanoTime) start#)) 1000000.0) " msecs"))
      value#))
 
 (defmacro vswap!

@@ -577,7 +577,10 @@ pub(crate) fn resolve_var(vm: &mut Vm, symbol: Symbol) -> Result<Option<Rc<Var>>
     let name = Symbol::new(&symbol.name());
     let current = world.current.borrow().clone();
     let targets = match symbol.namespace() {
-        None => [Some(current.name), Some(world.core.name)],
+        None => {
+            let core = current.sees_core(symbol).then_some(world.core.name);
+            [Some(current.name), core]
+        }
         Some(prefix) => {
             let host = host_class(&prefix).map(Symbol::new);
             let prefix = Symbol::new(&prefix);

@@ -49,6 +49,11 @@ fn of_plain(world: &World, scopes: &Scopes, symbol: Symbol, span: Span) -> Excep
     let text = symbol.to_string();
     let refused = error("E0204", span, format!("`{symbol}` is not defined"));
     let current = world.current.borrow().clone();
+    if !current.sees_core(symbol) && names_of(&world.core).contains(&text) {
+        return refused.hint(format!(
+            "the namespace does not refer to the one of clojure.core: write `clojure.core/{text}`"
+        ));
+    }
     let locals: Vec<String> = scopes.names().iter().map(ToString::to_string).collect();
     if let [near, ..] = &nearest(&text, &locals)[..] {
         return refused.hint(format!("a local with a similar name is in scope: `{near}`"));

@@ -4,7 +4,8 @@ mod directive;
 mod number;
 
 use crate::value::{
-    Arity, Class, Exception, Native, Result, Signal, Value, describe, hash_value, write_str,
+    Arity, Class, Exception, Native, Result, Signal, Value, describe, hash_value, java_hash,
+    write_str,
 };
 use crate::vm::{Args, Vm};
 
@@ -115,7 +116,7 @@ impl Formatter<'_, '_> {
             'b' => cut(value.is_truthy().to_string(), directive),
             'h' => match value {
                 Value::Nil => "null".to_owned(),
-                value => cut(format!("{:x}", hash_value(vm, value)?), directive),
+                value => cut(format!("{:x}", host_hash(vm, value)?), directive),
             },
             _ if value.is_nil() => "null".to_owned(),
             'c' => {
@@ -190,4 +191,13 @@ fn padded(text: String, directive: &Directive<'_>) -> String {
 /// Tells whether flags are given that only numbers take.
 fn only_for_numbers(flags: Flags) -> bool {
     flags.plus || flags.space || flags.zero || flags.group || flags.parentheses
+}
+
+/// The hash that Java gives a string or an integer; of other values Clojure's.
+fn host_hash(vm: &mut Vm, value: &Value) -> Result<u32> {
+    match value {
+        Value::Text(text) => Ok(java_hash(text.as_str())),
+        Value::Int(int) => Ok((*int ^ ((*int as u64) >> 32) as i64) as u32),
+        _ => hash_value(vm, value),
+    }
 }

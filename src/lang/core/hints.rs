@@ -1,6 +1,6 @@
 //! What the hints `^long` and `^double` of parameters, results and fields do: numbers become integers or doubles.
 
-use crate::value::{Arity, Native, Result, Value, number};
+use crate::value::{Arity, Class, Exception, Native, Result, Value, describe, number};
 use crate::vm::Args;
 
 /// The functions of this area.
@@ -12,7 +12,7 @@ const AS_DOUBLE: Native = Native {
     doc: "Returns a number as a double: what the hint ^double does.",
     examples: &[("(-as-double 1)", "1.0"), ("((fn [^double x] x) 1)", "1.0")],
     arity: Arity::exactly(1),
-    run: |_, args| number::to_float(number_argument(&args)?, "double").map(Value::Float),
+    run: |_, args| number::to_float(number_argument(&args, "^double")?, "double").map(Value::Float),
 };
 
 const AS_LONG: Native = Native {
@@ -21,12 +21,18 @@ const AS_LONG: Native = Native {
     doc: "Returns a number as an integer of 64 bits, its fraction cut off: what the hint ^long does.",
     examples: &[("(-as-long 3.9)", "3"), ("((fn [^long x] x) 3.9)", "3")],
     arity: Arity::exactly(1),
-    run: |_, args| number::to_int(number_argument(&args)?, "long").map(Value::Int),
+    run: |_, args| number::to_int(number_argument(&args, "^long")?, "long").map(Value::Int),
 };
 
-fn number_argument<'a>(args: &'a Args<'_>) -> Result<&'a Value> {
+fn number_argument<'a>(args: &'a Args<'_>, hint: &str) -> Result<&'a Value> {
     match args.get(0) {
         value if value.is_number() => Ok(value),
-        _ => Err(args.expected(0, "a number, as the hint says")),
+        value => {
+            let message = format!("the hint {hint} needs a number, got {}", describe(value));
+            Err(Exception::new(Class::CLASS_CAST, "E0301", message)
+                .argument(0)
+                .hint("leave the hint out where other values than numbers may come")
+                .into())
+        }
     }
 }

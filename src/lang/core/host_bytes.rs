@@ -3,7 +3,7 @@
 use crate::value::{
     Arity, Class, Element, Exception, HostConstant, Native, Object, Result, Value, write_str,
 };
-use crate::vm::{Args, Vm};
+use crate::vm::{Args, Vm, wrong_type};
 
 const CHARSET: &str = "java.nio.charset.Charset";
 
@@ -164,9 +164,8 @@ fn charset_argument(args: &Args<'_>, idx: usize) -> Result<&'static HostConstant
                 .find(|charset| short(charset.name) == wanted)
                 .ok_or_else(|| {
                     let names: Vec<&str> = known().map(|charset| charset.name).collect();
-                    let message = format!("there is no charset `{}`", name.as_str());
-                    Exception::new(Class::ILLEGAL_ARGUMENT, "E0362", message)
-                        .argument(idx)
+                    wrong_type(args.get(idx), "the name of a charset", idx)
+                        .of_class(Class::ILLEGAL_ARGUMENT)
                         .hint(format!("the charsets are {}", names.join(", ")))
                         .into()
                 })

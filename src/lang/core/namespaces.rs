@@ -228,7 +228,7 @@ const NS_MAP: Native = Native {
         let public = core
             .mappings()
             .into_iter()
-            .filter(|(_, var)| !var.is_private.get());
+            .filter(|(name, var)| !var.is_private.get() && namespace.sees_core(*name));
         let all = public.chain(namespace.mappings());
         Ok(Value::map(
             all.map(|(name, var)| (Value::Symbol(name), Value::Var(var))),
@@ -302,7 +302,12 @@ const NS_UNMAP: Native = Native {
     examples: &[("(ns-unmap 'user 'not-there)", "nil")],
     arity: Arity::exactly(2),
     run: |vm, args| {
-        the_ns(vm, args.get(0))?.unmap(args.symbol(1)?);
+        let (home, name) = (the_ns(vm, args.get(0))?, args.symbol(1)?);
+        if home.lookup(name).is_some() {
+            home.unmap(name);
+        } else {
+            home.hide_core(name);
+        }
         Ok(Value::Nil)
     },
 };
@@ -526,7 +531,9 @@ fn resolve_in(vm: &mut Vm, namespace: &Rc<Namespace>, symbol: Symbol) -> Result<
         }
         None => (vm.world().core.name, symbol),
     };
-    if vm.world().find_namespace(target).is_some()
+    let is_seen = symbol.namespace().is_some() || namespace.sees_core(symbol);
+    if is_seen
+        && vm.world().find_namespace(target).is_some()
         && let Some(var) = lookup(vm, target, name)?
     {
         return Ok(Value::Var(var));

@@ -6,12 +6,12 @@ use super::namespaces::{current, load_all, lookup, the_ns};
 use crate::library;
 use crate::suggest::did_you_mean;
 use crate::value::{
-    Arity, Class, Exception, Namespace, Native, Result, Span, Symbol, Value, Var, brief,
+    Arity, Class, CoreNames, Exception, Namespace, Native, Result, Span, Symbol, Value, Var, brief,
 };
 use crate::vm::{Args, Vm, wrong_type};
 
 /// The functions of this area.
-pub(super) const FNS: &[Native] = &[LOAD, LOADED_LIBS, REFER, REQUIRE, USE];
+pub(super) const FNS: &[Native] = &[LOAD, LOADED_LIBS, REFER, REFER_CLOJURE, REQUIRE, USE];
 
 const LOAD: Native = Native {
     name: "load",
@@ -78,6 +78,44 @@ const REFER: Native = Native {
             names.add(vm, args.get(idx), args.get(idx + 1))?;
         }
         refer(vm, namespace.name, &names)?;
+        Ok(Value::Nil)
+    },
+};
+
+const REFER_CLOJURE: Native = Native {
+    name: "refer-clojure",
+    usage: "(refer-clojure & filters)",
+    doc: "Chooses which names of clojure.core the current namespace sees: all without filters.\n\
+          Filters are :only and :exclude with a list of names, and :rename with a map.",
+    examples: &[(
+        "(do (ns small (:refer-clojure :exclude [map])) (def map :mine) map)",
+        ":mine",
+    )],
+    arity: Arity::at_least(0),
+    run: |vm, args| {
+        let mut names = Names::default();
+        for idx in (0..args.len()).step_by(2) {
+            names.add(vm, args.get(idx), args.get(idx + 1))?;
+        }
+        let core = vm.world().core.name;
+        for (old, new) in &names.rename {
+            let Some(var) = lookup(vm, core, *old)? else {
+                return Err(not_there(vm, core, *old));
+            };
+            current(vm).refer(*new, var);
+        }
+        let renamed = names.rename.iter().map(|(old, _)| *old);
+        let hidden: Vec<Symbol> = names.exclude.iter().copied().chain(renamed).collect();
+        current(vm).see_core(match &names.only {
+            Some(only) => CoreNames::Only(
+                only.iter()
+                    .map(|(name, _)| *name)
+                    .filter(|name| !hidden.contains(name))
+                    .collect(),
+            ),
+            None if hidden.is_empty() => CoreNames::All,
+            None => CoreNames::Except(hidden),
+        });
         Ok(Value::Nil)
     },
 };

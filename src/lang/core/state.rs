@@ -455,9 +455,21 @@ fn arglists(vm: &mut Vm, native: &Native) -> Result<Value> {
     for line in native.usage.lines() {
         let inner = line.trim_start_matches('(').trim_end_matches(')');
         let args = inner.split_once(' ').map_or("", |(_, args)| args);
-        all.push(vm.invoke(&read, &mut [Value::from(format!("[{args}]"))])?);
+        all.push(vm.invoke(&read, &mut [Value::from(format!("[{}]", with_rest(args)))])?);
     }
     Ok(Value::list(all))
+}
+
+/// A usage says `x ...` for any number of x, which a vector of arguments writes `& x`.
+fn with_rest(args: &str) -> String {
+    let mut words: Vec<&str> = args.split(' ').collect();
+    if let [.., name, "..."] = words[..]
+        && !name.ends_with([']', ')'])
+    {
+        let at = words.len() - 2;
+        words.splice(at.., ["&", name]);
+    }
+    words.join(" ")
 }
 
 fn validate(vm: &mut Vm, validator: &Value, value: &Value) -> Result<()> {

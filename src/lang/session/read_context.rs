@@ -71,8 +71,11 @@ impl<'a> WorldContext<'a> {
             }
         }
         // What the library has is compiled when it is first used, so it may not be a var yet.
-        let current = self.world.current.borrow().name.to_string();
-        let in_core = !library::defines(&current, &name) && library::defines(CORE, &name);
+        let home = self.world.current.borrow().clone();
+        let current = home.name.to_string();
+        let in_core = !library::defines(&current, &name)
+            && library::defines(CORE, &name)
+            && home.sees_core(symbol);
         let namespace = if in_core { CORE } else { &current };
         Symbol::with_namespace(Some(namespace), &name)
     }

@@ -48,7 +48,7 @@ pub fn hash_text(text: &str) -> u32 {
 }
 
 /// Java's `String.hashCode`.
-fn java_hash(text: &str) -> u32 {
+pub fn java_hash(text: &str) -> u32 {
     let step = |hash: u32, unit: u32| hash.wrapping_mul(31).wrapping_add(unit);
     if text.is_ascii() {
         return text

@@ -179,6 +179,18 @@ impl fmt::Debug for Var {
     }
 }
 
+/// Which names of `clojure.core` a namespace sees.
+#[derive(Clone, Default)]
+pub enum CoreNames {
+    /// Every one.
+    #[default]
+    All,
+    /// Those that are not among these.
+    Except(Vec<Symbol>),
+    /// Only these.
+    Only(Vec<Symbol>),
+}
+
 /// A table of names.
 pub struct Namespace {
     /// The name itself.
@@ -186,6 +198,8 @@ pub struct Namespace {
     /// What a plain symbol means here: own vars and referred ones.
     mappings: RefCell<HashMap<Symbol, Rc<Var>, FixedState>>,
     aliases: RefCell<HashMap<Symbol, Symbol, FixedState>>,
+    /// What it sees of `clojure.core` without a mapping.
+    core: RefCell<CoreNames>,
     meta: RefCell<Value>,
 }
 
@@ -196,7 +210,31 @@ impl Namespace {
             name,
             mappings: RefCell::default(),
             aliases: RefCell::default(),
+            core: RefCell::default(),
             meta: RefCell::new(Value::Nil),
+        }
+    }
+
+    /// Tells whether a plain symbol that has no mapping here may mean a name of `clojure.core`.
+    pub fn sees_core(&self, name: Symbol) -> bool {
+        match &*self.core.borrow() {
+            CoreNames::All => true,
+            CoreNames::Except(hidden) => !hidden.contains(&name),
+            CoreNames::Only(seen) => seen.contains(&name),
+        }
+    }
+
+    /// Chooses what is seen of `clojure.core`.
+    pub fn see_core(&self, names: CoreNames) {
+        *self.core.borrow_mut() = names;
+    }
+
+    /// Hides one more name of `clojure.core`.
+    pub fn hide_core(&self, name: Symbol) {
+        match &mut *self.core.borrow_mut() {
+            CoreNames::Except(hidden) => hidden.push(name),
+            CoreNames::Only(seen) => seen.retain(|other| *other != name),
+            all @ CoreNames::All => *all = CoreNames::Except(vec![name]),
         }
     }
 

@@ -180,9 +180,11 @@ impl World {
     /// Returns the var that a symbol means in a namespace, if it is defined already.
     pub fn resolve_in(&self, namespace: &Namespace, symbol: Symbol) -> Option<Rc<Var>> {
         match symbol.namespace() {
-            None => namespace
-                .lookup(symbol)
-                .or_else(|| self.core.lookup(symbol)),
+            None => namespace.lookup(symbol).or_else(|| {
+                self.core
+                    .lookup(symbol)
+                    .filter(|_| namespace.sees_core(symbol))
+            }),
             Some(prefix) => {
                 let prefix = Symbol::new(&prefix);
                 let target = namespace.alias(prefix).unwrap_or(prefix);

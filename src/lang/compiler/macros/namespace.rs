@@ -51,6 +51,15 @@ const NS: Native = Native {
                 quoted(&meta),
             ]));
         }
+        let is_refer_clojure = |clause: &Value| {
+            let Value::List(list) = clause else {
+                return false;
+            };
+            list.first == Value::keyword("refer-clojure")
+        };
+        if !args.from(3).iter().any(is_refer_clojure) {
+            forms.push(form([symbol("clojure.core/refer-clojure")]));
+        }
         for clause in args.from(3) {
             let parts = match clause {
                 Value::Text(_) | Value::Map(_) => continue,
