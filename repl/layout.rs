@@ -48,10 +48,8 @@ fn write(out: &mut String, node: &Node<'_>, column: usize, room: (usize, usize))
     let mut at = inner;
     for (idx, item) in items.iter().enumerate() {
         let is_value = is_map && idx % 2 == 1;
-        if idx > 0 && !is_value {
-            new_line(out, inner);
-            at = inner;
-        } else if is_value && at + 1 + item.width() + 1 > width && item.width() + inner <= width {
+        let fits = at + 1 + item.width() < width || item.width() + inner > width;
+        if idx > 0 && !(is_value && fits) {
             new_line(out, inner);
             at = inner;
         } else if is_value {
