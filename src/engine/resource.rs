@@ -4,6 +4,7 @@
 //! read as ours, because flows and their values move between projects.
 
 mod limits;
+pub mod media;
 mod read;
 pub mod sign;
 

@@ -12,7 +12,7 @@ use crate::ids::RunId;
 use crate::ports::{Gone, ResourceRow, StoreError};
 use crate::resource::sign::{BadLink, LOCAL, Signer};
 use crate::resource::{
-    PREFIX, ResourceKind, ResourceLimits, SearchEntry, Tier, canonical, escaped, value_text,
+    PREFIX, ResourceKind, ResourceLimits, SearchEntry, Tier, canonical, escaped, media, value_text,
 };
 
 /// Bytes that are read from a file at once.
@@ -198,17 +198,18 @@ impl Engine {
             |(uri, folder)| (uri, Some(folder)),
         );
         let content_type = upload.content_type.clone();
-        let blob = BlobRow {
-            filename: Some(upload.name.clone()),
-            content_type: Some(
-                content_type.unwrap_or_else(|| content_type_of(&upload.name).into()),
-            ),
-            kind: ResourceKind::File,
-            tier: Tier::Retained,
-            folder,
-            search: upload.search.clone(),
-            ..BlobRow::new(uri.clone(), stored.hash, stored.size)
-        };
+        let blob =
+            BlobRow {
+                filename: Some(upload.name.clone()),
+                content_type: Some(content_type.unwrap_or_else(|| {
+                    media::of_name(&upload.name).unwrap_or(media::OCTETS).into()
+                })),
+                kind: ResourceKind::File,
+                tier: Tier::Retained,
+                folder,
+                search: upload.search.clone(),
+                ..BlobRow::new(uri.clone(), stored.hash, stored.size)
+            };
         let now_ms = self.services.clock.now_ms();
         stores.resources.register(blob, now_ms).await?;
         self.live_resource(&uri).await
@@ -346,35 +347,5 @@ impl Engine {
         let server = self.services.settings.get("server");
         let url = server.and_then(|server| server.get("url"));
         url.and_then(Value::as_str).unwrap_or(LOCAL)
-    }
-}
-
-/// Says what a file is, by the end of its name.
-fn content_type_of(name: &str) -> &'static str {
-    let (_, end) = name.rsplit_once('.').unwrap_or(("", ""));
-    match end.to_ascii_lowercase().as_str() {
-        "clj" | "log" | "txt" => "text/plain; charset=utf-8",
-        "css" => "text/css",
-        "csv" => "text/csv",
-        "edn" => "application/edn",
-        "gif" => "image/gif",
-        "gz" => "application/gzip",
-        "htm" | "html" => "text/html",
-        "jpeg" | "jpg" => "image/jpeg",
-        "js" => "text/javascript",
-        "json" => "application/json",
-        "jsonl" | "ndjson" => "application/x-ndjson",
-        "md" => "text/markdown",
-        "mp3" => "audio/mpeg",
-        "mp4" => "video/mp4",
-        "pdf" => "application/pdf",
-        "png" => "image/png",
-        "svg" => "image/svg+xml",
-        "tsv" => "text/tab-separated-values",
-        "webp" => "image/webp",
-        "xml" => "application/xml",
-        "yaml" | "yml" => "application/yaml",
-        "zip" => "application/zip",
-        _ => "application/octet-stream",
     }
 }

@@ -435,7 +435,7 @@ pub enum MetricKind {
     Max,
     Median,
     Min,
-    /// From 0 to 100; between two values in proportion.
+    /// A fraction from 0 to 1; between two values in proportion.
     Percentile(f64),
     Sum,
 }

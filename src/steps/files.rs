@@ -17,12 +17,14 @@ pub mod git;
 mod history;
 mod known;
 pub mod manifest;
+mod merge;
 mod needle;
 pub mod objects;
 mod op;
 mod packs;
 pub mod patch;
 pub mod path;
+mod place;
 mod process;
 pub mod publish;
 pub mod search;
@@ -126,6 +128,7 @@ impl Step for Files {
                 "resolve-source" => op::resolve_source::run(call).await,
                 "search" => op::search::run(call).await,
                 "write-file" => op::write_file::run(call).await,
+                "write-out" => op::write_out::run(call).await,
                 other => Err(StepError::new(
                     "E0780",
                     "internal",
@@ -179,8 +182,15 @@ impl From<FilesError> for StepError {
         let step = StepError::new(code, kind, error.to_string())
             .hint(error.hint())
             .retry(retry);
-        match error.path() {
+        let step = match error.path() {
             Some(path) => step.with("path", path),
+            None => step,
+        };
+        match error.files() {
+            Some(files) => {
+                let files = files.iter().map(|it| Value::from(it.as_str()));
+                step.with("files", Value::vector(files))
+            }
             None => step,
         }
     }

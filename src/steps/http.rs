@@ -16,6 +16,7 @@ mod request;
 pub mod route;
 pub(crate) mod settings;
 mod shape;
+pub mod shown;
 mod source;
 pub(crate) mod store;
 pub mod tls;
@@ -48,7 +49,7 @@ const SPEC: StepSpec = StepSpec {
     operations: None,
     aliases: &[],
     doc: "Sends a request to a server and returns `{:status :headers :body}`.\n\n\
-        A status of 400 or above is an error whose `:data` holds status and body. The body is read by its content \
+        A status of 400 or above is an error whose `:data` holds `:url`, `:method`, `:status`, `:body` and `:headers`. The body is read by its content \
         type, or as `:response-as` says; JSON keys become keywords of the same spelling. A body that is not text is \
         a byte array. With `:persist {:type :blob}` the body goes into storage as it comes, and `:body` says that it \
         is omitted.",
@@ -242,21 +243,9 @@ impl Step for Http {
                 request.method,
                 request.url.path()
             )));
-            let incoming = client::open(request).await?;
-            if incoming.status >= 400 {
-                return Err(refused(host, incoming).await);
-            }
-            let (status, headers) = (incoming.status, shown_headers(fields, &incoming.headers)?);
-            let body = match store::Target::of(cx, fields)? {
-                Some(target) => target.store(cx, incoming).await?,
-                None => {
-                    let answer = incoming.collect().await?;
-                    match fields.get("parser-fn") {
-                        Some(parser) => parse(cx, parser, wanted, &host, &answer)?,
-                        None => body(decode::decode(wanted, &host, &answer)?, &host, &answer)?,
-                    }
-                }
-            };
+            let asked = Asked::of(&request);
+            let answered = answered(cx, fields, request, wanted).await;
+            let (status, headers, body) = answered.map_err(|error| asked.note(error))?;
             let mut facts = vec![(Value::keyword("status"), Value::Int(i64::from(status)))];
             facts.extend(headers.map(|headers| (Value::keyword("headers"), headers)));
             facts.push((Value::keyword("body"), body));
@@ -265,16 +254,87 @@ impl Step for Http {
     }
 }
 
+/// What was asked for, for errors.
+struct Asked {
+    method: String,
+    url: String,
+}
+
+impl Asked {
+    fn of(request: &client::Request) -> Asked {
+        Asked {
+            method: request.method.to_string(),
+            url: shown::url(&request.url),
+        }
+    }
+
+    /// Notes it in an error: the message of one that came after a redirect names where that led.
+    fn note(&self, error: StepError) -> StepError {
+        let data = error.data.clone();
+        let mut noted = StepError {
+            data: Value::Nil,
+            ..error
+        };
+        // First: what follows may be long.
+        noted = noted
+            .with("url", self.url.as_str())
+            .with("method", self.method.as_str());
+        let entries = data.as_map().into_iter().flat_map(|map| map.iter());
+        for (key, value) in entries {
+            if let Some(key) = name_of(key) {
+                noted = noted.with(&key, value.clone());
+            }
+        }
+        noted
+    }
+}
+
+/// Sends a request, and returns the status, headers and body of its answer.
+async fn answered(
+    cx: &StepContext,
+    fields: Fields<'_>,
+    request: client::Request,
+    wanted: ResponseAs,
+) -> Result<(u16, Option<Value>, Value), StepError> {
+    let asked = shown::url(&request.url);
+    let opened = client::open(request).await;
+    let mut incoming = opened.map_err(|error| error.at(&asked))?;
+    let place = incoming.place();
+    incoming.host.clone_from(&place);
+    if incoming.status >= 400 {
+        return Err(refused(incoming).await.into());
+    }
+    let (status, headers) = (incoming.status, shown_headers(fields, &incoming.headers)?);
+    let body = match store::Target::of(cx, fields)? {
+        Some(target) if target.is_raw => target.store(cx, incoming).await?,
+        target => {
+            let answer = incoming.collect().await?;
+            match fields.get("parser-fn") {
+                Some(parser) => parse(cx, parser, wanted, &place, &answer)?,
+                None => {
+                    let read = body(decode::decode(wanted, &place, &answer)?, &place, &answer)?;
+                    match target {
+                        Some(_) if store::is_utf8(&answer.body) => {
+                            store::keep(cx, &answer, wanted).await?
+                        }
+                        Some(_) | None => read,
+                    }
+                }
+            }
+        }
+    };
+    Ok((status, headers, body))
+}
+
 /// Returns the error of an answer that is one, with as much of its body as a person reads.
-async fn refused(host: String, incoming: Incoming) -> StepError {
-    let status = incoming.status;
+async fn refused(incoming: Incoming) -> HttpError {
+    let (status, host) = (incoming.status, incoming.host.clone());
     let answer = Box::new(incoming.start(error::MOST_SHOWN).await);
     HttpError::Status {
         host,
         status,
         answer,
     }
-    .into()
 }
 
 fn response_as(fields: Fields<'_>) -> Result<ResponseAs, StepError> {
@@ -394,20 +454,27 @@ impl From<HttpError> for StepError {
             Again::Later => Retry::Backoff,
             Again::After(wait) => Retry::After(wait),
         };
-        let mut step = StepError::new(code, kind, error.to_string())
+        let mut message = error.to_string();
+        if let HttpError::Status { answer, .. } = &error
+            && let Some(beginning) = shown::beginning(&answer.body)
+        {
+            message = format!("{message}: {beginning}");
+        }
+        let mut step = StepError::new(code, kind, message)
             .hint(error.hint())
             .retry(retry);
         if let Some(status) = error.status() {
             step = step.with("status", i64::from(status));
         }
-        if let Some(preview) = error.preview() {
-            step = step.with("preview", preview);
-        }
+        // The body comes before what is long and says less.
         if let HttpError::Status { answer, .. } = &error {
-            step = step.with("headers", header_map(&answer.headers, None));
             if let Some(body) = error_body(answer) {
                 step = step.with("body", body);
             }
+            step = step.with("headers", header_map(&answer.headers, None));
+        }
+        if let Some(preview) = error.preview() {
+            step = step.with("preview", preview);
         }
         step
     }

@@ -23,6 +23,7 @@ pub mod sleep;
 pub mod sse;
 pub mod table;
 pub mod template;
+pub mod time;
 pub mod wait;
 pub mod workspace;
 
@@ -43,6 +44,7 @@ pub fn all() -> Vec<Box<dyn Step>> {
         Box::new(search::Search),
         Box::new(sleep::Sleep),
         Box::new(table::Table),
+        Box::new(time::Time),
         Box::new(wait::Wait),
         Box::new(workspace::Workspace),
     ]

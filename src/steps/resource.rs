@@ -6,6 +6,7 @@
 use flowstone_engine::codec;
 use flowstone_engine::ports::{Gone, ResourceRow};
 pub use flowstone_engine::resource::PREFIX;
+use flowstone_engine::resource::media::{self, Format};
 use flowstone_engine::resource::{ResourceKind, ResourceName, value_text};
 use flowstone_engine::step::{StepContext, StepError};
 use flowstone_lang::value::{Object, Value};
@@ -163,13 +164,8 @@ pub async fn load(cx: &StepContext, reference: &Value) -> Result<Value, StepErro
 
 /// Reads a blob's bytes as its content type says.
 fn decoded(row: &ResourceRow, bytes: Vec<u8>) -> Result<Value, StepError> {
-    let content_type = row.content_type.as_deref().unwrap_or_default();
-    let kind = content_type
-        .split(';')
-        .next()
-        .unwrap_or_default()
-        .trim()
-        .to_ascii_lowercase();
+    let kind = media::essence(row.content_type.as_deref().unwrap_or_default());
+    let format = Format::of(&kind);
     let unreadable = |why: String| {
         StepError::new(
             "E0761",
@@ -177,18 +173,25 @@ fn decoded(row: &ResourceRow, bytes: Vec<u8>) -> Result<Value, StepError> {
             format!("the blob `{}` is not {kind}: {why}", row.uri),
         )
     };
-    let is_json = kind == "application/json" || kind.ends_with("+json");
     let is_text = kind.starts_with("text/")
         || kind.ends_with("xml")
         || kind.ends_with("javascript")
-        || kind == "application/yaml";
-    if kind == EDN {
+        || format == Some(Format::Yaml);
+    if format == Some(Format::Edn) {
         let text = String::from_utf8(bytes).map_err(|error| unreadable(error.to_string()))?;
         return codec::decode(&text).map_err(|error| unreadable(error.to_string()));
     }
-    if is_json {
+    if format == Some(Format::Json) {
         return serde_json::from_slice(&bytes)
             .map(|json| from_json(&json))
+            .map_err(|error| unreadable(error.to_string()));
+    }
+    if format == Some(Format::JsonLines) {
+        let values = serde_json::Deserializer::from_slice(&bytes).into_iter();
+        let values = values.map(|json| json.map(|json: serde_json::Value| from_json(&json)));
+        let values = values.collect::<Result<Vec<Value>, _>>();
+        return values
+            .map(Value::vector)
             .map_err(|error| unreadable(error.to_string()));
     }
     if is_text {

@@ -138,7 +138,9 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "metrics",
         FieldType::Items,
-        "Figures: `{:op :sum :field :amount :as :total}`. Ops: count count-distinct sum avg min max median percentile (with `:p`) first last.",
+        "Figures: `{:op :sum :field :amount :as :total}`. Ops: count count-distinct sum avg min max median percentile first last. \
+         `percentile` takes `:p`: a percentage from 1 to 100 or a fraction below 1, so that 95 and 0.95 are the same, and 1 is the \
+         first percentile.",
     ),
     Field::optional("offset", FieldType::Int, "How many rows to pass over."),
     Field::optional("on", join::ON, "Pairs of fields that are equal."),

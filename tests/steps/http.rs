@@ -413,29 +413,29 @@ fn a_status_that_is_an_error_says_what_the_server_said() {
         )],
         url,
         expect![[r#"
-            E0734 not-found: HOST answered 404 Not Found
+            E0734 not-found: http://HOST/a answered 404 Not Found: {"message": "no such item"}
               hint: check the address
-              data: {:status 404 :preview "{\"message\": \"no such item\"}" :headers {:connection "close" :content-length "27" :content-type "application/json"} :body {:message "no such item"}}"#]],
+              data: {:url "http://HOST/a" :method "GET" :status 404 :body {:message "no such item"} :headers {:connection "close" :content-length "27" :content-type "application/json"} :preview "{\"message\": \"no such item\"}"}"#]],
     );
     check(
         &world,
         vec![reply("500 Internal Server Error", &[], "oops")],
         url,
         expect![[r#"
-            E0734 unavailable: HOST answered 500 Internal Server Error
+            E0734 unavailable: http://HOST/a answered 500 Internal Server Error: oops
               retry: later
               hint: the server has a problem; `:retry {:max-attempts 3}` tries again
-              data: {:status 500 :preview "oops" :headers {:connection "close" :content-length "4"} :body "oops"}"#]],
+              data: {:url "http://HOST/a" :method "GET" :status 500 :body "oops" :headers {:connection "close" :content-length "4"} :preview "oops"}"#]],
     );
     check(
         &world,
         vec![reply("429 Too Many Requests", &["retry-after: 7"], "")],
         url,
         expect![[r#"
-            E0734 rate-limited: HOST answered 429 Too Many Requests
+            E0734 rate-limited: http://HOST/a answered 429 Too Many Requests
               retry: after 7s
               hint: the server wants fewer requests; `:retry` waits as long as it asks for
-              data: {:status 429 :headers {:connection "close" :content-length "0" :retry-after "7"}}"#]],
+              data: {:url "http://HOST/a" :method "GET" :status 429 :headers {:connection "close" :content-length "0" :retry-after "7"}}"#]],
     );
     for (headers, words) in [
         // The server's own clock counts, whatever ours says.
@@ -470,9 +470,9 @@ fn a_status_that_is_an_error_says_what_the_server_said() {
         vec![reply("401 Unauthorized", &[], "")],
         url,
         expect![[r#"
-            E0734 unauthorized: HOST answered 401 Unauthorized
+            E0734 unauthorized: http://HOST/a answered 401 Unauthorized
               hint: check the secret that `:auth` or the connection names
-              data: {:status 401 :headers {:connection "close" :content-length "0"}}"#]],
+              data: {:url "http://HOST/a" :method "GET" :status 401 :headers {:connection "close" :content-length "0"}}"#]],
     );
 }
 
@@ -485,74 +485,77 @@ fn answers_that_are_not_whole_are_named() {
         vec![Say::Raw(head.clone())],
         "{:url \"URL\"}",
         expect![[r#"
-            E0735 cut-off: HOST closed the connection before its answer was complete (status 200, 8 bytes received)
+            E0735 cut-off: http://HOST/ closed the connection before its answer was complete (status 200, 8 bytes received)
               retry: later
               hint: the server or a proxy stopped in the middle; try again
-              data: {:status 200 :preview "{\"half\":"}"#]],
+              data: {:url "http://HOST/" :method "GET" :status 200 :preview "{\"half\":"}"#]],
     );
     check(
         &World::new().timeout(200),
         vec![Say::Hang(head)],
         "{:url \"URL\"}",
         expect![[r#"
-            E0733 timeout: HOST did not finish its answer within 0.2 s
+            E0733 timeout: http://HOST/ did not finish its answer within 0.2 s
               retry: later
               hint: raise `:timeout`, or ask for less
-              data: {:status 200 :preview "{\"half\":"}"#]],
+              data: {:url "http://HOST/" :method "GET" :status 200 :preview "{\"half\":"}"#]],
     );
     check(
         &World::new().timeout(200),
         vec![Say::Hang(Vec::new())],
         "{:url \"URL\"}",
         expect![[r#"
-            E0733 timeout: HOST did not answer within 0.2 s
+            E0733 timeout: http://HOST/ did not answer within 0.2 s
               retry: later
-              hint: raise `:timeout`, or ask for less"#]],
+              hint: raise `:timeout`, or ask for less
+              data: {:url "http://HOST/" :method "GET"}"#]],
     );
     check(
         &world,
         vec![Say::Raw(Vec::new())],
         "{:url \"URL\"}",
         expect![[r#"
-            E0735 cut-off: HOST closed the connection without an answer
+            E0735 cut-off: http://HOST/ closed the connection without an answer
               retry: later
-              hint: the server or a proxy stopped in the middle; try again"#]],
+              hint: the server or a proxy stopped in the middle; try again
+              data: {:url "http://HOST/" :method "GET"}"#]],
     );
     check(
         &world,
         vec![Say::Raw(b"SSH-2.0-OpenSSH\r\n".to_vec())],
         "{:url \"URL\"}",
         expect![[r#"
-            E0735 cut-off: HOST does not answer in HTTP (invalid HTTP version parsed)
+            E0735 cut-off: http://HOST/ does not answer in HTTP (invalid HTTP version parsed)
               retry: later
-              hint: the server or a proxy stopped in the middle; try again"#]],
+              hint: the server or a proxy stopped in the middle; try again
+              data: {:url "http://HOST/" :method "GET"}"#]],
     );
     check(
         &world,
         vec![json("{\"a\": ")],
         "{:url \"URL\"}",
         expect![[r#"
-            E0737 bad-response: the answer of HOST is not JSON: EOF while parsing a value at line 1 column 6
+            E0737 bad-response: the answer of http://HOST/ is not JSON: EOF while parsing a value at line 1 column 6
               hint: `:response-as :text` or `:bytes` takes the answer as it is
-              data: {:status 200 :preview "{\"a\": "}"#]],
+              data: {:url "http://HOST/" :method "GET" :status 200 :preview "{\"a\": "}"#]],
     );
     check(
         &world,
         vec![reply("200 OK", &["content-type: text/plain"], b"caf\xe9")],
         "{:url \"URL\"}",
         expect![[r#"
-            E0737 bad-response: the answer of HOST is not text: it is not valid UTF-8, from byte 3 on
+            E0737 bad-response: the answer of http://HOST/ is not text: it is not valid UTF-8, from byte 3 on
               hint: `:response-as :text` or `:bytes` takes the answer as it is
-              data: {:status 200 :preview "caf�"}"#]],
+              data: {:url "http://HOST/" :method "GET" :status 200 :preview "caf�"}"#]],
     );
     check(
         &world,
         vec![json("{\"abcdefgh\": 1}")],
         "{:url \"URL\" :client-opts {:max-response-bytes 5}}",
         expect![[r#"
-            E0736 too-large: the answer of HOST is larger than 5 bytes
+            E0736 too-large: the answer of http://HOST/ is larger than 5 bytes
               hint: raise `:client-opts {:max-response-bytes n}`, or keep it out of line with `:persist {:type :blob}`
-              data: {:status 200}"#]],
+              data: {:url "http://HOST/" :method "GET" :status 200}"#]],
     );
 }
 
@@ -581,16 +584,18 @@ fn requests_that_cannot_be_are_named() {
         (
             "{:url \"http://me:pw@127.0.0.1:1/x\"}",
             expect![[r#"
-            E0732 unavailable: 127.0.0.1:1 cannot be reached: Connection refused (os error 111)
-              retry: later
-              hint: check the address, the network, and that the server runs"#]],
+                E0732 unavailable: http://127.0.0.1:1/x cannot be reached: Connection refused (os error 111)
+                  retry: later
+                  hint: check the address, the network, and that the server runs
+                  data: {:url "http://127.0.0.1:1/x" :method "GET"}"#]],
         ),
         (
             "{:url \"http://nowhere.invalid/\"}",
             expect![[r#"
-            E0732 unavailable: nowhere.invalid cannot be reached: ...
-              retry: later
-              hint: check the address, the network, and that the server runs"#]],
+                E0732 unavailable: http://nowhere.invalid/ cannot be reached: ...
+                  retry: later
+                  hint: check the address, the network, and that the server runs
+                  data: {:url "http://nowhere.invalid/" :method "GET"}"#]],
         ),
         (
             "{:url \"http://127.0.0.1:1\" :json 1 :form {:a 1}}",
@@ -618,7 +623,8 @@ fn requests_that_cannot_be_are_named() {
             "{:url \"http://127.0.0.1:1\" :headers {\"a b\" 1}}",
             expect![[r#"
                 E0738 bad-request: the name of the header `a b` is not valid
-                  hint: the reference page on `:http` lists what a request may hold"#]],
+                  hint: the reference page on `:http` lists what a request may hold
+                  data: {:url "http://127.0.0.1:1/" :method "GET"}"#]],
         ),
         (
             "{:url \"http://127.0.0.1:1\" :body-from-ref \"res://v1/ws/local/x\"}",
@@ -674,16 +680,18 @@ fn redirects_are_followed_with_care() {
         ["/1", "/2", "/3", "/4"].map(to).concat(),
         "{:url \"URL\" :client-opts {:max-redirects 3}}",
         expect![[r#"
-            E0739 bad-redirect: HOST redirects more than 3 times
-              hint: ask for the final address directly"#]],
+            E0739 bad-redirect: http://HOST/ redirects more than 3 times
+              hint: ask for the final address directly
+              data: {:url "http://HOST/" :method "GET"}"#]],
     );
     check(
         &world,
         to("/again"),
         "{:url \"URL\" :client-opts {:max-redirects 3}}",
         expect![[r#"
-            E0739 bad-redirect: HOST redirects in a circle, back to `/again`
-              hint: ask for the final address directly"#]],
+            E0739 bad-redirect: http://HOST/ redirects in a circle, back to `/again`
+              hint: ask for the final address directly
+              data: {:url "http://HOST/" :method "GET"}"#]],
     );
     check(
         &world,
@@ -691,15 +699,17 @@ fn redirects_are_followed_with_care() {
         "{:url \"URL\"}",
         expect![[r#"
             E0731 denied: 169.254.169.254 is a link-local or metadata address, which is refused
-              hint: if this is meant, set `:client-opts {:allow-link-local true}` on the step"#]],
+              hint: if this is meant, set `:client-opts {:allow-link-local true}` on the step
+              data: {:url "http://HOST/" :method "GET"}"#]],
     );
     check(
         &world,
         to("file:///etc/passwd"),
         "{:url \"URL\"}",
         expect![[r#"
-            E0739 bad-redirect: HOST redirects to `file:///etc/passwd`, which is not HTTP
-              hint: ask for the final address directly"#]],
+            E0739 bad-redirect: http://HOST/ redirects to `file:///etc/passwd`, which is not HTTP
+              hint: ask for the final address directly
+              data: {:url "http://HOST/" :method "GET"}"#]],
     );
 }
 

@@ -59,7 +59,7 @@ fn answers_without_end_are_cut_off() {
         let (head, block) = (headed(head, b""), block.to_vec());
         move || Say::Endless(head.clone(), block.clone())
     };
-    let large = "E0736 the answer of HOST is larger than 3000000 bytes";
+    let large = "E0736 the answer of http://HOST/ is larger than 3000000 bytes";
     let most = ":client-opts {:max-response-bytes 3000000}";
     // Of a size that it says, in chunks, and until it closes.
     let said = endless("HTTP/1.1 200 OK\ncontent-length: 10737418240", &block);
@@ -67,7 +67,7 @@ fn answers_without_end_are_cut_off() {
     refused(
         &said,
         "",
-        "E0736 the answer of HOST is larger than 52428800 bytes",
+        "E0736 the answer of http://HOST/ is larger than 52428800 bytes",
     );
     refused(
         &endless("HTTP/1.1 200 OK\ntransfer-encoding: chunked", &chunk),
@@ -96,7 +96,7 @@ fn answers_without_end_are_cut_off() {
     refused(
         &endless("HTTP/1.1 500 No", &block),
         "",
-        "E0734 HOST answered 500",
+        "E0734 http://HOST/ answered 500",
     );
     // The size is that of an answer that would come.
     let net = Net::new(vec![raw(
@@ -109,7 +109,7 @@ fn answers_without_end_are_cut_off() {
 
 #[test]
 fn what_is_packed_is_measured_unpacked() {
-    let large = "E0736 the answer of HOST is larger than 3000000 bytes";
+    let large = "E0736 the answer of http://HOST/ is larger than 3000000 bytes";
     let most = ":client-opts {:max-response-bytes 3000000}";
     // A gigabyte, in about one megabyte.
     let bomb = [GZIP, &zeros().repeat(1024)].concat();
@@ -122,16 +122,20 @@ fn what_is_packed_is_measured_unpacked() {
     refused(
         &|| raw(&head, &bomb),
         "",
-        "E0736 the answer of HOST is larger than 52428800 bytes",
+        "E0736 the answer of http://HOST/ is larger than 52428800 bytes",
     );
     let failed = head.replace("200 OK", "500 No");
-    refused(&|| raw(&failed, &bomb), "", "E0734 HOST answered 500");
+    refused(
+        &|| raw(&failed, &bomb),
+        "",
+        "E0734 http://HOST/ answered 500",
+    );
     // Named so, and not; and cut off.
     let head = "HTTP/1.1 200 OK\nconnection: close\ncontent-encoding: gzip";
     refused(
         &|| raw(head, b"plain text"),
         "",
-        "E0735 HOST sent an answer that is not well formed: ",
+        "E0735 http://HOST/ sent an answer that is not well formed: ",
     );
     let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     packed.write_all(&[b'a'; 5000]).unwrap();
@@ -139,7 +143,7 @@ fn what_is_packed_is_measured_unpacked() {
     refused(
         &|| raw(head, &packed[..packed.len() - 8]),
         "",
-        "E0735 HOST closed the connection before",
+        "E0735 http://HOST/ closed the connection before",
     );
     let net = Net::new(vec![raw(head, &packed)]);
     assert_eq!(net.take("(count (:body r))", "{:url \"URL\"}"), "5000");
@@ -152,53 +156,53 @@ fn heads_that_are_not_are_refused() {
     for (say, expected) in [
         (
             raw(&format!("HTTP/1.1 200 OK\n{many}x: y"), b""),
-            "E0735 HOST does not answer in HTTP (",
+            "E0735 http://HOST/ does not answer in HTTP (",
         ),
         (
             raw(&format!("HTTP/1.1 200 OK\nx-a: {long}"), b""),
-            "E0735 HOST does not answer in HTTP (",
+            "E0735 http://HOST/ does not answer in HTTP (",
         ),
         (
             Say::Endless(b"HTTP/1.1 200 OK\r\nx: ".to_vec(), vec![b'a'; 1 << 16]),
-            "E0735 HOST does not answer in HTTP (",
+            "E0735 http://HOST/ does not answer in HTTP (",
         ),
         (
             Say::Endless(b"HTTP/1.1 200 OK\r\n".to_vec(), b"a: b\r\n".to_vec()),
-            "E0735 HOST does not answer in HTTP (",
+            "E0735 http://HOST/ does not answer in HTTP (",
         ),
         (
             raw("HTTP/1.1 200 OK\ncontent-length: -1", b"abc"),
-            "E0735 HOST does not answer in HTTP (",
+            "E0735 http://HOST/ does not answer in HTTP (",
         ),
         (
             raw(
                 "HTTP/1.1 200 OK\ncontent-length: 3\ncontent-length: 5",
                 b"abcde",
             ),
-            "E0735 HOST does not answer in HTTP (",
+            "E0735 http://HOST/ does not answer in HTTP (",
         ),
         (
             raw(
                 "HTTP/1.1 200 OK\ncontent-length: 99999999999999999999999",
                 b"a",
             ),
-            "E0735 HOST does not answer in HTTP (",
+            "E0735 http://HOST/ does not answer in HTTP (",
         ),
         (
             raw("HTTP/1.1 20x OK", b""),
-            "E0735 HOST does not answer in HTTP (",
+            "E0735 http://HOST/ does not answer in HTTP (",
         ),
         (
             raw("HTTP/9.9 200 OK", b""),
-            "E0735 HOST does not answer in HTTP (",
+            "E0735 http://HOST/ does not answer in HTTP (",
         ),
         (
             raw("HTTP/1.1 200 OK\nbad header", b""),
-            "E0735 HOST does not answer in HTTP (",
+            "E0735 http://HOST/ does not answer in HTTP (",
         ),
         (
             Say::Raw(vec![0xff; 4096]),
-            "E0735 HOST does not answer in HTTP (",
+            "E0735 http://HOST/ does not answer in HTTP (",
         ),
     ] {
         refused(&|| say.clone(), ":timeout 10", expected);
@@ -208,33 +212,33 @@ fn heads_that_are_not_are_refused() {
     refused(
         &|| Say::Endless(Vec::new(), more.clone()),
         ":timeout \"300ms\"",
-        "E0733 HOST did not answer within 0.3 s",
+        "E0733 http://HOST/ did not answer within 0.3 s",
     );
 }
 
 #[test]
 fn bodies_that_do_not_come_whole_are_refused() {
     let chunked = "HTTP/1.1 200 OK\ncontent-type: text/plain\ntransfer-encoding: chunked";
-    let cut = "E0735 HOST closed the connection before its answer was complete (status 200, 3 bytes received)";
+    let cut = "E0735 http://HOST/ closed the connection before its answer was complete (status 200, 3 bytes received)";
     for (say, expected) in [
         (raw(chunked, b"5\r\nhel"), cut),
         (raw(chunked, b"3\r\nhel\r\n"), cut),
         (raw("HTTP/1.1 200 OK\ncontent-length: 5", b"hel"), cut),
         (
             raw(chunked, b"3\r\nhel\r\nzz\r\n"),
-            "E0735 HOST sent an answer that is not well formed: ",
+            "E0735 http://HOST/ sent an answer that is not well formed: ",
         ),
         (
             raw(chunked, b"fffffffffffffffff\r\nhel"),
-            "E0735 HOST sent an answer that is not well formed: ",
+            "E0735 http://HOST/ sent an answer that is not well formed: ",
         ),
         (
             Say::Hang(headed(chunked, b"3\r\nhel\r\n")),
-            "E0733 HOST did not finish its answer within 0.3 s",
+            "E0733 http://HOST/ did not finish its answer within 0.3 s",
         ),
         (
             Say::Hang(Vec::new()),
-            "E0733 HOST did not answer within 0.3 s",
+            "E0733 http://HOST/ did not answer within 0.3 s",
         ),
     ] {
         refused(&|| say.clone(), ":timeout \"300ms\"", expected);
@@ -261,37 +265,37 @@ fn texts_that_are_not_are_refused() {
         (
             "text/plain",
             b"caf\xe9".as_slice(),
-            "E0737 the answer of HOST is not text: it is not valid UTF-8, from byte 3 on",
+            "E0737 the answer of http://HOST/ is not text: it is not valid UTF-8, from byte 3 on",
         ),
         (
             "application/json",
             b"{\"a\": \"\xff\"}",
-            "E0737 the answer of HOST is not text: it is not valid UTF-8, from byte 7 on",
+            "E0737 the answer of http://HOST/ is not text: it is not valid UTF-8, from byte 7 on",
         ),
         (
             "application/json",
             b"{\"a\": 1,\n \"b\": }",
-            "E0737 the answer of HOST is not JSON: expected value at line 2 column 7",
+            "E0737 the answer of http://HOST/ is not JSON: expected value at line 2 column 7",
         ),
         (
             "application/json",
             b"{} x",
-            "E0737 the answer of HOST is not JSON: trailing characters at line 1 column 4",
+            "E0737 the answer of http://HOST/ is not JSON: trailing characters at line 1 column 4",
         ),
         (
             "application/xml",
             b"<a><b></a>",
-            "E0737 the answer of HOST is not XML: ",
+            "E0737 the answer of http://HOST/ is not XML: ",
         ),
         (
             "application/edn",
             b"{:a #=(x)}",
-            "E0737 the answer of HOST is not EDN: ",
+            "E0737 the answer of http://HOST/ is not EDN: ",
         ),
         (
             "application/yaml",
             b"a: [1, 2",
-            "E0737 the answer of HOST is not YAML: ",
+            "E0737 the answer of http://HOST/ is not YAML: ",
         ),
     ] {
         let found = typed(kind, body).body("{:url \"URL\"}");
@@ -412,7 +416,7 @@ fn a_redirect_leads_nowhere_further_in() {
     for (place, expected) in [
         (
             "file:///etc/passwd",
-            "E0739 93.184.216.34 redirects to `file:///etc/passwd`, which is not HTTP",
+            "E0739 http://93.184.216.34/ redirects to `file:///etc/passwd`, which is not HTTP",
         ),
         ("gopher://127.0.0.1:1/", "E0739"),
         ("data:text/plain,x", "E0739"),
@@ -421,7 +425,7 @@ fn a_redirect_leads_nowhere_further_in() {
         ("//127.0.0.1:1/", "E0731"),
         (
             "/again",
-            "E0739 93.184.216.34 redirects in a circle, back to `/again`",
+            "E0739 http://93.184.216.34/again redirects in a circle, back to `/again`",
         ),
     ] {
         let net = outside(reply("302 Found", &[&format!("location: {place}")], ""), "");
@@ -436,7 +440,7 @@ fn a_redirect_leads_nowhere_further_in() {
     let net = Net::new(hops);
     contains(
         &net.body("{:url \"URL\"}"),
-        "E0739 HOST redirects more than 10 times",
+        "E0739 http://HOST/ redirects more than 10 times",
     );
     assert_eq!(net.server.requests().len(), 11);
 }
@@ -516,7 +520,7 @@ fn a_proxy_sees_the_request() {
         ],
     );
     let found = net.body("{:url \"https://93.184.216.34/a\" :auth {:type :bearer :secret-ref :t} :retry {:max-attempts 1}}");
-    contains(&found, "E0732 93.184.216.34 cannot be reached: ");
+    contains(&found, "E0732 https://93.184.216.34/a cannot be reached: ");
     let seen = net.server.requests().remove(0);
     assert!(
         seen.starts_with("CONNECT 93.184.216.34:443 HTTP/1.1\n"),

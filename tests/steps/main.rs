@@ -15,6 +15,7 @@ mod event_stream;
 mod files;
 mod files_kept;
 mod folder;
+mod folder_merge;
 #[cfg(target_os = "linux")]
 mod full;
 mod function;
@@ -45,6 +46,7 @@ mod sigv4;
 mod table;
 mod table_hostile;
 mod template;
+mod time;
 mod wait;
 mod wire;
 mod wire_anthropic;

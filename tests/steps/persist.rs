@@ -160,3 +160,156 @@ fn nothing_is_done_for_a_result_that_cannot_be_stored() {
         "E0714 the result of a `:kv` step cannot be persisted | persist it with a `:function` step that follows"
     );
 }
+
+/// Returns the content type and the bytes that a function's value is stored as.
+fn bytes(value: &str, persist: &str) -> (String, String) {
+    let project = Project::new();
+    let flow =
+        function(value, &format!("{{:type :blob {persist}}}")).replace("] r)", "] (:uri r))");
+    let uri = project.eval(&flow);
+    match project.blob(uri.trim_matches('"')) {
+        Some((kind, bytes)) => (kind, String::from_utf8(bytes).expect("text")),
+        None => (String::new(), uri),
+    }
+}
+
+#[test]
+fn the_name_and_the_type_of_a_file_decide_its_bytes() {
+    let rows = "[{:n 1 :name \"a,b\"} {:n 2.50M :name :k}]";
+    for (value, persist, kind, expected) in [
+        (
+            "{:x 1}",
+            ":filename \"report.json\"",
+            "application/json",
+            "{\"x\":1}",
+        ),
+        (
+            "{:x 1}",
+            ":name \"report.JSON\"",
+            "application/json",
+            "{\"x\":1}",
+        ),
+        (
+            "{:x 1}",
+            ":content-type \"application/ld+json\"",
+            "application/ld+json",
+            "{\"x\":1}",
+        ),
+        (
+            "{:x 1}",
+            ":filename \"a.json\" :content-type \"application/edn\"",
+            "application/edn",
+            "{:x 1}",
+        ),
+        ("{:x 1}", ":filename \"a.edn\"", "application/edn", "{:x 1}"),
+        ("{:x 1}", "", "application/edn", "{:x 1}"),
+        (
+            "{:x 1}",
+            ":filename \"a.txt\"",
+            "text/plain; charset=utf-8",
+            "{:x 1}",
+        ),
+        ("{:x 1}", ":filename \"noext\"", "application/edn", "{:x 1}"),
+        (
+            "[1 {:a :b}]",
+            ":filename \"a.ndjson\"",
+            "application/x-ndjson",
+            "1\n{\"a\":\"b\"}\n",
+        ),
+        (
+            "[1 2]",
+            ":content-type \"application/jsonl\"",
+            "application/jsonl",
+            "1\n2\n",
+        ),
+        (
+            rows,
+            ":filename \"a.csv\"",
+            "text/csv",
+            "n,name\n1,\"a,b\"\n2.50,k\n",
+        ),
+        (
+            "[[1 2] [3 4]]",
+            ":filename \"a.tsv\"",
+            "text/tab-separated-values",
+            "1\t2\n3\t4\n",
+        ),
+        ("[]", ":filename \"a.csv\"", "text/csv", ""),
+        (
+            "{:x [1]}",
+            ":filename \"a.yaml\"",
+            "application/yaml",
+            "{\n  \"x\": [\n    1\n  ]\n}\n",
+        ),
+        // Text stays as it is.
+        ("\"{}\"", ":filename \"a.json\"", "application/json", "{}"),
+        (
+            "\"not json\"",
+            ":filename \"a.json\"",
+            "text/plain; charset=utf-8",
+            "not json",
+        ),
+        ("\"a,b\"", ":filename \"a.csv\"", "text/csv", "a,b"),
+        ("\"# T\"", ":filename \"a.md\"", "text/markdown", "# T"),
+        (
+            "\"x\"",
+            ":filename \"a.edn\"",
+            "text/plain; charset=utf-8",
+            "x",
+        ),
+    ] {
+        let found = bytes(value, persist);
+        assert_eq!(
+            (found.0.as_str(), found.1.as_str()),
+            (kind, expected),
+            "{value} {persist}"
+        );
+    }
+    for (value, persist, words) in [
+        (
+            "{:x 1}",
+            ":filename \"a.html\"",
+            "E0763 the result is a map, which cannot be stored as text/html",
+        ),
+        (
+            "{:x 1}",
+            ":filename \"a.png\"",
+            "E0763 the result is a map, which cannot be stored as image/png",
+        ),
+        (
+            "{:x 1}",
+            ":filename \"a.csv\"",
+            "E0763 a table is made of a vector of maps or of vectors",
+        ),
+        (
+            "[1 2]",
+            ":filename \"a.csv\"",
+            "E0763 the result cannot be stored: row 1 is an integer",
+        ),
+        (
+            "{:x 1}",
+            ":filename \"a.ndjson\"",
+            "E0763 JSON Lines are made of a vector",
+        ),
+    ] {
+        let found = bytes(value, persist).1;
+        assert!(found.starts_with(words), "{value} {persist}: {found}");
+    }
+}
+
+#[test]
+fn what_was_stored_by_its_name_is_loaded_as_data() {
+    let project = Project::new();
+    for (value, name, expected) in [
+        ("{:x [1 2.5 nil true]}", "a.json", "{:x [1 2.5 nil true]}"),
+        ("[{:a 1} {:a 2}]", "a.ndjson", "[{:a 1} {:a 2}]"),
+        ("{:k #{:a}}", "a.edn", "{:k #{:a}}"),
+        ("[{:a 1}]", "a.csv", "\"a\\n1\\n\""),
+    ] {
+        let found = project.eval(&format!(
+            "(let [r (flow/step :function :make {{:code '(fn [_] {value}) :persist {{:type :blob :filename \"{name}\"}}}})]
+               (flow/step :function :back {{:input {{:doc r}} :load [:doc] :code '(fn [i] (:doc i))}}))"
+        ));
+        assert_eq!(found, expected, "{name}");
+    }
+}

@@ -1,5 +1,6 @@
 //! `:output-persist` of an agent: the answer as a resource, under `:persisted-ref` of the result.
 
+use flowstone_engine::resource::media::{self, Format};
 use flowstone_engine::step::{Field, FieldType, Inside, Persist as _, StepContext, StepError};
 use flowstone_lang::value::Value;
 
@@ -64,22 +65,27 @@ impl OutputPersist {
             step: cx.step_id().to_owned(),
         };
         // What is wrong is told before anything was paid for.
-        let kind = output.content_type.as_deref().unwrap_or(TEXT);
+        let kind = output.wanted().unwrap_or(TEXT);
         PersistResult.check("function", &output.persist(kind))?;
         Ok(Some(output))
     }
 
     /// Returns the step that keeps the content.
     pub fn step(&self, content: &Value) -> Inside {
-        let kind = self.content_type.as_deref();
-        let kind = kind.unwrap_or_else(|| content_type(content));
-        // What is data is written as JSON where that is what it is called, and read as text else.
-        let stored = match content {
-            Value::Text(_) => content.clone(),
-            data if is_json(kind) => data.clone(),
-            data => Value::from(plain(data)),
+        let kind = self.wanted().unwrap_or_else(|| content_type(content));
+        // Data is written as its type or its name says, and as text where neither holds data.
+        let stored = match (content, Format::of(kind)) {
+            (Value::Text(_), _) => content.clone(),
+            (data, Some(Format::Text) | None) => Value::from(plain(data)),
+            (data, Some(_)) => data.clone(),
         };
         stored_as("output", stored, self.persist(kind))
+    }
+
+    /// Returns the content type that the flow asks for: outright, or by the file's name.
+    fn wanted(&self) -> Option<&str> {
+        let by_name = || media::of_name(self.name.as_deref()?);
+        self.content_type.as_deref().or_else(by_name)
     }
 
     fn persist(&self, kind: &str) -> Value {
@@ -157,19 +163,17 @@ fn is_numbered(line: &str) -> bool {
     rest.len() < line.len() && rest.starts_with(". ")
 }
 
-fn is_json(kind: &str) -> bool {
-    let kind = essence(kind);
-    kind == JSON || kind.ends_with("+json")
-}
-
-fn essence(kind: &str) -> &str {
-    kind.split(';').next().unwrap_or_default().trim()
-}
-
 fn extension(kind: &str) -> &'static str {
-    match essence(kind) {
-        kind if is_json(kind) => "json",
-        "text/csv" => "csv",
+    match Format::of(kind) {
+        Some(Format::Csv) => return "csv",
+        Some(Format::Edn) => return "edn",
+        Some(Format::Json) => return "json",
+        Some(Format::JsonLines) => return "ndjson",
+        Some(Format::Tsv) => return "tsv",
+        Some(Format::Yaml) => return "yaml",
+        Some(Format::Text) | None => {}
+    }
+    match media::essence(kind).as_str() {
         "text/html" => "html",
         "text/markdown" => "md",
         _ => "txt",

@@ -28,20 +28,40 @@ pub struct Found {
     pub taken: Vec<(String, Option<Entry>)>,
 }
 
+/// What was in a folder before.
+#[derive(Clone, Copy)]
+pub(super) struct Before<'a> {
+    /// What was put there.
+    pub tree: &'a Manifest,
+    /// What else was there, which the changeset does not know. Sorted by path.
+    pub beside: &'a [Entry],
+}
+
+impl Before<'_> {
+    /// Tells whether an entry was there in the same form, and is nothing of the changeset's.
+    fn has_beside(&self, entry: &Entry) -> bool {
+        let at = self
+            .beside
+            .binary_search_by(|it| it.path.as_str().cmp(&entry.path));
+        at.is_ok_and(|at| self.beside[at].same_content(entry))
+    }
+}
+
 /// Takes over what differs between `before` and `now`, which was found in `root`; `take` reads a file that the walk has
 /// left out because of ignore rules.
 pub(super) fn capture(
     draft: &mut Draft,
-    before: &Manifest,
+    whole: Before<'_>,
     now: &Manifest,
     root: &Path,
     take: &dyn Fn(&str) -> Result<Option<Entry>, FilesError>,
 ) -> Result<Found, FilesError> {
+    let before = whole.tree;
     let mut skipped = Vec::new();
     let mut changes: BTreeMap<String, Option<Entry>> = BTreeMap::new();
     for entry in now.entries() {
         let old = before.get(&entry.path);
-        if old.is_some_and(|old| old.same_content(entry)) {
+        if old.is_some_and(|old| old.same_content(entry)) || whole.has_beside(entry) {
             continue;
         }
         match folder::why_not(entry) {

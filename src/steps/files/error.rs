@@ -60,6 +60,14 @@ pub enum FilesError {
     PatchMisfit { path: String, why: String },
     #[error("nothing is put into `{path}`: {why}")]
     BadTarget { path: String, why: String },
+    #[error("nothing is put into `{path}`: {} there with other content: {}", are(files.len()), named(files))]
+    Differs {
+        path: String,
+        /// The paths of the tree, sorted.
+        files: Vec<String>,
+    },
+    #[error("`{path}` is there already, with other content")]
+    Taken { path: String },
     #[error("`{path}` was changed in the changeset since the folder was made")]
     ChangedMeanwhile { path: String },
     #[error("the content of `{path}` has {size} bytes, and at most {limit} are written")]
@@ -135,6 +143,7 @@ impl FilesError {
             Self::BadPatch { .. } => ("E0786", "bad-patch"),
             Self::Misfit { .. } | Self::PatchMisfit { .. } => ("E0786", "no-match"),
             Self::BadTarget { .. } => ("E0787", "bad-path"),
+            Self::Differs { .. } | Self::Taken { .. } => ("E0787", "exists"),
             Self::Exists { .. } => ("E0789", "exists"),
             Self::ChangedMeanwhile { .. } => ("E0615", "conflict"),
             Self::ContentTooLarge { .. } => ("E0788", "too-large"),
@@ -183,7 +192,9 @@ impl FilesError {
             Self::BadRange { .. } => "lines are counted from 1; `:end-line` one below `:start-line` puts lines in before it".into(),
             Self::BadPatch { .. } => "nothing was changed; a diff as `git diff` writes it is understood".into(),
             Self::Misfit { .. } | Self::PatchMisfit { .. } => "nothing was changed, also in other files; read the file again and make the patch for what is there".into(),
-            Self::BadTarget { .. } => "`:to` is a folder of the project that is not there yet, or empty; without it, a temporary one is made".into(),
+            Self::BadTarget { .. } => "choose another folder of the project, or leave `:to` out for a temporary one".into(),
+            Self::Differs { .. } => "`:overwrite? true` replaces these files and leaves all others as they are; or choose another `:to`".into(),
+            Self::Taken { .. } => "`:overwrite? true` replaces it; or choose another `:path`".into(),
             Self::ChangedMeanwhile { .. } => "nothing was written; materialize the changeset again and repeat the work there".into(),
             Self::NotWritable { .. } => "files are written in folders of the tree, never through links; `:op :list` shows what is there".into(),
             Self::ContentTooLarge { .. } => "keep what is this large in a blob: `:persist {:type :blob}`".into(),
@@ -216,12 +227,22 @@ impl FilesError {
             | Self::BadRange { path, .. }
             | Self::BadTarget { path, .. }
             | Self::ChangedMeanwhile { path }
+            | Self::Differs { path, .. }
+            | Self::Taken { path }
             | Self::Exists { path }
             | Self::Misfit { path, .. }
             | Self::NoMatch { path, .. }
             | Self::NotText { path }
             | Self::NotUnique { path, .. }
             | Self::PatchMisfit { path, .. } => Some(path),
+            _ => None,
+        }
+    }
+
+    /// Returns the files that it is about, for the flow.
+    pub fn files(&self) -> Option<&[String]> {
+        match self {
+            Self::Differs { files, .. } => Some(files),
             _ => None,
         }
     }
@@ -246,6 +267,27 @@ fn looks_like(near: &Option<(usize, String)>) -> String {
         Some((line, text)) => format!("; line {line} is like its first one: `{text}`"),
         None => String::new(),
     }
+}
+
+fn are(count: usize) -> String {
+    match count {
+        1 => "a file is".to_owned(),
+        count => format!("{count} files are"),
+    }
+}
+
+/// Returns the first names of a list.
+fn named(files: &[String]) -> String {
+    const SHOWN: usize = 10;
+    let mut shown: Vec<String> = files
+        .iter()
+        .take(SHOWN)
+        .map(|it| format!("`{it}`"))
+        .collect();
+    if files.len() > SHOWN {
+        shown.push(format!("and {} more", files.len() - SHOWN));
+    }
+    shown.join(", ")
 }
 
 /// Returns the first numbers of a list.

@@ -1,8 +1,8 @@
 //! A tree as a folder on disk, and back: what `:materialize` writes and `:capture` reads.
 //!
-//! The folder is written beside its place and renamed into it, so that nobody finds half of it. A record beside the
-//! object store says which tree was put where, so that what is captured later is compared with that, and a step that is
-//! performed again after a crash may put it there again.
+//! A new folder is written beside its place and renamed into it, so that nobody finds half of it; a folder that is there
+//! already is merged. A record beside the object store says which tree was put where, so that what is captured later is
+//! compared with that, and a step that is performed again after a crash may put it there again.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::error::{FilesError, is_full};
 use super::manifest::{Entry, Kind, Manifest};
 use super::objects::{self, Objects};
-use super::path;
+use super::{merge, path, place};
 
 /// What is to be put where.
 pub struct Rendering<'a> {
@@ -24,7 +24,27 @@ pub struct Rendering<'a> {
     /// The hash of the manifest without its changeset.
     pub base: &'a str,
     pub target: &'a Target,
+    /// What the folder was filled with before.
+    pub earlier: Option<&'a Earlier>,
     pub cancelled: &'a AtomicBool,
+}
+
+/// What was put into a folder before, as far as that is still known.
+pub struct Earlier {
+    pub record: Record,
+    pub tree: Option<Manifest>,
+}
+
+/// What was done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rendered {
+    /// How many files and links of the tree are in the folder now.
+    pub files: usize,
+    pub skipped: Vec<Skipped>,
+    /// Of these, how many were not there in the same form before.
+    pub written: usize,
+    /// How many were there and are deleted in the tree.
+    pub removed: usize,
 }
 
 /// A folder to fill.
@@ -33,10 +53,14 @@ pub struct Target {
     pub path: PathBuf,
     /// As it is shown.
     pub shown: String,
-    /// Who fills it: whoever has filled it before may do so again.
+    /// The step that fills it: what the same step has put there before, it may replace.
     pub by: String,
-    /// Replace what is in it, whoever has put that there.
+    /// Replace files of the same names, whatever is in them.
     pub overwrite: bool,
+    /// It belongs to the run alone, and need not survive a loss of power.
+    pub is_temporary: bool,
+    /// The project's home folder, which is never written to; empty for a folder inside of it.
+    pub without: PathBuf,
     /// Where records are.
     pub records: Records,
 }
@@ -84,9 +108,24 @@ pub struct Record {
     /// What was taken over from the folder since, if the changeset has it.
     #[serde(default)]
     pub taken: Vec<(String, Option<Entry>)>,
+    /// What else was in the folder, as it was then.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<Entry>,
 }
 
 impl Record {
+    /// Returns the record of a tree that is put into the folder at `place`.
+    pub(super) fn of(rendering: &Rendering<'_>, place: &Path) -> Record {
+        Record {
+            by: rendering.target.by.clone(),
+            folder: text(&rendering.target.records.inside(place)),
+            base: rendering.base.to_string(),
+            over: rendering.manifest.over(),
+            taken: Vec::new(),
+            beside: Vec::new(),
+        }
+    }
+
     /// Returns the record in a file, if it can be read.
     pub fn at(file: &Path) -> Option<Record> {
         serde_json::from_slice(&fs::read(file).ok()?).ok()
@@ -123,60 +162,68 @@ impl Record {
     }
 }
 
-/// Returns where a relative path leads in the project. Nothing on the way there may be a link.
-pub fn inside(root: &Path, asked: &str) -> Result<PathBuf, FilesError> {
-    let normal = path::writable(asked.trim_end_matches('/'))?;
-    let mut place = root.to_path_buf();
-    for part in normal.split('/') {
-        place.push(part);
-        let refuse = |why: &str| {
-            Err(FilesError::BadTarget {
-                path: asked.to_string(),
-                why: why.to_string(),
-            })
-        };
-        match fs::symlink_metadata(&place) {
-            Ok(found) if found.file_type().is_symlink() => return refuse("a part of it is a link"),
-            Ok(found) if !found.is_dir() => return refuse("a part of it is a file"),
-            Ok(_) | Err(_) => {}
-        }
+/// Returns the canonical form of a folder's path, whose last part need not be there.
+pub fn canonical(folder: &Path) -> io::Result<PathBuf> {
+    if let Ok(found) = fs::canonicalize(folder) {
+        return Ok(found);
     }
-    Ok(place)
+    let parent = folder.parent().unwrap_or(Path::new("."));
+    Ok(fs::canonicalize(parent)?.join(folder.file_name().unwrap_or_default()))
 }
 
-/// Puts a tree into a folder, and returns how many files are in it and what was left out.
-pub fn render(rendering: &Rendering<'_>) -> Result<(usize, Vec<Skipped>), FilesError> {
+/// Puts a tree into a folder.
+pub fn render(rendering: &Rendering<'_>) -> Result<Rendered, FilesError> {
     let target = rendering.target;
     let failed = |error: &io::Error| refused(target, error);
+    if is_there(target)? {
+        let place = fs::canonicalize(&target.path).map_err(|error| failed(&error))?;
+        return merge::merge(rendering, &place);
+    }
     let parent = target.path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(parent).map_err(|error| failed(&error))?;
     // The same text whatever way leads there.
-    let parent = fs::canonicalize(parent).map_err(|error| failed(&error))?;
-    let place = parent.join(target.path.file_name().unwrap_or_default());
-    may_fill(target, &place)?;
+    let place = canonical(&target.path).map_err(|error| failed(&error))?;
     let name = place.file_name().unwrap_or_default().to_string_lossy();
     let mark = &objects::hash(target.by.as_bytes())[..8];
-    let fresh = parent.join(format!(".{name}.new-{mark}"));
-    let stale = parent.join(format!(".{name}.old-{mark}"));
+    let fresh = place.with_file_name(format!(".{name}.new-{mark}"));
     // What a crash has left.
     remove(&fresh).map_err(|error| failed(&error))?;
-    let record = Record {
-        by: target.by.clone(),
-        folder: text(&target.records.inside(&place)),
-        base: rendering.base.to_string(),
-        over: rendering.manifest.over(),
-        taken: Vec::new(),
-    };
     let filled = fill(rendering, &fresh).and_then(|filled| {
         // Before: a folder that is there without it would be taken for somebody else's.
-        record.save(&target.records, &place)?;
-        put_in_place(&fresh, &place, &stale).map_err(|error| failed(&error))?;
+        Record::of(rendering, &place).save(&target.records, &place)?;
+        fs::rename(&fresh, &place).map_err(|error| failed(&error))?;
+        place::sync_folder(place.parent().unwrap_or(Path::new(".")));
         Ok(filled)
     });
     if filled.is_err() {
         remove(&fresh).ok();
     }
     filled
+}
+
+/// Tells whether there is a folder that can be merged with the tree.
+fn is_there(target: &Target) -> Result<bool, FilesError> {
+    let refuse = |why: &str| {
+        Err(FilesError::BadTarget {
+            path: target.shown.clone(),
+            why: why.to_string(),
+        })
+    };
+    match fs::symlink_metadata(&target.path) {
+        Err(_) => Ok(false),
+        // The project's own folder may be reached through one.
+        Ok(found) if found.file_type().is_symlink() && !target.is_project() => {
+            refuse("it is a link")
+        }
+        Ok(found) if found.is_file() => refuse("it is a file"),
+        Ok(_) => Ok(true),
+    }
+}
+
+impl Target {
+    fn is_project(&self) -> bool {
+        self.path == self.records.project
+    }
 }
 
 /// The error for a folder that cannot be written.
@@ -205,44 +252,6 @@ fn text(path: &Path) -> String {
     path.to_str().unwrap_or_default().to_owned()
 }
 
-/// Refuses a folder with something in it that somebody else has put there.
-fn may_fill(target: &Target, place: &Path) -> Result<(), FilesError> {
-    let refuse = |why: &str| {
-        Err(FilesError::BadTarget {
-            path: target.shown.clone(),
-            why: why.to_string(),
-        })
-    };
-    match fs::symlink_metadata(place) {
-        Err(_) => Ok(()),
-        Ok(found) if found.file_type().is_symlink() => refuse("it is a link"),
-        Ok(found) if !found.is_dir() => refuse("it is a file"),
-        Ok(_) => {
-            let is_empty = fs::read_dir(place).is_ok_and(|mut inside| inside.next().is_none());
-            let is_ours = || {
-                Record::load(&target.records, place).is_some_and(|record| record.by == target.by)
-            };
-            match is_empty || target.overwrite || is_ours() {
-                true => Ok(()),
-                false => refuse("it is not empty; `:overwrite? true` replaces what is in it"),
-            }
-        }
-    }
-}
-
-fn put_in_place(fresh: &Path, place: &Path, stale: &Path) -> io::Result<()> {
-    if fs::symlink_metadata(place).is_ok() {
-        remove(stale)?;
-        fs::rename(place, stale)?;
-    }
-    if let Err(error) = fs::rename(fresh, place) {
-        // As it was.
-        fs::rename(stale, place).ok();
-        return Err(error);
-    }
-    remove(stale)
-}
-
 /// Removes a folder of ours, if it is there.
 fn remove(folder: &Path) -> io::Result<()> {
     match fs::remove_dir_all(folder) {
@@ -252,7 +261,7 @@ fn remove(folder: &Path) -> io::Result<()> {
 }
 
 /// Writes all files into a new folder; links last, so that nothing is written through one.
-fn fill(rendering: &Rendering<'_>, folder: &Path) -> Result<(usize, Vec<Skipped>), FilesError> {
+fn fill(rendering: &Rendering<'_>, folder: &Path) -> Result<Rendered, FilesError> {
     let mut skipped = Vec::new();
     let (mut files, mut links) = (Vec::new(), Vec::new());
     for entry in rendering.manifest.entries() {
@@ -268,12 +277,28 @@ fn fill(rendering: &Rendering<'_>, folder: &Path) -> Result<(usize, Vec<Skipped>
     let failed = |error: io::Error| refused(rendering.target, &error);
     fs::create_dir(folder).map_err(failed)?;
     make_folders(folder, files.iter().chain(&links).map(|entry| &*entry.path)).map_err(failed)?;
-    write_all(rendering, folder, &files)?;
+    let cancelled = rendering.cancelled;
+    in_parallel(files.len(), cancelled, &|idx| {
+        write(rendering, folder, files[idx])
+    })?;
     for entry in &links {
         let target = entry.target.as_deref().unwrap_or_default();
         link(target, &folder.join(&entry.path)).map_err(failed)?;
     }
-    Ok((files.len() + links.len(), skipped))
+    if !rendering.target.is_temporary {
+        // After all are written: the first of them brings most of the others along.
+        in_parallel(files.len(), cancelled, &|idx| {
+            let file = File::open(folder.join(&files[idx].path));
+            file.and_then(|file| file.sync_all()).map_err(failed)
+        })?;
+    }
+    let count = files.len() + links.len();
+    Ok(Rendered {
+        files: count,
+        skipped,
+        written: count,
+        removed: 0,
+    })
 }
 
 /// Tells why an entry is not written to disk.
@@ -312,28 +337,34 @@ fn make_folders<'a>(root: &Path, paths: impl Iterator<Item = &'a str>) -> io::Re
     Ok(())
 }
 
-/// Writes files on the processors there are, until one fails.
-fn write_all(rendering: &Rendering<'_>, folder: &Path, files: &[&Entry]) -> Result<(), FilesError> {
+/// Does the work for each of `count` files, on the processors there are, until one fails.
+pub(super) fn in_parallel(
+    count: usize,
+    cancelled: &AtomicBool,
+    one: &(dyn Fn(usize) -> Result<(), FilesError> + Sync),
+) -> Result<(), FilesError> {
     let threads = std::thread::available_parallelism().map_or(1, |count| count.get().min(8));
     let next = AtomicUsize::new(0);
     let failure = Mutex::new(None);
-    let work = || {
-        while let Some(entry) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let written = match rendering.cancelled.load(Ordering::Relaxed) {
-                true => Err(FilesError::Cancelled),
-                false => write(rendering, folder, entry),
-            };
-            if let Err(error) = written {
-                next.store(files.len(), Ordering::Relaxed);
-                let mut failure = failure
-                    .lock()
-                    .unwrap_or_else(std::sync::PoisonError::into_inner);
-                failure.get_or_insert(error);
-                return;
-            }
+    let work = || loop {
+        let idx = next.fetch_add(1, Ordering::Relaxed);
+        if idx >= count {
+            return;
+        }
+        let done = match cancelled.load(Ordering::Relaxed) {
+            true => Err(FilesError::Cancelled),
+            false => one(idx),
+        };
+        if let Err(error) = done {
+            next.store(count, Ordering::Relaxed);
+            let mut failure = failure
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
+            failure.get_or_insert(error);
+            return;
         }
     };
-    match files.len() < 64 {
+    match count < 64 {
         true => work(),
         false => std::thread::scope(|scope| {
             for _ in 0..threads {
@@ -369,12 +400,12 @@ fn write(rendering: &Rendering<'_>, folder: &Path, entry: &Entry) -> Result<(), 
 }
 
 #[cfg(unix)]
-fn link(target: &str, at: &Path) -> io::Result<()> {
+pub(super) fn link(target: &str, at: &Path) -> io::Result<()> {
     std::os::unix::fs::symlink(target, at)
 }
 
 #[cfg(not(unix))]
-fn link(target: &str, at: &Path) -> io::Result<()> {
+pub(super) fn link(target: &str, at: &Path) -> io::Result<()> {
     fs::write(at, target)
 }
 

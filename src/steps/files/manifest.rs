@@ -240,6 +240,16 @@ impl Manifest {
         self.origin.as_ref()
     }
 
+    /// Returns whether files that ignore rules leave out and those with a dot in front are part of the tree.
+    pub fn rules(&self) -> (bool, bool) {
+        match &self.origin {
+            Some(Origin::Dir {
+                ignored, hidden, ..
+            }) => (*ignored, *hidden),
+            Some(Origin::Git { .. }) | None => (false, true),
+        }
+    }
+
     /// Returns the same tree with the changes of a changeset, which are sorted by path.
     pub fn under(&self, changes: &[PathChange]) -> Result<Manifest, FilesError> {
         let over = changes.iter().map(|change| {

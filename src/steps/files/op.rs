@@ -17,3 +17,4 @@ pub(super) mod replace_lines;
 pub(super) mod resolve_source;
 pub(super) mod search;
 pub(super) mod write_file;
+pub(super) mod write_out;

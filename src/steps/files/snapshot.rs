@@ -43,6 +43,15 @@ pub struct Limits {
     pub file_bytes: u64,
 }
 
+impl Limits {
+    /// Everything, however much there is.
+    pub const NONE: Limits = Limits {
+        files: u64::MAX,
+        bytes: u64::MAX,
+        file_bytes: u64::MAX - 1,
+    };
+}
+
 impl Default for Limits {
     fn default() -> Self {
         Limits {
@@ -68,7 +77,7 @@ pub fn snapshot(folder: &Folder, cache: &Path, objects: &Objects) -> Result<Mani
     let table = Table::load(&known_file);
     let batch = objects.batch()?;
     let taking = Taking {
-        batch: &batch,
+        batch: Some(&batch),
         left: AtomicU64::new(folder.limits.bytes),
         limits: folder.limits,
     };
@@ -83,25 +92,40 @@ pub fn snapshot(folder: &Folder, cache: &Path, objects: &Objects) -> Result<Mani
     ))
 }
 
-/// Takes one file of a folder, whatever ignore files say of it; `None` when it is not there.
-pub fn one(root: &Path, path: &str, objects: &Objects) -> Result<Option<Entry>, FilesError> {
-    let absolute = root.join(path);
-    let Ok(metadata) = fs::symlink_metadata(&absolute) else {
+/// Lists what is in a folder by content, and stores nothing.
+pub fn look(folder: &Folder) -> Result<Manifest, FilesError> {
+    let bad = |error: io::Error| FilesError::BadFolder {
+        path: folder.path.display().to_string(),
+        cause: plain(&error),
+    };
+    let root = fs::canonicalize(&folder.path).map_err(bad)?;
+    fs::read_dir(&root).map_err(bad)?;
+    let found = walk(folder, &root)?;
+    let taken = Taking::looking(folder.limits).all(&found, &vec![None; found.len()])?;
+    Ok(Manifest::new(
+        taken.into_iter().map(|taken| taken.entry).collect(),
+    ))
+}
+
+/// Returns what is at one path of a folder, whatever ignore files say of it, and stores nothing.
+pub fn state(root: &Path, path: &str) -> Result<Option<Entry>, FilesError> {
+    let Some(found) = Found::at(root, path) else {
         return Ok(None);
     };
-    let found = Found {
-        absolute,
-        path: path.to_string(),
-        is_link: metadata.file_type().is_symlink(),
-        is_named: true,
-        metadata: Ok(metadata),
+    let (taken, _) = Taking::looking(Limits::NONE).one(&found, None)?;
+    Ok(taken.map(|taken| taken.entry))
+}
+
+/// Takes one file of a folder, whatever ignore files say of it; `None` when it is not there.
+pub fn one(root: &Path, path: &str, objects: &Objects) -> Result<Option<Entry>, FilesError> {
+    let Some(found) = Found::at(root, path) else {
+        return Ok(None);
     };
     let limits = Limits::default();
     let batch = objects.batch()?;
     let taking = Taking {
-        batch: &batch,
-        left: AtomicU64::new(limits.bytes),
-        limits,
+        batch: Some(&batch),
+        ..Taking::looking(limits)
     };
     let (taken, content) = taking.one(&found, None)?;
     batch.finish()?;
@@ -120,6 +144,20 @@ pub(super) struct Found {
     is_named: bool,
     /// Of a file that is not a link.
     pub metadata: io::Result<Metadata>,
+}
+
+impl Found {
+    fn at(root: &Path, path: &str) -> Option<Found> {
+        let absolute = root.join(path);
+        let metadata = fs::symlink_metadata(&absolute).ok()?;
+        Some(Found {
+            absolute,
+            path: path.to_string(),
+            is_link: metadata.file_type().is_symlink(),
+            is_named: true,
+            metadata: Ok(metadata),
+        })
+    }
 }
 
 /// Returns the files of a folder, in the order of their paths.
@@ -222,7 +260,8 @@ pub(super) struct Taken {
 
 /// What the threads share that read the files.
 struct Taking<'a> {
-    batch: &'a Batch,
+    /// Where contents go; nowhere, when they are only looked at.
+    batch: Option<&'a Batch>,
     left: AtomicU64,
     limits: Limits,
 }
@@ -231,6 +270,14 @@ struct Taking<'a> {
 const HELD: usize = 4 << 20;
 
 impl Taking<'_> {
+    fn looking(limits: Limits) -> Taking<'static> {
+        Taking {
+            batch: None,
+            left: AtomicU64::new(limits.bytes),
+            limits,
+        }
+    }
+
     /// Takes each file, on the processors there are, in lots: neighbours stay together, and no thread waits for a
     /// slow one. The order stays.
     fn all(&self, found: &[Found], known: &[Option<&Known>]) -> Result<Vec<Taken>, FilesError> {
@@ -285,12 +332,19 @@ impl Taking<'_> {
                 contents.push((hash, bytes));
             }
             if held > HELD {
-                self.batch.add(std::mem::take(&mut contents))?;
+                self.store(std::mem::take(&mut contents))?;
                 held = 0;
             }
         }
-        self.batch.add(contents)?;
+        self.store(contents)?;
         Ok(taken)
+    }
+
+    fn store(&self, contents: Vec<(objects::Hash, Vec<u8>)>) -> Result<(), FilesError> {
+        match self.batch {
+            Some(batch) => batch.add(contents),
+            None => Ok(()),
+        }
     }
 
     fn spend(&self, bytes: u64) -> Result<(), FilesError> {
@@ -339,8 +393,8 @@ impl Taking<'_> {
         }
         self.spend(metadata.len())?;
         let stamp = Stamp::of(metadata);
-        if let Some(known) = known
-            && self.batch.reuse(&known.hash, metadata.len())
+        if let (Some(known), Some(batch)) = (known, self.batch)
+            && batch.reuse(&known.hash, metadata.len())
         {
             known.apply(&mut entry);
             let stamp = Some(stamp);

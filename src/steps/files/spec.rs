@@ -5,6 +5,7 @@ use flowstone_engine::step::{Effect, Field, FieldType, Operations, StepSpec};
 use super::op::{
     apply_edit, capture, delete_file, diff, history, init_changeset, list, materialize, move_file,
     open_change_request, publish, read, replace, replace_lines, resolve_source, search, write_file,
+    write_out,
 };
 
 pub(super) const SPEC: StepSpec = StepSpec {
@@ -15,7 +16,7 @@ pub(super) const SPEC: StepSpec = StepSpec {
         The source becomes an immutable tree first: with `:op :resolve-source`, which returns a reference to use as \
         `:source` of later steps, or by itself, when `:source` says where the files are. Changes are made in a \
         changeset, which lies over a tree: `:op :init-changeset` makes one, and its reference is the `:changeset` of \
-        later steps. Paths are relative to the source, use `/` and cannot leave it. Files that `.gitignore` leaves \
+        later steps. `:op :materialize` writes a tree or a changeset into a folder, and `:op :write-out` a single file. Paths are relative to the source, use `/` and cannot leave it. Files that `.gitignore` leaves \
         out are not part of a folder's tree.",
     fields: FIELDS,
     examples: &[
@@ -48,6 +49,7 @@ const OPERATIONS: Operations = Operations {
         resolve_source::OPERATION,
         search::OPERATION,
         write_file::OPERATION,
+        write_out::OPERATION,
     ],
 };
 
@@ -151,7 +153,8 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "overwrite?",
         FieldType::Bool,
-        "Whether `:materialize` replaces a folder that is not empty. Default false.",
+        "Whether `:materialize` replaces files that are there with other content, and `:write-out` the file. Default false. \
+         What else is in the folder stays in either case.",
     ),
     Field::optional(
         "patch",
@@ -161,7 +164,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "path",
         FieldType::Text,
-        "The file that is meant; of `:capture`, the folder.",
+        "The file to read or to change; of `:capture` the folder, of `:write-out` the file of the project.",
     ),
     Field::optional(
         "paths",
@@ -208,7 +211,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "to",
         FieldType::Text,
-        "The new path of the file to move, or the folder of the project to write to.",
+        "The new path of the file to move, or the folder of the project to write to; `\".\"` is the project's own.",
     ),
     Field::optional("title", FieldType::Text, "The title of a change request."),
 ];

@@ -221,6 +221,14 @@ impl Incoming {
         }
     }
 
+    /// Returns where the answer comes from, as a person sees it.
+    pub fn place(&self) -> String {
+        match Url::parse(&self.url) {
+            Ok(url) => super::shown::url(&url),
+            Err(_) => self.host.clone(),
+        }
+    }
+
     /// An answer from a recording.
     fn replayed(
         request: &Request,

@@ -179,6 +179,27 @@ impl HttpError {
         }
     }
 
+    /// Says where it happened in other words than by the host alone.
+    #[must_use]
+    pub fn at(mut self, place: &str) -> HttpError {
+        match &mut self {
+            Self::Unreachable { host, .. }
+            | Self::TimedOut { host, .. }
+            | Self::Status { host, .. }
+            | Self::CutOff { host, .. }
+            | Self::TooLarge { host, .. }
+            | Self::Undecodable { host, .. }
+            | Self::BadRedirect { host, .. } => place.clone_into(host),
+            // These are about the host, whatever is asked of it.
+            Self::Refused(_)
+            | Self::Untrusted { .. }
+            | Self::BadUrl { .. }
+            | Self::BadRequest { .. }
+            | Self::Exchange(_) => {}
+        }
+        self
+    }
+
     /// Returns the status that the server gave, if it came so far.
     pub fn status(&self) -> Option<u16> {
         match self {
@@ -276,7 +297,7 @@ fn status_hint(status: u16) -> &'static str {
         404 | 410 => "check the address",
         429 => "the server wants fewer requests; `:retry` waits as long as it asks for",
         500..=599 => "the server has a problem; `:retry {:max-attempts 3}` tries again",
-        _ => "the answer's body, in the error's `:data`, may say why",
+        _ => "the error's `:data` has the whole answer, under `:body`",
     }
 }
 

@@ -7,12 +7,14 @@
 use std::time::Duration;
 
 use flowstone_engine::ports::StoredBlob;
+use flowstone_engine::resource::media::{self, Format};
 use flowstone_engine::resource::{ResourceLimits, Tier};
 use flowstone_engine::step::{Progress, StepContext, StepError};
 use flowstone_lang::value::{HostObject, Object, Value};
 
 use super::client::Incoming;
-use super::error::header;
+use super::decode::ResponseAs;
+use super::error::{Answer, header};
 use super::settings::Usual;
 use crate::fields::Fields;
 
@@ -26,10 +28,12 @@ const TOLD_EVERY: u64 = 4 << 20;
 /// Where the body of an answer goes as it comes.
 pub(super) struct Target {
     most: u64,
+    /// Whether the body is stored as it comes; else it is read first, and must be what `:response-as` says.
+    pub is_raw: bool,
 }
 
 impl Target {
-    /// Tells whether a body is stored as it comes: where nobody is to see or check it before.
+    /// Tells whether the bytes of a body are stored: where nobody is to see them before, or to change them.
     pub fn of(cx: &StepContext, fields: Fields<'_>) -> Result<Option<Target>, StepError> {
         let Some(persist) = fields.map("persist")? else {
             return Ok(None);
@@ -39,22 +43,35 @@ impl Target {
         let is_seen = ["expect", "parser-fn", "review"]
             .iter()
             .any(|key| fields.has(key));
-        let is_raw = matches!(
-            fields.name("response-as")?.as_deref(),
-            None | Some("auto" | "bytes" | "text")
-        );
-        if !is_blob || is_seen || !is_raw {
+        let (is_raw, format) = match fields.name("response-as")?.as_deref() {
+            None | Some("auto" | "bytes" | "text") => (true, None),
+            Some("json") => (false, Some(Format::Json)),
+            Some("jsonl") => (false, Some(Format::JsonLines)),
+            Some(_) => return Ok(None),
+        };
+        if !is_blob || is_seen {
             return Ok(None);
+        }
+        if let Some(format) = format {
+            let name = persist.text("filename")?.or(persist.text("name")?);
+            let by_name = name.and_then(media::of_name);
+            let wanted = persist.text("content-type")?.or(by_name);
+            if wanted.is_some_and(|wanted| Format::of(wanted) != Some(format)) {
+                return Ok(None);
+            }
         }
         let tier = persist.name("tier")?;
         let tier = tier.and_then(|tier| Tier::from_name(&tier));
         let limits = ResourceLimits::of(cx.settings());
         let most = limits.max_blob(tier.unwrap_or_default());
-        Ok(Some(Target { most }))
+        Ok(Some(Target { most, is_raw }))
     }
 
     /// Allows an answer as much as a blob holds, where nobody says less.
     pub fn widen(&self, usual: &mut Usual) {
+        if !self.is_raw {
+            return;
+        }
         usual.limits.max_bytes = match usual.has_max_bytes {
             true => usual.limits.max_bytes.min(self.most),
             false => self.most,
@@ -92,6 +109,34 @@ impl Target {
         };
         Ok(Object::HostObject(Box::new(stored)).into())
     }
+}
+
+/// Tells whether a body has text that any reader of JSON takes.
+pub(super) fn is_utf8(body: &[u8]) -> bool {
+    let text = std::str::from_utf8(body).unwrap_or_default();
+    !text.is_empty() && !text.starts_with('\u{feff}')
+}
+
+/// Stores the bytes of a whole answer of JSON as they came. A server that calls them something else is corrected.
+pub(super) async fn keep(
+    cx: &StepContext,
+    answer: &Answer,
+    wanted: ResponseAs,
+) -> Result<Value, StepError> {
+    let mut writer = cx.stores().blobs.begin().await?;
+    writer.write(&answer.body).await?;
+    let said = answer.header("content-type");
+    let (format, usual) = match wanted {
+        ResponseAs::JsonLines => (Format::JsonLines, "application/x-ndjson"),
+        _ => (Format::Json, "application/json"),
+    };
+    let said = said.filter(|said| Format::of(said) == Some(format));
+    let stored = StoredBody {
+        blob: writer.finish().await?,
+        content_type: Some(said.unwrap_or(usual).to_owned()),
+        filename: answer.header("content-disposition").and_then(filename),
+    };
+    Ok(Object::HostObject(Box::new(stored)).into())
 }
 
 /// The body of an answer that is in the blob store.

@@ -1,17 +1,18 @@
 //! `:persist {:type :blob}`: a step's value as a blob, with a reference that has every key that flows look for.
 
 mod config;
+mod format;
 mod reference;
 
 use flowstone_engine::blob::{BlobOp, BlobRow};
-use flowstone_engine::codec;
 use flowstone_engine::ports::{StoreOp, StoredBlob};
+use flowstone_engine::resource::media::{self, Format};
 use flowstone_engine::resource::{ResourceLimits, step_output};
 use flowstone_engine::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use crate::http::store::StoredBody;
-use crate::json::{name_text, to_json};
+use crate::json::name_text;
 use crate::kv::encoded;
 use crate::resource;
 
@@ -47,7 +48,7 @@ impl Blob {
     pub(super) async fn store(&self, cx: &StepContext, value: Value) -> Result<StoreOp, StepError> {
         let limits = ResourceLimits::of(cx.settings());
         self.check_bucket(cx, &limits)?;
-        let content = self.content(cx.kind(), &value)?;
+        let content = self.content(cx, &value)?;
         let bytes = content.payload.size();
         let most = limits.max_blob(self.tier);
         if bytes > most {
@@ -91,9 +92,9 @@ impl Blob {
         }))
     }
 
-    fn content(&self, kind: &str, value: &Value) -> Result<Content, StepError> {
+    fn content(&self, cx: &StepContext, value: &Value) -> Result<Content, StepError> {
         if let (true, Some(body)) = (
-            kind == "http" && value.get("status").is_some(),
+            cx.kind() == "http" && value.get("status").is_some(),
             value.get("body"),
         ) {
             let omitted = [
@@ -122,7 +123,14 @@ impl Blob {
             let said = value
                 .get("headers")
                 .and_then(|headers| header(headers, "content-type"));
-            let content = self.plain(body)?;
+            let content = match said.as_deref().and_then(Format::of) {
+                Some(format @ (Format::Json | Format::JsonLines))
+                    if self.wanted().is_none() && format::is_plain(body) =>
+                {
+                    self.data(cx, body, said.as_deref().unwrap_or_default(), format)?
+                }
+                _ => self.plain(cx, body)?,
+            };
             let said = said.and_then(|said| match body {
                 // Whatever it was written in, it is stored as UTF-8.
                 Value::Text(_) => {
@@ -153,37 +161,53 @@ impl Blob {
                 kept: Vec::new(),
             });
         }
-        self.plain(value)
+        self.plain(cx, value)
     }
 
-    fn plain(&self, value: &Value) -> Result<Content, StepError> {
-        let wants_json = self.content_type.as_deref().is_some_and(|wanted| {
-            let kind = wanted.split(';').next().unwrap_or_default().trim();
-            kind == "application/json" || kind.ends_with("+json")
-        });
-        let (bytes, content_type) = match value {
-            Value::Text(text) => (text.as_bytes().to_vec(), "text/plain; charset=utf-8"),
-            value if let Some(bytes) = value.as_bytes() => {
-                (bytes.into_owned(), "application/octet-stream")
-            }
-            value if wants_json => {
-                let json = to_json(value)
-                    .map_err(|error| StepError::new("E0763", "invalid", error.to_string()))?;
-                (json.to_string().into_bytes(), "application/json")
-            }
-            value => {
-                let text = codec::encode(value).map_err(|error| {
-                    StepError::new(
-                        error.code(),
-                        "invalid",
-                        format!("the result cannot be stored: {error}"),
-                    )
-                })?;
-                (text.into_bytes(), resource::EDN)
-            }
-        };
-        Ok(Content {
+    /// Returns the content type that the flow asks for: outright, or by the file's name.
+    fn wanted(&self) -> Option<&str> {
+        let by_name = || media::of_name(self.filename.as_deref()?);
+        self.content_type.as_deref().or_else(by_name)
+    }
+
+    fn plain(&self, cx: &StepContext, value: &Value) -> Result<Content, StepError> {
+        let here = |bytes: Vec<u8>, content_type: &str| Content {
             payload: Payload::Here(bytes),
+            content_type: content_type.to_owned(),
+            filename: None,
+            kept: Vec::new(),
+        };
+        match value {
+            Value::Text(text) => {
+                let text = text.as_str();
+                let by_name = self.filename.as_deref().and_then(media::of_name);
+                let by_name = by_name.filter(|kind| format::holds(kind, text));
+                let kind = by_name.unwrap_or("text/plain; charset=utf-8");
+                Ok(here(text.as_bytes().to_vec(), kind))
+            }
+            value if let Some(bytes) = value.as_bytes() => {
+                let by_name = self.filename.as_deref().and_then(media::of_name);
+                Ok(here(bytes.into_owned(), by_name.unwrap_or(media::OCTETS)))
+            }
+            value => match self.wanted() {
+                None => self.data(cx, value, resource::EDN, Format::Edn),
+                Some(kind) => match Format::of(kind) {
+                    Some(format) => self.data(cx, value, kind, format),
+                    None => Err(format::not_data(value, kind)),
+                },
+            },
+        }
+    }
+
+    fn data(
+        &self,
+        cx: &StepContext,
+        value: &Value,
+        content_type: &str,
+        format: Format,
+    ) -> Result<Content, StepError> {
+        Ok(Content {
+            payload: Payload::Here(format::write(cx, value, format)?),
             content_type: content_type.to_owned(),
             filename: None,
             kept: Vec::new(),
@@ -200,17 +224,22 @@ fn header(headers: &Value, name: &str) -> Option<String> {
 }
 
 fn extension(content_type: &str) -> &'static str {
-    match content_type.split(';').next().unwrap_or_default().trim() {
-        "application/edn" => "edn",
-        "application/json" => "json",
-        "text/csv" => "csv",
+    match Format::of(content_type) {
+        Some(Format::Csv) => return "csv",
+        Some(Format::Edn) => return "edn",
+        Some(Format::Json) => return "json",
+        Some(Format::JsonLines) => return "ndjson",
+        Some(Format::Tsv) => return "tsv",
+        Some(Format::Yaml) => return "yaml",
+        Some(Format::Text) | None => {}
+    }
+    match media::essence(content_type).as_str() {
         "text/html" => "html",
         "text/markdown" => "md",
         "image/png" => "png",
         "image/jpeg" => "jpg",
         "application/pdf" => "pdf",
         kind if kind.starts_with("text/") => "txt",
-        kind if kind.ends_with("+json") => "json",
         _ => "bin",
     }
 }

@@ -400,7 +400,7 @@ const METRICS: &[(&str, MetricKind)] = &[
     ("max", MetricKind::Max),
     ("median", MetricKind::Median),
     ("min", MetricKind::Min),
-    ("percentile", MetricKind::Percentile(50.0)),
+    ("percentile", MetricKind::Percentile(0.5)),
     ("sum", MetricKind::Sum),
 ];
 
@@ -420,15 +420,33 @@ fn metric(given: &Value) -> Result<Metric, StepError> {
     let column = fields.get("field").and_then(name_text);
     let mut metric = named_metric(&word, column, fields.get("as").and_then(name_text), given)?;
     match (&mut metric.kind, fields.get("p").and_then(number_float)) {
-        (MetricKind::Percentile(share), Some(p)) if (0.0..=100.0).contains(&p) => *share = p,
+        (MetricKind::Percentile(share), Some(p)) if (0.0..=100.0).contains(&p) => {
+            *share = fraction(p);
+        }
         (MetricKind::Percentile(_), _) => {
-            return Err(bad("`percentile` needs `:p`, from 0 to 100".to_owned())
-                .hint("as in `{:op :percentile :field :ms :p 95}`"));
+            let message = match fields.get("p") {
+                Some(given) => format!(
+                    "`:p` of `percentile` is a number from 0 to 100, not {}",
+                    shown(given)
+                ),
+                None => "`percentile` needs `:p`, a number from 0 to 100".to_owned(),
+            };
+            return Err(bad(message).hint(
+                "for the 95th percentile, write `{:op :percentile :field :ms :p 95}` or `:p 0.95`",
+            ));
         }
         (_, None) if !fields.has("p") => {}
         _ => return Err(bad(format!("`:p` means nothing to `{word}`"))),
     }
     Ok(metric)
+}
+
+/// Returns a `:p` as a fraction: below 1 it is one, from 1 on it is a percentage.
+fn fraction(p: f64) -> f64 {
+    match p < 1.0 {
+        true => p,
+        false => p / 100.0,
+    }
 }
 
 fn named_metric(

@@ -436,6 +436,7 @@ fn for_agents() {
         "open-change-request",
         "publish",
         "resolve-source",
+        "write-out",
     ];
     for operation in operations.all {
         assert_eq!(

@@ -301,7 +301,7 @@ fn materialize_to() {
         ),
         (
             "(:path (flow/step :files :it {:op :materialize :source SRC :to \"tree\"}))",
-            "E0787 nothing is put into `tree`: it is not empty...",
+            r#""tree""#,
         ),
         (
             "(:path (flow/step :files :it {:op :materialize :source SRC :to \"../out\"}))",
@@ -314,9 +314,9 @@ fn materialize_to() {
 fn materialize_overwrite() {
     check(&[
         (
-            "(do (flow/step :files :it {:op :materialize :source SRC :to \"twice\"})
-                 (try (flow/step :files :it {:op :materialize :source SRC :to \"twice\"}) (catch Exception e (:code (ex-data e)))))",
-            "\"E0787\"",
+            "(do (flow/step :files :it {:op :write-out :path \"twice/a.txt\" :content \"theirs\"})
+                 (flow/step :files :it {:op :materialize :source SRC :to \"twice\"}))",
+            "E0787 nothing is put into `twice`: a file is there with other content: `a.txt`...",
         ),
         (
             "(do (flow/step :files :it {:op :materialize :source SRC :to \"again\"})
@@ -330,6 +330,32 @@ fn materialize_overwrite() {
         (
             "(flow/step :files :it {:op :materialize :source SRC :overwrite? 1})",
             "E0712 ...",
+        ),
+    ]);
+}
+
+#[test]
+fn op_write_out() {
+    check(&[
+        (
+            "(flow/step :files :it {:op :write-out :path \"notes/new.md\" :content \"new\"})",
+            r#"{:path "notes/new.md" :size 3}"#,
+        ),
+        (
+            "(flow/step :files :it {:op :write-out :path \"tree/a.txt\" :content \"new\"})",
+            "E0787 `tree/a.txt` is there already, with other content...",
+        ),
+        (
+            "(flow/step :files :it {:op :write-out :path \"tree/a.txt\" :content \"new\" :overwrite? true})",
+            r#"{:path "tree/a.txt" :size 3}"#,
+        ),
+        (
+            "(flow/step :files :it {:op :write-out :path \"../a.txt\" :content \"new\"})",
+            "E0770 ...",
+        ),
+        (
+            "(flow/step :files :it {:op :write-out :content \"new\"})",
+            "E0780 `:op :write-out` needs `:path`...",
         ),
     ]);
 }

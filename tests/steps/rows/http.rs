@@ -408,7 +408,7 @@ fn client_opts() {
     let net = Net::new(vec![hop("/1"), hop("/2"), json("{}")]);
     contains(
         &net.body("{:url \"URL\" :client-opts {:max-redirects 1}}"),
-        "E0739 HOST redirects more than 1 times",
+        "E0739 http://HOST/ redirects more than 1 times",
     );
     contains(
         &net.body("{:url \"http://169.254.1.1:1\" :retry {:max-attempts 1}}"),
@@ -429,7 +429,7 @@ fn max_response_bytes() {
     );
     contains(
         &net.body("{:url \"URL\" :client-opts {:max-response-bytes 9}}"),
-        "E0736 the answer of HOST is larger than 9 bytes",
+        "E0736 the answer of http://HOST/ is larger than 9 bytes",
     );
     let settings = "{:http {:max-response-bytes 5}}";
     let net = Net::with(
@@ -447,12 +447,15 @@ fn max_response_bytes() {
 fn timeout() {
     let net = Net::new(vec![Say::Hang(b"HTTP/1.1 200 OK\r\n".to_vec())]);
     let found = net.body("{:url \"URL\" :timeout \"150ms\" :retry {:max-attempts 1}}");
-    contains(&found, "E0733 HOST did not answer within 0.1 s");
+    contains(&found, "E0733 http://HOST/ did not answer within 0.1 s");
     let net = Net::new(vec![Say::Hang(
         b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nab".to_vec(),
     )]);
     let found = net.body("{:url \"URL\" :timeout 0.2 :retry {:max-attempts 1}}");
-    contains(&found, "E0733 HOST did not finish its answer within");
+    contains(
+        &found,
+        "E0733 http://HOST/ did not finish its answer within",
+    );
 }
 
 #[test]
@@ -467,7 +470,7 @@ fn retry() {
     let net = Net::new(vec![busy(), json("1")]);
     contains(
         &net.body("{:url \"URL\" :json {}}"),
-        "E0734 HOST answered 503 Service Unavailable",
+        "E0734 http://HOST/ answered 503 Service Unavailable",
     );
     let net = Net::new(vec![busy(), json("1")]);
     contains(

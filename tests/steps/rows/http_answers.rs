@@ -9,9 +9,9 @@ fn response_as() {
     let net = Net::new(vec![typed("text/plain", "[1 2]")]);
     assert_eq!(
         net.body("{:url \"URL\" :response-as :json}")
-            .split(':')
+            .split(": ")
             .next(),
-        Some("E0737 the answer of HOST is not JSON")
+        Some("E0737 the answer of http://HOST/ is not JSON")
     );
     assert_eq!(net.body("{:url \"URL\" :response-as :edn}"), "[1 2]");
     assert_eq!(
@@ -79,15 +79,15 @@ fn response_as_json() {
         ("12345678901234567890", "12345678901234567890N"),
         (
             "",
-            "E0737 the answer of HOST is not JSON: it is empty | `:response-as :text` or `:bytes` takes the answer as it is",
+            "E0737 the answer of http://HOST/ is not JSON: it is empty | `:response-as :text` or `:bytes` takes the answer as it is",
         ),
         (
             "{\"a\":\n 1,}",
-            "E0737 the answer of HOST is not JSON: trailing comma at line 2 column 4 | `:response-as :text` or `:bytes` takes the answer as it is",
+            "E0737 the answer of http://HOST/ is not JSON: trailing comma at line 2 column 4 | `:response-as :text` or `:bytes` takes the answer as it is",
         ),
         (
             "[1] x",
-            "E0737 the answer of HOST is not JSON: trailing characters at line 1 column 5 | `:response-as :text` or `:bytes` takes the answer as it is",
+            "E0737 the answer of http://HOST/ is not JSON: trailing characters at line 1 column 5 | `:response-as :text` or `:bytes` takes the answer as it is",
         ),
     ];
     for (body, expected) in cases {
@@ -249,7 +249,7 @@ fn response_as_xml() {
             Net::new(vec![typed("text/plain", body)]).body("{:url \"URL\" :response-as :xml}");
         contains(&found, words);
         assert!(
-            body.is_empty() || found.contains("E0737 the answer of HOST is not XML: "),
+            body.is_empty() || found.contains("E0737 the answer of http://HOST/ is not XML: "),
             "{found}"
         );
     }
@@ -319,7 +319,7 @@ fn response_as_yaml() {
     ] {
         let found =
             Net::new(vec![typed("text/plain", body)]).body("{:url \"URL\" :response-as :yaml}");
-        contains(&found, "E0737 the answer of HOST is not YAML: ");
+        contains(&found, "E0737 the answer of http://HOST/ is not YAML: ");
         contains(&found, words);
     }
 }
@@ -400,6 +400,78 @@ fn binary_bodies() {
     );
 }
 
+/// Parsed JSON is stored as the server sent it, and sent as it was stored.
+#[test]
+fn json_is_stored_as_json() {
+    let text = "{ \"id\": 1.0, \"firstName\": \"Ada\" }";
+    let stored = |answer: Say, config: &str| {
+        let net = Net::new(vec![answer]);
+        let uri = net.take("(:uri r)", &format!("{{:url \"URL\" {config}}}"));
+        match net.project.blob(uri.trim_matches('"')) {
+            Some((kind, bytes)) => format!("{kind} {}", String::from_utf8_lossy(&bytes)),
+            None => uri,
+        }
+    };
+    let json = || typed("application/json", text);
+    let odd = || typed("text/plain", text);
+    let blob = ":persist {:type :blob}";
+    let compact = r#"application/json {"id":1.0,"firstName":"Ada"}"#;
+    for (answer, config, expected) in [
+        (
+            json(),
+            format!(":response-as :json {blob}"),
+            format!("application/json {text}"),
+        ),
+        (
+            odd(),
+            format!(":response-as :json {blob}"),
+            format!("application/json {text}"),
+        ),
+        (json(), blob.to_owned(), format!("application/json {text}")),
+        (
+            json(),
+            format!(":response-as :json :expect {{:contains [:body]}} {blob}"),
+            compact.to_owned(),
+        ),
+        (
+            json(),
+            format!(":parser-fn (fn [text] {{:size (count text)}}) {blob}"),
+            "application/json {\"size\":33}".to_owned(),
+        ),
+        (
+            json(),
+            format!(":parser-fn (fn [text] {{:kind :short}}) {blob}"),
+            "application/edn {:kind :short}".to_owned(),
+        ),
+        (
+            json(),
+            ":response-as :json :persist {:type :blob :filename \"a.edn\"}".to_owned(),
+            "application/edn {:id 1.0 :firstName \"Ada\"}".to_owned(),
+        ),
+        (
+            typed("application/x-ndjson", "{\"a\": 1}\n2\n"),
+            format!(":response-as :jsonl {blob}"),
+            "application/x-ndjson {\"a\": 1}\n2\n".to_owned(),
+        ),
+        (
+            typed("text/html", "<p>"),
+            format!(":response-as :json {blob}"),
+            "E0737".to_owned(),
+        ),
+    ] {
+        let found = stored(answer, &config);
+        assert!(found.starts_with(&expected), "{config}: {found}");
+    }
+    let net = Net::new(vec![json(), typed("text/plain", "ok")]);
+    net.eval(
+        "(let [r (flow/step :http :get {:url \"URL\" :response-as :json :persist {:type :blob}})]
+           (flow/step :http :put {:url \"URL\" :method :put :body-from-ref r}))",
+    );
+    let sent = net.server.requests().pop().expect("a request");
+    contains(&sent, "content-type: application/json");
+    contains(&sent, text);
+}
+
 #[test]
 fn truncated_body() {
     let cut = || {
@@ -411,7 +483,7 @@ fn truncated_body() {
     let net = Net::new(vec![cut()]);
     contains(
         &net.body("{:url \"URL\" :retry {:max-attempts 1}}"),
-        "E0735 HOST closed the connection before its answer was complete (status 200, 3 bytes received)",
+        "E0735 http://HOST/ closed the connection before its answer was complete (status 200, 3 bytes received)",
     );
     contains(
         &net.body("{:url \"URL\" :persist {:type :blob} :retry {:max-attempts 1}}"),
@@ -455,7 +527,7 @@ fn streaming_to_storage() {
     };
     contains(
         &ask(":retained"),
-        "E0736 the answer of HOST is larger than 52428800 bytes",
+        "E0736 the answer of http://HOST/ is larger than 52428800 bytes",
     );
     net.keeps_no_blob();
     assert_eq!(

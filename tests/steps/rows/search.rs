@@ -108,7 +108,7 @@ fn targets_resources() {
                 [target content-type snippet (pos? score) (subs uri 0 18)]))";
     assert_eq!(
         ask(&project, "{:query \"soup\" :targets [:resources]}", of),
-        "[:resources \"text/plain; charset=utf-8\" \"Soup, bread and cheese.\" true \"res://v1/ws/local/\"]"
+        "[:resources \"text/markdown\" \"Soup, bread and cheese.\" true \"res://v1/ws/local/\"]"
     );
 }
 

@@ -7,9 +7,8 @@ use flowstone_engine::step::{Effect, Operation, Outcome, Progress, StepError};
 use flowstone_lang::value::Value;
 
 use super::super::apply::Status;
-use super::super::capture::{self, Captured};
+use super::super::capture::{self, Before, Captured};
 use super::super::folder::Record;
-use super::super::manifest::Origin;
 use super::super::snapshot::{self, Folder, Limits};
 use super::super::value::map;
 use super::super::{Call, blocking};
@@ -42,12 +41,7 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
         None => None,
     };
     cx.emit(Progress::Status(format!("reading {said}")));
-    let (ignored, hidden) = match draft.manifest.origin() {
-        Some(Origin::Dir {
-            ignored, hidden, ..
-        }) => (*ignored, *hidden),
-        Some(Origin::Git { .. }) | None => (false, true),
-    };
+    let (ignored, hidden) = draft.manifest.rules();
     let folder = Folder {
         path: root.clone(),
         said,
@@ -55,7 +49,11 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
         hidden,
         // Above it are other rules, which are not those of the source.
         parents: false,
-        without: PathBuf::new(),
+        // A temporary folder is inside of it.
+        without: match root.starts_with(std::fs::canonicalize(cx.home()).unwrap_or_default()) {
+            true => PathBuf::new(),
+            false => cx.home().to_path_buf(),
+        },
         limits: Limits::default(),
     };
     let cache = cx.home().join("trees");
@@ -72,7 +70,12 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
         let now = snapshot::snapshot(&folder, &cache, &draft.objects)?;
         let objects = draft.objects.clone();
         let take = |path: &str| snapshot::one(&root, path, &objects);
-        let mut found = capture::capture(&mut draft, &before, &now, &root, &take)?;
+        let beside = record.as_ref().map_or(&[][..], |record| &record.beside);
+        let before = Before {
+            tree: &before,
+            beside,
+        };
+        let mut found = capture::capture(&mut draft, before, &now, &root, &take)?;
         if let Some(mut record) = record {
             record.taken = std::mem::take(&mut found.taken);
             record.save(&records, &root)?;

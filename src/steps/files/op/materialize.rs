@@ -6,17 +6,16 @@ use flowstone_engine::codec;
 use flowstone_engine::step::{Effect, Operation, Outcome, Progress, StepContext, StepError};
 use flowstone_lang::value::Value;
 
-use super::super::folder::{self, Records, Rendering, Skipped, Target};
-use super::super::temporary;
+use super::super::folder::{self, Earlier, Record, Records, Rendering, Skipped, Target};
 use super::super::value::map;
-use super::super::{Call, blocking};
+use super::super::{Call, blocking, place, temporary};
 
 pub(in super::super) const OPERATION: Operation = Operation {
     name: "materialize",
-    doc: "Writes a tree or a changeset into a folder: a new one of the project (:to), or a temporary one.",
+    doc: "Writes a tree or a changeset into a folder of the project (:to), or into a temporary one. Only what the tree knows is written and removed.",
     needs: &[],
     takes: &["changeset", "overwrite?", "source", "to"],
-    gives: r#"[:map [:path :string] [:files :int] [:skipped [:vector [:map [:path :string] [:why :string]]]]]"#,
+    gives: r#"[:map [:path :string] [:files :int] [:skipped [:vector [:map [:path :string] [:why :string]]]] [:written :int] [:removed :int]]"#,
     // Performed again, it puts the same there: its own folder it may replace.
     effect: Effect::Read,
     for_agents: false,
@@ -27,22 +26,37 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
     let tree = call.tree().await?;
     call.cx
         .emit(Progress::Status(format!("writing {}", target.shown)));
+    let earlier = earlier(call, &target).await;
     let shown = target.shown.clone();
-    let (files, skipped) = blocking(move |cancelled| {
+    let done = blocking(move |cancelled| {
         folder::render(&Rendering {
             manifest: &tree.manifest,
             objects: &tree.objects,
             base: &tree.id,
             target: &target,
+            earlier: earlier.as_ref(),
             cancelled: &cancelled,
         })
     })
     .await?;
     Ok(Outcome::Value(map([
         ("path", Value::from(shown)),
-        ("files", Value::from(files)),
-        ("skipped", listed(skipped)),
+        ("files", Value::from(done.files)),
+        ("skipped", listed(done.skipped)),
+        ("written", Value::from(done.written)),
+        ("removed", Value::from(done.removed)),
     ])))
+}
+
+/// Returns what the folder was filled with before. A tree that is not kept any more is not known.
+async fn earlier(call: Call<'_>, target: &Target) -> Option<Earlier> {
+    let folder = folder::canonical(&target.path).ok()?;
+    let record = Record::load(&target.records, &folder)?;
+    let base = call.files.manifest(call.cx, &record.base).await.ok();
+    Some(Earlier {
+        tree: base.map(|base| base.with_over(record.over.clone())),
+        record,
+    })
 }
 
 /// What was left out, as a value.
@@ -57,8 +71,9 @@ pub(super) fn listed(skipped: Vec<Skipped>) -> Value {
 fn target(call: Call<'_>) -> Result<Target, StepError> {
     let cx = call.cx;
     let place = format!("{}\0{}", cx.run_id(), cx.path());
-    let path = match call.fields.text("to")? {
-        Some(to) => folder::inside(cx.project_root(), to)?,
+    let to = call.fields.text("to")?;
+    let path = match to {
+        Some(to) => place::folder(cx.project_root(), cx.home(), to)?,
         None => {
             let name = codec::digest_bytes(cx.path().to_string().as_bytes());
             folders(cx).join(cx.run_id().as_str()).join(&name[..12])
@@ -68,6 +83,11 @@ fn target(call: Call<'_>) -> Result<Target, StepError> {
         shown: shown(cx, &path),
         path,
         by: place,
+        is_temporary: to.is_none(),
+        without: match to {
+            Some(_) => std::fs::canonicalize(cx.home()).unwrap_or_else(|_| cx.home().to_path_buf()),
+            None => PathBuf::new(),
+        },
         overwrite: call.fields.bool("overwrite?")?.unwrap_or(false),
         records: records(cx),
     })
@@ -86,5 +106,8 @@ pub(super) fn records(cx: &StepContext) -> Records {
 /// Returns a path as a flow may use it: relative to the project, where it is inside.
 fn shown(cx: &StepContext, path: &Path) -> String {
     let inside = path.strip_prefix(cx.project_root()).unwrap_or(path);
-    inside.display().to_string().replace('\\', "/")
+    match inside.as_os_str().is_empty() {
+        true => ".".to_owned(),
+        false => inside.display().to_string().replace('\\', "/"),
+    }
 }

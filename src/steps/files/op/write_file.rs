@@ -40,7 +40,7 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
 }
 
 /// Reads `:content`: text, bytes, or the bytes behind a reference.
-async fn content(call: Call<'_>) -> Result<Vec<u8>, StepError> {
+pub(super) async fn content(call: Call<'_>) -> Result<Vec<u8>, StepError> {
     let content = call.fields.get("content").unwrap_or(&Value::Nil);
     match content {
         Value::Text(text) => Ok(text.as_str().as_bytes().to_vec()),

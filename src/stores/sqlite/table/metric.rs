@@ -210,7 +210,7 @@ impl Tally {
             Seen::All(all) => {
                 let share = match self.kind {
                     MetricKind::Percentile(share) => share,
-                    _ => 50.0,
+                    _ => 0.5,
                 };
                 percentile(all, share).map_or(Figure::nil(ColumnType::Double), Figure::double)
             }
@@ -257,7 +257,7 @@ fn float(cell: ValueRef<'_>) -> f64 {
 fn percentile(mut all: Vec<f64>, share: f64) -> Option<f64> {
     all.sort_by(f64::total_cmp);
     let last = all.len().checked_sub(1)?;
-    let place = share.clamp(0.0, 100.0) / 100.0 * last as f64;
+    let place = share.clamp(0.0, 1.0) * last as f64;
     let below = place.floor() as usize;
     let above = all[(below + 1).min(last)];
     Some(all[below] + (above - all[below]) * place.fract())

@@ -1,0 +1,376 @@
+//! A tree written into a folder that is there already: only what the tree knows is written and removed.
+//!
+//! Everything that would be lost is found before anything is changed. New contents are written beside their places and
+//! synced; then the record is written, and only then they are renamed. Whoever is interrupted does the same again: what
+//! is in its place already stays, and what is not yet there is what the source or the record knows.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::error::FilesError;
+use super::folder::{self, Record, Rendered, Rendering, Skipped, Target};
+use super::manifest::{Entry, Kind, Manifest};
+use super::objects;
+use super::place::{self, Perms};
+use super::snapshot::{self, Folder, Limits};
+
+/// What has to be done in a folder.
+struct Plan<'a> {
+    write: Vec<&'a Entry>,
+    remove: Vec<&'a str>,
+    skipped: Vec<Skipped>,
+    /// How many files and links are in the folder afterwards.
+    files: usize,
+    /// What is there beside the tree, as it is now.
+    beside: Vec<Entry>,
+}
+
+/// Writes a tree into the folder at `place`.
+pub(super) fn merge(rendering: &Rendering<'_>, place: &Path) -> Result<Rendered, FilesError> {
+    let plan = Planning::new(rendering, place)?.plan()?;
+    let target = rendering.target;
+    let mark = mark(target);
+    let fresh: Vec<PathBuf> = plan
+        .write
+        .iter()
+        .map(|entry| fresh_place(place, &entry.path, &mark))
+        .collect();
+    let record = Record {
+        beside: plan.beside,
+        ..Record::of(rendering, place)
+    };
+    let write = |idx: usize| put_beside(rendering, place, plan.write[idx], &fresh[idx]);
+    let written = folder::in_parallel(plan.write.len(), rendering.cancelled, &write)
+        .and_then(|()| record.save(&target.records, place));
+    if let Err(error) = written {
+        for fresh in &fresh {
+            fs::remove_file(fresh).ok();
+        }
+        return Err(error);
+    }
+    for path in &plan.remove {
+        remove(place, path).map_err(|error| at(target, path, &error))?;
+    }
+    for (entry, fresh) in plan.write.iter().zip(&fresh) {
+        put_in_place(place, &entry.path, fresh).map_err(|error| at(target, &entry.path, &error))?;
+    }
+    for path in &plan.remove {
+        prune(place, path);
+    }
+    let changed = plan.write.iter().map(|entry| entry.path.as_str());
+    sync_folders(place, changed.chain(plan.remove.iter().copied()));
+    Ok(Rendered {
+        files: plan.files,
+        skipped: plan.skipped,
+        written: plan.write.len(),
+        removed: plan.remove.len(),
+    })
+}
+
+/// What is needed to decide.
+struct Planning<'a, 'b> {
+    rendering: &'a Rendering<'b>,
+    place: &'a Path,
+    /// What is in the folder, as far as ignore rules let it be seen.
+    there: Manifest,
+    /// What was taken over from the folder since it was filled.
+    taken: HashMap<&'a str, &'a Entry>,
+    /// Whether what is there may be replaced, whatever it is.
+    overwrite: bool,
+    mark: String,
+}
+
+impl<'a, 'b> Planning<'a, 'b> {
+    fn new(rendering: &'a Rendering<'b>, place: &'a Path) -> Result<Self, FilesError> {
+        let (ignored, hidden) = rendering.manifest.rules();
+        let there = snapshot::look(&Folder {
+            path: place.to_path_buf(),
+            said: rendering.target.shown.clone(),
+            ignored,
+            hidden,
+            parents: false,
+            without: rendering.target.without.clone(),
+            limits: Limits::NONE,
+        })?;
+        let earlier = rendering.earlier;
+        let taken = earlier.iter().flat_map(|it| &it.record.taken);
+        Ok(Planning {
+            there,
+            taken: taken
+                .filter_map(|(path, now)| Some((path.as_str(), now.as_ref()?)))
+                .collect(),
+            overwrite: rendering.target.overwrite
+                || earlier.is_some_and(|it| it.record.by == rendering.target.by),
+            mark: mark(rendering.target),
+            rendering,
+            place,
+        })
+    }
+
+    fn plan(&self) -> Result<Plan<'a>, FilesError> {
+        let mut plan = Plan {
+            write: Vec::new(),
+            remove: Vec::new(),
+            skipped: Vec::new(),
+            files: 0,
+            beside: self.beside(),
+        };
+        let mut differ = Vec::new();
+        for change in self.rendering.manifest.changed() {
+            if let (Some(before), None) = (change.before, change.now)
+                && let Some(there) = self.removable(before)?
+            {
+                match self.may_replace(&there) {
+                    true => plan.remove.push(change.path),
+                    false => differ.push(change.path.to_string()),
+                }
+            }
+        }
+        let going: BTreeSet<&str> = plan.remove.iter().copied().collect();
+        for entry in self.rendering.manifest.entries() {
+            let why = folder::why_not(entry).or_else(|| self.is_ours(&entry.path));
+            if let Some(why) = why {
+                plan.skipped.push(Skipped {
+                    path: entry.path.clone(),
+                    why,
+                });
+                continue;
+            }
+            plan.files += 1;
+            self.check_way(&entry.path, &going)?;
+            match self.at(&entry.path)? {
+                Some(there) if there.same_content(entry) => {}
+                Some(there) if !self.may_replace(&there) => differ.push(entry.path.clone()),
+                _ => plan.write.push(entry),
+            }
+        }
+        match differ.is_empty() {
+            true => Ok(plan),
+            false => {
+                differ.sort();
+                Err(FilesError::Differs {
+                    path: self.rendering.target.shown.clone(),
+                    files: differ,
+                })
+            }
+        }
+    }
+
+    /// Returns what is at a path of the folder, if it is a file or a link.
+    fn at(&self, path: &str) -> Result<Option<Entry>, FilesError> {
+        if let Some(entry) = self.there.get(path)
+            && entry.kind != Kind::Unreadable
+        {
+            return Ok(Some(entry.clone()));
+        }
+        match folder::is_at(self.place, path) {
+            true => snapshot::state(self.place, path),
+            false => Ok(None),
+        }
+    }
+
+    /// Returns what is there of a file that the changeset has deleted, if its removal is for this step.
+    fn removable(&self, before: &Entry) -> Result<Option<Entry>, FilesError> {
+        let is_kept = match before.kind {
+            Kind::Submodule | Kind::Unreadable | Kind::Folder => true,
+            Kind::Binary | Kind::File | Kind::Large | Kind::Link => {
+                super::path::writable(&before.path).is_err()
+            }
+        };
+        match is_kept || self.is_ours(&before.path).is_some() {
+            true => Ok(None),
+            false => self.at(&before.path),
+        }
+    }
+
+    /// Tells whether nothing is lost when what is there goes: the source has it, or it was put there or taken over.
+    fn may_replace(&self, there: &Entry) -> bool {
+        let path = there.path.as_str();
+        let is_known = |known: Option<&Entry>| {
+            known.is_some_and(|known| {
+                let is_large = known.kind == Kind::Large && known.size == there.size;
+                is_large || known.same_content(there)
+            })
+        };
+        let earlier = self.rendering.earlier.and_then(|it| it.tree.as_ref());
+        self.overwrite
+            || is_known(self.rendering.manifest.before(path))
+            || is_known(earlier.and_then(|tree| tree.get(path)))
+            || is_known(self.taken.get(path).copied())
+    }
+
+    /// Tells why nothing is written at a path of the home folder.
+    fn is_ours(&self, path: &str) -> Option<&'static str> {
+        let home = &self.rendering.target.without;
+        let is_inside = !home.as_os_str().is_empty() && self.place.join(path).starts_with(home);
+        is_inside.then_some("it is inside of the folder that holds the project's data")
+    }
+
+    /// Refuses a file whose folders are not folders, or one that would take the place of a folder with other contents.
+    fn check_way(&self, path: &str, going: &BTreeSet<&str>) -> Result<(), FilesError> {
+        let refuse = |why: String| {
+            Err(FilesError::BadTarget {
+                path: self.rendering.target.shown.clone(),
+                why,
+            })
+        };
+        for (end, _) in path.match_indices('/') {
+            let folder = &path[..end];
+            match fs::symlink_metadata(self.place.join(folder)) {
+                Ok(found) if found.is_dir() => {}
+                Ok(_) if going.contains(folder) => break,
+                Ok(found) => {
+                    let what = match found.file_type().is_symlink() {
+                        true => "a link",
+                        false => "a file",
+                    };
+                    return refuse(format!(
+                        "`{folder}` there is {what}, and `{path}` needs a folder"
+                    ));
+                }
+                Err(_) => break,
+            }
+        }
+        let place = self.place.join(path);
+        match fs::symlink_metadata(&place) {
+            Ok(found) if found.is_dir() && !self.vanishes(&place, path, going) => refuse(format!(
+                "`{path}` there is a folder with other contents, and the tree has a file of that name"
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Tells whether nothing of a folder stays once these paths are gone.
+    fn vanishes(&self, folder: &Path, path: &str, going: &BTreeSet<&str>) -> bool {
+        let Ok(inside) = fs::read_dir(folder) else {
+            return false;
+        };
+        let mut some = false;
+        for entry in inside {
+            let Ok(entry) = entry else { return false };
+            some = true;
+            let inner = format!("{path}/{}", entry.file_name().to_string_lossy());
+            let is_folder = entry.file_type().is_ok_and(|kind| kind.is_dir());
+            let goes = match is_folder {
+                true => self.vanishes(&entry.path(), &inner, going),
+                false => going.contains(inner.as_str()),
+            };
+            if !goes {
+                return false;
+            }
+        }
+        some
+    }
+
+    /// Returns what is in the folder and not in the tree.
+    fn beside(&self) -> Vec<Entry> {
+        let leftover = format!(".new-{}", self.mark);
+        let manifest = self.rendering.manifest;
+        let beside = self.there.entries().filter(|entry| {
+            manifest.get(&entry.path).is_none()
+                && manifest.before(&entry.path).is_none()
+                && !entry.path.ends_with(&leftover)
+        });
+        beside.cloned().collect()
+    }
+}
+
+/// What tells the temporary files of one step from those of another.
+fn mark(target: &Target) -> String {
+    objects::hash(target.by.as_bytes())[..8].to_string()
+}
+
+/// Returns where the new content of a path waits: in the closest of its folders that is there.
+fn fresh_place(place: &Path, path: &str, mark: &str) -> PathBuf {
+    let mut folder = place.to_path_buf();
+    let folders = path.rsplit_once('/').map_or("", |(folders, _)| folders);
+    for part in folders.split('/').filter(|part| !part.is_empty()) {
+        let next = folder.join(part);
+        if !fs::symlink_metadata(&next).is_ok_and(|found| found.is_dir()) {
+            break;
+        }
+        folder = next;
+    }
+    let name = &objects::hash(path.as_bytes())[..12];
+    folder.join(format!(".{name}.new-{mark}"))
+}
+
+/// Writes the new content of an entry beside its place, and syncs it.
+fn put_beside(
+    rendering: &Rendering<'_>,
+    place: &Path,
+    entry: &Entry,
+    fresh: &Path,
+) -> Result<(), FilesError> {
+    let failed = |error: io::Error| at(rendering.target, &entry.path, &error);
+    if entry.kind == Kind::Link {
+        // What a crash has left.
+        fs::remove_file(fresh).ok();
+        let target = entry.target.as_deref().unwrap_or_default();
+        return folder::link(target, fresh).map_err(failed);
+    }
+    let bytes = rendering.objects.get(&entry.hash)?;
+    let perms = Perms::of(&place.join(&entry.path), Some(entry.executable));
+    place::write_synced(fresh, &bytes, &perms).map_err(failed)
+}
+
+fn remove(root: &Path, path: &str) -> io::Result<()> {
+    match fs::remove_file(root.join(path)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+fn put_in_place(root: &Path, path: &str, fresh: &Path) -> io::Result<()> {
+    let place = root.join(path);
+    if let Some(folder) = place.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    if fs::symlink_metadata(&place).is_ok_and(|found| found.is_dir()) {
+        clear_folders(&place)?;
+    }
+    fs::rename(fresh, &place)
+}
+
+/// Removes a folder in which there are only folders.
+fn clear_folders(folder: &Path) -> io::Result<()> {
+    for entry in fs::read_dir(folder)? {
+        clear_folders(&entry?.path())?;
+    }
+    fs::remove_dir(folder)
+}
+
+/// Removes the folders of a removed file that have become empty.
+fn prune(root: &Path, path: &str) {
+    let mut path = path;
+    while let Some((folder, _)) = path.rsplit_once('/') {
+        if fs::remove_dir(root.join(folder)).is_err() {
+            return;
+        }
+        path = folder;
+    }
+}
+
+/// Makes renames and removals last through a loss of power. A file system that cannot do it does not fail the step.
+fn sync_folders<'a>(root: &Path, paths: impl Iterator<Item = &'a str>) {
+    let folders: BTreeSet<&str> = paths
+        .map(|path| path.rsplit_once('/').map_or("", |(folder, _)| folder))
+        .collect();
+    for folder in folders {
+        place::sync_folder(&root.join(folder));
+    }
+}
+
+fn at(target: &Target, path: &str, error: &io::Error) -> FilesError {
+    match super::error::is_full(error) {
+        true => FilesError::Full {
+            path: target.shown.clone(),
+        },
+        false => FilesError::BadTarget {
+            path: target.shown.clone(),
+            why: format!("`{path}`: {}", snapshot::plain(error)),
+        },
+    }
+}

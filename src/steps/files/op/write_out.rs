@@ -1,0 +1,33 @@
+//! `:write-out`: one file of the project, written whole or not at all.
+
+use flowstone_engine::step::{Effect, Operation, Outcome, StepError};
+use flowstone_lang::value::Value;
+
+use super::super::value::{int, map};
+use super::super::{Call, blocking, place};
+use super::write_file::content;
+
+pub(in super::super) const OPERATION: Operation = Operation {
+    name: "write-out",
+    doc: "Writes one file into the project's folder; folders on the way are made.",
+    needs: &["path", "content"],
+    takes: &["overwrite?"],
+    gives: r#"[:map [:path :string] [:size :int]]"#,
+    effect: Effect::External,
+    for_agents: false,
+};
+
+pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> {
+    let cx = call.cx;
+    let shown = call.fields.text("path")?.unwrap_or_default().to_string();
+    let overwrite = call.fields.bool("overwrite?")?.unwrap_or(false);
+    let file = place::file(cx.project_root(), cx.home(), &shown)?;
+    let bytes = content(call).await?;
+    let size = bytes.len() as u64;
+    let path = shown.clone();
+    blocking(move |_| place::replace(&file, &shown, &bytes, overwrite)).await?;
+    Ok(Outcome::Value(map([
+        ("path", Value::from(path)),
+        ("size", int(size)),
+    ])))
+}

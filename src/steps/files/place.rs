@@ -1,0 +1,183 @@
+//! Places in the project's folder: which may be written, and how a file gets there whole or not at all.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+use super::error::FilesError;
+use super::{objects, path};
+
+/// Who may do what with a file that is written.
+pub(super) struct Perms {
+    #[cfg(unix)]
+    mode: Option<u32>,
+    executable: Option<bool>,
+}
+
+impl Perms {
+    /// Those of the file that is replaced, where there is one. Whether it may be executed is as `executable` says.
+    pub fn of(place: &Path, executable: Option<bool>) -> Perms {
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt as _;
+            let found = fs::symlink_metadata(place).ok();
+            let found = found.filter(fs::Metadata::is_file);
+            Perms {
+                mode: found.map(|found| found.permissions().mode() & 0o777),
+                executable,
+            }
+        }
+        #[cfg(not(unix))]
+        {
+            let _ = place;
+            Perms { executable }
+        }
+    }
+}
+
+/// Writes a new file at a place where a crash may have left one, and syncs it.
+pub(super) fn write_synced(place: &Path, bytes: &[u8], perms: &Perms) -> io::Result<()> {
+    match fs::remove_file(place) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut options = File::options();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        let all = match perms.executable {
+            Some(true) => 0o777,
+            Some(false) | None => 0o666,
+        };
+        options.mode(perms.mode.map_or(all, |mode| mode & all));
+    }
+    let mut file = options.open(place)?;
+    file.write_all(bytes)?;
+    #[cfg(unix)]
+    if let Some(mode) = perms.mode {
+        use std::os::unix::fs::PermissionsExt as _;
+        let mode = match perms.executable {
+            // Whoever may read it may execute it.
+            Some(true) if mode & 0o111 == 0 => mode | (mode & 0o444) >> 2,
+            Some(false) => mode & !0o111,
+            Some(true) | None => mode,
+        };
+        file.set_permissions(fs::Permissions::from_mode(mode))?;
+    }
+    file.sync_all()
+}
+
+/// Makes what was renamed in a folder last through a loss of power. A file system that cannot do it does not fail.
+pub(super) fn sync_folder(folder: &Path) {
+    #[cfg(unix)]
+    if let Ok(folder) = File::open(folder) {
+        folder.sync_all().ok();
+    }
+    #[cfg(not(unix))]
+    let _ = folder;
+}
+
+/// Returns where a folder that a flow names is in the project; `.` is the project itself. Nothing on the way there may
+/// be a link, and nothing of the home folder is in it.
+pub(super) fn folder(root: &Path, home: &Path, asked: &str) -> Result<PathBuf, FilesError> {
+    let trimmed = asked.trim_end_matches('/');
+    match !asked.starts_with('/') && !trimmed.is_empty() && path::normal(trimmed)?.is_empty() {
+        true => Ok(root.to_path_buf()),
+        false => inside(root, home, asked, &path::writable(trimmed)?),
+    }
+}
+
+/// Returns where a file that a flow names is in the project: the folders on the way there are no links.
+pub(super) fn file(root: &Path, home: &Path, asked: &str) -> Result<PathBuf, FilesError> {
+    let normal = path::writable(asked)?;
+    let place = match normal.rsplit_once('/') {
+        Some((folder, name)) => inside(root, home, asked, folder)?.join(name),
+        None => root.join(&normal),
+    };
+    let refuse = |why: &str| {
+        Err(FilesError::BadTarget {
+            path: asked.to_string(),
+            why: why.to_string(),
+        })
+    };
+    match fs::symlink_metadata(&place) {
+        _ if is_inside(home, &place) => refuse(OWN),
+        Ok(found) if found.file_type().is_symlink() => refuse("it is a link"),
+        Ok(found) if found.is_dir() => refuse("it is a folder"),
+        Ok(_) | Err(_) => Ok(place),
+    }
+}
+
+const OWN: &str = "the project's data is kept there";
+
+fn inside(root: &Path, home: &Path, asked: &str, normal: &str) -> Result<PathBuf, FilesError> {
+    let mut place = root.to_path_buf();
+    for part in normal.split('/') {
+        place.push(part);
+        let refuse = |why: &str| {
+            Err(FilesError::BadTarget {
+                path: asked.to_string(),
+                why: why.to_string(),
+            })
+        };
+        match fs::symlink_metadata(&place) {
+            _ if is_inside(home, &place) => return refuse(OWN),
+            Ok(found) if found.file_type().is_symlink() => return refuse("a part of it is a link"),
+            Ok(found) if !found.is_dir() => return refuse("a part of it is a file"),
+            Ok(_) | Err(_) => {}
+        }
+    }
+    Ok(place)
+}
+
+fn is_inside(home: &Path, place: &Path) -> bool {
+    let canonical = |path: &Path| fs::canonicalize(path).ok();
+    match (canonical(home), canonical(place)) {
+        (Some(home), Some(place)) => place.starts_with(home),
+        _ => place.starts_with(home),
+    }
+}
+
+/// Writes a file so that a reader sees the old content or the new, and a loss of power loses neither. Folders on the way
+/// are made. One that is there with other content is replaced where `overwrite` says so.
+pub(super) fn replace(
+    place: &Path,
+    shown: &str,
+    bytes: &[u8],
+    overwrite: bool,
+) -> Result<(), FilesError> {
+    let failed = |error: io::Error| match super::error::is_full(&error) {
+        true => FilesError::Full {
+            path: shown.to_string(),
+        },
+        false => FilesError::BadTarget {
+            path: shown.to_string(),
+            why: super::snapshot::plain(&error),
+        },
+    };
+    match fs::read(place) {
+        // An attempt that was interrupted has done it.
+        Ok(there) if there == bytes => return Ok(()),
+        Ok(_) if !overwrite => {
+            return Err(FilesError::Taken {
+                path: shown.to_string(),
+            });
+        }
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(error) => return Err(failed(error)),
+    }
+    let folder = place.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder).map_err(failed)?;
+    let name = &objects::hash(place.as_os_str().as_encoded_bytes())[..12];
+    let fresh = folder.join(format!(".{name}.new"));
+    let written = write_synced(&fresh, bytes, &Perms::of(place, None))
+        .and_then(|()| fs::rename(&fresh, place));
+    if let Err(error) = written {
+        fs::remove_file(&fresh).ok();
+        return Err(failed(error));
+    }
+    sync_folder(folder);
+    Ok(())
+}

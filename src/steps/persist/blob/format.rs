@@ -1,0 +1,113 @@
+//! Data as the bytes of a content type.
+
+use flowstone_engine::codec;
+use flowstone_engine::resource::media::Format;
+use flowstone_engine::step::{StepContext, StepError};
+use flowstone_lang::value::Value;
+
+use crate::json::{from_json, items, to_json};
+
+/// Writes data.
+pub(super) fn write(cx: &StepContext, value: &Value, format: Format) -> Result<Vec<u8>, StepError> {
+    let text = match format {
+        Format::Edn | Format::Text => edn(value)?,
+        Format::Json => json(value)?.to_string(),
+        // All JSON is YAML.
+        Format::Yaml => format!("{:#}\n", json(value)?),
+        Format::JsonLines => {
+            let lines = items(value).filter(|_| value.as_map().is_none());
+            let lines = lines.ok_or_else(|| {
+                wrong(format!(
+                    "JSON Lines are made of a vector, and the result is {}",
+                    value.kind()
+                ))
+            })?;
+            let mut text = String::new();
+            for line in &lines {
+                text.push_str(&json(line)?.to_string());
+                text.push('\n');
+            }
+            text
+        }
+        Format::Csv => table(cx, value, ",")?,
+        Format::Tsv => table(cx, value, "\t")?,
+    };
+    Ok(text.into_bytes())
+}
+
+/// Tells whether a value is what reading JSON gives, so that nothing of it is lost when it is written as JSON.
+pub(super) fn is_plain(value: &Value) -> bool {
+    let as_read = to_json(value).map(|json| from_json(&json));
+    let text = |value: &Value| codec::encode(value).ok();
+    match as_read {
+        Ok(read) => text(value).is_some() && text(value) == text(&read),
+        Err(_) => false,
+    }
+}
+
+/// Tells whether a text can be what a file's name says of it.
+pub(super) fn holds(content_type: &str, text: &str) -> bool {
+    let is_json = |text: &str| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
+    match Format::of(content_type) {
+        Some(Format::Json) => is_json(text),
+        Some(Format::JsonLines) => text
+            .lines()
+            .all(|line| line.trim().is_empty() || is_json(line)),
+        // A text is also a value, such as a symbol, and would be read as that.
+        Some(Format::Edn) => false,
+        Some(Format::Csv | Format::Text | Format::Tsv | Format::Yaml) => true,
+        None => {
+            let kind = content_type;
+            kind.starts_with("text/") || kind.ends_with("xml")
+        }
+    }
+}
+
+/// The error for data that is to be something that only a program of its own can write.
+pub(super) fn not_data(value: &Value, content_type: &str) -> StepError {
+    wrong(format!(
+        "the result is {}, which cannot be stored as {content_type}",
+        value.kind()
+    ))
+    .hint("make text or bytes of it first, or store it as JSON, CSV, YAML or EDN")
+}
+
+fn wrong(message: String) -> StepError {
+    StepError::new("E0763", "invalid", message)
+}
+
+fn edn(value: &Value) -> Result<String, StepError> {
+    codec::encode(value).map_err(|error| {
+        StepError::new(
+            error.code(),
+            "invalid",
+            format!("the result cannot be stored: {error}"),
+        )
+    })
+}
+
+fn json(value: &Value) -> Result<serde_json::Value, StepError> {
+    to_json(value).map_err(|error| wrong(error.to_string()))
+}
+
+/// Writes rows as the language's own function does.
+fn table(cx: &StepContext, rows: &Value, separator: &str) -> Result<String, StepError> {
+    if rows.as_map().is_some() || items(rows).is_none() || rows.is_nil() {
+        return Err(wrong(format!(
+            "a table is made of a vector of maps or of vectors, and the result is {}",
+            rows.kind()
+        )));
+    }
+    let code =
+        Value::from("(fn [rows separator] (flow.util/write-csv rows {:separator separator}))");
+    let written = cx.call(
+        &cx.function(&code)?,
+        &[rows.clone(), Value::from(separator)],
+    );
+    let written = written.map_err(|error| {
+        let mut wrong = wrong(format!("the result cannot be stored: {}", error.message));
+        wrong.hints = error.hints;
+        wrong
+    })?;
+    Ok(written.as_str().unwrap_or_default().to_owned())
+}
