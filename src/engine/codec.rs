@@ -18,7 +18,7 @@ pub const VERSION: i64 = 1;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CodecError {
     /// A function, an atom, an object of the host.
-    #[error("{kind} cannot be stored")]
+    #[error("{kind} cannot be stored{}", at(path))]
     NotData {
         kind: String,
         /// Where in the value, such as `[:rows 0 :f]`.
@@ -33,6 +33,14 @@ pub enum CodecError {
     Unreadable { detail: String },
 }
 
+/// Says where in a value something is, unless it is the value itself.
+fn at(path: &str) -> String {
+    match path {
+        "[]" => String::new(),
+        path => format!(", at `{path}` of the value"),
+    }
+}
+
 impl CodecError {
     /// Returns the code of the page in `docs/errors`.
     pub fn code(&self) -> &'static str {
@@ -41,6 +49,21 @@ impl CodecError {
             CodecError::TooDeep { .. } => "E0511",
             CodecError::Unrealised => "E0512",
             CodecError::Unreadable { .. } => "E0513",
+        }
+    }
+
+    /// Returns what a person may do about it.
+    pub fn hint(&self) -> Option<&'static str> {
+        match self {
+            CodecError::NotData { kind, .. } if kind.contains("java.") => {
+                Some("make text of it: `(str value)`")
+            }
+            CodecError::NotData { .. } => {
+                Some("give data: maps, vectors, strings, numbers, keywords, dates")
+            }
+            CodecError::TooDeep { .. } | CodecError::Unrealised | CodecError::Unreadable { .. } => {
+                None
+            }
         }
     }
 }

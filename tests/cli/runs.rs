@@ -268,3 +268,23 @@ fn statuses_have_other_spellings() {
     assert_eq!(ids(&list("cancelled")), [&waiting]);
     assert!(ids(&list("timed_out,timed-out")).is_empty());
 }
+
+/// Two long results that differ only at their end.
+#[test]
+fn a_difference_far_inside_is_shown() {
+    let scratch = Scratch::new();
+    scratch.write(
+        "flow.edn",
+        r#"(mapv :content (:files (flow/step :files :read {:op :read :source {:type :dir :path "texts"} :path "a.txt"})))"#,
+    );
+    let run = |end: &str| {
+        scratch.write("texts/a.txt", format!("{}{end}", "x".repeat(600)));
+        let ran = scratch.run(&["run", "flow.edn", "--new", "--json"]).json();
+        ran["run"].as_str().expect("an id").to_owned()
+    };
+    let (one, two) = (run("first"), run("other"));
+    let diff = scratch.run(&["runs", "diff", &one, &two]);
+    for words in ["- …xxx", "+ …xxx", "xfirst", "xother"] {
+        assert!(diff.out.contains(words), "{words}: {}", diff.out);
+    }
+}

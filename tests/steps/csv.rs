@@ -376,9 +376,14 @@ fn files_and_their_encodings() {
             "E0724 `:from` names \"data/none.csv\", which is not there",
         ),
         (
+            "data/latin.csv",
+            "",
+            "E0724 `:from` names \"data/latin.csv\", which is not there | did you mean \"data/latin1.csv\"?",
+        ),
+        (
             "data/folder",
             "",
-            "E0724 `:from` names \"data/folder\", which is a folder",
+            "E0724 `:from` names \"data/folder\", which is a folder | name a file in it",
         ),
         (
             "data/out/x.csv",

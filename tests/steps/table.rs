@@ -603,3 +603,49 @@ fn answers_are_as_the_operations_say() {
         assert_eq!(found, "true", "{op}");
     }
 }
+
+/// A fraction and a percentage say the same; 1 is a percentage, as all numbers above it are.
+#[test]
+fn a_percentile_is_a_fraction_or_a_percentage() {
+    let project = Project::new();
+    let figures = |metrics: &str| {
+        project.eval(&format!(
+            "(let [_ (flow/step :table :in {{:op :upsert :table \"n\" :key-fields [:amount] :rows (mapv (fn [n] {{:amount (inc n)}}) (range 100))}})
+                   r (flow/step :table :it {{:op :aggregate :table \"n\" :metrics [{metrics}]}})]
+               (mapv :v (:groups r)))"
+        ))
+    };
+    for (p, expected) in [
+        ("0.95", "[95.05]"),
+        ("95", "[95.05]"),
+        ("95.0", "[95.05]"),
+        ("0.95M", "[95.05]"),
+        ("19/20", "[95.05]"),
+        ("0.5", "[50.5]"),
+        ("0.999", "[99.90100000000001]"),
+        ("0.005", "[1.495]"),
+        ("0", "[1.0]"),
+        ("0.0", "[1.0]"),
+        ("1", "[1.99]"),
+        ("1.0", "[1.99]"),
+        ("99.9", "[99.90100000000001]"),
+        ("100", "[100.0]"),
+    ] {
+        let metric = format!("{{:op \"percentile\" :field \"amount\" :p {p} :as \"v\"}}");
+        assert_eq!(figures(&metric), expected, ":p {p}");
+    }
+    for (p, words) in [
+        ("\"0.95\"", "not \"0.95\""),
+        ("-0.1", "not -0.1"),
+        ("100.5", "not 100.5"),
+        ("##NaN", "not ##NaN"),
+        (":p95", "not :p95"),
+    ] {
+        let found = figures(&format!("{{:op :percentile :field :amount :p {p}}}"));
+        assert!(
+            found.starts_with("E0764 `:p` of `percentile` is a number from 0 to 100")
+                && found.contains(words),
+            "{p}: {found}"
+        );
+    }
+}

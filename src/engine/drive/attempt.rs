@@ -276,7 +276,11 @@ impl Driver<'_> {
                 }
                 Err(error) => {
                     let message = format!("the result of the step cannot be stored: {error}");
-                    Attempted::Failed(StepError::new(error.code(), "invalid", message))
+                    let failed = StepError::new(error.code(), "invalid", message);
+                    Attempted::Failed(match error.hint() {
+                        Some(hint) => failed.hint(hint),
+                        None => failed,
+                    })
                 }
             },
             Outcome::Commit(op) => match self.perform(call, op).await {

@@ -102,8 +102,11 @@ impl Driver<'_> {
             Ok(text) => Verdict::Completed(self.scope.redact(text)),
             Err(error) => {
                 let words = unstorable(&error);
-                let exception = Exception::new(Class::ILLEGAL_ARGUMENT, error.code(), words)
-                    .hint("return data: maps, vectors, strings, numbers ...");
+                let exception = Exception::new(Class::ILLEGAL_ARGUMENT, error.code(), words);
+                let exception = match error.hint() {
+                    Some(hint) => exception.hint(hint),
+                    None => exception,
+                };
                 Verdict::Failed(Rc::new(exception))
             }
         }

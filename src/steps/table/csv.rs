@@ -173,14 +173,20 @@ fn file(root: &Path, path: &str) -> Result<PathBuf, StepError> {
     let missing = |error: std::io::Error| {
         let kind = match error.kind() {
             std::io::ErrorKind::NotFound => {
-                return refused("not-found", "which is not there".to_owned()).hint(
-                    "paths are relative to the project; a file from elsewhere is given with `flowstone run --upload NAME=FILE`",
-                );
+                let error = refused("not-found", "which is not there".to_owned());
+                return error.hint(match near(root, path) {
+                    Some(near) => format!("did you mean {near:?}?"),
+                    None => {
+                        "paths are relative to the project; a file from elsewhere is given with `flowstone run --upload NAME=FILE`"
+                            .to_owned()
+                    }
+                });
             }
             std::io::ErrorKind::PermissionDenied => "denied",
             _ => "unavailable",
         };
         refused(kind, format!("which cannot be read: {error}"))
+            .hint("check the permissions of the file and of the folders above it")
     };
     let root = root.canonicalize().map_err(missing)?;
     let found = root.join(path).canonicalize().map_err(missing)?;
@@ -188,9 +194,29 @@ fn file(root: &Path, path: &str) -> Result<PathBuf, StepError> {
         return Err(refused("denied", outside).hint("a link leads out of it"));
     }
     if found.is_dir() {
-        return Err(refused("bad-config", "which is a folder".to_owned()));
+        return Err(refused("bad-config", "which is a folder".to_owned())
+            .hint("name a file in it, as in \"data/orders.csv\""));
     }
     Ok(found)
+}
+
+/// Returns the path of a file in the same folder, or in the project's own, whose name is like the one of a path.
+fn near(root: &Path, path: &str) -> Option<String> {
+    let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+    let found = |folder: &str| {
+        let entries = std::fs::read_dir(root.join(folder)).ok()?;
+        let files = entries.flatten().filter(|entry| entry.path().is_file());
+        let mut names: Vec<String> = files
+            .filter_map(|entry| entry.file_name().into_string().ok())
+            .collect();
+        names.sort();
+        let near = nearest(name, names.iter().map(String::as_str))?;
+        Some(match folder {
+            "" => near.to_owned(),
+            folder => format!("{folder}/{near}"),
+        })
+    };
+    found(folder).or_else(|| found(""))
 }
 
 /// Writes rows as CSV: small ones into the step's value, large ones into a blob.
