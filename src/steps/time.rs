@@ -99,7 +99,7 @@ const OPERATIONS: Operations = Operations {
             takes: &["format", "timezone"],
             gives: MOMENT,
             effect: Effect::Read,
-            for_agents: true,
+            for_agents: false,
         },
         Operation {
             name: "between",
@@ -108,7 +108,7 @@ const OPERATIONS: Operations = Operations {
             takes: &["timezone"],
             gives: "[:map [:millis :int] [:seconds :int] [:minutes :int] [:hours :int] [:days :int] [:months :int] [:years :int]]",
             effect: Effect::Read,
-            for_agents: true,
+            for_agents: false,
         },
         Operation {
             name: "format",
@@ -117,7 +117,7 @@ const OPERATIONS: Operations = Operations {
             takes: &["timezone"],
             gives: MOMENT,
             effect: Effect::Read,
-            for_agents: true,
+            for_agents: false,
         },
         Operation {
             name: "now",
@@ -126,7 +126,7 @@ const OPERATIONS: Operations = Operations {
             takes: &["format", "timezone"],
             gives: MOMENT,
             effect: Effect::Read,
-            for_agents: true,
+            for_agents: false,
         },
         Operation {
             name: "parse",
@@ -135,7 +135,7 @@ const OPERATIONS: Operations = Operations {
             takes: &["format", "timezone"],
             gives: MOMENT,
             effect: Effect::Read,
-            for_agents: true,
+            for_agents: false,
         },
         Operation {
             name: "truncate",
@@ -144,7 +144,7 @@ const OPERATIONS: Operations = Operations {
             takes: &["format", "timezone"],
             gives: MOMENT,
             effect: Effect::Read,
-            for_agents: true,
+            for_agents: false,
         },
     ],
 };
