@@ -118,6 +118,7 @@ const AREAS: &[(&str, &[crate::value::Native])] = &[
     ("clojure.edn", read::EDN_FNS),
     ("clojure.core", read::FNS),
     ("clojure.core", regex::FNS),
+    ("clojure.core", regex::METHODS),
     ("clojure.core", require::FNS),
     ("clojure.core", sequences::FNS),
     ("clojure.core", sequences::generate::FNS),

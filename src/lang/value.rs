@@ -60,6 +60,7 @@ pub use print::{
     CivilTime, PrintOptions, brief, civil_time, describe, millis_of, print_default, print_value,
     write_str,
 };
+pub(crate) use regex::{Facts, Mode, Search, Subject, is_digit, is_letter};
 pub use regex::{Groups, Regex, RegexError, STEP_LIMIT, TooManySteps, compile_regex};
 pub use seq::{Emit, Lazy, LazyState, List, NativeThunk, SeqView, Stage, Thunk};
 pub use set::{PSet, Set};

@@ -193,11 +193,11 @@ fn regexes() {
         (r#"(re-find (re-pattern "b+") "abb")"#, r#""bb""#),
         (
             r#"(re-pattern "a(")"#,
-            "E0384 the regex `a(` is wrong: Opening parenthesis without closing parenthesis",
+            "E0384 the regex `a(` is wrong: this `(` is never closed, at `(`",
         ),
         (
             r##"(re-matches #"(?:(x+)x)+\1y" "xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx")"##,
-            "E0383 the regex took more than 1000000 steps",
+            "E0383 the regex took more than 5000000 steps",
         ),
         (
             r##"(re-groups (re-matcher #"a" "a"))"##,
@@ -275,7 +275,7 @@ fn replacing() {
         ),
         (
             r##"(clojure.string/replace "a" #"a" "$1")"##,
-            "E0386 the replacement `$1` is wrong: it names no group of the regex after `$`",
+            "E0386 there is no group 1: the regex has 0",
         ),
         (
             r##"(clojure.string/replace "a" #"a" clojure.string/blank?)"##,

@@ -673,6 +673,9 @@ fn nth(vm: &mut Vm, coll: Value, idx: i64, default: Option<Value>) -> Result<Val
             let inner = inner.borrow().clone().ok_or_else(transient_is_done)?;
             return nth(vm, inner, idx, default);
         }
+        Value::Object(_) if let Some(found) = super::regex::nth(&coll, idx, &default) => {
+            return found;
+        }
         Value::Object(_) if let Some(found) = nth_of_object(vm, &coll, idx, &default)? => {
             return Ok(found);
         }

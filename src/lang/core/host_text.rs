@@ -1,11 +1,7 @@
 //! `Character/...` and `String/...`: characters by kind, text of anything.
 
-use std::cell::LazyCell;
-
-use fancy_regex::Regex;
-
 use super::{format, string};
-use crate::value::{Arity, Native, Result, Value, write_str};
+use crate::value::{Arity, Native, Result, Value, is_digit, is_letter, write_str};
 use crate::vm::{Args, Vm, wrong_type};
 
 pub(super) const CHARACTER_FNS: &[Native] = &[
@@ -176,26 +172,4 @@ pub(super) fn character(args: &Args<'_>) -> Result<char> {
 fn only(mut chars: impl Iterator<Item = char>) -> Option<char> {
     let first = chars.next()?;
     chars.next().is_none().then_some(first)
-}
-
-fn is_digit(char: char) -> bool {
-    thread_local! {
-        static DIGIT: LazyCell<Option<Regex>> = LazyCell::new(|| Regex::new(r"^\p{Nd}$").ok());
-    }
-    char.is_ascii_digit() || !char.is_ascii() && DIGIT.with(|digit| matches(digit, char))
-}
-
-fn is_letter(char: char) -> bool {
-    thread_local! {
-        static LETTER: LazyCell<Option<Regex>> = LazyCell::new(|| Regex::new(r"^\p{L}$").ok());
-    }
-    char.is_ascii_alphabetic() || !char.is_ascii() && LETTER.with(|letter| matches(letter, char))
-}
-
-fn matches(regex: &Option<Regex>, char: char) -> bool {
-    let mut buffer = [0; 4];
-    let text = char.encode_utf8(&mut buffer);
-    regex
-        .as_ref()
-        .is_some_and(|regex| regex.is_match(text).unwrap_or(false))
 }

@@ -1,11 +1,14 @@
 //! Regexes: finding, matching, and what the string functions need of them.
 
-use std::cell::Cell;
+mod matcher;
+
 use std::rc::Rc;
 
+pub(super) use self::matcher::{METHODS, no_group, nth};
+use self::matcher::{RE_GROUPS, RE_MATCHER};
 use crate::value::{
-    Arity, Class, Exception, Groups, Lazy, List, Native, Object, Regex, Result, STEP_LIMIT, Text,
-    TooManySteps, Value, compile_regex,
+    Arity, Class, Exception, Facts, Groups, Lazy, List, Mode, Native, Object, Regex, Result,
+    STEP_LIMIT, Search, Subject, Text, TooManySteps, Value, compile_regex,
 };
 use crate::vm::{Args, Vm};
 
@@ -25,17 +28,21 @@ const RE_PATTERN: Native = Native {
         }
         let source = args.text(0)?;
         let regex = compile_regex(source).map_err(|error| {
-            Exception::new(
-                Class::PATTERN_SYNTAX,
-                "E0384",
-                format!(
-                    "the regex `{}` is wrong: {}",
-                    source.as_str(),
-                    error.message
-                ),
-            )
-            .argument(0)
-            .hint("put `\\\\` before a special character that is meant as itself")
+            let place = match error.at {
+                Some(at) => format!(", at `{}`", &source[at..]),
+                None => String::new(),
+            };
+            let message = format!(
+                "the regex `{}` is wrong: {}{place}",
+                source.as_str(),
+                error.message
+            );
+            let hint = error.hint.unwrap_or_else(|| {
+                "put `\\\\` before a special character that is meant as itself".to_owned()
+            });
+            Exception::new(Class::PATTERN_SYNTAX, "E0384", message)
+                .argument(0)
+                .hint(hint)
         })?;
         let source = Rc::from(source.as_str());
         Ok(Object::Regex { source, regex }.into())
@@ -63,11 +70,11 @@ const RE_FIND: Native = Native {
     arity: Arity::between(1, 2),
     run: |vm, args| {
         if args.len() == 1 {
-            return next_match(vm, &args);
+            return matcher::next(vm, &args);
         }
         let regex = regex(&args, 0)?;
         let text = args.text(1)?;
-        let found = find(vm, &regex, text, 0)?;
+        let found = find(vm, &regex, regex.subject(text), (0, 0))?;
         Ok(found.map_or(Value::Nil, |groups| shown(text, &groups)))
     },
 };
@@ -87,8 +94,7 @@ const RE_MATCHES: Native = Native {
     run: |vm, args| {
         let regex = regex(&args, 0)?;
         let text = args.text(1)?;
-        charge(vm, text)?;
-        let found = regex.match_whole(text).map_err(|error| stuck(&error))?;
+        let found = search(vm, &regex, regex.subject(text), Mode::Whole, (0, 0))?;
         Ok(found.map_or(Value::Nil, |groups| shown(text, &groups)))
     },
 };
@@ -102,97 +108,27 @@ const RE_SEQ: Native = Native {
     run: |vm, args| {
         let regex = regex(&args, 0)?;
         let text = args.text(1)?.clone();
-        matches_from(vm, regex, text, 0)
+        let facts = regex.subject(&text).facts;
+        matches_from(vm, regex, (text, facts), (0, 0))
     },
 };
 
-/// Returns the matches from byte `from` on: nil, or a list whose rest is lazy.
-fn matches_from(vm: &mut Vm, regex: Shared, text: Rc<Text>, from: usize) -> Result<Value> {
-    let Some(groups) = find(vm, &regex, &text, from)? else {
+/// Returns the matches from a byte on: nil, or a list whose rest is lazy. Beside that byte is the end of the
+/// match before.
+fn matches_from(
+    vm: &mut Vm,
+    regex: Shared,
+    (text, facts): (Rc<Text>, Facts),
+    at: (usize, usize),
+) -> Result<Value> {
+    let subject = Subject { text: &text, facts };
+    let Some(groups) = find(vm, &regex, subject, at)? else {
         return Ok(Value::Nil);
     };
     let first = shown(&text, &groups);
-    let from = after(&text, &groups);
-    let rest = Lazy::native(move |vm| matches_from(vm, regex, text, from));
+    let at = after(&text, &groups);
+    let rest = Lazy::native(move |vm| matches_from(vm, regex, (text, facts), at));
     Ok(List::cons(first, rest))
-}
-
-const RE_MATCHER: Native = Native {
-    name: "re-matcher",
-    usage: "(re-matcher re s)",
-    doc: "Returns a matcher, which re-find moves from match to match.",
-    examples: &[(
-        r#"(let [m (re-matcher #"\d" "12")] [(re-find m) (re-find m) (re-find m)])"#,
-        r#"["1" "2" nil]"#,
-    )],
-    arity: Arity::exactly(2),
-    run: |_, args| {
-        let matcher = Matcher {
-            regex: regex(&args, 0)?,
-            text: args.text(1)?.clone(),
-            at: Cell::new(0),
-            last: Cell::new(None),
-        };
-        Ok(Object::State(Box::new(matcher)).into())
-    },
-};
-
-const RE_GROUPS: Native = Native {
-    name: "re-groups",
-    usage: "(re-groups m)",
-    doc: "Returns the last match of a matcher, as re-find gave it.",
-    examples: &[(
-        r#"(let [m (re-matcher #"(a)(b)" "ab")] (re-find m) (re-groups m))"#,
-        r#"["ab" "a" "b"]"#,
-    )],
-    arity: Arity::exactly(1),
-    run: |_, args| {
-        let matcher = matcher(&args)?;
-        let last = matcher.last.take();
-        let shown = last.as_ref().map(|groups| shown(&matcher.text, groups));
-        matcher.last.set(last);
-        shown.ok_or_else(|| {
-            Exception::new(Class::ILLEGAL_STATE, "E0380", "the matcher has no match")
-                .hint("call `re-find` with the matcher first, and look at what it returns")
-                .into()
-        })
-    },
-};
-
-/// A walk over the matches in a text.
-struct Matcher {
-    regex: Shared,
-    text: Rc<Text>,
-    at: Cell<usize>,
-    last: Cell<Option<Groups>>,
-}
-
-fn matcher<'a>(args: &'a Args<'_>) -> Result<&'a Matcher> {
-    let found = match args.get(0) {
-        Value::Object(object) => match &**object {
-            Object::State(state) => state.downcast_ref::<Matcher>(),
-            _ => None,
-        },
-        _ => None,
-    };
-    found.ok_or_else(|| args.expected(0, "a matcher"))
-}
-
-fn next_match(vm: &mut Vm, args: &Args<'_>) -> Result<Value> {
-    let matcher = matcher(args)?;
-    let found = find(vm, &matcher.regex, &matcher.text, matcher.at.get())?;
-    let value = match &found {
-        Some(groups) => {
-            matcher.at.set(after(&matcher.text, groups));
-            shown(&matcher.text, groups)
-        }
-        None => {
-            matcher.at.set(matcher.text.len() + 1);
-            Value::Nil
-        }
-    };
-    matcher.last.set(found);
-    Ok(value)
 }
 
 /// A regex value, kept alive by its object.
@@ -207,6 +143,13 @@ impl std::ops::Deref for Shared {
             Object::Regex { regex, .. } => regex,
             _ => unreachable!("made of regexes only"),
         }
+    }
+}
+
+impl Shared {
+    /// Returns the regex as a value.
+    fn value(&self) -> Value {
+        Value::Object(self.0.clone())
     }
 }
 
@@ -232,17 +175,30 @@ pub(super) fn regex(args: &Args<'_>, idx: usize) -> Result<Shared> {
     })
 }
 
-/// Returns the first match from byte `from` on.
-pub(super) fn find(vm: &mut Vm, regex: &Regex, text: &str, from: usize) -> Result<Option<Groups>> {
-    charge(vm, text.get(from..).unwrap_or(""))?;
-    regex
-        .find_from(text, from)
-        .map_err(|error| stuck(&error).into())
+/// Returns the first match from byte `from` on, where the match before ended at `last`.
+pub(super) fn find(
+    vm: &mut Vm,
+    regex: &Regex,
+    subject: Subject<'_>,
+    (from, last): (usize, usize),
+) -> Result<Option<Groups>> {
+    search(vm, regex, subject, Mode::Find, (from, last))
 }
 
-/// Pays for a look at a text.
-fn charge(vm: &mut Vm, text: &str) -> Result<()> {
-    vm.charge(1 + u32::try_from(text.len() / 64).unwrap_or(u32::MAX))
+/// Pays for a look at a text, and searches it.
+fn search(
+    vm: &mut Vm,
+    regex: &Regex,
+    subject: Subject<'_>,
+    mode: Mode,
+    (from, last): (usize, usize),
+) -> Result<Option<Groups>> {
+    let length = subject.text.len().saturating_sub(from);
+    vm.charge(1 + u32::try_from(length / 64).unwrap_or(u32::MAX))?;
+    let search = Search { mode, from, last };
+    regex
+        .search(subject, search)
+        .map_err(|error| stuck(&error).into())
 }
 
 fn stuck(_: &TooManySteps) -> Exception {
@@ -254,14 +210,16 @@ fn stuck(_: &TooManySteps) -> Exception {
     .hint("nested repetitions such as `(a+)+` are slow: make the inner one possessive, `(a++)+`, or simplify it")
 }
 
-/// Returns the byte from which the next match is looked for: an empty match moves on by a character.
-pub(super) fn after(text: &str, groups: &Groups) -> usize {
+/// Returns the byte from which the next match is looked for, and the end of this one: after an empty match
+/// the search moves on by a character.
+pub(super) fn after(text: &str, groups: &Groups) -> (usize, usize) {
     match groups.first() {
         Some(Some((start, end))) if start == end => {
-            *end + text[*end..].chars().next().map_or(1, char::len_utf8)
+            let step = text[*end..].chars().next().map_or(1, char::len_utf8);
+            (*end + step, *end)
         }
-        Some(Some((_, end))) => *end,
-        _ => text.len() + 1,
+        Some(Some((_, end))) => (*end, *end),
+        _ => (text.len() + 1, text.len()),
     }
 }
 

@@ -580,12 +580,11 @@ impl Reader<'_> {
             }
             _ => self.span(self.at, end + 1),
         };
-        ReadError::new(
-            "E0114",
-            at,
-            format!("this regex is wrong: {}", error.message),
-        )
-        .hint("regexes have Java's syntax; a special character is taken literally after `\\`")
+        let hint = error.hint.as_deref().unwrap_or(
+            "regexes have Java's syntax; a special character is taken literally after `\\`",
+        );
+        let message = format!("this regex is wrong: {}", error.message);
+        ReadError::new("E0114", at, message).hint(hint.to_owned())
     }
 
     pub(super) fn unknown_tag(&self, tag: Symbol, span: Span) -> ReadError {

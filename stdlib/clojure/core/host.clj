@@ -207,12 +207,6 @@
   [x]
   (long x))
 
-(defn .matches
-  "Tells whether a regular expression, as a string, matches all of a string."
-  {:examples '[[(.matches "abc" "[a-c]+") true]]}
-  [s regex]
-  (some? (re-matches (re-pattern regex) s)))
-
 (defn .nth
   "Returns the item of a collection at an index."
   {:examples '[[(.nth [1 2] 1) 2]]}
@@ -226,16 +220,20 @@
   (clojure.string/replace (str s) old new))
 
 (defn .replaceAll
-  "Returns a string with each match of a regular expression, as a string, replaced."
-  {:examples '[[(.replaceAll "a1b2" "[0-9]" "") "ab"]]}
-  [s regex new]
-  (clojure.string/replace s (re-pattern regex) new))
+  "Returns a string with each match of a regular expression, as a string, replaced; or the text of a matcher."
+  {:examples '[[(.replaceAll "a1b2" "[0-9]" "") "ab"]
+               [(.replaceAll (re-matcher #"[0-9]" "a1b2") "") "ab"]]}
+  ([matcher new]
+   (let [[text re] (-matcher-parts matcher)] (clojure.string/replace text re new)))
+  ([s regex new] (clojure.string/replace s (re-pattern regex) new)))
 
 (defn .replaceFirst
-  "Returns a string with the first match of a regular expression, as a string, replaced."
-  {:examples '[[(.replaceFirst "a1b2" "[0-9]" "") "ab2"]]}
-  [s regex new]
-  (clojure.string/replace-first s (re-pattern regex) new))
+  "Returns a string with the first match of a regular expression, as a string, replaced; or the text of a matcher."
+  {:examples '[[(.replaceFirst "a1b2" "[0-9]" "") "ab2"]
+               [(.replaceFirst (re-matcher #"[0-9]" "a1b2") "") "ab2"]]}
+  ([matcher new]
+   (let [[text re] (-matcher-parts matcher)] (clojure.string/replace-first text re new)))
+  ([s regex new] (clojure.string/replace-first s (re-pattern regex) new)))
 
 (defn .size
   "Returns how many items a collection has."

@@ -200,10 +200,10 @@
   (-ordinal constant))
 
 (defn .pattern
-  "Returns the text of a regular expression."
+  "Returns the text of a regular expression, or the regular expression of a matcher."
   {:examples '[[(.pattern #"a+") "a+"]]}
   [re]
-  (str re))
+  (if (regex? re) (str re) (second (-matcher-parts re))))
 
 (defn .remainder
   "Returns what is left of a big number divided by another."
@@ -220,10 +220,14 @@
   (apply str (repeat n s)))
 
 (defn .reset
-  "Sets an atom to a value."
-  {:examples '[[(.reset (atom 1) 2) 2]]}
-  [a x]
-  (reset! a x))
+  "Sets an atom to a value; moves a matcher back to the start of its text, or to that of another one."
+  {:examples '[[(.reset (atom 1) 2) 2]
+               [(re-find (.reset (re-matcher #"." "a") "b")) "b"]]}
+  ([matcher] (-matcher-reset matcher))
+  ([a x]
+   (if (instance? java.util.regex.Matcher a)
+     (-matcher-reset a x)
+     (reset! a x))))
 
 (defn .seq
   "Returns a collection as a sequence, or nil."

@@ -250,12 +250,54 @@
           (call "=" (data depth) (data depth))
           (call "binding" (str "[*print-length* " (small) " *print-level* " (small) "]") (call "pr-str" (data 3)))))
 
+;; Regexes: patterns over a small alphabet, each with a text over the same one.
+
+(declare pattern)
+
+(defn class-member []
+  (one-of (pick ["a" "b" "c" "-" "^" "&" "é" "\\\\n" "\\\\r" "A"])
+          (pick ["a-c" "A-C" "b-z" "\\\\d" "\\\\w" "\\\\s" "\\\\W" "\\\\p{L}" "\\\\P{Lu}" "\\\\h"])
+          (pick ["a" "b" "ab" "&&[ab]" "&&[^b]" "[bc]" "&&b"])))
+
+(defn char-class []
+  (str "[" (when (chance 25) "^") (str/join (repeatedly (inc (below 3)) class-member)) "]"))
+
+(defn pattern-atom [depth]
+  (case (below (if (pos? depth) 12 7))
+    (0 1 2) (pick ["a" "b" "c" "ab" "A" "1" " " "é"])
+    3 (pick ["." "\\\\w" "\\\\d" "\\\\s" "\\\\W" "\\\\n" "\\\\r" "\\\\R" "\\\\p{Ll}" "\\\\h"])
+    4 (char-class)
+    5 (pick ["^" "$" "\\\\b" "\\\\B" "\\\\A" "\\\\z" "\\\\Z" "\\\\G"])
+    6 (pick ["\\\\1" "\\\\2" "a" "b" "."])
+    (7 8) (str "(" (pattern (dec depth)) ")")
+    9 (str "(?:" (pattern (dec depth)) ")")
+    10 (str "(?" (pick ["=" "!" ">" "<=" "<!" "i:" "s:" "m:" "iu:" "d:"]) (pattern (dec depth)) ")")
+    11 (str (pick ["(?i)" "(?m)" "(?s)" "(?-i)" "(?u)" "(?U)" "(?d)" "(?x)"]) (pattern (dec depth)))))
+
+(defn piece [depth]
+  (str (pattern-atom depth)
+       (when (chance 35)
+         (str (pick ["*" "+" "?" "{2}" "{1,2}" "{0,2}" "{2,}"]) (when (chance 30) (pick ["?" "+"]))))))
+
+(defn pattern [depth]
+  (let [sequence #(str/join (repeatedly (inc (below 3)) (fn [] (piece depth))))]
+    (if (chance 25)
+      (str/join "|" (repeatedly (+ 2 (below 2)) sequence))
+      (sequence))))
+
+(defn subject []
+  (str/join (repeatedly (below 9) #(pick ["a" "a" "b" "b" "c" "ab" "A" "B" "1" " " "\\n" "\\r" "\\r\\n" "é" "É" "-" "&"]))))
+
+(defn regexes []
+  (call "all-of" (str "\"" (pattern 2) "\"") (str "\"" (subject) "\"")))
+
 (def prelude
   "What the programs use beside the language itself."
   ["(defn cycle-2 [xs] (take 5 (cycle xs)))"
    "(defn type? [x] (cond (nil? x) :nil (number? x) :number (string? x) :string (coll? x) :coll :else :other))"
    "(defn identical-type? [x y] (= (type? x) (type? y)))"
-   "(require 'clojure.string)"])
+   "(require 'clojure.string)"
+   "(defn all-of [p s] (try (let [re (re-pattern p)] [(re-find re s) (re-matches re s) (re-seq re s) (clojure.string/replace s re \"<$0>\") (clojure.string/split s re)]) (catch java.util.regex.PatternSyntaxException _ :refused)))"])
 
 (defn programs
   "So many programs that a maker makes; those with long texts are left out."
@@ -275,4 +317,5 @@
    "destructuring" (programs 3 900 destructuring)
    "exceptions" (programs 4 800 #(exceptions 3))
    "printing" (programs 5 900 #(printing 2))
-   "shadowing" (programs 6 1500 shadowing)})
+   "shadowing" (programs 6 1500 shadowing)
+   "regexes" (programs 6 3000 regexes)})

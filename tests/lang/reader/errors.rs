@@ -456,21 +456,103 @@ fn dispatch() {
     );
     check(
         "#\"a(b\"",
-        expect![[r##"
-        E0114 0..6 "#\"a(b\"" this regex is wrong: Opening parenthesis without closing parenthesis
-        hint: regexes have Java's syntax; a special character is taken literally after `\`"##]],
+        expect![[r#"
+            E0114 3..4 "(" this regex is wrong: this `(` is never closed
+            hint: close the group with `)`, or escape the parenthesis, `\(`, if it is meant literally"#]],
     );
     check(
         "#\"[a\"",
-        expect![[r##"
-        E0114 0..5 "#\"[a\"" this regex is wrong: a character class `[` is never closed
-        hint: regexes have Java's syntax; a special character is taken literally after `\`"##]],
+        expect![[r#"
+            E0114 2..3 "[" this regex is wrong: this `[` is never closed
+            hint: close the class with `]`, or escape the bracket, `\[`, if it is meant literally; a `]` right after `[` is a member"#]],
     );
     check(
         "#\"a\\i\"",
         expect![[r#"
-        E0114 3..4 "\\" this regex is wrong: `\i` means nothing in a regex
+            E0114 3..4 "\\" this regex is wrong: `\i` means nothing
+            hint: a letter needs no `\`: `i`"#]],
+    );
+}
+
+#[test]
+fn regexes_that_java_refuses_or_has_alone() {
+    check(
+        "#\"(?P<n>x)\"",
+        expect![[r#"
+        E0114 2..3 "(" this regex is wrong: there is no such kind of group after `(?`
+        hint: a named group is written `(?<name>...)`"#]],
+    );
+    check(
+        "#\"(?#c)\"",
+        expect![[r#"
+        E0114 2..3 "(" this regex is wrong: there is no such kind of group after `(?`
+        hint: comments are written `# ...` up to the line end, under `(?x)`"#]],
+    );
+    check(
+        "#\"a{,3}\"",
+        expect![[r#"
+        E0114 3..4 "{" this regex is wrong: `{` begins a repetition such as `{2}` or `{2,5}`
+        hint: escape it, `\{`, if it is meant literally; for `{,3}` write `{0,3}`"#]],
+    );
+    check(
+        "#\"(?<=a*b*)c\"",
+        expect![[r#"
+        E0114 2..3 "(" this regex is wrong: this look-behind has no obvious maximum length
+        hint: repeat with an upper bound inside of it, `{0,100}` for `*`, or take the text into the match"#]],
+    );
+    check(
+        "#\"\\N{DIGIT ONE}\"",
+        expect![[r#"
+        E0114 2..3 "\\" this regex is wrong: characters by name, `\N{...}`, are not supported
+        hint: write the character itself, or its code: `\x{1F600}`"#]],
+    );
+    check(
+        "#\"(?c)a\"",
+        expect![[r#"
+        E0114 2..3 "(" this regex is wrong: the flag `c` (canonical equivalence) is not supported
+        hint: write out each form of the letter that may occur"#]],
+    );
+    check(
+        "#\"\\p{Greek}\"",
+        expect![[r#"
+        E0114 2..3 "\\" this regex is wrong: there is no character property `Greek`
+        hint: write a category such as `\p{L}` or `\p{Lu}`, a script `\p{IsGreek}`, a block `\p{InGreek}`, `\p{Alpha}`, `\p{IsAlphabetic}` or `\p{javaLowerCase}`"#]],
+    );
+    check(
+        "#\"[a-\\w]\"",
+        expect![[r#"
+        E0114 3..4 "a" this regex is wrong: this range of characters ends before it begins
+        hint: a `-` that is meant literally is written first, last, or as `\-`"#]],
+    );
+    check(
+        "#\"a**\"",
+        expect![[r#"
+        E0114 4..5 "*" this regex is wrong: there is nothing before `*` to repeat
+        hint: escape it, `\*`, if it is meant literally"#]],
+    );
+    check(
+        "#\"(?<n>a)(?<n>b)\"",
+        expect![[r#"
+        E0114 13..14 ">" this regex is wrong: there is already a group named `n`
+        hint: give each group a name of its own"#]],
+    );
+    check(
+        "#\"\\k<n>\"",
+        expect![[r#"
+        E0114 2..3 "\\" this regex is wrong: there is no group named `n` before this place
         hint: regexes have Java's syntax; a special character is taken literally after `\`"#]],
+    );
+    check(
+        "#\"[\\b]\"",
+        expect![[r#"
+        E0114 3..4 "\\" this regex is wrong: `\b` means nothing in a class `[...]`
+        hint: write it outside of the class: `(?:[...]|\b)`"#]],
+    );
+    check(
+        "#\"x)\"",
+        expect![[r#"
+        E0114 3..4 ")" this regex is wrong: this `)` has no opening `(`
+        hint: escape it, `\)`, if it is meant literally"#]],
     );
 }
 

@@ -5,7 +5,7 @@ use crate::value::{
 };
 use crate::vm::{Args, Vm, wrong_type};
 
-use super::super::regex::{after, as_regex, find, shown};
+use super::super::regex::{after, as_regex, find, no_group, shown};
 use super::super::text::text_of;
 
 pub(crate) const FNS: &[Native] = &[RE_QUOTE_REPLACEMENT, REPLACE, REPLACE_FIRST];
@@ -102,12 +102,13 @@ fn replace_matches(
 ) -> Result<String> {
     let mut out = String::with_capacity(text.len());
     let mut copied = 0;
-    let mut from = 0;
+    let mut at = (0, 0);
+    let subject = regex.subject(text);
     for _ in 0..count {
-        let Some(groups) = find(vm, regex, text, from)? else {
+        let Some(groups) = find(vm, regex, subject, at)? else {
             break;
         };
-        from = after(text, &groups);
+        at = after(text, &groups);
         let Some(Some((start, end))) = groups.first().copied() else {
             break;
         };
@@ -164,6 +165,9 @@ fn fill(
         }
         let (group, length) = group_reference(&mark[1..], regex)
             .ok_or_else(|| bad_template(template, "it names no group of the regex after `$`"))?;
+        if group > regex.group_count() {
+            return Err(no_group(group, regex.group_count()).argument(2).into());
+        }
         if let Some(Some((start, end))) = groups.get(group) {
             out.push_str(&text[*start..*end]);
         }
@@ -179,20 +183,19 @@ fn group_reference(text: &str, regex: &Regex) -> Option<(usize, usize)> {
         let end = named.find('}')?;
         return Some((regex.group(&named[..end])?, end + 2));
     }
-    // As many digits as still name a group.
-    let mut found = None;
-    let mut group = 0;
-    for (idx, byte) in text.bytes().enumerate() {
-        if !byte.is_ascii_digit() {
+    // The first digit names a group; further ones belong to it as long as there is such a group.
+    let mut digits = text.bytes().map_while(|byte| char::from(byte).to_digit(10));
+    let mut group = digits.next()? as usize;
+    let mut length = 1;
+    for digit in digits {
+        let longer = group.saturating_mul(10).saturating_add(digit as usize);
+        if longer > regex.group_count() {
             break;
         }
-        group = group * 10 + usize::from(byte - b'0');
-        if group > regex.group_count() {
-            break;
-        }
-        found = Some((group, idx + 1));
+        group = longer;
+        length += 1;
     }
-    found
+    Some((group, length))
 }
 
 fn bad_template(template: &str, why: &str) -> Signal {

@@ -63,17 +63,18 @@ fn split<'t>(vm: &mut Vm, text: &'t str, regex: &Regex, limit: i64) -> Result<Ve
     let most = usize::try_from(limit).ok().filter(|most| *most > 0);
     let mut parts = Vec::new();
     let mut start = 0;
-    let mut from = 0;
+    let mut at = (0, 0);
+    let subject = regex.subject(text);
     while most.is_none_or(|most| parts.len() + 1 < most) {
-        let Some(groups) = find(vm, regex, text, from)? else {
+        let Some(groups) = find(vm, regex, subject, at)? else {
             break;
         };
-        from = super::super::regex::after(text, &groups);
+        at = super::super::regex::after(text, &groups);
         let Some(Some((left, right))) = groups.first().copied() else {
             break;
         };
-        // An empty match at the start leaves no empty part before it, nor does one at the end of all.
-        if right == 0 || (left == right && left == text.len()) {
+        // An empty match at the start leaves no empty part before it.
+        if right == 0 {
             continue;
         }
         parts.push(&text[start..left]);

@@ -1,0 +1,338 @@
+//! Matchers: a walk over the matches of a regex in a text, and Java's methods of it.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use super::{Shared, after, as_regex, find, regex, search, shown};
+use crate::value::{
+    Arity, Class, Exception, Groups, HostObject, Mode, Native, Result, Text, Value,
+};
+use crate::vm::{Args, Vm};
+
+/// A walk over the matches in a text.
+struct Matcher {
+    regex: Shared,
+    text: RefCell<Rc<Text>>,
+    /// Where the next search starts, and where the last match ended.
+    at: Cell<(usize, usize)>,
+    last: RefCell<Option<Groups>>,
+}
+
+impl HostObject for Matcher {
+    fn class_name(&self) -> &'static str {
+        "java.util.regex.Matcher"
+    }
+
+    fn text(&self) -> String {
+        let (last, text) = (self.last.borrow(), self.text.borrow());
+        let whole = last.as_ref().and_then(|groups| *groups.first()?);
+        let found = whole.map_or("", |(start, end)| &text[start..end]);
+        format!("java.util.regex.Matcher[lastmatch={found}]")
+    }
+}
+
+pub(super) const RE_MATCHER: Native = Native {
+    name: "re-matcher",
+    usage: "(re-matcher re s)",
+    doc: "Returns a matcher, which re-find moves from match to match.",
+    examples: &[(
+        r#"(let [m (re-matcher #"\d" "12")] [(re-find m) (re-find m) (re-find m)])"#,
+        r#"["1" "2" nil]"#,
+    )],
+    arity: Arity::exactly(2),
+    run: |_, args| {
+        Ok(Value::host(Matcher {
+            regex: regex(&args, 0)?,
+            text: RefCell::new(args.text(1)?.clone()),
+            at: Cell::new((0, 0)),
+            last: RefCell::new(None),
+        }))
+    },
+};
+
+pub(super) const RE_GROUPS: Native = Native {
+    name: "re-groups",
+    usage: "(re-groups m)",
+    doc: "Returns the last match of a matcher, as re-find gave it.",
+    examples: &[(
+        r#"(let [m (re-matcher #"(a)(b)" "ab")] (re-find m) (re-groups m))"#,
+        r#"["ab" "a" "b"]"#,
+    )],
+    arity: Arity::exactly(1),
+    run: |_, args| {
+        let matcher = matcher(&args)?;
+        let last = matcher.last.borrow();
+        let groups = last.as_ref().ok_or_else(no_match)?;
+        Ok(shown(&matcher.text.borrow(), groups))
+    },
+};
+
+pub(in crate::core) const METHODS: &[Native] = &[
+    Native {
+        name: ".find",
+        usage: "(.find matcher)\n(.find matcher start)",
+        doc: "Moves a matcher to the next match, or to the first from an index on, and tells whether there is one.",
+        examples: &[(
+            r#"(let [m (re-matcher #"\d" "a1")] [(.find m) (.group m) (.find m)])"#,
+            r#"[true "1" false]"#,
+        )],
+        arity: Arity::between(1, 2),
+        run: |vm, args| {
+            let matcher = matcher(&args)?;
+            if args.len() == 2 {
+                let at = offset(matcher, &args)?;
+                matcher.at.set((at, at));
+            }
+            step(vm, matcher).map(Value::Bool)
+        },
+    },
+    Native {
+        name: ".lookingAt",
+        usage: "(.lookingAt matcher)",
+        doc: "Tells whether a match begins where the text of a matcher begins, and moves the matcher to it.",
+        examples: &[(r#"(.lookingAt (re-matcher #"a" "ab"))"#, "true")],
+        arity: Arity::exactly(1),
+        run: |vm, args| try_at_start(vm, matcher(&args)?, Mode::Prefix).map(Value::Bool),
+    },
+    Native {
+        name: ".matches",
+        usage: "(.matches matcher)\n(.matches s regex)",
+        doc: "Tells whether a matcher's regex, or a regex as a string, matches all of a text.",
+        examples: &[
+            (r#"(.matches (re-matcher #"a" "ab"))"#, "false"),
+            (r#"(.matches "abc" "[a-c]+")"#, "true"),
+        ],
+        arity: Arity::between(1, 2),
+        run: |vm, args| {
+            if args.len() == 1 {
+                return try_at_start(vm, matcher(&args)?, Mode::Whole).map(Value::Bool);
+            }
+            let text = args.text(0)?.clone();
+            let regex = (super::RE_PATTERN.run)(vm, Args::new(&mut [args.get(1).clone()]))?;
+            let Some(regex) = as_regex(&regex) else {
+                return Err(args.expected(1, "a regex as a string"));
+            };
+            let found = search(vm, &regex, regex.subject(&text), Mode::Whole, (0, 0))?;
+            Ok(Value::Bool(found.is_some()))
+        },
+    },
+    Native {
+        name: ".group",
+        usage: "(.group matcher)\n(.group matcher group)",
+        doc: "Returns the last match of a matcher, or what a group of it matched, by number or name; nil for a group that took no part.",
+        examples: &[(
+            r#"(let [m (re-matcher #"(a)(?<rest>.*)" "abc")] (.find m) [(.group m) (.group m 1) (.group m "rest")])"#,
+            r#"["abc" "a" "bc"]"#,
+        )],
+        arity: Arity::between(1, 2),
+        run: |_, args| {
+            let matcher = matcher(&args)?;
+            let range = group_of(matcher, &args)?;
+            Ok(range.map_or(Value::Nil, |(start, end)| {
+                Value::from(&matcher.text.borrow()[start..end])
+            }))
+        },
+    },
+    Native {
+        name: ".groupCount",
+        usage: "(.groupCount matcher)",
+        doc: "Returns how many groups the regex of a matcher has.",
+        examples: &[(r#"(.groupCount (re-matcher #"(a)(b)" ""))"#, "2")],
+        arity: Arity::exactly(1),
+        run: |_, args| Ok(count(matcher(&args)?.regex.group_count())),
+    },
+    Native {
+        name: ".start",
+        usage: "(.start matcher)\n(.start matcher group)",
+        doc: "Returns the index at which the last match of a matcher, or a group of it, starts; -1 for a group that took no part.",
+        examples: &[(
+            r#"(let [m (re-matcher #"b" "abc")] (.find m) [(.start m) (.end m)])"#,
+            "[1 2]",
+        )],
+        arity: Arity::between(1, 2),
+        run: |_, args| {
+            let matcher = matcher(&args)?;
+            let range = group_of(matcher, &args)?;
+            Ok(index(matcher, range.map(|(start, _)| start)))
+        },
+    },
+    Native {
+        name: ".end",
+        usage: "(.end matcher)\n(.end matcher group)",
+        doc: "Returns the index after the last match of a matcher, or after a group of it; -1 for a group that took no part.",
+        examples: &[(
+            r#"(let [m (re-matcher #"b" "abc")] (.find m) (.end m))"#,
+            "2",
+        )],
+        arity: Arity::between(1, 2),
+        run: |_, args| {
+            let matcher = matcher(&args)?;
+            let range = group_of(matcher, &args)?;
+            Ok(index(matcher, range.map(|(_, end)| end)))
+        },
+    },
+    Native {
+        name: "-matcher-parts",
+        usage: "(-matcher-parts matcher)",
+        doc: "Returns the text and the regex of a matcher.",
+        examples: &[(
+            r#"(first (-matcher-parts (re-matcher #"a" "b")))"#,
+            r#""b""#,
+        )],
+        arity: Arity::exactly(1),
+        run: |_, args| {
+            let matcher = matcher(&args)?;
+            let text = Value::Text(matcher.text.borrow().clone());
+            Ok(Value::vector([text, matcher.regex.value()]))
+        },
+    },
+    Native {
+        name: "-matcher-reset",
+        usage: "(-matcher-reset matcher)\n(-matcher-reset matcher s)",
+        doc: "Moves a matcher back to the start of its text, or to that of another one, and returns it.",
+        examples: &[(
+            r#"(let [m (re-matcher #"\d" "12")] (re-find m) (re-find (-matcher-reset m)))"#,
+            r#""1""#,
+        )],
+        arity: Arity::between(1, 2),
+        run: |_, mut args| {
+            let matcher = matcher(&args)?;
+            if args.len() == 2 {
+                let text = args.text(1)?.clone();
+                matcher.text.replace(text);
+            }
+            matcher.at.set((0, 0));
+            matcher.last.replace(None);
+            Ok(args.take(0))
+        },
+    },
+];
+
+fn matcher<'a>(args: &'a Args<'_>) -> Result<&'a Matcher> {
+    args.get(0)
+        .as_host::<Matcher>()
+        .ok_or_else(|| args.expected(0, "a matcher"))
+}
+
+fn no_match() -> Exception {
+    Exception::new(Class::ILLEGAL_STATE, "E0380", "the matcher has no match")
+        .hint("call `re-find` with the matcher first, and look at what it returns")
+}
+
+/// Moves a matcher on, as `re-find` does.
+pub(super) fn next(vm: &mut Vm, args: &Args<'_>) -> Result<Value> {
+    let matcher = matcher(args)?;
+    step(vm, matcher)?;
+    let last = matcher.last.borrow();
+    let groups = last.as_ref();
+    Ok(groups.map_or(Value::Nil, |groups| shown(&matcher.text.borrow(), groups)))
+}
+
+fn step(vm: &mut Vm, matcher: &Matcher) -> Result<bool> {
+    let text = matcher.text.borrow().clone();
+    let regex = &matcher.regex;
+    let found = find(vm, regex, regex.subject(&text), matcher.at.get())?;
+    Ok(keep(matcher, &text, found))
+}
+
+fn try_at_start(vm: &mut Vm, matcher: &Matcher, mode: Mode) -> Result<bool> {
+    let text = matcher.text.borrow().clone();
+    let regex = &matcher.regex;
+    let found = search(vm, regex, regex.subject(&text), mode, (0, 0))?;
+    Ok(keep(matcher, &text, found))
+}
+
+/// Remembers what was found. After a failure the next search starts where this one did.
+fn keep(matcher: &Matcher, text: &str, found: Option<Groups>) -> bool {
+    if let Some(groups) = &found {
+        matcher.at.set(after(text, groups));
+    }
+    let is_found = found.is_some();
+    matcher.last.replace(found);
+    is_found
+}
+
+/// Returns the bytes of the group that an argument names.
+fn group_of(matcher: &Matcher, args: &Args<'_>) -> Result<Option<(usize, usize)>> {
+    let group = match args.len() {
+        1 => 0,
+        _ => match args.get(1) {
+            Value::Text(name) => matcher.regex.group(name).ok_or_else(|| {
+                let message = format!("the regex has no group named `{}`", name.as_str());
+                Exception::new(Class::ILLEGAL_ARGUMENT, "E0386", message).argument(1)
+            })?,
+            _ => usize::try_from(args.int(1)?).unwrap_or(usize::MAX),
+        },
+    };
+    range_of(matcher, group)
+}
+
+fn range_of(matcher: &Matcher, group: usize) -> Result<Option<(usize, usize)>> {
+    let last = matcher.last.borrow();
+    let groups = last.as_ref().ok_or_else(no_match)?;
+    match groups.get(group) {
+        Some(range) => Ok(*range),
+        None => Err(no_group(group, matcher.regex.group_count())
+            .argument(1)
+            .into()),
+    }
+}
+
+/// Returns the exception for a group that a regex does not have.
+pub(in crate::core) fn no_group(group: usize, count: usize) -> Exception {
+    let message = format!("there is no group {group}: the regex has {count}");
+    Exception::new(Class::INDEX_OUT_OF_BOUNDS, "E0386", message)
+}
+
+/// Returns what `nth` gives of a matcher: a group of its last match.
+pub(in crate::core) fn nth(
+    matcher: &Value,
+    idx: i64,
+    default: &Option<Value>,
+) -> Option<Result<Value>> {
+    let matcher = matcher.as_host::<Matcher>()?;
+    let group = usize::try_from(idx).unwrap_or(usize::MAX);
+    if let Some(default) = default
+        && group > matcher.regex.group_count()
+    {
+        return Some(Ok(default.clone()));
+    }
+    let text = matcher.text.borrow();
+    Some(
+        range_of(matcher, group)
+            .map(|range| range.map_or(Value::Nil, |(start, end)| Value::from(&text[start..end]))),
+    )
+}
+
+/// Returns the index of a byte, counted in characters.
+fn index(matcher: &Matcher, byte: Option<usize>) -> Value {
+    match byte {
+        None => Value::Int(-1),
+        Some(byte) => {
+            let text = matcher.text.borrow();
+            let is_ascii = text.is_ascii();
+            let count = if is_ascii {
+                byte
+            } else {
+                text[..byte].chars().count()
+            };
+            self::count(count)
+        }
+    }
+}
+
+fn count(count: usize) -> Value {
+    Value::Int(i64::try_from(count).unwrap_or(i64::MAX))
+}
+
+/// Returns the byte at an index that is given as second argument.
+fn offset(matcher: &Matcher, args: &Args<'_>) -> Result<usize> {
+    let idx = args.int(1)?;
+    let text = matcher.text.borrow();
+    let found = usize::try_from(idx).ok().and_then(|idx| text.offset(idx));
+    found.ok_or_else(|| {
+        crate::vm::out_of_bounds(idx, text.count())
+            .argument(1)
+            .into()
+    })
+}
