@@ -200,6 +200,19 @@ fn regexes() {
             "E0383 the regex took more than 5000000 steps",
         ),
         (
+            r#"(let [nested (fn [n open close] (str (apply str (repeat n open)) "a" (apply str (repeat n close))))]
+                 [(count (re-find (re-pattern (nested 190 "(" ")*")) "aa"))
+                  (re-find (re-pattern (nested 190 "(?=" ")")) "aa")
+                  (re-find (re-pattern (nested 190 "[" "]")) "aa")])"#,
+            r#"[191 "" "a"]"#,
+        ),
+        (
+            r#"(try (re-pattern (apply str (repeat 250 "(")))
+                 (catch java.util.regex.PatternSyntaxException e
+                   (clojure.string/includes? (ex-message e) "more than 200 groups")))"#,
+            "true",
+        ),
+        (
             r##"(re-groups (re-matcher #"a" "a"))"##,
             "E0380 the matcher has no match",
         ),

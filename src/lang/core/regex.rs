@@ -29,7 +29,10 @@ const RE_PATTERN: Native = Native {
         let source = args.text(0)?;
         let regex = compile_regex(source).map_err(|error| {
             let place = match error.at {
-                Some(at) => format!(", at `{}`", &source[at..]),
+                Some(at) => {
+                    let rest: String = source[at..].chars().take(20).collect();
+                    format!(", at `{rest}`")
+                }
                 None => String::new(),
             };
             let message = format!(
@@ -185,7 +188,7 @@ pub(super) fn find(
     search(vm, regex, subject, Mode::Find, (from, last))
 }
 
-/// Pays for a look at a text, and searches it.
+/// Searches a text, and pays for what was looked at.
 fn search(
     vm: &mut Vm,
     regex: &Regex,
@@ -193,12 +196,16 @@ fn search(
     mode: Mode,
     (from, last): (usize, usize),
 ) -> Result<Option<Groups>> {
-    let length = subject.text.len().saturating_sub(from);
-    vm.charge(1 + u32::try_from(length / 64).unwrap_or(u32::MAX))?;
     let search = Search { mode, from, last };
-    regex
-        .search(subject, search)
-        .map_err(|error| stuck(&error).into())
+    let found = regex.search(subject, search);
+    let found = found.map_err(|error| stuck(&error))?;
+    let end = match found.as_ref().and_then(|groups| *groups.first()?) {
+        Some((_, end)) => end,
+        None => subject.text.len(),
+    };
+    let length = end.saturating_sub(from);
+    vm.charge(1 + u32::try_from(length / 64).unwrap_or(u32::MAX))?;
+    Ok(found)
 }
 
 fn stuck(_: &TooManySteps) -> Exception {

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::{Shared, after, as_regex, find, regex, search, shown};
 use crate::value::{
-    Arity, Class, Exception, Groups, HostObject, Mode, Native, Result, Text, Value,
+    Arity, Class, Exception, Facts, Groups, HostObject, Mode, Native, Result, Subject, Text, Value,
 };
 use crate::vm::{Args, Vm};
 
@@ -13,9 +13,18 @@ use crate::vm::{Args, Vm};
 struct Matcher {
     regex: Shared,
     text: RefCell<Rc<Text>>,
+    /// What the regex had to know of the text.
+    facts: Cell<Facts>,
     /// Where the next search starts, and where the last match ended.
     at: Cell<(usize, usize)>,
     last: RefCell<Option<Groups>>,
+}
+
+impl Matcher {
+    fn subject<'t>(&self, text: &'t str) -> Subject<'t> {
+        let facts = self.facts.get();
+        Subject { text, facts }
+    }
 }
 
 impl HostObject for Matcher {
@@ -41,9 +50,12 @@ pub(super) const RE_MATCHER: Native = Native {
     )],
     arity: Arity::exactly(2),
     run: |_, args| {
+        let (regex, text) = (regex(&args, 0)?, args.text(1)?.clone());
+        let facts = regex.subject(&text).facts;
         Ok(Value::host(Matcher {
-            regex: regex(&args, 0)?,
-            text: RefCell::new(args.text(1)?.clone()),
+            regex,
+            text: RefCell::new(text),
+            facts: Cell::new(facts),
             at: Cell::new((0, 0)),
             last: RefCell::new(None),
         }))
@@ -199,6 +211,7 @@ pub(in crate::core) const METHODS: &[Native] = &[
             let matcher = matcher(&args)?;
             if args.len() == 2 {
                 let text = args.text(1)?.clone();
+                matcher.facts.set(matcher.regex.subject(&text).facts);
                 matcher.text.replace(text);
             }
             matcher.at.set((0, 0));
@@ -230,15 +243,13 @@ pub(super) fn next(vm: &mut Vm, args: &Args<'_>) -> Result<Value> {
 
 fn step(vm: &mut Vm, matcher: &Matcher) -> Result<bool> {
     let text = matcher.text.borrow().clone();
-    let regex = &matcher.regex;
-    let found = find(vm, regex, regex.subject(&text), matcher.at.get())?;
+    let found = find(vm, &matcher.regex, matcher.subject(&text), matcher.at.get())?;
     Ok(keep(matcher, &text, found))
 }
 
 fn try_at_start(vm: &mut Vm, matcher: &Matcher, mode: Mode) -> Result<bool> {
     let text = matcher.text.borrow().clone();
-    let regex = &matcher.regex;
-    let found = search(vm, regex, regex.subject(&text), mode, (0, 0))?;
+    let found = search(vm, &matcher.regex, matcher.subject(&text), mode, (0, 0))?;
     Ok(keep(matcher, &text, found))
 }
 

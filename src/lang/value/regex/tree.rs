@@ -241,7 +241,13 @@ impl Study {
                 min,
                 max,
                 greed,
-            } => self.add_repeat(Study::of(body), (*min, *max), is_loop(body, *greed)),
+            } => {
+                // Studied once: asking `is_loop` as well would double the work at each level.
+                let study = Study::of(body);
+                let is_group = matches!(**body, Node::Group { .. });
+                let is_loop = is_group && *greed != Greed::Possessive && !study.fixed;
+                self.add_repeat(study, (*min, *max), is_loop);
+            }
         }
     }
 
