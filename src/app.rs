@@ -87,6 +87,12 @@ impl App for Flowstone {
         session
     }
 
+    fn plain_session(&self) -> Session {
+        let session = Session::new();
+        sandbox::register(&session);
+        session
+    }
+
     fn steps(&self) -> Vec<Box<dyn Step>> {
         let mut steps = flowstone_steps::all();
         steps.extend(flowstone_engine::step::builtin());

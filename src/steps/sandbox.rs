@@ -3,7 +3,12 @@
 //! Each is a pure function of its arguments: no clock, no randomness, no files. The app registers the
 //! tables under the namespaces of [`NAMESPACES`].
 
+mod cheshire;
+mod data_csv;
+mod data_json;
 mod encoding;
+mod json_text;
+mod keywords;
 mod table;
 mod time;
 
@@ -11,9 +16,13 @@ use flowstone_lang::value::{Class, Exception, Native, Object, Result, Signal, Va
 use flowstone_lang::vm::Args;
 
 /// The namespaces and what is in them. `breyta.sandbox` is the same as `flow.util` for flows that were
-/// written elsewhere; `json` is the short way to write what many functions need.
+/// written elsewhere; `json` is the short way to write what many functions need. The others are libraries that
+/// programs elsewhere use for the same.
 pub const NAMESPACES: &[(&str, &[&[Native]])] = &[
     ("breyta.sandbox", &[encoding::FNS, table::FNS, time::FNS]),
+    ("cheshire.core", &[cheshire::FNS]),
+    ("clojure.data.csv", &[data_csv::FNS]),
+    ("clojure.data.json", &[data_json::FNS]),
     (
         "flow.util",
         &[encoding::FNS, table::FNS, table::JSON, time::FNS],

@@ -111,6 +111,9 @@ pub trait App: Sync {
     /// Returns a session that knows all that flows may use.
     fn session(&self) -> Session;
 
+    /// Returns a session for a program without runs: the language, and the functions for encodings and data.
+    fn plain_session(&self) -> Session;
+
     /// Returns the step types there are.
     fn steps(&self) -> Vec<Box<dyn Step>>;
 
@@ -182,7 +185,7 @@ fn perform(command: &Command, app: &dyn App) -> exit::Exit {
         Command::Check(args) => check::run(args, app),
         Command::Completions(args) => completions::run(args),
         Command::Connections(args) => connections::run(args, app),
-        Command::Eval(args) => eval::run(args),
+        Command::Eval(args) => eval::run(args, app),
         Command::Gc(args) => runs::collect_garbage(args, app),
         Command::Reference(args) => reference::run(args, app),
         Command::Repl(args) => repl::run(args, app),

@@ -52,6 +52,38 @@ fn files_are_listed_and_loaded_where_that_is_allowed() {
 }
 
 #[test]
+fn programs_read_and_write_json_and_csv() {
+    for (program, expected) in [
+        (r#"(json/parse "{\"a\": [1]}")"#, "{:a [1]}\n"),
+        (
+            "(require '[clojure.data.json :as json]) (json/write-str {:a 1})",
+            "\"{\\\"a\\\":1}\"\n",
+        ),
+        (
+            "(ns a (:require [cheshire.core :refer [parse-string]])) (parse-string \"[1]\" true)",
+            "[1]\n",
+        ),
+        (
+            "(require '[clojure.data.csv :as csv]) (csv/read-csv \"a;b\" :separator \\;)",
+            "([\"a\" \"b\"])\n",
+        ),
+        (
+            "(flow.util/sha256-hex \"\")",
+            "\"e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855\"\n",
+        ),
+    ] {
+        assert_eq!(
+            Scratch::new().run(&["eval", program]).ok(),
+            expected,
+            "{program}"
+        );
+    }
+    let program = "(require '[cheshire.core :as c]) (prn (c/parse-stream *in* true) (read-line))";
+    let ran = Scratch::new().run_with(&["eval", program], "{\"a\": 1}\nrest\n");
+    assert_eq!(ran.ok(), "{:a 1} \"\"\n");
+}
+
+#[test]
 fn nil_is_not_printed() {
     check(&["(println \"hello\")"], expect![["hello\n"]]);
 }

@@ -112,6 +112,108 @@ fn functions_of_function_code() {
     }
 }
 
+/// What the libraries give whose names these are.
+#[test]
+fn names_of_other_libraries_do_what_those_do() {
+    let project = Project::new();
+    for (code, expected) in [
+        (
+            r#"(clojure.data.json/read-str "{\"a\": {\"b\": 1.5}} junk" :key-fn keyword)"#,
+            "{:a {:b 1.5}}",
+        ),
+        (
+            r#"(clojure.data.json/read-str "{\"a\": 1}" {:key-fn symbol})"#,
+            "{a 1}",
+        ),
+        (
+            r#"(clojure.data.json/read-str "{\"a\": \"1\"}" :key-fn keyword :value-fn (fn [k v] (if (= k :a) (parse-long v) v)))"#,
+            "{:a 1}",
+        ),
+        (
+            r#"(clojure.data.json/read-str "" :eof-error? false :eof-value :end)"#,
+            ":end",
+        ),
+        (
+            r#"(clojure.data.json/read-str "")"#,
+            "E0740 there is no JSON: the text is empty | `:eof-error? false` gives nil, or `:eof-value`",
+        ),
+        (
+            r#"(clojure.data.json/read-str "1" :bigdec true)"#,
+            "E0741 there is no option :bigdec; there are :eof-error? :eof-value :key-fn :value-fn",
+        ),
+        (
+            r#"(clojure.data.json/write-str {"é/" 'a/b :k [#{1} nil 1/2]})"#,
+            r#""{\"\\u00e9\\/\":\"b\",\"k\":[[1],null,0.5]}""#,
+        ),
+        (
+            r#"(clojure.data.json/write-str {:a 1 :b 2} :value-fn (fn f [k v] (if (= k :a) f (inc v))))"#,
+            r#""{\"b\":3}""#,
+        ),
+        (
+            r#"(clojure.data.json/write-str {:a [1 {}] :b []} :indent true)"#,
+            r#""{\n  \"a\": [\n    1,\n    {}\n  ],\n  \"b\": []\n}""#,
+        ),
+        (
+            r#"(clojure.data.json/write-str {nil 1})"#,
+            "E0740 a key of an object cannot be nil",
+        ),
+        (
+            r#"(clojure.data.json/write-str {:f inc})"#,
+            "E0740 a function cannot be written as JSON",
+        ),
+        (r#"(cheshire.core/parse-string nil)"#, "nil"),
+        (r#"(cheshire.core/parse-string "")"#, "nil"),
+        (
+            r#"(cheshire.core/parse-string "{\"a b\": 1}" (fn [k] (keyword (clojure.string/replace k " " "-"))))"#,
+            "{:a-b 1}",
+        ),
+        (
+            r#"(cheshire.core/generate-string {:a/b :c/d "x" "é/"})"#,
+            r#""{\"a/b\":\"c/d\",\"x\":\"é/\"}""#,
+        ),
+        (
+            r#"(cheshire.core/generate-string {:a [{:b {}} []] :c nil} {:pretty true})"#,
+            r#""{\n  \"a\" : [ {\n    \"b\" : { }\n  }, [ ] ],\n  \"c\" : null\n}""#,
+        ),
+        (
+            r#"(cheshire.core/generate-string {:a 1} {:key-fn (fn [k] (clojure.string/upper-case (name k)))})"#,
+            r#""{\"A\":1}""#,
+        ),
+        (
+            r#"(cheshire.core/generate-string {:a 1} {:prety true})"#,
+            "E0741 there is no option :prety; there are :escape-non-ascii :key-fn :pretty | did you mean `:pretty`?",
+        ),
+        (
+            r#"(clojure.data.csv/read-csv "a,b\n\"x \"\"y\"\"\",\r\n\n1,\"2\n3\"")"#,
+            r#"(["a" "b"] ["x \"y\"" ""] [""] ["1" "2\n3"])"#,
+        ),
+        (
+            r#"(clojure.data.csv/read-csv "a;'b;c'\n" :separator \; :quote \')"#,
+            r#"(["a" "b;c"])"#,
+        ),
+        (r#"(clojure.data.csv/read-csv "")"#, "()"),
+        (
+            r#"(clojure.data.csv/read-csv "a,\"b")"#,
+            "E0741 the quote that is opened on line 1 is never closed",
+        ),
+        (
+            r#"(clojure.data.csv/read-csv "\"a\"b")"#,
+            "E0741 line 1: `b` follows a closing quote",
+        ),
+        (
+            r#"(with-out-str (clojure.data.csv/write-csv *out* [["a,b" 1 :k nil] ["\"" "x\ny"]] :newline :cr+lf))"#,
+            r#""\"a,b\",1,:k,\r\n\"\"\"\",\"x\ny\"\r\n""#,
+        ),
+        (
+            r#"(with-out-str (clojure.data.csv/write-csv *out* [["a" "b"]] :separator \; :quote? string?))"#,
+            r#""\"a\";\"b\"\n""#,
+        ),
+    ] {
+        let body = format!("(let [r (flow/step :function :it {{:code '(fn [_] {code})}})] r)");
+        assert_eq!(project.eval(&body), expected, "{code}");
+    }
+}
+
 #[test]
 fn examples_hold() {
     let project = Project::new();

@@ -9,6 +9,7 @@ use flowstone_lang::value::{Phase, PrintOptions, Result, Signal, Stop, Symbol, V
 use flowstone_lang::vm::Vm;
 use serde_json::json;
 
+use super::App;
 use super::args::Eval;
 use super::error_data::error_json;
 use super::exit::Exit;
@@ -27,7 +28,7 @@ struct Text {
 }
 
 /// Evaluates, and prints what has to be printed.
-pub fn run(args: &Eval) -> Exit {
+pub fn run(args: &Eval, app: &dyn App) -> Exit {
     let text = match read(&args.source) {
         Ok(text) => text,
         Err(report) => {
@@ -42,7 +43,7 @@ pub fn run(args: &Eval) -> Exit {
         deadline: args.deadline,
         memory: args.limits.max_memory,
     };
-    let session = Session::new();
+    let session = app.plain_session();
     session.set_features(args.features.iter().cloned());
     let host = ProgramHost::new(grants, Interrupt::listen());
     let mut vm = session.vm(Box::new(host));

@@ -23,7 +23,7 @@ const NOTE: &str =
 
 /// Writes all pages.
 pub fn run(args: &Reference, app: &dyn App) -> Exit {
-    let names = names::all();
+    let names = names::all(&app.session());
     let mut pages = vec![
         ("commands.md".to_owned(), commands()),
         ("functions.md".to_owned(), functions(&names)),

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::rc::Rc;
 
-use flowstone_engine::natives;
 use flowstone_lang::library;
 use flowstone_lang::library::examples::Entry;
 use flowstone_lang::session::Session;
@@ -31,11 +30,11 @@ pub(super) struct Name {
 }
 
 /// Returns the public names of the library, sorted, after defining all of it.
-pub(super) fn all() -> Vec<Name> {
+pub(super) fn all(session: &Session) -> Vec<Name> {
     let mut listed: BTreeMap<&str, Entry> = library::examples::entries()
         .map(|entry| (entry.name, entry))
         .collect();
-    let mut names: Vec<Name> = vars()
+    let mut names: Vec<Name> = vars(session)
         .iter()
         .map(|var| {
             let qualified = var.qualified().to_string();
@@ -245,9 +244,7 @@ fn differences(namespace: &str, name: &str) -> impl Iterator<Item = String> {
 }
 
 /// Returns the public vars of the library, after defining all of it.
-fn vars() -> Vec<Rc<Var>> {
-    let session = Session::new();
-    natives::install(&session);
+fn vars(session: &Session) -> Vec<Rc<Var>> {
     let world = session.world();
     let mut vm = session.vm(Box::new(NoHost::default()));
     for source in library::SOURCES {
@@ -259,6 +256,10 @@ fn vars() -> Vec<Rc<Var>> {
     }
     let mut all = Vec::new();
     for (name, namespace) in world.namespaces.borrow().iter() {
+        // The same functions as those of `flow.util`, under an older name.
+        if name.to_string() == "breyta.sandbox" {
+            continue;
+        }
         for (_, var) in namespace.mappings() {
             let is_documented =
                 matches!(var.root(), Some(Value::Native(_))) || var.meta_entry("doc").is_some();
