@@ -104,7 +104,7 @@ const PARSED_SEQ: Native = Native {
     doc: "Returns the JSON values of a reader, such as *in*, one after the other.",
     examples: &[(
         r#"(with-in-str "{\"a\": 1}\n{\"a\": 2}" (cheshire.core/parsed-seq *in* true))"#,
-        "({:a 1} {:a 2})",
+        "[{:a 1} {:a 2}]",
     )],
     arity: Arity::between(1, 3),
     run: |vm, args| {

@@ -14,7 +14,7 @@ const READ_CSV: Native = Native {
     doc: "Returns the rows of a CSV text or of a reader, such as *in*: vectors of strings. :separator and :quote are characters, `,` and `\"` unless given.",
     examples: &[(
         r#"(clojure.data.csv/read-csv "a,\"b, c\"\n1;2,\n")"#,
-        r#"(["a" "b, c"] ["1;2" ""])"#,
+        r#"[["a" "b, c"] ["1;2" ""]]"#,
     )],
     arity: Arity::at_least(1),
     run: |vm, args| {
