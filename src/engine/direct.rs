@@ -93,6 +93,7 @@ impl Engine {
             progress: Rc::new(|_, _| {}),
             revealed: Default::default(),
             heap: Rc::new(HeapBudget::new(self.limits.memory)),
+            cutoff: Default::default(),
         };
         let request = StepRequest {
             path: StepPath {

@@ -50,7 +50,7 @@ use crate::observer::{Observer, RunEvent};
 use crate::outcome::{RunOutcome, decode_failure};
 use crate::ports::{Claim, RunRow, RunStatus, StoreError};
 use crate::sessions::Prepared;
-use crate::step::{Scope, Services};
+use crate::step::{Cutoff, Scope, Services};
 use crate::turn;
 
 use call::Asked;
@@ -402,6 +402,7 @@ impl<'a> Driver<'a> {
             }),
             revealed: Default::default(),
             heap: shared.heap.clone(),
+            cutoff: Cutoff::new(options.interrupt.clone()),
         };
         Driver {
             engine,
@@ -517,6 +518,11 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
+    /// Lets the code of functions run again, after an interrupt that is over.
+    pub(crate) fn forget_cut(&self) {
+        self.scope.cutoff.forget();
+    }
+
     pub(crate) fn epoch(&self) -> i64 {
         self.shared.ledger.epoch()
     }
@@ -544,11 +550,18 @@ impl<'a> Driver<'a> {
     async fn breathe(&self, next: usize) -> Answer {
         self.shared.ledger.post()?;
         tokio::task::yield_now().await;
-        if self.options.interrupt.is_set() {
-            return Err(Halt::Interrupted);
-        }
+        self.check_interrupt()?;
         self.look_for_cancel_at(next).await?;
         Ok(Ok(Value::Nil))
+    }
+
+    /// Leaves where the run is to be suspended. Checked before every step and every attempt, so that a flow which
+    /// never waits is suspended as soon as one that does.
+    pub(super) fn check_interrupt(&self) -> Result<(), Halt> {
+        match self.options.interrupt.is_set() {
+            true => Err(Halt::Interrupted),
+            false => Ok(()),
+        }
     }
 
     /// Answers what the main line asks for.
@@ -557,9 +570,24 @@ impl<'a> Driver<'a> {
     }
 
     async fn answer_on(&self, line: &Rc<Line>, request: Value) -> Answer {
+        let answer = self.answer_request(line, request).await;
+        self.check_cut()?;
+        answer
+    }
+
+    /// Leaves where the code of a function was ended before its time, so that nothing sees what it came to.
+    pub(super) fn check_cut(&self) -> Result<(), Halt> {
+        match self.scope.cutoff.was_cut() {
+            true => Err(Halt::Interrupted),
+            false => Ok(()),
+        }
+    }
+
+    async fn answer_request(&self, line: &Rc<Line>, request: Value) -> Answer {
         match self.begin(line, request)? {
             Begun::Now(answer) => Ok(answer),
             Begun::Replayed(asked) => {
+                self.check_interrupt()?;
                 self.check_recorded_cancel(asked.recorded.place)?;
                 match self.rehearsal {
                     Some(_) => self.live(*asked).await,
@@ -567,6 +595,7 @@ impl<'a> Driver<'a> {
                 }
             }
             Begun::Live(asked) => {
+                self.check_interrupt()?;
                 self.check_recorded_cancel(usize::MAX)?;
                 self.check_cancel()?;
                 if self.replay_only {
@@ -602,8 +631,8 @@ impl<'a> Driver<'a> {
             Request::Turn => return Ok(Begun::Turn),
             Request::Input => Ok(self.input()),
             Request::Now => Ok(Value::Int(self.shared.now_ms(line))),
-            Request::Uuid => Ok(line.uuid()),
-            Request::Rand => Ok(line.fraction()),
+            Request::Uuid => Ok(line.uuid(&self.shared.history.borrow())),
+            Request::Rand => Ok(line.fraction(&self.shared.history.borrow())),
             Request::SlotBound { slot } => Ok(self.slot_bound(line, &slot)),
             Request::Log {
                 level,

@@ -13,6 +13,9 @@ use crate::ports::{Entry, EntryKind};
 /// The path of the note that the flow was told of a cancel.
 pub(crate) const CANCEL: &str = "flow/cancel";
 
+/// The path of the note that a run was forked there, with the seed of what it draws from then on.
+pub(crate) const FORK: &str = "flow/fork";
+
 /// What entries about the undoing of a step are of.
 pub(crate) const COMPENSATE: &str = "flow/compensate";
 /// What entries about `flow/on-cancel` are of.
@@ -42,8 +45,21 @@ pub(crate) struct History {
     cancel: Option<(usize, String)>,
     /// How many paths that ended before that were not asked for again yet.
     before_cancel: usize,
+    /// Where the run was forked, in the journal's order.
+    forks: Vec<Fork>,
+    /// How many forks lie before the latest request.
+    reached: usize,
     /// The paths directly below others, once somebody asked.
     below: Option<HashMap<String, Vec<String>>>,
+}
+
+/// A place in the journal up to which it was taken over from another run.
+#[derive(Debug)]
+struct Fork {
+    place: usize,
+    seed: u64,
+    /// How many steps that ended before were not asked for again yet.
+    before: usize,
 }
 
 /// What is known of one path.
@@ -86,6 +102,10 @@ pub(crate) struct Recorded {
 impl Recorded {
     fn ended_before(&self, place: usize) -> bool {
         self.end.is_some() && self.place < place
+    }
+
+    fn is_step(&self) -> bool {
+        !self.what.starts_with("flow/")
     }
 }
 
@@ -148,6 +168,15 @@ impl History {
                 history.cancel = Some((place, reason.to_owned()));
                 continue;
             }
+            if entry.path == FORK && entry.kind == EntryKind::Note {
+                let seed = entry.payload.parse::<i64>().unwrap_or_default();
+                history.forks.push(Fork {
+                    place,
+                    seed: seed.cast_unsigned(),
+                    before: 0,
+                });
+                continue;
+            }
             history.add(place, entry);
         }
         if let Some((noted, _)) = &history.cancel {
@@ -157,7 +186,37 @@ impl History {
                 .filter(|path| path.ended_before(*noted));
             history.before_cancel = ended.count();
         }
+        for fork in &mut history.forks {
+            let steps = history.paths.values().filter(|path| path.is_step());
+            fork.before = steps.filter(|path| path.ended_before(fork.place)).count();
+        }
         history
+    }
+
+    /// Notes that a step is asked for, and returns how many forks lie before that: what is drawn later by whoever
+    /// asks is drawn with the seed of the last of them. `recorded`: what the journal has of the step.
+    pub(crate) fn ask(&mut self, recorded: Option<&Recorded>) -> usize {
+        let lies_before = |fork: &&Fork| !recorded.is_some_and(|it| it.ended_before(fork.place));
+        let passed = self.forks.iter().filter(lies_before).count();
+        self.reached = self.reached.max(passed);
+        passed
+    }
+
+    /// Returns how many forks all of the run has passed: a later step was asked for, and all earlier ones.
+    pub(crate) fn passed(&self) -> usize {
+        let reached = self.forks.iter().take(self.reached);
+        reached.filter(|fork| fork.before == 0).count()
+    }
+
+    /// Returns the seed of a fork, counted from 1; there is none of what comes before the first.
+    pub(crate) fn fork_seed(&self, passed: usize) -> Option<u64> {
+        let last = passed.checked_sub(1)?;
+        self.forks.get(last).map(|fork| fork.seed)
+    }
+
+    /// Returns the seed of the last fork.
+    pub(crate) fn last_seed(&self) -> Option<u64> {
+        self.fork_seed(self.forks.len())
     }
 
     /// Tells whether a cancel was noted that is not due before more is asked for again.
@@ -219,6 +278,11 @@ impl History {
             && recorded.ended_before(*noted)
         {
             self.before_cancel -= 1;
+        }
+        if recorded.is_step() {
+            for fork in &mut self.forks {
+                fork.before -= usize::from(recorded.ended_before(fork.place));
+            }
         }
         Some(recorded)
     }

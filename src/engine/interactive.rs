@@ -130,7 +130,10 @@ impl Interactive<'_> {
                 answer
             }
             Err(Halt::Engine(error)) => Err(thrown(&error)),
-            Err(Halt::Interrupted) => Err(Stop::Interrupted("interrupted".to_owned()).into()),
+            Err(Halt::Interrupted) => {
+                self.driver.forget_cut();
+                Err(Stop::Interrupted("interrupted".to_owned()).into())
+            }
             Err(Halt::Cancelled { .. }) => Err(Stop::Cancelled.into()),
             Err(Halt::Parked { reason, .. }) => Err(thrown(&EngineError::Internal(format!(
                 "cannot wait here: {reason}"

@@ -13,6 +13,8 @@ pub struct Interrupt {
     flag: Arc<AtomicBool>,
     /// There are news in the store for the run.
     news: Arc<AtomicBool>,
+    /// The flags of the runs above, which suspend this one with them.
+    above: Vec<Arc<AtomicBool>>,
 }
 
 impl Interrupt {
@@ -24,7 +26,17 @@ impl Interrupt {
     pub fn from_flag(flag: Arc<AtomicBool>) -> Interrupt {
         Interrupt {
             flag,
-            news: Arc::default(),
+            ..Interrupt::default()
+        }
+    }
+
+    /// Returns an interrupt for a child run: it can be triggered alone, and is set whenever this one is.
+    pub(crate) fn below(&self) -> Interrupt {
+        let mut above = self.above.clone();
+        above.push(self.flag.clone());
+        Interrupt {
+            above,
+            ..Interrupt::default()
         }
     }
 
@@ -34,7 +46,8 @@ impl Interrupt {
     }
 
     pub fn is_set(&self) -> bool {
-        self.flag.load(Ordering::SeqCst)
+        let mut flags = self.above.iter().chain([&self.flag]);
+        flags.any(|flag| flag.load(Ordering::SeqCst))
     }
 
     /// Lets the run know that it is to look whether it is cancelled.

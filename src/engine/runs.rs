@@ -1,6 +1,7 @@
 //! Runs as data: lists of them, their events, what differs between two, and how long their journals are kept.
 
 mod compare;
+mod earlier;
 mod events;
 mod lines;
 mod moment;

@@ -20,6 +20,7 @@ use std::pin::Pin;
 
 use flowstone_lang::value::Value;
 
+pub use call::Cutoff;
 pub(crate) use call::{code as code_function, run_code as call_code};
 pub use context::{Progress, Scope, Services, StepContext, StepRequest};
 pub use error::{Retry, StepError};

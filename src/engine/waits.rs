@@ -8,7 +8,7 @@ mod judge;
 use flowstone_lang::value::Value;
 
 pub use error::{Decided, WaitError};
-pub use judge::{actions, event_key, is_for, judge, roles, shown_digest};
+pub use judge::{accepts, actions, event_key, is_for, judge, roles, shown_digest};
 
 use crate::codec;
 use crate::engine::Engine;

@@ -13,6 +13,7 @@ mod doubt;
 mod endings;
 mod errors;
 mod failures;
+mod forks;
 mod gate;
 mod inside;
 mod listing;

@@ -127,6 +127,7 @@ impl Driver<'_> {
     }
 
     async fn attempt(&self, call: &StepCall<'_>, attempt: u32) -> Result<Attempted, Halt> {
+        self.check_interrupt()?;
         match call.effect {
             Effect::External => {
                 let payload = self.attempt_payload(attempt);
@@ -161,6 +162,7 @@ impl Driver<'_> {
                 Some(desk) => self.with_inside(call, attempt, desk, performing).await?,
                 None => self.guarded(call, performing).await?,
             };
+            self.check_cut()?;
             let done = match outcome {
                 Ok(done) => self.settle(call, done).await?,
                 Err(error) => match self.is_full(call, &error) {
@@ -460,6 +462,7 @@ impl Driver<'_> {
         recorded: Recorded,
         error: StepError,
     ) -> Answer {
+        self.check_cut()?;
         let started_ms = call.started_ms.get();
         self.emit(&RunEvent::StepFailed {
             step: call.note(recorded.attempts),

@@ -252,12 +252,14 @@ impl<'d, 'a> Branching<'d, 'a> {
             let line = branch.line.clone();
             let exit = self.driver.resume(&mut branch.fiber, answer)?;
             let result = match exit {
-                Exit::Step(request) => match self.ask(id, &line, request)? {
-                    Some(now) => {
+                Exit::Step(request) => match self.ask(id, &line, request) {
+                    Ok(Some(now)) => {
                         answer = now;
                         continue;
                     }
-                    None => return Ok(()),
+                    Ok(None) => return Ok(()),
+                    Err(Halt::Interrupted) => return Err(self.leave().await),
+                    Err(halt) => return Err(halt),
                 },
                 Exit::OutOfFuel => {
                     answer = self.breathe(id).await?;
@@ -281,7 +283,10 @@ impl<'d, 'a> Branching<'d, 'a> {
     ) -> Result<Option<Evaluated<Value>>, Halt> {
         let driver = self.driver;
         let state = match driver.begin(line, request)? {
-            Begun::Now(answer) => return Ok(Some(answer)),
+            Begun::Now(answer) => {
+                driver.check_cut()?;
+                return Ok(Some(answer));
+            }
             Begun::Replayed(asked) => {
                 let place = asked.recorded.place;
                 self.replayed.insert(place, id);
@@ -376,6 +381,7 @@ impl<'d, 'a> Branching<'d, 'a> {
                 return Ok(());
             }
             let answer = self.driver.replay(&asked)?;
+            self.driver.check_cut()?;
             self.runnable.push_back((id, answer));
         }
         Ok(())
@@ -413,6 +419,9 @@ impl<'d, 'a> Branching<'d, 'a> {
     /// Waits until something that is under way is done.
     async fn wait(&mut self) -> Result<(), Halt> {
         self.check_answered()?;
+        if self.driver.options.interrupt.is_set() {
+            return Err(self.leave().await);
+        }
         if self.underway.is_empty() && self.arrived.is_empty() && self.refuse_turn() {
             self.is_turn_due = true;
             return Ok(());
@@ -424,14 +433,14 @@ impl<'d, 'a> Branching<'d, 'a> {
         loop {
             let done = poll_fn(|cx| Poll::Ready(self.underway.poll(cx))).await;
             if let Poll::Ready(done) = done {
-                return self.take(done);
+                return self.take(done).await;
             }
             self.park_if_idle()?;
             let driver = self.driver;
             let underway = &mut self.underway;
             tokio::select! {
                 biased;
-                done = poll_fn(|cx| underway.poll(cx)) => return self.take(done),
+                done = poll_fn(|cx| underway.poll(cx)) => return self.take(done).await,
                 () = driver.options.interrupt.wait() => return Err(self.leave().await),
                 () = tokio::time::sleep(LOOK_EVERY) => driver.looks.notify_waiters(),
             }
@@ -459,12 +468,13 @@ impl<'d, 'a> Branching<'d, 'a> {
     }
 
     /// Takes what live steps came to.
-    fn take(&mut self, done: Vec<(u64, Answer)>) -> Result<(), Halt> {
+    async fn take(&mut self, done: Vec<(u64, Answer)>) -> Result<(), Halt> {
         for (id, answer) in done {
             let Some(branch) = self.branches.get_mut(&id) else {
                 continue;
             };
             match answer {
+                Ok(_) if self.driver.check_cut().is_err() => return Err(self.leave().await),
                 Ok(answer) => {
                     // Whatever ends without an entry of its own ends now.
                     let turn = branch.line.ticket();
@@ -483,6 +493,8 @@ impl<'d, 'a> Branching<'d, 'a> {
                         other => other,
                     };
                 }
+                // One has seen the interrupt before the others: they are let finish.
+                Err(Halt::Interrupted) => return Err(self.leave().await),
                 Err(halt) => return Err(halt),
             }
         }

@@ -206,7 +206,12 @@ impl Driver<'_> {
             Ok(call) => StepCall { place, ..call },
             Err(exception) => return Ok(Begun::Now(Err((*exception).into()))),
         };
-        let known = self.shared.history.borrow_mut().take(&call.at);
+        let known = {
+            let mut history = self.shared.history.borrow_mut();
+            let known = history.take(&call.at);
+            line.pass_forks(history.ask(known.as_ref()));
+            known
+        };
         if call.effect == Effect::Steps {
             self.forget_inside(&call, known.as_ref());
         }

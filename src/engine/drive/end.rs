@@ -51,7 +51,9 @@ impl Driver<'_> {
             Verdict::Cancelled(reason) => self.cancelled(reason).await,
             Verdict::Left(left) => self.leave(left).await,
             Verdict::Again(input) => {
-                let seed = mix(self.facts.seed.wrapping_add(1));
+                let forked = self.shared.history.borrow().last_seed();
+                let seed = self.facts.seed ^ forked.unwrap_or(0);
+                let seed = mix(seed.wrapping_add(1));
                 let changes = vec![
                     Change::CloseChildren { only: None },
                     Change::Restart { input, seed },

@@ -86,7 +86,7 @@ impl Family {
         observer: Rc<dyn Observer>,
         options: &DriveOptions,
     ) -> Driven {
-        let interrupt = Interrupt::new();
+        let interrupt = options.interrupt.below();
         let told = Rc::new(Told::default());
         self.asked.borrow_mut().push(Asked {
             run: child.id.clone(),

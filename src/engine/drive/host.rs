@@ -187,7 +187,7 @@ impl Host for FlowHost {
     }
 
     fn random(&mut self) -> Evaluated<u64> {
-        Ok(self.line.random())
+        Ok(self.line.random(&self.shared.history.borrow()))
     }
 
     fn read_file(&mut self, _path: &str) -> Result<String, String> {

@@ -150,6 +150,12 @@ impl Driver<'_> {
     }
 
     async fn inner(&self, line: Rc<Line>, inside: Inside) -> Inner {
+        let ended = self.inner_request(line, inside).await;
+        self.check_cut()?;
+        ended
+    }
+
+    async fn inner_request(&self, line: Rc<Line>, inside: Inside) -> Inner {
         let Inside {
             kind, id, config, ..
         } = inside;
@@ -171,6 +177,7 @@ impl Driver<'_> {
                     }
                 }
                 Begun::Live(asked) => {
+                    self.check_interrupt()?;
                     self.check_recorded_cancel(usize::MAX)?;
                     self.check_cancel()?;
                     if self.replay_only {

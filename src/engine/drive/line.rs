@@ -9,6 +9,7 @@ use std::rc::Rc;
 
 use flowstone_lang::value::{Object, Value};
 
+use crate::history::History;
 use crate::ids::{RunId, StepPath};
 use crate::ports::{ParentClose, mix};
 
@@ -30,6 +31,8 @@ pub(crate) struct Line {
     counters: Rc<RefCell<HashMap<String, u32>>>,
     seed: u64,
     draws: Cell<u64>,
+    /// How many places it has passed where the run was forked.
+    forks: Cell<usize>,
     /// Which end of the run's journal the request under way has made, counted in this drive.
     ticket: Cell<Option<u64>>,
     /// The child run whose end the request under way needs.
@@ -55,7 +58,9 @@ impl Line {
     /// Branches off another line. `prefix` is unique in the run.
     pub(super) fn branch(prefix: String, from: &Line) -> Rc<Line> {
         let seed = from.seed_below(&prefix);
-        Rc::new(Line::new(prefix, seed))
+        let line = Line::new(prefix, seed);
+        line.forks.set(from.forks.get());
+        Rc::new(line)
     }
 
     fn seed_below(&self, prefix: &str) -> u64 {
@@ -73,6 +78,7 @@ impl Line {
             counters: Rc::default(),
             seed,
             draws: Cell::new(0),
+            forks: Cell::new(0),
             ticket: Cell::new(None),
             child: RefCell::default(),
             waiting: RefCell::default(),
@@ -84,6 +90,7 @@ impl Line {
         let seed = main.seed_below(&prefix);
         let mut line = Line::new(prefix, seed);
         line.is_alone = true;
+        line.forks.set(main.forks.get());
         Rc::new(line)
     }
 
@@ -147,21 +154,32 @@ impl Line {
         }
     }
 
-    /// Returns the next bits of the line's own random sequence: the same on replay, without a journal entry.
-    pub(super) fn random(&self) -> u64 {
-        let draw = self.draws.get() + 1;
-        self.draws.set(draw);
-        mix(self.seed.wrapping_add(draw.wrapping_mul(STRIDE)))
+    /// Notes how many forks lie before what the line asks for.
+    pub(super) fn pass_forks(&self, passed: usize) {
+        self.forks.set(self.forks.get().max(passed));
     }
 
-    pub(super) fn uuid(&self) -> Value {
-        let bits = (u128::from(self.random()) << 64) | u128::from(self.random());
+    /// Returns the next bits of the line's own random sequence: the same on replay, without a journal entry.
+    pub(super) fn random(&self, history: &History) -> u64 {
+        self.pass_forks(history.passed());
+        let draw = self.draws.get() + 1;
+        self.draws.set(draw);
+        let seed = match history.fork_seed(self.forks.get()) {
+            Some(fork) => mix(self.seed ^ fork),
+            None => self.seed,
+        };
+        mix(seed.wrapping_add(draw.wrapping_mul(STRIDE)))
+    }
+
+    pub(super) fn uuid(&self, history: &History) -> Value {
+        let random = || u128::from(self.random(history));
+        let bits = (random() << 64) | random();
         let version = (bits & !(0xf << 76)) | (4 << 76);
         Object::Uuid((version & !(0b11 << 62)) | (0b10 << 62)).into()
     }
 
-    pub(super) fn fraction(&self) -> Value {
-        Value::Float((self.random() >> 11) as f64 / (1_u64 << 53) as f64)
+    pub(super) fn fraction(&self, history: &History) -> Value {
+        Value::Float((self.random(history) >> 11) as f64 / (1_u64 << 53) as f64)
     }
 
     pub(super) fn ticket(&self) -> Option<u64> {

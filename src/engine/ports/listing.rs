@@ -37,6 +37,8 @@ pub struct RunSummary {
 pub struct RunQuery {
     /// Any of these; none: all.
     pub statuses: Vec<RunStatus>,
+    /// Also those that run by their status and that no process executes.
+    pub interrupted: bool,
     pub flow: Option<String>,
     /// Created at or after.
     pub since_ms: Option<i64>,

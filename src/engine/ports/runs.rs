@@ -299,6 +299,8 @@ pub struct RunFilter {
     pub due_before_ms: Option<i64>,
     /// The run that called them.
     pub parent: Option<RunId>,
+    /// The hash of the program, and the input of the first pass as EDN text.
+    pub begun_with: Option<(String, String)>,
     /// 0: no limit.
     pub limit: usize,
 }

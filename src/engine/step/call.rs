@@ -3,6 +3,7 @@
 //! Each call has a machine of its own in the run's session. Nothing in it may reach a step, a clock or
 //! anything random: what it computes is computed again on replay.
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -12,10 +13,39 @@ use flowstone_lang::vm::{Host, Stream};
 
 use super::StepError;
 use super::context::Scope;
+use crate::interrupt::Interrupt;
 
 /// How long one call may compute.
 const PATIENCE: Duration = Duration::from_secs(60);
 const QUANTUM: u32 = 100_000;
+/// How long a function may still compute once its run is to be suspended.
+const GRACE: Duration = Duration::from_secs(1);
+
+/// Ends the code of functions when their run is to be suspended. What they came to is of no use then: whoever called
+/// them leaves, and calls them again when the run resumes.
+#[derive(Clone, Default)]
+pub struct Cutoff {
+    interrupt: Interrupt,
+    was_cut: Rc<Cell<bool>>,
+}
+
+impl Cutoff {
+    pub(crate) fn new(interrupt: Interrupt) -> Cutoff {
+        Cutoff {
+            interrupt,
+            was_cut: Rc::default(),
+        }
+    }
+
+    /// Tells whether a function was ended before its time.
+    pub(crate) fn was_cut(&self) -> bool {
+        self.was_cut.get()
+    }
+
+    pub(crate) fn forget(&self) {
+        self.was_cut.set(false);
+    }
+}
 
 /// Calls a function. `patience`: how long the step's own `:timeout` lets it compute.
 pub(super) fn call(
@@ -95,6 +125,9 @@ fn named_function(scope: &Scope, code: &Value, name: &str) -> Result<Value, Step
 struct PureHost {
     deadline: Instant,
     heap: Rc<HeapBudget>,
+    cutoff: Cutoff,
+    /// When it was first seen that the run is to be suspended.
+    suspended: Option<Instant>,
 }
 
 impl PureHost {
@@ -106,6 +139,8 @@ impl PureHost {
         PureHost {
             heap: scope.heap.clone(),
             deadline: Instant::now() + patience,
+            cutoff: scope.cutoff.clone(),
+            suspended: None,
         }
     }
 }
@@ -126,10 +161,17 @@ fn refused<T>(what: &str) -> Result<T, String> {
 
 impl Host for PureHost {
     fn refill(&mut self) -> Evaluated<u32, Stop> {
-        if Instant::now() >= self.deadline {
+        let now = Instant::now();
+        if now >= self.deadline {
             return Err(Stop::Deadline);
         }
         self.heap.check()?;
+        if self.cutoff.interrupt.is_set()
+            && now.duration_since(*self.suspended.get_or_insert(now)) >= GRACE
+        {
+            self.cutoff.was_cut.set(true);
+            return Err(Stop::Interrupted("the run is suspended".to_owned()));
+        }
         Ok(QUANTUM)
     }
 

@@ -49,6 +49,8 @@ pub struct Scope {
     pub revealed: Revealed,
     /// What the values of the run may hold in memory.
     pub heap: Rc<HeapBudget>,
+    /// Ends the code of functions when the run is to be suspended.
+    pub cutoff: super::Cutoff,
 }
 
 impl Scope {

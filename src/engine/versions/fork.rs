@@ -10,6 +10,7 @@ use crate::drive::{Changed, Purpose, Script, rehearse};
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::flow::{LoadedFlow, coerce_input, name_of};
+use crate::history::FORK;
 use crate::ids::RunId;
 use crate::ports::{Entry, EntryKind, NewRun};
 use crate::start::admit_with;
@@ -51,6 +52,16 @@ impl Engine {
         let entries = self.services.stores.journal.load(&row.id).await?;
         super::check_journal(&row)?;
         let mut cut = Cut::at(entries, options.at.as_deref(), options.reuse, run)?;
+        let now_ms = self.services.clock.now_ms();
+        // What was drawn before the fork is drawn again; what comes later is another run's.
+        let fresh = self.services.random.next();
+        let seed = match &options.at {
+            Some(_) => {
+                cut.kept.push(forked_here(fresh, now_ms));
+                row.seed
+            }
+            None => fresh,
+        };
         let mut input = codec::decode(&row.input)?;
         for setting in &options.settings {
             let (at, keys) = target(setting, &cut)?;
@@ -62,7 +73,7 @@ impl Engine {
         let input = coerce_input(&flow, row.invocation.as_deref(), &input)?;
         let script = Script {
             run: row.id.clone(),
-            seed: row.seed,
+            seed,
             program: program.clone(),
             input: input.clone(),
             entries: cut.kept.clone(),
@@ -74,7 +85,6 @@ impl Engine {
         if let Some(difference) = conflict(&rehearsed) {
             return Err(incompatible(run, &difference));
         }
-        let now_ms = self.services.clock.now_ms();
         let id = RunId::new(now_ms, self.services.random.next());
         let fork = NewRun {
             id,
@@ -82,7 +92,7 @@ impl Engine {
             program,
             flow: flow.slug.to_string(),
             input: codec::encode(&input)?,
-            seed: row.seed,
+            seed,
             now_ms,
             invocation: row.invocation.clone(),
             key: None,
@@ -97,6 +107,19 @@ impl Engine {
         cut.kept.append(&mut cut.reusable);
         let started = admit_with(&self.services.stores, &flow, &input, fork, cut.kept);
         Ok(started.await?.run)
+    }
+}
+
+/// Returns the entry after which the fork draws with a seed of its own.
+fn forked_here(seed: u64, at_ms: i64) -> Entry {
+    Entry {
+        kind: EntryKind::Note,
+        path: FORK.to_owned(),
+        what: FORK.to_owned(),
+        digest: String::new(),
+        request: None,
+        payload: seed.cast_signed().to_string(),
+        at_ms,
     }
 }
 
@@ -153,8 +176,13 @@ impl Cut {
             kept: Vec::new(),
             reusable: Vec::new(),
         };
-        for entry in entries {
+        for (idx, entry) in entries.into_iter().enumerate() {
             let end = ends.get(&entry.path).copied();
+            let end = match entry.path == FORK {
+                // Each of them counts: what is kept was drawn with its seed.
+                true => Some(idx),
+                false => end,
+            };
             if end.is_some_and(|end| end < place) {
                 cut.kept.push(entry);
             } else if reuse

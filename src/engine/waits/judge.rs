@@ -61,6 +61,11 @@ pub fn shown_digest(key: &str, details: &str) -> String {
     digest
 }
 
+/// Tells whether a wait with these details takes an answer, given as EDN text.
+pub fn accepts(details: &Value, payload: &str) -> bool {
+    fitted(details, payload).is_ok()
+}
+
 fn fitted(details: &Value, payload: &str) -> Result<String, Refusal> {
     let invalid = |problem: String| Refusal::Invalid {
         problems: vec![problem],

@@ -37,30 +37,20 @@ pub(super) fn list(
         Some(run) => Some(cursor(db, run, query.sort)?),
         None => None,
     };
-    let statuses: Vec<Option<RunStatus>> = match (query.sort, &query.statuses[..]) {
-        (RunOrder::Changed, _) => vec![None],
-        (_, []) if query.flow.is_none() => vec![None],
-        (_, []) => RunStatus::NAMES
-            .iter()
-            .map(|(status, _)| Some(*status))
-            .collect(),
-        (_, statuses) => {
-            let mut statuses = statuses.to_vec();
-            statuses.sort_by_key(|status| status.name());
-            statuses.dedup();
-            statuses.into_iter().map(Some).collect()
-        }
-    };
-    let is_merged = statuses.len() > 1;
+    let parts = parts(query);
+    let is_merged = parts.len() > 1;
     let mut found = Vec::new();
-    for status in statuses {
-        found.extend(one_list(db, &alive, query, status, cursor)?);
+    for part in parts {
+        found.extend(one_list(db, &alive, query, part, cursor)?);
     }
     if is_merged {
         match query.sort {
             RunOrder::Oldest => found.sort_by_key(|(num, run)| (run.created_ms, *num)),
-            RunOrder::Newest | RunOrder::Changed => {
+            RunOrder::Newest => {
                 found.sort_by_key(|(num, run)| std::cmp::Reverse((run.created_ms, *num)));
+            }
+            RunOrder::Changed => {
+                found.sort_by_key(|(num, run)| std::cmp::Reverse((run.updated_ms, *num)));
             }
         }
     }
@@ -68,6 +58,47 @@ pub(super) fn list(
         found.truncate(query.limit);
     }
     Ok(found.into_iter().map(|(_, run)| run).collect())
+}
+
+/// Runs that one index gives in order.
+#[derive(Clone, Copy)]
+enum Part {
+    All,
+    Of(RunStatus),
+    /// Those that run by their status and that no process executes.
+    Interrupted,
+}
+
+/// Returns the lists that together are what a query means. No run is in two of them.
+fn parts(query: &RunQuery) -> Vec<Part> {
+    if !query.interrupted && query.statuses.is_empty() {
+        let is_one = query.flow.is_none() || query.sort == RunOrder::Changed;
+        let each = || {
+            RunStatus::NAMES
+                .iter()
+                .map(|(status, _)| Part::Of(*status))
+                .collect()
+        };
+        return if is_one { vec![Part::All] } else { each() };
+    }
+    let mut statuses = query.statuses.clone();
+    statuses.sort_by_key(|status| status.name());
+    statuses.dedup();
+    let is_apart = query.interrupted && !statuses.contains(&RunStatus::Running);
+    let parts = statuses.into_iter().map(Part::Of);
+    parts.chain(is_apart.then_some(Part::Interrupted)).collect()
+}
+
+/// Returns the processes that live and execute runs.
+fn executors(db: &Connection, alive: &Alive<'_>) -> Result<Vec<String>, StoreError> {
+    let sql =
+        "SELECT DISTINCT lease_owner FROM run WHERE status = 'running' AND lease_owner IS NOT NULL";
+    let mut statement = db.prepare_cached(sql).map_err(failed)?;
+    let owners = statement.query_map([], |row| row.get(0)).map_err(failed)?;
+    let owners = owners.collect::<rusqlite::Result<Vec<String>>>();
+    let mut owners = owners.map_err(failed)?;
+    owners.retain(|owner| alive.is_alive(owner));
+    Ok(owners)
 }
 
 /// Returns where a run stands in an order.
@@ -107,20 +138,24 @@ fn one_list(
     db: &Connection,
     alive: &Alive<'_>,
     query: &RunQuery,
-    status: Option<RunStatus>,
+    part: Part,
     cursor: Option<(i64, i64)>,
 ) -> Result<Vec<(i64, RunSummary)>, StoreError> {
     let mut conditions = Conditions {
         sql: format!("SELECT {COLUMNS} FROM run WHERE 1"),
         values: Vec::new(),
     };
-    match status {
-        Some(status) => conditions.add("status = ?", [status.name().to_owned()]),
-        None if query.statuses.is_empty() => {}
-        None => {
-            let names = query.statuses.iter().map(|status| status.name().to_owned());
-            let marks = vec!["?"; query.statuses.len()].join(", ");
-            conditions.add(&format!("status IN ({marks})"), names);
+    match part {
+        Part::All => {}
+        Part::Of(status) => conditions.add("status = ?", [status.name().to_owned()]),
+        Part::Interrupted => {
+            let owners = executors(db, alive)?;
+            let marks = vec!["?"; owners.len()].join(", ");
+            let free = format!("(lease_owner IS NULL OR lease_owner NOT IN ({marks}))");
+            conditions.add(
+                &format!("status = 'running' AND held = 0 AND {free}"),
+                owners,
+            );
         }
     }
     restrict(&mut conditions, query);

@@ -47,6 +47,7 @@ const STEPS: &[&[&str]] = &[
         search::SCHEMA,
     ],
     &[runs::FORMAT_4],
+    &[runs::FORMAT_5],
 ];
 /// How long another process may keep the file to itself.
 const PATIENCE: Duration = Duration::from_secs(10);

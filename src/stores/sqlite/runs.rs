@@ -72,6 +72,11 @@ pub(super) const FORMAT_4: &str = "
 ALTER TABLE run ADD COLUMN bindings TEXT;
 ";
 
+/// What the fifth format adds: the input that a run began with, once a later pass has another one.
+pub(super) const FORMAT_5: &str = "
+ALTER TABLE run ADD COLUMN first_input TEXT;
+";
+
 pub(super) const COLUMNS: &str = "id, external_id, program, flow, status, wait_reason, due_ms, input, seed, result, error, \
                        cancel, lease_owner, created_ms, updated_ms, invocation, key, priority, started_by, origin, \
                        parent, root, depth, parent_close, pass, force, ended_ms, deadline_ms, held, pruned_ms, setback, \
@@ -248,6 +253,10 @@ pub(super) fn list(
         sql += " AND parent = ?";
         values.push(Sql::Text(parent.to_string()));
     }
+    if let Some((program, input)) = &filter.begun_with {
+        sql += " AND program = ? AND coalesce(first_input, input) = ?";
+        values.extend([program, input].map(|text| Sql::Text(text.clone())));
+    }
     sql += " ORDER BY num DESC";
     if filter.limit > 0 {
         sql += " LIMIT ?";
@@ -373,7 +382,7 @@ pub(super) fn restart(
     now_ms: i64,
 ) -> Result<(), StoreError> {
     db.prepare_cached(
-        "UPDATE run SET pass = pass + 1, input = ?2, seed = ?3, status = ?4, wait_reason = NULL, due_ms = NULL,
+        "UPDATE run SET pass = pass + 1, first_input = coalesce(first_input, input), input = ?2, seed = ?3, status = ?4, wait_reason = NULL, due_ms = NULL,
                         updated_ms = ?5
          WHERE num = ?1",
     )

@@ -202,7 +202,11 @@ pub struct Home {
 /// Runs a flow to its result
 ///
 /// Progress goes to standard error, the result to standard output: a string as it is, anything else as EDN. The run is
-/// kept: after a crash or Ctrl-C the same command, or `flowstone runs resume`, goes on from the last finished step.
+/// kept: after a crash or Ctrl-C the same command, or `flowstone runs resume`, resumes it from the last finished step.
+///
+/// The same command means: the same flow text, input, invocation and bindings. The newest such run that was started
+/// by this command, is not over and that no process executes is resumed, whatever it waits for: a sleep, a retry, its
+/// turn in the queue, an answer, a child run. `--new` starts another run in any case.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone run flows/repo-report.edn --input '{\"path\": \".\"}'
@@ -229,7 +233,7 @@ pub struct Run {
     #[arg(long, value_name = "ID")]
     pub invocation: Option<String>,
 
-    /// Start another run, also where one of this flow with this input was interrupted
+    /// Start another run, also where one of this flow with this input is not over
     #[arg(long)]
     pub new: bool,
 

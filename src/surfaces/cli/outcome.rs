@@ -16,6 +16,11 @@ use super::queue::{place_json, place_words};
 use super::report::Report;
 pub use super::waits::{how_to_answer, wait_json};
 
+/// How many waits are listed with the command that answers them.
+const MOST_WAITS: usize = 5;
+/// How many of the runs ahead of a queued one are listed.
+const MOST_AHEAD: usize = 3;
+
 /// Tells what became of a run.
 pub fn tell(run: &RunId, outcome: &RunOutcome, as_json: bool) -> Exit {
     if as_json {
@@ -30,8 +35,11 @@ pub fn tell(run: &RunId, outcome: &RunOutcome, as_json: bool) -> Exit {
         }
         RunOutcome::Waiting { reason, waits, .. } => {
             output::note(&format!("run {run} waits: {reason}"));
-            for wait in waits {
+            for wait in waits.iter().take(MOST_WAITS) {
                 output::note(&format!("  answer {}", how_to_answer(wait)));
+            }
+            if let Some(more) = waits.len().checked_sub(MOST_WAITS).filter(|more| *more > 0) {
+                output::note(&format!("  and {more} more: flowstone waits list"));
             }
             if waits.is_empty() {
                 output::note(&format!("  go on with: flowstone runs resume {run}"));
@@ -49,10 +57,14 @@ pub fn tell(run: &RunId, outcome: &RunOutcome, as_json: bool) -> Exit {
         }
         RunOutcome::Queued { place } => {
             output::note(&format!("run {run} is {}", place_words(place)));
-            for ahead in &place.behind {
+            for ahead in place.behind.iter().take(MOST_AHEAD) {
                 output::note(&format!("  look at {ahead}: flowstone runs show {ahead}"));
+                output::note(&format!("    resume it: flowstone runs resume {ahead}"));
+                output::note(&format!("    or end it: flowstone runs cancel {ahead}"));
             }
-            output::note(&format!("  wait for its turn: flowstone runs resume {run}"));
+            output::note(&format!(
+                "  then wait for its turn: flowstone runs resume {run}"
+            ));
         }
         RunOutcome::Interrupted => output::note(&format!(
             "run {run} is suspended; go on with: flowstone runs resume {run}"

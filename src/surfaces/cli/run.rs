@@ -3,11 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use flowstone_engine::codec;
-use flowstone_engine::flow::{LoadedFlow, coerce_input};
+use flowstone_engine::flow::LoadedFlow;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::observer::{NoObserver, Observer};
-use flowstone_engine::ports::{RunFilter, RunRow, RunStatus, StartDecision};
+use flowstone_engine::ports::{RunRow, RunStatus, StartDecision};
 use flowstone_engine::{DriveOptions, Engine, EngineError, StartOptions, StartedRun};
 use flowstone_lang::value::Value;
 use serde_json::json;
@@ -181,19 +180,6 @@ async fn begin(
     input: Value,
     args: &Run,
 ) -> Result<Begun, EngineError> {
-    if let Some(earlier) = unfinished(engine, loaded, &input, args).await? {
-        let (run, was) = (
-            earlier.id,
-            match earlier.status {
-                RunStatus::Queued => "is queued",
-                _ => "was interrupted",
-            },
-        );
-        output::note(&format!(
-            "going on with run {run}, which {was} (--new starts another)"
-        ));
-        return Ok(Begun::Earlier(run));
-    }
     let options = StartOptions {
         invocation: args.invocation.clone(),
         external_id: args.id.clone(),
@@ -202,11 +188,34 @@ async fn begin(
         timeout: args.timeout,
         ..StartOptions::with_input(input)
     };
+    // A recording is of a whole run.
+    let is_whole = args.exchanges.with() != ExchangesWith::Servers;
+    if !(args.new || args.id.is_some() || args.detach || is_whole)
+        && let Some(earlier) = engine.earlier_run(loaded, &options).await?
+    {
+        if !args.show.json {
+            tell_resumed(&earlier);
+        }
+        return Ok(Begun::Earlier(earlier.id));
+    }
     let started = engine.submit(loaded, options).await?;
     if !args.show.json {
         tell_decision(&started);
     }
     Ok(Begun::New(started))
+}
+
+/// Says which run the command resumes, and how to start another.
+fn tell_resumed(run: &RunRow) {
+    let was = match (run.status, &run.wait_reason) {
+        (RunStatus::Queued, _) => "is queued".to_owned(),
+        (RunStatus::Waiting, Some(reason)) => format!("waits: {reason}"),
+        _ => "was interrupted".to_owned(),
+    };
+    let run = &run.id;
+    output::note(&format!(
+        "resuming run {run}, which {was} (--new starts another)"
+    ));
 }
 
 /// Says what else a start did.
@@ -220,35 +229,6 @@ fn tell_decision(started: &StartedRun) {
         let replaced = runs_words(&started.replaced);
         output::note(&format!("takes the place of {replaced}"));
     }
-}
-
-/// Finds an interrupted or queued run of the same flow with the same input that no process has: the same command
-/// goes on with it.
-async fn unfinished(
-    engine: &Engine,
-    loaded: &LoadedFlow,
-    input: &Value,
-    args: &Run,
-) -> Result<Option<RunRow>, EngineError> {
-    // A recording is of a whole run.
-    let is_whole = args.exchanges.with() != ExchangesWith::Servers;
-    if args.new || args.id.is_some() || args.detach || is_whole {
-        return Ok(None);
-    }
-    let input = coerce_input(&loaded.flow, args.invocation.as_deref(), input)?;
-    let input = codec::encode(&input)?;
-    let filter = RunFilter {
-        statuses: vec![RunStatus::Queued, RunStatus::Running],
-        flow: Some(loaded.flow.slug.to_string()),
-        ..RunFilter::default()
-    };
-    let runs = engine.list_runs(filter).await?;
-    let bindings = engine.bindings().encode();
-    let same = runs
-        .into_iter()
-        .filter(|run| run.bindings == bindings)
-        .find(|run| !run.driven && run.program == loaded.program.hash && run.input == input);
-    Ok(same)
 }
 
 /// Returns what shows the progress of a run.

@@ -224,7 +224,7 @@ pub struct RunsList {
     /// Only runs with this status: queued, running, waiting, failed-compensating, completed, failed,
     /// cancelled, terminated, timed-out; may be repeated, or several with commas
     #[arg(long, value_name = "STATUS", value_parser = status, value_delimiter = ',')]
-    pub status: Vec<RunStatus>,
+    pub status: Vec<Status>,
 
     /// Only runs that were created at this moment or later
     #[arg(long, value_name = "MOMENT", value_parser = moment)]
@@ -350,9 +350,23 @@ pub struct RunsWatch {
     pub home: Home,
 }
 
-fn status(name: &str) -> Result<RunStatus, String> {
-    RunStatus::from_name(name).ok_or_else(|| {
-        let names: Vec<&str> = RunStatus::NAMES.iter().map(|(_, name)| *name).collect();
+/// A status as a list shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Status {
+    Stored(RunStatus),
+    /// Running by its row, and no process executes it.
+    Interrupted,
+}
+
+/// What a list calls runs that no process executes although they are neither over nor waiting.
+pub const INTERRUPTED: &str = "interrupted";
+
+fn status(name: &str) -> Result<Status, String> {
+    let stored = RunStatus::from_name(name).map(Status::Stored);
+    let found = stored.or_else(|| (name == INTERRUPTED).then_some(Status::Interrupted));
+    found.ok_or_else(|| {
+        let names = RunStatus::NAMES.iter().map(|(_, name)| *name);
+        let names: Vec<&str> = names.chain([INTERRUPTED]).collect();
         format!("one of {}", names.join(", "))
     })
 }

@@ -8,7 +8,7 @@ use flowstone_engine::{Engine, EngineError};
 use serde_json::{Value, json};
 
 use super::{ask, row_json};
-use crate::cli::args::RunsList;
+use crate::cli::args::{INTERRUPTED, RunsList, Status};
 use crate::cli::exit::Exit;
 use crate::cli::home::Project;
 use crate::cli::outcome::instant;
@@ -85,8 +85,13 @@ pub(super) fn run(args: &RunsList, app: &dyn App) -> Result<Exit, Report> {
 }
 
 async fn find(engine: &Engine, args: &RunsList) -> Result<Page, EngineError> {
+    let statuses = args.status.iter().filter_map(|status| match status {
+        Status::Stored(status) => Some(*status),
+        Status::Interrupted => None,
+    });
     let mut query = RunQuery {
-        statuses: args.status.clone(),
+        statuses: statuses.collect(),
+        interrupted: args.status.contains(&Status::Interrupted),
         flow: args.flow.clone(),
         since_ms: args.since,
         until_ms: args.until,
@@ -159,7 +164,7 @@ pub(super) fn status_words(run: &RunSummary) -> String {
         return "held: imported while it was not over".to_owned();
     }
     match (run.status, &run.wait_reason) {
-        (RunStatus::Running, _) if !run.driven => "interrupted".to_owned(),
+        (RunStatus::Running, _) if !run.driven => INTERRUPTED.to_owned(),
         (RunStatus::Waiting, Some(reason)) => match reason.char_indices().nth(REASON) {
             Some((end, _)) => format!("waiting: {}…", &reason[..end]),
             None => format!("waiting: {reason}"),

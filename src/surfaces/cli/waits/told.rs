@@ -2,7 +2,7 @@
 
 use flowstone_engine::codec;
 use flowstone_engine::ports::{WaitRow, WaitState};
-use flowstone_engine::waits::{actions, roles};
+use flowstone_engine::waits::{accepts, actions, roles};
 use flowstone_lang::value::Value;
 use serde_json::json;
 
@@ -54,6 +54,17 @@ pub fn how_to_answer(wait: &WaitRow) -> String {
         .first()
         .map_or_else(String::new, |role| format!(" --as NAME --role {role}"));
     let offers = |action: &str| offered.iter().any(|known| known == action);
+    let usual = offered.first().map_or("approve", |action| action.as_str());
+    if !accepts(&details, &format!("{{:action :{usual}}}")) {
+        let form = details
+            .get("validation")
+            .and_then(|form| codec::encode(form).ok());
+        let form = form.unwrap_or_else(|| "what it asks for".to_owned());
+        return format!(
+            "{}: flowstone waits complete {} --value EDN{role}, with a value that fits {form}",
+            wait.key, wait.id
+        );
+    }
     let verb = match offered.first() {
         Some(_) if offers("approve") && offers("reject") => "approve|reject".to_owned(),
         Some(_) if offers("approve") => "approve".to_owned(),

@@ -1,0 +1,44 @@
+//! Which run a start means that was asked for before: the same command again resumes it instead of starting a second.
+
+use crate::codec;
+use crate::engine::{Engine, StartOptions};
+use crate::error::EngineError;
+use crate::flow::{LoadedFlow, coerce_input};
+use crate::ports::{RunFilter, RunRow, RunStatus};
+
+/// What a run is at that can be resumed by the command that started it: everything before its end, except failed
+/// compensations, which a person is to look at first.
+const OPEN: [RunStatus; 3] = [RunStatus::Queued, RunStatus::Running, RunStatus::Waiting];
+
+impl Engine {
+    /// Returns the newest run that was started by hand with the same flow text, invocation, input and bindings, that
+    /// is not over and that no process executes. A run that is held or that is being cancelled does not count, nor
+    /// does one that another run called.
+    ///
+    /// # Errors
+    /// When the input does not fit the flow's contract, or the store cannot be read.
+    pub async fn earlier_run(
+        &self,
+        loaded: &LoadedFlow,
+        options: &StartOptions,
+    ) -> Result<Option<RunRow>, EngineError> {
+        let input = coerce_input(&loaded.flow, options.invocation.as_deref(), &options.input)?;
+        let filter = RunFilter {
+            statuses: OPEN.to_vec(),
+            flow: Some(loaded.flow.slug.to_string()),
+            begun_with: Some((loaded.program.hash.clone(), codec::encode(&input)?)),
+            ..RunFilter::default()
+        };
+        let runs = self.services.stores.runs.list(filter).await?;
+        let started_by = options.started_by.as_deref().unwrap_or("manual");
+        let bindings = self.bindings.encode();
+        Ok(runs.into_iter().find(|run| {
+            let is_free = !run.driven && !run.held && run.cancel_requested.is_none();
+            is_free
+                && run.parent.is_none()
+                && run.started_by == started_by
+                && run.invocation == options.invocation
+                && run.bindings == bindings
+        }))
+    }
+}
