@@ -6,6 +6,7 @@
 
 mod answer;
 pub mod archive;
+mod backup;
 pub mod bindings;
 pub mod blob;
 pub mod changeset;

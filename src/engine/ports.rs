@@ -51,7 +51,7 @@ pub use search::{
 };
 pub use secrets::{NoSecrets, Secret, Secrets};
 pub use simulated_clock::SimulatedClock;
-pub use upkeep::{Removed, Sweep, Swept, Upkeep, Usage};
+pub use upkeep::{BackedUp, Flaw, Removed, Sweep, Swept, Upkeep, Usage, Verified};
 pub use waits::{
     CHILD_KEY, Completion, NewWait, Refusal, SignalFilter, SignalRow, Target, WaitAnswer,
     WaitEnding, WaitEvent, WaitFilter, WaitRow, WaitState, Waits, WaitsAnswer,
@@ -179,8 +179,16 @@ pub enum StoreError {
         found: i64,
         known: i64,
     },
+    #[error("the database {path} was lost: {detail}")]
+    Lost { path: String, detail: String },
     #[error("cannot open {path}: {detail}")]
     Unreachable { path: String, detail: String },
+    #[error("no file handle is left to open {path}")]
+    NoHandle { path: String },
+    #[error("the system starts no thread {detail}")]
+    NoThread { detail: String },
+    #[error("{path} cannot be the place of a backup: {detail}")]
+    BackupPlace { path: String, detail: String },
     #[error("the database is in use by another process and did not become free")]
     Busy,
     #[error("no space is left on the disk that holds {path}")]
@@ -205,7 +213,28 @@ pub enum StoreError {
     Internal(String),
 }
 
+/// Tells whether the process, or the machine, has no file handle left.
+pub fn is_lack_of_handles(error: &std::io::Error) -> bool {
+    // EMFILE and ENFILE, which have no kind of their own. Windows has other numbers for other things.
+    cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24))
+}
+
 impl StoreError {
+    /// Returns what it means that a file could not be used.
+    pub fn of_file(path: &std::path::Path, error: &std::io::Error) -> StoreError {
+        let shown = path.display().to_string();
+        match error.kind() {
+            _ if is_lack_of_handles(error) => StoreError::NoHandle { path: shown },
+            std::io::ErrorKind::ReadOnlyFilesystem | std::io::ErrorKind::PermissionDenied => {
+                StoreError::ReadOnly { path: shown }
+            }
+            _ => StoreError::Unreachable {
+                path: shown,
+                detail: error.to_string(),
+            },
+        }
+    }
+
     /// What the message of [`StoreError::Full`] begins with, the path behind it: also where a step meets it.
     pub const NO_SPACE: &str = "no space is left on the disk that holds ";
     /// The kind of a refusal after which the step is performed again at once: somebody else was faster.
@@ -217,7 +246,11 @@ impl StoreError {
             StoreError::NotADatabase { .. } => "E0601",
             StoreError::Damaged { .. } => "E0602",
             StoreError::TooNew { .. } => "E0603",
+            StoreError::Lost { .. } => "E0619",
             StoreError::Unreachable { .. } => "E0604",
+            StoreError::NoHandle { .. } => "E0644",
+            StoreError::NoThread { .. } => "E0645",
+            StoreError::BackupPlace { .. } => "E0646",
             StoreError::Busy => "E0605",
             StoreError::Full { .. } => "E0606",
             StoreError::Disk { .. } => "E0608",
@@ -242,6 +275,18 @@ impl StoreError {
             StoreError::TooNew { .. } => {
                 "use the Flowstone that wrote it, or a newer one".to_owned()
             }
+            StoreError::Lost { .. } => {
+                "nothing was changed; put the files back together, or restore a backup; to begin without what was lost, \
+                 move the whole folder away"
+                    .to_owned()
+            }
+            StoreError::NoHandle { .. } => {
+                "raise the limit of open files (`ulimit -n`), or let fewer runs go side by side".to_owned()
+            }
+            StoreError::NoThread { .. } => {
+                "raise the limits of memory and processes (`ulimit -v`, `ulimit -u`)".to_owned()
+            }
+            StoreError::BackupPlace { .. } => "name a folder that does not exist yet".to_owned(),
             StoreError::Unreachable { .. } => {
                 "check that the folder exists and may be written".to_owned()
             }

@@ -4,6 +4,7 @@
 //! own and never holds a transaction open.
 
 mod agenda;
+mod backup;
 pub mod blob;
 mod changeset;
 mod edn;
@@ -13,6 +14,7 @@ mod import;
 mod journal;
 pub mod kv;
 mod listing;
+mod marker;
 mod open;
 mod owner;
 mod payload;
@@ -23,6 +25,7 @@ mod schedule;
 mod search;
 pub mod table;
 mod upkeep;
+mod verify;
 mod waits;
 mod writer;
 
@@ -35,11 +38,11 @@ use flowstone_engine::ids::RunId;
 use flowstone_engine::kv::KvEntry;
 use flowstone_engine::ports::{Admission, Queue, QueuePlace, StartRules};
 use flowstone_engine::ports::{
-    Agenda, Batch, BlobRow, BlobWriter, Blobs, Changesets, Claim, Completion, Entry, Import,
-    Journal, Kv, NewRun, PlanChange, PortFuture, Probe, Program, Receipt, Removed, Resources,
-    RunFilter, RunQuery, RunRow, RunStatus, RunSummary, Runs, ScheduleRow, Setback, SignalFilter,
-    SignalRow, StoreError, Stores, Sweep, Tables, Taken, Upkeep, Usage, WaitFilter, WaitRow, Waits,
-    WaitsAnswer,
+    Agenda, BackedUp, Batch, BlobRow, BlobWriter, Blobs, Changesets, Claim, Completion, Entry,
+    Import, Journal, Kv, NewRun, PlanChange, PortFuture, Probe, Program, Receipt, Removed,
+    Resources, RunFilter, RunQuery, RunRow, RunStatus, RunSummary, Runs, ScheduleRow, Setback,
+    SignalFilter, SignalRow, StoreError, Stores, Sweep, Tables, Taken, Upkeep, Usage, Verified,
+    WaitFilter, WaitRow, Waits, WaitsAnswer,
 };
 use flowstone_engine::ports::{ResourcePage, ResourceQuery, ResourceRow};
 use flowstone_engine::resource::SearchEntry;
@@ -48,11 +51,14 @@ use flowstone_engine::table::{TableOp, TableQuery};
 use rusqlite::Connection;
 use tokio::sync::watch;
 
+use marker::{Marker, Said};
 use owner::Owner;
-use writer::{News, Writer};
+use writer::{Leave, News, Writer};
 
 /// The folder of blobs, beside the database.
 const BLOBS: &str = "blobs";
+/// The folder of the processes that use the database.
+const OWNERS: &str = "owners";
 
 /// How to open a database.
 #[derive(Debug, Clone, Default)]
@@ -63,6 +69,8 @@ pub struct Options {
     pub vfs: Option<String>,
     /// Is told of each transaction.
     pub probe: Option<Arc<dyn Probe>>,
+    /// Change nothing, not even to note who reads: each change is refused.
+    pub read_only: bool,
 }
 
 /// Opens the database of a project, making folder and file if need be.
@@ -70,20 +78,73 @@ pub struct Options {
 /// # Errors
 /// When the file is no database, is not ours, is damaged or newer than this build; it is left as it is.
 pub fn open(home: &Path, options: &Options) -> Result<Stores, StoreError> {
+    if options.read_only {
+        return open_read_only(home, options);
+    }
+    match open_to_write(home, options) {
+        // What is there can be looked at.
+        Err(StoreError::ReadOnly { .. }) if options.must_exist => {
+            let options = Options {
+                read_only: true,
+                ..options.clone()
+            };
+            open_read_only(home, &options)
+        }
+        opened => opened,
+    }
+}
+
+fn open_to_write(home: &Path, options: &Options) -> Result<Stores, StoreError> {
     let path = open::prepare_home(home, options)?;
-    let writing = open::connect(&path, options)?;
+    // Under another file layer, the files may not be where they seem to be.
+    let marker = match &options.vfs {
+        None => Some(Marker::lock(home)?),
+        Some(_) => None,
+    };
+    let said = marker.as_ref().map_or(Said::Nothing, |marker| marker.said);
+    marker::check(said, &path)?;
+    let writing = open::connect(&path, options, said)?;
     let reading = open::connect_reader(&path, options)?;
-    let owner = Arc::new(Owner::register(&home.join("owners"))?);
+    let owner = Arc::new(Owner::register(&home.join(OWNERS))?);
+    let leave: Leave = match marker {
+        None => Box::new(|_| {}),
+        Some(marker) => {
+            marker.opened(&path);
+            let (home, owner) = (home.to_owned(), owner.clone());
+            Box::new(move |db| marker::leave(&home, db, &owner))
+        }
+    };
+    let writer = Writer::start(writing, path.clone(), options.probe.clone(), leave)?;
+    Ok(stores(home, (path, reading), (writer, owner), options))
+}
+
+/// Opens a database for reading only: where the folder cannot be written, or nothing of it may change.
+fn open_read_only(home: &Path, options: &Options) -> Result<Stores, StoreError> {
+    let path = home.join(open::FILE);
+    marker::check(marker::read(home), &path)?;
+    let writing = open::connect_read_only(&path)?;
+    let reading = open::connect_read_only(&path)?;
+    let owner = Arc::new(Owner::reader(&home.join(OWNERS)));
+    let writer = Writer::start(writing, path.clone(), None, Box::new(|_| {}))?;
+    Ok(stores(home, (path, reading), (writer, owner), options))
+}
+
+fn stores(
+    home: &Path,
+    (path, reading): (PathBuf, Connection),
+    (writer, owner): (Writer, Arc<Owner>),
+    options: &Options,
+) -> Stores {
     let sqlite = Arc::new(Sqlite {
-        path: path.clone(),
+        path,
         blobs: home.join(BLOBS),
         reader: Mutex::new(reading),
         aside: Arc::default(),
-        writer: Writer::start(writing, path, options.probe.clone())?,
+        writer,
         owner,
         options: options.clone(),
     });
-    Ok(Stores {
+    Stores {
         agenda: sqlite.clone(),
         journal: sqlite.clone(),
         runs: sqlite.clone(),
@@ -96,7 +157,7 @@ pub fn open(home: &Path, options: &Options) -> Result<Stores, StoreError> {
         changesets: sqlite.clone(),
         search: sqlite.clone(),
         upkeep: sqlite,
-    })
+    }
 }
 
 /// The open database.
@@ -156,6 +217,7 @@ impl Sqlite {
                 let kept = aside.lock().unwrap_or_else(PoisonError::into_inner).take();
                 let db = match kept {
                     Some(db) => db,
+                    None if options.read_only => open::connect_read_only(&path)?,
                     None => open::connect_reader(&path, &options)?,
                 };
                 let answer = question(&db).map_err(|error| failure::located(error, &path));
@@ -514,5 +576,21 @@ impl Upkeep for Sqlite {
             self.writer.submit(|_| Ok(())).await?;
             upkeep::compact(&self.path, &self.options)
         })
+    }
+
+    fn backup(&self, place: &Path) -> PortFuture<'_, BackedUp> {
+        let place = place.to_owned();
+        Box::pin(async move {
+            let home = self.path.parent().unwrap_or(Path::new("")).to_owned();
+            let options = self.options.clone();
+            let copying =
+                tokio::task::spawn_blocking(move || backup::write(&home, &options, &place));
+            copying.await.map_err(stopped)?
+        })
+    }
+
+    fn verify(&self) -> PortFuture<'_, Verified> {
+        let blobs = self.blobs.clone();
+        self.read_aside(move |db| verify::verify(db, &blobs))
     }
 }

@@ -3,6 +3,7 @@
 mod against;
 mod args;
 mod backtest;
+mod backup;
 mod check;
 mod completions;
 mod connections;
@@ -182,6 +183,7 @@ fn scarce(words: &str) -> Option<&'static str> {
 fn perform(command: &Command, app: &dyn App) -> exit::Exit {
     match command {
         Command::Backtest(args) => backtest::run(args, app),
+        Command::Backup(args) => backup::run(args, app),
         Command::Check(args) => check::run(args, app),
         Command::Completions(args) => completions::run(args),
         Command::Connections(args) => connections::run(args, app),

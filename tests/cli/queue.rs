@@ -34,7 +34,7 @@ fn a_second_run_is_queued_and_begins_when_the_first_ends() {
         (&first["concurrencyDecision"], &first["concurrencyKey"]),
         (&json!("started"), &json!("Ada"))
     );
-    let args = ["run", "ask.edn", "--input", "{:who \"Ada\"}"];
+    let args = ["run", "ask.edn", "--new", "--input", "{:who \"Ada\"}"];
     let second = scratch.run(&args);
     let first_id = first["run"].as_str().expect("an id");
     assert_eq!(second.code, Some(3), "{second:?}");
@@ -51,7 +51,7 @@ fn a_second_run_is_queued_and_begins_when_the_first_ends() {
         second.err
     );
     // The same command means the same queued run.
-    let again = scratch.run(&args);
+    let again = scratch.run(&["run", "ask.edn", "--input", "{:who \"Ada\"}"]);
     assert!(again.err.contains("which is queued"), "{}", again.err);
     let list = scratch
         .run(&["runs", "list", "--status", "queued", "--json"])

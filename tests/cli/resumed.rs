@@ -24,13 +24,13 @@ const PAUSES: &[Pause] = &[
     },
     Pause {
         name: "between polls",
-        body: "(flow/poll {:interval \"2s\" :timeout \"1m\"}
-                 (fn [] (< 1 (:value (flow/step :kv :polls {:operation :increment :key \"polls\"})))))",
+        body: "(flow/poll {:id :ready :interval \"2s\" :timeout \"1m\" :return-on (fn [polls] (< 1 polls))}
+                 (:value (flow/step :kv :polls {:operation :increment :key \"polls\"})))",
         leaves: false,
     },
     Pause {
         name: "before another attempt",
-        body: "(flow/step :http :flaky {:method :get :url \"URL\" :retry {:max-attempts 3 :interval \"2s\"}})",
+        body: "(flow/step :http :flaky {:method :get :url \"URL\" :retry {:max-attempts 3 :initial-interval-ms 2000}})",
         leaves: false,
     },
     Pause {
@@ -103,16 +103,19 @@ fn runs(scratch: &Scratch, flow: &str) -> Vec<Value> {
     list.json()["runs"].as_array().cloned().expect("a list")
 }
 
-/// Waits until the run waits for something.
-fn until_waiting(scratch: &Scratch) {
+/// Waits until the run, or the one that it called, waits for something.
+fn until_waiting(scratch: &Scratch, name: &str) {
     let begun = Instant::now();
-    while runs(scratch, "pausing")
-        .iter()
-        .all(|run| run["status"] != "waiting")
-    {
+    let is_waiting = || {
+        let list = scratch.run(&["runs", "list", "--status", "waiting", "--json"]);
+        list.json()["runs"]
+            .as_array()
+            .is_some_and(|runs| !runs.is_empty())
+    };
+    while !is_waiting() {
         assert!(
             begun.elapsed() < Duration::from_secs(60),
-            "it does not wait"
+            "{name} does not wait"
         );
         std::thread::sleep(Duration::from_millis(10));
     }
@@ -127,7 +130,7 @@ fn the_same_command_resumes_a_run_at_every_kind_of_pause() {
             assert_eq!(scratch.run(args).code, Some(3), "{name}");
         } else {
             let child = spawn(&scratch, args);
-            until_waiting(&scratch);
+            until_waiting(&scratch, name);
             let (signal, code) = [("-INT", Some(130)), ("-KILL", None)][nth % 2];
             assert_eq!(stop(child, signal).code, code, "{name}");
         }

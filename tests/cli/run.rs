@@ -288,7 +288,7 @@ fn ctrl_c_suspends_and_the_same_command_goes_on() {
     assert_eq!((ran.code, &*ran.out), (Some(130), ""), "{ran:?}");
     assert!(ran.err.contains("flowstone runs resume"), "{}", ran.err);
     let ran = scratch.run(&["run", "flow.edn"]);
-    assert!(ran.err.contains("going on with run"), "{}", ran.err);
+    assert!(ran.err.contains("resuming run"), "{}", ran.err);
     assert_eq!(ran.ok(), "[1 {:a 1}]\n");
     assert_eq!(scratch.run(&["run", "flow.edn"]).ok(), "[2 {:a 1}]\n");
 }

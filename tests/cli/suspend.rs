@@ -135,13 +135,13 @@ const BODIES: &[(&str, &str)] = &[
     (
         "retries",
         "(do (flow/step :http :begin POST)
-             (flow/step :function :f {:input {} :code '(fn [_] (throw (ex-info \"no\" {})))
-                                      :retry {:max-attempts 1000000 :interval \"1ms\"}}))",
+             (flow/step :http :f {:url \"http://127.0.0.1:1/\"
+                              :retry {:max-attempts 100 :initial-interval-ms 20 :coefficient 1}}))",
     ),
     ("a child", "(flow/call-flow :child {})"),
     (
         "an agent",
-        "(flow/step :agent :work {:connection :ai :objective \"Count.\" :max-iterations 2000
+        "(flow/step :agent :work {:connection :ai :objective \"Count.\" :max-iterations 100
                                   :tools {:steps [:notes/count]}})",
     ),
 ];

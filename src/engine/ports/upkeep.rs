@@ -2,6 +2,8 @@
 //!
 //! Which runs that is, the engine decides; the store sees to it that nothing that is referred to goes.
 
+use std::path::Path;
+
 use super::PortFuture;
 use crate::ids::RunId;
 
@@ -29,6 +31,43 @@ pub trait Upkeep: Send + Sync {
 
     /// Gives free space in the file back to the system. Takes as long as writing the file anew.
     fn compact(&self) -> PortFuture<'_, ()>;
+
+    /// Copies all that is kept, as it is at one moment, to a folder that does not exist yet.
+    fn backup(&self, place: &Path) -> PortFuture<'_, BackedUp>;
+
+    /// Looks at all that is stored.
+    fn verify(&self) -> PortFuture<'_, Verified>;
+}
+
+/// What was copied.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BackedUp {
+    pub runs: u64,
+    pub files: u64,
+    pub bytes: u64,
+}
+
+/// What was looked at, and what is wrong with it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Verified {
+    pub runs: u64,
+    /// Entries of journals.
+    pub entries: u64,
+    /// Texts of flows.
+    pub programs: u64,
+    /// Values that are kept apart from their journal entries.
+    pub payloads: u64,
+    pub blobs: u64,
+    pub flaws: Vec<Flaw>,
+}
+
+/// Something that is not as it was stored.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Flaw {
+    /// `database`, `program`, `value`, `journal` or `blob`.
+    pub what: &'static str,
+    pub name: String,
+    pub detail: String,
 }
 
 /// What is looked at.

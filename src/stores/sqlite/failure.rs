@@ -45,6 +45,11 @@ pub(super) fn failed(error: Error) -> StoreError {
         },
         Some(ErrorCode::NotADatabase) => StoreError::NotADatabase { path },
         Some(ErrorCode::ReadOnly) => StoreError::ReadOnly { path },
+        // A file beside the database could not be opened, as where no handle is left.
+        Some(ErrorCode::CannotOpen) => StoreError::Unreachable {
+            path,
+            detail: error.to_string(),
+        },
         Some(ErrorCode::SystemIoFailure) => StoreError::Disk {
             path,
             detail: error.to_string(),
@@ -53,11 +58,30 @@ pub(super) fn failed(error: Error) -> StoreError {
     }
 }
 
+/// Returns why a database could not be opened. SQLite does not tell why, so the file is tried.
+pub(super) fn unopened(error: &Error, file: &Path) -> StoreError {
+    match std::fs::File::open(file) {
+        Err(tried) if tried.kind() != std::io::ErrorKind::NotFound => {
+            StoreError::of_file(file, &tried)
+        }
+        _ => StoreError::Unreachable {
+            path: file.display().to_string(),
+            detail: error.to_string(),
+        },
+    }
+}
+
 /// Says which file it was.
 pub(super) fn located(error: StoreError, file: &Path) -> StoreError {
     let path = file.display().to_string();
     match error {
         StoreError::Full { .. } => StoreError::Full { path },
+        StoreError::Unreachable { detail, .. } => match std::fs::File::open(file) {
+            Err(tried) if tried.kind() != std::io::ErrorKind::NotFound => {
+                StoreError::of_file(file, &tried)
+            }
+            _ => StoreError::Unreachable { path, detail },
+        },
         StoreError::Damaged { detail, .. } => StoreError::Damaged { path, detail },
         StoreError::NotADatabase { .. } => StoreError::NotADatabase { path },
         StoreError::ReadOnly { .. } => StoreError::ReadOnly { path },

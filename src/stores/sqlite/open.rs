@@ -9,14 +9,15 @@ use flowstone_engine::ports::StoreError;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
-use super::failure::{failed, located};
+use super::failure::{failed, located, unopened};
+use super::marker::{self, Said};
 use super::{
     Options, agenda, blob, changeset, journal, kv, payload, queue, resource, runs, schedule,
     search, table, upkeep, waits,
 };
 
 /// The name of the file in the home folder.
-const FILE: &str = "flowstone.db";
+pub(super) const FILE: &str = "flowstone.db";
 /// Marks the file as ours: `Flow`.
 const APPLICATION: i64 = 0x466c_6f77;
 /// Raised when an older build could not work with the file: how many of [`STEPS`] a file has been through.
@@ -60,15 +61,13 @@ const CHECKPOINT_PAGES: i64 = 2000;
 pub(super) fn prepare_home(home: &Path, options: &Options) -> Result<PathBuf, StoreError> {
     let path = home.join(FILE);
     if options.must_exist && !comes_to_be(home, &path) {
+        marker::check(marker::read(home), &path)?;
         return Err(StoreError::Unreachable {
             path: path.display().to_string(),
             detail: "there is no such file".to_owned(),
         });
     }
-    fs::create_dir_all(home).map_err(|error| StoreError::Unreachable {
-        path: home.display().to_string(),
-        detail: error.to_string(),
-    })?;
+    fs::create_dir_all(home).map_err(|error| StoreError::of_file(home, &error))?;
     Ok(path)
 }
 
@@ -85,7 +84,11 @@ fn comes_to_be(home: &Path, path: &Path) -> bool {
 }
 
 /// Opens the connection that writes.
-pub(super) fn connect(path: &Path, options: &Options) -> Result<Connection, StoreError> {
+pub(super) fn connect(
+    path: &Path,
+    options: &Options,
+    said: Said,
+) -> Result<Connection, StoreError> {
     look_at(path)?;
     let place = |error: rusqlite::Error| located(failed(error), path);
     let db = connection(path, options)?;
@@ -95,6 +98,12 @@ pub(super) fn connect(path: &Path, options: &Options) -> Result<Connection, Stor
         });
     }
     let is_new = is_empty(&db).map_err(place)?;
+    if is_new && said != Said::Nothing {
+        return Err(StoreError::Lost {
+            path: path.display().to_string(),
+            detail: "nothing is in it".to_owned(),
+        });
+    }
     if is_new {
         db.pragma_update(None, "application_id", APPLICATION)
             .map_err(place)?;
@@ -125,6 +134,53 @@ pub(super) fn connect(path: &Path, options: &Options) -> Result<Connection, Stor
     Ok(db)
 }
 
+/// Opens a connection that can change nothing, and needs no file but the database and its log.
+pub(super) fn connect_read_only(path: &Path) -> Result<Connection, StoreError> {
+    look_at(path)?;
+    let place = |error: rusqlite::Error| located(failed(error), path);
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI;
+    let plain = Connection::open_with_flags(path, flags).and_then(|db| {
+        is_empty(&db)?;
+        Ok(db)
+    });
+    let db = match plain {
+        Ok(db) => db,
+        // Without a log, and where nobody can write, the file is all there is.
+        Err(_) if fs::metadata(marker::log_of(path)).map_or(0, |log| log.len()) == 0 => {
+            let mut uri = "file:".to_owned();
+            for char in path.display().to_string().chars() {
+                match char {
+                    '?' | '#' | '%' => uri += &format!("%{:02x}", u32::from(char)),
+                    char => uri.push(char),
+                }
+            }
+            Connection::open_with_flags(format!("{uri}?immutable=1"), flags).map_err(place)?
+        }
+        Err(error) => return Err(place(error)),
+    };
+    check_format(&db, path)?;
+    prepared(db, path)
+}
+
+/// Refuses a file that is not ours, is of a later format, or of an earlier one that would have to be changed.
+fn check_format(db: &Connection, path: &Path) -> Result<(), StoreError> {
+    let shown = || path.display().to_string();
+    let number = |name: &str| db.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+    let place = |error: rusqlite::Error| located(failed(error), path);
+    if number("application_id").map_err(place)? != APPLICATION {
+        return Err(StoreError::NotADatabase { path: shown() });
+    }
+    match number("user_version").map_err(place)? {
+        found if found > FORMAT => Err(StoreError::TooNew {
+            path: shown(),
+            found,
+            known: FORMAT,
+        }),
+        found if found < FORMAT => Err(StoreError::ReadOnly { path: shown() }),
+        _ => Ok(()),
+    }
+}
+
 /// Opens a connection that only reads.
 pub(super) fn connect_reader(path: &Path, options: &Options) -> Result<Connection, StoreError> {
     let db = connection(path, options)?;
@@ -139,11 +195,15 @@ fn connection(path: &Path, options: &Options) -> Result<Connection, StoreError> 
         None => Connection::open_with_flags(path, flags),
         Some(vfs) => Connection::open_with_flags_and_vfs(path, flags, vfs.as_str()),
     };
-    let db = opened.map_err(|error| StoreError::Unreachable {
-        path: path.display().to_string(),
-        detail: error.to_string(),
-    })?;
+    let db = opened.map_err(|error| unopened(&error, path))?;
+    prepared(db, path)
+}
+
+fn prepared(db: Connection, path: &Path) -> Result<Connection, StoreError> {
     let place = |error: rusqlite::Error| located(failed(error), path);
+    // The log stays where it is: that it is missing means that it was lost.
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)
+        .map_err(place)?;
     db.busy_timeout(PATIENCE).map_err(place)?;
     // Else statements whose values the planner has looked at, because of an index with a condition, are prepared
     // again with each new value.
@@ -185,10 +245,7 @@ fn bring_up_to_date(db: &Connection) -> rusqlite::Result<()> {
 /// Looks at the bytes before SQLite does: what is not a whole database is not touched.
 fn look_at(path: &Path) -> Result<(), StoreError> {
     let shown = || path.display().to_string();
-    let unreachable = |error: std::io::Error| StoreError::Unreachable {
-        path: shown(),
-        detail: error.to_string(),
-    };
+    let unreachable = |error: std::io::Error| StoreError::of_file(path, &error);
     let mut file = match File::open(path) {
         Ok(file) => file,
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
@@ -235,7 +292,7 @@ mod tests {
     fn other_values_need_no_other_statement() {
         let home = tempfile::tempdir().expect("a folder");
         let path = prepare_home(home.path(), &Options::default()).expect("a path");
-        let db = connect(&path, &Options::default()).expect("a database");
+        let db = connect(&path, &Options::default(), Said::Nothing).expect("a database");
         let mut sql = db
             .prepare("UPDATE wait SET state = 'closed' WHERE run = ?1 AND path = ?2 AND state = ?3")
             .expect("a statement");

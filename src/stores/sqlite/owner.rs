@@ -19,8 +19,8 @@ const YOUNG: Duration = Duration::from_secs(60);
 pub(super) struct Owner {
     id: String,
     folder: PathBuf,
-    /// Locked until it is closed.
-    _lock: File,
+    /// Locked until it is closed. A process that only reads has none.
+    _lock: Option<File>,
 }
 
 impl Owner {
@@ -41,10 +41,32 @@ impl Owner {
         let owner = Owner {
             id,
             folder: folder.to_owned(),
-            _lock: lock,
+            _lock: Some(lock),
         };
         owner.sweep();
         Ok(owner)
+    }
+
+    /// Makes an owner that can own nothing: it only knows whether others live.
+    pub(super) fn reader(folder: &Path) -> Owner {
+        Owner {
+            id: "reader".to_owned(),
+            folder: folder.to_owned(),
+            _lock: None,
+        }
+    }
+
+    /// Gives up being an owner: no run is this process's any more.
+    pub(super) fn leave(&self) {
+        let _ = fs::remove_file(self.folder.join(&self.id));
+    }
+
+    /// Tells whether other processes use the database. To be asked while nobody can register.
+    pub(super) fn has_others(&self) -> bool {
+        let entries = fs::read_dir(&self.folder).into_iter().flatten().flatten();
+        entries
+            .filter(|entry| entry.file_name() != *self.id)
+            .any(|entry| File::open(entry.path()).is_ok_and(|file| file.try_lock().is_err()))
     }
 
     /// Removes what processes left that did not end in good order. A young file may not be locked yet.
@@ -114,6 +136,6 @@ impl Alive<'_> {
 
 impl Drop for Owner {
     fn drop(&mut self) {
-        let _ = fs::remove_file(self.folder.join(&self.id));
+        self.leave();
     }
 }

@@ -34,6 +34,9 @@ const ROOM_AFTER: u32 = 24;
 /// How long the log is made, once: writing over blocks that are there syncs faster than making the file longer.
 const ROOM_BYTES: u64 = 16 << 20;
 
+/// What is done with the connection when nothing is left to be written.
+pub(super) type Leave = Box<dyn FnOnce(&Connection) + Send>;
+
 /// Tells somebody how it went.
 type Tell = Box<dyn FnOnce(Result<(), StoreError>) + Send>;
 
@@ -99,6 +102,7 @@ impl Writer {
         db: Connection,
         path: PathBuf,
         probe: Option<Arc<dyn Probe>>,
+        leave: Leave,
     ) -> Result<Writer, StoreError> {
         let (jobs, queue) = channel();
         let unreachable = path.display().to_string();
@@ -119,10 +123,9 @@ impl Writer {
         };
         let thread = std::thread::Builder::new()
             .name("writer".to_owned())
-            .spawn(move || writing.run())
-            .map_err(|error| StoreError::Unreachable {
-                path: unreachable,
-                detail: error.to_string(),
+            .spawn(move || leave(&writing.run()))
+            .map_err(|error| StoreError::NoThread {
+                detail: format!("for {unreachable}: {error}"),
             })?;
         Ok(Writer {
             jobs: Some(jobs),
@@ -365,14 +368,15 @@ struct Open {
 }
 
 impl Loop {
-    fn run(mut self) {
+    /// Returns the connection when there will be no more jobs.
+    fn run(mut self) -> Connection {
         let mut next = None;
         loop {
             let first = match next.take() {
                 Some(job) => job,
                 None => match self.next_job() {
                     Some(job) => job,
-                    None => return,
+                    None => return self.db,
                 },
             };
             next = self.transact(first);

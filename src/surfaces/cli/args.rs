@@ -59,6 +59,7 @@ pub enum Color {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Backtest(super::backtest::Backtest),
+    Backup(super::backup::Backup),
     Check(Check),
     Completions(Completions),
     Connections(Connections),

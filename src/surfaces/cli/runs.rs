@@ -11,6 +11,7 @@ mod list;
 pub mod replay;
 mod resume;
 mod show;
+pub mod verify;
 mod watch;
 
 pub use gc::size;
@@ -41,6 +42,7 @@ pub fn run(args: &Runs, app: &dyn App) -> Exit {
         RunsCommand::Replay(args) => (replay::run(args, app), args.json),
         RunsCommand::Resume(args) => (resume::run(args, app), args.show.json),
         RunsCommand::Show(args) => (show::run(args, app), args.json),
+        RunsCommand::Verify(args) => (verify::run(args, app), args.json),
         RunsCommand::Watch(args) => (watch::run(args, app), false),
     };
     done.unwrap_or_else(|report| {

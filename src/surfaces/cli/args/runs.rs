@@ -7,7 +7,7 @@ use clap::{Args, Subcommand, ValueHint};
 use flowstone_engine::ports::{Clock, RunOrder, RunStatus, SystemClock};
 
 use super::{Home, RunLimits, Show};
-use crate::cli::runs::{fork, replay};
+use crate::cli::runs::{fork, replay, verify};
 
 /// Lists, shows, moves, resumes and cancels runs
 #[derive(Debug, Args)]
@@ -29,6 +29,7 @@ pub enum RunsCommand {
     Replay(replay::RunsReplay),
     Resume(RunsResume),
     Show(RunsShow),
+    Verify(verify::RunsVerify),
     Watch(RunsWatch),
 }
 

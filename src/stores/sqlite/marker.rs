@@ -1,0 +1,132 @@
+//! A file beside the database that says that there is one, so that a lost database is not taken for a new project.
+//!
+//! It also says whether the write-ahead log may hold what the database file lacks: it is open from the moment that a
+//! process has opened the database until the last one has copied the log into the file. Whoever opens or leaves the
+//! database holds a lock on this file meanwhile.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read as _, Seek as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use flowstone_engine::ports::StoreError;
+use rusqlite::Connection;
+
+use super::owner::Owner;
+
+/// The name of the file in the home folder.
+pub(super) const FILE: &str = "database.edn";
+const OPEN: &str = "{:log :open}\n";
+pub(super) const CLOSED: &str = "{:log :closed}\n";
+
+/// What the marker says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Said {
+    /// There was no database in this folder.
+    Nothing,
+    /// There is one, and nothing is in its log alone.
+    Closed,
+    /// There is one, and its log belongs to it.
+    Open,
+}
+
+/// The marker, locked while the database is opened or left.
+pub(super) struct Marker {
+    file: File,
+    pub said: Said,
+}
+
+impl Marker {
+    /// Locks the marker of a home, making it if need be. A home that cannot be written has none to lock.
+    pub(super) fn lock(home: &Path) -> Result<Marker, StoreError> {
+        let path = home.join(FILE);
+        let failed = |error: std::io::Error| StoreError::of_file(&path, &error);
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(failed)?;
+        file.lock().map_err(failed)?;
+        let mut text = String::new();
+        file.read_to_string(&mut text).map_err(failed)?;
+        let said = meaning(&text);
+        Ok(Marker { file, said })
+    }
+
+    /// Says that the database is open.
+    pub(super) fn opened(mut self, path: &Path) {
+        // Without a log there is nothing to miss yet.
+        if log_of(path).exists() {
+            self.say(OPEN);
+        }
+    }
+
+    /// Where that fails, a loss may go unnoticed, and nothing else.
+    fn say(&mut self, text: &str) {
+        let _ = self
+            .file
+            .set_len(0)
+            .and_then(|()| self.file.rewind())
+            .and_then(|()| self.file.write_all(text.as_bytes()));
+    }
+}
+
+/// Returns what the marker of a home says, without touching it.
+pub(super) fn read(home: &Path) -> Said {
+    let text = fs::read_to_string(home.join(FILE));
+    text.map_or(Said::Nothing, |text| meaning(&text))
+}
+
+fn meaning(text: &str) -> Said {
+    match text {
+        "" => Said::Nothing,
+        OPEN => Said::Open,
+        _ => Said::Closed,
+    }
+}
+
+/// Returns the path of the write-ahead log.
+pub(super) fn log_of(path: &Path) -> PathBuf {
+    path.with_extension("db-wal")
+}
+
+/// Refuses to open what is left of a database.
+pub(super) fn check(said: Said, path: &Path) -> Result<(), StoreError> {
+    if said == Said::Nothing {
+        return Ok(());
+    }
+    let lost = |detail: &str| {
+        Err(StoreError::Lost {
+            path: path.display().to_string(),
+            detail: detail.to_owned(),
+        })
+    };
+    match fs::metadata(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => lost("the file is gone"),
+        Ok(about) if about.len() == 0 => lost("the file is empty"),
+        _ if said == Said::Open && !log_of(path).exists() => {
+            lost("its log flowstone.db-wal is gone, which has what was written last")
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Leaves the database: the last process copies the log into the file and says so.
+pub(super) fn leave(home: &Path, db: &Connection, owner: &Arc<Owner>) {
+    let Ok(mut marker) = Marker::lock(home) else {
+        return;
+    };
+    owner.leave();
+    if owner.has_others() || db.busy_timeout(Duration::ZERO).is_err() {
+        return;
+    }
+    let busy = db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| {
+        row.get::<_, i64>(0)
+    });
+    if busy == Ok(0) {
+        marker.say(CLOSED);
+    }
+}

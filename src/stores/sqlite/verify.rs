@@ -1,0 +1,210 @@
+//! Looking at all that is stored: whether the database is whole, texts are what their digests say, and files are there.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::path::Path;
+
+use flowstone_engine::blob::BlobHash;
+use flowstone_engine::codec::{self, Digester, digest_bytes};
+use flowstone_engine::ports::{Flaw, StoreError, Verified};
+use rusqlite::Connection;
+
+use super::failure::failed;
+use super::journal::PLACE_BITS;
+use super::{blob, payload};
+
+/// How many flaws of one kind are named.
+const MOST: usize = 100;
+
+/// Looks at the whole database and the files that it names. Takes as long as reading all of it.
+pub(super) fn verify(db: &Connection, blobs: &Path) -> Result<Verified, StoreError> {
+    let mut found = Verified {
+        runs: count(db, "run")?,
+        entries: count(db, "journal")?,
+        programs: count(db, "program")?,
+        ..Verified::default()
+    };
+    integrity(db, &mut found.flaws)?;
+    programs(db, &mut found.flaws)?;
+    found.payloads = payloads(db, &mut found.flaws)?;
+    journals(db, &mut found.flaws)?;
+    found.blobs = count(db, &format!("({NAMED})"))?;
+    found.flaws.extend(missing_blobs(db, blobs)?);
+    changed_blobs(db, blobs, &mut found.flaws)?;
+    Ok(found)
+}
+
+pub(super) fn count(db: &Connection, table: &str) -> Result<u64, StoreError> {
+    let count = db.query_row(&format!("SELECT count(*) FROM {table}"), [], |row| {
+        row.get::<_, i64>(0)
+    });
+    Ok(u64::try_from(count.map_err(failed)?).unwrap_or(0))
+}
+
+/// What SQLite itself finds.
+fn integrity(db: &Connection, flaws: &mut Vec<Flaw>) -> Result<(), StoreError> {
+    let mut sql = db
+        .prepare(&format!("PRAGMA integrity_check({MOST})"))
+        .map_err(failed)?;
+    let mut rows = sql.query([]).map_err(failed)?;
+    loop {
+        match rows.next() {
+            Ok(Some(row)) => {
+                let words: String = row.get(0).map_err(failed)?;
+                if words != "ok" {
+                    flaws.push(flaw("database", "flowstone.db", &words));
+                }
+            }
+            Ok(None) => return Ok(()),
+            // It is so damaged that it cannot even be looked through.
+            Err(error) => {
+                flaws.push(flaw("database", "flowstone.db", &error.to_string()));
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn programs(db: &Connection, flaws: &mut Vec<Flaw>) -> Result<(), StoreError> {
+    // The prompt's has a name instead of a digest.
+    let sql = "SELECT hash, source FROM program WHERE length(hash) = 64";
+    each(db, sql, flaws, |row| {
+        let (hash, source): (String, String) = (row.get(0)?, row.get(1)?);
+        let is_changed = digest_bytes(source.as_bytes()) != hash;
+        Ok(is_changed.then(|| flaw("program", &hash, "its text is not what its digest says")))
+    })
+    .map(drop)
+}
+
+fn payloads(db: &Connection, flaws: &mut Vec<Flaw>) -> Result<u64, StoreError> {
+    let sql = "SELECT hash, text, parts FROM payload";
+    each(db, sql, flaws, |row| {
+        let (hash, text): (String, String) = (row.get(0)?, row.get(1)?);
+        let text = match row.get::<_, Option<Vec<u8>>>(2)? {
+            None => Ok(text),
+            Some(parts) => payload::assemble(db, &parts),
+        };
+        Ok(match text {
+            Ok(text) if digest_bytes(text.as_bytes()) == hash => None,
+            Ok(_) => Some(flaw("value", &hash, "its text is not what its digest says")),
+            Err(error) => Some(flaw("value", &hash, &error.to_string())),
+        })
+    })
+}
+
+/// Entries are numbered without gaps, name a value that is there, and hold text that can be read.
+fn journals(db: &Connection, flaws: &mut Vec<Flaw>) -> Result<(), StoreError> {
+    let sql = format!(
+        "SELECT coalesce(run.id, 'run ' || (journal.id >> {PLACE_BITS})), journal.path, run.id IS NULL,
+                journal.blob IS NOT NULL AND payload.hash IS NULL, journal.payload, journal.blob IS NULL,
+                journal.id - coalesce(lag(journal.id) OVER (PARTITION BY journal.id >> {PLACE_BITS}
+                                                            ORDER BY journal.id), journal.id - 1)
+         FROM journal LEFT JOIN run ON run.num = journal.id >> {PLACE_BITS}
+                      LEFT JOIN payload ON payload.hash = journal.blob"
+    );
+    each(db, &sql, flaws, |row| {
+        let (run, path): (String, String) = (row.get(0)?, row.get(1)?);
+        let payload: Option<String> = row.get(4)?;
+        let is_read = payload.is_none_or(|text| text.is_empty() || codec::decode(&text).is_ok());
+        let why = if row.get(2)? {
+            "it belongs to no run"
+        } else if row.get(3)? {
+            "its value is missing"
+        } else if row.get::<_, i64>(6)? != 1 {
+            "entries before it are missing"
+        } else if !is_read {
+            "its value cannot be read"
+        } else {
+            return Ok(None);
+        };
+        Ok(Some(flaw("journal", &format!("{run} {path}"), why)))
+    })
+    .map(drop)
+}
+
+/// The blobs that have a name.
+const NAMED: &str = "SELECT DISTINCT hash FROM resource WHERE gone IS NULL AND length(hash) = 64";
+
+/// Finds blobs that have a name and no file.
+pub(super) fn missing_blobs(db: &Connection, folder: &Path) -> Result<Vec<Flaw>, StoreError> {
+    let mut flaws = Vec::new();
+    each(db, NAMED, &mut flaws, |row| {
+        let hash = BlobHash(row.get(0)?);
+        let is_there = blob::place(folder, &hash).is_ok_and(|path| path.is_file());
+        Ok((!is_there).then(|| flaw("blob", &hash.0, "its file is missing")))
+    })?;
+    Ok(flaws)
+}
+
+fn changed_blobs(db: &Connection, folder: &Path, flaws: &mut Vec<Flaw>) -> Result<(), StoreError> {
+    each(db, NAMED, flaws, |row| {
+        let hash = BlobHash(row.get(0)?);
+        let opened = blob::place(folder, &hash).ok().map(File::open);
+        let Some(Ok(file)) = opened else {
+            return Ok(None);
+        };
+        Ok(match digest_of(file) {
+            Ok(digest) if digest == hash.0 => None,
+            Ok(_) => Some(flaw(
+                "blob",
+                &hash.0,
+                "its contents are not what its name says",
+            )),
+            Err(error) => Some(flaw("blob", &hash.0, &error.to_string())),
+        })
+    })
+    .map(drop)
+}
+
+fn digest_of(mut file: File) -> std::io::Result<String> {
+    let mut digester = Digester::default();
+    let mut part = vec![0; 1 << 16];
+    loop {
+        match file.read(&mut part)? {
+            0 => return Ok(digester.finish()),
+            length => digester.add(&part[..length]),
+        }
+    }
+}
+
+/// Looks at each row; returns how many there are. Of what is wrong, the first are named.
+fn each(
+    db: &Connection,
+    sql: &str,
+    flaws: &mut Vec<Flaw>,
+    mut look: impl FnMut(&rusqlite::Row<'_>) -> rusqlite::Result<Option<Flaw>>,
+) -> Result<u64, StoreError> {
+    let mut sql = db.prepare(sql).map_err(failed)?;
+    let mut rows = sql.query([]).map_err(failed)?;
+    let (mut count, mut named) = (0, 0);
+    loop {
+        let found = match rows.next() {
+            Ok(Some(row)) => look(row),
+            Ok(None) => return Ok(count),
+            Err(error) => Err(error),
+        };
+        count += 1;
+        match found {
+            Ok(None) => {}
+            Ok(Some(flaw)) => {
+                named += 1;
+                if named <= MOST {
+                    flaws.push(flaw);
+                }
+            }
+            // The rows behind it cannot be reached.
+            Err(error) => {
+                flaws.push(flaw("database", "flowstone.db", &error.to_string()));
+                return Ok(count);
+            }
+        }
+    }
+}
+
+fn flaw(what: &'static str, name: &str, detail: &str) -> Flaw {
+    Flaw {
+        what,
+        name: name.to_owned(),
+        detail: detail.to_owned(),
+    }
+}

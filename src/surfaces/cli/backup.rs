@@ -1,0 +1,69 @@
+//! `flowstone backup`: a consistent copy of a home, while others work in it.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+use serde_json::json;
+
+use super::args::Home;
+use super::exit::Exit;
+use super::home::Project;
+use super::outcome::of_engine_error;
+use super::report::Report;
+use super::runs::size;
+use super::runtime::Runtime;
+use super::{App, Open, output};
+
+/// Copies all that a project keeps to another folder
+///
+/// Runs, journals, waits, tables, values and blobs are copied as they are at one moment; workers and commands go on
+/// meanwhile. The copy is a home itself: read it with `--home`, or put it in place of a lost one. Two workers must
+/// not resume the same runs from a home and from its copy.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone backup backups/monday
+  flowstone runs verify --home backups/monday
+  mv .flowstone lost && cp -r backups/monday .flowstone")]
+pub struct Backup {
+    /// The folder to make; it must not exist yet
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub folder: PathBuf,
+
+    #[command(flatten)]
+    pub home: Home,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Makes the copy, and tells what is in it.
+pub fn run(args: &Backup, app: &dyn App) -> Exit {
+    copy(args, app).unwrap_or_else(|report| {
+        output::failure(&report, args.json);
+        Exit::Failed
+    })
+}
+
+fn copy(args: &Backup, app: &dyn App) -> Result<Exit, Report> {
+    let copied = Runtime::start()?.block_on(async {
+        let engine = app.open(&Project::find(&args.home), Open::Existing)?;
+        let copied = engine.backup(&args.folder).await;
+        copied.map_err(|error| of_engine_error(&error))
+    })?;
+    let folder = args.folder.display().to_string();
+    if args.json {
+        output::json(&json!({
+            "ok": true,
+            "folder": folder,
+            "runs": copied.runs,
+            "files": copied.files,
+            "bytes": copied.bytes,
+        }));
+    } else {
+        let (runs, files) = (copied.runs, copied.files);
+        let bytes = size(copied.bytes);
+        output::data(&format!("{folder}: {runs} runs, {files} files, {bytes}"));
+    }
+    Ok(Exit::Completed)
+}

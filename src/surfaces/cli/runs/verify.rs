@@ -1,0 +1,75 @@
+//! `flowstone runs verify`: whether all that is stored is whole.
+
+use clap::Args;
+use flowstone_engine::ports::{Flaw, Verified};
+use serde_json::{Value, json};
+
+use super::ask;
+use crate::cli::args::Home;
+use crate::cli::exit::Exit;
+use crate::cli::report::Report;
+use crate::cli::{App, output};
+
+/// Looks whether all that is stored is whole
+///
+/// Reads the whole database and checks it: its structure, the texts of flows and large values against their digests,
+/// journals for gaps and for values that cannot be read, and the files of blobs. Nothing is changed. The exit code is
+/// 0 where nothing is wrong and 1 where something is.
+#[derive(Debug, Args)]
+#[command(after_help = "Examples:
+  flowstone runs verify
+  flowstone runs verify --home backups/monday --json")]
+pub struct RunsVerify {
+    #[command(flatten)]
+    pub home: Home,
+
+    /// Print one JSON object
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// Looks, and tells what is wrong.
+pub(super) fn run(args: &RunsVerify, app: &dyn App) -> Result<Exit, Report> {
+    let found = ask(app, &args.home, async |engine| engine.verify_stores().await)?;
+    match args.json {
+        true => output::json(&in_json(&found)),
+        false => tell(&found),
+    }
+    Ok(match found.flaws.is_empty() {
+        true => Exit::Completed,
+        false => Exit::Failed,
+    })
+}
+
+fn tell(found: &Verified) {
+    for Flaw { what, name, detail } in &found.flaws {
+        output::data(&format!("{what} {name}: {detail}"));
+    }
+    let counts = format!(
+        "{} runs, {} journal entries, {} flow texts, {} large values and {} blobs",
+        found.runs, found.entries, found.programs, found.payloads, found.blobs
+    );
+    output::note(&match found.flaws.len() {
+        0 => format!("nothing is wrong with {counts}"),
+        flaws => {
+            format!("{flaws} flaws in {counts}; docs/guide/backup.md says how to restore a backup")
+        }
+    });
+}
+
+/// Returns what was found as JSON. The names of the fields are stable.
+fn in_json(found: &Verified) -> Value {
+    let flaws = found
+        .flaws
+        .iter()
+        .map(|flaw| json!({"what": flaw.what, "name": flaw.name, "detail": flaw.detail}));
+    json!({
+        "ok": found.flaws.is_empty(),
+        "runs": found.runs,
+        "entries": found.entries,
+        "programs": found.programs,
+        "values": found.payloads,
+        "blobs": found.blobs,
+        "flaws": flaws.collect::<Vec<_>>(),
+    })
+}
