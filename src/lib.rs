@@ -1,6 +1,7 @@
 //! The facade: Flowstone as a library is its command line with everything plugged in.
 
 mod app;
+mod limits;
 
 use std::process::ExitCode;
 
@@ -8,5 +9,6 @@ pub use flowstone_lang::value::heap::CountingAllocator;
 
 /// Runs the command that the process was started with.
 pub fn main() -> ExitCode {
+    limits::raise();
     flowstone_surfaces::cli::main(&app::Flowstone)
 }

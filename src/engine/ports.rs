@@ -185,7 +185,7 @@ pub enum StoreError {
     Unreachable { path: String, detail: String },
     #[error("no file handle is left to open {path}")]
     NoHandle { path: String },
-    #[error("the system starts no thread {detail}")]
+    #[error("no thread can be started {detail}")]
     NoThread { detail: String },
     #[error("{path} cannot be the place of a backup: {detail}")]
     BackupPlace { path: String, detail: String },
@@ -237,6 +237,8 @@ impl StoreError {
 
     /// What the message of [`StoreError::Full`] begins with, the path behind it: also where a step meets it.
     pub const NO_SPACE: &str = "no space is left on the disk that holds ";
+    /// The code of what could not even be begun because the process has no file handle left: a step waits for one.
+    pub const NO_HANDLE: &str = "E0644";
     /// The kind of a refusal after which the step is performed again at once: somebody else was faster.
     pub const RACED: &str = "raced";
 
@@ -248,7 +250,7 @@ impl StoreError {
             StoreError::TooNew { .. } => "E0603",
             StoreError::Lost { .. } => "E0619",
             StoreError::Unreachable { .. } => "E0604",
-            StoreError::NoHandle { .. } => "E0644",
+            StoreError::NoHandle { .. } => StoreError::NO_HANDLE,
             StoreError::NoThread { .. } => "E0645",
             StoreError::BackupPlace { .. } => "E0646",
             StoreError::Busy => "E0605",

@@ -28,6 +28,7 @@ use crate::ids::RunId;
 use crate::interrupt::Interrupt;
 use crate::observer::Observer;
 use crate::outcome::RunOutcome;
+use crate::ports::{StoreError, is_lack_of_handles};
 
 /// Evaluating, printing and comparing deep values takes this much at most; what is not used is not there.
 const STACK: usize = 64 << 20;
@@ -157,7 +158,7 @@ pub fn serve<E: Send>(
                     let _ = opened.send(Ok(()));
                     inside.work(engine, options, watch);
                 })
-                .map_err(|error| internal(format!("no thread could be started: {error}")))?;
+                .map_err(|error| unstarted(&error))?;
             match opening.recv() {
                 Ok(Ok(())) => lanes.push(lane),
                 Ok(Err(error)) => return Err(ServeError::Open(error)),
@@ -167,7 +168,7 @@ pub fn serve<E: Send>(
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build()
-            .map_err(|error| internal(format!("the runtime cannot start: {error}")))?;
+            .map_err(|error| unstarted(&error))?;
         let loads: Vec<_> = lanes.iter().map(|lane| lane.load.clone()).collect();
         let dispatcher = dispatch::Dispatcher {
             stores,
@@ -189,6 +190,19 @@ pub fn serve<E: Send>(
         }
         served.map_err(ServeError::Engine)
     })
+}
+
+/// The system gives no thread, or no file handles for a runtime.
+fn unstarted<E>(error: &std::io::Error) -> ServeError<E> {
+    let error = match is_lack_of_handles(error) {
+        true => StoreError::NoHandle {
+            path: "what threads wait with".to_owned(),
+        },
+        false => StoreError::NoThread {
+            detail: format!("for the worker: {error}"),
+        },
+    };
+    ServeError::Engine(error.into())
 }
 
 fn internal<E>(words: String) -> ServeError<E> {

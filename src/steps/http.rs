@@ -17,6 +17,7 @@ pub mod route;
 pub(crate) mod settings;
 mod shape;
 pub mod shown;
+pub mod sockets;
 mod source;
 pub(crate) mod store;
 pub mod tls;

@@ -29,6 +29,7 @@ pub mod workspace;
 
 use flowstone_engine::step::Step;
 pub use flowstone_engine::{json, schema, words};
+pub use http::sockets::limit_by_files;
 
 /// Returns the step types there are.
 pub fn all() -> Vec<Box<dyn Step>> {

@@ -140,7 +140,16 @@ pub fn main(app: &dyn App) -> ExitCode {
     output::set_color(cli.color);
     std::panic::set_hook(Box::new(|panic| output::note(&internal_error(panic))));
     log::start();
-    stack::with_room(|| perform(&cli.command, app)).into()
+    let performed = stack::with_room(|| perform(&cli.command, app));
+    let exit = performed.unwrap_or_else(|error| {
+        let message = format!("no thread can be started: {error}");
+        let report = Report::error("E0645", message);
+        output::report(
+            &report.hint("raise the limits of memory and processes (`ulimit -v`, `ulimit -u`)"),
+        );
+        exit::Exit::Failed
+    });
+    exit.into()
 }
 
 /// A panic is a mistake of ours, and says so.

@@ -1,6 +1,7 @@
 //! Tests of the stores.
 
 mod archive;
+mod backup;
 mod bench;
 mod blob;
 mod branches;
@@ -18,6 +19,7 @@ mod gate;
 mod inside;
 mod listing;
 mod lossy;
+mod lost;
 mod model;
 mod policy;
 mod power;

@@ -20,6 +20,11 @@ use crate::step::{Effect, Outcome, Retry, StepError};
 /// How long an interrupted run lets an effect outside finish, so that it is not in doubt.
 const GRACE: Duration = Duration::from_secs(5);
 
+/// How long a step waits for a file handle at first, and at most.
+const LACK: Duration = Duration::from_millis(250);
+const LONGEST_LACK: Duration = Duration::from_secs(15);
+/// After so many waits they do not get longer.
+const MOST_LACKS: u32 = 8;
 /// How often the store is asked whether the run is cancelled.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// How often a step is performed again because somebody else was faster.
@@ -88,6 +93,7 @@ impl Driver<'_> {
         mut recorded: Recorded,
         mut attempted: Attempted,
     ) -> Answer {
+        let mut lacks = 0;
         loop {
             let attempt = recorded.attempts;
             match attempted {
@@ -110,6 +116,13 @@ impl Driver<'_> {
                 // Not for the flow to catch.
                 Attempted::Failed(error) if error.code == StepError::OUT_OF_MEMORY => {
                     return Ok(Err(Stop::OutOfMemory(error.message).into()));
+                }
+                // Nothing was done: it waits for a handle, as long as it takes, and no attempt is lost.
+                Attempted::Failed(error) if error.code == StoreError::NO_HANDLE => {
+                    let delay = LACK.saturating_mul(1 << lacks).min(LONGEST_LACK);
+                    lacks = (lacks + 1).min(MOST_LACKS);
+                    recorded.base += 1;
+                    self.retry_later(call, attempt, &error, delay).await?;
                 }
                 Attempted::Failed(error) => {
                     let round = attempt - recorded.base;

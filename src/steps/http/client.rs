@@ -10,6 +10,7 @@ use std::time::Duration;
 use flowstone_engine::ports::{AnswerEnd, AnswerHead, RecordedAnswer};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::{Instant, timeout_at};
 
 use super::error::{Answer, HttpError, preview, root_cause};
@@ -17,7 +18,7 @@ use super::guard::{Refused, Zone, zone};
 use super::redirect::Hops;
 use super::route::{self, Route};
 use super::source::{self, Source, Way};
-use super::{pool, tls};
+use super::{pool, sockets, tls};
 
 /// What to send, and how much to take.
 #[derive(Clone, Debug)]
@@ -68,6 +69,8 @@ pub struct Incoming {
     sent_ms: Option<i64>,
     received: Vec<u8>,
     got: u64,
+    /// Kept for as long as the connection is used.
+    _socket: Option<OwnedSemaphorePermit>,
 }
 
 /// Sends the request and collects the answer, whatever its status.
@@ -77,11 +80,14 @@ pub async fn send(request: Request) -> Result<Answer, HttpError> {
 
 /// Sends the request and returns when the headers of the final answer are there.
 pub async fn open(mut request: Request) -> Result<Incoming, HttpError> {
-    let deadline = Instant::now() + request.limits.timeout;
+    let deadline = |request: &Request| Instant::now() + request.limits.timeout;
     let mut tape = match source::way(&request)? {
         Way::Send(tape) => tape,
-        Way::Replay(answer) => return Incoming::replayed(&request, answer, deadline),
+        Way::Replay(answer) => return Incoming::replayed(&request, answer, deadline(&request)),
     };
+    // Waiting for a connection is not the server's time.
+    let socket = sockets::connection().await;
+    let deadline = deadline(&request);
     match answered(&mut request, deadline).await {
         Ok(response) => {
             let head = source::head(&request.url, &response);
@@ -89,7 +95,11 @@ pub async fn open(mut request: Request) -> Result<Incoming, HttpError> {
                 tape.head(head.clone());
             }
             let source = Source::Server { response, tape };
-            Ok(Incoming::new(&request, head, source, deadline))
+            let incoming = Incoming::new(&request, head, source, deadline);
+            Ok(Incoming {
+                _socket: socket,
+                ..incoming
+            })
         }
         Err(error) => {
             if let Some(tape) = &mut tape {
@@ -218,6 +228,7 @@ impl Incoming {
             sent_ms: request.sent_ms,
             received: Vec::new(),
             got: 0,
+            _socket: None,
         }
     }
 
@@ -426,6 +437,9 @@ pub(crate) fn failed(host: String, error: &reqwest::Error) -> HttpError {
         return HttpError::Untrusted { host, fault };
     }
     let cause = root_cause(error);
+    if error.is_connect() && sockets::are_used_up() {
+        return HttpError::NoHandle { host };
+    }
     if error.is_connect() {
         let passing = true;
         return HttpError::Unreachable {

@@ -3,7 +3,7 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use flowstone_engine::ports::ExchangeError;
+use flowstone_engine::ports::{ExchangeError, StoreError};
 
 use super::guard::{Refused, Why};
 use super::tls::Fault;
@@ -31,6 +31,8 @@ pub enum HttpError {
         cause: String,
         passing: bool,
     },
+    #[error("no file handle is left for a connection to {host}")]
+    NoHandle { host: String },
     #[error("{host} did not {} within {}", if status.is_some() { "finish its answer" } else { "answer" }, seconds(*limit))]
     TimedOut {
         host: String,
@@ -116,6 +118,7 @@ impl HttpError {
             Self::Refused(_) => ("E0731", "denied"),
             Self::Untrusted { .. } => ("E0744", "untrusted"),
             Self::Unreachable { .. } => ("E0732", "unavailable"),
+            Self::NoHandle { .. } => (StoreError::NO_HANDLE, "unavailable"),
             Self::TimedOut { .. } => ("E0733", "timeout"),
             Self::Status { status, .. } => ("E0734", status_kind(*status)),
             Self::CutOff { .. } => ("E0735", "cut-off"),
@@ -140,6 +143,7 @@ impl HttpError {
             }
             Self::Untrusted { fault, .. } => fault.hint.into(),
             Self::Unreachable { .. } => "check the address, the network, and that the server runs".into(),
+            Self::NoHandle { .. } => "raise the limit of open files (`ulimit -n`), or let fewer branches go side by side with `:max`".into(),
             Self::TimedOut { .. } => "raise `:timeout`, or ask for less".into(),
             Self::Status { status, .. } => status_hint(*status).into(),
             Self::CutOff { .. } => "the server or a proxy stopped in the middle; try again".into(),
@@ -156,6 +160,7 @@ impl HttpError {
     pub fn again(&self) -> Again {
         match self {
             Self::Unreachable { passing: true, .. }
+            | Self::NoHandle { .. }
             | Self::TimedOut { .. }
             | Self::CutOff { .. } => Again::Later,
             Self::Status {
@@ -212,6 +217,7 @@ impl HttpError {
             | Self::Refused(_)
             | Self::Untrusted { .. }
             | Self::Unreachable { .. }
+            | Self::NoHandle { .. }
             | Self::BadRedirect { .. }
             | Self::Exchange(_) => None,
         }
@@ -228,6 +234,7 @@ impl HttpError {
             | Self::BadRequest { .. }
             | Self::Refused(_)
             | Self::Untrusted { .. }
+            | Self::NoHandle { .. }
             | Self::Unreachable { .. }
             | Self::TooLarge { .. }
             | Self::BadRedirect { .. }

@@ -61,7 +61,8 @@ fn copy_all(home: &Path, options: &Options, part: &Path) -> Result<BackedUp, Sto
     let source = home.join(FILE);
     let db = match options.read_only {
         true => open::connect_read_only(&source)?,
-        false => open::connect_reader(&source, options)?,
+        // Not one that refuses to write: the copy is written by it.
+        false => open::connection(&source, options)?,
     };
     db.execute("VACUUM INTO ?1", [target.display().to_string()])
         .map_err(|error| located(failed(error), &source))?;

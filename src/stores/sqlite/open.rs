@@ -189,7 +189,8 @@ pub(super) fn connect_reader(path: &Path, options: &Options) -> Result<Connectio
     Ok(db)
 }
 
-fn connection(path: &Path, options: &Options) -> Result<Connection, StoreError> {
+/// Opens a connection that may write, to a file that is as it should be.
+pub(super) fn connection(path: &Path, options: &Options) -> Result<Connection, StoreError> {
     let flags = OpenFlags::default();
     let opened = match &options.vfs {
         None => Connection::open_with_flags(path, flags),

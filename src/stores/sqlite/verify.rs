@@ -18,20 +18,37 @@ const MOST: usize = 100;
 
 /// Looks at the whole database and the files that it names. Takes as long as reading all of it.
 pub(super) fn verify(db: &Connection, blobs: &Path) -> Result<Verified, StoreError> {
-    let mut found = Verified {
-        runs: count(db, "run")?,
-        entries: count(db, "journal")?,
-        programs: count(db, "program")?,
-        ..Verified::default()
-    };
-    integrity(db, &mut found.flaws)?;
-    programs(db, &mut found.flaws)?;
-    found.payloads = payloads(db, &mut found.flaws)?;
-    journals(db, &mut found.flaws)?;
-    found.blobs = count(db, &format!("({NAMED})"))?;
-    found.flaws.extend(missing_blobs(db, blobs)?);
-    changed_blobs(db, blobs, &mut found.flaws)?;
+    let mut found = Verified::default();
+    let flaws = &mut found.flaws;
+    let looked = integrity(db, flaws);
+    noted(looked, flaws)?;
+    found.runs = noted(count(db, "run"), flaws)?;
+    found.entries = noted(count(db, "journal"), flaws)?;
+    found.programs = noted(programs(db, flaws), flaws)?;
+    found.payloads = noted(payloads(db, flaws), flaws)?;
+    noted(journals(db, flaws), flaws)?;
+    found.blobs = noted(count(db, &format!("({NAMED})")), flaws)?;
+    let missing = noted(missing_blobs(db, blobs), flaws)?;
+    flaws.extend(missing);
+    noted(changed_blobs(db, blobs, flaws), flaws)?;
     Ok(found)
+}
+
+/// Notes that a part of the database cannot be read.
+fn noted<T: Default>(
+    looked: Result<T, StoreError>,
+    flaws: &mut Vec<Flaw>,
+) -> Result<T, StoreError> {
+    match looked {
+        Err(StoreError::Damaged { detail, .. }) => {
+            let known = flaws.iter().any(|flaw| flaw.detail == detail);
+            if !known {
+                flaws.push(flaw("database", "flowstone.db", &detail));
+            }
+            Ok(T::default())
+        }
+        looked => looked,
+    }
 }
 
 pub(super) fn count(db: &Connection, table: &str) -> Result<u64, StoreError> {
@@ -65,7 +82,7 @@ fn integrity(db: &Connection, flaws: &mut Vec<Flaw>) -> Result<(), StoreError> {
     }
 }
 
-fn programs(db: &Connection, flaws: &mut Vec<Flaw>) -> Result<(), StoreError> {
+fn programs(db: &Connection, flaws: &mut Vec<Flaw>) -> Result<u64, StoreError> {
     // The prompt's has a name instead of a digest.
     let sql = "SELECT hash, source FROM program WHERE length(hash) = 64";
     each(db, sql, flaws, |row| {
@@ -73,7 +90,6 @@ fn programs(db: &Connection, flaws: &mut Vec<Flaw>) -> Result<(), StoreError> {
         let is_changed = digest_bytes(source.as_bytes()) != hash;
         Ok(is_changed.then(|| flaw("program", &hash, "its text is not what its digest says")))
     })
-    .map(drop)
 }
 
 fn payloads(db: &Connection, flaws: &mut Vec<Flaw>) -> Result<u64, StoreError> {
@@ -87,6 +103,7 @@ fn payloads(db: &Connection, flaws: &mut Vec<Flaw>) -> Result<u64, StoreError> {
         Ok(match text {
             Ok(text) if digest_bytes(text.as_bytes()) == hash => None,
             Ok(_) => Some(flaw("value", &hash, "its text is not what its digest says")),
+            Err(StoreError::Damaged { detail, .. }) => Some(flaw("value", &hash, &detail)),
             Err(error) => Some(flaw("value", &hash, &error.to_string())),
         })
     })

@@ -1,6 +1,7 @@
 //! A native stack of known size: printing and comparing deep values takes more of it than some systems give.
 
 use std::cell::Cell;
+use std::io;
 use std::thread;
 
 const SIZE: usize = 64 * 1024 * 1024;
@@ -12,7 +13,10 @@ thread_local! {
 }
 
 /// Runs `body` with that much stack. A panic in it goes on in the caller.
-pub fn with_room<T: Send>(body: impl FnOnce() -> T + Send) -> T {
+///
+/// # Errors
+/// When the system starts no thread.
+pub fn with_room<T: Send>(body: impl FnOnce() -> T + Send) -> io::Result<T> {
     let result = thread::scope(|scope| {
         let thread = thread::Builder::new()
             .name("main".to_owned())
@@ -22,12 +26,9 @@ pub fn with_room<T: Send>(body: impl FnOnce() -> T + Send) -> T {
                 TOP.set(std::ptr::from_ref(&here).addr());
                 body()
             });
-        match thread {
-            Ok(thread) => thread.join(),
-            Err(error) => panic!("no thread could be started: {error}"),
-        }
+        thread.map(thread::ScopedJoinHandle::join)
     });
-    result.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    result.map(|ended| ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
 }
 
 /// Returns the address that the stack must not grow below; 0 where it is not known.
