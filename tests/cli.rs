@@ -28,5 +28,6 @@ mod search;
 mod serve;
 mod steps;
 mod suspend;
+mod system;
 mod test;
 mod waits;

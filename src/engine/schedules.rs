@@ -10,6 +10,7 @@ use crate::flow::{LoadedFlow, reload};
 use crate::ids::RunId;
 use crate::ports::{RunRow, ScheduleRow};
 use crate::schedule::Schedule;
+use crate::start::StartedRun;
 
 /// A schedule, and the last run that it started.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -90,7 +91,8 @@ impl Engine {
             .iter()
             .find(|schedule| *schedule.id == *id);
         let schedule = schedule.ok_or_else(gone)?;
-        self.start_scheduled(&loaded, schedule, None, is_left).await
+        let started = self.start_scheduled(&loaded, schedule, None, is_left);
+        Ok(started.await?.run)
     }
 
     /// Starts a run as a schedule says.
@@ -103,7 +105,7 @@ impl Engine {
         schedule: &Schedule,
         external_id: Option<String>,
         is_left: bool,
-    ) -> Result<RunId, EngineError> {
+    ) -> Result<StartedRun, EngineError> {
         let options = StartOptions {
             invocation: schedule.invocation.as_ref().map(ToString::to_string),
             external_id,
@@ -111,6 +113,6 @@ impl Engine {
             started_by: Some(format!("schedule:{}", schedule.id)),
             ..StartOptions::with_input(schedule.input.clone())
         };
-        self.start(loaded, options).await
+        self.submit(loaded, options).await
     }
 }

@@ -16,9 +16,9 @@ use crate::diagnostic::{Diagnostic, Severity};
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::flow::LoadedFlow;
-use crate::ids::RunId;
-use crate::ports::{PlanChange, ScheduleRow, StoreError};
+use crate::ports::{PlanChange, ScheduleRow, StartDecision, StoreError};
 use crate::schedule::Schedule;
+use crate::start::StartedRun;
 
 /// How often the files are looked at.
 const LOOK_EVERY_MS: i64 = 1_000;
@@ -237,6 +237,11 @@ impl Planner {
             };
             for moment_ms in due.moments {
                 let started = self.start(flow, schedule, moment_ms).await;
+                // The clock was set back: the run of this moment was started before.
+                let is_known = started
+                    .as_ref()
+                    .is_ok_and(|started| started.decision == StartDecision::Deduped);
+                let started = started.map(|started| started.run);
                 after.last_ms = Some(moment_ms);
                 match &started {
                     // The moment is not over as long as the store cannot be written.
@@ -246,6 +251,9 @@ impl Planner {
                         after.last_run = Some(run.clone());
                         after.note = None;
                     }
+                }
+                if is_known {
+                    continue;
                 }
                 self.watch.event(&WorkerEvent::Scheduled {
                     flow: &row.flow,
@@ -270,7 +278,7 @@ impl Planner {
         flow: &Planned,
         schedule: &Schedule,
         moment_ms: i64,
-    ) -> Result<RunId, EngineError> {
+    ) -> Result<StartedRun, EngineError> {
         let slug = &flow.loaded.flow.slug;
         let moment = crate::codec::instant(moment_ms);
         let name = format!("schedule:{slug}:{}:{moment}", schedule.id);

@@ -1,0 +1,90 @@
+//! Limits of the system: few file handles, and a home that cannot be written.
+
+use std::process::Command;
+
+use crate::program::{Ran, Scratch};
+use crate::server::{Answer, Server};
+
+fn limited(scratch: &Scratch, limit: &str, args: &str) -> Ran {
+    let script = format!("{limit}; exec \"$0\" {args}");
+    let mut command = Command::new("sh");
+    command
+        .args(["-c", &script, env!("CARGO_BIN_EXE_flowstone")])
+        .current_dir(scratch.path())
+        .env("HOME", scratch.path());
+    Ran::of(command.output().expect("a shell"))
+}
+
+fn scratch() -> (Scratch, Server) {
+    let server = Server::start(|_, _| Answer::Json("{}".to_owned()));
+    let scratch = Scratch::new();
+    scratch.write(
+        "wide.edn",
+        format!(
+            "(count (flow/pmap {{:max 300}}
+                      (fn [n] (flow/step :http :write {{:method :post :url \"{}\"}})) (range 300)))",
+            server.url("/")
+        ),
+    );
+    (scratch, server)
+}
+
+#[cfg(unix)]
+#[test]
+fn a_run_with_few_file_handles_waits_for_them_and_loses_nothing() {
+    for limit in ["ulimit -n 48", "ulimit -n 128", "ulimit -Sn 32"] {
+        let (scratch, server) = scratch();
+        let ran = limited(&scratch, limit, "run wide.edn --quiet");
+        assert_eq!(
+            (ran.code, ran.out.trim()),
+            (Some(0), "300"),
+            "{limit}: {ran:?}"
+        );
+        assert_eq!(server.requests().len(), 300, "{limit}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_the_system_does_not_give_is_not_called_a_mistake() {
+    let (scratch, _server) = scratch();
+    scratch.run(&["runs", "list"]).ok();
+    for (limit, code) in [("ulimit -n 12", "E0644"), ("ulimit -v 90000", "E0645")] {
+        let ran = limited(&scratch, limit, "run wide.edn");
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        assert!(ran.err.contains(code), "{limit}: {}", ran.err);
+        assert!(!ran.err.contains("mistake in Flowstone"), "{}", ran.err);
+    }
+}
+
+#[test]
+fn a_backup_is_verified_and_takes_the_place_of_a_lost_home() {
+    let scratch = Scratch::new();
+    scratch.write(
+        "note.edn",
+        "(:value (flow/step :kv :count {:operation :increment :key \"n\"}))",
+    );
+    assert_eq!(scratch.run(&["run", "note.edn", "--quiet"]).ok(), "1\n");
+    let made = scratch.run(&["backup", "copy", "--json"]).json();
+    assert_eq!(
+        (&made["ok"], &made["runs"]),
+        (&true.into(), &1.into()),
+        "{made}"
+    );
+    let found = scratch.run(&["runs", "verify", "--home", "copy", "--json"]);
+    assert_eq!(found.code, Some(0), "{found:?}");
+    assert_eq!(found.json()["flaws"], serde_json::json!([]));
+    assert_eq!(scratch.run(&["run", "note.edn", "--quiet"]).ok(), "2\n");
+    scratch.write(".flowstone/flowstone.db", "");
+    let lost = scratch.run(&["run", "note.edn", "--quiet"]);
+    assert_eq!(lost.code, Some(1), "{lost:?}");
+    assert!(lost.err.contains("E0619"), "{}", lost.err);
+    std::fs::remove_dir_all(scratch.path().join(".flowstone")).expect("removed");
+    std::fs::rename(
+        scratch.path().join("copy"),
+        scratch.path().join(".flowstone"),
+    )
+    .expect("moved");
+    assert_eq!(scratch.run(&["run", "note.edn", "--quiet"]).ok(), "2\n");
+    scratch.run(&["runs", "verify"]).ok();
+}
