@@ -189,6 +189,7 @@ impl HttpError {
     pub fn at(mut self, place: &str) -> HttpError {
         match &mut self {
             Self::Unreachable { host, .. }
+            | Self::NoHandle { host }
             | Self::TimedOut { host, .. }
             | Self::Status { host, .. }
             | Self::CutOff { host, .. }
