@@ -2,19 +2,9 @@
   "What flows use beside the functions of the engine."
   (:refer-clojure :exclude [let]))
 
-(def ^:private poll-options
-  #{:interval :timeout :max-attempts :return-on :backoff :abort-on :id})
-
 (defn- check-poll [opts]
-  (doseq [key (keys opts)]
-    (when-not (contains? poll-options key)
-      (throw (ex-info (str "flow/poll has no option " key)
-                      {:kind :bad-config :options (vec (sort poll-options))}))))
-  (doseq [key [:interval :return-on]]
-    (when-not (get opts key)
-      (throw (ex-info (str "flow/poll needs " key) {:kind :bad-config}))))
-  (when-not (or (:timeout opts) (:max-attempts opts))
-    (throw (ex-info "flow/poll needs :timeout or :max-attempts" {:kind :bad-config}))))
+  (when-some [problem (flow/poll-problem* opts)]
+    (throw (ex-info problem {:kind :bad-config}))))
 
 (defn- poll-pause [{:keys [interval backoff]} attempt]
   (flow/backoff (if backoff (assoc backoff :base interval) interval) attempt))

@@ -26,6 +26,7 @@ mod run;
 mod runs;
 mod search;
 mod serve;
+mod setup;
 mod steps;
 mod suspend;
 mod system;

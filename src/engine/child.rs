@@ -12,7 +12,7 @@ use crate::codec;
 use crate::diagnostic::Severity;
 use crate::duration;
 use crate::error::EngineError;
-use crate::flow::{self, Checked, LoadedFlow, coerce_input, name_of};
+use crate::flow::{self, Checked, LoadedFlow, activated, coerce_input, name_of};
 use crate::ids::RunId;
 use crate::ports::{NewRun, Parent, ParentClose, RunRow, mix};
 use crate::start;
@@ -22,6 +22,22 @@ use crate::step::{
 
 /// The step type that `flow/call-flow` stands for.
 pub(crate) const KIND: &str = "call-flow";
+/// What `flow/call-flow` takes as arguments, and not among its options.
+pub(crate) const ARGUMENTS: &[&str] = &["flow-slug", "input"];
+/// What `flow/call-flow` takes as options that are often given: its own, and some of every step's.
+pub(crate) const OPTIONS: &[&str] = &[
+    "id",
+    "on-error",
+    "parent-close-policy",
+    "priority",
+    "retry",
+    "timeout",
+    "version",
+    "workflow-id",
+];
+/// Where a flow that is called is looked for.
+pub(crate) const WHERE: &str = "a flow is found by the name of its file or by its `:slug`: beside the flow that calls \
+     it, or in the project's `flows` folder";
 /// How deep flows may call flows.
 const DEPTH_MAX: u32 = 16;
 
@@ -115,7 +131,9 @@ pub(crate) async fn start(cx: &StepContext, config: &Value) -> Result<RunId, Ste
         .unwrap_or_default();
     let loaded = load(cx, &parent, &slug, config.get("version")).await?;
     let given = config.get("input").unwrap_or(&Value::Nil);
-    let input = coerce_input(&loaded.flow, None, given).map_err(|error| {
+    let input = coerce_input(&loaded.flow, None, given);
+    let input = input.and_then(|input| activated(&loaded.flow, cx.settings(), input));
+    let input = input.map_err(|error| {
         let message = format!("the flow `{slug}` does not take this input: {error}");
         StepError::config(error.code(), message).hint(error.hint())
     })?;
@@ -250,10 +268,7 @@ async fn from_file(
             let error = StepError::new("E0545", "not-found", message).with("flow-slug", slug);
             Err(match near {
                 Some(near) => error.hint(format!("did you mean `{near}`?")),
-                None => error.hint(
-                    "a flow is found by the name of its file or by its `:slug`: beside the flow that calls it, or in \
-                     the project's `flows` folder",
-                ),
+                None => error.hint(WHERE),
             })
         }
     }

@@ -673,7 +673,8 @@ impl<'a> Driver<'a> {
             .into());
         }
         let invocation = self.facts.invocation.as_deref();
-        let input = flow::coerce_input(&self.scope.flow, invocation, input).map_err(|error| {
+        let input = flow::coerce_input(&self.scope.flow, invocation, &self.with_setup(input));
+        let input = input.map_err(|error| {
             let words = format!("the next pass cannot begin: {error}");
             Exception::new(Class::ILLEGAL_ARGUMENT, error.code(), words).hint(error.hint())
         })?;
@@ -683,6 +684,19 @@ impl<'a> Driver<'a> {
         })?;
         self.again.replace(Some(self.scope.redact(text)));
         Err(Stop::Cancelled.into())
+    }
+
+    /// Adds the values of setup forms, which this pass has, to the input of the next one.
+    fn with_setup(&self, input: &Value) -> Value {
+        let key = Value::keyword(flow::ACTIVATION);
+        let values = self.scope.input.as_map().and_then(|map| map.get(&key));
+        match (input.as_map(), values) {
+            (Some(map), Some(values)) if map.get(&key).is_none() => {
+                let given = map.iter().map(|(key, value)| (key.clone(), value.clone()));
+                Value::map(given.chain([(key, values.clone())]))
+            }
+            _ => input.clone(),
+        }
     }
 
     fn input(&self) -> Value {

@@ -155,6 +155,11 @@ impl Engine {
         &self.services.stores
     }
 
+    /// Returns the folder of the project.
+    pub fn project_root(&self) -> &Path {
+        &self.services.project_root
+    }
+
     /// Returns a session in which the `flow` namespace is known.
     pub fn session(&self) -> Session {
         let session = Session::new();
@@ -165,7 +170,8 @@ impl Engine {
 
     /// Reads a flow file with all that can be known without running it. Places lie in the session's sources.
     pub fn check(&self, session: &Session, path: &Path, name: &str) -> Checked {
-        flow::check(session, path, name, &self.steps)
+        let root = &self.services.project_root;
+        flow::check_in(session, path, name, (&self.steps, Some(root)))
     }
 
     /// Adds a run, as [`Engine::submit`] does, and returns its id only.

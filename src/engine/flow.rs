@@ -3,6 +3,7 @@
 mod agents;
 mod bindings;
 mod compile;
+mod contents;
 mod definition;
 mod files;
 mod find;
@@ -12,9 +13,11 @@ mod invocations;
 mod lint;
 mod load;
 mod mcp;
+mod outside;
 mod packaged;
 mod single;
 mod starts;
+mod text;
 
 use std::rc::Rc;
 
@@ -24,13 +27,13 @@ use crate::schedule::Schedule;
 
 pub(crate) use definition::{Reading as FlowReading, is_identifier};
 pub use files::{DiskFiles, FlowFiles, StoredFiles};
+pub use find::{NotNamed, named};
 pub(crate) use find::{files_of, find};
-pub use inputs::{InputError, coerce_input};
-pub use lint::check_steps;
+pub use inputs::{ACTIVATION, InputError, activated, coerce_input};
 pub(crate) use lint::{
     arity as lint_arity, find as find_spec, packaged as lint_packaged, unknown as lint_unknown,
 };
-pub use load::{Checked, LoadedFlow, check, load, reload};
+pub use load::{Checked, LoadedFlow, check, check_in, load, reload};
 pub(crate) use load::{ENGINE_ABI, check_text, program_files, program_name, program_text};
 pub use mcp::{McpAdapter, McpToolDefinition, McpTransport};
 pub use packaged::{Contract, Origin, PackagedStep};
@@ -50,6 +53,9 @@ pub struct Flow {
     pub packaged: Vec<Rc<PackagedStep>>,
     pub templates: Vec<Template>,
     pub invocations: Vec<Invocation>,
+    /// The fields of forms that are filled in once, before the first run; a run finds their values under
+    /// `:activation` of its input.
+    pub setup: Vec<Input>,
     pub schedules: Vec<Schedule>,
     /// `:requires`, a vector of maps, or nil.
     pub requires: Value,
@@ -75,6 +81,7 @@ impl Flow {
             packaged: Vec::new(),
             templates: Vec::new(),
             invocations: Vec::new(),
+            setup: Vec::new(),
             schedules: Vec::new(),
             requires: Value::Nil,
             starts: Starts::default(),

@@ -6,6 +6,7 @@
 
 mod answer;
 pub mod archive;
+pub mod auth;
 mod backup;
 pub mod bindings;
 pub mod blob;

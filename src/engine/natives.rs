@@ -5,6 +5,7 @@
 pub(crate) mod branches;
 mod family;
 pub(crate) mod fanout;
+pub(crate) mod poll;
 mod saga;
 
 use flowstone_lang::session::Session;
@@ -32,11 +33,20 @@ pub const FNS: &[Native] = &[
     NOW_MS,
     saga::ON_CANCEL,
     branches::PMAP,
+    poll::PROBLEM,
     branches::RACE,
     RAND,
     SLOT_BOUND,
     STEP,
     UUID,
+];
+
+/// What flows need not require: the names that people give to these namespaces. A flow's own aliases win.
+const USUAL_ALIASES: &[(&str, &str)] = &[
+    ("edn", "clojure.edn"),
+    ("set", "clojure.set"),
+    ("str", "clojure.string"),
+    ("walk", "clojure.walk"),
 ];
 
 /// Makes the functions known in a session; `step` alone means `flow/step` in the current namespace.
@@ -45,6 +55,7 @@ pub fn install(session: &Session) {
     let world = session.world();
     let step = flow.intern(Symbol::new("step"));
     let user = world.current.borrow().clone();
+    user.set_usual_aliases(USUAL_ALIASES);
     if user.lookup(Symbol::new("step")).is_none() {
         user.refer(Symbol::new("step"), step);
     }

@@ -5,7 +5,7 @@ use flowstone_lang::value::Value;
 use crate::codec;
 use crate::engine::{Engine, StartOptions};
 use crate::error::EngineError;
-use crate::flow::{Flow, LoadedFlow, coerce_input, name_of};
+use crate::flow::{Flow, InputError, LoadedFlow, activated, coerce_input, name_of};
 use crate::ids::RunId;
 use crate::ports::{
     Admission, Entry, LimitRule, NewRun, QueuePlace, SlotRule, StartDecision, StartRules, Stores,
@@ -35,7 +35,7 @@ impl Engine {
         options: StartOptions,
     ) -> Result<StartedRun, EngineError> {
         let flow = &loaded.flow;
-        let input = coerce_input(flow, options.invocation.as_deref(), &options.input)?;
+        let input = self.input_of(flow, options.invocation.as_deref(), &options.input)?;
         let now_ms = self.services.clock.now_ms();
         let run = NewRun {
             id: RunId::new(now_ms, self.services.random.next()),
@@ -58,6 +58,21 @@ impl Engine {
             is_taken: !options.is_left,
         };
         admit(&self.services.stores, flow, &input, run).await
+    }
+
+    /// Returns the input that a run gets of what is given: checked by its contract, with the values of the flow's setup
+    /// forms.
+    ///
+    /// # Errors
+    /// When something is missing, or of a wrong type.
+    pub fn input_of(
+        &self,
+        flow: &Flow,
+        invocation: Option<&str>,
+        given: &Value,
+    ) -> Result<Value, InputError> {
+        let input = coerce_input(flow, invocation, given)?;
+        activated(flow, &self.services.settings, input)
     }
 
     /// Returns where a queued run stands; nothing where it is not queued.

@@ -28,7 +28,7 @@ pub use every_step::COMMON;
 pub(crate) use inside::{Answered, Desk, error_of};
 pub use inside::{Inside, Performed};
 pub use json_schema::{config_schema, operation_schema, respelled, result_schema, tool_schema};
-pub use operation::{Operation, Operations};
+pub use operation::{Misuse, Operation, Operations};
 pub use spec::{Effect, Field, FieldType, StepSpec};
 
 use crate::child::CallFlow;

@@ -7,6 +7,7 @@
 mod case;
 mod compare;
 mod effects;
+mod expected;
 mod play;
 mod points;
 mod watched;
@@ -18,6 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 pub use case::Case;
 pub use compare::{Comparison, compare};
 pub use effects::{Doubt, EffectLine, read_effects};
+pub use expected::unexpected;
 pub use play::{Told, play};
 pub use points::Points;
 

@@ -28,11 +28,13 @@ mod toolset;
 mod trace;
 mod usage;
 
+use flowstone_engine::flow::Flow;
 use flowstone_engine::step::{
     Effect, Field, FieldType, LocalFuture, Outcome, Step, StepContext, StepError, StepSpec,
 };
 use flowstone_lang::value::Value;
 
+use crate::literal::Remarks;
 use config::Kind;
 
 /// The `:agent` step.
@@ -66,6 +68,12 @@ impl Step for Agent {
             Some(Value::Bool(true)) => None,
             _ => Some(value.get("content").unwrap_or(value).clone()),
         }
+    }
+
+    fn remarks(&self, _flow: &Flow, config: &Value) -> Remarks {
+        let mut remarks = Remarks::new();
+        crate::llm::output_remarks(config, &mut remarks);
+        remarks
     }
 
     fn run<'a>(

@@ -10,6 +10,7 @@ mod trial;
 use std::rc::Rc;
 
 use base64::Engine as _;
+use flowstone_engine::auth::{self, SECRETS_THEMSELVES};
 use flowstone_engine::bindings::Bindings;
 use flowstone_engine::diagnostic::nearest;
 use flowstone_engine::flow::{Flow, name_of};
@@ -122,35 +123,6 @@ const KEYS: &[&str] = &[
     "region",
     "script",
     "slot",
-    "type",
-];
-
-/// Keys under which people write secrets down.
-const SECRETS_THEMSELVES: &[&str] = &[
-    "api-key", "apikey", "key", "password", "secret", "token", "value",
-];
-
-const AUTH_KEYS: [&str; 12] = [
-    "access-key-id-ref",
-    "header",
-    "prefix",
-    "query",
-    "region",
-    "scopes",
-    "secret-access-key-ref",
-    "secret-ref",
-    "service",
-    "session-token-ref",
-    "type",
-    "username",
-];
-
-const AWS_KEYS: [&str; 6] = [
-    "access-key-id-ref",
-    "region",
-    "secret-access-key-ref",
-    "service",
-    "session-token-ref",
     "type",
 ];
 
@@ -370,17 +342,14 @@ impl Auth {
             }
         }
         let type_ = fields.name("type")?;
-        let own: &[&str] = match type_.as_deref() {
-            Some("api-key") => &["header", "prefix", "query", "secret-ref", "type"],
-            Some("aws-sigv4") => &AWS_KEYS,
-            Some("basic") => &["secret-ref", "type", "username"],
-            Some("bearer") => &["secret-ref", "type"],
-            Some("google-service-account") => &["scopes", "secret-ref", "type"],
-            Some("none") => &["type"],
-            // What is wrong then is the type.
-            _ => &AUTH_KEYS,
-        };
-        fields.only(own)?;
+        let types = auth::types(auth::CONNECTION);
+        let own = types
+            .iter()
+            .find(|(name, _)| type_.as_deref() == Some(*name));
+        // Where the type is wrong, that is the error.
+        if let Some((_, own)) = own {
+            fields.only(own)?;
+        }
         let secret = fields.name("secret-ref")?.map(|name| name.to_string());
         match type_.as_deref() {
             Some("bearer") => Ok(Auth::Bearer { secret }),
@@ -439,7 +408,7 @@ impl Auth {
     }
 
     /// Returns the name of the secret, where somebody said it.
-    fn secret_name(&self) -> Option<&str> {
+    pub(crate) fn secret_name(&self) -> Option<&str> {
         match self {
             Auth::Bearer { secret }
             | Auth::ApiKey { secret, .. }

@@ -16,7 +16,7 @@ use crate::json::items;
 /// A map and what to call it in errors.
 #[derive(Clone, Copy)]
 pub(crate) struct Fields<'a> {
-    map: &'a Value,
+    pub map: &'a Value,
     /// Such as `:source`; empty for the step's config itself.
     at: &'a str,
 }

@@ -104,7 +104,7 @@ impl Step for Files {
     ) -> LocalFuture<'a, Result<Outcome, StepError>> {
         Box::pin(async move {
             let fields = Fields::new(&config);
-            let op = choose(&SPEC, fields, "E0780")?.name;
+            let op = choose(&SPEC, fields)?.name;
             let call = Call {
                 files: self,
                 cx,

@@ -35,8 +35,9 @@ use flowstone_engine::step::{
 use flowstone_lang::reader::read_data;
 use flowstone_lang::value::{Object, Value};
 
+use crate::connections::Auth;
 use crate::fields::Fields;
-use crate::json;
+use crate::{json, literal};
 use client::Incoming;
 use decode::{Decoded, ResponseAs};
 use error::{Again, Answer, HttpError};
@@ -219,7 +220,20 @@ impl Step for Http {
     }
 
     fn remarks(&self, flow: &Flow, config: &Value) -> Vec<(&'static str, Diagnostic)> {
-        crate::rendered::remarks(flow, config, "http-request", false)
+        let mut remarks = crate::rendered::remarks(flow, config, "http-request", false);
+        let known = literal::known(config);
+        let fields = Fields::new(&known);
+        literal::remark(&mut remarks, "response-as", response_as(fields));
+        if let Some(auth @ Value::Map(_)) = known.get("auth") {
+            literal::remark(&mut remarks, "auth", Auth::read(":auth", auth));
+        }
+        if fields.has("url") && fields.has("path") {
+            literal::remark::<()>(&mut remarks, "path", Err(request::two_addresses()));
+        }
+        if !literal::has_any(config, &["connection", "template", "url"]) {
+            literal::remark::<()>(&mut remarks, "", Err(request::no_address()));
+        }
+        remarks
     }
 
     fn run<'a>(

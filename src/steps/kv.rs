@@ -88,6 +88,7 @@ const FIELDS: &[Field] = &[
 
 const OPERATIONS: Operations = Operations {
     key: "operation",
+    code: "E0765",
     all: &[
         Operation {
             name: "append",
@@ -167,7 +168,7 @@ impl Step for Kv {
     ) -> LocalFuture<'a, Result<Outcome, StepError>> {
         Box::pin(async move {
             let fields = Fields::new(&config);
-            let operation = choose(&SPEC, fields, "E0765")?.name;
+            let operation = choose(&SPEC, fields)?.name;
             if operation == "list-keys" {
                 return list_keys(cx, fields).await.map(Outcome::Value);
             }

@@ -7,6 +7,7 @@ pub mod files;
 pub mod function;
 pub mod http;
 pub mod kv;
+mod literal;
 pub mod llm;
 pub mod mcp;
 pub mod notify;

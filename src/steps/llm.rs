@@ -48,7 +48,9 @@ use flowstone_engine::step::{
 };
 use flowstone_lang::value::Value;
 
+use crate::connections::Auth;
 use crate::fields::{Fields, listed};
+use crate::literal::{self, Remarks};
 use crate::{agent, json, rendered};
 use call::Call;
 use capability::Capability;
@@ -116,7 +118,13 @@ impl Step for Llm {
     }
 
     fn remarks(&self, flow: &Flow, config: &Value) -> Vec<(&'static str, Diagnostic)> {
-        rendered::remarks(flow, config, "llm-prompt", false)
+        let mut remarks = rendered::remarks(flow, config, "llm-prompt", false);
+        let asks = ["input", "messages", "objective", "prompt", "template"];
+        if !literal::has_any(config, &asks) {
+            literal::remark::<()>(&mut remarks, "", Err(messages::nothing_to_ask()));
+        }
+        output_remarks(config, &mut remarks);
+        remarks
     }
 
     fn run<'a>(
@@ -141,6 +149,23 @@ impl Step for Llm {
             tell_spent(cx, &value);
             Ok(Outcome::Value(value))
         })
+    }
+}
+
+/// Checks what a config says of the answer and of the proof of identity, as far as it is written out.
+pub(crate) fn output_remarks(config: &Value, remarks: &mut Remarks) {
+    let parts = ["json-schema", "output", "repair", "response-format"];
+    let known = literal::known(config);
+    let is_known = |key: &str| config.get(key).is_none_or(literal::is_known);
+    if parts.into_iter().all(is_known) {
+        let key = parts.into_iter().find(|key| known.get(key).is_some());
+        let read = Wanted::read(Fields::new(&known));
+        if let (Some(key), false) = (key, literal::has_any(config, &["expect"])) {
+            literal::remark(remarks, key, read);
+        }
+    }
+    if let Some(auth @ Value::Map(_)) = known.get("auth") {
+        literal::remark(remarks, "auth", Auth::read(":auth", auth));
     }
 }
 

@@ -88,6 +88,7 @@ const FIELDS: &[Field] = &[
 
 const OPERATIONS: Operations = Operations {
     key: "op",
+    code: "E0830",
     all: &[
         Operation {
             name: "call",
@@ -134,7 +135,7 @@ impl Step for Mcp {
     ) -> LocalFuture<'a, Result<Outcome, StepError>> {
         Box::pin(async move {
             let fields = Fields::new(&config);
-            let operation = operation::choose(&SPEC, fields, "E0830")?;
+            let operation = operation::choose(&SPEC, fields)?;
             let name = fields.name("adapter")?.unwrap_or_default();
             let adapter = adapter(cx.flow(), &name)?;
             let value = match operation.name {

@@ -37,6 +37,7 @@ const KEYS: &[&str] = &[
     "search",
     "secrets",
     "server",
+    "setup",
     "waits",
 ];
 
@@ -134,7 +135,7 @@ impl SettingsError {
         match self {
             Self::Unreadable { .. } => "the file holds one EDN map, such as {:connections {...}}",
             Self::Wrong { .. } => {
-                "it takes `:agent`, `:bindings`, `:connections`, `:durability`, `:http`, `:limits`, `:llm-providers`, `:prices`, `:profiles`, `:resources`, `:retention`, `:search`, `:secrets`, `:server` and `:waits`"
+                "it takes `:agent`, `:bindings`, `:connections`, `:durability`, `:http`, `:limits`, `:llm-providers`, `:prices`, `:profiles`, `:resources`, `:retention`, `:search`, `:secrets`, `:server`, `:setup` and `:waits`"
             }
             Self::BadDotenv { .. } => {
                 "each line of `.env` is NAME=value; quote a value that holds spaces or `#`"
@@ -241,6 +242,7 @@ fn read(root: &Path) -> Result<Value, SettingsError> {
             "agent" => inner(&name, value, AGENT)?,
             "http" => inner(&name, value, http::settings::KEYS)?,
             "server" => inner(&name, value, SERVER)?,
+            "setup" => check_setup(value)?,
             "waits" => inner(&name, value, WAITS)?,
             _ => {}
         }
@@ -254,6 +256,24 @@ fn read(root: &Path) -> Result<Value, SettingsError> {
     Limits::read(&settings).map_err(|message| SettingsError::Wrong { message })?;
     ResourceLimits::read(&settings).map_err(|message| SettingsError::Wrong { message })?;
     Ok(settings)
+}
+
+/// Checks that `:setup` has a map of values for each flow.
+fn check_setup(setup: &Value) -> Result<(), SettingsError> {
+    let flows = setup.as_map().into_iter().flat_map(|map| map.iter());
+    match flows
+        .into_iter()
+        .find(|(_, values)| values.as_map().is_none())
+    {
+        None => Ok(()),
+        Some((slug, values)) => Err(SettingsError::Wrong {
+            message: format!(
+                "`:setup` has {} for `:{}`: it takes a map of values for each flow, by its slug",
+                values.kind(),
+                name_of(slug).unwrap_or_default()
+            ),
+        }),
+    }
 }
 
 /// The keys of a profile.

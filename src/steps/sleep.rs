@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use flowstone_engine::duration;
+use flowstone_engine::flow::Flow;
 use flowstone_engine::step::{
     Effect, Field, FieldType, LocalFuture, Outcome, Step, StepContext, StepError, StepSpec,
 };
 use flowstone_lang::value::Value;
 
 use crate::fields::Fields;
+use crate::literal::{self, Remarks};
 use crate::words::shown;
 
 /// The `:sleep` step.
@@ -41,6 +43,16 @@ const LONGEST: Duration = Duration::from_secs(366 * 86_400);
 impl Step for Sleep {
     fn spec(&self) -> &'static StepSpec {
         &SPEC
+    }
+
+    fn remarks(&self, _flow: &Flow, config: &Value) -> Remarks {
+        let mut remarks = Remarks::new();
+        let known = literal::known(config);
+        let given = KEYS.into_iter().find(|key| Fields::new(&known).has(key));
+        if let Some(key) = given {
+            literal::remark(&mut remarks, key, length(&known));
+        }
+        remarks
     }
 
     fn run<'a>(

@@ -8,6 +8,7 @@ mod question;
 mod target;
 
 use flowstone_engine::codec;
+use flowstone_engine::flow::Flow;
 use flowstone_engine::ports::StoreOp;
 use flowstone_engine::step::{
     Effect, Field, FieldType, LocalFuture, Operation, Operations, Outcome, Step, StepContext,
@@ -22,6 +23,7 @@ use flowstone_lang::value::Value;
 
 use crate::fields::Fields;
 use crate::json::{items, name_text};
+use crate::literal::{self, Remarks};
 use crate::operation::choose;
 use crate::words::shown;
 pub(crate) use cells::rows;
@@ -219,6 +221,7 @@ const FIELDS: &[Field] = &[
 
 const OPERATIONS: Operations = Operations {
     key: "op",
+    code: "E0764",
     all: &[
         Operation {
             name: "aggregate",
@@ -386,6 +389,16 @@ impl Step for Table {
         &SPEC
     }
 
+    fn remarks(&self, _flow: &Flow, config: &Value) -> Remarks {
+        let known = literal::known(config);
+        let mut remarks = Remarks::new();
+        question::remarks(Fields::new(&known), &mut remarks);
+        if let Some(inner @ Value::Map(_)) = known.get("query") {
+            question::remarks(Fields::new(inner), &mut remarks);
+        }
+        remarks
+    }
+
     fn run<'a>(
         &'a self,
         cx: &'a StepContext,
@@ -393,7 +406,7 @@ impl Step for Table {
     ) -> LocalFuture<'a, Result<Outcome, StepError>> {
         Box::pin(async move {
             let fields = Fields::new(&config);
-            let op = choose(&SPEC, fields, "E0764")?.name;
+            let op = choose(&SPEC, fields)?.name;
             if op == "materialize-join" {
                 let join = join::read(fields)?;
                 return Ok(Outcome::Commit(StoreOp::Table(Box::new(TableOp::Join(

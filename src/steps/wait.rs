@@ -11,7 +11,7 @@ mod webhook;
 use std::time::Duration;
 
 use flowstone_engine::duration;
-use flowstone_engine::flow::name_of;
+use flowstone_engine::flow::{Flow, name_of};
 use flowstone_engine::schema;
 use flowstone_engine::step::{
     Effect, Field, FieldType, LocalFuture, OnTimeout, Outcome, Step, StepContext, StepError,
@@ -21,6 +21,7 @@ use flowstone_lang::value::Value;
 
 use crate::fields::Fields;
 use crate::json::items;
+use crate::literal::{self, Remarks};
 use crate::words::shown;
 
 /// The `:wait` step.
@@ -136,6 +137,32 @@ impl Step for Wait {
         &SPEC
     }
 
+    fn remarks(&self, _flow: &Flow, config: &Value) -> Remarks {
+        let mut remarks = Remarks::new();
+        let known = literal::known(config);
+        let fields = Fields::new(&known);
+        // What depends on the rest is said when the wait is opened.
+        literal::remark(&mut remarks, "actions", approval::actions(fields));
+        literal::remark(&mut remarks, "roles", names(fields, "roles"));
+        literal::remark(&mut remarks, "validation", validation(fields, &[]));
+        literal::remark(&mut remarks, "webhook", webhook::path(fields, ""));
+        let is_known = |key: &str| config.get(key).is_none_or(literal::is_known);
+        if ["event", "event-key-path", "event-name", "source"]
+            .into_iter()
+            .all(is_known)
+        {
+            literal::remark(
+                &mut remarks,
+                "event",
+                event::read(fields, given_key(config)),
+            );
+        }
+        if is_known("on-timeout") {
+            literal::remark(&mut remarks, "default-value", silence(fields));
+        }
+        remarks
+    }
+
     fn run<'a>(
         &'a self,
         cx: &'a StepContext,
@@ -160,19 +187,7 @@ fn wait(cx: &StepContext, config: &Value) -> Result<WaitSpec, StepError> {
     let key = given_key
         .clone()
         .unwrap_or_else(|| format!("{}/{}", cx.run_id(), cx.path()));
-    let continues = fields
-        .name("on-timeout")?
-        .is_some_and(|name| &*name == "continue");
-    if fields.has("default-value") && !continues {
-        return Err(
-            wrong("`:default-value` means nothing when `:on-timeout` is `:fail`")
-                .hint("add `:on-timeout :continue`"),
-        );
-    }
-    let on_timeout = match continues {
-        true => OnTimeout::Continue(config.get("default-value").cloned().unwrap_or(Value::Nil)),
-        false => OnTimeout::Fail,
-    };
+    let on_timeout = silence(fields)?;
     let actions = approval::actions(fields)?;
     notice::check(cx, fields)?;
     let roles = names(fields, "roles")?;
@@ -186,6 +201,27 @@ fn wait(cx: &StepContext, config: &Value) -> Result<WaitSpec, StepError> {
         webhook: webhook::path(fields, &key)?,
         key: Some(key),
     })
+}
+
+/// Reads what becomes of a wait that nobody answers.
+fn silence(fields: Fields<'_>) -> Result<OnTimeout, StepError> {
+    let continues = fields
+        .name("on-timeout")?
+        .is_some_and(|name| &*name == "continue");
+    let value = fields.get("default-value");
+    match (continues, value) {
+        (true, value) => Ok(OnTimeout::Continue(value.cloned().unwrap_or(Value::Nil))),
+        (false, None) => Ok(OnTimeout::Fail),
+        (false, Some(_)) => Err(wrong(
+            "`:default-value` means nothing when `:on-timeout` is `:fail`",
+        )
+        .hint("add `:on-timeout :continue`")),
+    }
+}
+
+/// Stands for a key that a flow gives, whatever it is.
+fn given_key(config: &Value) -> Option<&'static str> {
+    literal::has_any(config, &["key", "signal-key"]).then_some("key")
 }
 
 fn wrong(message: impl Into<String>) -> StepError {

@@ -2,6 +2,7 @@
 
 mod against;
 mod args;
+mod ask;
 mod backtest;
 mod backup;
 mod check;
@@ -11,6 +12,7 @@ mod duration;
 mod error_data;
 mod eval;
 mod exit;
+mod flow_file;
 mod home;
 mod input;
 mod interrupt;

@@ -1,5 +1,9 @@
 //! `flowstone check`.
 
+use std::fmt::Write;
+
+use expect_test::{Expect, expect};
+
 use crate::program::Scratch;
 
 #[test]
@@ -85,7 +89,7 @@ fn code_is_compiled_and_not_run() {
         ran.err
     );
     assert!(
-        ran.err.contains("<function f>:1:24") && ran.err.contains("`y`"),
+        ran.err.contains("bad.edn:2:71") && ran.err.contains("`y`"),
         "{}",
         ran.err
     );
@@ -105,4 +109,394 @@ fn definitions_in_a_flow_are_known_to_what_follows() {
         scratch.run(&["check", "good.edn"]).transcript(),
         "--- stderr\n1 file checked, nothing found\n"
     );
+}
+
+/// Checks a flow file, and compares its findings, one a line, with the text that each is at.
+#[track_caller]
+fn findings(flow: &str, expected: Expect) {
+    let scratch = Scratch::new();
+    scratch.write("a.edn", flow);
+    scratch.write("flows/child.edn", "{:slug :kid :flow '1}");
+    let told = scratch.run(&["check", "--json", "a.edn"]).json();
+    let mut text = String::new();
+    for finding in told["findings"].as_array().expect("findings") {
+        let number = |key: &str| finding[key].as_u64().unwrap_or(0) as usize;
+        let line = flow.lines().nth(number("line").saturating_sub(1));
+        let at = line.unwrap_or_default().chars().skip(number("column") - 1);
+        let at: String = at.take_while(|char| !" )}]".contains(*char)).collect();
+        let field = |key: &str| finding[key].as_str().unwrap_or_default().to_owned();
+        let mark = if field("severity") == "warning" {
+            "warning "
+        } else {
+            ""
+        };
+        let _ = writeln!(text, "{mark}{} <{at}> {}", field("code"), field("message"));
+        let hints = finding["hints"].as_array().cloned().unwrap_or_default();
+        if let Some(hint) = hints.first().and_then(|it| it.as_str()) {
+            let _ = writeln!(text, "    {hint}");
+        }
+    }
+    expected.assert_eq(&text);
+}
+
+fn body(flow: &str, expected: Expect) {
+    findings(&format!("{{:slug :a :flow '(do {flow})}}"), expected);
+}
+
+#[test]
+fn code_in_texts_is_read_and_compiled() {
+    findings(
+        r#"{:slug :a
+ :functions [{:id :f :code "(fn [x] (inc (:n x))"} {:id :g :code "(fn [x] x) (fn [y] y)"}
+             {:id :h :code "(fn [x] #=(+ 1 2))"} {:id :i :code "(fn [x] \"é\" (undefd x))"} {:id :j :code ""}]
+ :flow '(do (flow/step :function :a {:code "(fn [x] (inc " :input {}})
+            (flow/step :function :b {:code "42"})
+            (flow/step :function :c {:code "(do (require '[clojure.set :as s]) (fn [x] (s/union #{} x)))"}))}"#,
+        expect![[r#"
+            E0101 <(fn> `(` is never closed
+                add `)` where the form should end
+            E0470 <(fn> code is one form, and here is another
+                write one `(fn [input] ...)`; what it needs beside goes into a `let` or `letfn` around it
+            E0113 <#=(+> `#=` would run code while reading, which is not done here
+                put the expression where it is evaluated, without `#=`
+            E0204 <undefd> `undefd` is not defined
+            E0470 <""> this code is empty
+                write a function: `(fn [input] ...)`
+            E0101 <(inc> `(` is never closed
+                add `)` where the form should end
+            E0706 <"42"> the code is an integer, not a function
+                wrap it: `(fn [input] ...)`
+        "#]],
+    );
+}
+
+#[test]
+fn quoted_code_is_compiled() {
+    body(
+        "(flow/step :function :b {:code '(fn [_] (undefind-fn 1))})
+         (flow/step :http :c {:url \"http://a\" :parser-fn '(fn [body] (parse body))})
+         (flow/step :http :d {:url \"http://a\" :expect {:fn '(fn [it] (odd it it))}})
+         (flow/step :function :e {:code '(fn [{:keys [n]}] (let [f (fn [x] (* x n))] (f 2)))})",
+        expect![[r#"
+            E0204 <undefind-fn> `undefind-fn` is not defined
+            E0204 <parse> `parse` is not defined
+                clojure.pprint has it: (require '[clojure.pprint :refer [parse]])
+            E0204 <odd> `odd` is not defined
+                did you mean `odd?`?
+        "#]],
+    );
+}
+
+#[test]
+fn function_code_that_reaches_outside_is_found() {
+    body(
+        "(flow/step :function :a {:code '(fn [_] (slurp \"a\"))})
+         (flow/step :function :b {:code '(fn [_] (flow/step :kv :x {:operation :get :key \"k\"}))})
+         (flow/step :function :c {:code '(fn [_] (Thread/sleep 10))})
+         (flow/step :function :d {:code '(fn [_] (str (java.util.UUID/randomUUID) (rand-int 3) (java.time.Instant/now)))})
+         ; Names of its own, and data.
+         (flow/step :function :e {:code '(fn [{:keys [step]}] (let [rand inc] [(step 1) (rand 2) 'slurp (flow/backoff 1 1)]))})
+         (flow/step :function :f {:code '(fn [_] (letfn [(shuffle [x] x)] (shuffle [1])))})",
+        expect![[r#"
+            E0707 <slurp> `slurp` cannot be used inside function code, which has no files
+                read files in the flow, with a `:files` step, and hand the text to the function
+            E0707 <flow/step> `flow/step` cannot be used inside function code
+                do it in the body of the flow, and hand the result to the function: `:input {...}`
+            E0707 <Thread/sleep> `Thread/sleep` cannot be used inside function code, which cannot sleep
+                let the flow sleep, with a `:sleep` step
+            E0707 <java.util.UUID/randomUUID> `java.util.UUID/randomUUID` cannot be used inside function code, which has no randomness
+                take it in the body of the flow, where it is journaled, and hand it to the function: `:input {...}`
+            E0707 <rand-int> `rand-int` cannot be used inside function code, which has no randomness
+                take it in the body of the flow, where it is journaled, and hand it to the function: `:input {...}`
+            E0707 <java.time.Instant/now> `java.time.Instant/now` cannot be used inside function code, which has no clock
+                take it in the body of the flow, where it is journaled, and hand it to the function: `:input {...}`
+        "#]],
+    );
+}
+
+#[test]
+fn operations_are_held_against_what_they_need_and_take() {
+    body(
+        "(flow/step :table :a {:op :upser :table \"t\" :rows []})
+         (flow/step :table :b {:op :query})
+         (flow/step :table :c {:op :query :table \"t\" :rows [1]})
+         (flow/step :kv :d {:operation :gett :key \"k\"})
+         (flow/step :kv :e {:operation :get :key \"k\" :value 1})
+         (flow/step :mcp :f {:adapter :a/b})
+         ; What is computed is left alone.
+         (let [op :query key :table] (flow/step :table :g {:op op}) (flow/step :table :h {:op :query key \"t\"}))",
+        expect![[r#"
+            E0764 <:upser> `:table` has no operation `:upser`
+                did you mean `:upsert`?
+            E0764 <{:op> `:op :query` needs `:table`
+                `:table`: A name, a `res://` name, or the reference that a step returned; of a table with partitions as `{:name "orders" :partitions {:key "2026-03"}}`, or `{:keys [...]}` to read several.
+            E0764 <:rows> `:rows` means nothing to `:op :query`
+                it takes `:table`, `:page`, `:query`, `:select`, `:sort`, `:where`
+            E0765 <:gett> `:kv` has no operation `:gett`
+                did you mean `:get`?
+            E0765 <:value> `:value` means nothing to `:operation :get`
+                it takes `:key`, `:default`
+            E0830 <{:adapter> `:op :call` needs `:tool`
+                `:tool`: The tool, as the server calls it.
+            E0830 <:a/b> the flow has no adapter `:a/b`
+                describe it in the flow: `:mcp [{:id :linear/issues :connection :linear-mcp :allow-tools [...]}]`
+        "#]],
+    );
+}
+
+#[test]
+fn what_is_written_out_is_checked_as_when_it_is_performed() {
+    body(
+        "(flow/step :table :a {:op :query :table \"t\" :where [[\"a\" \"?\" 1]] :sort [[\"a\" \"up\"]]})
+         (flow/step :llm :b {:connection :ai})
+         (flow/step :llm :c {:connection :ai :prompt \"x\" :output {:format :json :schema [:mapp]}})
+         (flow/step :agent :d {:connection :ai :objective \"x\" :output {:formt :json}})
+         (flow/step :sleep :e {:seconds 1 :duration \"5s\"})
+         (flow/step :wait :f {:validation [:mapp] :webhook {:path \"a\" :auth {:type :bogus}} :default-value 1})
+         (flow/step :http :g {:url \"http://x\" :auth {:type :bearer :token \"abc\"}})
+         (flow/step :http :h {:method :get})
+         (flow/step :http :i {:url \"http://x\" :persist {:type :blobb} :on-error :skp})
+         (flow/step :http :j {:url \"http://x\" :persist {:type :table :table \"x\" :kye-fields [:a]}})
+         (let [a 1] (flow/step :sleep :k {:seconds (when a 1) :duration (when-not a 2)})
+                    (flow/step :wait :l {:validation a :on-timeout a :default-value 1})
+                    (flow/step :http :m {:url a :path \"/b\" :persist {:type a :x 1}}))",
+        expect![[r#"
+            E0764 <[["a"> `:where` has the operator "?", which does not exist
+                there are = != < <= > >= in not-in contains not-contains starts-with ends-with like between is-null not-null
+            E0764 <[["a"> `:sort` has ["a" "up"], which names no column and direction
+                write `[:column :asc]` or `[:column :desc]`
+            E0809 <{:connection> there is nothing to ask
+                give it a `:prompt` or `:messages`
+            E0815 <{:format> the `:schema` of `:output` cannot be used: `mapp` is not a schema type; did you mean `:map`?
+                it takes a Malli form such as `[:map [:title :string]]`, or a JSON Schema as a map
+            E0780 <{:formt> `:output` has no key `:formt`
+                did you mean `:format`?
+            E0766 <"5s"> `:sleep` takes one of `:duration` and `:seconds`, not both
+            E0762 <[:mapp> `:validation` is not a schema: `mapp` is not a schema type; did you mean `:map`?
+                as in `{:required [:action]}` or `[:map [:amount :int]]`
+            E0719 <{:path> `:webhook :auth` has no type `:bogus`
+                there are `:api-key` `:basic` `:bearer` `:hmac-sha256` `:ip-allowlist` `:signature`
+            E0762 <1> `:default-value` means nothing when `:on-timeout` is `:fail`
+                add `:on-timeout :continue`
+            E0753 <{:type> `:auth` holds a secret itself, under `:token`
+                name it instead, `:secret-ref :my-token`, and set MY_TOKEN in the environment or in `.env`
+            E0738 <{:method> the request has no address
+                give it a `:url`, or a `:connection` and a `:path`
+            E0712 <:blobb> `:persist :type` of a `:http` step must be one of `:blob`, `:kv`, `:table`, not :blobb (a keyword)
+                did you mean `:blob`?
+            E0712 <:skp> `:on-error` of a `:http` step must be one of `:checkpoint`, `:fail`, `:skip`, not :skp (a keyword)
+                did you mean `:skip`?
+            E0710 <:kye-fields> `:persist` of a `:http` step has no key `:kye-fields`
+                did you mean `:key-fields`?
+        "#]],
+    );
+}
+
+#[test]
+fn options_of_calls_are_known() {
+    body(
+        "(flow/call-flow :nosuch {} {:installation-id \"x\" :timout \"3m\" :input 1})
+         (flow/call-flow :kid {} {:retry-policy {:a 1} :id :x :timeout \"soon\"})
+         (flow/call-flow :child)
+         (flow/call-flow :a)
+         (flow/step :call-flow :c {:flow-slug :childd})
+         (flow/step :fanout :d {:items [{:type :call-flow :flow-slug :chlid :inptu {}}]})
+         (flow/step :fanout :e {:items [{:type :http :url 1} {:type :htp}]})
+         (flow/step :fanout :f {:items [{:type :http :url \"http://a\"} {:type :call-flow :flow-slug :kid}]})
+         (flow/pmap {:max-concurrency 1000} inc [1])
+         (flow/all {:on-error :colect :max 0} [])
+         (flow/race {:a inc})
+         (flow/poll {:intervall \"5s\" :return-on some?} 1)
+         (flow/poll {:interval \"5s\" :return-on (fn [x] x)} 1)
+         (flow/poll {:interval 10 :return-on some? :timeout \"1m\" :backoff {:type :linar}} 1)",
+        expect![[r#"
+            E0545 <:nosuch> the project has no flow `nosuch`
+                a flow is found by the name of its file or by its `:slug`: beside the flow that calls it, or in the project's `flows` folder
+            E0710 <:installation-id> `flow/call-flow` has no option `:installation-id`
+                there are no installations here: bind connections with a profile, `--profile NAME`
+            E0710 <:timout> `flow/call-flow` has no option `:timout`
+                did you mean `:timeout`?
+            E0710 <:input> `:input` is not an option of `flow/call-flow`: it is an argument
+            E0710 <:retry-policy> `flow/call-flow` has no option `:retry-policy`
+                write `:retry {:max-attempts 3}`
+            E0712 <"soon"> `:timeout` of a `:call-flow` step must be seconds or a duration such as "10s", not "soon" (a string)
+                `:timeout`: How long one attempt may take.
+            E0545 <:childd> the project has no flow `childd`
+                did you mean `child`?
+            E0545 <:chlid> the project has no flow `chlid`
+                did you mean `child`?
+            E0710 <:inptu> a `:call-flow` step has no option `:inptu`
+                did you mean `:input`?
+            E0712 <1> `:url` of a `:http` step must be a string, not 1 (an integer)
+                `:url`: The whole address, instead of `:path`.
+            E0431 <:htp> unknown step type `:htp`
+                did you mean `:http`?
+            E0446 <{:items> items of type `:call-flow` and others are mixed in one `:fanout`
+                use two steps, or flow/pmap, which runs any steps side by side
+            E0541 <:max-concurrency> `flow/pmap` has no option `:max-concurrency`
+                its options are :id, :max, :on-error
+            E0541 <:on-error> `:on-error` of `flow/all` must be one of :fail, :continue and :collect
+                :fail cancels the others, :continue gives nil, :collect gives {:error ...}
+            E0541 <:max> `:max` of `flow/all` is a number from 1 on
+                it says how many branches are under way at once
+            E0443 <:intervall> flow/poll has no option :intervall
+                did you mean `:interval`?
+            E0443 <{:interval> flow/poll needs :timeout or :max-attempts
+                without one of them it may never end
+            E0443 <:backoff> :backoff :type of flow/poll must be one of `:constant`, `:exponential`, `:linear`, not :linar (a keyword)
+                did you mean `:linear`?
+        "#]],
+    );
+}
+
+#[test]
+fn step_types_that_come_later_are_named() {
+    body(
+        "(flow/step :db :a {}) (flow/step :ssh :b {}) (flow/step :job :c {})",
+        expect![[r#"
+            E0431 <:db> the step type `:db` is not there yet: it comes in a later version
+                until then, ask the database through an HTTP service with `:http`, or keep the data in a `:table`
+            E0431 <:ssh> the step type `:ssh` is not there yet: it comes in a later version
+                until then, reach the machine through an HTTP service with `:http`
+            E0431 <:job> the step type `:job` is not there yet: it comes in a later version
+                until then, start the job with `:http`, and wait for its end with `:wait` or `flow/poll`
+        "#]],
+    );
+}
+
+#[test]
+fn contents_of_definitions_are_checked() {
+    findings(
+        "{:slug :a :doc/flow \"mine\" :custom/steps [1] \"note\" 1 \"steps\" []
+ :invocations {:defualt {:inputs [{:name :n :typ :number :requird true :doc/note 1} {:name :m :type :select :optins [1]}]}}
+ :requires [{:slott :ai} {:slot :crm :type :nonsense} {:slot :crm :type :http-api :auth {:type :bearr}}
+            {:slot :a/b :auth {:type :bearer :token \"abc\"}} {:slot :c :colour 1}
+            {:kind :form :collect :setupp :fields [{:key :region :requird true}]} {:kind :frm} {:kind :worker :any 1}]
+ :interfaces {:webhook [{:id :w :invocation :defualt :auth {:type :none}}] :htp [{:id :x}]
+              :manual [{:id :r :invocation :defualt :lable 1}]}
+ :triggers [{:type :bogus} {:type :manual :config {:fields [{:key :a :requird 1}]}} {:type :event :config {:auth {:type :bogus}}}]
+ :functions [{:id :f :cod 1 :code \"inc\"}]
+ :flow '(str \"res://v1/ws/ws-4f2a9c01/x\")}",
+        expect![[r#"
+            warning E0402 <"note"> the key "note" has no effect: it is not a keyword
+            E0402 <"steps"> the key "steps" has no effect: it is not a keyword
+                write it as `:steps`
+            warning E0472 <:defualt> the invocation `:defualt` is not the one that runs use by themselves
+                did you mean `:default`?
+            E0472 <:typ> `:inputs 0` of the invocation `:defualt` has no key `:typ`
+                did you mean `:type`?
+            E0472 <:requird> `:inputs 0` of the invocation `:defualt` has no key `:requird`
+                did you mean `:required`?
+            E0472 <:optins> `:inputs 1` of the invocation `:defualt` has no key `:optins`
+                did you mean `:options`?
+            E0472 <:slott> an entry of `:requires` has no key `:slott`
+                did you mean `:slot`?
+            E0472 <:nonsense> `:type` of an entry of `:requires` must be one of `:blob-storage`, `:database`, `:http-api`, `:kv-store`, `:llm-provider`, `:mcp`, `:secret`, `:ssh`, not :nonsense (a keyword)
+            E0414 <:crm> there are two slots `:crm`
+            E0472 <:bearr> `:auth :type` of an entry of `:requires` must be one of `:api-key`, `:aws-sigv4`, `:basic`, `:bearer`, `:google-service-account`, `:none`, not :bearr (a keyword)
+                did you mean `:bearer`?
+            E0472 <:a/b> `:a/b` cannot name a slot
+                a slot is a keyword without a namespace, such as `:crm`
+            E0753 <:token> `:auth` of an entry of `:requires` holds a secret itself, under `:token`
+                name it instead, `:secret-ref :my-token`, and set MY_TOKEN in the environment or in `.env`
+            warning E0472 <:colour> an entry of `:requires` has no key `:colour`: it has no effect
+                its keys are `:allow-hosts`, `:allow-link-local`, `:auth`, `:backend`, `:backends`, `:base-url`, `:capabilities`, `:command`, `:config`, `:description`, `:family`, `:headers`, `:kind`, `:label`, `:model`, `:oauth`, `:optional`, `:provided-by`, `:provider`, `:region`, `:required`, `:script`, `:scopes`, `:secret-ref`, `:slot`, `:type`
+            E0472 <:setupp> `:collect` of an entry of `:requires` must be one of `:run`, `:setup`, not :setupp (a keyword)
+                did you mean `:setup`?
+            E0472 <:requird> `:fields 0` of an entry of `:requires` has no key `:requird`
+                did you mean `:required`?
+            E0472 <:frm> `:kind` of an entry of `:requires` must be one of `:connection`, `:form`, `:worker`, not :frm (a keyword)
+                did you mean `:form`?
+            E0472 <:none> `:auth :type` of an entry of `:webhook` must be one of `:api-key`, `:basic`, `:bearer`, `:hmac-sha256`, `:ip-allowlist`, `:signature`, not :none (a keyword)
+            E0472 <:htp> there are no interfaces of kind `:htp`
+                did you mean `:http`?
+            E0472 <:lable> an entry of `:manual` has no key `:lable`
+                did you mean `:label`?
+            E0472 <:bogus> `:type` of an entry of `:triggers` must be one of `:event`, `:manual`, `:schedule`, `:webhook`, not :bogus (a keyword)
+            warning E0473 <:manual> a trigger of type `:manual` is the older way to start a run
+                write `:invocations {:default {:inputs [...]}}` and `:interfaces {:manual [{:id :run :invocation :default}]}`
+            E0472 <:requird> `:config :fields 0` of an entry of `:triggers` has no key `:requird`
+                did you mean `:required`?
+            E0472 <:bogus> `:config :auth :type` of an entry of `:triggers` must be one of `:api-key`, `:basic`, `:bearer`, `:hmac-sha256`, `:ip-allowlist`, `:signature`, not :bogus (a keyword)
+            E0472 <:cod> an entry of `:functions` has no key `:cod`
+                did you mean `:code`?
+            warning E0474 <"res://v1/ws/ws-4f2a9c01/x"> a text names one workspace: the flow works nowhere else
+                give it to the run as an input
+        "#]],
+    );
+}
+
+#[test]
+fn a_flow_may_use_the_usual_aliases() {
+    let scratch = Scratch::new();
+    scratch.write(
+        "a.edn",
+        "{:slug :a
+ :functions [{:id :f :code \"(fn [{:keys [x]}] {:s (set/union #{1} #{x}) :e (edn/read-string \\\"[1]\\\")})\"}]
+ :flow '(let [str \"b\"]
+          [(str/upper-case \"a\") (walk/keywordize-keys {str 1})
+           (flow/step :function :f {:ref :f :input {:x 2}}) (json/write-str {:a 1})])}",
+    );
+    scratch.write(
+        "own.edn",
+        "(do (require '[clojure.set :as str] '[clojure.pprint :as pp])
+             (str/union #{1} #{2})
+             (with-out-str (pp/pprint 1)))",
+    );
+    assert_eq!(scratch.run(&["run", "own.edn", "--quiet"]).out, "1\n");
+    let ran = scratch.run(&["run", "a.edn", "--quiet"]);
+    assert_eq!(
+        (ran.out.as_str(), ran.code),
+        (
+            "[\"A\" {:b 1} {:s #{1 2}, :e [1]} \"{\\\"a\\\":1}\"]\n",
+            Some(0)
+        ),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
+fn names_that_nothing_has_lead_somewhere() {
+    let scratch = Scratch::new();
+    let ran = scratch.run(&["eval", "(flow/step :kv :a {})"]);
+    assert!(ran.err.contains("flowstone repl"), "{}", ran.err);
+    let ran = scratch.run(&["eval", "(clojure.java.shell/sh \"ls\")"]);
+    assert!(ran.err.contains("the library has"), "{}", ran.err);
+}
+
+#[test]
+fn a_flow_is_found_by_its_name() {
+    let scratch = Scratch::new();
+    scratch.write("flows/news.edn", "{:slug :daily :flow '7}");
+    scratch.write("flows/one/mail.edn", "1");
+    scratch.write("flows/two/mail.edn", "2");
+    for name in ["news", "daily"] {
+        assert_eq!(scratch.run(&["run", name, "--quiet"]).out, "7\n");
+        assert_eq!(scratch.run(&["check", name]).code, Some(0));
+    }
+    let told = |args: &[&str]| scratch.run(args).err;
+    let err = told(&["run", "newz"]);
+    assert!(
+        err.contains("E0400") && err.contains("did you mean `news`?"),
+        "{err}"
+    );
+    let err = told(&["run", "mail"]);
+    assert!(
+        err.contains("flows/one/mail.edn") && err.contains("flows/two/mail.edn"),
+        "{err}"
+    );
+    let err = told(&["run", "flows"]);
+    assert!(err.contains("flows is a folder"), "{err}");
+}
+
+#[test]
+fn other_formats_are_named() {
+    let scratch = Scratch::new();
+    scratch.write("a.json", "{\"slug\": \"a\", \"flow\": [1]}");
+    scratch.write("b.csv", "day,n\n2026-01-02,1\n");
+    let err = scratch.run(&["check", "a.json"]).err;
+    assert!(err.contains("this looks like JSON"), "{err}");
+    let err = scratch.run(&["check", "b.csv"]).err;
+    assert!(err.contains("this is a table"), "{err}");
 }

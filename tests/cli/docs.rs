@@ -30,6 +30,30 @@ fn commands_do_what_the_pages_say() {
     assert!(problems.is_empty(), "\n{}", problems.join("\n"));
 }
 
+/// A guide's flows are right; those of error pages are not, which is what they show.
+#[test]
+fn flows_in_guides_are_right() {
+    let guides = files("docs/guide", &[".md"]).into_iter();
+    let mut problems = Vec::new();
+    for page in ["README.md".into()].into_iter().chain(guides) {
+        let text = text(&page);
+        let blocks = text.split("```clojure\n{:slug :").skip(1);
+        for block in blocks {
+            let block = block.split("```").next().unwrap_or("");
+            if page.ends_with("errors.md") || block.contains("...") {
+                continue;
+            }
+            let scratch = project(&text);
+            scratch.write("checked.edn", format!("{{:slug :{block}"));
+            let ran = scratch.run(&["check", "checked.edn"]);
+            if ran.code != Some(0) {
+                problems.push(format!("{}:\n{}", page.display(), ran.err));
+            }
+        }
+    }
+    assert!(problems.is_empty(), "\n{}", problems.join("\n"));
+}
+
 /// Returns a folder with the flows of the repository and those of a page.
 fn project(page: &str) -> Scratch {
     let scratch = Scratch::new();

@@ -228,3 +228,98 @@ fn a_changeset_survives_every_crash() {
         "{told:#}"
     );
 }
+
+/// Fails for good, after a step was tried twice.
+const FAILING: &str = "(do (flow/step :kv :count {:operation :increment :key \"count\"})
+    (flow/step :http :pay {:url \"https://example.com/pay\" :method :post :idempotency-key \"k\" :retry {:max-attempts 2}}))";
+
+#[test]
+fn a_failure_can_be_expected() {
+    let scratch = Scratch::new();
+    scratch.write("saga.edn", FAILING);
+    let case = |expect: &str| {
+        let text = format!(
+            "{{:mock {{:pay {{:mock/error {{:kind :denied :message \"no money\"}}}}}} :expect {expect}}}"
+        );
+        scratch.write("saga/test.edn", text);
+        let ran = test(&scratch, &["saga.edn", "--quiet"]);
+        (ran.code, ran.err)
+    };
+    for expect in [
+        "{:status :failed}",
+        "{:status :failed :error \"no money\"}",
+        "{:status \"failed\" :error {:kind :denied :message \"money\" :data {:kind :denied}}}",
+    ] {
+        let (code, err) = case(expect);
+        assert_eq!(code, Some(0), "{expect}: {err}");
+    }
+    for (expect, told) in [
+        ("{:status :cancelled}", "expected it to be cancelled"),
+        (
+            "{:status :failed :error {:kind :timeout}}",
+            "expected :timeout",
+        ),
+        (
+            "{:status :failed :error {:message \"funds\"}}",
+            "expected \"funds\" in it",
+        ),
+        (
+            "{:status :completed :result 1}",
+            "expected it to be completed",
+        ),
+    ] {
+        let (code, err) = case(expect);
+        assert!(code == Some(1) && err.contains(told), "{expect}: {err}");
+    }
+    case("{:status :failed :error {:kind :denied}}");
+    // How often a step was tried is another number after a crash, and no difference.
+    crash_everywhere(&scratch, &["saga.edn"]);
+}
+
+#[test]
+fn a_result_with_a_status_is_a_result() {
+    let scratch = Scratch::new();
+    scratch.write("a.edn", "(do {:status :failed :why 1})");
+    scratch.write("a/test.edn", "{:expect {:status :failed :why 1}}");
+    assert_eq!(test(&scratch, &["a.edn", "--quiet"]).code, Some(0));
+    scratch.write(
+        "a/test.edn",
+        "{:expect {:status :completed :result {:status :failed :why 1}}}",
+    );
+    assert_eq!(test(&scratch, &["a.edn", "--quiet"]).code, Some(0));
+}
+
+#[test]
+fn folders_are_tested() {
+    let scratch = Scratch::new();
+    scratch.write("flows/a.edn", "{:slug :a :flow '1}");
+    scratch.write("flows/a/test.edn", "{:expect 1}");
+    scratch.write("flows/b.edn", "{:slug :b :flow '2}");
+    scratch.write("flows/b/test.edn", "{:expect 3}");
+    scratch.write("flows/c.edn", "{:slug :c :flow '3}");
+    let ran = test(&scratch, &["flows"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(
+        ran.out.contains("flows/a.edn  passed") && ran.out.contains("flows/b.edn  1 problem"),
+        "{}",
+        ran.out
+    );
+    assert!(
+        ran.err
+            .contains("flows/b.edn: the run is completed with 2, expected 3"),
+        "{}",
+        ran.err
+    );
+    assert!(
+        ran.err.contains("without a case: flows/c.edn"),
+        "{}",
+        ran.err
+    );
+    let told = test(&scratch, &["flows", "--json"]).json();
+    assert_eq!(
+        (told["ok"].as_bool(), told["flows"].as_array().map(Vec::len)),
+        (Some(false), Some(2))
+    );
+    assert_eq!(test(&scratch, &["a", "--quiet"]).code, Some(0));
+    assert_eq!(test(&scratch, &["flows", "--input", "{}"]).code, Some(2));
+}

@@ -4,6 +4,7 @@ use expect_test::expect_file;
 use serde_json::{Value, json};
 
 use super::project;
+use crate::program::Ran;
 use crate::server::{Answer, Request, Server};
 
 /// Answers with the first heading of the document as its title.
@@ -71,4 +72,30 @@ fn each_file_is_summarized() {
             .iter()
             .all(|request| request.path == "/v1/chat/completions")
     );
+}
+
+/// The header's second command: a local server, and no key anywhere.
+#[test]
+fn a_local_server_needs_no_key() {
+    let server = Server::start(|request, _| answer(request));
+    let scratch = project();
+    let mut command = scratch.command(&["run", "flows/summarize.edn", "--quiet", "--input"]);
+    command.arg("{:path \"flows/summarize/notes\" :model \"fake\"}");
+    for key in ["AI_API_KEY", "AI_TOKEN", "OLLAMA_API_KEY", "OPENAI_API_KEY"] {
+        command.env_remove(key);
+    }
+    command.env("OLLAMA_HOST", server.url("").trim_start_matches("http://"));
+    let ran = Ran::of(command.output().expect("the program runs"));
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    assert!(ran.out.contains("characters."), "{}", ran.out);
+    // A slot that names its secret still needs it.
+    let flow = scratch.path().join("flows/summarize.edn");
+    let text = std::fs::read_to_string(&flow).expect("the flow");
+    let named = text.replace(
+        ":auth {:type :api-key}",
+        ":auth {:type :api-key :secret-ref :my-key}",
+    );
+    std::fs::write(&flow, named).expect("the flow");
+    let ran = Ran::of(command.output().expect("the program runs"));
+    assert!(ran.err.contains("E0752"), "{}", ran.err);
 }

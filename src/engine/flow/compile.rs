@@ -6,15 +6,17 @@ use flowstone_lang::session::Session;
 use flowstone_lang::value::{Signal, Stop, Value};
 use flowstone_lang::vm::Vm;
 
-use super::{Flow, bindings};
+use super::forms::{entry_spans, quoted};
+use super::lint::Code;
+use super::{Flow, bindings, outside, text};
 use crate::diagnostic::Diagnostic;
 use crate::limits::Limits;
 
 /// Instructions that the macros of a flow may take together: some seconds.
 const MACRO_FUEL: u64 = 200_000_000;
 
-/// Compiles the body and the functions; the session must know what flows may use.
-pub(super) fn check_code(session: &Session, flow: &Flow) -> Vec<Diagnostic> {
+/// Compiles the body, the functions and the code in steps; the session must know what flows may use.
+pub(super) fn check_code(session: &Session, flow: &Flow, in_steps: &[Code]) -> Vec<Diagnostic> {
     let host = Sandbox::new()
         .fuel(MACRO_FUEL)
         .heap_limit(Limits::default().memory);
@@ -24,29 +26,48 @@ pub(super) fn check_code(session: &Session, flow: &Flow) -> Vec<Diagnostic> {
     for form in statements(&flow.body) {
         findings.extend(compile(session, &mut vm, &form));
     }
-    let named = flow
-        .functions
-        .iter()
-        .map(|function| (format!("<function {}>", function.id), &function.code));
-    let packaged = flow.packaged.iter().flat_map(|step| {
-        // Hooks that do not compile would only be logged.
-        let hooks = ["before-tool-call", "after-tool-call"].map(|key| step.defaults.get(key));
-        let code = [step.prepare.as_ref(), step.project_result.as_ref()];
-        let code = code.into_iter().chain(hooks).flatten();
-        let code = code.filter(|code| matches!(code, Value::List(_) | Value::Text(_)));
-        code.map(|code| (format!("<step {}>", step.id), code))
+    let named = flow.functions.iter().map(|function| Code {
+        name: format!("<function {}>", function.id),
+        code: function.code.clone(),
+        span: function.span,
     });
-    for (name, code) in named.chain(packaged) {
-        let forms = match code {
-            Value::Text(text) => match session.read(&name, text) {
-                Ok(forms) => forms,
-                // The definition's own check has said so.
-                Err(_) => continue,
-            },
-            form => vec![form.clone()],
-        };
+    let packaged = flow.packaged.iter().flat_map(|step| {
+        let code = [
+            ("prepare", step.prepare.as_ref()),
+            ("project-result", step.project_result.as_ref()),
+        ];
+        let code = code
+            .into_iter()
+            .filter_map(|(key, code)| Some((key, code?)));
+        let code = code.filter(|(_, code)| matches!(code, Value::List(_) | Value::Text(_)));
+        let sources = session.world().sources.borrow();
+        let code: Vec<Code> = code
+            .map(|(key, code)| Code {
+                name: format!("<step {}>", step.id),
+                code: code.clone(),
+                span: entry_spans(&sources, &step.entry, &format!(":{key}")).value,
+            })
+            .collect();
+        code
+    });
+    let code: Vec<Code> = named.chain(packaged).collect();
+    for code in code.iter().chain(in_steps) {
+        let (forms, problem) = text::forms(session, code);
+        findings.extend(problem);
         for form in forms {
-            findings.extend(compile(session, &mut vm, &form));
+            let parts = statements(&form);
+            let found = parts
+                .iter()
+                .filter_map(|part| compile(session, &mut vm, part));
+            let mut found: Vec<Diagnostic> = found.collect();
+            if found.is_empty() {
+                found.extend(outside::check(&form));
+            }
+            let sources = session.world().sources.borrow();
+            let placed = found
+                .into_iter()
+                .map(|finding| text::placed(&sources, code, finding));
+            findings.extend(placed);
             whole.push(form);
         }
     }
@@ -65,7 +86,7 @@ fn statements(body: &Value) -> Vec<Value> {
 /// Compiles a form. Definitions are made, because what follows may need them; all else is only wrapped into a
 /// function that nobody calls.
 fn compile(session: &Session, vm: &mut Vm, form: &Value) -> Option<Diagnostic> {
-    let code = if is_call_of(form, &["defmacro", "defn", "defn-"]) {
+    let code = if is_call_of(form, &["defmacro", "defn", "defn-"]) || is_require(form) {
         form.clone()
     } else {
         Value::list([Value::symbol("fn*"), Value::vector([]), form.clone()])
@@ -93,6 +114,15 @@ fn compile(session: &Session, vm: &mut Vm, form: &Value) -> Option<Diagnostic> {
             Some(finding)
         }
     }
+}
+
+/// Tells whether a form only makes names known that are written in it.
+fn is_require(form: &Value) -> bool {
+    let Value::List(list) = form else {
+        return false;
+    };
+    is_call_of(form, &["require", "use", "alias", "refer"])
+        && list.iter().skip(1).all(|part| quoted(part).is_some())
 }
 
 fn is_call_of(form: &Value, names: &[&str]) -> bool {

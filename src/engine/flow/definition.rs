@@ -6,7 +6,7 @@ use flowstone_lang::value::{Sources, Span, Value};
 
 use super::forms::{self, entry_spans, item_span};
 use super::{Flow, FlowFunction, Template, agents, invocations, mcp, name_of, packaged, starts};
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, Severity};
 use crate::schedule;
 
 /// Every key that a definition may have, sorted.
@@ -128,6 +128,7 @@ pub(super) fn flow(sources: &Sources, map: &Value) -> (Option<Flow>, Vec<Diagnos
     agents::read(&mut reading, map, &functions, &mut packaged);
     let templates = templates(&mut reading, map);
     let contracts = invocations::read(&mut reading, map);
+    let setup = invocations::setup(&mut reading, map);
     invocations::check_callers(&mut reading, map, &contracts);
     let schedules = schedule::read(&mut reading, map);
     let starts = starts::read(&mut reading, map, &contracts);
@@ -147,6 +148,7 @@ pub(super) fn flow(sources: &Sources, map: &Value) -> (Option<Flow>, Vec<Diagnos
         packaged,
         templates,
         invocations: contracts,
+        setup,
         schedules,
         requires: values(requires),
         starts,
@@ -167,10 +169,26 @@ fn known_keys(reading: &mut Reading<'_>, map: &Value) {
     };
     for (key, _) in entries.iter() {
         let Value::Keyword(keyword) = key else {
-            let message = format!("the keys of a definition are keywords, not {}", key.kind());
-            reading.error("E0402", message, map.span());
+            let text = key.as_str().unwrap_or_default();
+            let shown = crate::words::printed(key);
+            let spans = entry_spans(reading.sources, map, &shown);
+            let message = format!("the key {shown} has no effect: it is not a keyword");
+            let finding = Diagnostic::warning("E0402", message).at(spans.key);
+            // Not a note of somebody's own, but a key that was meant.
+            let is_meant = KEYS.contains(&text);
+            reading.push(match is_meant {
+                true => Diagnostic {
+                    severity: Severity::Error,
+                    ..finding.hint(format!("write it as `:{text}`"))
+                },
+                false => finding,
+            });
             continue;
         };
+        // Keys with a namespace are somebody's own, and are kept.
+        if keyword.namespace().is_some() {
+            continue;
+        }
         let name = &keyword.to_string()[1..];
         if !KEYS.contains(&name) {
             let at = entry_spans(reading.sources, map, &keyword.to_string()).key;

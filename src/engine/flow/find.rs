@@ -63,7 +63,45 @@ pub(crate) fn find(
         }
         slugs.push(other);
     }
-    Err(nearest(slug, slugs.iter().map(String::as_str)).map(str::to_owned))
+    Err(near(slug, &files, slugs))
+}
+
+/// Why a name does not lead to one flow of a project.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotNamed {
+    Missing {
+        /// The name that is nearest to it.
+        near: Option<String>,
+    },
+    Several {
+        paths: Vec<PathBuf>,
+    },
+}
+
+/// Returns the one file of a project whose flow has a name: that of the file, or else its `:slug`.
+///
+/// # Errors
+/// When no flow has the name, or several do.
+pub fn named(project_root: &Path, name: &str) -> Result<PathBuf, NotNamed> {
+    let files = files_of(project_root);
+    let one = |mut found: Vec<PathBuf>| match found.len() {
+        0 => None,
+        1 => found.pop().map(Ok),
+        _ => Some(Err(NotNamed::Several { paths: found })),
+    };
+    let by_stem = files.iter().filter(|path| stem(path) == name);
+    if let Some(found) = one(by_stem.cloned().collect()) {
+        return found;
+    }
+    let slugs = files.iter().filter_map(|path| Some((path, slug_of(path)?)));
+    let slugs: Vec<(&PathBuf, String)> = slugs.collect();
+    let by_slug = slugs.iter().filter(|(_, slug)| slug == name);
+    one(by_slug.map(|(path, _)| (*path).clone()).collect()).unwrap_or_else(|| {
+        let slugs = slugs.iter().map(|(_, slug)| slug.clone()).collect();
+        Err(NotNamed::Missing {
+            near: near(name, &files, slugs),
+        })
+    })
 }
 
 /// Returns the flow files of a project, each once.
@@ -99,6 +137,12 @@ fn list(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
             list(path, depth, files);
         }
     }
+}
+
+/// Returns the name of a flow that is nearest to another one.
+fn near(name: &str, files: &[PathBuf], slugs: Vec<String>) -> Option<String> {
+    let names: Vec<String> = files.iter().map(|path| stem(path)).chain(slugs).collect();
+    nearest(name, names.iter().map(String::as_str)).map(str::to_owned)
 }
 
 fn stem(path: &Path) -> String {

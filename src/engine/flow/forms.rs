@@ -2,6 +2,8 @@
 
 use flowstone_lang::value::{Sources, Span, Value};
 
+use crate::step::shape::{Misfit, What};
+
 /// Returns what is quoted, or `None`.
 pub(super) fn quoted(form: &Value) -> Option<Value> {
     let Value::List(list) = form else {
@@ -65,5 +67,28 @@ pub(super) fn items(form: &Value) -> Option<Vec<Value>> {
         Value::List(list) => Some(list.iter().cloned().collect()),
         Value::Vector(vector) => Some(vector.iter().cloned().collect()),
         _ => None,
+    }
+}
+
+/// Returns where a misfit is inside a value, as far as the value is written out. `whole`: the value, and its place.
+pub(super) fn misfit_span(sources: &Sources, whole: (&Value, Span), misfit: &Misfit) -> Span {
+    let (mut at, mut span) = (Some(whole.0.clone()), whole.1);
+    for step in &misfit.path {
+        let Some(value) = at.take() else {
+            return span;
+        };
+        if let (Value::Map(_), Some(name)) = (&value, step.strip_prefix(':')) {
+            span = entry_spans(sources, &value, step).value.or(span);
+            at = value.get(name).cloned();
+        } else if let Ok(idx) = step.parse::<usize>() {
+            span = item_span(&value, idx).or(span);
+            at = crate::json::items(&value).and_then(|items| items.get(idx).cloned());
+        }
+    }
+    match (&misfit.what, at) {
+        (What::Unknown { key, .. }, Some(map @ Value::Map(_))) => {
+            entry_spans(sources, &map, &format!(":{key}")).key.or(span)
+        }
+        _ => span,
     }
 }

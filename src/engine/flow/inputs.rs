@@ -16,6 +16,8 @@ pub enum InputError {
     UnknownInvocation { name: String, known: Vec<String> },
     #[error("missing required run inputs: {}", names.join(", "))]
     Missing { names: Vec<String> },
+    #[error("missing values of the flow's setup: {}", names.join(", "))]
+    MissingSetup { slug: String, names: Vec<String> },
     #[error("the input `{name}` must be {expected}, not {found}")]
     WrongType {
         name: String,
@@ -31,6 +33,7 @@ impl InputError {
             InputError::NotAMap { .. } => "E0423",
             InputError::UnknownInvocation { .. } => "E0409",
             InputError::Missing { .. } => "E0420",
+            InputError::MissingSetup { .. } => "E0428",
             InputError::WrongType { .. } => "E0421",
         }
     }
@@ -49,11 +52,15 @@ impl InputError {
                 format!("it has {}", known.join(", "))
             }
             InputError::Missing { names } => {
-                let fields: Vec<String> = names
-                    .iter()
-                    .map(|name| format!("\"{name}\": ..."))
-                    .collect();
-                format!("give them, as in `{{{}}}`", fields.join(", "))
+                format!("give them, as in `--input '{{{}}}'`", fields(names, "\"", "\": ..."))
+            }
+            InputError::MissingSetup { slug, names } => format!(
+                "give them with `--setup '{{{}}}'`, or in flowstone.edn: `:setup {{:{slug} {{{}}}}}`",
+                fields(names, "\"", "\": ..."),
+                fields(names, ":", " ...")
+            ),
+            InputError::WrongType { expected, .. } if expected == REFERENCE => {
+                "store the file with `--upload NAME=FILE`, or give the `res://` name of what is stored".to_owned()
             }
             InputError::WrongType { .. } => {
                 "the flow says under `:invocations` what it takes".to_owned()
@@ -61,6 +68,21 @@ impl InputError {
         }
     }
 }
+
+/// Lists names as they are written in a map.
+fn fields(names: &[String], before: &str, after: &str) -> String {
+    let fields: Vec<String> = names
+        .iter()
+        .map(|name| format!("{before}{name}{after}"))
+        .collect();
+    fields.join(", ")
+}
+
+/// Where a run finds the values of setup forms in its input.
+pub const ACTIVATION: &str = "activation";
+
+/// What an input of a kind such as `:file` must be.
+const REFERENCE: &str = "a reference to something stored, `res://...`";
 
 /// Makes the input of a run: keys become keywords, defaults are filled in, values are brought to their types.
 ///
@@ -105,8 +127,66 @@ pub fn coerce_input(
             None => Ok(Value::map(entries)),
         };
     };
+    let missing = fill(&contract.inputs, &mut entries)?;
+    if missing.is_empty() {
+        return Ok(Value::map(entries));
+    }
+    Err(InputError::Missing { names: missing })
+}
+
+/// Returns an input with the values of the flow's setup forms under `:activation`: those that the input brings, over
+/// those that `settings` of the project have under `:setup` and the flow's slug, over the defaults of the fields.
+///
+/// # Errors
+/// All missing values at once, or the first of a wrong type.
+pub fn activated(flow: &Flow, settings: &Value, input: Value) -> Result<Value, InputError> {
+    if flow.setup.is_empty() {
+        return Ok(input);
+    }
+    let Some(map) = input.as_map() else {
+        return Ok(input);
+    };
+    let brought = map.get(&Value::keyword(ACTIVATION)).cloned();
+    let brought = brought.unwrap_or(Value::Nil);
+    if !brought.is_nil() && brought.as_map().is_none() {
+        return Err(InputError::WrongType {
+            name: ACTIVATION.to_owned(),
+            expected: "a map".to_owned(),
+            found: shown(&brought),
+        });
+    }
+    let kept = settings
+        .get("setup")
+        .and_then(|setup| setup.get(&flow.slug));
+    let mut entries: Vec<(Value, Value)> = Vec::new();
+    for source in [kept, Some(&brought)].into_iter().flatten() {
+        for (key, value) in source.as_map().into_iter().flat_map(|map| map.iter()) {
+            let key = keyword_key(key);
+            match entries.iter_mut().find(|(known, _)| *known == key) {
+                Some(known) => known.1 = value.clone(),
+                None => entries.push((key, value.clone())),
+            }
+        }
+    }
+    let missing = fill(&flow.setup, &mut entries)?;
+    if !missing.is_empty() {
+        return Err(InputError::MissingSetup {
+            slug: flow.slug.to_string(),
+            names: missing,
+        });
+    }
+    let others = map
+        .iter()
+        .filter(|(key, _)| **key != Value::keyword(ACTIVATION))
+        .map(|(key, value)| (key.clone(), value.clone()));
+    let activation = (Value::keyword(ACTIVATION), Value::map(entries));
+    Ok(Value::map(others.chain([activation])))
+}
+
+/// Brings the entries to their types, adds defaults, and returns the names of what is missing.
+fn fill(inputs: &[Input], entries: &mut Vec<(Value, Value)>) -> Result<Vec<String>, InputError> {
     let mut missing = Vec::new();
-    for input in &contract.inputs {
+    for input in inputs {
         let key = Value::keyword(&input.name);
         let slot = entries.iter_mut().find(|(name, _)| *name == key);
         let given = slot
@@ -127,16 +207,23 @@ pub fn coerce_input(
             None => entries.push((key, value)),
         }
     }
-    if missing.is_empty() {
-        return Ok(Value::map(entries));
-    }
-    Err(InputError::Missing { names: missing })
+    Ok(missing)
 }
 
 fn keyword_key(key: &Value) -> Value {
     match key {
         Value::Text(text) => Value::keyword(text),
         other => other.clone(),
+    }
+}
+
+impl Input {
+    /// Brings a value to the input's type.
+    ///
+    /// # Errors
+    /// When it is not of that type.
+    pub fn coerced(&self, value: Value) -> Result<Value, InputError> {
+        coerce(self, value)
     }
 }
 
@@ -181,16 +268,33 @@ fn coerce_one(input: &Input, value: Value) -> Result<Value, InputError> {
             let options: Vec<String> = input.options.iter().map(option_name).collect();
             wrong(&format!("one of {}", options.join(", ")))
         }),
+        "any" => Ok(value),
+        "list" => match crate::json::items(&value) {
+            Some(items) => Ok(Value::vector(items)),
+            None => Err(wrong("a list")),
+        },
         "json" => match text {
             Some(text) => serde_json::from_str(text)
                 .map(|json| crate::json::from_json(&json))
                 .map_err(|_| wrong("JSON")),
             None => Ok(value),
         },
-        _ => match &value {
-            Value::Map(_) | Value::Text(_) => Ok(value),
-            _ => Err(wrong("a reference to a file or resource")),
+        _ => match is_reference(&value) {
+            true => Ok(value),
+            false => Err(wrong(REFERENCE)),
         },
+    }
+}
+
+/// Tells whether a value names something stored: by its name, or by a map that has it.
+fn is_reference(value: &Value) -> bool {
+    match value {
+        Value::Text(text) => text.starts_with(crate::resource::PREFIX),
+        Value::Map(_) => ["uri", "resource-uri", "ref", "blob-ref"]
+            .into_iter()
+            .filter_map(|key| value.get(key))
+            .any(is_reference),
+        _ => false,
     }
 }
 

@@ -11,8 +11,9 @@ use crate::diagnostic::Diagnostic;
 
 /// Every type of an input, sorted.
 pub(super) const TYPES: &[&str] = &[
-    "blob", "blob-ref", "boolean", "checkbox", "date", "datetime", "email", "file", "json",
-    "number", "password", "resource", "secret", "select", "string", "text", "textarea", "time",
+    "any", "blob", "blob-ref", "boolean", "checkbox", "date", "datetime", "email", "file", "json",
+    "list", "number", "password", "resource", "secret", "select", "string", "text", "textarea",
+    "time",
 ];
 
 /// What an interface may be called through.
@@ -104,6 +105,27 @@ fn legacy(reading: &mut Reading<'_>, map: &Value) -> Vec<Invocation> {
         label,
         inputs: fields,
     }]
+}
+
+/// Reads the fields of the forms that are filled in before the first run.
+pub(super) fn setup(reading: &mut Reading<'_>, map: &Value) -> Vec<Input> {
+    let is = |entry: &Value, key: &str, name: &str| {
+        entry.get(key).and_then(name_of).as_deref() == Some(name)
+    };
+    let mut fields: Vec<Input> = Vec::new();
+    for (entry, _) in reading.maps(map, "requires") {
+        if is(&entry, "kind", "form") && !is(&entry, "collect", "run") {
+            for field in inputs(reading, &entry, "fields") {
+                if fields.iter().any(|known| known.name == field.name) {
+                    let message = format!("two setup forms have a field `:{}`", field.name);
+                    reading.error("E0414", message, field.span);
+                    continue;
+                }
+                fields.push(field);
+            }
+        }
+    }
+    fields
 }
 
 fn inputs(reading: &mut Reading<'_>, contract: &Value, key: &str) -> Vec<Input> {

@@ -1,16 +1,22 @@
 //! The shape of each step call in a flow's body, as far as it can be seen without running.
 
+mod calls;
+mod code;
+mod operations;
 pub(crate) mod packaged;
 mod tools;
+
+use std::path::Path;
 
 use flowstone_lang::value::{Sources, Span, Value};
 
 use super::Flow;
-use super::forms::{entry_spans, item_span, quoted};
+use super::forms::{entry_spans, item_span, misfit_span, quoted};
+use crate::child;
 use crate::diagnostic::Diagnostic;
 use crate::natives::fanout;
 use crate::step::config::{self, Problem};
-use crate::step::shape::{Misfit, What};
+use crate::step::shape::Misfit;
 use crate::step::{Step, StepSpec};
 
 /// Strings longer than this belong into `:templates`.
@@ -21,26 +27,75 @@ const THREADING: &[&str] = &[
     "->", "->>", "as->", "cond->", "cond->>", "doto", "some->", "some->>",
 ];
 
-/// Checks every `flow/step` call of a body.
-pub fn check_steps(sources: &Sources, flow: &Flow, steps: &[Box<dyn Step>]) -> Vec<Diagnostic> {
+/// Step types of the flow language that are not there yet, and what to do meanwhile.
+const LATER: &[(&str, &str)] = &[
+    (
+        "db",
+        "until then, ask the database through an HTTP service with `:http`, or keep the data in a `:table`",
+    ),
+    (
+        "job",
+        "until then, start the job with `:http`, and wait for its end with `:wait` or `flow/poll`",
+    ),
+    (
+        "ssh",
+        "until then, reach the machine through an HTTP service with `:http`",
+    ),
+];
+
+/// What a flow is checked against, beside its own text.
+#[derive(Clone, Copy)]
+pub struct Surroundings<'a> {
+    pub steps: &'a [Box<dyn Step>],
+    /// The folder of the project, where the flow belongs to one: flows that it calls are looked for there.
+    pub project_root: Option<&'a Path>,
+    /// The folder that the flow's file is in.
+    pub folder: Option<&'a Path>,
+}
+
+/// Code of a flow that is compiled later, when the step that has it is performed.
+pub(super) struct Code {
+    /// What errors call code that is given as text.
+    pub name: String,
+    /// A form, or its text.
+    pub code: Value,
+    /// The literal in the file.
+    pub span: Span,
+}
+
+/// The findings about step calls, and the code in them.
+pub(super) struct Linted {
+    pub findings: Vec<Diagnostic>,
+    pub code: Vec<Code>,
+}
+
+/// Checks every step call of a body, and all packaged steps.
+pub(super) fn check_steps(sources: &Sources, flow: &Flow, around: Surroundings<'_>) -> Linted {
     let mut lint = Lint {
         sources,
         flow,
-        steps,
-        specs: steps.iter().map(|step| step.spec()).collect(),
+        around,
+        steps: around.steps,
+        specs: around.steps.iter().map(|step| step.spec()).collect(),
         findings: Vec::new(),
+        code: Vec::new(),
     };
     lint.packaged();
     lint.walk();
-    lint.findings
+    Linted {
+        findings: lint.findings,
+        code: lint.code,
+    }
 }
 
 struct Lint<'a> {
     sources: &'a Sources,
     flow: &'a Flow,
+    around: Surroundings<'a>,
     steps: &'a [Box<dyn Step>],
     specs: Vec<&'static StepSpec>,
     findings: Vec<Diagnostic>,
+    code: Vec<Code>,
 }
 
 impl Lint<'_> {
@@ -57,8 +112,11 @@ impl Lint<'_> {
                     if head.is_some_and(|head| head.is("comment")) {
                         continue;
                     }
-                    if head.is_some_and(|head| head.is("flow/step")) && !is_threaded {
-                        self.call(&form);
+                    if let Some(head) = head.filter(|_| !is_threaded) {
+                        match head.is("flow/step") {
+                            true => self.call(&form),
+                            false => self.flow_call(head, &form),
+                        }
                     }
                     let threads =
                         head.is_some_and(|head| THREADING.iter().any(|name| head.is(name)));
@@ -173,8 +231,8 @@ impl Lint<'_> {
     }
 
     fn config(&mut self, spec: &'static StepSpec, config: &Value, span: Span) {
-        let map = match config {
-            Value::Map(map) => map,
+        match config {
+            Value::Map(_) => {}
             Value::List(_) | Value::Symbol(_) | Value::Name(_) => return,
             other => {
                 let message = format!("a step's config must be a map, not {}", other.kind());
@@ -182,14 +240,8 @@ impl Lint<'_> {
                     .push(Diagnostic::error("E0432", message).at(span));
                 return;
             }
-        };
-        // A computed key may be any, so that nothing can be said to be missing.
-        let all_literal = map.iter().all(|(key, _)| matches!(key, Value::Keyword(_)));
-        let mut problems = config::check_literal(spec, config);
-        if !all_literal || map.get(&Value::keyword("template")).is_some() {
-            problems.retain(|problem| !matches!(problem, Problem::Missing { .. }));
         }
-        for problem in problems {
+        for problem in literal_problems(spec, config) {
             let at = problem.key().map_or(span, |key| {
                 let spans = entry_spans(self.sources, config, &format!(":{key}"));
                 match &problem {
@@ -210,19 +262,22 @@ impl Lint<'_> {
                 None => finding,
             });
         }
+        self.operation(spec, config, span);
         let step = self.steps.iter().find(|it| it.spec().kind == spec.kind);
         for (key, remark) in step.map_or_else(Vec::new, |it| it.remarks(self.flow, config)) {
-            let at = entry_spans(self.sources, config, &format!(":{key}")).value;
+            let at = match key {
+                "" => span,
+                key => entry_spans(self.sources, config, &format!(":{key}")).value,
+            };
             self.findings.push(remark.at(at));
         }
         self.tools(spec, config, config);
-        if spec.kind == "function" {
-            self.function(config, span);
-        }
-        if spec.kind == fanout::KIND
-            && let Some(finding) = fanout::foreign_option(config)
-        {
-            self.findings.push(finding.at(span));
+        self.code_of(spec, config);
+        match spec.kind {
+            "function" => self.function(config, span),
+            fanout::KIND => self.fanout(config, span),
+            child::KIND => self.child(config.get("flow-slug"), config, span),
+            _ => {}
         }
     }
 
@@ -261,28 +316,24 @@ impl Lint<'_> {
     }
 }
 
+/// Checks a config as far as it is written out.
+fn literal_problems(spec: &'static StepSpec, config: &Value) -> Vec<Problem> {
+    let mut problems = config::check_literal(spec, config);
+    // A computed key may be any, so that nothing can be said to be missing.
+    let has_literal_keys = config
+        .as_map()
+        .is_some_and(|map| map.iter().all(|(key, _)| matches!(key, Value::Keyword(_))));
+    if !has_literal_keys || config.get("template").is_some() {
+        problems.retain(|problem| !matches!(problem, Problem::Missing { .. }));
+    }
+    problems
+}
+
 /// Finds where something inside the value of a key stands, as far as it is written out.
 fn inside(sources: &Sources, config: &Value, (key, misfit): (&str, &Misfit)) -> Span {
-    let mut spans = entry_spans(sources, config, &format!(":{key}"));
-    let mut at = config.get(key).cloned();
-    for step in &misfit.path {
-        let Some(value) = at.take() else {
-            return spans.value;
-        };
-        if let (Value::Map(_), Some(name)) = (&value, step.strip_prefix(':')) {
-            spans = entry_spans(sources, &value, step);
-            at = value.get(name).cloned();
-        } else if let (Some(items), Ok(idx)) = (value.as_vector(), step.parse::<usize>()) {
-            spans.value = item_span(&value, idx);
-            at = items.get(idx).cloned();
-        }
-    }
-    match (&misfit.what, at) {
-        (What::Unknown { key, .. }, Some(map @ Value::Map(_))) => {
-            entry_spans(sources, &map, &format!(":{key}")).key
-        }
-        _ => spans.value,
-    }
+    let span = entry_spans(sources, config, &format!(":{key}")).value;
+    let value = config.get(key).cloned().unwrap_or(Value::Nil);
+    misfit_span(sources, (&value, span), misfit)
 }
 
 /// Finds a step type by its name or an alias.
@@ -316,6 +367,11 @@ pub(crate) fn unknown(name: &str, specs: &[&StepSpec]) -> Diagnostic {
     let mut kinds: Vec<&str> = specs.iter().map(|spec| spec.kind).collect();
     kinds.sort_unstable();
     let list: Vec<String> = kinds.iter().map(|kind| format!("`:{kind}`")).collect();
+    if let Some((_, hint)) = LATER.iter().find(|(later, _)| *later == name) {
+        let message =
+            format!("the step type `:{name}` is not there yet: it comes in a later version");
+        return Diagnostic::error("E0431", message).hint(*hint);
+    }
     let finding = Diagnostic::error("E0431", format!("unknown step type `:{name}`"));
     let suggested = finding.suggest(name, kinds.iter().copied());
     if suggested.hints.is_empty() {

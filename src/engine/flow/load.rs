@@ -10,7 +10,8 @@ use flowstone_lang::session::{Session, WorldContext};
 use flowstone_lang::value::{Span, Symbol, Value};
 
 use super::files::{DiskFiles, FlowFiles, StoredFiles, join};
-use super::{Flow, compile, definition, forms, lint};
+use super::lint::Surroundings;
+use super::{Flow, compile, contents, definition, forms, lint};
 use crate::codec;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::ports::Program;
@@ -36,9 +37,18 @@ pub struct Checked {
     pub loaded: Option<LoadedFlow>,
     /// In the order of the file.
     pub findings: Vec<Diagnostic>,
+    /// The definition as it is written, where the file has one: also when no flow could be made of it.
+    definition: Option<Value>,
 }
 
 impl Checked {
+    fn failed(finding: Diagnostic) -> Checked {
+        Checked {
+            findings: vec![finding],
+            ..Checked::default()
+        }
+    }
+
     /// Tells whether the file cannot be run.
     pub fn has_errors(&self) -> bool {
         self.findings
@@ -62,13 +72,10 @@ pub fn load(session: &Session, path: &Path, name: &str) -> Checked {
                 std::io::ErrorKind::InvalidData => "it is not UTF-8 text".to_owned(),
                 _ => error.to_string(),
             };
-            return Checked {
-                loaded: None,
-                findings: vec![Diagnostic::error(
-                    "E0400",
-                    format!("cannot read {name}: {why}"),
-                )],
-            };
+            return Checked::failed(Diagnostic::error(
+                "E0400",
+                format!("cannot read {name}: {why}"),
+            ));
         }
     };
     let stem = path.file_stem().map(|stem| stem.to_string_lossy());
@@ -86,13 +93,10 @@ pub fn load(session: &Session, path: &Path, name: &str) -> Checked {
 /// Reads the flow of a stored program.
 pub fn reload(session: &Session, program: &Program) -> Checked {
     let Some(stored) = Stored::decode(&program.source) else {
-        return Checked {
-            loaded: None,
-            findings: vec![Diagnostic::error(
-                "E0507",
-                "the stored program cannot be read",
-            )],
-        };
+        return Checked::failed(Diagnostic::error(
+            "E0507",
+            "the stored program cannot be read",
+        ));
     };
     let mut files = stored.files;
     let text = files.remove(MAIN).unwrap_or_default();
@@ -107,11 +111,32 @@ pub fn reload(session: &Session, program: &Program) -> Checked {
 /// Does all that can be done without running: definition, the shape of each step call, compiling. The session must
 /// know what flows may use: [`crate::natives::install`].
 pub fn check(session: &Session, path: &Path, name: &str, steps: &[Box<dyn Step>]) -> Checked {
-    let checked = load(session, path, name);
-    with_code(session, checked, steps)
+    check_in(session, path, name, (steps, None))
 }
 
-/// As [`check`], for a text that is in no file. Includes are looked for below a folder.
+/// As [`check`], with the step types and the folder of the project that the file belongs to: flows that it calls are
+/// looked for there.
+pub fn check_in(
+    session: &Session,
+    path: &Path,
+    name: &str,
+    (steps, project_root): (&[Box<dyn Step>], Option<&Path>),
+) -> Checked {
+    let folder = path
+        .parent()
+        .map(|folder| match folder.as_os_str().is_empty() {
+            true => Path::new("."),
+            false => folder,
+        });
+    let around = Surroundings {
+        steps,
+        project_root,
+        folder,
+    };
+    with_code(session, load(session, path, name), around)
+}
+
+/// As [`check_in`], for a text that is in no file. Includes are looked for below a folder, that of the project.
 pub(crate) fn check_text(
     session: &Session,
     text: &str,
@@ -124,14 +149,28 @@ pub(crate) fn check_text(
         stem: "draft",
     };
     let checked = read(session, &DiskFiles::below(folder), &main);
-    with_code(session, checked, steps)
+    let around = Surroundings {
+        steps,
+        project_root: Some(folder),
+        folder: None,
+    };
+    with_code(session, checked, around)
 }
 
-fn with_code(session: &Session, mut checked: Checked, steps: &[Box<dyn Step>]) -> Checked {
+fn with_code(session: &Session, mut checked: Checked, around: Surroundings<'_>) -> Checked {
+    if let Some(definition) = &checked.definition {
+        let sources = session.world().sources.borrow();
+        checked
+            .findings
+            .extend(contents::check(&sources, definition));
+    }
     if let Some(loaded) = &checked.loaded {
-        let calls = lint::check_steps(&session.world().sources.borrow(), &loaded.flow, steps);
-        let mut code = compile::check_code(session, &loaded.flow);
+        let sources = session.world().sources.borrow();
+        let calls = lint::check_steps(&sources, &loaded.flow, around);
+        drop(sources);
+        let mut code = compile::check_code(session, &loaded.flow, &calls.code);
         // What was said about a call in the words of flows is not said again in those of the compiler.
+        let calls = calls.findings;
         code.retain(|finding| calls.iter().all(|call| !overlap(call.span, finding.span)));
         checked.findings.extend(calls.into_iter().chain(code));
     }
@@ -139,6 +178,22 @@ fn with_code(session: &Session, mut checked: Checked, steps: &[Box<dyn Step>]) -
         .findings
         .sort_by_key(|finding| (finding.span.source.0, finding.span.start));
     checked
+}
+
+/// Says what a text probably is that cannot be read as a flow.
+fn other_format(main: &Main<'_>) -> Option<&'static str> {
+    const HINT: &str = "this looks like JSON: a flow file holds Clojure data, `{:slug :my-flow :flow '(...)}`; JSON is \
+                        given to a run with `--input @file.json`";
+    let ending = Path::new(main.name).extension().and_then(|it| it.to_str());
+    let inside = main.text.trim_start().strip_prefix(['{', '[']);
+    let is_json = inside.is_some_and(|it| it.trim_start().starts_with('"') && it.contains("\":"));
+    match ending {
+        Some("json" | "jsonl") => Some(HINT),
+        Some("csv" | "tsv") => Some(
+            "this is a table, not a flow: a flow reads it with `:table {:op :import}` or `flow.util/parse-csv`",
+        ),
+        _ => is_json.then_some(HINT),
+    }
 }
 
 fn overlap(one: Span, other: Span) -> bool {
@@ -164,10 +219,11 @@ pub(crate) fn read(session: &Session, files: &dyn FlowFiles, main: &Main<'_>) ->
         Ok(forms) => forms,
         Err(error) => {
             let inner = reading.failed.take();
-            return Checked {
-                loaded: None,
-                findings: vec![inner.unwrap_or_else(|| finding(error))],
-            };
+            let finding = inner.unwrap_or_else(|| finding(error));
+            return Checked::failed(match other_format(main) {
+                Some(hint) => finding.hint(hint),
+                None => finding,
+            });
         }
     };
     let sources = session.world().sources.borrow();
@@ -203,7 +259,15 @@ pub(crate) fn read(session: &Session, files: &dyn FlowFiles, main: &Main<'_>) ->
         flow: Rc::new(flow),
         program: program(main, reading.used.take()),
     });
-    Checked { loaded, findings }
+    let definition = match &forms[..] {
+        [only @ Value::Map(_)] => Some(only.clone()),
+        _ => None,
+    };
+    Checked {
+        loaded,
+        findings,
+        definition,
+    }
 }
 
 /// Returns the name of a program's main file, and its texts by their paths; the path of the main one is empty.

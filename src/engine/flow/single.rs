@@ -21,6 +21,15 @@ const LEFT_OUT: &[&str] = &[
     "triggers",
 ];
 
+/// Returns `:requires` without its forms: the values of a flow's setup are for its own runs.
+fn without_forms(requires: &Value) -> Value {
+    let Some(entries) = requires.as_vector() else {
+        return requires.clone();
+    };
+    let is_form = |entry: &&Value| entry.get("kind").and_then(name_of).as_deref() == Some("form");
+    Value::vector(entries.iter().filter(|entry| !is_form(entry)).cloned())
+}
+
 /// Returns a flow that performs one step of a type, a built-in one or one of `around`'s packaged steps, with
 /// `:config` of its input. Functions, templates, connections and packaged steps are those of `around`.
 ///
@@ -40,7 +49,10 @@ pub fn single(
             let kept = map
                 .iter()
                 .filter(|(key, _)| name_of(key).is_some_and(|name| !LEFT_OUT.contains(&&*name)));
-            let kept = Value::map(kept.map(|(key, value)| (key.clone(), value.clone())));
+            let kept = Value::map(kept.map(|(key, value)| match name_of(key).as_deref() {
+                Some("requires") => (key.clone(), without_forms(value)),
+                _ => (key.clone(), value.clone()),
+            }));
             let kept = printed(&kept);
             let inside = kept.strip_prefix('{').unwrap_or_default();
             let coexist = ":concurrency {:type :singleton :on-new-version :coexist}";
@@ -52,7 +64,9 @@ pub fn single(
         text: &text,
         stem: &slug,
     };
-    let Checked { loaded, findings } = read(session, &StoredFiles::default(), &main);
+    let Checked {
+        loaded, findings, ..
+    } = read(session, &StoredFiles::default(), &main);
     loaded.ok_or_else(|| {
         let first = findings.into_iter().next();
         first.unwrap_or_else(|| Diagnostic::error("E0401", "the step cannot be made into a flow"))

@@ -174,7 +174,7 @@ fn on_error(caller: &str, value: &Value) -> Result<Value> {
         return Ok(value.clone());
     }
     Err(refused(format!(
-        "`:on-error` of `flow/{caller}` is none of :fail, :continue and :collect"
+        "`:on-error` of `flow/{caller}` must be one of :fail, :continue and :collect"
     ))
     .hint(":fail cancels the others, :continue gives nil, :collect gives {:error ...}")
     .into())
@@ -250,6 +250,25 @@ fn items(vm: &mut Vm, args: &Args<'_>, idx: usize, expected: &str) -> Result<Vec
     }
 }
 
+/// Returns how many arguments a function has beside its options, and which options these are.
+pub(crate) fn options_of(function: &str) -> Option<(usize, &'static [&'static str])> {
+    match function {
+        "all" => Some((1, GROUP_OPTIONS)),
+        "pmap" => Some((2, GROUP_OPTIONS)),
+        "race" => Some((1, RACE_OPTIONS)),
+        _ => None,
+    }
+}
+
+/// Checks the options of a call.
+///
+/// # Errors
+/// The first that is wrong.
+pub(crate) fn check_options(caller: &str, given: &Value, known: &[&str]) -> Result<()> {
+    Options::read(caller, given, known).map(drop)
+}
+
+const RACE_OPTIONS: &[&str] = &["id"];
 const GROUP_OPTIONS: &[&str] = &["id", "max", "on-error"];
 
 pub(super) const ALL: Native = Native {
@@ -331,7 +350,7 @@ pub(super) const RACE: Native = Native {
     run: |vm, args| {
         let at = args.len() - 1;
         let given = if at == 1 { args.get(0) } else { &Value::Nil };
-        let mut options = Options::read("race", given, &["id"])?;
+        let mut options = Options::read("race", given, RACE_OPTIONS)?;
         let named: Vec<(Value, Value)> = match args.get(at) {
             Value::Map(map) => map
                 .iter()

@@ -37,7 +37,7 @@ fn call_flow(vm: &mut Vm, args: &Args<'_>) -> Result<Value> {
         Value::Map(map) => map.entries().clone(),
         _ => return Err(args.expected(2, "a map of options")),
     };
-    for key in ["flow-slug", "input"] {
+    for key in child::ARGUMENTS {
         if config.get(&Value::keyword(key)).is_some() {
             let message =
                 format!("`:{key}` is not an option of `flow/call-flow`: it is an argument");

@@ -119,11 +119,10 @@ pub(super) fn perform(
     transformed(vm, resolved.get("transform"), values)
 }
 
-/// Returns a branch for each item, and whether they are child runs.
-fn nodes(items: &[Value], step: &'static Native) -> Result<(Vec<Value>, bool), Diagnostic> {
-    let mut nodes = Vec::with_capacity(items.len());
+/// Checks the types of the items. Returns whether they are child runs.
+pub(crate) fn check_types(items: &[Value]) -> Result<bool, Diagnostic> {
     let mut children = 0;
-    for (number, item) in (0..).zip(items) {
+    for (number, item) in items.iter().enumerate() {
         let Some(kind) = item.get("type").and_then(name_of) else {
             let message = format!("item {number} of the `:fanout` has no `:type`");
             return Err(wrong(message).hint("an item is a map such as {:type :http :url \"...\"}"));
@@ -133,15 +132,6 @@ fn nodes(items: &[Value], step: &'static Native) -> Result<(Vec<Value>, bool), D
                 .hint("put the items of both into one"));
         }
         children += usize::from(&*kind == CALL_FLOW);
-        let kind = Value::keyword(&kind);
-        let args = vec![kind.clone(), kind, item.clone()];
-        let needs = Value::vector([]);
-        nodes.push(branches::node(
-            Value::Int(number),
-            Value::Native(step),
-            args,
-            needs,
-        ));
     }
     if children != 0 && children != items.len() {
         return Err(
@@ -149,7 +139,20 @@ fn nodes(items: &[Value], step: &'static Native) -> Result<(Vec<Value>, bool), D
                 .hint("use two steps, or flow/pmap, which runs any steps side by side"),
         );
     }
-    Ok((nodes, children != 0))
+    Ok(children != 0)
+}
+
+/// Returns a branch for each item, and whether they are child runs.
+fn nodes(items: &[Value], step: &'static Native) -> Result<(Vec<Value>, bool), Diagnostic> {
+    let are_children = check_types(items)?;
+    let each = (0..).zip(items).map(|(number, item)| {
+        let kind = item.get("type").and_then(name_of).unwrap_or_default();
+        let kind = Value::keyword(&kind);
+        let args = vec![kind.clone(), kind, item.clone()];
+        let needs = Value::vector([]);
+        branches::node(Value::Int(number), Value::Native(step), args, needs)
+    });
+    Ok((each.collect(), are_children))
 }
 
 fn transformed(vm: &mut Vm, transform: Option<&Value>, values: Value) -> Result<Value> {

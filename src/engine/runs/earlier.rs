@@ -3,7 +3,7 @@
 use crate::codec;
 use crate::engine::{Engine, StartOptions};
 use crate::error::EngineError;
-use crate::flow::{LoadedFlow, coerce_input};
+use crate::flow::LoadedFlow;
 use crate::ports::{RunFilter, RunRow, RunStatus};
 
 /// What a run is at that can be resumed by the command that started it: everything before its end, except failed
@@ -22,7 +22,7 @@ impl Engine {
         loaded: &LoadedFlow,
         options: &StartOptions,
     ) -> Result<Option<RunRow>, EngineError> {
-        let input = coerce_input(&loaded.flow, options.invocation.as_deref(), &options.input)?;
+        let input = self.input_of(&loaded.flow, options.invocation.as_deref(), &options.input)?;
         let filter = RunFilter {
             statuses: OPEN.to_vec(),
             flow: Some(loaded.flow.slug.to_string()),

@@ -3,7 +3,7 @@
 use flowstone_lang::value::Value;
 
 use super::options::{self, Wrong};
-use super::shape::{self, Misfit, What, expected, shown};
+use super::shape::{self, Misfit, What, shown};
 use super::{COMMON, Field, StepError, StepSpec};
 use crate::codec;
 use crate::diagnostic::nearest;
@@ -22,6 +22,8 @@ pub(crate) enum Problem {
         key: &'static str,
         expected: String,
         found: String,
+        /// The allowed name that is nearest to the one found.
+        near: Option<&'static str>,
     },
     /// Something inside the value of a key.
     Inside {
@@ -70,6 +72,7 @@ impl Problem {
                 key,
                 expected,
                 found,
+                ..
             } => {
                 format!("`:{key}` of a `:{kind}` step must be {expected}, not {found}")
             }
@@ -77,7 +80,9 @@ impl Problem {
                 let steps = misfit.path.iter().map(String::as_str);
                 let path = steps.fold(format!(":{key}"), |path, step| format!("{path} {step}"));
                 match &misfit.what {
-                    What::Type { expected, found } => {
+                    What::Type {
+                        expected, found, ..
+                    } => {
                         format!("`{path}` of a `:{kind}` step must be {expected}, not {found}")
                     }
                     What::Unknown { key, .. } => {
@@ -113,10 +118,11 @@ impl Problem {
                 let field = spec.field(key)?;
                 Some(format!("`:{key}`: {}", field.doc))
             }
-            Problem::WrongType { key, expected, .. } if expected.starts_with("one of") => {
-                let _ = key;
-                None
-            }
+            Problem::WrongType {
+                near: Some(near), ..
+            } => Some(format!("did you mean `:{near}`?")),
+            // The message lists them.
+            Problem::WrongType { expected, .. } if expected.starts_with("one of") => None,
             Problem::WrongType { key, .. } => {
                 let field = spec.field(key)?;
                 Some(format!("`:{key}`: {}", field.doc))
@@ -185,6 +191,7 @@ fn check(spec: &'static StepSpec, config: &Value, literal: bool) -> Vec<Problem>
                 key: "type",
                 expected: format!("`:{}`, as the step type says", spec.kind),
                 found: shown(value),
+                near: None,
             });
             continue;
         }
@@ -193,16 +200,19 @@ fn check(spec: &'static StepSpec, config: &Value, literal: bool) -> Vec<Problem>
             continue;
         }
         let is_common = !spec.fields.iter().any(|own| own.name == name);
-        // Options of every step say themselves what is wrong inside.
-        let misfit = match is_common {
-            true => shape::misfit(shape::outside(field), value, literal),
-            false => shape::misfit(field.type_, value, literal),
+        // Options of every step say themselves what is wrong inside, but for those that are stored.
+        let type_ = match is_common && options::has_check(name) {
+            true => shape::outside(field),
+            false => field.type_,
         };
-        if let Some(misfit) = misfit {
-            problems.push(problem(field, value, misfit));
-        } else if is_common && let Err(wrong) = options::check(field, value, literal) {
+        let misfits = shape::misfits(type_, value, literal);
+        if misfits.is_empty()
+            && is_common
+            && let Err(wrong) = options::check(field, value, literal)
+        {
             problems.push(Problem::Option(Box::new(wrong)));
         }
+        problems.extend(misfits.into_iter().map(|it| problem(field, value, it)));
     }
     let missing = |field: &&Field| {
         field.required
@@ -221,18 +231,19 @@ fn check(spec: &'static StepSpec, config: &Value, literal: bool) -> Vec<Problem>
 
 /// Says what is wrong under a key.
 fn problem(field: &'static Field, value: &Value, misfit: Misfit) -> Problem {
-    match (misfit.path.is_empty(), &misfit.what) {
-        (true, What::Type { .. }) => Problem::WrongType {
+    match (misfit.path.is_empty(), misfit.what) {
+        (true, What::Type { expected, near, .. }) => Problem::WrongType {
             key: field.name,
-            expected: match misfit.what {
-                What::Type { expected, .. } => expected,
-                What::Unknown { .. } | What::Missing { .. } => expected(field.type_),
-            },
+            expected,
             found: shown(value),
+            near,
         },
-        _ => Problem::Inside {
+        (_, what) => Problem::Inside {
             key: field.name,
-            misfit,
+            misfit: Misfit {
+                path: misfit.path,
+                what,
+            },
         },
     }
 }

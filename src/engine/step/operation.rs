@@ -1,13 +1,19 @@
 //! The operations of a step type that has several, as data: checks, help, reference pages and the JSON schemas
 //! of tools are derived from it.
 
-use super::Effect;
+use flowstone_lang::value::Value;
+
+use super::{Effect, StepSpec};
+use crate::diagnostic::nearest;
+use crate::flow::name_of;
 
 /// Which operations there are, and the key that names the one that is asked for.
 #[derive(Debug, Clone, Copy)]
 pub struct Operations {
     /// Without its colon, such as `op`.
     pub key: &'static str,
+    /// The code of errors about them.
+    pub code: &'static str,
     /// Sorted by name.
     pub all: &'static [Operation],
 }
@@ -36,4 +42,129 @@ impl Operations {
     pub fn find(&self, name: &str) -> Option<&'static Operation> {
         self.all.iter().find(|operation| operation.name == name)
     }
+}
+
+/// A config that does not fit its operation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Misuse {
+    /// The key of the config that is wrong; `None` where one is missing.
+    pub key: Option<&'static str>,
+    pub message: String,
+    pub hints: Vec<String>,
+}
+
+impl StepSpec {
+    /// Returns the operation that a config asks for, where it fits the config.
+    ///
+    /// `literal`: the config is a form. `None` where the operation is computed, or the step type has no operations.
+    ///
+    /// # Errors
+    /// When there is no such operation, it does not take a key, or a key that it needs is missing.
+    pub fn operation(
+        &self,
+        config: &Value,
+        literal: bool,
+    ) -> Result<Option<&'static Operation>, Misuse> {
+        let Some(operations) = &self.operations else {
+            return Ok(None);
+        };
+        let key = operations.key;
+        let usual = self.field(key).and_then(|field| field.default);
+        let asked = match config.get(key) {
+            Some(Value::List(_) | Value::Symbol(_) | Value::Name(_)) if literal => return Ok(None),
+            None | Some(Value::Nil) if literal => {
+                usual.map(|name| name.trim_start_matches(':').into())
+            }
+            None | Some(Value::Nil) => Some("".into()),
+            Some(given) => name_of(given),
+        };
+        let Some(asked) = asked else {
+            return Ok(None);
+        };
+        let operation = operations.named(self.kind, &asked)?;
+        self.only_taken(operations, operation, config)?;
+        let may_be_elsewhere = literal && config.get("template").is_some();
+        let Value::Map(map) = config else {
+            return Ok(Some(operation));
+        };
+        if may_be_elsewhere || !map.iter().all(|(key, _)| matches!(key, Value::Keyword(_))) {
+            return Ok(Some(operation));
+        }
+        self.has_needed(operations, operation, config)?;
+        Ok(Some(operation))
+    }
+
+    fn only_taken(
+        &self,
+        operations: &Operations,
+        operation: &Operation,
+        config: &Value,
+    ) -> Result<(), Misuse> {
+        let known = [operation.needs, operation.takes].concat();
+        let is_foreign = |name: &str| {
+            let is_given = config.get(name).is_some_and(|value| !value.is_nil());
+            name != operations.key && !known.contains(&name) && is_given
+        };
+        let Some(field) = self.fields.iter().find(|field| is_foreign(field.name)) else {
+            return Ok(());
+        };
+        Err(Misuse {
+            key: Some(field.name),
+            message: format!(
+                "`:{}` means nothing to `:{} :{}`",
+                field.name, operations.key, operation.name
+            ),
+            hints: vec![match known.is_empty() {
+                true => "it takes nothing else".to_owned(),
+                false => format!("it takes {}", listed(&known)),
+            }],
+        })
+    }
+
+    fn has_needed(
+        &self,
+        operations: &Operations,
+        operation: &Operation,
+        config: &Value,
+    ) -> Result<(), Misuse> {
+        let is_there = |key: &str| match (self.field(key), config.get(key)) {
+            (_, None) => false,
+            (Some(field), Some(Value::Nil)) => field.nil_says,
+            (_, Some(value)) => !value.is_nil(),
+        };
+        let Some(missing) = operation.needs.iter().find(|key| !is_there(key)) else {
+            return Ok(());
+        };
+        let doc = self.field(missing).map_or("", |field| field.doc);
+        Err(Misuse {
+            key: None,
+            message: format!(
+                "`:{} :{}` needs `:{missing}`",
+                operations.key, operation.name
+            ),
+            hints: vec![format!("`:{missing}`: {doc}")],
+        })
+    }
+}
+
+impl Operations {
+    fn named(&self, kind: &str, asked: &str) -> Result<&'static Operation, Misuse> {
+        if let Some(found) = self.find(asked) {
+            return Ok(found);
+        }
+        let names: Vec<&str> = self.all.iter().map(|operation| operation.name).collect();
+        let near = nearest(asked, names.iter().copied());
+        let near = near.map(|near| format!("did you mean `:{near}`?"));
+        let all = format!("there are {}", listed(&names));
+        Err(Misuse {
+            key: Some(self.key),
+            message: format!("`:{kind}` has no operation `:{asked}`"),
+            hints: near.into_iter().chain([all]).collect(),
+        })
+    }
+}
+
+fn listed(names: &[&str]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format!("`:{name}`")).collect();
+    names.join(", ")
 }

@@ -85,6 +85,11 @@ fn shape(name: &str) -> Option<Shape> {
     })
 }
 
+/// Tells whether an option of every step checks its inside itself.
+pub(crate) fn has_check(name: &str) -> bool {
+    shape(name).is_some()
+}
+
 /// Checks a common option. In a literal, values that are computed are taken as absent.
 pub(crate) fn check(field: &Field, value: &Value, literal: bool) -> Result<(), Wrong> {
     let Some(shape) = shape(field.name) else {

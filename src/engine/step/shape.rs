@@ -23,6 +23,8 @@ pub(crate) enum What {
     Type {
         expected: String,
         found: String,
+        /// The allowed name that is nearest to the one found.
+        near: Option<&'static str>,
     },
     Unknown {
         key: String,
@@ -49,7 +51,7 @@ impl Misfit {
 
     pub(crate) fn hint(&self) -> Option<String> {
         match &self.what {
-            What::Type { .. } => None,
+            What::Type { near, .. } => near.map(|near| format!("did you mean `:{near}`?")),
             What::Missing { key, doc } => Some(format!("`:{key}`: {doc}")),
             What::Unknown { key, known } => Some(match nearest(key, known.iter().copied()) {
                 Some(near) => format!("did you mean `:{near}`?"),
@@ -59,16 +61,17 @@ impl Misfit {
     }
 }
 
-/// Finds the first thing that does not fit. `literal`: the value is a form, and what is computed in it fits.
-pub(crate) fn misfit(type_: FieldType, value: &Value, literal: bool) -> Option<Misfit> {
+/// Finds what does not fit. `literal`: the value is a form, and what is computed in it fits.
+pub(crate) fn misfits(type_: FieldType, value: &Value, literal: bool) -> Vec<Misfit> {
     if literal && is_computed(value) {
-        return None;
+        return Vec::new();
     }
     match type_ {
         FieldType::Keys(fields) => in_map(fields, type_, value, literal),
         FieldType::List(item) => in_list(*item, type_, value, literal),
         FieldType::Either(types) => in_any(types, type_, value, literal),
-        plain => (!is(plain, value)).then(|| wrong(plain, value)),
+        plain if is(plain, value) => Vec::new(),
+        plain => vec![wrong(plain, value)],
     }
 }
 
@@ -76,7 +79,26 @@ fn wrong(type_: FieldType, value: &Value) -> Misfit {
     Misfit::of(What::Type {
         expected: expected(type_),
         found: shown(value),
+        near: near(type_, value),
     })
+}
+
+/// Returns the name that was probably meant.
+fn near(type_: FieldType, value: &Value) -> Option<&'static str> {
+    let known: Vec<&'static str> = match type_ {
+        FieldType::OneOf(names) => names.to_vec(),
+        FieldType::Either(types) => types
+            .iter()
+            .filter_map(|one| match one {
+                FieldType::OneOf(names) => Some(*names),
+                _ => None,
+            })
+            .flatten()
+            .copied()
+            .collect(),
+        _ => Vec::new(),
+    };
+    nearest(&name_of(value)?, known)
 }
 
 /// Tells whether a form's value is not known.
@@ -84,15 +106,11 @@ fn is_computed(form: &Value) -> bool {
     matches!(form, Value::List(_) | Value::Symbol(_) | Value::Name(_))
 }
 
-fn in_map(
-    fields: &'static [Field],
-    type_: FieldType,
-    value: &Value,
-    literal: bool,
-) -> Option<Misfit> {
+fn in_map(fields: &'static [Field], type_: FieldType, value: &Value, literal: bool) -> Vec<Misfit> {
     let Some(map) = value.as_map() else {
-        return Some(wrong(type_, value));
+        return vec![wrong(type_, value)];
     };
+    let mut found = Vec::new();
     let mut has_computed_key = false;
     for (key, inner) in map.iter() {
         if literal && is_computed(key) {
@@ -101,16 +119,19 @@ fn in_map(
         }
         let name = name_of(key).unwrap_or_else(|| key.kind().into());
         let Some(field) = fields.iter().find(|field| field.name == &*name) else {
-            return Some(Misfit::of(What::Unknown {
+            found.push(Misfit::of(What::Unknown {
                 key: name.to_string(),
                 known: fields.iter().map(|field| field.name).collect(),
             }));
+            continue;
         };
-        if !inner.is_nil()
-            && let Some(found) = misfit(field.type_, inner, literal)
-        {
-            return Some(found.below(format!(":{}", field.name)));
+        if !inner.is_nil() {
+            let inside = misfits(field.type_, inner, literal).into_iter();
+            found.extend(inside.map(|misfit| misfit.below(format!(":{}", field.name))));
         }
+    }
+    if has_computed_key {
+        return found;
     }
     let is_missing = |field: &&Field| {
         let given = map
@@ -118,44 +139,116 @@ fn in_map(
             .find(|(key, _)| name_of(key).as_deref() == Some(field.name));
         field.required && given.is_none_or(|(_, value)| value.is_nil() && !literal)
     };
-    let missing = fields.iter().filter(|_| !has_computed_key).find(is_missing);
-    missing.map(|field| {
-        Misfit::of(What::Missing {
-            key: field.name,
-            doc: field.doc,
+    // A misspelt key is told once, not as a missing one, too.
+    let is_misspelt = |field: &&Field| {
+        found.iter().any(|misfit| match &misfit.what {
+            What::Unknown { key, .. } => nearest(key, [field.name]).is_some(),
+            _ => false,
         })
-    })
+    };
+    let missing = fields
+        .iter()
+        .filter(is_missing)
+        .filter(|field| !is_misspelt(field));
+    let missing: Vec<Misfit> = missing
+        .map(|field| {
+            Misfit::of(What::Missing {
+                key: field.name,
+                doc: field.doc,
+            })
+        })
+        .collect();
+    found.extend(missing);
+    found
 }
 
-fn in_list(item: FieldType, type_: FieldType, value: &Value, literal: bool) -> Option<Misfit> {
+fn in_list(item: FieldType, type_: FieldType, value: &Value, literal: bool) -> Vec<Misfit> {
     if !is(FieldType::Items, value) {
-        return Some(wrong(type_, value));
+        return vec![wrong(type_, value)];
     }
-    let items = json::items(value)?;
-    items.iter().enumerate().find_map(|(idx, inner)| {
-        misfit(item, inner, literal).map(|found| found.below(idx.to_string()))
+    let items = json::items(value).unwrap_or_default();
+    let each = items.iter().enumerate();
+    each.flat_map(|(idx, inner)| {
+        let inside = misfits(item, inner, literal).into_iter();
+        inside.map(move |misfit| misfit.below(idx.to_string()))
     })
+    .collect()
 }
 
-/// One alternative must fit. Where just one is of the value's kind, what is wrong inside it is told.
+/// One alternative must fit. Where just one is meant, by the name that tells the alternatives apart or because no other
+/// is of the value's kind, the misfits inside it are returned.
 fn in_any(
     types: &'static [FieldType],
     type_: FieldType,
     value: &Value,
     literal: bool,
-) -> Option<Misfit> {
+) -> Vec<Misfit> {
+    if let Some(found) = by_name(types, value, literal) {
+        return found;
+    }
     let mut inside = Vec::new();
     for one in types {
-        match misfit(*one, value, literal) {
-            None => return None,
-            Some(found) if is_inside(&found) => inside.push(found),
-            Some(_) => {}
+        let found = misfits(*one, value, literal);
+        match &found[..] {
+            [] => return Vec::new(),
+            [first, ..] if is_inside(first) => inside.push(found),
+            _ => {}
         }
     }
     match inside.len() {
-        1 => inside.pop(),
-        _ => Some(wrong(type_, value)),
+        1 => inside.pop().unwrap_or_default(),
+        _ => vec![wrong(type_, value)],
     }
+}
+
+/// Chooses among maps that a required key with one allowed name tells apart, such as `:type`. Returns the misfits of
+/// the chosen one; `None` where the alternatives or the value have no such key.
+fn by_name(types: &'static [FieldType], value: &Value, literal: bool) -> Option<Vec<Misfit>> {
+    let map = value.as_map()?;
+    let maps = types.iter().filter_map(|one| match one {
+        FieldType::Keys(fields) => Some(*fields),
+        _ => None,
+    });
+    let named: Vec<(&'static str, &'static str, &'static [Field])> = maps
+        .filter_map(|fields| {
+            fields.iter().find_map(|field| match field.type_ {
+                FieldType::OneOf([name]) if field.required => Some((field.name, *name, fields)),
+                _ => None,
+            })
+        })
+        .collect();
+    let (key, ..) = *named.first()?;
+    if named.len() < 2 || named.iter().any(|(other, ..)| *other != key) {
+        return None;
+    }
+    let given = map
+        .iter()
+        .find(|(at, _)| name_of(at).as_deref() == Some(key));
+    let Some((_, given)) = given.filter(|(_, given)| !given.is_nil()) else {
+        let is_open = literal && map.iter().any(|(key, _)| is_computed(key));
+        let missing = What::Missing {
+            key,
+            doc: "says which of the alternatives this is.",
+        };
+        return Some(match is_open {
+            true => Vec::new(),
+            false => vec![Misfit::of(missing)],
+        });
+    };
+    if literal && is_computed(given) {
+        return Some(Vec::new());
+    }
+    let name = name_of(given).unwrap_or_default();
+    if let Some((.., fields)) = named.iter().find(|(_, known, _)| **known == *name) {
+        return Some(in_map(fields, FieldType::Keys(fields), value, literal));
+    }
+    let known: Vec<&'static str> = named.iter().map(|(_, name, _)| *name).collect();
+    let what = What::Type {
+        expected: format!("one of {}", names(known.iter().copied())),
+        found: shown(given),
+        near: nearest(&name, known),
+    };
+    Some(vec![Misfit::of(what).below(format!(":{key}"))])
 }
 
 fn is_inside(found: &Misfit) -> bool {
@@ -195,7 +288,7 @@ fn is(type_: FieldType, value: &Value) -> bool {
             .as_int()
             .is_some_and(|int| (least..=most).contains(&int)),
         FieldType::Keys(_) | FieldType::List(_) | FieldType::Either(_) => {
-            misfit(type_, value, false).is_none()
+            misfits(type_, value, false).is_empty()
         }
     }
 }

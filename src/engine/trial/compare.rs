@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::effects::{Doubt, EffectLine};
+use super::expected::settled;
 use super::play::Told;
 
 /// A trial that was disturbed, beside one that was not.
@@ -35,7 +36,7 @@ pub fn compare(
         }
     };
     same("the status", &told.status, &expected.status);
-    same("the end", &told.end, &expected.end);
+    same("the end", &settled(&told.end), &settled(&expected.end));
     let names = told.contents.keys().chain(expected.contents.keys());
     let names: std::collections::BTreeSet<&String> = names.collect();
     for name in names {

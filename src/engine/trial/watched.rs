@@ -9,7 +9,8 @@ use flowstone_lang::value::Value;
 use super::case::Case;
 use super::effects::{Doubt, EffectLine, Log};
 use super::points::Points;
-use crate::flow::name_of;
+use crate::diagnostic::Diagnostic;
+use crate::flow::{Flow, name_of};
 use crate::step::{Effect, LocalFuture, Outcome, Retry, Step, StepContext, StepError, StepSpec};
 
 /// Step types that only look, at a price.
@@ -35,6 +36,10 @@ impl Step for Watched {
 
     fn repeats_safely(&self, config: &Value) -> bool {
         self.step.repeats_safely(config)
+    }
+
+    fn remarks(&self, flow: &Flow, config: &Value) -> Vec<(&'static str, Diagnostic)> {
+        self.step.remarks(flow, config)
     }
 
     fn judged(&self, value: &Value) -> Option<Value> {

@@ -84,7 +84,9 @@ pub fn check_text(
     folder: &Path,
     steps: &[Box<dyn Step>],
 ) -> (Option<LoadedFlow>, Vec<TextFinding>) {
-    let Checked { loaded, findings } = flow::check_text(session, text, folder, steps);
+    let Checked {
+        loaded, findings, ..
+    } = flow::check_text(session, text, folder, steps);
     let sources = session.world().sources.borrow();
     let findings = findings.into_iter().map(|finding| {
         let place = sources

@@ -161,17 +161,29 @@ fn of_namespace(world: &World, prefix: &str, symbol: Symbol, span: Span) -> Exce
     if let Some(namespace) = usual.filter(|name| all.contains(name)).or(by_end.cloned()) {
         return refused.hint(format!("add (require '[{namespace} :as {prefix}])"));
     }
+    if prefix == "flow" {
+        return refused.hint(
+            "steps and the other functions of flows are for flows: write a file and run it with `flowstone run`, or \
+             try them at the prompt, `flowstone repl`",
+        );
+    }
     let current = world.current.borrow().clone();
     let mut names: Vec<String> = current
         .aliases()
         .iter()
         .map(|alias| alias.0.to_string())
         .collect();
+    let mut all_names = all.clone();
     names.extend(all);
     match &nearest(prefix, &names)[..] {
         [near, ..] => refused.hint(format!("did you mean `{near}/{}`?", symbol.name())),
+        // A whole name: nothing could be required under it.
+        [] if prefix.contains('.') => {
+            all_names.retain(|name| name.starts_with("clojure.") && name != "clojure.core");
+            refused.hint(format!("the library has {}", listed(all_names)))
+        }
         [] => refused.hint(format!(
-            "(require '[some.namespace :as {prefix}]) makes the alias"
+            "an alias is made by a require with the namespace's name: (require '[clojure.string :as str])"
         )),
     }
 }

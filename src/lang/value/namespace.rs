@@ -200,6 +200,8 @@ pub struct Namespace {
     aliases: RefCell<HashMap<Symbol, Symbol, FixedState>>,
     /// What it sees of `clojure.core` without a mapping.
     core: RefCell<CoreNames>,
+    /// Aliases that hold as long as nothing else has the name.
+    usual_aliases: Cell<&'static [(&'static str, &'static str)]>,
     meta: RefCell<Value>,
 }
 
@@ -211,6 +213,7 @@ impl Namespace {
             mappings: RefCell::default(),
             aliases: RefCell::default(),
             core: RefCell::default(),
+            usual_aliases: Cell::new(&[]),
             meta: RefCell::new(Value::Nil),
         }
     }
@@ -304,7 +307,17 @@ impl Namespace {
 
     /// Returns the namespace that an alias means here.
     pub fn alias(&self, alias: Symbol) -> Option<Symbol> {
-        self.aliases.borrow().get(&alias).copied()
+        let own = self.aliases.borrow().get(&alias).copied();
+        own.or_else(|| {
+            let usual = self.usual_aliases.get().iter();
+            let mut named = usual.filter(|(name, _)| alias.is(name));
+            named.next().map(|(_, namespace)| Symbol::new(namespace))
+        })
+    }
+
+    /// Makes names mean namespaces here as long as no alias of the same name is made.
+    pub fn set_usual_aliases(&self, aliases: &'static [(&'static str, &'static str)]) {
+        self.usual_aliases.set(aliases);
     }
 
     /// Makes an alias mean nothing.

@@ -114,6 +114,8 @@ fn describe(engine: &Engine, report: &mut ConnectionReport, connection: &Connect
         (Auth::None, _) | (Auth::Unsaid, None) => return,
         (auth, dialect) => match auth.secret_name() {
             Some(name) => vec![name.to_owned()],
+            // A provider without a key, whatever the flow says of keys in general.
+            None if dialect.is_some_and(|it| it.keys().next().is_none()) => return,
             None => {
                 let keys = dialect
                     .into_iter()

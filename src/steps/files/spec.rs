@@ -31,6 +31,7 @@ pub(super) const SPEC: StepSpec = StepSpec {
 
 const OPERATIONS: Operations = Operations {
     key: "op",
+    code: "E0780",
     all: &[
         apply_edit::OPERATION,
         capture::OPERATION,

@@ -115,6 +115,18 @@ fn is_own_server(connection: &Connection, url: &Url) -> bool {
     base.is_none_or(|base| base.origin() == url.origin())
 }
 
+/// The error of a request with two addresses.
+pub(super) fn two_addresses() -> StepError {
+    let message = "`:url` is the whole address; `:path` cannot be added";
+    StepError::config("E0738", message)
+}
+
+/// The error of a request without an address.
+pub(super) fn no_address() -> StepError {
+    StepError::config("E0738", "the request has no address")
+        .hint("give it a `:url`, or a `:connection` and a `:path`")
+}
+
 fn address(fields: Fields<'_>, connection: &Connection) -> Result<Url, StepError> {
     let text = match (
         fields.text("url")?,
@@ -122,10 +134,7 @@ fn address(fields: Fields<'_>, connection: &Connection) -> Result<Url, StepError
         connection.base_url.as_deref(),
     ) {
         (Some(_), Some(_), _) => {
-            return Err(StepError::config(
-                "E0738",
-                "`:url` is the whole address; `:path` cannot be added",
-            ));
+            return Err(two_addresses());
         }
         (Some(url), None, _) => url.to_string(),
         (None, path, Some(base)) => joined(base, path.unwrap_or_default()),
@@ -137,8 +146,7 @@ fn address(fields: Fields<'_>, connection: &Connection) -> Result<Url, StepError
             .hint("add it in flowstone.edn or in `:requires`, or give the step a `:url`"));
         }
         (None, _, None) => {
-            return Err(StepError::config("E0738", "the request has no address")
-                .hint("give it a `:url`, or a `:connection` and a `:path`"));
+            return Err(no_address());
         }
     };
     let bad = |why: String| HttpError::BadUrl {

@@ -50,9 +50,14 @@ pub(super) async fn read(
         (None, None) => {}
     }
     if !messages.iter().any(|message| message.role != Role::System) {
-        return Err(unfit("there is nothing to ask").hint("give it a `:prompt` or `:messages`"));
+        return Err(nothing_to_ask());
     }
     Ok(messages)
+}
+
+/// The error of a call without a question.
+pub(super) fn nothing_to_ask() -> StepError {
+    unfit("there is nothing to ask").hint("give it a `:prompt` or `:messages`")
 }
 
 fn unfit(message: impl Into<String>) -> StepError {

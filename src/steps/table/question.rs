@@ -10,6 +10,7 @@ use flowstone_lang::value::Value;
 use super::cells::cell;
 use crate::fields::Fields;
 use crate::json::{items, name_text, number_float};
+use crate::literal::{self, Remarks};
 use crate::words::{nearest, shown};
 
 const MAX_DEPTH: usize = 40;
@@ -50,6 +51,19 @@ fn bad(message: String) -> StepError {
 }
 
 /// Reads conditions, all of which must hold.
+/// Checks the parts of a question that are written out.
+pub(super) fn remarks(fields: Fields<'_>, remarks: &mut Remarks) {
+    for key in ["where", "having"] {
+        literal::remark(remarks, key, filter(fields, key));
+    }
+    for key in ["sort", "order-by"] {
+        literal::remark(remarks, key, sort(fields, key));
+    }
+    literal::remark(remarks, "page", page(fields));
+    literal::remark(remarks, "group-by", group_by(fields));
+    literal::remark(remarks, "metrics", metrics(fields));
+}
+
 pub(super) fn filter(fields: Fields<'_>, key: &str) -> Result<Filter, StepError> {
     match fields.get(key) {
         None => Ok(Filter::ALL),

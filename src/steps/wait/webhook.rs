@@ -1,35 +1,9 @@
 //! `:webhook`: where callers from outside complete a wait, and how they prove who they are.
 
+use flowstone_engine::auth::{CALLER, types};
 use flowstone_engine::step::StepError;
 
 use crate::fields::{Fields, listed};
-
-/// The kinds of proof, each with the keys it takes.
-const AUTH: &[(&str, &[&str])] = &[
-    (
-        "api-key",
-        &["header", "location", "param", "secret-ref", "type"],
-    ),
-    ("basic", &["secret-ref", "type", "username"]),
-    ("bearer", &["secret-ref", "type"]),
-    ("hmac-sha256", &["header", "secret-ref", "type"]),
-    ("ip-allowlist", &["allow", "type"]),
-    (
-        "signature",
-        &[
-            "algo",
-            "public-key-ref",
-            "secret-ref",
-            "signature-format",
-            "signature-header",
-            "signature-prefix",
-            "signed-message",
-            "timestamp-header",
-            "timestamp-max-skew-ms",
-            "type",
-        ],
-    ),
-];
 
 /// Returns the path of the wait's webhook, if it has one, without a slash at its start.
 pub(super) fn path(fields: Fields<'_>, key: &str) -> Result<Option<String>, StepError> {
@@ -58,9 +32,10 @@ pub(super) fn path(fields: Fields<'_>, key: &str) -> Result<Option<String>, Step
 }
 
 fn check(auth: Fields<'_>) -> Result<(), StepError> {
-    let kinds: Vec<&str> = AUTH.iter().map(|(kind, _)| *kind).collect();
+    let known = types(CALLER);
+    let kinds: Vec<&str> = known.iter().map(|(kind, _)| *kind).collect();
     let kind = auth.name("type")?;
-    let Some((kind, keys)) = AUTH
+    let Some((kind, keys)) = known
         .iter()
         .find(|(known, _)| kind.as_deref() == Some(*known))
     else {

@@ -226,6 +226,10 @@ pub struct Run {
     #[arg(long, value_name = "JSON|EDN|@FILE|-", allow_hyphen_values = true)]
     pub input: Option<String>,
 
+    /// The values of the flow's setup forms, over those of flowstone.edn: JSON or EDN, or `@file`
+    #[arg(long, value_name = "JSON|EDN|@FILE", allow_hyphen_values = true)]
+    pub setup: Option<String>,
+
     /// Store a file, and put a reference to it under a field of the input, as in report=may.csv; may be repeated
     #[arg(long = "upload", value_name = "FIELD=FILE", value_parser = super::resources::upload_file)]
     pub uploads: Vec<(String, PathBuf)>,

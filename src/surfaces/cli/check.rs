@@ -15,7 +15,7 @@ use super::exit::Exit;
 use super::home::Project;
 use super::output;
 use super::report::{self, Report, Shown, unreadable};
-use super::{App, against, unserved};
+use super::{App, against, flow_file, unserved};
 
 /// Endings of files that may be flows.
 const ENDINGS: &[&str] = &["clj", "edn"];
@@ -26,18 +26,33 @@ const SKIPPED: &[&str] = &["node_modules", "target"];
 pub fn run(args: &Check, app: &dyn App) -> Exit {
     let mut reports = Vec::new();
     let mut files = Vec::new();
+    let project = Project::find(&args.home);
     for path in &args.paths {
-        if let Err(error) = gather(path, &mut files) {
-            reports.push(unreadable(&path.display().to_string(), &error));
+        let found = match path.is_dir() {
+            true => Ok(path.clone()),
+            false => flow_file::find(path, &project.root),
+        };
+        match found {
+            Err(report) => reports.push(report),
+            Ok(path) => {
+                if let Err(error) = gather(&path, &mut files) {
+                    reports.push(unreadable(&path.display().to_string(), &error));
+                }
+            }
         }
     }
     if args.against_running && reports.is_empty() {
-        return against::run(&files, &Project::find(&args.home), app, args.json);
+        return against::run(&files, &project, app, args.json);
     }
     let steps = app.steps();
     let mut not_served = BTreeSet::new();
     for file in &files {
-        reports.extend(check(file, &app.session(), &steps, &mut not_served));
+        reports.extend(check(
+            file,
+            &app.session(),
+            (&steps, &project),
+            &mut not_served,
+        ));
     }
     let note = unserved::note(&not_served);
     let errors = reports
@@ -69,11 +84,11 @@ pub fn run(args: &Check, app: &dyn App) -> Exit {
 fn check(
     file: &Path,
     session: &Session,
-    steps: &[Box<dyn Step>],
+    (steps, project): (&[Box<dyn Step>], &Project),
     not_served: &mut BTreeSet<&'static str>,
 ) -> Vec<Report> {
     let name = file.display().to_string();
-    let checked = flow::check(session, file, &name, steps);
+    let checked = flow::check_in(session, file, &name, (steps, Some(&project.root)));
     if let Some(loaded) = &checked.loaded {
         not_served.extend(unserved::of(&loaded.flow));
     }
@@ -100,7 +115,7 @@ pub fn of_findings(session: &Session, findings: &[Diagnostic]) -> Vec<Report> {
 
 /// Finds the flow files below a path. A file that is named itself is always one; in a folder, the files that
 /// look like flows are.
-fn gather(path: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
+pub fn gather(path: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
     if !fs::metadata(path)?.is_dir() {
         files.push(path.to_path_buf());
         return Ok(());

@@ -23,21 +23,18 @@ use super::report::{Report, Severity};
 use super::resources::references;
 use super::runtime::Runtime;
 use super::{App, Open};
-use super::{input, output};
+use super::{ask, flow_file, output};
 
 /// Runs the flow, and tells what became of it.
 pub fn run(args: &Run, app: &dyn App) -> Exit {
-    let input = match &args.input {
-        None => Value::map([]),
-        Some(text) => match input::read(text, "--input") {
-            Ok(value) => value,
-            Err(report) => {
-                output::failure(&report, args.show.json);
-                return Exit::Usage;
-            }
-        },
+    let given = match ask::given(args.input.as_deref(), args.setup.as_deref()) {
+        Ok(value) => value,
+        Err(report) => {
+            output::failure(&report, args.show.json);
+            return Exit::Usage;
+        }
     };
-    let done = Runtime::start().and_then(|runtime| runtime.block_on(drive(args, app, input)));
+    let done = Runtime::start().and_then(|runtime| runtime.block_on(drive(args, app, given)));
     done.unwrap_or_else(|report| {
         output::failure(&report, args.show.json);
         Exit::Failed
@@ -54,6 +51,14 @@ async fn drive(args: &Run, app: &dyn App, input: Value) -> Result<Exit, Report> 
     let engine = app.open(&project, Open::OrMake)?;
     let loaded = load(&engine, args)?;
     let input = with_uploads(&engine, input, &args.uploads).await?;
+    let whose = (&*loaded.flow, args.invocation.as_deref());
+    let input = match args.show.json || args.show.quiet {
+        true => input,
+        false => {
+            ask::note_unknown(whose, &input);
+            ask::missing(&engine, whose, input)
+        }
+    };
     let done = async {
         let begun = begin(&engine, &loaded, input, args).await?;
         if args.detach {
@@ -155,6 +160,7 @@ fn load(engine: &Engine, args: &Run) -> Result<LoadedFlow, Report> {
 
 /// Reads and checks a file; warnings are left out where nobody reads them.
 pub fn load_file(engine: &Engine, file: &Path, quietly: bool) -> Result<LoadedFlow, Report> {
+    let file = &flow_file::find(file, engine.project_root())?;
     let session = engine.session();
     let name = file.display().to_string();
     let checked = engine.check(&session, file, &name);

@@ -15,43 +15,138 @@ use serde_json::json;
 
 pub use args::Test;
 
+use super::check::gather;
 use super::exit::Exit;
 use super::home::Project;
 use super::outcome::of_engine_error;
 use super::pretty::pretty;
 use super::progress::Terminal;
-use super::report::Report;
+use super::report::{Report, Shown, unreadable};
 use super::runtime::Runtime;
-use super::{App, input, output, run};
+use super::table::table;
+use super::{App, flow_file, input, output, run};
 
 /// The case that is taken where none is given, in the folder with the flow's name.
 const CASE: &str = "test.edn";
 
 /// Performs the command.
 pub fn run(args: &Test, app: &dyn App) -> Exit {
-    let case = match case(args) {
-        Ok(case) => case,
-        Err(report) => {
-            output::failure(&report, args.json);
-            return Exit::Usage;
-        }
+    let done = match (&args.trial, &args.flows[..]) {
+        (Some(home), [file]) => one_process(args, app, file, home),
+        _ => all(args, app),
     };
-    let done = match &args.trial {
-        Some(home) => one_process(args, app, case, home),
-        None => whole(args, app, case),
-    };
-    done.unwrap_or_else(|report| {
+    done.unwrap_or_else(|(report, exit)| {
         output::failure(&report, args.json);
-        Exit::Failed
+        exit
     })
+}
+
+/// A command that cannot be performed, and its exit code.
+type Refused = (Report, Exit);
+
+fn failed(report: Report) -> Refused {
+    (report, Exit::Failed)
+}
+
+fn misused(report: Report) -> Refused {
+    (report, Exit::Usage)
+}
+
+/// Tries each flow: all that were named, and of a folder those that have a case.
+fn all(args: &Test, app: &dyn App) -> Result<Exit, Refused> {
+    let root = Project::find(&super::args::Home { home: None }).root;
+    let (mut files, mut skipped) = (Vec::new(), Vec::new());
+    for path in &args.flows {
+        if !path.is_dir() {
+            files.push(flow_file::find(path, &root).map_err(misused)?);
+            continue;
+        }
+        let mut found = Vec::new();
+        gather(path, &mut found)
+            .map_err(|error| misused(unreadable(&path.display().to_string(), &error)))?;
+        // A case is an EDN file, too.
+        found.retain(|file| file.file_name().is_none_or(|name| name != CASE));
+        let (with_case, without): (Vec<_>, Vec<_>) =
+            found.into_iter().partition(|file| case_of(file).is_file());
+        files.extend(with_case);
+        skipped.extend(without);
+    }
+    let is_one = matches!(&args.flows[..], [path] if !path.is_dir());
+    if let ([file], true) = (&files[..], is_one) {
+        let case = case(args, file).map_err(misused)?;
+        let tested = whole(args, app, (file, case), args.quiet || args.json).map_err(failed)?;
+        tested.show(args);
+        return Ok(tested.exit());
+    }
+    if args.input.is_some() || args.case.is_some() {
+        let message = "`--input` and `--case` are for one flow, and several are tested";
+        return Err(misused(Report::error("E0926", message).hint(
+            "put the input into a case beside each flow: flows/NAME/test.edn for flows/NAME.edn",
+        )));
+    }
+    if files.is_empty() {
+        let message = "no flow has a case there";
+        return Err(failed(Report::error("E0926", message).hint(
+            "put one beside a flow: flows/NAME/test.edn for flows/NAME.edn; `{}` where it needs no input",
+        )));
+    }
+    Ok(several(args, app, &files, &skipped))
+}
+
+/// Tries several flows, and reports on all of them.
+fn several(args: &Test, app: &dyn App, files: &[PathBuf], skipped: &[PathBuf]) -> Exit {
+    let (mut rows, mut objects, mut is_well) = (Vec::new(), Vec::new(), true);
+    for file in files {
+        let tested = case(args, file).and_then(|case| whole(args, app, (file, case), true));
+        let name = file.display().to_string();
+        let verdict = match &tested {
+            Ok(tested) => told::verdict(&tested.problems),
+            Err(_) => "not tried".to_owned(),
+        };
+        is_well &= matches!(&tested, Ok(tested) if tested.problems.is_empty());
+        match tested {
+            Ok(tested) if args.json => objects.push(tested.json),
+            Ok(tested) => {
+                for problem in &tested.problems {
+                    output::report(&Report::error("E0928", format!("{name}: {problem}")));
+                }
+            }
+            Err(report) if args.json => {
+                objects.push(json!({"ok": false, "flow": name, "error": report.to_json()}));
+            }
+            Err(report) => output::report(&report),
+        }
+        rows.push(vec![name, verdict]);
+    }
+    let skipped: Vec<String> = skipped
+        .iter()
+        .map(|file| file.display().to_string())
+        .collect();
+    if args.json {
+        output::json(&json!({"ok": is_well, "flows": objects, "skipped": skipped}));
+    } else {
+        output::data(&table(&["flow", "verdict"], rows));
+        if !skipped.is_empty() {
+            output::note(&format!("without a case: {}", skipped.join(", ")));
+        }
+    }
+    match is_well {
+        true => Exit::Completed,
+        false => Exit::Failed,
+    }
+}
+
+/// Returns where the case of a flow is, if it has one.
+fn case_of(file: &Path) -> PathBuf {
+    file.with_extension("").join(CASE)
 }
 
 /// Gathers what the flow is tried with: the case beside the flow or the one that was named, and over it what stands on
 /// the command line.
-fn case(args: &Test) -> Result<Case, Report> {
+fn case(args: &Test, flow: &Path) -> Result<Case, Report> {
     let file = match &args.case {
         Some(file) => Some(file.clone()),
-        None => Some(args.file.with_extension("").join(CASE)).filter(|file| file.is_file()),
+        None => Some(case_of(flow)).filter(|file| file.is_file()),
     };
     let mut case = match file {
         None => Case::default(),
@@ -88,13 +183,53 @@ fn case(args: &Test) -> Result<Case, Report> {
 }
 
 /// One process of a trial, started by [`crash`]: dies at its point, or prints what came of the trial.
-fn one_process(args: &Test, app: &dyn App, case: Case, home: &Path) -> Result<Exit, Report> {
-    let told = play(args, app, &World::new(case, home, args.crash_at), true)?;
+fn one_process(args: &Test, app: &dyn App, file: &Path, home: &Path) -> Result<Exit, Refused> {
+    let case = case(args, file).map_err(misused)?;
+    let world = World::new(case, home, args.crash_at);
+    let told = play((args, file), app, &world, true).map_err(failed)?;
     output::json(&told::to_json(&told));
     Ok(Exit::Completed)
 }
 
-fn whole(args: &Test, app: &dyn App, case: Case) -> Result<Exit, Report> {
+/// The result of trying a flow.
+struct Tested {
+    told: Told,
+    crashes: Option<crash::Crashes>,
+    problems: Vec<String>,
+    json: serde_json::Value,
+}
+
+impl Tested {
+    fn exit(&self) -> Exit {
+        match self.problems.is_empty() {
+            true => Exit::Completed,
+            false => Exit::Failed,
+        }
+    }
+
+    fn show(&self, args: &Test) {
+        if args.json {
+            output::json(&self.json);
+            return;
+        }
+        told::show(&self.told, self.crashes.as_ref(), &self.problems);
+        if args.show_result
+            && let Ok(value) = codec::decode(&self.told.end)
+        {
+            match value {
+                Value::Text(text) => output::data(&text),
+                value => output::data(&pretty(&value)),
+            }
+        }
+    }
+}
+
+fn whole(
+    args: &Test,
+    app: &dyn App,
+    (file, case): (&Path, Case),
+    quietly: bool,
+) -> Result<Tested, Report> {
     let folder = tempfile::Builder::new()
         .prefix("flowstone-test-")
         .tempdir()
@@ -106,7 +241,7 @@ fn whole(args: &Test, app: &dyn App, case: Case) -> Result<Exit, Report> {
         })?;
     let home = folder.path().join("undisturbed");
     let world = World::new(case, &home, None);
-    let expected = play(args, app, &world, args.quiet || args.json)?;
+    let expected = play((args, file), app, &world, quietly)?;
     let mut problems = told::unexpected(&expected, &world.case)?;
     let crashes = match args.crash_everywhere {
         false => None,
@@ -114,6 +249,7 @@ fn whole(args: &Test, app: &dyn App, case: Case) -> Result<Exit, Report> {
             let effects = trial::read_effects(&home).map_err(|error| of_trial_error(&error))?;
             let plan = crash::Plan {
                 args,
+                file,
                 folder: folder.path(),
                 case: &hand_over(&world.case, folder.path())?,
                 expected: &expected,
@@ -125,38 +261,32 @@ fn whole(args: &Test, app: &dyn App, case: Case) -> Result<Exit, Report> {
     if let Some(crashes) = &crashes {
         problems.extend(crashes.problems.iter().cloned());
     }
-    if args.json {
-        let mut whole = json!({
-            "ok": problems.is_empty(),
-            "flow": args.file.display().to_string(),
-            "status": expected.status,
-            "result": told::end_json(&expected),
-            "commits": expected.commits,
-            "problems": problems,
-        });
-        if let Some(crashes) = &crashes {
-            whole["crashes"] = crashes.to_json(&expected);
-        }
-        output::json(&whole);
-    } else {
-        told::show(&expected, crashes.as_ref(), &problems);
-        if args.show_result
-            && let Ok(value) = codec::decode(&expected.end)
-        {
-            match value {
-                Value::Text(text) => output::data(&text),
-                value => output::data(&pretty(&value)),
-            }
-        }
+    let mut json = json!({
+        "ok": problems.is_empty(),
+        "flow": file.display().to_string(),
+        "status": expected.status,
+        "result": told::end_json(&expected),
+        "commits": expected.commits,
+        "problems": problems,
+    });
+    if let Some(crashes) = &crashes {
+        json["crashes"] = crashes.to_json(&expected);
     }
-    Ok(match problems.is_empty() {
-        true => Exit::Completed,
-        false => Exit::Failed,
+    Ok(Tested {
+        told: expected,
+        crashes,
+        problems,
+        json,
     })
 }
 
 /// Plays the flow in this process.
-fn play(args: &Test, app: &dyn App, world: &World, quietly: bool) -> Result<Told, Report> {
+fn play(
+    (args, file): (&Test, &Path),
+    app: &dyn App,
+    world: &World,
+    quietly: bool,
+) -> Result<Told, Report> {
     let home = world.home().to_path_buf();
     let project = Project {
         home: home.clone(),
@@ -171,7 +301,7 @@ fn play(args: &Test, app: &dyn App, world: &World, quietly: bool) -> Result<Told
     })?;
     Runtime::start()?.block_on(async {
         let engine = app.open_trial(&project, world)?;
-        let loaded = run::load_file(&engine, &args.file, args.json || quietly)?;
+        let loaded = run::load_file(&engine, file, args.json || quietly)?;
         let observer: Rc<dyn Observer> = match quietly {
             true => Rc::new(NoObserver),
             false => Rc::new(Terminal::new()),

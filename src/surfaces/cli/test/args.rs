@@ -14,6 +14,7 @@ use crate::cli::args::Exchanges;
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone test flows/repo-report.edn
+  flowstone test flows/
   flowstone test flows/feed-digest.edn --crash-everywhere
   flowstone test flows/summarize.edn --replay answers
   flowstone test flow.edn --input '{:n 3}' --mock mocks.edn --answer 'approval={:action :approve}'
@@ -21,9 +22,9 @@ use crate::cli::args::Exchanges;
 A case beside the flow, in flows/NAME/test.edn for flows/NAME.edn, is taken where --case names no other:
   {:input {:url \"https://example.com\"} :mock {:fetch {:status 200 :body \"hello\"}} :answers {:approval {:action :approve}}}")]
 pub struct Test {
-    /// The flow file
-    #[arg(value_hint = ValueHint::FilePath)]
-    pub file: PathBuf,
+    /// Flow files, names of flows, or folders: of these, the flows that have a case
+    #[arg(required = true, value_name = "FLOW", value_hint = ValueHint::AnyPath)]
+    pub flows: Vec<PathBuf>,
 
     /// The input: JSON or EDN, `@file`, or `-` for standard input
     #[arg(long, value_name = "JSON|EDN|@FILE|-", allow_hyphen_values = true)]

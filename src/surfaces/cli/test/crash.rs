@@ -16,6 +16,8 @@ use super::{Test, told};
 /// What is to be tried.
 pub struct Plan<'a> {
     pub args: &'a Test,
+    /// The flow.
+    pub file: &'a Path,
     /// Scratch.
     pub folder: &'a Path,
     /// The file with the case.
@@ -123,7 +125,7 @@ fn at(plan: &Plan<'_>, program: &Path, point: u64) -> Result<Crashes, String> {
     let home = plan.folder.join(point.to_string());
     let process = |crash_at: Option<u64>| {
         let mut command = Command::new(program);
-        command.arg("test").arg(&plan.args.file);
+        command.arg("test").arg(plan.file);
         command
             .arg("--case")
             .arg(plan.case)

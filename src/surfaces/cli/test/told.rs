@@ -2,8 +2,7 @@
 
 use flowstone_engine::codec;
 use flowstone_engine::json::to_json as value_json;
-use flowstone_engine::trial::{Case, Told};
-use flowstone_lang::value::Value;
+use flowstone_engine::trial::{self, Case, Told};
 use serde_json::json;
 
 use super::super::output;
@@ -55,30 +54,16 @@ pub fn end_json(told: &Told) -> serde_json::Value {
 
 /// Compares the end with what the case expects; without an expectation, the flow must complete.
 pub fn unexpected(told: &Told, case: &Case) -> Result<Vec<String>, Report> {
-    if case.expect.is_nil() {
-        return Ok(match told.status.as_str() {
-            "completed" => Vec::new(),
-            status => vec![format!("the run is {status}: {}", message(told))],
-        });
-    }
-    let wanted = codec::encode(&case.expect)
-        .map_err(|error| Report::error("E0580", format!("`:expect` is not data: {error}")))?;
-    if told.status == "completed" && told.end == wanted {
-        return Ok(Vec::new());
-    }
-    Ok(vec![format!(
-        "the run is {} with {}, expected {wanted}",
-        told.status,
-        message(told)
-    )])
+    let problems = trial::unexpected(told, case);
+    problems.map_err(|error| Report::error(error.code(), error.to_string()))
 }
 
-/// The result, or the words of the error.
-fn message(told: &Told) -> String {
-    let value = codec::decode(&told.end).unwrap_or(Value::Nil);
-    match value.get("error") {
-        Some(Value::Exception(exception)) => format!("{} {}", exception.code, exception.text()),
-        _ => told.end.clone(),
+/// Says whether a trial passed.
+pub fn verdict(problems: &[String]) -> String {
+    match problems.len() {
+        0 => "passed".to_owned(),
+        1 => "1 problem".to_owned(),
+        count => format!("{count} problems"),
     }
 }
 
@@ -99,12 +84,7 @@ pub fn show(told: &Told, crashes: Option<&Crashes>, problems: &[String]) {
             ("asked in doubt", crashes.in_doubt.to_string()),
         ]);
     }
-    let verdict = match problems.len() {
-        0 => "passed".to_owned(),
-        1 => "1 problem".to_owned(),
-        count => format!("{count} problems"),
-    };
-    rows.push(("verdict", verdict));
+    rows.push(("verdict", verdict(problems)));
     let rows = rows
         .into_iter()
         .map(|(what, value)| vec![what.to_owned(), value]);

@@ -1,0 +1,52 @@
+//! Configs as they are written in a flow: what in them is known before they are computed. Steps check it with the
+//! functions that read a computed config.
+
+use flowstone_engine::diagnostic::Diagnostic;
+use flowstone_engine::step::StepError;
+use flowstone_lang::value::Value;
+
+/// What is wrong with a config as it is written, each with the key that it is under; the empty key is the whole config.
+pub(crate) type Remarks = Vec<(&'static str, Diagnostic)>;
+
+/// Returns the entries of a config whose values are known all the way down.
+pub(crate) fn known(config: &Value) -> Value {
+    let entries = config.as_map().into_iter().flat_map(|map| map.iter());
+    let known = entries.filter(|(key, value)| is_known(key) && is_known(value));
+    Value::map(known.map(|(key, value)| (key.clone(), value.clone())))
+}
+
+/// Tells whether a form is its own value.
+pub(crate) fn is_known(form: &Value) -> bool {
+    match form {
+        Value::List(_) | Value::Symbol(_) | Value::Name(_) => false,
+        Value::Vector(items) => items.iter().all(is_known),
+        Value::Set(items) => items.iter().all(is_known),
+        Value::Map(map) => map
+            .iter()
+            .all(|(key, value)| is_known(key) && is_known(value)),
+        _ => true,
+    }
+}
+
+/// Tells whether a config has one of these keys, be its value known or not. A computed key may be any.
+pub(crate) fn has_any(config: &Value, keys: &[&str]) -> bool {
+    let Some(map) = config.as_map() else {
+        return true;
+    };
+    map.iter().any(|(key, value)| match key {
+        Value::Keyword(key) => {
+            !value.is_nil() && key.namespace().is_none() && keys.contains(&&*key.name())
+        }
+        _ => true,
+    })
+}
+
+/// Adds what a function that reads a part of a config says of it.
+pub(crate) fn remark<T>(remarks: &mut Remarks, key: &'static str, read: Result<T, StepError>) {
+    let Err(error) = read else {
+        return;
+    };
+    let finding = Diagnostic::error(error.code, error.message);
+    let finding = error.hints.into_iter().fold(finding, Diagnostic::hint);
+    remarks.push((key, finding));
+}

@@ -1,0 +1,161 @@
+//! The input of a run: what was given on the command line, and what a person at a terminal is asked for.
+
+use std::io::{self, BufRead, IsTerminal as _, Write as _};
+
+use flowstone_engine::Engine;
+use flowstone_engine::diagnostic::nearest;
+use flowstone_engine::flow::{ACTIVATION, Flow, Input, InputError, name_of};
+use flowstone_lang::value::Value;
+
+use super::report::{Report, Severity};
+use super::{input, output};
+
+/// What is asked about: a flow, and which of its invocations is used.
+type Whose<'a> = (&'a Flow, Option<&'a str>);
+
+/// So often the same field is asked for again.
+const TRIES: usize = 5;
+
+/// Reads the arguments `--input` and `--setup` into one input.
+///
+/// # Errors
+/// When one of them cannot be read.
+pub fn given(given: Option<&str>, setup: Option<&str>) -> Result<Value, Report> {
+    let whole = match given {
+        None => Value::map([]),
+        Some(text) => input::read(text, "--input")?,
+    };
+    let Some(setup) = setup else {
+        return Ok(whole);
+    };
+    let values = input::read(setup, "--setup")?;
+    if values.as_map().is_none() {
+        let message = format!("`--setup` takes a map, not {}", values.kind());
+        return Err(Report::error("E0421", message).hint("as in `--setup '{:region \"EU\"}'`"));
+    }
+    Ok(with(&whole, ACTIVATION, values))
+}
+
+/// Warns of inputs that the flow does not declare: a misspelt name would go unnoticed.
+pub fn note_unknown((flow, invocation): Whose<'_>, input: &Value) {
+    let contract = match invocation {
+        Some(id) => flow.invocations.iter().find(|it| &*it.id == id),
+        None => flow.default_invocation(),
+    };
+    let (Some(contract), Some(map)) = (contract, input.as_map()) else {
+        return;
+    };
+    for (key, _) in map.iter() {
+        let name = name_of(key).unwrap_or_default();
+        let names = || contract.inputs.iter().map(|input| &*input.name);
+        if &*name == ACTIVATION || name.contains('/') || names().any(|known| *known == *name) {
+            continue;
+        }
+        let message = format!("the flow declares no input `{name}`");
+        let mut report = Report::error("E0429", message);
+        report.severity = Severity::Warning;
+        output::report(&match nearest(&name, names()) {
+            Some(near) => report.hint(format!("did you mean `{near}`?")),
+            None => report.hint("`(flow/input)` has it under its key all the same"),
+        });
+    }
+}
+
+/// Asks a person at the terminal for what the flow needs and was not given. Without a terminal, the input is returned
+/// as it is.
+pub fn missing(engine: &Engine, (flow, invocation): Whose<'_>, input: Value) -> Value {
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return input;
+    }
+    let mut input = input;
+    for _ in 0..TRIES {
+        let (names, fields, is_setup) = match engine.input_of(flow, invocation, &input) {
+            Err(InputError::Missing { names }) => {
+                let contract = match invocation {
+                    Some(id) => flow.invocations.iter().find(|it| &*it.id == id),
+                    None => flow.default_invocation(),
+                };
+                let fields = contract.map(|it| &it.inputs[..]).unwrap_or_default();
+                (names, fields, false)
+            }
+            Err(InputError::MissingSetup { names, .. }) => (names, &flow.setup[..], true),
+            _ => return input,
+        };
+        let mut values = match is_setup {
+            true => input.get(ACTIVATION).cloned().unwrap_or(Value::Nil),
+            false => input.clone(),
+        };
+        for field in fields
+            .iter()
+            .filter(|field| names.iter().any(|it| **it == *field.name))
+        {
+            let Some(value) = ask(field) else {
+                return input;
+            };
+            values = with(&values, &field.name, value);
+        }
+        input = match is_setup {
+            true => with(&input, ACTIVATION, values),
+            false => values,
+        };
+    }
+    input
+}
+
+/// Asks for one value until it is of the field's type; `None` at the end of the input.
+fn ask(field: &Input) -> Option<Value> {
+    for _ in 0..TRIES {
+        let mut err = io::stderr();
+        let _ = write!(err, "{}: ", question(field));
+        let _ = err.flush();
+        let mut line = String::new();
+        match io::stdin().lock().read_line(&mut line) {
+            Ok(0) | Err(_) => {
+                let _ = writeln!(err);
+                return None;
+            }
+            Ok(_) => {}
+        }
+        let text = line.trim();
+        if text.is_empty() {
+            continue;
+        }
+        match field.coerced(read(field, text)) {
+            Ok(value) => return Some(value),
+            Err(error) => output::note(&error.to_string()),
+        }
+    }
+    None
+}
+
+fn question(field: &Input) -> String {
+    let label = field.label.as_deref().unwrap_or(&field.name);
+    let options: Vec<String> = field
+        .options
+        .iter()
+        .filter_map(|option| name_of(option.get("value").unwrap_or(option)))
+        .map(|name| name.to_string())
+        .collect();
+    match (options.is_empty(), &*field.type_) {
+        (false, _) => format!("{label} ({})", options.join(", ")),
+        (true, "text" | "string" | "textarea") => label.to_owned(),
+        (true, type_) => format!("{label} ({type_})"),
+    }
+}
+
+/// Reads data where the field takes data, and text else.
+fn read(field: &Input, text: &str) -> Value {
+    let takes_data = field.multiple || matches!(&*field.type_, "any" | "json" | "list");
+    let data = takes_data
+        .then(|| input::read(text, "the answer").ok())
+        .flatten();
+    data.unwrap_or_else(|| Value::from(text))
+}
+
+fn with(map: &Value, key: &str, value: Value) -> Value {
+    let key = Value::keyword(key);
+    let entries = map.as_map().into_iter().flat_map(|map| map.iter());
+    let others = entries.filter(|(known, _)| **known != key);
+    let others = others.map(|(key, value)| (key.clone(), value.clone()));
+    Value::map(others.chain([(key.clone(), value)]).collect::<Vec<_>>())
+}
