@@ -149,7 +149,13 @@ fn the_older_surface_is_read() {
                         :config {:fields [{:key :region :field-type :select :options ["EU" "US"] :required true}]}}]
             :flow (quote (flow/input))}"#,
     )]);
-    assert!(checked.findings.is_empty(), "{:?}", checked.findings);
+    let codes: Vec<&str> = checked
+        .findings
+        .iter()
+        .map(|finding| finding.code)
+        .collect();
+    assert_eq!(codes, ["E0473"], "{:?}", checked.findings);
+    assert!(!checked.has_errors());
     let flow = checked.loaded.expect("a flow").flow;
     let contract = flow.default_invocation().expect("one");
     assert_eq!(
@@ -205,7 +211,7 @@ fn contracts_are_checked() {
         expect![[r#"
             E0408 a.edn:1:69 <:nubmer> unknown input type `:nubmer`
               did you mean `:number`?
-              the types are `:blob`, `:blob-ref`, `:boolean`, `:checkbox`, `:date`, `:datetime`, `:email`, `:file`, `:json`, `:number`, `:password`, `:resource`, `:secret`, `:select`, `:string`, `:text`, `:textarea`, `:time`
+              the types are `:any`, `:blob`, `:blob-ref`, `:boolean`, `:checkbox`, `:date`, `:datetime`, `:email`, `:file`, `:json`, `:list`, `:number`, `:password`, `:resource`, `:secret`, `:select`, `:string`, `:text`, `:textarea`, `:time`
             E0414 a.edn:1:78 <{:name :n}> there are two inputs `:n`
             E0408 a.edn:1:89 <{:type :text}> an input needs a `:name`
               for example `{:name :query :type :text :required true}`
@@ -231,6 +237,7 @@ fn step_calls_are_checked_without_running() {
             E0711 a.edn:5:22 <{:method :gte}> the `:http` step needs `:url`
               `:url`: Where to.
             E0712 a.edn:5:31 <:gte> `:method` of a `:http` step must be one of `:get`, `:post`, not :gte (a keyword)
+              did you mean `:get`?
             E0430 a.edn:6:2 <(flow/step :http :x {} 1> `flow/step` takes a type, an id and a config, not 5 arguments
               write it as `(flow/step :type :step-id {...})`
             E0418 a.edn:7:13 <:gh/pr> there is no packaged step `:gh/pr` in `:steps`

@@ -200,8 +200,8 @@ fn check(spec: &'static StepSpec, config: &Value, literal: bool) -> Vec<Problem>
             continue;
         }
         let is_common = !spec.fields.iter().any(|own| own.name == name);
-        // Options of every step say themselves what is wrong inside, but for those that are stored.
-        let type_ = match is_common && options::has_check(name) {
+        // Options of every step say themselves what is wrong inside. `:persist` does so when it is performed.
+        let type_ = match is_common && (!literal || options::has_check(name)) {
             true => shape::outside(field),
             false => field.type_,
         };

@@ -166,5 +166,5 @@ impl Operations {
 
 fn listed(names: &[&str]) -> String {
     let names: Vec<String> = names.iter().map(|name| format!("`:{name}`")).collect();
-    names.join(", ")
+    names.join(" ")
 }
