@@ -231,11 +231,11 @@ fn operations_are_held_against_what_they_need_and_take() {
             E0764 <{:op> `:op :query` needs `:table`
                 `:table`: A name, a `res://` name, or the reference that a step returned; of a table with partitions as `{:name "orders" :partitions {:key "2026-03"}}`, or `{:keys [...]}` to read several.
             E0764 <:rows> `:rows` means nothing to `:op :query`
-                it takes `:table`, `:page`, `:query`, `:select`, `:sort`, `:where`
+                it takes `:table` `:page` `:query` `:select` `:sort` `:where`
             E0765 <:gett> `:kv` has no operation `:gett`
                 did you mean `:get`?
             E0765 <:value> `:value` means nothing to `:operation :get`
-                it takes `:key`, `:default`
+                it takes `:key` `:default`
             E0830 <{:adapter> `:op :call` needs `:tool`
                 `:tool`: The tool, as the server calls it.
             E0830 <:a/b> the flow has no adapter `:a/b`
