@@ -266,6 +266,12 @@ fn what_cannot_be_read() {
 }
 
 #[test]
+fn workspace_ids() {
+    let found = Project::new().check("{:slug :a :flow '(str \"ws-acme123\")}");
+    contains(&found, "E0474");
+}
+
+#[test]
 fn long_strings() {
     let text = format!("{{:slug :a :flow '(count \"{}\")}}", "x".repeat(4001));
     contains(&Project::new().check(&text), "E0441");

@@ -101,3 +101,34 @@ fn older_names() {
     assert_eq!(found, "\"Hi\"");
     contains(&net.server.requests()[0], "POST /chat/completions ");
 }
+
+const SETUP: &str = "{:slug :a :requires [{:kind :form :collect :setup :label \"Setup\"
+      :fields [{:key :region :label \"Region\" :field-type :select :options [\"EU\" \"US\"] :required true}
+               {:key :limit :field-type :number :default 5}]}]
+    :flow '(let [{:keys [region limit]} (:activation (flow/input))] [region limit])}";
+
+#[test]
+fn setup_form() {
+    let set = Project::with("{:setup {:a {:region \"US\"}}}");
+    assert_eq!(set.eval(SETUP), "[\"US\" 5]");
+    let missing = Project::new().eval(SETUP);
+    contains(&missing, "region");
+    let wrong = Project::with("{:setup {:a {:region \"XX\"}}}").eval(SETUP);
+    contains(&wrong, "EU, US");
+}
+
+#[test]
+fn shapes_of_requires() {
+    for (entry, error) in [
+        ("{:slot :a/b :type :http-api}", "E0472"),
+        ("{:slot :a :type :nonsense}", "E0472"),
+        (
+            "{:slot :a :type :http-api} {:slot :a :type :http-api}",
+            "E0414",
+        ),
+        ("{:slott :a :type :http-api}", "E0472"),
+    ] {
+        let text = format!("{{:slug :a :requires [{entry}] :flow '1}}");
+        contains(&Project::new().errors(&text), error);
+    }
+}

@@ -154,6 +154,7 @@ fn keys_of_a_hosted_product() {
 #[test]
 fn unknown_keys() {
     contains(&with(":functons []"), "E0402 unknown key `:functons`");
+    accepted(":doc/flow \"x\" :custom/steps 1");
 }
 
 #[test]
@@ -331,6 +332,9 @@ fn references_as_inputs() {
     for type_ in [":file", ":blob", ":blob-ref", ":resource"] {
         let given = format!("{{:type :resource-ref :uri {uri}}}");
         contains(&input(type_, &given), "res://v1/ws/local/file/f1");
+        for bad in ["5", "\"nothing\"", "{:name \"x\"}"] {
+            contains(&input(type_, bad), "engine: the input `x` must be ");
+        }
     }
 }
 

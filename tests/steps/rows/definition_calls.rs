@@ -104,8 +104,32 @@ fn triggers() {
         &Project::new().errors("{:slug :a :flow '1 :triggers [{:label \"x\"}]}"),
         "E0409 an entry of `:triggers` needs a `:type`",
     );
+    contains(&with(":triggers [{:type :bogus}]"), "E0472");
+    let text = "{:slug :a :flow '1 :triggers [{:type :manual}]}";
+    contains(&Project::new().check(text), "E0473");
     contains(
         &with(":triggers [{:type :schedule :config {:cron \"0 99 * * *\"}}]"),
         "E0461",
     );
+}
+
+#[test]
+fn auth_of_webhooks() {
+    let auth = |auth: &str| {
+        with(&format!(
+            ":interfaces {{:webhook [{{:id :hook :invocation :d :auth {auth}}}]}}"
+        ))
+    };
+    for good in [
+        "{:type :api-key :secret-ref :s}",
+        "{:type :bearer :secret-ref :s}",
+        "{:type :basic :username \"u\" :secret-ref :s}",
+        "{:type :hmac-sha256 :header \"X-Signature\" :secret-ref :s}",
+        "{:type :ip-allowlist :allow [\"10.0.0.1\"]}",
+    ] {
+        assert_eq!(auth(good), "", "{good}");
+    }
+    for bad in ["{:type :none}", "{:type :bogus}", "{:type :bearer}"] {
+        contains(&auth(bad), "E0472");
+    }
 }

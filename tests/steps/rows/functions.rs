@@ -36,6 +36,8 @@ fn functions_of_a_flow() {
         ),
         ("{:code '(fn [x] x)}", "E0410"),
         ("{:id :f}", "E0410"),
+        ("{:id :f :code \"(fn [x] (inc x)\"}", "E0101"),
+        ("{:id :f :code \"(fn [x] 1) (fn [y] 2)\"}", "E0470"),
         (
             "{:id :f :code '(fn [x] x)} {:id :f :code '(fn [x] x)}",
             "E0414",
