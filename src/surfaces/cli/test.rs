@@ -23,7 +23,7 @@ use super::pretty::pretty;
 use super::progress::Terminal;
 use super::report::{Report, Shown, unreadable};
 use super::runtime::Runtime;
-use super::table::table;
+use super::table::{Column, table};
 use super::{App, flow_file, input, output, run};
 
 /// The case that is taken where none is given, in the folder with the flow's name.
@@ -125,7 +125,10 @@ fn several(args: &Test, app: &dyn App, files: &[PathBuf], skipped: &[PathBuf]) -
     if args.json {
         output::json(&json!({"ok": is_well, "flows": objects, "skipped": skipped}));
     } else {
-        output::data(&table(&["flow", "verdict"], rows));
+        output::data(&table(
+            &[Column::Whole("flow"), Column::Whole("verdict")],
+            rows,
+        ));
         if !skipped.is_empty() {
             output::note(&format!("without a case: {}", skipped.join(", ")));
         }
