@@ -91,6 +91,7 @@ const MOMENT: &str = "[:map [:instant inst?] [:iso :string] [:epoch-ms :int] [:e
 
 const OPERATIONS: Operations = Operations {
     key: "op",
+    code: "E0767",
     all: &[
         Operation {
             name: "add",
@@ -161,7 +162,7 @@ impl Step for Time {
     ) -> LocalFuture<'a, Result<Outcome, StepError>> {
         Box::pin(async move {
             let fields = Fields::new(&config);
-            let op = choose(&SPEC, fields, "E0767")?.name;
+            let op = choose(&SPEC, fields)?.name;
             let ask = Ask {
                 cx,
                 fields,

@@ -16,7 +16,7 @@ use flowstone_engine::ids::{RunId, StepPath};
 use flowstone_engine::ports::*;
 use flowstone_engine::resource::SearchEntry;
 use flowstone_engine::step::{
-    Outcome, Progress, Retry, Scope, Services, Step, StepContext, StepError, StepRequest,
+    Cutoff, Outcome, Progress, Retry, Scope, Services, Step, StepContext, StepError, StepRequest,
 };
 use flowstone_engine::table::csv::{ExportCsv, ExportedCsv, StageCsv, StagedCsv};
 use flowstone_engine::table::{TableOp, TableQuery};
@@ -148,6 +148,7 @@ impl World {
             progress: Rc::new(move |_: &StepPath, it| progress.borrow_mut().push(it)),
             revealed: Revealed::default(),
             heap: Rc::new(HeapBudget::new(Limits::default().memory)),
+            cutoff: Cutoff::default(),
         };
         let request = StepRequest {
             path: StepPath {
@@ -480,6 +481,12 @@ impl Upkeep for Nothing {
         unused()
     }
     fn compact(&self) -> PortFuture<'_, ()> {
+        unused()
+    }
+    fn backup(&self, _: &Path) -> PortFuture<'_, BackedUp> {
+        unused()
+    }
+    fn verify(&self) -> PortFuture<'_, Verified> {
         unused()
     }
 }

@@ -286,7 +286,7 @@ fn look_at(path: &Path) -> Result<(), StoreError> {
 mod tests {
     use rusqlite::StatementStatus;
 
-    use super::{Options, connect, prepare_home};
+    use super::{Options, Said, connect, prepare_home};
 
     /// A statement is prepared once, although the index of open waits may serve for one value and not for another.
     #[test]
