@@ -425,7 +425,7 @@ fn a_redirect_leads_nowhere_further_in() {
         ("//127.0.0.1:1/", "E0731"),
         (
             "/again",
-            "E0739 http://93.184.216.34/again redirects in a circle, back to `/again`",
+            "E0739 http://93.184.216.34/ redirects in a circle, back to `/again`",
         ),
     ] {
         let net = outside(reply("302 Found", &[&format!("location: {place}")], ""), "");
