@@ -244,7 +244,7 @@ fn what_is_wrong_is_named() {
         expect![[r#"
             E0780 bad-config: `:files` has no operation `:lst`
               hint: did you mean `:list`?
-              hint: there are `:apply-edit` `:capture` `:delete-file` `:diff` `:history` `:init-changeset` `:list` `:materialize` `:move-file` `:open-change-request` `:publish` `:read` `:replace` `:replace-lines` `:resolve-source` `:search` `:write-file`"#]],
+              hint: there are `:apply-edit` `:capture` `:delete-file` `:diff` `:history` `:init-changeset` `:list` `:materialize` `:move-file` `:open-change-request` `:publish` `:read` `:replace` `:replace-lines` `:resolve-source` `:search` `:write-file` `:write-out`"#]],
     );
     check(
         &world,
