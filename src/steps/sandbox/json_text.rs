@@ -69,7 +69,7 @@ impl Reading {
                 match &self.array {
                     None => Ok(vector),
                     Some(function) => {
-                        let into = vm.call(function, &[above.clone()])?;
+                        let into = vm.call(function, std::slice::from_ref(above))?;
                         call_core(vm, "into", &[into, vector])
                     }
                 }
@@ -110,7 +110,7 @@ pub(super) fn rest_of(vm: &mut Vm, reader: &Value) -> Result<Option<String>> {
     if TextReader::of(reader).is_none() {
         return Ok(None);
     }
-    let rest = call_core(vm, "slurp", &[reader.clone()])?;
+    let rest = call_core(vm, "slurp", std::slice::from_ref(reader))?;
     Ok(rest.as_str().map(str::to_owned))
 }
 
@@ -151,16 +151,42 @@ pub(super) enum Layout {
     Spaced,
 }
 
+/// How deep a value is in others, and how far its lines are indented.
+#[derive(Clone, Copy, Default)]
+struct Level {
+    depth: usize,
+    indent: usize,
+}
+
+impl Level {
+    fn object(self) -> Level {
+        Level {
+            depth: self.depth + 1,
+            indent: self.indent + 1,
+        }
+    }
+
+    /// An array that is written in one line indents nothing.
+    fn array(self, layout: Layout) -> Level {
+        let indent = match layout {
+            Layout::Spaced => self.indent,
+            Layout::Compact | Layout::Lines => self.indent + 1,
+        };
+        let depth = self.depth + 1;
+        Level { depth, indent }
+    }
+}
+
 impl Writing {
     /// Returns a value as JSON text.
     pub fn text(&self, vm: &mut Vm, value: &Value) -> Result<String> {
         let mut out = String::new();
-        self.write(vm, &mut out, value, 0)?;
+        self.write(vm, &mut out, value, Level::default())?;
         Ok(out)
     }
 
-    fn write(&self, vm: &mut Vm, out: &mut String, value: &Value, depth: usize) -> Result<()> {
-        if depth > MAX_DEPTH {
+    fn write(&self, vm: &mut Vm, out: &mut String, value: &Value, level: Level) -> Result<()> {
+        if level.depth > MAX_DEPTH {
             return Err(refused(&JsonError::TooDeep {
                 path: String::new(),
             }));
@@ -168,15 +194,15 @@ impl Writing {
         match value {
             Value::Map(map) => {
                 let entries: Vec<(Value, Value)> = map.iter().map(cloned).collect();
-                self.object(vm, out, entries, depth)
+                self.object(vm, out, entries, level)
             }
             Value::Record(record) => {
                 let entries: Vec<(Value, Value)> = record.fields.iter().map(cloned).collect();
-                self.object(vm, out, entries, depth)
+                self.object(vm, out, entries, level)
             }
             Value::Vector(_) | Value::Set(_) | Value::List(_) | Value::Seq(_) | Value::Lazy(_) => {
                 let items = vm.items(value.clone())?;
-                self.array(vm, out, &items, depth)
+                self.array(vm, out, &items, level)
             }
             Value::Keyword(_) | Value::Symbol(_) | Value::Name(_) => {
                 self.string(out, &self.name(value));
@@ -205,7 +231,7 @@ impl Writing {
 
     fn key(&self, vm: &mut Vm, key: &Value) -> Result<String> {
         if let Some(function) = &self.key {
-            let made = vm.call(function, &[key.clone()])?;
+            let made = vm.call(function, std::slice::from_ref(key))?;
             return match &made {
                 Value::Text(text) => Ok(text.as_str().to_owned()),
                 Value::Keyword(_) | Value::Symbol(_) | Value::Name(_) => Ok(self.name(&made)),
@@ -224,7 +250,7 @@ impl Writing {
         vm: &mut Vm,
         out: &mut String,
         entries: Vec<(Value, Value)>,
-        depth: usize,
+        level: Level,
     ) -> Result<()> {
         out.push('{');
         let mut is_first = true;
@@ -241,17 +267,17 @@ impl Writing {
             if !std::mem::replace(&mut is_first, false) {
                 out.push(',');
             }
-            self.line(out, depth + 1, true);
+            self.line(out, level.object(), true);
             self.string(out, &key);
             out.push_str(match self.layout {
                 Layout::Compact => ":",
                 Layout::Lines => ": ",
                 Layout::Spaced => " : ",
             });
-            self.write(vm, out, &value, depth + 1)?;
+            self.write(vm, out, &value, level.object())?;
         }
         if !is_first {
-            self.line(out, depth, true);
+            self.line(out, level, true);
         } else if self.layout == Layout::Spaced {
             out.push(' ');
         }
@@ -259,30 +285,31 @@ impl Writing {
         Ok(())
     }
 
-    fn array(&self, vm: &mut Vm, out: &mut String, items: &[Value], depth: usize) -> Result<()> {
+    fn array(&self, vm: &mut Vm, out: &mut String, items: &[Value], level: Level) -> Result<()> {
+        let inner = level.array(self.layout);
         out.push('[');
         for (idx, item) in items.iter().enumerate() {
             if idx > 0 {
                 out.push(',');
             }
-            self.line(out, depth + 1, false);
-            self.write(vm, out, item, depth + 1)?;
+            self.line(out, inner, false);
+            self.write(vm, out, item, inner)?;
         }
         if !items.is_empty() || self.layout == Layout::Spaced {
-            self.line(out, depth, false);
+            self.line(out, level, false);
         }
         out.push(']');
         Ok(())
     }
 
     /// Begins a line, or what stands for one.
-    fn line(&self, out: &mut String, depth: usize, is_object: bool) {
+    fn line(&self, out: &mut String, level: Level, is_object: bool) {
         match self.layout {
             Layout::Compact => {}
             Layout::Spaced if !is_object => out.push(' '),
             Layout::Lines | Layout::Spaced => {
                 out.push('\n');
-                out.extend(std::iter::repeat_n("  ", depth));
+                out.extend(std::iter::repeat_n("  ", level.indent));
             }
         }
     }
