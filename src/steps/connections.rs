@@ -407,6 +407,15 @@ impl Auth {
         }
     }
 
+    /// Returns this, or nothing for a provider without keys, such as a local server, where no secret is named: what a flow says
+    /// of keys in general does not concern such a provider.
+    pub(crate) fn where_keyless(self, is_keyless: bool) -> Auth {
+        match is_keyless && self.secret_name().is_none() {
+            true => Auth::Unsaid,
+            false => self,
+        }
+    }
+
     /// Returns the name of the secret, where somebody said it.
     pub(crate) fn secret_name(&self) -> Option<&str> {
         match self {

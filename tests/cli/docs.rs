@@ -40,7 +40,9 @@ fn flows_in_guides_are_right() {
         let blocks = text.split("```clojure\n{:slug :").skip(1);
         for block in blocks {
             let block = block.split("```").next().unwrap_or("");
-            if page.ends_with("errors.md") || block.contains("...") {
+            // A flow that includes files is checked when the page's own commands run it.
+            let is_run = block.contains("#flow/include") && text.contains("$ flowstone run");
+            if page.ends_with("errors.md") || block.contains("...") || is_run {
                 continue;
             }
             let scratch = project(&text);

@@ -29,19 +29,19 @@ fn settings_are_one_map_with_known_keys() {
         "{:conections {}}",
         expect![[r#"
             E0751 flowstone.edn: there is no key `:conections`; did you mean `:connections`?
-              hint: it takes `:agent`, `:bindings`, `:connections`, `:durability`, `:http`, `:limits`, `:llm-providers`, `:prices`, `:profiles`, `:resources`, `:retention`, `:search`, `:secrets`, `:server` and `:waits`"#]],
+              hint: it takes `:agent`, `:bindings`, `:connections`, `:durability`, `:http`, `:limits`, `:llm-providers`, `:prices`, `:profiles`, `:resources`, `:retention`, `:search`, `:secrets`, `:server`, `:setup` and `:waits`"#]],
     );
     check(
         "[1]",
         expect![[r#"
             E0751 flowstone.edn: it takes a map, not a vector
-              hint: it takes `:agent`, `:bindings`, `:connections`, `:durability`, `:http`, `:limits`, `:llm-providers`, `:prices`, `:profiles`, `:resources`, `:retention`, `:search`, `:secrets`, `:server` and `:waits`"#]],
+              hint: it takes `:agent`, `:bindings`, `:connections`, `:durability`, `:http`, `:limits`, `:llm-providers`, `:prices`, `:profiles`, `:resources`, `:retention`, `:search`, `:secrets`, `:server`, `:setup` and `:waits`"#]],
     );
     check(
         "{:connections [1]}",
         expect![[r#"
             E0751 flowstone.edn: `:connections` is a vector
-              hint: it takes `:agent`, `:bindings`, `:connections`, `:durability`, `:http`, `:limits`, `:llm-providers`, `:prices`, `:profiles`, `:resources`, `:retention`, `:search`, `:secrets`, `:server` and `:waits`"#]],
+              hint: it takes `:agent`, `:bindings`, `:connections`, `:durability`, `:http`, `:limits`, `:llm-providers`, `:prices`, `:profiles`, `:resources`, `:retention`, `:search`, `:secrets`, `:server`, `:setup` and `:waits`"#]],
     );
     check(
         "{:connections {}",
@@ -53,7 +53,7 @@ fn settings_are_one_map_with_known_keys() {
         "{:secrets {:a \"s3cret\"}}",
         expect![[r#"
             E0751 flowstone.edn: the secret `:a` is to be `{:env "VARIABLE"}`, `{:file "path"}` or `{:keyring "service/name"}`; a secret itself does not belong into the file
-              hint: it takes `:agent`, `:bindings`, `:connections`, `:durability`, `:http`, `:limits`, `:llm-providers`, `:prices`, `:profiles`, `:resources`, `:retention`, `:search`, `:secrets`, `:server` and `:waits`"#]],
+              hint: it takes `:agent`, `:bindings`, `:connections`, `:durability`, `:http`, `:limits`, `:llm-providers`, `:prices`, `:profiles`, `:resources`, `:retention`, `:search`, `:secrets`, `:server`, `:setup` and `:waits`"#]],
     );
 }
 

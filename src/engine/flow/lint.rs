@@ -6,6 +6,7 @@ mod operations;
 pub(crate) mod packaged;
 mod tools;
 
+use std::collections::HashSet;
 use std::path::Path;
 
 use flowstone_lang::value::{Sources, Span, Value};
@@ -241,7 +242,12 @@ impl Lint<'_> {
                 return;
             }
         }
-        for problem in literal_problems(spec, config) {
+        let problems = literal_problems(spec, config);
+        let wrong: HashSet<String> = problems
+            .iter()
+            .filter_map(|problem| problem.key().map(str::to_owned))
+            .collect();
+        for problem in problems {
             let at = problem.key().map_or(span, |key| {
                 let spans = entry_spans(self.sources, config, &format!(":{key}"));
                 match &problem {
@@ -264,7 +270,9 @@ impl Lint<'_> {
         }
         self.operation(spec, config, span);
         let step = self.steps.iter().find(|it| it.spec().kind == spec.kind);
-        for (key, remark) in step.map_or_else(Vec::new, |it| it.remarks(self.flow, config)) {
+        let remarks = step.map_or_else(Vec::new, |it| it.remarks(self.flow, config));
+        // What the fields say of a key is enough.
+        for (key, remark) in remarks.into_iter().filter(|(key, _)| !wrong.contains(*key)) {
             let at = match key {
                 "" => span,
                 key => entry_spans(self.sources, config, &format!(":{key}")).value,

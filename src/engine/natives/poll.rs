@@ -121,11 +121,9 @@ fn check(options: &Value, literal: bool) -> Vec<Problem> {
     let has_computed_key = options
         .as_map()
         .is_some_and(|map| map.iter().any(|(key, _)| key.as_keyword().is_none()));
-    if problems.is_empty()
-        && !(literal && has_computed_key)
-        && !is_given("timeout")
-        && !is_given("max-attempts")
-    {
+    let may_be_computed = literal && has_computed_key;
+    let is_bounded = is_given("timeout") || is_given("max-attempts") || may_be_computed;
+    if problems.is_empty() && !is_bounded {
         problems.push(Problem {
             key: None,
             message: "flow/poll needs :timeout or :max-attempts".to_owned(),

@@ -182,9 +182,9 @@ fn of_namespace(world: &World, prefix: &str, symbol: Symbol, span: Span) -> Exce
             all_names.retain(|name| name.starts_with("clojure.") && name != "clojure.core");
             refused.hint(format!("the library has {}", listed(all_names)))
         }
-        [] => refused.hint(format!(
-            "an alias is made by a require with the namespace's name: (require '[clojure.string :as str])"
-        )),
+        [] => refused.hint(
+            "an alias is made by a require with the namespace's name: (require '[clojure.string :as str])",
+        ),
     }
 }
 

@@ -125,7 +125,6 @@ pub(super) fn choose(cx: &StepContext, fields: Fields<'_>) -> Result<Endpoint, S
         endpoint.declare(&connection, is_vouched)?;
         return Ok(endpoint);
     }
-    // What a flow says of a key in general is nothing to a provider that has none, such as a local server.
     let is_keyless = custom.is_none() && !is_own && dialect.keys().next().is_none();
     if is_own {
         (dialect.key, dialect.other_key) = (None, None);
@@ -138,10 +137,7 @@ pub(super) fn choose(cx: &StepContext, fields: Fields<'_>) -> Result<Endpoint, S
     };
     let custom = custom.map(|it| it.connection).unwrap_or_default();
     connection.region = connection.region.or_else(|| custom.region.clone());
-    let auth = match auth(fields, &connection, &custom)? {
-        auth if is_keyless && auth.secret_name().is_none() => Auth::Unsaid,
-        auth => auth,
-    };
+    let auth = auth(fields, &connection, &custom)?.where_keyless(is_keyless);
     let base = match base_url(cx, fields, &connection, &custom, &dialect)? {
         Some(base) => base,
         None if family.unwrap_or(dialect).family.is_signed() => {

@@ -50,7 +50,6 @@ fn bad(message: String) -> StepError {
     StepError::config("E0764", message)
 }
 
-/// Reads conditions, all of which must hold.
 /// Checks the parts of a question that are written out.
 pub(super) fn remarks(fields: Fields<'_>, remarks: &mut Remarks) {
     for key in ["where", "having"] {
@@ -64,6 +63,7 @@ pub(super) fn remarks(fields: Fields<'_>, remarks: &mut Remarks) {
     literal::remark(remarks, "metrics", metrics(fields));
 }
 
+/// Reads conditions, all of which must hold.
 pub(super) fn filter(fields: Fields<'_>, key: &str) -> Result<Filter, StepError> {
     match fields.get(key) {
         None => Ok(Filter::ALL),
