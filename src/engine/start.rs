@@ -75,6 +75,15 @@ impl Engine {
         activated(flow, &self.services.settings, input)
     }
 
+    /// Returns the setup values that the project's settings hold for a flow.
+    pub fn setup_of(&self, flow: &Flow) -> Value {
+        let setup = self.services.settings.get("setup");
+        setup
+            .and_then(|setup| setup.get(&flow.slug))
+            .cloned()
+            .unwrap_or(Value::Nil)
+    }
+
     /// Returns where a queued run stands; nothing where it is not queued.
     ///
     /// # Errors

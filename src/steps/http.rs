@@ -229,7 +229,10 @@ impl Step for Http {
         }
         if fields.has("url") && fields.has("path") {
             literal::remark::<()>(&mut remarks, "path", Err(request::two_addresses()));
+        } else if let Ok(Some(url)) = fields.text("url") {
+            literal::remark(&mut remarks, "url", request::parsed(url));
         }
+        remarks.extend(content::several(config));
         if !literal::has_any(config, &["connection", "template", "url"]) {
             literal::remark::<()>(&mut remarks, "", Err(request::no_address()));
         }

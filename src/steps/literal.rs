@@ -43,10 +43,13 @@ pub(crate) fn has_any(config: &Value, keys: &[&str]) -> bool {
 
 /// Adds what a function that reads a part of a config says of it.
 pub(crate) fn remark<T>(remarks: &mut Remarks, key: &'static str, read: Result<T, StepError>) {
-    let Err(error) = read else {
-        return;
-    };
+    if let Err(error) = read {
+        remarks.push((key, finding(error)));
+    }
+}
+
+/// Makes a finding of what a step would fail with.
+pub(crate) fn finding(error: StepError) -> Diagnostic {
     let finding = Diagnostic::error(error.code, error.message);
-    let finding = error.hints.into_iter().fold(finding, Diagnostic::hint);
-    remarks.push((key, finding));
+    error.hints.into_iter().fold(finding, Diagnostic::hint)
 }

@@ -2,6 +2,7 @@
 //!
 //! What a step gives is journaled as that of any other: a replay sees the moment that the run saw.
 
+use flowstone_engine::flow::Flow;
 use flowstone_engine::step::{
     Effect, Field, FieldType, LocalFuture, Operation, Operations, Outcome, Step, StepContext,
     StepError, StepSpec,
@@ -13,6 +14,7 @@ use jiff::{Span, Timestamp, ToSpan as _, Unit, Zoned};
 
 use crate::fields::Fields;
 use crate::json::{instant_millis, name_text};
+use crate::literal::{self, Remarks};
 use crate::operation::choose;
 use crate::words::{nearest, shown};
 
@@ -153,6 +155,15 @@ const OPERATIONS: Operations = Operations {
 impl Step for Time {
     fn spec(&self) -> &'static StepSpec {
         &SPEC
+    }
+
+    fn remarks(&self, _flow: &Flow, config: &Value) -> Remarks {
+        let mut remarks = Remarks::new();
+        let known = literal::known(config);
+        let fields = Fields::new(&known);
+        literal::remark(&mut remarks, "timezone", zone(fields));
+        literal::remark(&mut remarks, "by", shift(fields));
+        remarks
     }
 
     fn run<'a>(
@@ -441,18 +452,20 @@ fn start(text: &str) -> String {
 }
 
 fn added(at: &Zoned, fields: Fields<'_>) -> Result<Zoned, StepError> {
+    shift(fields)?.from(at).ok_or_else(beyond)
+}
+
+/// Reads `:by`.
+fn shift(fields: Fields<'_>) -> Result<Shift, StepError> {
     let by = fields.get("by").unwrap_or(&Value::Nil);
-    let shift = match by {
-        Value::Map(_) => Shift::read(by)?,
-        _ => {
-            let length = fields.duration("by")?.unwrap_or_default();
-            Shift {
-                millis: i64::try_from(length.as_millis()).map_err(|_| beyond())?,
-                ..Shift::default()
-            }
-        }
-    };
-    shift.from(at).ok_or_else(beyond)
+    if let Value::Map(_) = by {
+        return Shift::read(by);
+    }
+    let length = fields.duration("by")?.unwrap_or_default();
+    Ok(Shift {
+        millis: i64::try_from(length.as_millis()).map_err(|_| beyond())?,
+        ..Shift::default()
+    })
 }
 
 /// How far a moment is moved: by the calendar, and then by the clock.

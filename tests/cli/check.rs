@@ -387,6 +387,8 @@ fn contents_of_definitions_are_checked() {
                 did you mean `:type`?
             E0472 <:requird> `:inputs 0` of the invocation `:defualt` has no key `:requird`
                 did you mean `:required`?
+            E0408 <{:name> the input `:m` of type `:select` needs `:options`
+                for example `:options ["EU" "US"]`
             E0472 <:optins> `:inputs 1` of the invocation `:defualt` has no key `:optins`
                 did you mean `:options`?
             E0472 <:slott> an entry of `:requires` has no key `:slott`
@@ -499,4 +501,69 @@ fn other_formats_are_named() {
     assert!(err.contains("this looks like JSON"), "{err}");
     let err = scratch.run(&["check", "b.csv"]).err;
     assert!(err.contains("this is a table"), "{err}");
+}
+
+#[test]
+fn files_in_a_body_are_found() {
+    body(
+        "(slurp \"x\") (let [f #(spit \"y\" %)] (f 1)) (rand) '(slurp 1) (letfn [(load-file [x] x)] (load-file 1))",
+        expect![[r#"
+            E0388 <slurp> `slurp` cannot be used in a flow, which has no files
+                read and write files with a `:files` step
+            E0388 <spit> `spit` cannot be used in a flow, which has no files
+                read and write files with a `:files` step
+        "#]],
+    );
+}
+
+#[test]
+fn times_that_always_fail_are_found() {
+    body(
+        "(flow/step :time :a {:timezone \"Europe/Berln\"})
+         (flow/step :time :b {:op :add :at 0 :by {:month 1}})
+         (flow/step :time :c {:op :add :at 0 :by {:months 1.5}})
+         (let [z \"UTC\" n 1] (flow/step :time :d {:op :add :at 0 :by {:days n} :timezone z}))
+         (flow/step :time :e {:op :add :at 0 :by \"90m\" :timezone \"+01:00\"})",
+        expect![[r#"
+            E0767 <"Europe/Berln"> there is no time zone `Europe/Berln`
+                did you mean "Europe/Berlin"?
+            E0767 <{:month> `:by` has no unit :month
+                did you mean `:months`?
+            E0767 <{:months> `:months` of `:by` takes a whole number, not 1.5
+        "#]],
+    );
+}
+
+#[test]
+fn requests_that_cannot_be_sent_as_written_are_found() {
+    body(
+        "(flow/step :http :a {:url \"127.0.0.1:8765/x\"})
+         (flow/step :http :b {:url \"localhost:8765/x\"})
+         (flow/step :http :c {:url \"http://x\" :json {:a (inc 1)} :body \"b\"})
+         (flow/step :http :d {:url \"http://x\" :json {:a 1} :form {:b 2}})
+         (let [u \"http://x\" b nil] (flow/step :http :e {:url u :json [1] :body b}))",
+        expect![[r#"
+            E0730 <"127.0.0.1:8765/x"> `127.0.0.1:8765/x` is not an address that can be asked: relative URL without a base
+                an address looks like https://host/path
+            E0730 <"localhost:8765/x"> `localhost:8765/x` is not an address that can be asked: `localhost:` is not HTTP
+                an address looks like https://host/path
+            warning E0738 <"b"> `:body` is not sent: `:json` wins over it
+                leave one of them out
+            E0738 <{:a> a request has one body, and this has `:form` `:json`
+        "#]],
+    );
+}
+
+#[test]
+fn a_select_needs_options() {
+    findings(
+        "{:slug :a :invocations {:default {:inputs [{:name :m :type :select} {:name :n :type :select :options []} {:name :o :type :select :options [1]}]}}
+ :flow '(flow/input)}",
+        expect![[r#"
+            E0408 <{:name> the input `:m` of type `:select` needs `:options`
+                for example `:options ["EU" "US"]`
+            E0408 <{:name> the input `:n` of type `:select` needs `:options`
+                for example `:options ["EU" "US"]`
+        "#]],
+    );
 }

@@ -122,3 +122,35 @@ fn undeclared_inputs_are_told() {
         ran.err
     );
 }
+
+#[test]
+fn undeclared_setup_values_are_reported() {
+    let scratch = Scratch::new();
+    scratch.write("a.edn", FLOW);
+    scratch.write("flowstone.edn", "{:setup {:report {:regoin \"US\"}}}");
+    let ran = scratch.run(&["run", "a.edn", "--setup", "{:region \"EU\" :limt 3}"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    for expected in [
+        "warning[E0429]: the flow declares no setup value `limt`, which `--setup` gives",
+        "did you mean `limit`?",
+        "the flow declares no setup value `regoin`, which flowstone.edn gives",
+        "did you mean `region`?",
+    ] {
+        assert!(ran.err.contains(expected), "{expected}: {}", ran.err);
+    }
+}
+
+#[test]
+fn a_wrong_setup_value_is_named_as_one() {
+    let scratch = Scratch::new();
+    scratch.write("a.edn", FLOW);
+    let ran = scratch.run(&["run", "a.edn", "--setup", "{:region \"EU\" :limit \"x\"}"]);
+    assert_eq!(ran.code, Some(1));
+    assert!(
+        ran.err.contains("the setup value `limit` must be a number")
+            && ran.err.contains("`:requires`")
+            && !ran.err.contains(":invocations"),
+        "{}",
+        ran.err
+    );
+}

@@ -26,6 +26,7 @@ pub(super) fn check_code(session: &Session, flow: &Flow, in_steps: &[Code]) -> V
     for form in statements(&flow.body) {
         findings.extend(compile(session, &mut vm, &form));
     }
+    findings.extend(outside::check_body(&flow.body));
     let named = flow.functions.iter().map(|function| Code {
         name: format!("<function {}>", function.id),
         code: function.code.clone(),

@@ -24,6 +24,12 @@ pub enum InputError {
         expected: String,
         found: String,
     },
+    #[error("the setup value `{name}` must be {expected}, not {found}")]
+    WrongSetup {
+        name: String,
+        expected: String,
+        found: String,
+    },
 }
 
 impl InputError {
@@ -34,7 +40,23 @@ impl InputError {
             InputError::UnknownInvocation { .. } => "E0409",
             InputError::Missing { .. } => "E0420",
             InputError::MissingSetup { .. } => "E0428",
-            InputError::WrongType { .. } => "E0421",
+            InputError::WrongType { .. } | InputError::WrongSetup { .. } => "E0421",
+        }
+    }
+
+    /// Names a value of the flow's setup as one, not as an input of the run.
+    fn of_setup(self) -> InputError {
+        match self {
+            InputError::WrongType {
+                name,
+                expected,
+                found,
+            } => InputError::WrongSetup {
+                name,
+                expected,
+                found,
+            },
+            other => other,
         }
     }
 
@@ -59,6 +81,9 @@ impl InputError {
                 fields(names, "\"", "\": ..."),
                 fields(names, ":", " ...")
             ),
+            InputError::WrongSetup { .. } => {
+                "the flow says in a form of its `:requires` what it takes; values are given with `--setup`, or under `:setup` in flowstone.edn".to_owned()
+            }
             InputError::WrongType { expected, .. } if expected == REFERENCE => {
                 "store the file with `--upload NAME=FILE`, or give the `res://` name of what is stored".to_owned()
             }
@@ -168,7 +193,7 @@ pub fn activated(flow: &Flow, settings: &Value, input: Value) -> Result<Value, I
             }
         }
     }
-    let missing = fill(&flow.setup, &mut entries)?;
+    let missing = fill(&flow.setup, &mut entries).map_err(InputError::of_setup)?;
     if !missing.is_empty() {
         return Err(InputError::MissingSetup {
             slug: flow.slug.to_string(),

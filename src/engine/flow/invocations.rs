@@ -208,6 +208,14 @@ fn input(reading: &mut Reading<'_>, item: &Value, span: Span) -> Option<Input> {
     }
     let flag = |key: &str| item.get(key).is_some_and(Value::is_truthy);
     let options = item.get("options").and_then(super::forms::items);
+    if &*type_ == "select" && options.as_ref().is_none_or(Vec::is_empty) {
+        let message = format!("the input `:{name}` of type `:select` needs `:options`");
+        reading.push(
+            Diagnostic::error("E0408", message)
+                .at(span)
+                .hint("for example `:options [\"EU\" \"US\"]`"),
+        );
+    }
     Some(Input {
         name,
         type_,

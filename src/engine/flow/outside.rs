@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use flowstone_lang::value::{Symbol, Value};
+use flowstone_lang::value::{Span, Symbol, Value};
 
 use super::forms::{item_span, items, quoted};
 use crate::diagnostic::Diagnostic;
@@ -16,9 +16,13 @@ const PURE: &[&str] = &["backoff"];
 /// What is said of functions of the `flow` namespace.
 const STEP: &str = "has no steps";
 
+/// The lack of files.
+const NO_FILES: &str = "has no files";
+
 /// Names of the core, and what function code is like that cannot use them.
 const NAMES: &[(&str, &str)] = &[
-    ("load-file", "has no files"),
+    ("file-seq", NO_FILES),
+    ("load-file", NO_FILES),
     ("rand", "has no randomness"),
     ("rand-int", "has no randomness"),
     ("rand-nth", "has no randomness"),
@@ -26,8 +30,8 @@ const NAMES: &[(&str, &str)] = &[
     ("random-uuid", "has no randomness"),
     ("read-line", "has no standard input"),
     ("shuffle", "has no randomness"),
-    ("slurp", "has no files"),
-    ("spit", "has no files"),
+    ("slurp", NO_FILES),
+    ("spit", NO_FILES),
     ("step", STEP),
 ];
 
@@ -46,12 +50,20 @@ const HOST: &[(&str, &str)] = &[
 
 /// Returns the findings about one piece of function code.
 pub(super) fn check(code: &Value) -> Vec<Diagnostic> {
+    let found = reaching(code).into_iter();
+    found
+        .map(|(symbol, what, span)| finding(symbol, what).at(span))
+        .collect()
+}
+
+/// Returns each name in a piece of code that reaches outside of it, with what such code lacks, and its place.
+fn reaching(code: &Value) -> Vec<(Symbol, &'static str, Span)> {
     let own = own_names(code);
     let mut findings = Vec::new();
     let mut open = vec![(code.clone(), code.span())];
     while let Some((form, span)) = open.pop() {
         if let Some(symbol) = form.as_symbol() {
-            findings.extend(reaches(symbol, &own).map(|what| finding(symbol, what).at(span)));
+            findings.extend(reaches(symbol, &own).map(|what| (symbol, what, span)));
             continue;
         }
         match &form {
@@ -81,6 +93,20 @@ pub(super) fn check(code: &Value) -> Vec<Diagnostic> {
     findings
 }
 
+/// Returns the findings about the body of a flow, which reaches files by steps alone.
+pub(super) fn check_body(body: &Value) -> Vec<Diagnostic> {
+    let files = reaching(body).into_iter();
+    let files = files.filter(|(_, what, _)| *what == NO_FILES);
+    files
+        .map(|(symbol, _, span)| {
+            let message = format!("`{symbol}` cannot be used in a flow, which has no files");
+            Diagnostic::error("E0388", message)
+                .at(span)
+                .hint("read and write files with a `:files` step")
+        })
+        .collect()
+}
+
 fn finding(symbol: Symbol, what: &str) -> Diagnostic {
     let message = match what {
         STEP => format!("`{symbol}` cannot be used inside function code"),
@@ -88,7 +114,7 @@ fn finding(symbol: Symbol, what: &str) -> Diagnostic {
     };
     Diagnostic::error("E0707", message).hint(match what {
         STEP => "do it in the body of the flow, and hand the result to the function: `:input {...}`",
-        "has no files" => "read files in the flow, with a `:files` step, and hand the text to the function",
+        NO_FILES => "read files in the flow, with a `:files` step, and hand the text to the function",
         "cannot sleep" => "let the flow sleep, with a `:sleep` step",
         _ => "take it in the body of the flow, where it is journaled, and hand it to the function: `:input {...}`",
     })

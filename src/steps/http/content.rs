@@ -1,5 +1,6 @@
 //! The body of a request, from a step's config: data, text, bytes, forms, parts, or what a reference stands for.
 
+use flowstone_engine::diagnostic::Diagnostic;
 use flowstone_engine::ports::ResourceRow;
 use flowstone_engine::resource::Tier;
 use flowstone_engine::step::{StepContext, StepError};
@@ -8,7 +9,7 @@ use flowstone_lang::value::Value;
 use super::body::{Body, Part};
 use crate::connections::text_pairs;
 use crate::fields::Fields;
-use crate::{json, resource};
+use crate::{json, literal, resource};
 
 /// What bytes are when nobody says.
 const OCTETS: &str = "application/octet-stream";
@@ -56,20 +57,39 @@ pub(super) async fn body(
             Body::form(&text_pairs(":form", &form)?)
         }
         ["multipart"] => return multipart(cx, fields, most, said).await.map(Some),
-        several => {
-            return Err(StepError::config(
-                "E0738",
-                format!(
-                    "a request has one body, and this has {}",
-                    crate::fields::listed(several)
-                ),
-            ));
-        }
+        several => return Err(too_many(several)),
     };
     if let Some(said) = said {
         body.content_type = said.to_owned();
     }
     Ok(Some(body))
+}
+
+fn too_many(given: &[&str]) -> StepError {
+    let given = crate::fields::listed(given);
+    StepError::config(
+        "E0738",
+        format!("a request has one body, and this has {given}"),
+    )
+}
+
+/// Returns what is wrong with a config that is written with several bodies. A computed body may be nil.
+pub(super) fn several(config: &Value) -> Option<(&'static str, Diagnostic)> {
+    let is_given = |key: &str| {
+        config.get(key).is_some_and(|value| match value {
+            Value::Map(_) | Value::Vector(_) => true,
+            value => !value.is_nil() && literal::is_known(value),
+        })
+    };
+    let given: Vec<&'static str> = BODIES.iter().copied().filter(|key| is_given(key)).collect();
+    match given.as_slice() {
+        [] | [_] => None,
+        ["body", "json"] => {
+            let warning = Diagnostic::warning("E0738", "`:body` is not sent: `:json` wins over it");
+            Some(("body", warning.hint("leave one of them out")))
+        }
+        [.., last] => Some((last, literal::finding(too_many(&given)))),
+    }
 }
 
 fn raw(fields: Fields<'_>, content_type: Option<&str>) -> Result<Body, StepError> {

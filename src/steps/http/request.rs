@@ -149,11 +149,16 @@ fn address(fields: Fields<'_>, connection: &Connection) -> Result<Url, StepError
             return Err(no_address());
         }
     };
+    parsed(&text)
+}
+
+/// Reads a whole address.
+pub(super) fn parsed(text: &str) -> Result<Url, StepError> {
     let bad = |why: String| HttpError::BadUrl {
-        url: without_secrets(&text),
+        url: without_secrets(text),
         why,
     };
-    let url = Url::parse(&text).map_err(|error| bad(error.to_string()))?;
+    let url = Url::parse(text).map_err(|error| bad(error.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") {
         return Err(bad(format!("`{}:` is not HTTP", url.scheme())).into());
     }

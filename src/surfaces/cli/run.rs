@@ -56,6 +56,7 @@ async fn drive(args: &Run, app: &dyn App, input: Value) -> Result<Exit, Report> 
         true => input,
         false => {
             ask::note_unknown(whose, &input);
+            ask::note_unknown_setup(&loaded.flow, &engine.setup_of(&loaded.flow), &input);
             ask::missing(&engine, whose, input)
         }
     };
