@@ -243,7 +243,7 @@ fn source(session: &Session, vm: &mut Vm, name: Symbol) -> Result<String> {
 }
 
 /// Finds the text that defined a var: the form that begins at its `:line` and `:column`. What the prompt reads has one
-/// name for all its texts; the newest in which the form there names the var is taken.
+/// name for all its texts; the newest in which the form there defines the var is taken.
 fn definition(session: &Session, var: &Var) -> Option<String> {
     let file = var.meta_entry("file")?;
     let line = usize::try_from(var.meta_entry("line")?.as_int()?).ok()?;
@@ -256,11 +256,21 @@ fn definition(session: &Session, var: &Var) -> Option<String> {
         .filter(|source| Some(&*source.name) == file.as_str())
     {
         let form = at(&source.text, line, column).and_then(first);
-        if let Some(text) = form.filter(|text| text.contains(&*var.name.name())) {
+        if let Some(text) = form.filter(|text| defines(text, &var.name.name())) {
             found = Some(text.to_owned());
         }
     }
     found
+}
+
+/// Tells whether a form is one such as `(defn name ...)`, whichever macro makes the definition.
+fn defines(form: &str, name: &str) -> bool {
+    let mut words = form.trim_start_matches('(').split_whitespace();
+    let head = words.next().unwrap_or_default();
+    let head = head.rsplit('/').next().unwrap_or_default();
+    // Metadata may stand between, as in `(def ^:dynamic *x* 1)`.
+    let mut named = words.take(8).map(|word| word.trim_end_matches([')', '"']));
+    head.starts_with("def") && named.any(|word| word == name)
 }
 
 /// Returns what follows a line and column, both counted from 1.

@@ -158,6 +158,8 @@ fn an_evaluation_has_a_limit_wherever_its_values_come_from() {
         "(vec (repeat 1e12 :x))",
         "(loop [s \"x\"] (recur (str s s)))",
         "(byte-array 100000000)",
+        "(clojure.string/replace (apply str (repeat 10000 \"a\")) #\"a\" (apply str (repeat 10000 \"b\")))",
+        "(clojure.string/replace (apply str (repeat 10000 \"a\")) \"a\" (apply str (repeat 10000 \"b\")))",
         "(.repeat \"abc\" 1000000000)",
         "(apply str (repeat 1e12 \"abcdefgh\"))",
         "(clojure.string/join (repeat 1e12 \"abc\"))",

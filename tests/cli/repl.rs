@@ -34,8 +34,7 @@ fn what_is_printed_comes_before_the_value() {
 
 #[test]
 fn names_are_explained() {
-    let input =
-        "(defn twice \"Doubles x.\" [x] (* 2 x))\n(doc twice)\n(source twice)\n(dir user)\n";
+    let input = "(defn twice \"Doubles x.\" [x] (* 2 x))\n(doc twice)\n(inc (twice 2))\n(source twice)\n(dir user)\n";
     check(
         input,
         expect![[r#"
@@ -43,6 +42,7 @@ fn names_are_explained() {
             user/twice
             ([x])
               Doubles x.
+            5
             (defn twice "Doubles x." [x] (* 2 x))
             twice
         "#]],

@@ -144,7 +144,7 @@ fn part<'a, T>(args: &Args<'_>, items: &'a [T]) -> Result<&'a [T]> {
             "{length} items from {offset} on are more than there are: {}",
             items.len()
         );
-        Exception::new(Class::INDEX_OUT_OF_BOUNDS, "E0381", message)
+        Exception::new(Class::STRING_INDEX_OUT_OF_BOUNDS, "E0381", message)
             .argument(2)
             .into()
     })

@@ -94,7 +94,7 @@ fn out_of_text(args: &Args<'_>, idx: usize) -> Signal {
     } else {
         format!("there is no position {at} in a string of {count} characters")
     };
-    Exception::new(Class::INDEX_OUT_OF_BOUNDS, "E0381", message)
+    Exception::new(Class::STRING_INDEX_OUT_OF_BOUNDS, "E0381", message)
         .argument(idx)
         .hint("positions go from 0 to the length, (count s), and the end is not before the start")
         .into()

@@ -242,10 +242,17 @@
   (count coll))
 
 (defn .split
-  "Returns the parts of a string between matches of a regular expression, as a string; a vector, not an array."
-  {:examples '[[(.split "a,b" ",") ["a" "b"]]]}
-  ([s regex] (clojure.string/split s (re-pattern regex)))
-  ([s regex limit] (clojure.string/split s (re-pattern regex) limit)))
+  "Returns the parts of a string between matches of a regular expression; a vector, not an array. The expression is text after the string, as
+  of String, or comes first, as of Pattern."
+  {:examples '[[(.split "a,b" ",") ["a" "b"]] [(.split #"-+" "a--b") ["a" "b"]]]}
+  ([s regex]
+   (if (regex? s)
+     (clojure.string/split regex s)
+     (clojure.string/split s (re-pattern regex))))
+  ([s regex limit]
+   (if (regex? s)
+     (clojure.string/split regex s limit)
+     (clojure.string/split s (re-pattern regex) limit))))
 
 (defn .startsWith
   "Tells whether a string starts with another."

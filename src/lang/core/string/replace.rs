@@ -74,6 +74,8 @@ fn replace(vm: &mut Vm, args: &Args<'_>, count: usize) -> Result<Value> {
             count,
         ))),
         (Value::Text(from), Value::Text(to)) => {
+            let matches = text.matches(from.as_str()).take(count).count();
+            vm.room_for(text.len() + matches.saturating_mul(to.len()))?;
             Ok(Value::from(text.replacen(from.as_str(), to, count)))
         }
         (pattern, replacement) => match as_regex(pattern) {
@@ -94,6 +96,9 @@ fn mixed(args: &Args<'_>) -> Signal {
     }
 }
 
+/// After so many bytes of result, its size is checked again.
+const LARGE: usize = 1 << 20;
+
 fn replace_matches(
     vm: &mut Vm,
     text: &str,
@@ -104,6 +109,7 @@ fn replace_matches(
     let mut copied = 0;
     let mut at = (0, 0);
     let subject = regex.subject(text);
+    let mut checked = 0;
     for _ in 0..count {
         let Some(groups) = find(vm, regex, subject, at)? else {
             break;
@@ -123,6 +129,12 @@ fn replace_matches(
                 };
                 out.push_str(value);
             }
+        }
+        if out.len() - checked >= LARGE {
+            checked = out.len();
+            vm.charge_much((LARGE / 256) as u64)?;
+            // As much again is allocated when it grows.
+            vm.room_for(checked)?;
         }
     }
     out.push_str(&text[copied..]);
