@@ -688,10 +688,13 @@ fn nth(vm: &mut Vm, coll: Value, idx: i64, default: Option<Value>) -> Result<Val
                 .into());
         }
     };
-    match found.or(default) {
-        Some(value) => Ok(value),
-        None => Err(out_of_bounds(idx, count).argument(1).into()),
-    }
+    found.or(default).ok_or_else(|| {
+        let error = out_of_bounds(idx, count).argument(1);
+        match coll {
+            Value::Text(_) => error.of_class(Class::STRING_INDEX_OUT_OF_BOUNDS).into(),
+            _ => error.into(),
+        }
+    })
 }
 
 /// Asks an object with a method `nth`.

@@ -18,8 +18,7 @@
 
 (def same-as
   "What differs between versions of the JVM, or with how an expression happens to be compiled."
-  {"StringIndexOutOfBoundsException" "IndexOutOfBoundsException"
-   "ArrayIndexOutOfBoundsException" "IndexOutOfBoundsException"
+  {"ArrayIndexOutOfBoundsException" "IndexOutOfBoundsException"
    "long overflow" "integer overflow"
    "/ by zero" "Divide by zero"})
 
