@@ -5,6 +5,7 @@
 pub(crate) mod branches;
 mod family;
 pub(crate) mod fanout;
+pub(crate) mod log;
 pub(crate) mod poll;
 mod saga;
 
@@ -261,6 +262,7 @@ const LOG: Native = Native {
     examples: &[],
     arity: Arity::between(2, 3),
     run: |vm, args| {
+        log::check_level(args.get(0))?;
         vm.realise(args.get(2))?;
         ask(vm, "log", args.as_slice())
     },

@@ -461,3 +461,24 @@ fn lazy_sequences_that_leave_a_binding_are_warned_of() {
         assert_eq!(check(body), "", "{body}");
     }
 }
+
+#[test]
+fn keys_of_approval_beside_it_are_explained() {
+    check(
+        "{:slug :a :flow '(flow/step :agent :b {:objective \"Go.\" :resume :in-place})}",
+        expect![[r#"
+            E0710 a.edn:1:57 <:resume> a `:agent` step has no option `:resume`
+              `:resume` is a key of `:approval`: write `:approval {:resume ...}`
+        "#]],
+    );
+}
+
+#[test]
+fn a_wrong_key_that_several_readers_read_is_reported_once() {
+    check(
+        "{:slug :a :triggers 5 :flow '1}",
+        expect![[r#"
+            E0404 a.edn:1:21 <5> `:triggers` must be a vector of maps, not an integer
+        "#]],
+    );
+}

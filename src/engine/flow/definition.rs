@@ -56,7 +56,14 @@ impl Reading<'_> {
     }
 
     pub(crate) fn push(&mut self, finding: Diagnostic) {
-        self.findings.push(finding);
+        // Several readers may read the same key.
+        let is_known = |known: &Diagnostic| {
+            (known.code, known.span, &known.message)
+                == (finding.code, finding.span, &finding.message)
+        };
+        if !self.findings.iter().any(is_known) {
+            self.findings.push(finding);
+        }
     }
 
     /// Returns where a key stands.

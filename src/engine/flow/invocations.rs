@@ -6,6 +6,7 @@ use flowstone_lang::value::{Span, Value};
 
 use super::definition::{Reading, is_identifier, words};
 use super::forms::{entry_spans, item_span};
+use super::inputs::InputError;
 use super::{Input, Invocation, name_of};
 use crate::diagnostic::Diagnostic;
 
@@ -21,9 +22,22 @@ const INTERFACES: &[&str] = &["http", "manual", "mcp", "webhook"];
 
 /// Reads the contracts, of either generation.
 pub(super) fn read(reading: &mut Reading<'_>, map: &Value) -> Vec<Invocation> {
+    let triggers = triggers(reading, map);
     let mut found = current(reading, map);
     if found.is_empty() {
-        found.extend(legacy(reading, map));
+        found.extend(legacy(reading, map, &triggers));
+    }
+    found
+}
+
+/// Reads the entries of `:triggers`, each of which needs a type.
+fn triggers(reading: &mut Reading<'_>, map: &Value) -> Vec<Value> {
+    let mut found = Vec::new();
+    for (trigger, span) in reading.maps(map, "triggers") {
+        match trigger.get("type").and_then(name_of) {
+            Some(_) => found.push(trigger),
+            None => reading.error("E0409", "an entry of `:triggers` needs a `:type`", span),
+        }
     }
     found
 }
@@ -71,21 +85,17 @@ fn current(reading: &mut Reading<'_>, map: &Value) -> Vec<Invocation> {
 }
 
 /// Manual triggers with `:fields`, and forms that are collected for each run.
-fn legacy(reading: &mut Reading<'_>, map: &Value) -> Vec<Invocation> {
+fn legacy(reading: &mut Reading<'_>, map: &Value, triggers: &[Value]) -> Vec<Invocation> {
     let named = |entry: &Value, key: &str, name: &str| {
         entry.get(key).and_then(name_of).as_deref() == Some(name)
     };
     let mut fields = Vec::new();
     let mut label = None;
     let mut is_there = false;
-    for (trigger, span) in reading.maps(map, "triggers") {
-        if trigger.get("type").and_then(name_of).is_none() {
-            reading.error("E0409", "an entry of `:triggers` needs a `:type`", span);
-            continue;
-        }
-        if named(&trigger, "type", "manual") {
+    for trigger in triggers {
+        if named(trigger, "type", "manual") {
             is_there = true;
-            label = reading.text(&trigger, "label");
+            label = reading.text(trigger, "label");
             if let Some(config) = trigger.get("config") {
                 fields.extend(inputs(reading, config, "fields"));
             }
@@ -216,7 +226,7 @@ fn input(reading: &mut Reading<'_>, item: &Value, span: Span) -> Option<Input> {
                 .hint("for example `:options [\"EU\" \"US\"]`"),
         );
     }
-    Some(Input {
+    let mut input = Input {
         name,
         type_,
         required: flag("required"),
@@ -226,7 +236,30 @@ fn input(reading: &mut Reading<'_>, item: &Value, span: Span) -> Option<Input> {
         options: options.unwrap_or_default(),
         multiple: flag("multiple"),
         span,
-    })
+    };
+    default(reading, item, &mut input);
+    Some(input)
+}
+
+/// Brings the default of an input to the input's type, as the value of a caller.
+fn default(reading: &mut Reading<'_>, item: &Value, input: &mut Input) {
+    if input.default.is_nil() || !TYPES.contains(&&*input.type_) {
+        return;
+    }
+    match input.coerced(input.default.clone()) {
+        Ok(value) => input.default = value,
+        Err(InputError::WrongType {
+            name,
+            expected,
+            found,
+        }) => {
+            let message =
+                format!("the `:default` of the input `:{name}` must be {expected}, not {found}");
+            let at = reading.value_at(item, "default");
+            reading.error("E0408", message, at.or(input.span));
+        }
+        Err(other) => reading.error("E0408", other.to_string(), input.span),
+    }
 }
 
 /// Checks what refers to invocations: interfaces and schedules.

@@ -344,7 +344,13 @@ fn schedules_have(reading: &mut Reading<'_>, map: &Value, path: &[Value]) {
     let Some(first) = path.first() else {
         return;
     };
-    for (schedule, span) in reading.maps(map, "schedules") {
+    let schedules = reading.maps(map, "schedules").into_iter();
+    let triggers = reading.maps(map, "triggers").into_iter();
+    let triggers = triggers
+        .filter(|(trigger, _)| trigger.get("type").and_then(name_of).as_deref() == Some("schedule"))
+        .map(|(trigger, span)| (trigger.get("config").cloned().unwrap_or(Value::Nil), span));
+    let all: Vec<(Value, Span)> = schedules.chain(triggers).collect();
+    for (schedule, span) in all {
         let input = schedule.get("input").cloned().unwrap_or(Value::Nil);
         let name = name_of(first).unwrap_or_default();
         if input.get(&name).is_none_or(Value::is_nil) {

@@ -9,6 +9,9 @@ use crate::codec;
 use crate::diagnostic::nearest;
 use crate::flow::name_of;
 
+/// Keys of the agent's `:approval` that are easily written beside it.
+const APPROVAL: &[&str] = &["resume", "step-names", "tool-names"];
+
 /// What is wrong with a config.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Problem {
@@ -101,6 +104,11 @@ impl Problem {
     pub(crate) fn hint(&self, spec: &StepSpec) -> Option<String> {
         match self {
             Problem::Unknown { key } => {
+                if spec.kind == "agent" && APPROVAL.contains(&&**key) {
+                    return Some(format!(
+                        "`:{key}` is a key of `:approval`: write `:approval {{:{key} ...}}`"
+                    ));
+                }
                 let names = || spec.fields.iter().chain(COMMON).map(|field| field.name);
                 match nearest(key, names()) {
                     Some(name) => Some(format!("did you mean `:{name}`?")),

@@ -196,6 +196,62 @@ fn keyed_schedules_give_the_key() {
 }
 
 #[test]
+fn keyed_triggers_give_the_key() {
+    let text = |input: &str| {
+        format!(
+            ":concurrency {{:type :keyed :key-field :user}} \
+             :triggers [{{:type :manual :config {{:fields [{{:name :user}}]}}}} \
+             {{:type :schedule :config {{:cron \"0 9 * * *\" {input}}}}}]"
+        )
+    };
+    contains(&with(&text("")), "E0458 the schedule gives no `:user`");
+    accepted(&text(":input {:user \"ada\"}"));
+}
+
+#[test]
+fn triggers_beside_invocations_need_a_type() {
+    refused(
+        ":invocations {:default {}} :triggers [{:label \"x\"}]",
+        "E0409 an entry of `:triggers` needs a `:type`",
+    );
+}
+
+#[test]
+fn defaults_of_inputs_have_the_type_of_the_input() {
+    let input = |keys: &str| format!(":invocations {{:default {{:inputs [{{:name :n {keys}}}]}}}}");
+    refused(
+        &input(":type :number :default \"x\""),
+        "E0408 the `:default` of the input `:n` must be a number, not",
+    );
+    refused(&input(":type :select :options [:a] :default :b"), "E0408");
+    refused(
+        &input(":type :number :multiple true :default [1 \"x\"]"),
+        "E0408",
+    );
+    accepted(&input(":type :number :default 5"));
+    accepted(&input(":type :select :options [:a] :default :a"));
+    accepted(&input(":type :text :default \"\""));
+    let text = "{:slug :a :invocations {:default {:inputs [{:name :n :type :number :default \"5\"}]}} \
+                :flow '(:n (flow/input))}";
+    assert_eq!(run_on(text, Value::Nil), "5");
+}
+
+#[test]
+fn levels_of_the_log_are_known() {
+    contains(
+        &errors("{:slug :a :flow '(flow/log :loud \"x\")}"),
+        "E0710 `flow/log` has no level `:loud`",
+    );
+    let computed = "{:slug :a :flow '(flow/log (keyword \"loud\") \"x\")}";
+    assert_eq!(errors(computed), "");
+    contains(
+        &run_on(computed, Value::Nil),
+        "`flow/log` has no level `:loud`",
+    );
+    assert_eq!(errors("{:slug :a :flow '(flow/log \"warn\" \"x\")}"), "");
+}
+
+#[test]
 fn invocation_shapes() {
     for (bad, code) in [
         ("[]", "E0407 `:invocations` must be a map"),

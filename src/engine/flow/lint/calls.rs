@@ -8,7 +8,7 @@ use crate::child;
 use crate::diagnostic::{Diagnostic, nearest};
 use crate::flow::forms::{entry_spans, item_span, items};
 use crate::flow::name_of;
-use crate::natives::{branches, fanout, poll};
+use crate::natives::{branches, fanout, log, poll};
 use crate::step::config::{self, Problem};
 
 impl Lint<'_> {
@@ -20,6 +20,7 @@ impl Lint<'_> {
         let args = items(form).unwrap_or_default().split_off(1);
         match &*head.name() {
             "call-flow" => self.call_flow(form, &args),
+            "log" => self.log(form, &args),
             "poll" => self.poll(form, &args),
             name => self.branches(name, form, &args),
         }
@@ -108,6 +109,20 @@ impl Lint<'_> {
             Some(near) => format!("did you mean `{near}`?"),
             None => child::WHERE.to_owned(),
         }));
+    }
+
+    /// Checks the level of a line of the log, where it is written out.
+    fn log(&mut self, form: &Value, args: &[Value]) {
+        let Some(level @ (Value::Keyword(_) | Value::Text(_))) = args.first() else {
+            return;
+        };
+        if let Err(Signal::Throw(exception)) = log::check_level(level) {
+            let finding = Diagnostic::error(exception.code, exception.text().to_owned());
+            let finding = finding.at(item_span(form, 1));
+            let hints = exception.hints.iter();
+            self.findings
+                .push(hints.fold(finding, |it, hint| it.hint(hint.clone())));
+        }
     }
 
     fn poll(&mut self, form: &Value, args: &[Value]) {
