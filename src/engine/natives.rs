@@ -262,7 +262,6 @@ const LOG: Native = Native {
     examples: &[],
     arity: Arity::between(2, 3),
     run: |vm, args| {
-        log::check_level(args.get(0))?;
         vm.realise(args.get(2))?;
         ask(vm, "log", args.as_slice())
     },

@@ -45,9 +45,9 @@
   "Returns the names, with their namespaces, that contain a string or match a pattern."
   {:examples '[[(apropos "reduce-kv") (clojure.core/reduce-kv)]]}
   [str-or-pattern]
-  (let [matches? (if (string? str-or-pattern)
-                   #(string/includes? % str-or-pattern)
-                   #(some? (re-find str-or-pattern %)))]
+  (let [matches? (if (instance? java.util.regex.Pattern str-or-pattern)
+                   #(some? (re-find str-or-pattern %))
+                   #(string/includes? % (str str-or-pattern)))]
     (sort (mapcat (fn [namespace]
                     (let [home (str (ns-name namespace))]
                       (map #(symbol home (str %))

@@ -2,34 +2,11 @@
 
 use std::rc::Rc;
 
-use crate::value::{Arity, Class, HostObject, Native, Object, RecordType, Result, Value};
+use crate::value::{Arity, Class, Native, Object, RecordType, Result, Value};
 use crate::vm::{Args, objects};
 
 /// The functions of this area.
 pub(super) const FNS: &[Native] = &[BASES, CAST, CLASS, IS_INSTANCE, IS_SUBCLASS, SUPERS, TYPE];
-
-/// The functions of `Object`.
-pub(super) const OBJECT_FNS: &[Native] = &[Native {
-    name: "new",
-    usage: "(Object.)",
-    doc: "Returns an object that is equal to itself alone: a mark that no data can hold.",
-    examples: &[("(= (Object.) (Object.))", "false")],
-    arity: Arity::exactly(0),
-    run: |_, _| Ok(Value::host(Mark)),
-}];
-
-/// What `(Object.)` makes.
-struct Mark;
-
-impl HostObject for Mark {
-    fn class_name(&self) -> &'static str {
-        "java.lang.Object"
-    }
-
-    fn text(&self) -> String {
-        "java.lang.Object".to_owned()
-    }
-}
 
 const BASES: Native = Native {
     name: "bases",
@@ -218,6 +195,30 @@ fn is_instance(args: &Args<'_>, value: &Value) -> Result<bool> {
             }
             _ => Err(args.expected(0, "a class")),
         },
-        _ => Err(args.expected(0, "a class")),
+        protocol => of_protocol(protocol, value).ok_or_else(|| args.expected(0, "a class")),
     }
+}
+
+/// Tells whether the program's own type of a value implements a protocol, as the host's interface
+/// of the protocol does; `None` for what is not a protocol.
+fn of_protocol(protocol: &Value, value: &Value) -> Option<bool> {
+    let (name, cell) = (protocol.get("name")?, protocol.get("impls")?);
+    let Value::Atom(cell) = cell else {
+        return None;
+    };
+    let Some(own) = objects::type_of(value) else {
+        return Some(false);
+    };
+    let reified = match value {
+        Value::Object(object) => match &**object {
+            Object::Instance(instance) => instance.protocols.contains(name),
+            _ => false,
+        },
+        _ => false,
+    };
+    let all = cell.value.borrow();
+    let listed = all
+        .as_map()
+        .is_some_and(|all| all.get(&Value::Symbol(own.name)).is_some());
+    Some(reified || listed)
 }

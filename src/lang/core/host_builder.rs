@@ -5,12 +5,18 @@ use std::cell::RefCell;
 use crate::value::{Arity, HostObject, Native, Result, Value, write_str};
 use crate::vm::{Args, Vm};
 
-/// The text so far.
-struct StringBuilder(RefCell<String>);
+/// The text so far, and the name of the class.
+struct StringBuilder(RefCell<String>, &'static str);
+
+/// Returns what a string builder holds; `None` for any other value.
+pub(super) fn text_in(value: &Value) -> Option<String> {
+    let builder: &StringBuilder = value.as_host()?;
+    Some(builder.text())
+}
 
 impl HostObject for StringBuilder {
     fn class_name(&self) -> &'static str {
-        "java.lang.StringBuilder"
+        self.1
     }
 
     fn text(&self) -> String {
@@ -24,14 +30,25 @@ pub(super) const BUILDER_FNS: &[Native] = &[Native {
     doc: "Returns a string builder, with a text to begin with.",
     examples: &[(r#"(str (.append (StringBuilder. "a") "b"))"#, r#""ab""#)],
     arity: Arity::between(0, 1),
-    run: |vm, args| {
-        let mut text = String::new();
-        if !args.is_empty() && !matches!(args.get(0), Value::Int(_)) {
-            write_str(&mut text, vm, args.get(0))?;
-        }
-        Ok(Value::host(StringBuilder(RefCell::new(text))))
-    },
+    run: |vm, args| new_builder(vm, &args, "java.lang.StringBuilder"),
 }];
+
+pub(super) const BUFFER_FNS: &[Native] = &[Native {
+    name: "new",
+    usage: "(StringBuffer.)\n(StringBuffer. text-or-capacity)",
+    doc: "Returns a string buffer, with a text to begin with: a string builder under another name.",
+    examples: &[(r#"(str (.append (StringBuffer. "a") "b"))"#, r#""ab""#)],
+    arity: Arity::between(0, 1),
+    run: |vm, args| new_builder(vm, &args, "java.lang.StringBuffer"),
+}];
+
+fn new_builder(vm: &mut Vm, args: &Args<'_>, class: &'static str) -> Result<Value> {
+    let mut text = String::new();
+    if !args.is_empty() && !matches!(args.get(0), Value::Int(_)) {
+        write_str(&mut text, vm, args.get(0))?;
+    }
+    Ok(Value::host(StringBuilder(RefCell::new(text), class)))
+}
 
 pub(super) const METHODS: &[Native] = &[
     Native {

@@ -341,6 +341,11 @@ const NEW_REIFIED: Native = Native {
             }
         }
         let protocols: crate::value::PSet = vm.items(args.take(0))?.into_iter().collect();
+        let every = ["IObj", "IMeta"].into_iter().filter_map(Class::named);
+        instance_type
+            .above
+            .borrow_mut()
+            .extend(every.map(|class| Value::from(Object::Class(class))));
         for protocol in protocols.iter() {
             instance_type
                 .above

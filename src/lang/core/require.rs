@@ -6,7 +6,8 @@ use super::namespaces::{current, load_all, lookup, the_ns};
 use crate::library;
 use crate::suggest::did_you_mean;
 use crate::value::{
-    Arity, Class, CoreNames, Exception, Namespace, Native, Result, Span, Symbol, Value, Var, brief,
+    Arity, Class, CoreNames, Exception, Namespace, Native, Result, Signal, Span, Symbol, Value,
+    Var, brief,
 };
 use crate::vm::{Args, Vm, wrong_type};
 
@@ -231,6 +232,11 @@ fn refer(vm: &mut Vm, from: Symbol, names: &Names) -> Result<()> {
         let Some(var) = lookup(vm, from, name)? else {
             return Err(not_there(vm, from, name).at(Some(place)));
         };
+        if var.is_private.get() {
+            let message = format!("{name} is not public: it is private to {from}");
+            let refused = Exception::new(Class::ILLEGAL_ACCESS, "E0343", message);
+            return Err(Signal::from(refused).at(Some(place)));
+        }
         let renamed = names.rename.iter().find(|(old, _)| *old == name);
         into.refer(renamed.map_or(name, |(_, new)| *new), var);
     }
@@ -238,7 +244,7 @@ fn refer(vm: &mut Vm, from: Symbol, names: &Names) -> Result<()> {
 }
 
 #[cold]
-fn not_there(vm: &mut Vm, namespace: Symbol, name: Symbol) -> crate::value::Signal {
+fn not_there(vm: &mut Vm, namespace: Symbol, name: Symbol) -> Signal {
     let exception = Exception::new(
         Class::ILLEGAL_STATE,
         "E0343",
@@ -259,6 +265,9 @@ fn not_there(vm: &mut Vm, namespace: Symbol, name: Symbol) -> crate::value::Sign
     }
 }
 
+/// The keywords that `require` and `use` take among the namespaces.
+const FLAGS: [&str; 3] = ["reload", "reload-all", "verbose"];
+
 /// What `require` and `use` are given.
 fn load_specs(vm: &mut Vm, args: &Args<'_>, refers_all: bool) -> Result<Value> {
     let reload = args
@@ -269,7 +278,14 @@ fn load_specs(vm: &mut Vm, args: &Args<'_>, refers_all: bool) -> Result<Value> {
     for spec in args.as_slice() {
         let place = spec.span();
         let loaded = match spec {
-            Value::Keyword(_) => Ok(()),
+            Value::Keyword(flag) if FLAGS.iter().any(|known| flag.is(known)) => Ok(()),
+            Value::Keyword(_) => {
+                let message = format!("Unsupported option(s) supplied: {}", brief(spec));
+                let refused = Exception::new(Class::COMPILER_EXCEPTION, "E0355", message);
+                Err(refused
+                    .hint("there are :reload, :reload-all and :verbose")
+                    .into())
+            }
             Value::Vector(parts) => {
                 let parts: Vec<Value> = parts.iter().cloned().collect();
                 load_spec(vm, &parts, reload, refers_all)

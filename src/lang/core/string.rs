@@ -4,6 +4,7 @@ mod replace;
 mod split;
 
 use std::borrow::Cow;
+use std::rc::Rc;
 
 use crate::value::{Arity, Native, Result, Text, Value, write_str};
 use crate::vm::{Args, Vm};
@@ -101,6 +102,15 @@ const CAPITALIZE: Native = Native {
     },
 };
 
+/// Returns the characters of argument 0: a string, or a builder of one.
+fn characters(args: &Args<'_>) -> Result<Rc<Text>> {
+    match (args.get(0), super::host_builder::text_in(args.get(0))) {
+        (Value::Text(text), _) => Ok(text.clone()),
+        (_, Some(built)) => Ok(Rc::new(Text::new(built))),
+        _ => Err(args.expected(0, "a string")),
+    }
+}
+
 /// The text to work on: a string, or the text of anything else that is not nil.
 fn subject<'a>(vm: &mut Vm, args: &'a Args<'_>) -> Result<Cow<'a, str>> {
     match args.get(0) {
@@ -147,11 +157,11 @@ const TRIM_NEWLINE: Native = Native {
 };
 
 /// Returns a part of the string, which is itself where nothing is cut off.
-fn cut(mut args: Args<'_>, part: fn(&str) -> &str) -> Result<Value> {
-    let text = args.text(0)?;
-    let kept = part(text);
+fn cut(args: Args<'_>, part: fn(&str) -> &str) -> Result<Value> {
+    let text = characters(&args)?;
+    let kept = part(&text);
     if kept.len() == text.len() {
-        return Ok(args.take(0));
+        return Ok(Value::Text(text));
     }
     Ok(Value::from(kept))
 }
@@ -179,7 +189,7 @@ const IS_BLANK: Native = Native {
         if args.get(0).is_nil() {
             return Ok(Value::Bool(true));
         }
-        Ok(Value::Bool(args.text(0)?.chars().all(is_whitespace)))
+        Ok(Value::Bool(characters(&args)?.chars().all(is_whitespace)))
     },
 };
 
@@ -230,7 +240,7 @@ const INDEX_OF: Native = Native {
     ],
     arity: Arity::between(2, 3),
     run: |_, args| {
-        let text = args.text(0)?;
+        let text = characters(&args)?;
         let wanted = needle(&args)?;
         let start = if args.len() == 3 {
             args.int(2)?.max(0)
@@ -242,7 +252,7 @@ const INDEX_OF: Native = Native {
             return Ok(Value::Nil);
         };
         let found = text[start..].find(&wanted).map(|at| start + at);
-        Ok(position(text, found))
+        Ok(position(&text, found))
     },
 };
 
@@ -256,7 +266,7 @@ const LAST_INDEX_OF: Native = Native {
     ],
     arity: Arity::between(2, 3),
     run: |_, args| {
-        let text = args.text(0)?;
+        let text = characters(&args)?;
         let wanted = needle(&args)?;
         let mut end = text.len();
         if args.len() == 3 {
@@ -270,7 +280,7 @@ const LAST_INDEX_OF: Native = Native {
                 end -= 1;
             }
         }
-        Ok(position(text, text[..end].rfind(&wanted)))
+        Ok(position(&text, text[..end].rfind(&wanted)))
     },
 };
 
@@ -298,7 +308,11 @@ const REVERSE: Native = Native {
     doc: "Returns s with its characters in reverse order.",
     examples: &[(r#"(clojure.string/reverse "abc")"#, r#""cba""#)],
     arity: Arity::exactly(1),
-    run: |_, args| Ok(Value::from(args.text(0)?.chars().rev().collect::<String>())),
+    run: |_, args| {
+        Ok(Value::from(
+            characters(&args)?.chars().rev().collect::<String>(),
+        ))
+    },
 };
 
 const ESCAPE: Native = Native {
@@ -311,7 +325,7 @@ const ESCAPE: Native = Native {
     )],
     arity: Arity::exactly(2),
     run: |vm, mut args| {
-        let text = args.text(0)?.clone();
+        let text = characters(&args)?;
         let replacements = args.take(1);
         escape(vm, &text, &replacements)
     },

@@ -119,6 +119,7 @@ const KINDS: &[Row] = rows! {
     "java.io" "PushbackReader" ["Reader", "Object"], |x| TextReader::of(x).is_some();
     "java.util.regex" "Pattern" ["Object"], |x| object(x, |object| matches!(object, Object::Regex { .. }));
     "java.util.regex" "Matcher" ["Object"], |x| x.is_host("java.util.regex.Matcher");
+    "java.lang" "StringBuffer" ["CharSequence", "Object"], |x| x.is_host("java.lang.StringBuffer");
     "java.lang" "StringBuilder" ["CharSequence", "Object"], |x| x.is_host("java.lang.StringBuilder");
     "java.time" "Instant" ["Comparable", "Object"], |x| x.is_host("java.time.Instant");
     "java.time" "LocalDate" ["Comparable", "Object"], |x| x.is_host("java.time.LocalDate");

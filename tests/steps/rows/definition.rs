@@ -242,12 +242,9 @@ fn levels_of_the_log_are_known() {
         &errors("{:slug :a :flow '(flow/log :loud \"x\")}"),
         "E0710 `flow/log` has no level `:loud`",
     );
+    // Only what is written out is judged: a run that logged something else is replayed as it was.
     let computed = "{:slug :a :flow '(flow/log (keyword \"loud\") \"x\")}";
     assert_eq!(errors(computed), "");
-    contains(
-        &run_on(computed, Value::Nil),
-        "`flow/log` has no level `:loud`",
-    );
     assert_eq!(errors("{:slug :a :flow '(flow/log \"warn\" \"x\")}"), "");
 }
 

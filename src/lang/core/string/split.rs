@@ -21,7 +21,7 @@ const SPLIT: Native = Native {
     ],
     arity: Arity::between(2, 3),
     run: |vm, args| {
-        let text = args.text(0)?;
+        let text = &*super::characters(&args)?;
         let regex = regex(&args, 1)?;
         let limit = if args.len() == 3 { args.int(2)? } else { 0 };
         let parts = split(vm, text, &regex, limit)?;
@@ -39,7 +39,7 @@ const SPLIT_LINES: Native = Native {
     )],
     arity: Arity::exactly(1),
     run: |_, args| {
-        let text = args.text(0)?;
+        let text = &*super::characters(&args)?;
         if text.is_empty() {
             return Ok(Value::vector([Value::from("")]));
         }
