@@ -285,6 +285,17 @@ fn files_can_include_others() {
 }
 
 #[test]
+fn a_stored_program_is_not_held_up_by_newer_rules_of_inputs() {
+    let text = "{:slug :a :invocations {:default {:inputs [{:name :region :type :select :options [1]}]}} :flow '1}";
+    let (_, checked) = checked(&[("main.edn", text)]);
+    let mut program = checked.loaded.expect("a flow").program;
+    program.source = program.source.replace(":options", ":choices");
+    let again = flow::reload(&Session::new(), &program);
+    let codes: Vec<&str> = again.findings.iter().map(|it| it.code).collect();
+    assert_eq!((codes, again.loaded.is_some()), (vec!["E0408"], true));
+}
+
+#[test]
 fn includes_stay_inside_and_do_not_circle() {
     findings(
         &[(

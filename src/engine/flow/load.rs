@@ -86,6 +86,7 @@ pub fn load(session: &Session, path: &Path, name: &str) -> Checked {
             name,
             text: &text,
             stem: stem.as_deref().unwrap_or("flow"),
+            is_stored: false,
         },
     )
 }
@@ -104,6 +105,7 @@ pub fn reload(session: &Session, program: &Program) -> Checked {
         name: &stored.name,
         text: &text,
         stem: &stored.stem,
+        is_stored: true,
     };
     read(session, &StoredFiles(files), &main)
 }
@@ -147,6 +149,7 @@ pub(crate) fn check_text(
         name: "draft.edn",
         text,
         stem: "draft",
+        is_stored: false,
     };
     let checked = read(session, &DiskFiles::below(folder), &main);
     let around = Surroundings {
@@ -206,7 +209,12 @@ pub(crate) struct Main<'a> {
     pub text: &'a str,
     /// The slug of a file that is only a form.
     pub stem: &'a str,
+    /// A run has begun with it: what newer builds demand of inputs does not hold it up.
+    pub is_stored: bool,
 }
+
+/// Codes of errors in declared inputs: those of a run that has begun were judged when it did.
+const OF_INPUTS: [&str; 2] = ["E0408", "E0409"];
 
 pub(crate) fn read(session: &Session, files: &dyn FlowFiles, main: &Main<'_>) -> Checked {
     let reading = Reading {
@@ -253,7 +261,9 @@ pub(crate) fn read(session: &Session, files: &dyn FlowFiles, main: &Main<'_>) ->
     };
     // A run does not care when others start.
     let is_usable = findings.iter().all(|finding| {
-        finding.severity != Severity::Error || schedule::CODES.contains(&finding.code)
+        finding.severity != Severity::Error
+            || schedule::CODES.contains(&finding.code)
+            || (main.is_stored && OF_INPUTS.contains(&finding.code))
     });
     let loaded = flow.filter(|_| is_usable).map(|flow| LoadedFlow {
         flow: Rc::new(flow),

@@ -63,6 +63,7 @@ pub fn single(
         name: "<step>",
         text: &text,
         stem: &slug,
+        is_stored: false,
     };
     let Checked {
         loaded, findings, ..
