@@ -575,7 +575,7 @@ impl<'a> Driver<'a> {
         answer
     }
 
-    /// Leaves where the code of a function was ended before its time, so that nothing sees what it came to.
+    /// Leaves the run where the code of a function was interrupted, so that nothing uses its partial result.
     pub(super) fn check_cut(&self) -> Result<(), Halt> {
         match self.scope.cutoff.was_cut() {
             true => Err(Halt::Interrupted),

@@ -23,7 +23,7 @@ const GRACE: Duration = Duration::from_secs(5);
 /// How long a step waits for a file handle at first, and at most.
 const LACK: Duration = Duration::from_millis(250);
 const LONGEST_LACK: Duration = Duration::from_secs(15);
-/// After so many waits they do not get longer.
+/// The number of waits after which they no longer grow.
 const MOST_LACKS: u32 = 8;
 /// How often the store is asked whether the run is cancelled.
 const LOOK_EVERY: Duration = Duration::from_millis(500);

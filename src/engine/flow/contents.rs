@@ -1,6 +1,6 @@
 //! What is inside the entries of a definition: misspelt keys, values of a wrong type, slots that are there twice.
 //!
-//! A stored program is read without these checks: a run goes on with what it was started with. Nothing here is said by
+//! A stored program is read without these checks: a run resumes with what it was started with. Nothing here is said by
 //! the reading of the definition, too. Keys with a namespace are somebody's own, and are kept.
 
 mod old;
