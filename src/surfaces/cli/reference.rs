@@ -16,7 +16,6 @@ use super::args::{Cli, Reference};
 use super::exit::Exit;
 use super::output;
 use super::report::Report;
-use names::Name;
 
 const NOTE: &str =
     "<!-- Written by `flowstone reference docs/reference`; change the code, not this page. -->";
@@ -26,7 +25,6 @@ pub fn run(args: &Reference, app: &dyn App) -> Exit {
     let names = names::all(&app.session());
     let mut pages = vec![
         ("commands.md".to_owned(), commands()),
-        ("functions.md".to_owned(), functions(&names)),
         ("steps.md".to_owned(), steps(&app.steps())),
     ];
     pages.extend(names::pages(&names));
@@ -83,20 +81,6 @@ fn describe_command(out: &mut String, command: &mut clap::Command, call: &str) {
         let call = format!("{call} {}", command.get_name());
         describe_command(out, command, &call);
     }
-}
-
-fn functions(names: &[Name]) -> String {
-    let mut out = format!("# Functions and macros\n\n{NOTE}\n");
-    let mut namespace = "";
-    for name in names {
-        if name.namespace != namespace {
-            namespace = &name.namespace;
-            let _ = writeln!(out, "\n## {namespace}");
-        }
-        let _ = writeln!(out, "\n### {}", name.name);
-        name.write_to(&mut out);
-    }
-    out
 }
 
 fn steps(steps: &[Box<dyn Step>]) -> String {

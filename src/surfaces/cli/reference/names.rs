@@ -1,7 +1,7 @@
-//! A page for each name of the library, and an index: usage, what it does, examples with what they give, and how it differs
-//! from Clojure. The examples are those beside the definitions and in `stdlib/examples.txt`; tests of the language run them.
+//! A page for each namespace of the library, and an index. An entry shows usage, doc, examples with their results, and how the
+//! name differs from Clojure. The examples come from the definitions and from `stdlib/examples.txt`; the language's tests run them.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::rc::Rc;
 
@@ -14,13 +14,13 @@ use flowstone_lang::vm::NoHost;
 use super::super::pretty::pretty;
 use super::NOTE;
 
-/// The page that people write; its rows are repeated on the pages of the names in them.
+/// The page that people write; its rows are repeated in the entries of the names in them.
 const DIFFERENCES: &str = include_str!("../../../../docs/reference/differences.md");
 
-/// What a page says.
+/// The entry of a name.
 pub(super) struct Name {
-    pub namespace: String,
-    pub name: String,
+    namespace: String,
+    name: String,
     kind: &'static str,
     /// Each way to call it on a line.
     usage: String,
@@ -49,22 +49,43 @@ pub(super) fn all(session: &Session) -> Vec<Name> {
 
 /// Returns the path of each page below the folder of the reference, and its text.
 pub(super) fn pages(names: &[Name]) -> Vec<(String, String)> {
-    let mut pages = vec![("names/README.md".to_owned(), index(names))];
-    pages.extend(names.iter().map(|name| (name.path(), name.page())));
+    let namespaces: Vec<&[Name]> = names
+        .chunk_by(|left, right| left.namespace == right.namespace)
+        .collect();
+    let mut pages = vec![("functions/README.md".to_owned(), index(&namespaces))];
+    pages.extend(namespaces.into_iter().map(|names| {
+        let path = format!("functions/{}", file_name(&names[0].namespace));
+        (path, page(names))
+    }));
     pages
 }
 
-fn index(names: &[Name]) -> String {
-    let mut out = format!("# Names\n\n{NOTE}\n\nA page for each public name of the library.\n");
-    let namespaces: BTreeSet<&str> = names.iter().map(|name| &*name.namespace).collect();
-    for namespace in namespaces {
-        let _ = writeln!(out, "\n## {namespace}\n");
-        for name in names.iter().filter(|name| name.namespace == namespace) {
-            let first = name.doc.lines().next().unwrap_or("");
-            let path = name.path();
-            let path = path.trim_start_matches("names/");
-            let _ = writeln!(out, "- [`{}`]({path}) {first}", name.name);
-        }
+/// Returns the page that lists the namespaces with the names in each.
+fn index(namespaces: &[&[Name]]) -> String {
+    let mut out = format!(
+        "# Functions and macros\n\n{NOTE}\n\nOne page for each namespace, and one for each class whose members have names here.\n"
+    );
+    for names in namespaces {
+        let namespace = &names[0].namespace;
+        let listed: Vec<String> = names
+            .iter()
+            .map(|name| format!("`{}`", name.name))
+            .collect();
+        let _ = writeln!(
+            out,
+            "\n## [{namespace}]({})\n\n{}",
+            file_name(namespace),
+            listed.join(" ")
+        );
+    }
+    out
+}
+
+/// Returns the page of a namespace.
+fn page(names: &[Name]) -> String {
+    let mut out = format!("# {}\n\n{NOTE}\n", names[0].namespace);
+    for name in names {
+        name.write_to(&mut out);
     }
     out
 }
@@ -151,32 +172,8 @@ impl Name {
         (&self.namespace, &self.name)
     }
 
-    /// Returns where the page is, below the folder of the reference.
-    fn path(&self) -> String {
-        format!(
-            "names/{}/{}.md",
-            encode(&self.namespace),
-            encode(&self.name)
-        )
-    }
-
-    fn page(&self) -> String {
-        let mut out = format!("# {}/{}\n\n{NOTE}\n\n", self.namespace, self.name);
-        let _ = writeln!(out, "A {} of `{}`.", self.kind, self.namespace);
-        self.write_to(&mut out);
-        let differences: Vec<String> = differences(&self.namespace, &self.name).collect();
-        if !differences.is_empty() {
-            let _ = writeln!(
-                out,
-                "\n## Differs from Clojure\n\n{}",
-                differences.join("\n")
-            );
-        }
-        out
-    }
-
-    /// Writes usage, doc and examples.
-    pub(super) fn write_to(&self, out: &mut String) {
+    fn write_to(&self, out: &mut String) {
+        let _ = writeln!(out, "\n## {}\n\n*{}*", self.name, self.kind);
         if !self.usage.is_empty() {
             let _ = writeln!(out, "\n```clojure\n{}\n```", self.usage);
         }
@@ -190,6 +187,10 @@ impl Name {
             .collect();
         if !shown.is_empty() {
             let _ = writeln!(out, "\n```clojure\n{shown}```");
+        }
+        let differences: Vec<String> = differences(&self.namespace, &self.name).collect();
+        if !differences.is_empty() {
+            let _ = writeln!(out, "\nDiffers from Clojure:\n\n{}", differences.join("\n"));
         }
     }
 }
@@ -211,18 +212,18 @@ fn without_brackets(text: &str) -> String {
     inside.unwrap_or(text).to_owned()
 }
 
-/// Returns a name as a part of a path: letters, digits, `-` and inner dots stay, everything else is `_` and two hex digits
-/// a byte.
-fn encode(name: &str) -> String {
-    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
-    let is_dotted = !name.starts_with('.') && !name.ends_with('.');
-    name.bytes()
+/// Returns the name of a namespace's page: letters, digits, `-` and `.` stay, each other byte becomes `_` and two hex digits.
+fn file_name(namespace: &str) -> String {
+    let encoded: String = namespace
+        .bytes()
         .map(|byte| match byte {
-            b'.' if is_dotted => ".".to_owned(),
-            byte if is_plain(byte) => char::from(byte).to_string(),
+            byte if byte.is_ascii_alphanumeric() || b"-.".contains(&byte) => {
+                char::from(byte).to_string()
+            }
             byte => format!("_{byte:02x}"),
         })
-        .collect()
+        .collect();
+    encoded + ".md"
 }
 
 /// Returns what the page of differences says about a name, as points of a list.
@@ -280,19 +281,4 @@ fn detached(var: &Var) -> Rc<Var> {
     copy.set_meta(var.meta());
     copy.is_macro.set(var.is_macro.get());
     Rc::new(copy)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::encode;
-
-    #[test]
-    fn names_become_paths_that_every_system_takes() {
-        assert_eq!(encode("clojure.core"), "clojure.core");
-        assert_eq!(encode("empty?"), "empty_3f");
-        assert_eq!(encode(".."), "_2e_2e");
-        assert_eq!(encode("*out*"), "_2aout_2a");
-        assert_eq!(encode("->>"), "-_3e_3e");
-        assert_eq!(encode("a_b"), "a_5fb");
-    }
 }
