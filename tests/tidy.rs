@@ -4,6 +4,7 @@ mod coverage;
 mod dependencies;
 mod error_pages;
 mod layers;
+mod licences;
 mod lists;
 mod texts;
 mod tree;
