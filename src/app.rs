@@ -93,6 +93,10 @@ impl App for Flowstone {
         session
     }
 
+    fn settings(&self, project: &Project) -> Result<Value, Report> {
+        settings::load(&project.root).map_err(|error| of_settings(&error))
+    }
+
     fn steps(&self) -> Vec<Box<dyn Step>> {
         let mut steps = flowstone_steps::all();
         steps.extend(flowstone_engine::step::builtin());

@@ -170,8 +170,11 @@ impl Engine {
 
     /// Reads a flow file with all that can be known without running it. Places lie in the session's sources.
     pub fn check(&self, session: &Session, path: &Path, name: &str) -> Checked {
-        let root = &self.services.project_root;
-        flow::check_in(session, path, name, (&self.steps, Some(root)))
+        let project = flow::InProject {
+            root: &self.services.project_root,
+            settings: &self.services.settings,
+        };
+        flow::check_in(session, path, name, (&self.steps, Some(project)))
     }
 
     /// Adds a run, as [`Engine::submit`] does, and returns its id only.

@@ -27,13 +27,13 @@ use crate::schedule::Schedule;
 
 pub(crate) use definition::{Reading as FlowReading, is_identifier};
 pub use files::{DiskFiles, FlowFiles, StoredFiles};
-pub use find::{NotNamed, named};
+pub use find::{NotNamed, named, slugs};
 pub(crate) use find::{files_of, find};
 pub use inputs::{ACTIVATION, InputError, activated, coerce_input};
 pub(crate) use lint::{
     arity as lint_arity, find as find_spec, packaged as lint_packaged, unknown as lint_unknown,
 };
-pub use load::{Checked, LoadedFlow, check, check_in, load, reload};
+pub use load::{Checked, InProject, LoadedFlow, check, check_in, load, reload};
 pub(crate) use load::{ENGINE_ABI, check_text, program_files, program_name, program_text};
 pub use mcp::{McpAdapter, McpToolDefinition, McpTransport};
 pub use packaged::{Contract, Origin, PackagedStep};
@@ -89,6 +89,19 @@ impl Flow {
             mcp: Vec::new(),
             definition: Value::Nil,
         }
+    }
+
+    /// Returns the id of the manual interface over an invocation, where it is turned off. Without a name, it is the
+    /// default one.
+    pub fn manual_off(&self, invocation: Option<&str>) -> Option<Rc<str>> {
+        let asked = invocation.unwrap_or("default");
+        let manual = self.definition.get("interfaces")?.get("manual")?;
+        let entry = manual.as_vector()?.iter().find(|entry| {
+            let invocation = entry.get("invocation").and_then(name_of);
+            invocation.is_some_and(|invocation| &*invocation == asked)
+        })?;
+        let is_off = entry.get("enabled") == Some(&Value::Bool(false));
+        is_off.then(|| entry.get("id").and_then(name_of).unwrap_or_default())
     }
 
     /// Returns one of `:functions`.

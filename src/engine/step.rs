@@ -70,6 +70,16 @@ pub trait Step {
         Vec::new()
     }
 
+    /// Says what in a config, as it is written in a flow, the settings of the project do not allow.
+    fn settings_remarks(
+        &self,
+        settings: &Value,
+        config: &Value,
+    ) -> Vec<(&'static str, Diagnostic)> {
+        let _ = (settings, config);
+        Vec::new()
+    }
+
     /// Returns the part of a value that `:expect` is about; `None` where there is nothing to check.
     fn judged(&self, value: &Value) -> Option<Value> {
         Some(value.clone())

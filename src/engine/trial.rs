@@ -10,6 +10,7 @@ mod effects;
 mod expected;
 mod play;
 mod points;
+mod uses;
 mod watched;
 
 use std::path::{Path, PathBuf};
@@ -22,6 +23,7 @@ pub use effects::{Doubt, EffectLine, read_effects};
 pub use expected::unexpected;
 pub use play::{Told, play};
 pub use points::Points;
+pub use uses::{Unused, Uses, unused};
 
 use crate::error::EngineError;
 use crate::ports::{Random, SimulatedClock};
@@ -47,6 +49,7 @@ pub struct World {
 impl World {
     /// Prepares a world over a home folder, with a crash at a point if one is given.
     pub fn new(case: Case, home: &Path, crash_at: Option<u64>) -> World {
+        case.noted.keep_in(home);
         World {
             case: Rc::new(case),
             clock: Arc::new(SimulatedClock::starting_at(BEGINNING_MS)),

@@ -49,7 +49,7 @@ mod streams;
 mod string;
 mod tagged;
 mod text;
-mod time;
+pub(crate) mod time;
 mod transducers;
 mod transients;
 mod vectors;

@@ -45,6 +45,7 @@ pub mod suggest;
 pub mod value;
 pub mod vm;
 
+pub use core::time::check_date_pattern;
 pub use data::{DataError, from_value, to_value};
 pub use embed::{Data, Failure, Function, Interrupt, Output, Rest, Sandbox};
 pub use session::Session;

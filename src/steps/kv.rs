@@ -72,7 +72,8 @@ const FIELDS: &[Field] = &[
         "operation",
         FieldType::Name,
         "What to do: `:get :set :delete :exists :increment :append :list-keys`.",
-    ),
+    )
+    .also(&["op"]),
     Field::optional(
         "prefix",
         FieldType::Text,

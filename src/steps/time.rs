@@ -7,7 +7,7 @@ use flowstone_engine::step::{
     Effect, Field, FieldType, LocalFuture, Operation, Operations, Outcome, Step, StepContext,
     StepError, StepSpec,
 };
-use flowstone_lang::value::{Object, Value};
+use flowstone_lang::value::{Object, Signal, Value};
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use jiff::{Span, Timestamp, ToSpan as _, Unit, Zoned};
@@ -163,6 +163,22 @@ impl Step for Time {
         let fields = Fields::new(&known);
         literal::remark(&mut remarks, "timezone", zone(fields));
         literal::remark(&mut remarks, "by", shift(fields));
+        if let Ok(Some(pattern)) = fields.text("format") {
+            literal::remark(&mut remarks, "format", pattern_of(pattern));
+        }
+        // A text without an offset means nothing before the zone is known.
+        let is_zone_known = config.get("timezone").is_none_or(literal::is_known);
+        if let (true, Ok(zone)) = (is_zone_known, zone(fields)) {
+            for key in ["at", "from", "to"] {
+                if fields.get(key).is_some() {
+                    literal::remark(&mut remarks, key, moment(fields, key, &zone));
+                }
+            }
+            let is_iso = config.get("format").is_none_or(Value::is_nil);
+            if let (true, Ok(Some(text))) = (is_iso, fields.text("text")) {
+                literal::remark(&mut remarks, "text", read_iso(text, &zone));
+            }
+        }
         remarks
     }
 
@@ -238,55 +254,83 @@ fn beyond() -> StepError {
     wrong("the moment lies outside of the years -9999 to 9999")
 }
 
+fn at_millis(millis: i64, zone: &TimeZone) -> Result<Zoned, StepError> {
+    let at = Timestamp::from_millisecond(millis).map_err(|_| beyond())?;
+    Ok(at.to_zoned(zone.clone()))
+}
+
+/// Reads a moment of a config.
+fn moment(fields: Fields<'_>, key: &'static str, zone: &TimeZone) -> Result<Zoned, StepError> {
+    let given = fields.get(key).unwrap_or(&Value::Nil);
+    let not_one = || {
+        wrong(format!("`:{key}` is not a moment: {}", shown(given))).hint(
+            "give an `#inst`, milliseconds since 1970, or text such as \"2026-01-31T09:30:00Z\"",
+        )
+    };
+    match given {
+        Value::Int(millis) => at_millis(*millis, zone),
+        Value::Object(object) if let Object::Inst(millis) = **object => at_millis(millis, zone),
+        Value::Text(text) => iso(text.as_str(), zone).ok_or_else(not_one),
+        Value::Map(_) => match given.get("epoch-ms") {
+            Some(Value::Int(millis)) => at_millis(*millis, zone),
+            _ => Err(not_one()),
+        },
+        _ => Err(not_one()),
+    }
+}
+
+/// Reads the `:text` of a step that names no `:format`.
+fn read_iso(text: &str, zone: &TimeZone) -> Result<Zoned, StepError> {
+    iso(text, zone).ok_or_else(|| {
+        wrong(format!("`{}` is not a date and time", start(text)))
+            .hint("write it as in `2026-01-31T09:30:00Z`, or say in which `:format` it is")
+    })
+}
+
+/// Reads ISO-8601; what has no offset is in the zone of the step.
+fn iso(text: &str, zone: &TimeZone) -> Option<Zoned> {
+    let text = text.trim();
+    if let Ok(at) = text.parse::<Zoned>() {
+        return Some(at.with_time_zone(zone.clone()));
+    }
+    if let Ok(at) = text.parse::<Timestamp>() {
+        return Some(at.to_zoned(zone.clone()));
+    }
+    if let Ok(at) = text.parse::<jiff::civil::DateTime>() {
+        return at.to_zoned(zone.clone()).ok();
+    }
+    at_millis(instant_millis(text)?, zone).ok()
+}
+
+/// Reads a pattern of dates as the language's own formatters do.
+fn pattern_of(pattern: &str) -> Result<(), StepError> {
+    match flowstone_lang::check_date_pattern(pattern) {
+        Err(Signal::Throw(refused)) => {
+            Err(unusable_pattern(refused.shown(), refused.hints.clone()))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn unusable_pattern(why: &str, hints: Vec<String>) -> StepError {
+    let error = wrong(format!("the pattern cannot be used: {why}"));
+    hints.into_iter().fold(error, StepError::hint)
+}
+
 impl Ask<'_> {
     fn at_millis(&self, millis: i64) -> Result<Zoned, StepError> {
-        let at = Timestamp::from_millisecond(millis).map_err(|_| beyond())?;
-        Ok(at.to_zoned(self.zone.clone()))
+        at_millis(millis, &self.zone)
     }
 
     /// Reads a moment of the config.
     fn moment(&self, key: &'static str) -> Result<Zoned, StepError> {
-        let given = self.fields.get(key).unwrap_or(&Value::Nil);
-        let not_one = || {
-            wrong(format!("`:{key}` is not a moment: {}", shown(given)))
-                .hint("give an `#inst`, milliseconds since 1970, or text such as \"2026-01-31T09:30:00Z\"")
-        };
-        match given {
-            Value::Int(millis) => self.at_millis(*millis),
-            Value::Object(object) if let Object::Inst(millis) = **object => self.at_millis(millis),
-            Value::Text(text) => self.iso(text.as_str()).ok_or_else(not_one),
-            Value::Map(_) => match given.get("epoch-ms") {
-                Some(Value::Int(millis)) => self.at_millis(*millis),
-                _ => Err(not_one()),
-            },
-            _ => Err(not_one()),
-        }
-    }
-
-    /// Reads ISO-8601; what has no offset is in the zone of the step.
-    fn iso(&self, text: &str) -> Option<Zoned> {
-        let text = text.trim();
-        if let Ok(at) = text.parse::<Zoned>() {
-            return Some(at.with_time_zone(self.zone.clone()));
-        }
-        if let Ok(at) = text.parse::<Timestamp>() {
-            return Some(at.to_zoned(self.zone.clone()));
-        }
-        if let Ok(at) = text.parse::<jiff::civil::DateTime>() {
-            return at.to_zoned(self.zone.clone()).ok();
-        }
-        let millis = instant_millis(text)?;
-        self.at_millis(millis).ok()
+        moment(self.fields, key, &self.zone)
     }
 
     fn parsed(&self) -> Result<Value, StepError> {
         let text = self.fields.text("text")?.unwrap_or_default();
         let Some(pattern) = self.fields.text("format")? else {
-            let at = self.iso(text).ok_or_else(|| {
-                wrong(format!("`{}` is not a date and time", start(text)))
-                    .hint("write it as in `2026-01-31T09:30:00Z`, or say in which `:format` it is")
-            })?;
-            return self.value(&at, None);
+            return self.value(&read_iso(text, &self.zone)?, None);
         };
         let zone = self.zone_name();
         let args = [text, pattern, zone.as_str()].map(Value::from);
@@ -408,11 +452,8 @@ impl Ask<'_> {
     /// Has the language's own formatters read or write, so that a pattern means the same in a step as in code.
     fn call(&self, code: &str, args: &[Value]) -> Result<Value, StepError> {
         let function = self.cx.function(&Value::from(code))?;
-        self.cx.call(&function, args).map_err(|error| {
-            let mut refused = wrong(format!("the pattern cannot be used: {}", error.message));
-            refused.hints = error.hints;
-            refused
-        })
+        let called = self.cx.call(&function, args);
+        called.map_err(|error| unusable_pattern(&error.message, error.hints))
     }
 }
 

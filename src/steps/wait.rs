@@ -163,6 +163,15 @@ impl Step for Wait {
         remarks
     }
 
+    fn settings_remarks(&self, settings: &Value, config: &Value) -> Remarks {
+        let mut remarks = Remarks::new();
+        if config.get("timeout").is_none_or(literal::is_known) {
+            let fields = Fields::new(config);
+            literal::remark(&mut remarks, "timeout", timeout(settings, fields));
+        }
+        remarks
+    }
+
     fn run<'a>(
         &'a self,
         cx: &'a StepContext,
@@ -191,7 +200,7 @@ fn wait(cx: &StepContext, config: &Value) -> Result<WaitSpec, StepError> {
     let actions = approval::actions(fields)?;
     notice::check(cx, fields)?;
     let roles = names(fields, "roles")?;
-    let timeout = duration::millis(timeout(cx, fields)?);
+    let timeout = duration::millis(timeout(cx.settings(), fields)?);
     Ok(WaitSpec {
         deadline_ms: Some(cx.now_ms().saturating_add(timeout)),
         on_timeout,
@@ -242,7 +251,8 @@ fn key(fields: Fields<'_>) -> Result<Option<String>, StepError> {
     Ok(name)
 }
 
-fn timeout(cx: &StepContext, fields: Fields<'_>) -> Result<Duration, StepError> {
+/// Reads how long to wait, within what the settings of the project allow.
+fn timeout(settings: &Value, fields: Fields<'_>) -> Result<Duration, StepError> {
     let timeout = match fields.get("timeout") {
         None => USUAL,
         Some(given) => duration::of_value(given).ok_or_else(|| {
@@ -253,10 +263,7 @@ fn timeout(cx: &StepContext, fields: Fields<'_>) -> Result<Duration, StepError> 
             .hint("write it as in \"24h\" or \"30d\"")
         })?,
     };
-    let longest = cx
-        .settings()
-        .get("waits")
-        .and_then(|it| it.get("max-timeout"));
+    let longest = settings.get("waits").and_then(|it| it.get("max-timeout"));
     if let Some(longest) =
         longest.filter(|it| duration::of_value(it).is_some_and(|it| timeout > it))
     {

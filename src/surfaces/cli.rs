@@ -52,6 +52,7 @@ use flowstone_engine::search::Embedder;
 use flowstone_engine::step::{LocalFuture, Step};
 use flowstone_engine::trial::World;
 use flowstone_lang::session::Session;
+use flowstone_lang::value::Value;
 
 use args::{Cli, Command};
 pub use home::{ExchangesWith, Project};
@@ -116,6 +117,12 @@ pub trait App: Sync {
 
     /// Returns a session for a program without runs: the language, and the functions for encodings and data.
     fn plain_session(&self) -> Session;
+
+    /// Returns the settings of a project.
+    ///
+    /// # Errors
+    /// When they cannot be used.
+    fn settings(&self, project: &Project) -> Result<Value, Report>;
 
     /// Returns the step types there are.
     fn steps(&self) -> Vec<Box<dyn Step>>;

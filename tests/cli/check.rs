@@ -111,6 +111,142 @@ fn definitions_in_a_flow_are_known_to_what_follows() {
     );
 }
 
+#[test]
+fn run_shows_warnings_in_one_line() {
+    let scratch = Scratch::new();
+    let get = |id: &str| format!("(flow/step :kv {id} {{:op :get :key \"k\"}})");
+    let (a, b) = (get(":a"), get(":b"));
+    let wide = format!("{{:a {a} :b {b} :c 3 :d 4 :e 5 :f 6 :g 7 :h 8 :i 9}}");
+    scratch.write("a.edn", format!("{{:slug :a :flow '(count {wide})}}"));
+    let ran = scratch.run(&["run", "a.edn"]);
+    assert_eq!(ran.out, "9\n", "{ran:?}");
+    let warning = ran.err.lines().find(|line| line.starts_with("warning"));
+    let warning = warning.expect("a warning");
+    assert!(
+        warning.contains("E0953")
+            && warning.ends_with("(`flowstone check a.edn` shows it in full)"),
+        "{warning}"
+    );
+    assert!(!ran.err.contains("-->"), "{}", ran.err);
+    let ran = scratch.run(&["check", "a.edn"]);
+    assert!(
+        ran.code == Some(0) && ran.err.contains("--> a.edn:1:"),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
+fn a_flow_without_its_manual_interface_is_not_started_by_hand() {
+    let scratch = Scratch::new();
+    scratch.write(
+        "a.edn",
+        "{:slug :a :invocations {:default {:inputs []} :other {:inputs []}}
+ :interfaces {:manual [{:id :run :invocation :default :enabled false}]} :flow '1}",
+    );
+    let ran = scratch.run(&["run", "a.edn"]);
+    assert!(
+        ran.code == Some(1) && ran.err.contains("E0954") && ran.err.contains(":enabled true"),
+        "{ran:?}"
+    );
+    let ran = scratch.run(&["run", "a.edn", "--invocation", "other"]);
+    assert_eq!(ran.out, "1\n", "{ran:?}");
+    let ran = scratch.run(&["test", "a.edn"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+}
+
+#[test]
+fn waits_are_within_the_limit_of_the_project() {
+    let scratch = Scratch::new();
+    scratch.write("flowstone.edn", "{:waits {:max-timeout \"30d\"}}");
+    let flow = |timeout: &str| format!("(flow/step :wait :w {{:timeout {timeout}}})");
+    scratch.write("a.edn", flow("\"40d\""));
+    let ran = scratch.run(&["check", "a.edn"]);
+    assert!(
+        ran.code == Some(1) && ran.err.contains("E0762") && ran.err.contains("a.edn:1:31"),
+        "{ran:?}"
+    );
+    for good in ["\"30d\"", "(str 40 \"d\")"] {
+        scratch.write("a.edn", flow(good));
+        let ran = scratch.run(&["check", "a.edn"]);
+        assert_eq!(ran.code, Some(0), "{good} {ran:?}");
+    }
+}
+
+#[test]
+fn steps_in_unordered_literals_are_warned_of() {
+    findings(
+        "[{:a (flow/step :kv :a {:op :get :key \"a\"}) :b 1 :c 1 :d 1 :e 1 :f 1 :g 1 :h 1 :i (flow/call-flow :child {})}
+ {:a (flow/step :kv :b {:op :get :key \"a\"}) :b 1 :c 1 :d 1 :e 1 :f 1 :g 1 :h 1 :i '(flow/step :kv :b {})}
+ {:a (flow/step :kv :c {:op :get :key \"a\"}) :b (flow/step :kv :d {:op :get :key \"b\"})}
+ #{(flow/step :kv :e {:op :get :key \"a\"}) (flow/step :kv :f {:op :get :key \"b\"})}]",
+        expect![[r#"
+            warning E0953 <{:a> the 2 steps in this literal are not performed in the written order: a map of more than 8 entries is evaluated in the order of its hashes
+                perform the steps in a `let`, in the order that you want, and put the results into the literal
+            warning E0953 <#{(flow/step> the 2 steps in this literal are not performed in the written order: a set is evaluated in the order of its hashes
+                perform the steps in a `let`, in the order that you want, and put the results into the literal
+        "#]],
+    );
+}
+
+#[test]
+fn moments_and_patterns_that_are_written_out_are_read() {
+    findings(
+        "[(flow/step :time :a {:op :format :at \"2026-13-41\" :format \"yyyy-QQQ\"})
+ (flow/step :time :b {:op :between :from \"yesterday\" :to (flow/now-ms)})
+ (flow/step :time :c {:op :between :from 0 :to \"2026-01-31\" :timezone \"Europe/Berlin\"})
+ (flow/step :time :d {:op :parse :text \"31.01.2026\"})
+ (flow/step :time :e {:op :parse :text \"31.01.2026\" :format \"dd.MM.yyyy\"})
+ (flow/step :time :f {:op :format :at (str 1) :format (str 2)})]",
+        expect![[r#"
+            E0767 <"2026-13-41"> `:at` is not a moment: "2026-13-41"
+                give an `#inst`, milliseconds since 1970, or text such as "2026-01-31T09:30:00Z"
+            E0767 <"yyyy-QQQ"> the pattern cannot be used: the pattern "yyyy-QQQ" has `QQQ`, which is not known
+                letters: y M d E D for dates, H h m s S a for times, X x Z VV for zones; other text goes in single quotes
+            E0767 <"yesterday"> `:from` is not a moment: "yesterday"
+                give an `#inst`, milliseconds since 1970, or text such as "2026-01-31T09:30:00Z"
+            E0767 <"31.01.2026"> `31.01.2026` is not a date and time
+                write it as in `2026-01-31T09:30:00Z`, or say in which `:format` it is
+        "#]],
+    );
+}
+
+#[test]
+fn sources_that_a_flow_does_not_have_are_explained() {
+    let scratch = Scratch::new();
+    scratch.write("a.edn", "(do (require '[my.tools :as t]) 1)");
+    let ran = scratch.run(&["check", "a.edn"]);
+    assert!(
+        ran.err.contains("E0344") && ran.err.contains("`:functions`") && !ran.err.contains("path"),
+        "{}",
+        ran.err
+    );
+}
+
+#[test]
+fn op_of_kv_is_another_name_of_operation() {
+    findings(
+        "[(flow/step :kv :a {:op :get :key \"a\"})
+ (flow/step :kv :b {:op :gett :key \"a\"})
+ (flow/step :kv :c {:op :get :operation :get :key \"a\"})
+ (flow/step :kv :d {:op :get :key \"a\" :delta 1})]",
+        expect![[r#"
+            E0765 <:gett> `:kv` has no operation `:gett`
+                did you mean `:get`?
+            E0710 <:op> `:op` of a `:kv` step is another name of `:operation`
+                give one of the two
+            E0765 <:delta> `:delta` means nothing to `:operation :get`
+                it takes `:key` `:default`
+        "#]],
+    );
+    let scratch = Scratch::new();
+    scratch.write(
+        "a.edn",
+        "(:value (flow/step :kv :a {:op :increment :key \"n\"}))",
+    );
+    assert_eq!(scratch.run(&["run", "a.edn", "--quiet"]).out, "1\n");
+}
+
 /// Checks a flow file, and compares its findings, one a line, with the text that each is at.
 #[track_caller]
 fn findings(flow: &str, expected: Expect) {

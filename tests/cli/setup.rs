@@ -133,11 +133,39 @@ fn undeclared_setup_values_are_reported() {
     for expected in [
         "warning[E0429]: the flow declares no setup value `limt`, which `--setup` gives",
         "did you mean `limit`?",
-        "the flow declares no setup value `regoin`, which flowstone.edn gives",
-        "did you mean `region`?",
+        "the flow declares no setup value `regoin`, which flowstone.edn gives (`flowstone check a.edn` shows it in full)",
     ] {
         assert!(ran.err.contains(expected), "{expected}: {}", ran.err);
     }
+}
+
+#[test]
+fn settings_of_unknown_flows_and_fields_are_found_by_check() {
+    let scratch = Scratch::new();
+    scratch.write("a.edn", FLOW);
+    scratch.write("flows/other.edn", "{:slug :other :flow '1}");
+    scratch.write(
+        "flowstone.edn",
+        "{:setup {:report {:regoin \"US\"} :reprt {:region \"US\"} :other {}}}",
+    );
+    let ran = scratch.run(&["check", "a.edn"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.err);
+    for expected in [
+        "the flow declares no setup value `regoin`, which flowstone.edn gives",
+        "did you mean `region`?",
+        "`:setup` of flowstone.edn has values for `reprt`, and no flow has this slug",
+        "did you mean `report`?",
+        "0 errors, 2 warnings",
+    ] {
+        assert!(ran.err.contains(expected), "{expected}: {}", ran.err);
+    }
+    scratch.write("flowstone.edn", "{:setpu {}}");
+    let ran = scratch.run(&["check", "a.edn"]);
+    assert!(
+        ran.code == Some(1) && ran.err.contains("`:setup`"),
+        "{}",
+        ran.err
+    );
 }
 
 #[test]

@@ -202,6 +202,71 @@ fn a_case_is_checked() {
     assert!(ran.code == Some(2) && ran.err.contains("E0926"), "{ran:?}");
 }
 
+/// One mock and one answer are misspelt, and one mock has more outcomes than the flow asks for.
+#[test]
+fn mocks_and_answers_that_no_step_uses_are_reported() {
+    let scratch = Scratch::new();
+    scratch.write(
+        "flow.edn",
+        "(let [a (flow/step :http :fetch {:url \"https://example.com/\"})
+               b (flow/step :wait :ok {:timeout \"1d\" :on-timeout :continue :default-value {:action :none}})]
+           [(:body a) (:action b)])",
+    );
+    let case = |text: &str| scratch.write("flow/test.edn", text);
+    case(
+        "{:mock {:fetsh {:body 1} :fetch {:mock/each [{:body 1} {:body 2}]} :http {:body 3}} :answers {:okk {} \"*\" {:action :approve}}}",
+    );
+    let expected = [
+        "no step used the entry `:fetsh` of `:mock`",
+        "the entry `:fetch` of `:mock` has 2 outcomes under `:mock/each`, and only 1 was used",
+        "no wait used the entry `:okk` of `:answers`",
+    ];
+    let json = test(&scratch, &["flow.edn", "--json"]).json();
+    assert_eq!(json["problems"], serde_json::json!(expected), "{json:#}");
+    let ran = test(&scratch, &["flow.edn", "--quiet"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    let all = expected.iter().copied();
+    for expected in all.chain(["E0952", "did you mean `fetch`?", "did you mean `ok`?"]) {
+        assert!(ran.err.contains(expected), "{expected}: {}", ran.err);
+    }
+    // Of each crash, two processes take part; what one of them used is used.
+    case("{:mock {:fetch {:body 1}} :answers {:ok {:action :approve}}}");
+    crash_everywhere(&scratch, &["flow.edn"]);
+    // A run that ends early uses less: only what is probably misspelt is named.
+    case(
+        "{:mock {:fetch {:mock/error {:message \"no\"}} \"fetch#9\" {:body 1} :later {:body 2}} :answers {:ko {}}}",
+    );
+    let json = test(&scratch, &["flow.edn", "--json"]).json();
+    let problems = json["problems"].as_array().expect("a list");
+    assert!(
+        problems
+            .iter()
+            .all(|it| !it.as_str().unwrap_or_default().contains(":later")),
+        "{json:#}"
+    );
+}
+
+#[test]
+fn a_misspelt_answer_is_named_beside_the_wait_that_nobody_answers() {
+    let scratch = Scratch::new();
+    scratch.write(
+        "flow.edn",
+        "(flow/step :http :pay {:url \"https://example.com\" :method :post :on-error :checkpoint})",
+    );
+    scratch.write(
+        "flow/test.edn",
+        "{:mock {:pay {:mock/error {:message \"no\"}}} :answers {:payy {:action :use :value 3}}}",
+    );
+    let ran = test(&scratch, &["flow.edn", "--quiet"]);
+    assert!(
+        ran.err.contains("E0581")
+            && ran.err.contains(":payy")
+            && ran.err.contains("did you mean `pay`?"),
+        "{}",
+        ran.err
+    );
+}
+
 /// Edits of a changeset, which end the same wherever the process is killed.
 const EDITS: &str = r#"
 {:slug :edits

@@ -53,6 +53,7 @@ mod wire_anthropic;
 mod wire_bedrock;
 mod wire_gemini;
 mod wire_loop;
+mod wire_nothing;
 mod wire_responses;
 mod wire_steps;
 mod world;

@@ -364,8 +364,8 @@ fn arguments_are_held_against_the_schema_before_the_call() {
 fn tools_are_listed_as_the_adapter_allows_them() {
     let project = FAKE.project();
     let body = "(flow/step :mcp :tools {:adapter :f/all :op :list-tools})";
-    expect![[r#"{:tools [{:name "echo" :description "Says it again." :input-schema {"type" "object" "properties" {"message" {"type" "string"}} "required" ["message"]} :read-only? true} {:name "write" :description "" :input-schema {"type" "object"} :read-only? false}]}"#]].assert_eq(&run(&project, body));
-    expect![[r#"{:tools [{:name "write" :description "" :input-schema {"type" "object"} :read-only? true}]}"#]].assert_eq(&run_with(
+    expect![[r#"{:tools [{:name "echo" :description "Says it again." :input-schema {:type "object" :properties {:message {:type "string"}} :required ["message"]} :read-only? true} {:name "write" :description "" :input-schema {:type "object"} :read-only? false}]}"#]].assert_eq(&run(&project, body));
+    expect![[r#"{:tools [{:name "write" :description "" :input-schema {:type "object"} :read-only? true}]}"#]].assert_eq(&run_with(
         &project,
         ":allow-tools [\"write\"] :tools [{:name \"write\" :read-only? true}]",
         body,

@@ -402,8 +402,9 @@ fn thoughts_and_calls_go_back_as_they_came() {
 
 #[test]
 fn why_it_stopped() {
+    let said = json!({"type": "message", "content": [{"type": "output_text", "text": "Hi"}]});
     for (response, expected) in [
-        (json!({"status": "completed"}), "stop"),
+        (json!({"status": "completed", "output": [said]}), "stop"),
         (
             json!({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}),
             "length",
@@ -414,7 +415,7 @@ fn why_it_stopped() {
         ),
         (json!({"status": "incomplete"}), "length"),
         (json!({"status": "cancelled"}), "cancelled"),
-        (json!({}), "stop"),
+        (json!({"output": [said]}), "stop"),
         (
             json!({"output": [{"type": "function_call", "call_id": "c", "name": "n", "arguments": "{}"}]}),
             "tool_calls",

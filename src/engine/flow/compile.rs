@@ -12,6 +12,11 @@ use super::{Flow, bindings, outside, text};
 use crate::diagnostic::Diagnostic;
 use crate::limits::Limits;
 
+/// The code of a `require` that finds no source, and what to do in a flow: it has no folders of sources.
+const NO_SOURCE: &str = "E0344";
+const IN_A_FLOW: &str = "a flow loads no files of code: put the functions into `:functions`, or take them from another file with \
+                         `#flow/include \"...\"`; namespaces of the library, such as `clojure.string`, are there";
+
 /// Instructions that the macros of a flow may take together: some seconds.
 const MACRO_FUEL: u64 = 200_000_000;
 
@@ -112,6 +117,9 @@ fn compile(session: &Session, vm: &mut Vm, form: &Value) -> Option<Diagnostic> {
             let mut finding =
                 Diagnostic::error(code, exception.shown()).at(exception.span().or(form.span()));
             finding.hints.clone_from(&exception.hints);
+            if code == NO_SOURCE {
+                finding.hints = vec![IN_A_FLOW.to_owned()];
+            }
             Some(finding)
         }
     }

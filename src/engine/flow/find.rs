@@ -112,6 +112,12 @@ pub(crate) fn files_of(project_root: &Path) -> Vec<PathBuf> {
     files
 }
 
+/// Returns the slugs of a project's flows.
+pub fn slugs(project_root: &Path) -> Vec<String> {
+    let files = files_of(project_root);
+    files.iter().filter_map(|path| slug_of(path)).collect()
+}
+
 /// Adds the flow files of a folder, by name; those of the folders in it after them.
 fn list(folder: &Path, depth: usize, files: &mut Vec<PathBuf>) {
     let Ok(entries) = fs::read_dir(folder) else {

@@ -3,6 +3,7 @@
 mod calls;
 mod code;
 mod operations;
+mod order;
 pub(crate) mod packaged;
 mod tools;
 
@@ -50,6 +51,8 @@ pub struct Surroundings<'a> {
     pub steps: &'a [Box<dyn Step>],
     /// The folder of the project, where the flow belongs to one: flows that it calls are looked for there.
     pub project_root: Option<&'a Path>,
+    /// The settings of the project, where they are known.
+    pub settings: Option<&'a Value>,
     /// The folder that the flow's file is in.
     pub folder: Option<&'a Path>,
 }
@@ -132,13 +135,17 @@ impl Lint<'_> {
                         .enumerate()
                         .map(|(idx, item)| (item.clone(), item_span(&form, idx), false)),
                 ),
-                Value::Map(map) => open.extend(map.iter().flat_map(|(key, value)| {
-                    [
-                        (key.clone(), form.span(), false),
-                        (value.clone(), form.span(), false),
-                    ]
-                })),
+                Value::Map(map) => {
+                    self.order(&form);
+                    open.extend(map.iter().flat_map(|(key, value)| {
+                        [
+                            (key.clone(), form.span(), false),
+                            (value.clone(), form.span(), false),
+                        ]
+                    }));
+                }
                 Value::Set(set) => {
+                    self.order(&form);
                     open.extend(set.iter().map(|item| (item.clone(), form.span(), false)));
                 }
                 Value::Text(text) if text.len() > LONG_TEXT => self.findings.push(
@@ -270,7 +277,10 @@ impl Lint<'_> {
         }
         self.operation(spec, config, span);
         let step = self.steps.iter().find(|it| it.spec().kind == spec.kind);
-        let remarks = step.map_or_else(Vec::new, |it| it.remarks(self.flow, config));
+        let mut remarks = step.map_or_else(Vec::new, |it| it.remarks(self.flow, config));
+        if let (Some(step), Some(settings)) = (step, self.around.settings) {
+            remarks.extend(step.settings_remarks(settings, config));
+        }
         // What the fields say of a key is enough.
         for (key, remark) in remarks.into_iter().filter(|(key, _)| !wrong.contains(*key)) {
             let at = match key {

@@ -116,13 +116,20 @@ pub fn check(session: &Session, path: &Path, name: &str, steps: &[Box<dyn Step>]
     check_in(session, path, name, (steps, None))
 }
 
-/// As [`check`], with the step types and the folder of the project that the file belongs to: flows that it calls are
-/// looked for there.
+/// The project that a flow file belongs to.
+#[derive(Debug, Clone, Copy)]
+pub struct InProject<'a> {
+    /// Its folder: flows that the file calls are looked for there.
+    pub root: &'a Path,
+    pub settings: &'a Value,
+}
+
+/// As [`check`], with the step types and the project that the file belongs to.
 pub fn check_in(
     session: &Session,
     path: &Path,
     name: &str,
-    (steps, project_root): (&[Box<dyn Step>], Option<&Path>),
+    (steps, project): (&[Box<dyn Step>], Option<InProject<'_>>),
 ) -> Checked {
     let folder = path
         .parent()
@@ -132,7 +139,8 @@ pub fn check_in(
         });
     let around = Surroundings {
         steps,
-        project_root,
+        project_root: project.map(|project| project.root),
+        settings: project.map(|project| project.settings),
         folder,
     };
     with_code(session, load(session, path, name), around)
@@ -155,6 +163,7 @@ pub(crate) fn check_text(
     let around = Surroundings {
         steps,
         project_root: Some(folder),
+        settings: None,
         folder: None,
     };
     with_code(session, checked, around)

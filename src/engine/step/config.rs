@@ -35,6 +35,11 @@ pub(crate) enum Problem {
     },
     /// Something inside a common option.
     Option(Box<Wrong>),
+    /// A key beside another name of the same field.
+    Twice {
+        key: &'static str,
+        alias: &'static str,
+    },
     /// Keys are keywords.
     BadKey {
         found: &'static str,
@@ -44,7 +49,7 @@ pub(crate) enum Problem {
 impl Problem {
     pub(crate) fn code(&self) -> &'static str {
         match self {
-            Problem::Unknown { .. } | Problem::BadKey { .. } => "E0710",
+            Problem::Unknown { .. } | Problem::BadKey { .. } | Problem::Twice { .. } => "E0710",
             Problem::Missing { .. } => "E0711",
             Problem::WrongType { .. } => "E0712",
             Problem::Inside { misfit, .. } => match misfit.what {
@@ -62,6 +67,7 @@ impl Problem {
             Problem::Unknown { key } => Some(key),
             Problem::WrongType { key, .. } | Problem::Inside { key, .. } => Some(key),
             Problem::Option(wrong) => Some(wrong.key),
+            Problem::Twice { alias, .. } => Some(alias),
             Problem::Missing { .. } | Problem::BadKey { .. } => None,
         }
     }
@@ -97,6 +103,9 @@ impl Problem {
                 }
             }
             Problem::Option(wrong) => wrong.message.clone(),
+            Problem::Twice { key, alias } => {
+                format!("`:{alias}` of a `:{kind}` step is another name of `:{key}`")
+            }
             Problem::BadKey { found } => format!("the keys of a config are keywords, not {found}"),
         }
     }
@@ -137,6 +146,7 @@ impl Problem {
             }
             Problem::Inside { misfit, .. } => misfit.hint(),
             Problem::Option(wrong) => wrong.hint.clone(),
+            Problem::Twice { .. } => Some("give one of the two".to_owned()),
             Problem::BadKey { .. } => None,
         }
     }
@@ -151,7 +161,7 @@ pub(crate) fn resolve(spec: &'static StepSpec, config: &Value) -> Result<Value, 
             None => error,
         });
     }
-    let Value::Map(map) = config else {
+    let Value::Map(map) = &spec.canonical(config) else {
         return Ok(config.clone());
     };
     let mut entries = map.entries().clone();
@@ -203,11 +213,21 @@ fn check(spec: &'static StepSpec, config: &Value, literal: bool) -> Vec<Problem>
             });
             continue;
         }
+        let mut aliases = field.aliases.iter();
+        if let Some(alias) = aliases.find(|alias| **alias == name)
+            && config.get(field.name).is_some()
+        {
+            problems.push(Problem::Twice {
+                key: field.name,
+                alias,
+            });
+            continue;
+        }
         let is_known = !literal || is_constant(value);
         if !is_known || value.is_nil() {
             continue;
         }
-        let is_common = !spec.fields.iter().any(|own| own.name == name);
+        let is_common = !spec.fields.iter().any(|own| own.name == field.name);
         // Options of every step say themselves what is wrong inside. `:persist` does so when it is performed.
         let type_ = match is_common && (!literal || options::has_check(name)) {
             true => shape::outside(field),
@@ -223,9 +243,10 @@ fn check(spec: &'static StepSpec, config: &Value, literal: bool) -> Vec<Problem>
         problems.extend(misfits.into_iter().map(|it| problem(field, value, it)));
     }
     let missing = |field: &&Field| {
+        let written = spec.written(config, field.name);
         field.required
             && map
-                .get(&Value::keyword(field.name))
+                .get(&Value::keyword(written))
                 .is_none_or(|value| value.is_nil() && !literal)
     };
     problems.extend(

@@ -59,12 +59,7 @@ pub fn config_schema(spec: &StepSpec) -> Json {
                     let mut case = json!({"title": operation.name, "description": operation.doc});
                     let fields = fields_of(spec, operation);
                     merge(&mut case, object(&fields, Spelling::Kebab));
-                    put_operation(&mut case, operations.key, operation);
-                    if usual == Some(operation.name)
-                        && let Some(required) = case["required"].as_array_mut()
-                    {
-                        required.remove(0);
-                    }
+                    put_operation(&mut case, spec, operation, usual == Some(operation.name));
                     // Options of every step stand once, beside the cases.
                     if let Some(case) = case.as_object_mut() {
                         case.remove("additionalProperties");
@@ -76,7 +71,7 @@ pub fn config_schema(spec: &StepSpec) -> Json {
             let shared = object(&common, Spelling::Kebab);
             out["type"] = json!("object");
             out["properties"] = shared["properties"].clone();
-            if usual.is_none() {
+            if usual.is_none() && key.is_none_or(|key| key.aliases.is_empty()) {
                 out["required"] = json!([operations.key]);
             }
             out["oneOf"] = Json::Array(cases);
@@ -94,9 +89,7 @@ pub fn operation_schema(spec: &StepSpec, operation: &Operation) -> Json {
     let common = COMMON.iter().filter(|common| !own(common.name));
     fields.extend(common.map(|field| (field, false)));
     merge(&mut out, object(&fields, Spelling::Kebab));
-    if let Some(operations) = &spec.operations {
-        put_operation(&mut out, operations.key, operation);
-    }
+    put_operation(&mut out, spec, operation, false);
     out
 }
 
@@ -141,9 +134,24 @@ fn fields_of(spec: &StepSpec, operation: &Operation) -> Vec<(&'static Field, boo
         .collect()
 }
 
-fn put_operation(out: &mut Json, key: &str, operation: &Operation) {
-    out["properties"][key] = json!({"const": operation.name});
-    if let Some(required) = out["required"].as_array_mut() {
+/// Adds the key that names the operation. `is_usual`: the operation is also that of a config that names none.
+fn put_operation(out: &mut Json, spec: &StepSpec, operation: &Operation, is_usual: bool) {
+    let Some(operations) = &spec.operations else {
+        return;
+    };
+    let key = operations.key;
+    let aliases = spec.field(key).map_or(&[][..], |field| field.aliases);
+    for name in [key].iter().chain(aliases) {
+        out["properties"][*name] = json!({"const": operation.name});
+    }
+    if is_usual {
+        return;
+    }
+    if !aliases.is_empty() {
+        let names = [key].into_iter().chain(aliases.iter().copied());
+        let each = names.map(|name| json!({"required": [name]}));
+        out["oneOf"] = each.collect();
+    } else if let Some(required) = out["required"].as_array_mut() {
         required.insert(0, json!(key));
     }
 }
@@ -225,7 +233,7 @@ fn respelled_map(fields: &[&Field], value: &Value) -> Value {
         let name = name_of(key).unwrap_or_default();
         let field = fields
             .iter()
-            .find(|field| field.name == &*name)
+            .find(|field| field.is_called(&name))
             .or_else(|| fields.iter().find(|field| is_spelling(field.name, &name)));
         match field {
             Some(field) => (

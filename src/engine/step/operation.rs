@@ -68,6 +68,7 @@ impl StepSpec {
         let Some(operations) = &self.operations else {
             return Ok(None);
         };
+        let config = &self.canonical(config);
         let key = operations.key;
         let usual = self.field(key).and_then(|field| field.default);
         let asked = match config.get(key) {

@@ -1,6 +1,10 @@
 //! What there is to know about a step type, as data. Checks, help, reference pages and tool schemas are
 //! derived from it.
 
+use std::rc::Rc;
+
+use flowstone_lang::value::{Map, Value};
+
 use super::{COMMON, Operations};
 
 /// A step type's row.
@@ -22,12 +26,45 @@ pub struct StepSpec {
 }
 
 impl StepSpec {
-    /// Returns the field of a name, own or common.
+    /// Returns the field of a name or alias, own or common.
     pub fn field(&self, name: &str) -> Option<&'static Field> {
         self.fields
             .iter()
             .chain(COMMON)
-            .find(|field| field.name == name)
+            .find(|field| field.is_called(name))
+    }
+
+    /// Returns a config with the names of fields in place of their aliases. An alias beside its name stays.
+    pub(crate) fn canonical(&self, config: &Value) -> Value {
+        let Value::Map(map) = config else {
+            return config.clone();
+        };
+        let mut entries = map.entries().clone();
+        for field in self.fields {
+            let name = Value::keyword(field.name);
+            for alias in field.aliases {
+                let alias = Value::keyword(alias);
+                if let Some(value) = entries.get(&alias).cloned()
+                    && entries.get(&name).is_none()
+                {
+                    entries.remove(&alias);
+                    entries.insert(name.clone(), value);
+                }
+            }
+        }
+        Value::Map(Rc::new(Map::new(entries)))
+    }
+
+    /// Returns the name under which a config has a field: its own or an alias.
+    pub(crate) fn written(&self, config: &Value, name: &'static str) -> &'static str {
+        let aliases = self.field(name).map_or(&[][..], |field| field.aliases);
+        let mut aliases = aliases.iter().copied();
+        match config.get(name) {
+            Some(_) => name,
+            None => aliases
+                .find(|alias| config.get(alias).is_some())
+                .unwrap_or(name),
+        }
     }
 }
 
@@ -51,6 +88,8 @@ pub enum Effect {
 pub struct Field {
     /// Without its colon.
     pub name: &'static str,
+    /// Other keys for the same field.
+    pub aliases: &'static [&'static str],
     pub doc: &'static str,
     pub type_: FieldType,
     pub required: bool,
@@ -65,6 +104,7 @@ impl Field {
     pub const fn optional(name: &'static str, type_: FieldType, doc: &'static str) -> Field {
         Field {
             name,
+            aliases: &[],
             doc,
             type_,
             required: false,
@@ -79,6 +119,17 @@ impl Field {
             required: true,
             ..Field::optional(name, type_, doc)
         }
+    }
+
+    /// Gives it other keys.
+    #[must_use]
+    pub const fn also(self, aliases: &'static [&'static str]) -> Field {
+        Field { aliases, ..self }
+    }
+
+    /// Tells whether a key is the field's name or one of its aliases.
+    pub fn is_called(&self, key: &str) -> bool {
+        self.name == key || self.aliases.contains(&key)
     }
 
     /// Takes nil for something that is said.

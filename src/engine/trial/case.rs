@@ -3,6 +3,7 @@
 use flowstone_lang::value::{PMap, Value};
 
 use super::TrialError;
+use super::uses::Noted;
 use crate::codec;
 use crate::flow::name_of;
 use crate::ids::StepPath;
@@ -11,7 +12,7 @@ use crate::ids::StepPath;
 const KEYS: &[&str] = &["answers", "expect", "input", "invocation", "live", "mock"];
 
 /// What a flow is tried with.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Case {
     pub input: Value,
     /// Which of `:invocations`; nil: the default one.
@@ -24,6 +25,8 @@ pub struct Case {
     pub expect: Value,
     /// Steps that change something outside, and models, may be called although no mock answers for them.
     pub live: bool,
+    /// Which of its mocks and answers were used.
+    pub(super) noted: Noted,
 }
 
 impl Default for Case {
@@ -35,6 +38,7 @@ impl Default for Case {
             answers: Value::Nil,
             expect: Value::Nil,
             live: false,
+            noted: Noted::default(),
         }
     }
 }
@@ -69,6 +73,7 @@ impl Case {
             answers: part("answers"),
             expect: part("expect"),
             live: part("live") == Value::Bool(true),
+            noted: Noted::default(),
         })
     }
 
@@ -108,22 +113,43 @@ impl Case {
         Ok(())
     }
 
-    /// Returns what a step is to give instead of being performed.
+    /// Returns what a step is to give instead of being performed, and notes the mock as used.
     pub(super) fn mock(&self, path: &StepPath, kind: &str, attempt: u32) -> Option<Value> {
         let at = path.to_string();
         let names = [at.as_str(), path.step.as_str(), kind];
-        let mock = names.iter().find_map(|name| named(&self.mock, name))?;
-        Some(choose(
-            choose(mock, "each", path.occurrence),
-            "attempts",
-            attempt,
-        ))
+        self.noted.asked("mock", &names);
+        let (name, mock) = names
+            .iter()
+            .find_map(|name| Some((*name, named(&self.mock, name)?)))?;
+        let mock = self.choose(mock, (name, "each"), path.occurrence);
+        Some(self.choose(mock, (name, "attempts"), attempt))
     }
 
-    /// Returns the answer to a wait that is known by any of these names.
+    /// Returns the answer to a wait that is known by any of these names, and notes it as used.
     pub(super) fn answer(&self, names: &[&str]) -> Option<Value> {
+        self.noted.asked("answers", names);
         let mut names = names.iter().copied().chain(["*"]);
         names.find_map(|name| named(&self.answers, name))
+    }
+
+    /// `{:mock/each [...]}` gives the items one after another, and the last one from then on.
+    fn choose(&self, mock: Value, (name, list): (&str, &str), number: u32) -> Value {
+        let Some(items) = outcomes(&mock, list) else {
+            return mock;
+        };
+        let last = items.len().saturating_sub(1);
+        let idx = (number.max(1) as usize - 1).min(last);
+        self.noted.chosen(list, name, idx + 1);
+        items.into_iter().nth(idx).unwrap_or(Value::Nil)
+    }
+}
+
+/// Returns the outcomes of a mock that has several, such as those of `{:mock/each [...]}`.
+pub(super) fn outcomes(mock: &Value, list: &str) -> Option<Vec<Value>> {
+    let key = Value::keyword(&format!("mock/{list}"));
+    match mock.as_map()?.entries().get(&key)? {
+        Value::Vector(items) => Some(items.iter().cloned().collect()),
+        _ => None,
     }
 }
 
@@ -140,19 +166,4 @@ fn with(map: &Value, key: Value, value: Value) -> Value {
         .map_or_else(PMap::new, |map| map.entries().clone());
     entries.insert(key, value);
     Value::Map(std::rc::Rc::new(flowstone_lang::value::Map::new(entries)))
-}
-
-/// `{:mock/each [...]}` gives the items one after another, and the last one from then on.
-fn choose(mock: Value, name: &str, number: u32) -> Value {
-    let key = Value::keyword(&format!("mock/{name}"));
-    let items = match mock
-        .as_map()
-        .and_then(|map| map.entries().get(&key).cloned())
-    {
-        Some(Value::Vector(items)) => items,
-        _ => return mock,
-    };
-    let last = items.len().saturating_sub(1);
-    let idx = (number.max(1) as usize - 1).min(last);
-    items.iter().nth(idx).cloned().unwrap_or(Value::Nil)
 }

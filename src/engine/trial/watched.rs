@@ -42,6 +42,14 @@ impl Step for Watched {
         self.step.remarks(flow, config)
     }
 
+    fn settings_remarks(
+        &self,
+        settings: &Value,
+        config: &Value,
+    ) -> Vec<(&'static str, Diagnostic)> {
+        self.step.settings_remarks(settings, config)
+    }
+
     fn judged(&self, value: &Value) -> Option<Value> {
         self.step.judged(value)
     }

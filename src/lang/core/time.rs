@@ -47,6 +47,14 @@ const fn native(
     }
 }
 
+/// Checks a pattern of dates and times as `DateTimeFormatter/ofPattern` reads it.
+///
+/// # Errors
+/// The exception that `ofPattern` throws.
+pub fn check_date_pattern(pattern: &str) -> crate::value::Result<()> {
+    formatter::compile(pattern).map(|_| ())
+}
+
 /// The classes and their functions.
 pub(super) const AREAS: &[(&str, &[Native])] = &[
     ("Date", fields::DATE),

@@ -33,6 +33,8 @@ pub(super) struct Config {
     pub instructions: Option<Rc<str>>,
     /// A map.
     pub inputs: Value,
+    /// The inputs, with the content types of the references among them: what the model is shown.
+    pub known_inputs: Value,
     pub opening: Opening,
     /// What each turn gets as it is.
     pub model: Vec<(Value, Value)>,
@@ -90,6 +92,7 @@ impl Config {
             objective: objective.into(),
             instructions: fields.text("instructions")?.map(Rc::from),
             inputs: fields.map("inputs")?.cloned().unwrap_or(Value::map([])),
+            known_inputs: Value::map([]),
             opening,
             model: model.collect(),
             limits: Limits::read(fields, &envelope)?,

@@ -1,9 +1,12 @@
 //! `:inputs` as the model is told of them: scalars as they are, resources as handles with how to reach them.
 //!
-//! What a reference is follows from its name and content type alone: nothing is looked up, so that a resumed run says
-//! the same.
+//! What a reference is follows from its name and content type. A reference without one is looked up by a step inside
+//! the agent's, so that a resumed run says the same.
+
+use std::collections::BTreeMap;
 
 use flowstone_engine::resource::ResourceName;
+use flowstone_engine::step::{Inside, StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use super::notes::{facts, shortened};
@@ -62,6 +65,104 @@ impl Kind {
             Kind::Table => Some("table"),
             Kind::Image | Kind::Resource => None,
         }
+    }
+}
+
+/// The id of the inner step that looks a content type up.
+const LOOK_UP: &str = "input-type";
+/// Names that begin like the one that is looked up.
+const NEIGHBOURS: i64 = 20;
+
+/// Returns the inputs with the content types of their references. What is not stored any more stays as it is.
+///
+/// # Errors
+/// When the run is stopped, or the store cannot be read.
+pub(super) async fn with_types(cx: &StepContext, inputs: &Value) -> Result<Value, StepError> {
+    let mut types = BTreeMap::new();
+    gather_untyped(inputs, 0, &mut types);
+    for (uri, found) in &mut types {
+        let args = facts([
+            ("prefix", Value::from(uri.as_str())),
+            ("limit", Value::Int(NEIGHBOURS)),
+        ]);
+        let config = facts([("op", Value::keyword("resources/list")), ("args", args)]);
+        let listed = cx
+            .perform(Inside::new("workspace", LOOK_UP, config))
+            .await?;
+        let listed = listed.get("resources").and_then(items).unwrap_or_default();
+        let is_it = |row: &&Value| row.get("uri").and_then(Value::as_str) == Some(uri.as_str());
+        let row = listed.iter().find(is_it);
+        *found = row.and_then(|row| content_type(row)).map(str::to_owned);
+    }
+    match types.is_empty() {
+        true => Ok(inputs.clone()),
+        false => Ok(typed(inputs, 0, &types)),
+    }
+}
+
+/// Content types by the names of resources.
+type Types = BTreeMap<String, Option<String>>;
+
+/// Returns the name in a reference of which only the name is known.
+fn untyped(value: &Value) -> Option<String> {
+    let is_open = kind_of(value) == Some(Kind::Resource) && content_type(value).is_none();
+    resource::uri(value).filter(|_| is_open)
+}
+
+fn gather_untyped(value: &Value, depth: usize, found: &mut Types) {
+    if let Some(uri) = untyped(value) {
+        found.insert(uri, None);
+        return;
+    }
+    if depth > DEEPEST || kind_of(value).is_some() {
+        return;
+    }
+    match value {
+        Value::Map(map) => {
+            for (_, value) in map.iter() {
+                gather_untyped(value, depth + 1, found);
+            }
+        }
+        Value::Vector(_) | Value::List(_) | Value::Set(_) => {
+            for item in items(value).unwrap_or_default() {
+                gather_untyped(&item, depth + 1, found);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Puts content types into references.
+fn typed(value: &Value, depth: usize, types: &Types) -> Value {
+    if let Some(uri) = untyped(value) {
+        let Some(Some(content_type)) = types.get(&uri) else {
+            return value.clone();
+        };
+        let fact = (
+            Value::keyword("content-type"),
+            Value::from(content_type.as_str()),
+        );
+        return match value {
+            Value::Map(map) => {
+                let own = map.iter().map(|(key, value)| (key.clone(), value.clone()));
+                Value::map(own.chain([fact]))
+            }
+            _ => resource::reference(&uri, &[("content-type", fact.1)]),
+        };
+    }
+    if depth > DEEPEST || kind_of(value).is_some() {
+        return value.clone();
+    }
+    match value {
+        Value::Map(map) => Value::map(
+            map.iter()
+                .map(|(key, value)| (key.clone(), typed(value, depth + 1, types))),
+        ),
+        Value::Vector(_) | Value::List(_) | Value::Set(_) => {
+            let items = items(value).unwrap_or_default();
+            Value::vector(items.iter().map(|item| typed(item, depth + 1, types)))
+        }
+        other => other.clone(),
     }
 }
 

@@ -48,17 +48,17 @@ fn of_objective(config: &Config, tools: &Toolset) -> (Option<String>, Vec<Value>
          result: answer when you have reached it, or when you know that you cannot, and then say why."
             .to_owned(),
     ];
-    system.extend(guidance(tools, &config.inputs));
+    system.extend(guidance(tools, &config.known_inputs));
     if let Some(instructions) = &config.instructions {
         system.push(format!("Instructions:\n{instructions}"));
     }
     let mut asked = format!("Objective:\n{}", config.objective);
-    let summary = inputs::summary(&config.inputs, tools);
+    let summary = inputs::summary(&config.known_inputs, tools);
     if summary.as_map().is_some_and(|map| !map.is_empty()) {
         asked.push_str("\n\nInputs:\n");
         asked.push_str(&plain(&summary));
     }
-    let images = inputs::images(&config.inputs);
+    let images = inputs::images(&config.known_inputs);
     let content = match images.is_empty() {
         true => Value::from(asked),
         false => {
@@ -126,8 +126,11 @@ fn of_template(
                 .map_or(Value::Nil, Value::from),
         ),
         ("inputs", config.inputs.clone()),
-        ("input-summary", inputs::summary(&config.inputs, tools)),
-        ("tool-summary", tools.summary(&config.inputs)),
+        (
+            "input-summary",
+            inputs::summary(&config.known_inputs, tools),
+        ),
+        ("tool-summary", tools.summary(&config.known_inputs)),
     ]);
     let nothing = Value::map([]);
     let data = rendered::merged(config.given.get("data").unwrap_or(&nothing), &own);

@@ -9,6 +9,7 @@ use super::around::Around;
 use super::calls::{self, Call, Tally};
 use super::config::{Config, Kind};
 use super::conversation::Conversation;
+use super::inputs;
 use super::limits::Budget;
 use super::notes::{facts, shortened};
 use super::prompt;
@@ -18,7 +19,9 @@ use crate::llm::ESTIMATED;
 
 /// Runs a loop to its end.
 pub(super) async fn run(cx: &StepContext, kind: Kind, given: Value) -> Result<Value, StepError> {
-    let config = Config::read(cx, kind, given)?;
+    let mut config = Config::read(cx, kind, given)?;
+    config.known_inputs = inputs::with_types(cx, &config.inputs).await?;
+    let config = config;
     let mut around = Around::read(cx, &config.given)?;
     let mut tools = Toolset::read(cx, &config.envelope).await?;
     tools.add(around.tools());

@@ -182,6 +182,26 @@ pub fn count(json: Option<&Json>) -> Option<i64> {
     (0..=MOST).contains(&count).then_some(count)
 }
 
+/// Reads a field that holds text. One that is missing or null is `None`.
+///
+/// # Errors
+/// When it holds something else: what that would mean is not known, so that it is not taken for nothing.
+pub fn text_of<'a>(
+    provider: &str,
+    json: &'a Json,
+    key: &str,
+    whole: &[u8],
+) -> Result<Option<&'a str>, LlmError> {
+    match json.get(key) {
+        None | Some(Json::Null) => Ok(None),
+        Some(Json::String(text)) => Ok(Some(text)),
+        Some(_) => {
+            let cause = format!("its `{key}` is not text");
+            Err(malformed(provider, &cause, whole))
+        }
+    }
+}
+
 /// Says that something is not of the format.
 pub fn malformed(provider: &str, cause: &str, text: &[u8]) -> LlmError {
     LlmError::Malformed {

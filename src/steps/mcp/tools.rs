@@ -19,7 +19,7 @@ use super::answer::for_model;
 use super::{SPEC, with_near};
 use crate::agent::tool::{Tool, ToolKind, ToolStep};
 use crate::agent::tools::{Shape, most_chars, within};
-use crate::json::{from_json_with_string_keys, items, to_json};
+use crate::json::{from_json, items, to_json};
 
 /// The id of the inner step that asks a server for its tools.
 const LISTING: &str = "mcp_tools";
@@ -174,10 +174,7 @@ pub(super) fn listed(adapter: &McpAdapter, tool: &ServerTool) -> Value {
             Value::keyword("description"),
             Value::from(description.unwrap_or_default()),
         ),
-        (
-            Value::keyword("input-schema"),
-            from_json_with_string_keys(&schema),
-        ),
+        (Value::keyword("input-schema"), from_json(&schema)),
         (
             Value::keyword("read-only?"),
             Value::Bool(known.or(hinted).unwrap_or(false)),

@@ -50,8 +50,8 @@ impl Marker {
             .open(&path)
             .map_err(failed)?;
         file.lock().map_err(failed)?;
-        let mut text = String::new();
-        file.read_to_string(&mut text).map_err(failed)?;
+        let mut text = Vec::new();
+        file.read_to_end(&mut text).map_err(failed)?;
         let said = meaning(&text);
         Ok(Marker { file, said })
     }
@@ -76,14 +76,15 @@ impl Marker {
 
 /// Returns what the marker of a home says, without touching it.
 pub(super) fn read(home: &Path) -> Said {
-    let text = fs::read_to_string(home.join(FILE));
+    let text = fs::read(home.join(FILE));
     text.map_or(Said::Nothing, |text| meaning(&text))
 }
 
-fn meaning(text: &str) -> Said {
+/// Reads a marker, be it damaged: that it exists means that there is a database.
+fn meaning(text: &[u8]) -> Said {
     match text {
-        "" => Said::Nothing,
-        OPEN => Said::Open,
+        b"" => Said::Nothing,
+        text if text == OPEN.as_bytes() => Said::Open,
         _ => Said::Closed,
     }
 }

@@ -61,25 +61,32 @@ pub fn note_unknown((flow, invocation): Whose<'_>, input: &Value) {
     }
 }
 
-/// Warns of setup values that no form of the flow declares, in the settings of the project and in the input.
-pub fn note_unknown_setup(flow: &Flow, settings: &Value, input: &Value) {
+/// Warns of setup values in the input that no form of the flow declares.
+pub fn note_unknown_setup(flow: &Flow, input: &Value) {
     let brought = input.get(ACTIVATION).unwrap_or(&Value::Nil);
-    for (values, place) in [(settings, "flowstone.edn"), (brought, "`--setup`")] {
-        for (key, _) in values.as_map().into_iter().flat_map(|map| map.iter()) {
-            let name = name_of(key).unwrap_or_default();
-            let names = || flow.setup.iter().map(|field| &*field.name);
-            if name.contains('/') || names().any(|known| *known == *name) {
-                continue;
-            }
-            let message = format!("the flow declares no setup value `{name}`, which {place} gives");
-            let mut report = Report::error("E0429", message);
-            report.severity = Severity::Warning;
-            output::report(&match nearest(&name, names()) {
-                Some(near) => report.hint(format!("did you mean `{near}`?")),
-                None => report.hint("declare it in a form of the flow's `:requires`"),
-            });
-        }
+    for report in unknown_setup(flow, brought, "`--setup`") {
+        output::report(&report);
     }
+}
+
+/// Returns a warning for each setup value that no form of the flow declares. `place` is what messages call the values.
+pub fn unknown_setup(flow: &Flow, values: &Value, place: &str) -> Vec<Report> {
+    let mut reports = Vec::new();
+    for (key, _) in values.as_map().into_iter().flat_map(|map| map.iter()) {
+        let name = name_of(key).unwrap_or_default();
+        let names = || flow.setup.iter().map(|field| &*field.name);
+        if name.contains('/') || names().any(|known| *known == *name) {
+            continue;
+        }
+        let message = format!("the flow declares no setup value `{name}`, which {place} gives");
+        let mut report = Report::error("E0429", message);
+        report.severity = Severity::Warning;
+        reports.push(match nearest(&name, names()) {
+            Some(near) => report.hint(format!("did you mean `{near}`?")),
+            None => report.hint("declare it in a form of the flow's `:requires`"),
+        });
+    }
+    reports
 }
 
 /// Asks a person at the terminal for what the flow needs and was not given. Without a terminal, the input is returned

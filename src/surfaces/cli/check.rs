@@ -4,18 +4,19 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use flowstone_engine::diagnostic::{Diagnostic, Severity};
-use flowstone_engine::flow;
+use flowstone_engine::diagnostic::{Diagnostic, Severity, nearest};
+use flowstone_engine::flow::{self, InProject, name_of};
 use flowstone_engine::step::Step;
 use flowstone_lang::session::Session;
+use flowstone_lang::value::Value;
 use serde_json::json;
 
 use super::args::Check;
 use super::exit::Exit;
-use super::home::Project;
+use super::home::{Project, SETTINGS};
 use super::output;
 use super::report::{self, Report, Shown, unreadable};
-use super::{App, against, flow_file, unserved};
+use super::{App, against, ask, flow_file, unserved};
 
 /// Endings of files that may be flows.
 const ENDINGS: &[&str] = &["clj", "edn"];
@@ -45,15 +46,20 @@ pub fn run(args: &Check, app: &dyn App) -> Exit {
         return against::run(&files, &project, app, args.json);
     }
     let steps = app.steps();
-    let mut not_served = BTreeSet::new();
+    let settings = app.settings(&project).unwrap_or_else(|report| {
+        reports.push(report);
+        Value::Nil
+    });
+    let mut seen = Seen::default();
+    let around = InProject {
+        root: &project.root,
+        settings: &settings,
+    };
     for file in &files {
-        reports.extend(check(
-            file,
-            &app.session(),
-            (&steps, &project),
-            &mut not_served,
-        ));
+        reports.extend(check(file, &app.session(), (&steps, around), &mut seen));
     }
+    reports.extend(unknown_slugs(&settings, &project.root, &seen.slugs));
+    let not_served = seen.not_served;
     let note = unserved::note(&not_served);
     let errors = reports
         .iter()
@@ -80,19 +86,62 @@ pub fn run(args: &Check, app: &dyn App) -> Exit {
     }
 }
 
-/// Checks one file. Notes what it declares that is not served.
+/// What the files that were checked declare.
+#[derive(Default)]
+struct Seen {
+    slugs: BTreeSet<String>,
+    /// Declarations that no command serves.
+    not_served: BTreeSet<&'static str>,
+}
+
+/// Checks one file, and the setup values that the project has for it.
 fn check(
     file: &Path,
     session: &Session,
-    (steps, project): (&[Box<dyn Step>], &Project),
-    not_served: &mut BTreeSet<&'static str>,
+    (steps, project): (&[Box<dyn Step>], InProject<'_>),
+    seen: &mut Seen,
 ) -> Vec<Report> {
     let name = file.display().to_string();
-    let checked = flow::check_in(session, file, &name, (steps, Some(&project.root)));
+    let checked = flow::check_in(session, file, &name, (steps, Some(project)));
+    let mut reports = of_findings(session, &checked.findings);
     if let Some(loaded) = &checked.loaded {
-        not_served.extend(unserved::of(&loaded.flow));
+        let flow = &loaded.flow;
+        let setup = project.settings.get("setup");
+        let values = setup.and_then(|setup| setup.get(&flow.slug));
+        if let Some(values) = values {
+            reports.extend(ask::unknown_setup(flow, values, SETTINGS));
+        }
+        seen.slugs.insert(flow.slug.to_string());
+        seen.not_served.extend(unserved::of(flow));
     }
-    of_findings(session, &checked.findings)
+    reports
+}
+
+/// Warns of setup values that the project's settings have for flows that the project does not have.
+fn unknown_slugs(settings: &Value, root: &Path, checked: &BTreeSet<String>) -> Vec<Report> {
+    let setup = settings.get("setup").and_then(Value::as_map);
+    let entries = setup.into_iter().flat_map(|map| map.iter());
+    let names = entries.filter_map(|(key, _)| name_of(key));
+    let unchecked: Vec<_> = names.filter(|name| !checked.contains(&**name)).collect();
+    if unchecked.is_empty() {
+        return Vec::new();
+    }
+    let mut slugs = flow::slugs(root);
+    slugs.extend(checked.iter().cloned());
+    let unknown = unchecked
+        .into_iter()
+        .filter(|name| slugs.iter().all(|slug| **slug != **name));
+    let report = |name: std::rc::Rc<str>| {
+        let message =
+            format!("`:setup` of {SETTINGS} has values for `{name}`, and no flow has this slug");
+        let mut report = Report::error("E0429", message);
+        report.severity = report::Severity::Warning;
+        match nearest(&name, slugs.iter().map(String::as_str)) {
+            Some(near) => report.hint(format!("did you mean `{near}`?")),
+            None => report.hint("the keys of `:setup` are the slugs of flows"),
+        }
+    };
+    unknown.map(report).collect()
 }
 
 /// Turns findings about a flow into reports, with their places.

@@ -12,7 +12,7 @@ const FOLDER: &str = ".flowstone";
 /// Names the profile where no option does.
 const PROFILE: &str = "FLOWSTONE_PROFILE";
 /// The project's settings; also what marks a project.
-const SETTINGS: &str = "flowstone.edn";
+pub const SETTINGS: &str = "flowstone.edn";
 
 /// The places of a project.
 #[derive(Debug, Clone, PartialEq, Eq)]

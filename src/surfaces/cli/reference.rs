@@ -204,6 +204,10 @@ fn describe_fields(out: &mut String, fields: &[Field]) {
     out.push_str("| key | type | |\n|---|---|---|\n");
     for field in fields {
         let mut doc = field.doc.replace('|', "\\|");
+        if !field.aliases.is_empty() {
+            let names: Vec<String> = field.aliases.iter().map(|it| format!("`:{it}`")).collect();
+            let _ = write!(doc, " Also: {}.", names.join(", "));
+        }
         if field.required {
             doc.push_str(" Required.");
         }

@@ -14,7 +14,7 @@ use serde_json::json;
 use super::args::{Run, Show};
 use super::check::of_findings;
 use super::exit::Exit;
-use super::home::{ExchangesWith, Project};
+use super::home::{ExchangesWith, Project, SETTINGS};
 use super::interrupt::Interrupt;
 use super::outcome::{exit, in_json, of_engine_error, tell};
 use super::progress::Terminal;
@@ -56,12 +56,12 @@ async fn drive(args: &Run, app: &dyn App, input: Value) -> Result<Exit, Report> 
         true => input,
         false => {
             ask::note_unknown(whose, &input);
-            ask::note_unknown_setup(&loaded.flow, &engine.setup_of(&loaded.flow), &input);
+            ask::note_unknown_setup(&loaded.flow, &input);
             ask::missing(&engine, whose, input)
         }
     };
+    let begun = begin(&engine, &loaded, input, args).await?;
     let done = async {
-        let begun = begin(&engine, &loaded, input, args).await?;
         if args.detach {
             return left(&engine, &begun, args.show.json).await;
         }
@@ -154,7 +154,7 @@ pub fn tell_left(run: &RunId, as_json: bool) -> Exit {
     Exit::Completed
 }
 
-/// Reads and checks the file. Warnings are shown at once; of errors, the first is the answer and the others are shown.
+/// Reads and checks the file. Of errors, the first is the answer and the others are shown; warnings are counted.
 fn load(engine: &Engine, args: &Run) -> Result<LoadedFlow, Report> {
     load_file(engine, &args.file, args.show.json)
 }
@@ -166,12 +166,22 @@ pub fn load_file(engine: &Engine, file: &Path, quietly: bool) -> Result<LoadedFl
     let name = file.display().to_string();
     let checked = engine.check(&session, file, &name);
     let mut first = None;
+    let mut warnings = Vec::new();
     for report in of_findings(&session, &checked.findings) {
-        if first.is_none() && report.severity == Severity::Error {
+        if report.severity == Severity::Warning {
+            warnings.push(report);
+        } else if first.is_none() {
             first = Some(report);
         } else if !quietly {
             output::report(&report);
         }
+    }
+    if let Some(loaded) = &checked.loaded {
+        let settings = engine.setup_of(&loaded.flow);
+        warnings.extend(ask::unknown_setup(&loaded.flow, &settings, SETTINGS));
+    }
+    if let (false, Some(note)) = (quietly, warnings_note(&warnings, &name)) {
+        output::note(&note);
     }
     match (first, checked.loaded) {
         (None, Some(loaded)) => Ok(loaded),
@@ -180,13 +190,43 @@ pub fn load_file(engine: &Engine, file: &Path, quietly: bool) -> Result<LoadedFl
     }
 }
 
+/// Says in one line what `check` shows in full.
+fn warnings_note(warnings: &[Report], file: &str) -> Option<String> {
+    match warnings {
+        [] => None,
+        [one] => Some(format!(
+            "warning[{}]: {} (`flowstone check {file}` shows it in full)",
+            one.code, one.message
+        )),
+        all => Some(format!(
+            "warning: {} warnings (`flowstone check {file}` shows them)",
+            all.len()
+        )),
+    }
+}
+
+/// Refuses to start a flow by hand whose manual interface is turned off.
+fn may_start(loaded: &LoadedFlow, invocation: Option<&str>) -> Result<(), Report> {
+    let Some(interface) = loaded.flow.manual_off(invocation) else {
+        return Ok(());
+    };
+    let message = format!(
+        "the manual interface `:{interface}` of `{}` is turned off, so that a run is not started by hand",
+        loaded.flow.slug
+    );
+    Err(Report::error("E0954", message).hint(
+        "set `:enabled true` at it in `:interfaces :manual`; schedules and other flows start runs all the same",
+    ))
+}
+
 /// Starts a run, or finds the one that the command was about before.
 async fn begin(
     engine: &Engine,
     loaded: &LoadedFlow,
     input: Value,
     args: &Run,
-) -> Result<Begun, EngineError> {
+) -> Result<Begun, Report> {
+    let failed = |error: EngineError| of_engine_error(&error);
     let options = StartOptions {
         invocation: args.invocation.clone(),
         external_id: args.id.clone(),
@@ -198,14 +238,15 @@ async fn begin(
     // A recording is of a whole run.
     let is_whole = args.exchanges.with() != ExchangesWith::Servers;
     if !(args.new || args.id.is_some() || args.detach || is_whole)
-        && let Some(earlier) = engine.earlier_run(loaded, &options).await?
+        && let Some(earlier) = engine.earlier_run(loaded, &options).await.map_err(failed)?
     {
         if !args.show.json {
             tell_resumed(&earlier);
         }
         return Ok(Begun::Earlier(earlier.id));
     }
-    let started = engine.submit(loaded, options).await?;
+    may_start(loaded, args.invocation.as_deref())?;
+    let started = engine.submit(loaded, options).await.map_err(failed)?;
     if !args.show.json {
         tell_decision(&started);
     }

@@ -206,6 +206,7 @@ fn operation_json(operation: &Operation) -> Json {
 fn field_json(field: &Field) -> Json {
     json!({
         "name": field.name,
+        "aliases": field.aliases,
         "type": reference::type_name(&field.type_),
         "doc": field.doc,
         "required": field.required,

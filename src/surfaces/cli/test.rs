@@ -107,8 +107,9 @@ fn several(args: &Test, app: &dyn App, files: &[PathBuf], skipped: &[PathBuf]) -
         match tested {
             Ok(tested) if args.json => objects.push(tested.json),
             Ok(tested) => {
-                for problem in &tested.problems {
-                    output::report(&Report::error("E0928", format!("{name}: {problem}")));
+                for mut problem in tested.problems {
+                    problem.message = format!("{name}: {}", problem.message);
+                    output::report(&problem);
                 }
             }
             Err(report) if args.json => {
@@ -198,7 +199,7 @@ fn one_process(args: &Test, app: &dyn App, file: &Path, home: &Path) -> Result<E
 struct Tested {
     told: Told,
     crashes: Option<crash::Crashes>,
-    problems: Vec<String>,
+    problems: Vec<Report>,
     json: serde_json::Value,
 }
 
@@ -244,7 +245,10 @@ fn whole(
         })?;
     let home = folder.path().join("undisturbed");
     let world = World::new(case, &home, None);
-    let expected = play((args, file), app, &world, quietly)?;
+    let expected = match play((args, file), app, &world, quietly) {
+        Ok(told) => told,
+        Err(report) => return Err(with_misspelt(report, &world)),
+    };
     let mut problems = told::unexpected(&expected, &world.case)?;
     let crashes = match args.crash_everywhere {
         false => None,
@@ -261,16 +265,21 @@ fn whole(
             Some(crash::everywhere(&plan)?)
         }
     };
+    let mut uses = world.uses().map_err(|error| of_trial_error(&error))?;
+    let is_as_expected = problems.is_empty();
     if let Some(crashes) = &crashes {
-        problems.extend(crashes.problems.iter().cloned());
+        uses.add(crashes.uses.clone());
+        problems.extend(crashes.problems.iter().cloned().map(told::problem));
     }
+    problems.extend(told::unused(&world.case, &uses, is_as_expected));
+    let messages: Vec<&str> = problems.iter().map(|problem| &*problem.message).collect();
     let mut json = json!({
         "ok": problems.is_empty(),
         "flow": file.display().to_string(),
         "status": expected.status,
         "result": told::end_json(&expected),
         "commits": expected.commits,
-        "problems": problems,
+        "problems": messages,
     });
     if let Some(crashes) = &crashes {
         json["crashes"] = crashes.to_json(&expected);
@@ -280,6 +289,16 @@ fn whole(
         crashes,
         problems,
         json,
+    })
+}
+
+/// Adds to an error the entries of the case that are probably misspelt.
+fn with_misspelt(report: Report, world: &World) -> Report {
+    let uses = world.uses().unwrap_or_default();
+    let unused = trial::unused(&world.case, &uses).into_iter();
+    let near = unused.filter_map(|entry| Some((entry.near?, entry.message)));
+    near.fold(report, |report, (near, message)| {
+        report.hint(format!("{message}: did you mean `{near}`?"))
     })
 }
 

@@ -70,6 +70,32 @@ fn input_image() {
     assert!(text.contains(&uri) && !text.contains("iVBOR"), "{text}");
 }
 
+/// The store knows what a reference is that says nothing but its name. What is gone is a name and nothing else.
+#[test]
+fn input_image_of_unknown_type() {
+    for reference in [
+        "\"URI\"",
+        "{:uri \"URI\"}",
+        "{:type :resource-ref :uri \"URI\"}",
+    ] {
+        let bench = Bench::new(vec![says("ok")]);
+        let uri = picture(&bench, "a.png");
+        let reference = reference.replace("URI", &uri);
+        let gone = "res://v1/ws/local/file/gone.png";
+        let inputs = format!(":inputs {{:more [{reference}] :gone \"{gone}\" :n 1}}");
+        assert_eq!(look(&bench, &inputs), "\"ok\"");
+        let message = &bench.asked()[0]["messages"][1];
+        let found = images(message);
+        assert!(
+            found.len() == 1 && found[0].starts_with(PNG),
+            "{reference} {message}"
+        );
+        let text = message["content"][0]["text"].as_str().expect("text");
+        assert!(text.contains("image/png") && text.contains(gone), "{text}");
+        // Each run of the bench is replayed at its end; the look-up is journaled.
+    }
+}
+
 #[test]
 fn image_of_a_tool() {
     let turns = || {

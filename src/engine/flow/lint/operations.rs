@@ -16,7 +16,8 @@ impl Lint<'_> {
         let operations = spec.operations.as_ref();
         let code = operations.map_or("E0712", |operations| operations.code);
         let at = misuse.key.map_or(span, |key| {
-            let spans = entry_spans(self.sources, config, &format!(":{key}"));
+            let written = spec.written(config, key);
+            let spans = entry_spans(self.sources, config, &format!(":{written}"));
             match operations.is_some_and(|operations| operations.key == key) {
                 true => spans.value,
                 false => spans.key,

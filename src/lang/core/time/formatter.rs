@@ -389,7 +389,7 @@ fn offset_text(offset: Offset, zero: &str, colon: bool, short: bool) -> String {
 }
 
 /// Reads a pattern of letters; each run of one letter is a field.
-fn compile(pattern: &str) -> Result<Vec<Item>> {
+pub(super) fn compile(pattern: &str) -> Result<Vec<Item>> {
     let mut items = Vec::new();
     let mut rest = pattern;
     while let Some(letter) = rest.chars().next() {

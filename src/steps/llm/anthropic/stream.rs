@@ -59,9 +59,15 @@ pub(super) fn whole(provider: &str, body: &[u8]) -> Result<Reply, LlmError> {
     stream.message(&json);
     for (at, block) in content.iter().enumerate() {
         let block = Block::begin(block).ok_or_else(|| bad("a block of it has no `type`"))?;
+        if block.is_textless() {
+            return Err(bad("a text of it is not text"));
+        }
         stream.blocks.insert(at as u64, block);
     }
-    stream.stopped(&json);
+    stream.stopped(&json, body)?;
+    if stream.reply.finish_reason.is_empty() && stream.blocks.is_empty() {
+        return Err(bad("its `content` is empty, and it has no `stop_reason`"));
+    }
     Ok(stream.reply())
 }
 
@@ -109,7 +115,8 @@ impl Stream {
             "content_block_delta" => return self.block_delta(&json, data),
             "message_delta" => {
                 self.usage.take(&json);
-                self.stopped(json.get("delta").unwrap_or(&Json::Null));
+                let delta = json.get("delta").unwrap_or(&Json::Null);
+                self.stopped(delta, data.as_bytes())?;
             }
             "message_stop" => self.done = true,
             _ => {}
@@ -128,9 +135,10 @@ impl Stream {
         self.usage.take(message);
     }
 
-    fn stopped(&mut self, said: &Json) {
-        let Some(reason) = said.get("stop_reason").and_then(Json::as_str) else {
-            return;
+    fn stopped(&mut self, said: &Json, whole: &[u8]) -> Result<(), LlmError> {
+        let reason = family::text_of(&self.provider, said, "stop_reason", whole)?;
+        let Some(reason) = reason else {
+            return Ok(());
         };
         self.reply.finish_reason = match reason {
             "end_turn" | "stop_sequence" => "stop",
@@ -149,6 +157,7 @@ impl Stream {
                 .unwrap_or("it gives no reason")
                 .to_string();
         }
+        Ok(())
     }
 
     fn index(&self, json: &Json, data: &str) -> Result<u64, LlmError> {
@@ -166,6 +175,10 @@ impl Stream {
             let cause = "a block begins without a `type`";
             return Err(malformed(&self.provider, cause, data.as_bytes()));
         };
+        if block.is_textless() {
+            let cause = "the text of a block is not text";
+            return Err(malformed(&self.provider, cause, data.as_bytes()));
+        }
         // Most begin empty.
         let text = block.text("text").to_string();
         let thought = block.text("thinking").to_string();
@@ -282,6 +295,12 @@ impl Block {
             json: json.clone(),
             input: String::new(),
         })
+    }
+
+    /// Tells whether it is a text block whose text is something else.
+    fn is_textless(&self) -> bool {
+        let text = self.json.get("text");
+        self.kind == "text" && text.is_some_and(|text| !text.is_string())
     }
 
     fn text(&self, key: &str) -> &str {

@@ -41,11 +41,24 @@ pub(super) fn whole(provider: &str, body: &[u8]) -> Result<Reply, LlmError> {
         return Err(family::malformed(provider, "it has no `output`", body));
     };
     for (at, block) in content.iter().enumerate() {
+        check_text(provider, block, body)?;
         stream.whole_block(at as u64, block);
     }
     stream.stop(&json, body)?;
     stream.metadata(&json);
     stream.finish()
+}
+
+/// Refuses a block whose text is not text.
+fn check_text(provider: &str, block: &Json, whole: &[u8]) -> Result<(), LlmError> {
+    match block.get("text") {
+        None | Some(Json::String(_)) => Ok(()),
+        Some(_) => Err(family::malformed(
+            provider,
+            "the text of a block is not text",
+            whole,
+        )),
+    }
 }
 
 impl Stream {
@@ -114,7 +127,7 @@ impl Stream {
     }
 
     fn stop(&mut self, json: &Json, text: &[u8]) -> Result<(), LlmError> {
-        let reason = match json.get("stopReason").and_then(Json::as_str) {
+        let reason = match family::text_of(&self.provider, json, "stopReason", text)? {
             None => return Ok(()),
             Some("end_turn" | "stop_sequence") => "stop",
             Some("tool_use") => "tool_calls",
@@ -159,7 +172,11 @@ impl Stream {
                 }
             }
             "contentBlockDelta" => {
-                return Ok(json.get("delta").and_then(|delta| self.delta(at, delta)));
+                let Some(delta) = json.get("delta") else {
+                    return Ok(None);
+                };
+                check_text(&self.provider, delta, text)?;
+                return Ok(self.delta(at, delta));
             }
             "messageStop" => self.stop(&json, text)?,
             "metadata" => {

@@ -22,8 +22,8 @@ pub(super) fn whole(provider: &str, body: &[u8]) -> Result<Reply, LlmError> {
     refused(provider, choice)?;
     let mut stream = Box::new(Stream::new(provider));
     stream.common(&json);
-    stream.message(choice.get("message").unwrap_or(&Json::Null));
-    stream.finish_reason(choice)?;
+    stream.message(choice.get("message").unwrap_or(&Json::Null), body)?;
+    stream.finish_reason(choice, body)?;
     stream.done = true;
     stream.finish()
 }
@@ -47,6 +47,8 @@ pub(super) struct Stream {
     thoughts: String,
     /// Thoughts as data, of those who want that back.
     details: Vec<Map<String, Json>>,
+    /// Whether a message came, be it an empty one.
+    has_message: bool,
     done: bool,
 }
 
@@ -58,6 +60,7 @@ impl Stream {
             indexes: Vec::new(),
             thoughts: String::new(),
             details: Vec::new(),
+            has_message: false,
             done: false,
         }
     }
@@ -81,8 +84,8 @@ impl Stream {
         refused(&self.provider, choice)?;
         // Some send the whole at once, though as an event.
         let message = choice.get("delta").or_else(|| choice.get("message"));
-        let deltas = self.message(message.unwrap_or(&Json::Null));
-        self.finish_reason(choice)?;
+        let deltas = self.message(message.unwrap_or(&Json::Null), data.as_bytes())?;
+        self.finish_reason(choice, data.as_bytes())?;
         Ok(deltas)
     }
 
@@ -105,7 +108,16 @@ impl Stream {
         }
     }
 
-    fn message(&mut self, message: &Json) -> Vec<Delta> {
+    fn message(&mut self, message: &Json, whole: &[u8]) -> Result<Vec<Delta>, LlmError> {
+        match message {
+            // Some events have none.
+            Json::Null => return Ok(Vec::new()),
+            Json::Object(_) => self.has_message = true,
+            _ => {
+                let cause = "its `message` is not an object";
+                return Err(family::malformed(&self.provider, cause, whole));
+            }
+        }
         let text = |key: &str| {
             let text = message.get(key).and_then(Json::as_str);
             text.filter(|text| !text.is_empty())
@@ -124,11 +136,20 @@ impl Stream {
         match message.get("content") {
             Some(Json::String(text)) => self.text(text, &mut deltas),
             Some(Json::Array(parts)) => {
+                let mut are_read = parts.is_empty();
                 for part in parts {
-                    self.part(part, &mut deltas);
+                    are_read |= self.part(part, &mut deltas);
+                }
+                if !are_read {
+                    let cause = "its `content` has no part that is text";
+                    return Err(family::malformed(&self.provider, cause, whole));
                 }
             }
-            _ => {}
+            None | Some(Json::Null) => {}
+            Some(_) => {
+                let cause = "its `content` is not text";
+                return Err(family::malformed(&self.provider, cause, whole));
+            }
         }
         if let Some(refusal) = text("refusal") {
             self.reply.refusal.push_str(refusal);
@@ -138,7 +159,7 @@ impl Stream {
             Some(call @ Json::Object(_)) => self.tool_call(call),
             _ => {}
         }
-        deltas
+        Ok(deltas)
     }
 
     fn text(&mut self, text: &str, deltas: &mut Vec<Delta>) {
@@ -155,10 +176,22 @@ impl Stream {
         }
     }
 
-    /// One provider gives its content in parts: text, or thoughts that are parts again.
-    fn part(&mut self, part: &Json, deltas: &mut Vec<Delta>) {
-        if let Some(text) = part.get("text").and_then(Json::as_str) {
-            return self.text(text, deltas);
+    /// One provider gives its content in parts: text, or thoughts that are parts again. Returns whether it is one of
+    /// these.
+    fn part(&mut self, part: &Json, deltas: &mut Vec<Delta>) -> bool {
+        let text = match part {
+            Json::String(text) => Some(text.as_str()),
+            part => part
+                .get("text")
+                .or(part.get("refusal"))
+                .and_then(Json::as_str),
+        };
+        if let Some(text) = text {
+            match part.get("refusal") {
+                None => self.text(text, deltas),
+                Some(_) => self.reply.refusal.push_str(text),
+            }
+            return true;
         }
         match part.get("thinking") {
             Some(Json::String(text)) => self.thought(text, deltas),
@@ -166,8 +199,9 @@ impl Stream {
                 let texts = parts.iter().filter_map(|it| it.get("text")?.as_str());
                 texts.for_each(|text| self.thought(text, deltas));
             }
-            _ => {}
+            _ => return false,
         }
+        true
     }
 
     /// Joins the pieces of one detail: same number and type, one after the other.
@@ -235,8 +269,9 @@ impl Stream {
         }
     }
 
-    fn finish_reason(&mut self, choice: &Json) -> Result<(), LlmError> {
-        let Some(reason) = choice.get("finish_reason").and_then(Json::as_str) else {
+    fn finish_reason(&mut self, choice: &Json, whole: &[u8]) -> Result<(), LlmError> {
+        let reason = family::text_of(&self.provider, choice, "finish_reason", whole)?;
+        let Some(reason) = reason else {
             return Ok(());
         };
         let reason = match reason {
@@ -292,6 +327,10 @@ impl family::Stream for Stream {
                 provider: self.provider,
                 cause: "the stream ended without a finish reason".into(),
             });
+        }
+        if !self.has_message {
+            let cause = "it has no `message`";
+            return Err(family::malformed(&self.provider, cause, b""));
         }
         let mut reply = self.reply;
         // A call of nothing is none.

@@ -18,6 +18,8 @@ pub(super) struct Stream {
     /// The parts as they came, pieces of one text joined.
     parts: Vec<Json>,
     is_signed: bool,
+    /// Whether content came, be it empty.
+    has_content: bool,
 }
 
 /// Reads a whole answer, or all of a stream at once, as servers send it that know no events.
@@ -38,6 +40,7 @@ impl Stream {
             reply: Reply::default(),
             parts: Vec::new(),
             is_signed: false,
+            has_content: false,
         }
     }
 
@@ -86,9 +89,24 @@ impl Stream {
         let Some(candidate) = json.pointer("/candidates/0") else {
             return Ok(Vec::new());
         };
-        let parts = candidate.pointer("/content/parts").and_then(Json::as_array);
-        let parts = parts.into_iter().flatten();
-        let deltas = parts.filter_map(|it| self.part(it)).collect();
+        let bad = |cause: &str| Err(family::malformed(&self.provider, cause, text));
+        let parts: &[Json] = match candidate.get("content") {
+            None | Some(Json::Null) => &[],
+            Some(content @ Json::Object(_)) => {
+                self.has_content = true;
+                match content.get("parts") {
+                    None | Some(Json::Null) => &[],
+                    Some(Json::Array(parts)) => parts,
+                    Some(_) => return bad("its `parts` are not a list"),
+                }
+            }
+            Some(_) => return bad("its `content` is not an object"),
+        };
+        let is_text = |part: &Json| part.get("text").is_none_or(Json::is_string);
+        if !parts.iter().all(|part| part.is_object() && is_text(part)) {
+            return bad("a part of it is not text");
+        }
+        let deltas = parts.iter().filter_map(|it| self.part(it)).collect();
         self.finish_reason(candidate, text)?;
         Ok(deltas)
     }
@@ -147,7 +165,8 @@ impl Stream {
     }
 
     fn finish_reason(&mut self, candidate: &Json, text: &[u8]) -> Result<(), LlmError> {
-        let Some(reason) = candidate.get("finishReason").and_then(Json::as_str) else {
+        let reason = family::text_of(&self.provider, candidate, "finishReason", text)?;
+        let Some(reason) = reason else {
             return Ok(());
         };
         let message = candidate.get("finishMessage").and_then(Json::as_str);
@@ -213,6 +232,10 @@ impl family::Stream for Stream {
                 provider: self.provider,
                 cause: "the stream ended without a finish reason".into(),
             });
+        }
+        if self.reply.finish_reason == "stop" && !self.has_content {
+            let cause = "it has no `content`";
+            return Err(family::malformed(&self.provider, cause, b""));
         }
         let mut reply = self.reply;
         call_id::complete(&reply.id, &mut reply.tool_calls);

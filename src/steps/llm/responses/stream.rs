@@ -235,6 +235,12 @@ impl Stream {
             _ => "stop",
         }
         .to_string();
+        if self.items.is_empty() && self.reply.finish_reason == "stop" {
+            return Err(self.bad("its `output` is empty", &response.to_string()));
+        }
+        if let Some(cause) = self.items.values().find_map(Item::misfit) {
+            return Err(self.bad(cause, &response.to_string()));
+        }
         self.done = true;
         Ok(())
     }
@@ -267,6 +273,27 @@ impl Stream {
 }
 
 impl Item {
+    /// Says what is wrong with a message whose content is not a list of parts with their texts.
+    fn misfit(&self) -> Option<&'static str> {
+        if self.json.get("type").and_then(Json::as_str) != Some("message") {
+            return None;
+        }
+        let has_pieces = !self.text.is_empty() || !self.refusal.is_empty();
+        match self.json.get("content") {
+            None | Some(Json::Null) if has_pieces => None,
+            None | Some(Json::Null) => Some("a message of it has no `content`"),
+            Some(Json::Array(parts)) => {
+                let is_text = |part: &Json| match part.get("type").and_then(Json::as_str) {
+                    Some("output_text" | "text") => part["text"].is_string(),
+                    Some("refusal") => part["refusal"].is_string(),
+                    _ => true,
+                };
+                (!parts.iter().all(is_text)).then_some("a part of a message of it is not text")
+            }
+            Some(_) => Some("the `content` of a message of it is not a list"),
+        }
+    }
+
     fn add(self, reply: &mut Reply, kept: &mut Vec<Json>) {
         let text = |key: &str| self.json.get(key).and_then(Json::as_str);
         match text("type") {

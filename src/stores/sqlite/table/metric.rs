@@ -259,6 +259,15 @@ fn percentile(mut all: Vec<f64>, share: f64) -> Option<f64> {
     let last = all.len().checked_sub(1)?;
     let place = share.clamp(0.0, 1.0) * last as f64;
     let below = place.floor() as usize;
-    let above = all[(below + 1).min(last)];
-    Some(all[below] + (above - all[below]) * place.fract())
+    let (low, high) = (all[below], all[(below + 1).min(last)]);
+    match place.fract() == 0.0 || low == high {
+        true => Some(low),
+        false => Some(rounded(low + (high - low) * place.fract())),
+    }
+}
+
+/// Rounds to the 15 significant digits that spreadsheets show: the share is rarely a binary fraction, so that the digits
+/// beyond are those of the computation and not of the data.
+fn rounded(value: f64) -> f64 {
+    format!("{value:.14e}").parse().unwrap_or(value)
 }

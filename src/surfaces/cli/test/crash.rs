@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use flowstone_engine::trial::{EffectLine, Told, compare, read_effects};
+use flowstone_engine::trial::{EffectLine, Told, Uses, compare, read_effects};
 use indicatif::{ProgressBar, ProgressStyle};
 use serde_json::json;
 
@@ -39,6 +39,8 @@ pub struct Crashes {
     pub looked_again: u64,
     pub in_doubt: u64,
     pub problems: Vec<String>,
+    /// What the processes used of the case.
+    pub uses: Uses,
 }
 
 impl Crashes {
@@ -49,6 +51,7 @@ impl Crashes {
         self.looked_again += tried.looked_again;
         self.in_doubt += tried.in_doubt;
         self.problems.extend(tried.problems);
+        self.uses.add(tried.uses);
     }
 
     pub fn to_json(&self, expected: &Told) -> serde_json::Value {
@@ -153,6 +156,7 @@ fn at(plan: &Plan<'_>, program: &Path, point: u64) -> Result<Crashes, String> {
         return Err(format!("the run does not go on: {}", words(&last)));
     };
     let effects = read_effects(&home).map_err(|error| error.to_string())?;
+    let uses = Uses::read(&home).map_err(|error| error.to_string())?;
     let comparison = compare((&told, &effects), (plan.expected, plan.effects));
     // Scratch that nothing is wrong with is not kept until the end.
     let _ = std::fs::remove_dir_all(&home);
@@ -162,6 +166,7 @@ fn at(plan: &Plan<'_>, program: &Path, point: u64) -> Result<Crashes, String> {
         repeated: comparison.repeated,
         looked_again: comparison.looked_again,
         in_doubt: comparison.in_doubt,
+        uses,
         problems: comparison
             .differences
             .into_iter()

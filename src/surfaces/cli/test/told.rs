@@ -2,7 +2,7 @@
 
 use flowstone_engine::codec;
 use flowstone_engine::json::to_json as value_json;
-use flowstone_engine::trial::{self, Case, Told};
+use flowstone_engine::trial::{self, Case, Told, Unused, Uses};
 use serde_json::json;
 
 use super::super::output;
@@ -53,13 +53,28 @@ pub fn end_json(told: &Told) -> serde_json::Value {
 }
 
 /// Compares the end with what the case expects; without an expectation, the flow must complete.
-pub fn unexpected(told: &Told, case: &Case) -> Result<Vec<String>, Report> {
+pub fn unexpected(told: &Told, case: &Case) -> Result<Vec<Report>, Report> {
     let problems = trial::unexpected(told, case);
-    problems.map_err(|error| Report::error(error.code(), error.to_string()))
+    let problems = problems.map_err(|error| Report::error(error.code(), error.to_string()))?;
+    Ok(problems.into_iter().map(problem).collect())
+}
+
+/// A finding about the end of a trial, or about a crash.
+pub fn problem(message: String) -> Report {
+    Report::error("E0928", message)
+}
+
+/// Reports the mocks and answers of a case that no step used. After a run that ended otherwise than expected, only the
+/// probably misspelt ones: what the run did not reach uses nothing.
+pub fn unused(case: &Case, uses: &Uses, is_as_expected: bool) -> Vec<Report> {
+    let unused = trial::unused(case, uses).into_iter();
+    let unused = unused.filter(|entry| is_as_expected || entry.near.is_some());
+    let report = |entry: Unused| Report::error(Unused::CODE, &*entry.message).hint(entry.hint());
+    unused.map(report).collect()
 }
 
 /// Says whether a trial passed.
-pub fn verdict(problems: &[String]) -> String {
+pub fn verdict(problems: &[Report]) -> String {
     match problems.len() {
         0 => "passed".to_owned(),
         1 => "1 problem".to_owned(),
@@ -68,7 +83,7 @@ pub fn verdict(problems: &[String]) -> String {
 }
 
 /// Shows the verdict: a table on standard output, what is wrong on standard error.
-pub fn show(told: &Told, crashes: Option<&Crashes>, problems: &[String]) {
+pub fn show(told: &Told, crashes: Option<&Crashes>, problems: &[Report]) {
     let mut rows = vec![
         ("status", told.status.clone()),
         ("replayed", "same".to_owned()),
@@ -90,6 +105,6 @@ pub fn show(told: &Told, crashes: Option<&Crashes>, problems: &[String]) {
         .map(|(what, value)| vec![what.to_owned(), value]);
     output::data(&table(&[Column::Whole("test"), Column::Whole("")], rows));
     for problem in problems {
-        output::report(&Report::error("E0928", problem.clone()));
+        output::report(problem);
     }
 }
