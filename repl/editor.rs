@@ -5,6 +5,8 @@ use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use flowstone_lang::session::Session;
 use rustyline::completion::Completer;
@@ -12,7 +14,10 @@ use rustyline::error::ReadlineError;
 use rustyline::highlight::{CmdKind, Highlighter};
 use rustyline::history::FileHistory;
 use rustyline::validate::{ValidationContext, ValidationResult, Validator};
-use rustyline::{CompletionType, Config, Context, Editor, Helper, Hinter};
+use rustyline::{
+    Cmd, CompletionType, ConditionalEventHandler, Config, Context, Editor, Event, EventContext,
+    EventHandler, Helper, Hinter, KeyEvent, RepeatCount,
+};
 
 use crate::complete::{complete, note_keywords};
 use crate::forms::split;
@@ -30,6 +35,8 @@ pub enum Entry {
 /// The prompt of a terminal.
 pub struct Lines {
     editor: Editor<Assistant, FileHistory>,
+    /// Ctrl-C ended the line that was read last.
+    is_dropped: Arc<AtomicBool>,
     history: Option<PathBuf>,
 }
 
@@ -49,9 +56,15 @@ impl Lines {
             .max_history_size(5_000)?
             .build();
         let mut editor = Editor::with_config(config)?;
+        let is_dropped = Arc::new(AtomicBool::new(false));
+        editor.bind_sequence(
+            KeyEvent::ctrl('C'),
+            EventHandler::Conditional(Box::new(Drops(is_dropped.clone()))),
+        );
         editor.set_helper(Some(Assistant {
             session,
             keywords: RefCell::default(),
+            is_dropped: is_dropped.clone(),
             colored,
         }));
         if let Some(path) = history {
@@ -60,6 +73,7 @@ impl Lines {
         }
         Ok(Lines {
             editor,
+            is_dropped,
             history: history.map(Path::to_path_buf),
         })
     }
@@ -69,7 +83,9 @@ impl Lines {
     /// # Errors
     /// When the terminal is gone.
     pub fn next(&mut self, prompt: &str) -> Result<Entry, ReadlineError> {
+        self.is_dropped.store(false, Ordering::Relaxed);
         match self.editor.readline(prompt) {
+            Ok(_) if self.is_dropped.load(Ordering::Relaxed) => Ok(Entry::Dropped),
             Ok(text) => {
                 self.remember(&text);
                 Ok(Entry::Text(text))
@@ -95,10 +111,21 @@ impl Lines {
     }
 }
 
+/// Ctrl-C, as a line that is accepted and thrown away: an interrupted one would take with it what was typed after it.
+struct Drops(Arc<AtomicBool>);
+
+impl ConditionalEventHandler for Drops {
+    fn handle(&self, _: &Event, _: RepeatCount, _: bool, _: &EventContext<'_>) -> Option<Cmd> {
+        self.0.store(true, Ordering::Relaxed);
+        Some(Cmd::AcceptLine)
+    }
+}
+
 #[derive(Helper, Hinter)]
 struct Assistant {
     session: Rc<Session>,
     keywords: RefCell<BTreeSet<String>>,
+    is_dropped: Arc<AtomicBool>,
     colored: bool,
 }
 
@@ -136,6 +163,9 @@ impl Highlighter for Assistant {
 
 impl Validator for Assistant {
     fn validate(&self, cx: &mut ValidationContext<'_>) -> rustyline::Result<ValidationResult> {
+        if self.is_dropped.load(Ordering::Relaxed) {
+            return Ok(ValidationResult::Valid(None));
+        }
         Ok(match split(cx.input()) {
             Err(error) if error.at_end => ValidationResult::Incomplete,
             // Other mistakes are shown when the line is evaluated.

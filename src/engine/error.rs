@@ -18,6 +18,12 @@ pub enum EngineError {
     AmbiguousRun { prefix: String, runs: Vec<String> },
     #[error("the run {run} is being driven by another process ({owner})")]
     Driven { run: String, owner: String },
+    #[error("the run {run} is of the flow `{flow}`, and the file is the flow `{given}`")]
+    OtherFlow {
+        run: String,
+        flow: String,
+        given: String,
+    },
     #[error("the run {run} is over: it is {status}")]
     Over { run: String, status: &'static str },
     #[error(
@@ -124,6 +130,7 @@ impl EngineError {
             EngineError::Pruned { .. } => "E0565",
             EngineError::Archive(error) => error.code(),
             EngineError::Incompatible { .. } => "E0570",
+            EngineError::OtherFlow { .. } => "E0955",
             EngineError::NoSuchStep { .. } => "E0571",
             EngineError::BadSetting { .. } => "E0572",
             EngineError::Bindings(error) => error.code(),
@@ -161,6 +168,9 @@ impl EngineError {
                 "`flowstone serve` reads the schedules from the flows".to_owned()
             }
             EngineError::NoSuchSchedule { known, .. } => format!("known: {}", known.join(", ")),
+            EngineError::OtherFlow { flow, .. } => {
+                format!("give the file its slug again, `:slug :{flow}`, or name the file of that flow")
+            }
             EngineError::Over { run, .. } => format!("look at it with `flowstone runs show {run}`"),
             EngineError::OtherAbi { .. } => {
                 "finish it with the build that started it, or start it anew".to_owned()

@@ -235,6 +235,26 @@ impl StoreError {
         }
     }
 
+    /// Says that a text in the database cannot be read. `what` names it.
+    pub fn unreadable(what: &str, error: &crate::codec::CodecError) -> StoreError {
+        StoreError::Damaged {
+            path: "flowstone.db".to_owned(),
+            detail: format!("{what} cannot be read ({error})"),
+        }
+    }
+
+    /// Returns what it means that a file could not be read.
+    pub fn of_reading(path: &std::path::Path, error: &std::io::Error) -> StoreError {
+        let shown = path.display().to_string();
+        match is_lack_of_handles(error) {
+            true => StoreError::NoHandle { path: shown },
+            false => StoreError::Unreachable {
+                path: shown,
+                detail: error.to_string(),
+            },
+        }
+    }
+
     /// What the message of [`StoreError::Full`] begins with, the path behind it: also where a step meets it.
     pub const NO_SPACE: &str = "no space is left on the disk that holds ";
     /// The code of what could not even be begun because the process has no file handle left: a step waits for one.

@@ -118,6 +118,13 @@ impl Engine {
                 status: row.status.name(),
             });
         }
+        if row.flow != *edited.flow.slug {
+            return Err(EngineError::OtherFlow {
+                run: run.to_string(),
+                flow: row.flow,
+                given: edited.flow.slug.to_string(),
+            });
+        }
         let seen = row.program.clone();
         let _active = self.activate(run)?;
         let against = self.against(row, edited).await?;

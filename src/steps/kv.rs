@@ -2,7 +2,7 @@
 
 use flowstone_engine::codec;
 use flowstone_engine::kv::{KvNumber, KvOp, KvSet, MAX_TTL, key_problem};
-use flowstone_engine::ports::StoreOp;
+use flowstone_engine::ports::{StoreError, StoreOp};
 use flowstone_engine::resource::ResourceLimits;
 use flowstone_engine::step::{
     Effect, Field, FieldType, LocalFuture, Operation, Operations, Outcome, Step, StepContext,
@@ -228,8 +228,12 @@ async fn look_up(
         return Ok(envelope([("value", value), exists]));
     };
     let decoded = |text: &str| {
-        codec::decode(text)
-            .map_err(|error| StepError::new(error.code(), "store", error.to_string()))
+        codec::decode(text).map_err(|error| {
+            StepError::from(StoreError::unreadable(
+                &format!("the value of `{key}`"),
+                &error,
+            ))
+        })
     };
     let mut facts = vec![("value", decoded(&found.value)?), exists];
     if let Some(metadata) = &found.metadata {

@@ -9,7 +9,7 @@ mod target;
 
 use flowstone_engine::codec;
 use flowstone_engine::flow::Flow;
-use flowstone_engine::ports::StoreOp;
+use flowstone_engine::ports::{StoreError, StoreOp};
 use flowstone_engine::step::{
     Effect, Field, FieldType, LocalFuture, Operation, Operations, Outcome, Step, StepContext,
     StepError, StepSpec,
@@ -423,9 +423,9 @@ impl Step for Table {
                 _ => {
                     let text = cx.stores().tables.query(query(op, table, fields)?).await?;
                     let value = codec::decode(&text);
-                    value
-                        .map(Outcome::Value)
-                        .map_err(|error| StepError::new(error.code(), "store", error.to_string()))
+                    value.map(Outcome::Value).map_err(|error| {
+                        StoreError::unreadable("a cell of the table", &error).into()
+                    })
                 }
             }
         })

@@ -106,6 +106,47 @@ fn a_run_that_takes_too_long_tidies_up() {
     assert_eq!(steps[1]["status"], "done", "{steps}");
 }
 
+/// A fork keeps the winner of a race, so that the loser of it never begins there.
+#[test]
+fn a_flow_is_the_same_as_its_own_forks() {
+    let scratch = Scratch::new();
+    scratch.write(
+        "race.edn",
+        "{:slug :race
+          :flow '(let [r (flow/race {:a (fn [] (:value (flow/step :kv :k {:op :increment :key \"k\"})))
+                                     :b (fn [] (flow/step :sleep :zz {:seconds 60}))})
+                       c (:value (flow/step :kv :c {:op :increment :key \"c\"}))]
+                   [r c])}",
+    );
+    let run = scratch.run(&["run", "race.edn", "--json"]).json();
+    scratch
+        .run(&["runs", "fork", &text(&run["run"]), "--at", "c", "--quiet"])
+        .ok();
+    let ran = scratch.run(&["backtest", "race.edn"]);
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    assert!(ran.err.contains("2 tested, 2 the same"), "{ran:?}");
+}
+
+/// A file with another slug is another flow: neither command takes it for a version of the run's.
+#[test]
+fn a_run_is_not_resumed_with_another_flow() {
+    let scratch = Scratch::new();
+    let flow =
+        |slug: &str| format!("{{:slug :{slug} :flow '(flow/step :wait :door {{:key \"door\"}})}}");
+    scratch.write("a.edn", flow("a"));
+    let run = scratch.run(&["run", "a.edn", "--json"]).json();
+    let run = text(&run["run"]);
+    scratch.write("a.edn", flow("b"));
+    let against = scratch.run(&["check", "a.edn", "--against-running", "--json"]);
+    assert_eq!(against.json()["runs"], json!([]));
+    let refused = scratch.run(&["runs", "resume", &run, "--flow", "a.edn", "--json"]);
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert_eq!(refused.json()["error"]["code"], "E0955");
+    scratch.write("a.edn", flow("a"));
+    let taken = scratch.run(&["runs", "resume", &run, "--flow", "a.edn", "--json"]);
+    assert_eq!(taken.code, Some(3), "{taken:?}");
+}
+
 #[test]
 fn edited_flows_are_judged_before_they_are_taken() {
     let scratch = scratch();

@@ -193,3 +193,25 @@ fn definitions_are_checked() {
         assert_eq!(check(head), expected, "{head}");
     }
 }
+
+/// A run whose turn has come, and one that is left for a worker, were never interrupted.
+#[test]
+fn a_run_that_nobody_began_is_not_listed_as_interrupted() {
+    let scratch = Scratch::new();
+    scratch.write(
+        "one.edn",
+        "{:slug :one :concurrency {:type :singleton :on-new-version :coexist}
+          :flow '(flow/step :wait :door {:key \"door\"})}",
+    );
+    scratch.write("two.edn", "{:slug :two :flow '1}");
+    let first = scratch.run(&["run", "one.edn", "--json"]).json();
+    scratch.run(&["run", "one.edn", "--new", "--json"]);
+    scratch.run(&["run", "two.edn", "--detach"]).ok();
+    let first = first["run"].as_str().expect("an id").to_owned();
+    scratch.run(&["runs", "cancel", &first]);
+    let listed = scratch.run(&["runs", "list"]).out;
+    assert_eq!(listed.matches("not begun").count(), 2, "{listed}");
+    assert!(!listed.contains("interrupted"), "{listed}");
+    let interrupted = scratch.run(&["runs", "list", "--status", "interrupted", "--json"]);
+    assert_eq!(interrupted.json()["runs"], serde_json::json!([]));
+}

@@ -49,7 +49,11 @@ fn a_run_with_few_file_handles_waits_for_them_and_loses_nothing() {
 fn what_the_system_does_not_give_is_not_called_a_mistake() {
     let (scratch, _server) = scratch();
     scratch.run(&["runs", "list"]).ok();
-    for (limit, code) in [("ulimit -n 12", "E0644"), ("ulimit -v 90000", "E0645")] {
+    for (limit, code) in [
+        ("ulimit -n 12", "E0644"),
+        ("ulimit -n 15", "E0644"),
+        ("ulimit -v 90000", "E0645"),
+    ] {
         let ran = limited(&scratch, limit, "run wide.edn");
         assert_eq!(ran.code, Some(1), "{ran:?}");
         assert!(ran.err.contains(code), "{limit}: {}", ran.err);
@@ -87,4 +91,78 @@ fn a_backup_is_verified_and_takes_the_place_of_a_lost_home() {
     .expect("moved");
     assert_eq!(scratch.run(&["run", "note.edn", "--quiet"]).ok(), "2\n");
     scratch.run(&["runs", "verify"]).ok();
+}
+
+/// Values in the database itself are looked at, too; a step that meets a damaged one says which it is.
+#[test]
+fn damaged_values_and_cells_are_found() {
+    let scratch = Scratch::new();
+    scratch.write(
+        "keep.edn",
+        "(do (flow/step :kv :a {:op :set :key \"n\" :value {:x 1}})
+             (flow/step :table :b {:op :insert :table \"t\" :rows [{:id 1 :data {:y 2}}]})
+             (flow/input))",
+    );
+    scratch.write("read.edn", "(flow/step :kv :a {:op :get :key \"n\"})");
+    scratch.write("add.edn", "(flow/step :kv :a {:op :increment :key \"n\"})");
+    scratch.write(
+        "rows.edn",
+        "(flow/step :table :a {:op :query :table \"t\"})",
+    );
+    scratch.run(&["run", "keep.edn", "--quiet"]).ok();
+    scratch.run(&["runs", "verify"]).ok();
+    let db = rusqlite::Connection::open(scratch.path().join(".flowstone/flowstone.db"));
+    let db = db.expect("a database");
+    db.execute_batch(
+        "UPDATE kv SET value = '{:x'; UPDATE run SET input = '{]';
+         UPDATE t_1 SET c2 = '{:y';",
+    )
+    .expect("written");
+    drop(db);
+    let found = scratch.run(&["runs", "verify", "--json"]);
+    assert_eq!(found.code, Some(1), "{found:?}");
+    let flaws = found.json()["flaws"].clone();
+    let kinds: Vec<&str> = flaws
+        .as_array()
+        .expect("flaws")
+        .iter()
+        .filter_map(|flaw| flaw["what"].as_str())
+        .collect();
+    assert_eq!(kinds, ["key", "run", "table"], "{flaws:#}");
+    for flow in ["read.edn", "add.edn", "rows.edn"] {
+        let ran = scratch.run(&["run", flow, "--quiet"]);
+        assert!(
+            ran.code == Some(1) && ran.err.contains("E0602") && ran.err.contains("cannot be read"),
+            "{flow} {ran:?}"
+        );
+    }
+}
+
+/// The marker says that there is a database, also where its text is damaged.
+#[test]
+fn a_damaged_marker_is_read_the_same_by_all_commands() {
+    let scratch = Scratch::new();
+    scratch.write(
+        "one.edn",
+        "(:value (flow/step :kv :a {:op :increment :key \"n\"}))",
+    );
+    scratch.run(&["run", "one.edn", "--quiet"]).ok();
+    scratch.write(".flowstone/database.edn", [0xff, 0xfe, 0x00]);
+    for command in [
+        &["runs", "list"][..],
+        &["runs", "verify"],
+        &["run", "one.edn", "--quiet"],
+    ] {
+        scratch.run(command).ok();
+    }
+    scratch.write(".flowstone/database.edn", [0xff, 0xfe, 0x00]);
+    std::fs::remove_file(scratch.path().join(".flowstone/flowstone.db")).expect("removed");
+    for command in [
+        &["runs", "list"][..],
+        &["runs", "verify"],
+        &["run", "one.edn", "--quiet"],
+    ] {
+        let ran = scratch.run(command);
+        assert!(ran.err.contains("E0619"), "{command:?} {ran:?}");
+    }
 }

@@ -163,6 +163,11 @@ def main():
         terminal.send("[*1 :still-here]\r")
         terminal.until("[(\\a :x \\b) :still-here]")
         terminal.until(PROMPT)
+        # What is typed right after Ctrl-C arrives with it, and is evaluated.
+        terminal.send("(half a line\x03(+ 40 2)\r(+ 50 3)\r")
+        terminal.until("42\r\n")
+        terminal.until("53\r\n")
+        terminal.until(PROMPT)
         terminal.send("\x04")
         code = terminal.ends()
         assert code == 0, f"exit code {code}"

@@ -491,17 +491,17 @@ fn answers_that_are_not_whole_are_named() {
               data: {:url "http://HOST/" :method "GET" :status 200 :preview "{\"half\":"}"#]],
     );
     check(
-        &World::new().timeout(200),
+        &World::new().timeout(1000).stop_clock(),
         vec![Say::Hang(head)],
         "{:url \"URL\"}",
         expect![[r#"
-            E0733 timeout: http://HOST/ did not finish its answer within 0.2 s
+            E0733 timeout: http://HOST/ did not finish its answer within 1 s
               retry: later
               hint: raise `:timeout`, or ask for less
               data: {:url "http://HOST/" :method "GET" :status 200 :preview "{\"half\":"}"#]],
     );
     check(
-        &World::new().timeout(200),
+        &World::new().timeout(200).stop_clock(),
         vec![Say::Hang(Vec::new())],
         "{:url \"URL\"}",
         expect![[r#"

@@ -694,7 +694,12 @@ fn whole_answers() {
                 "E0808 bad-response: anthropic sent something that is not an answer: a block of it has no `type` (Later)"
             ],
         ),
-        (r#"{"content":[]}"#, expect![[r#" of "" by """#]]),
+        (
+            r#"{"content":[]}"#,
+            expect![
+                "E0808 bad-response: anthropic sent something that is not an answer: its `content` is empty, and it has no `stop_reason` (Later)"
+            ],
+        ),
         (
             r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#,
             expect!["E0805 unavailable: anthropic cannot answer now (529): Overloaded (Later)"],

@@ -33,6 +33,7 @@ pub struct World {
     flow: Flow,
     /// Of each step, in milliseconds.
     pub timeout: Option<i64>,
+    pub is_clock_stopped: bool,
     /// Sees requests before they are sent.
     pub exchanges: Option<Arc<dyn Exchanges>>,
     pub progress: Rc<RefCell<Vec<Progress>>>,
@@ -49,6 +50,7 @@ impl World {
             settings: edn("{}"),
             flow: Flow::bare("test", Value::Nil),
             timeout: None,
+            is_clock_stopped: false,
             exchanges: None,
             progress: Rc::default(),
             hidden: RefCell::default(),
@@ -107,6 +109,12 @@ impl World {
         self
     }
 
+    /// Stops the clock, so that what is left of a timeout does not depend on how busy the machine is.
+    pub fn stop_clock(mut self) -> World {
+        self.is_clock_stopped = true;
+        self
+    }
+
     /// Performs a step; the answer as text.
     pub async fn run(&self, step: &dyn Step, config: &str) -> String {
         match self.perform(step, config).await {
@@ -126,7 +134,10 @@ impl World {
     }
 
     pub async fn perform(&self, step: &dyn Step, config: &str) -> Result<Outcome, StepError> {
-        let clock = SystemClock;
+        let clock: Arc<dyn Clock> = match self.is_clock_stopped {
+            true => Arc::new(SimulatedClock::starting_at(SystemClock.now_ms())),
+            false => Arc::new(SystemClock),
+        };
         let deadline_ms = self.timeout.map(|ms| clock.now_ms() + ms);
         let progress = Rc::clone(&self.progress);
         let scope = Scope {
@@ -136,7 +147,7 @@ impl World {
             session: Rc::new(Session::new()),
             services: Rc::new(Services {
                 stores: self.stores(),
-                clock: Arc::new(clock),
+                clock,
                 random: Arc::new(SystemRandom),
                 secrets: Arc::new(Known(self.secrets.clone())),
                 exchanges: self.exchanges.clone(),

@@ -195,6 +195,7 @@ fn read_row(fields: &Fields<'_>) -> Read<RunRow> {
         force: fields.0.get("force").is_some(),
         ended_ms: fields.maybe_int("ended")?,
         deadline_ms: fields.maybe_int("deadline")?,
+        begun: true,
         held: false,
         pruned_ms: None,
         setback: None,

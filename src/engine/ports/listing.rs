@@ -15,6 +15,8 @@ pub struct RunSummary {
     pub due_ms: Option<i64>,
     /// A live process drives it now.
     pub driven: bool,
+    /// As in [`super::RunRow::begun`].
+    pub begun: bool,
     /// As in [`super::RunRow::held`].
     pub held: bool,
     /// Somebody asked for it to be cancelled.

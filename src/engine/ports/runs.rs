@@ -235,6 +235,8 @@ pub struct RunRow {
     pub cancel_requested: Option<String>,
     /// A live process drives it now.
     pub driven: bool,
+    /// A process has executed it before.
+    pub begun: bool,
     pub created_ms: i64,
     pub updated_ms: i64,
     pub invocation: Option<String>,

@@ -64,7 +64,7 @@ pub struct Verified {
 /// Something that is not as it was stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flaw {
-    /// `database`, `program`, `value`, `journal` or `blob`.
+    /// `database`, `program`, `value`, `journal`, `key`, `run`, `signal`, `wait`, `table` or `blob`.
     pub what: &'static str,
     pub name: String,
     pub detail: String,

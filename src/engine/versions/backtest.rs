@@ -139,6 +139,11 @@ impl Engine {
         // What undoes a failed run comes after its end.
         let mut rehearsed = rehearsed;
         rehearsed.differences.retain(|met| !met.undoes());
+        // The flow came to its end without this step: its branch lost a race, in which it may or may not have begun.
+        if now.is_some() && old.body == edited.flow.body {
+            let is_lost = |met: &Difference| met.recorded.is_none() && met.answer == Stand::Stopped;
+            rehearsed.differences.retain(|met| !is_lost(met));
+        }
         Ok(Backtest {
             row: row.clone(),
             differences: rehearsed.differences,

@@ -280,7 +280,7 @@ fn model(
         .or_else(|| environment(cx, &dialect.model_variable()))
         .or_else(|| dialect.model.map(str::to_string))
         .ok_or_else(|| {
-            unclear(format!("which model of `:{id}` to ask is not said")).hint(format!(
+            unclear(format!("no model is set for the provider `:{id}`")).hint(format!(
                 "give the step a `:model`, or set {}",
                 dialect.model_variable()
             ))

@@ -188,10 +188,7 @@ pub fn get(folder: &Path, hash: &BlobHash) -> Result<Vec<u8>, StoreError> {
             ),
             "it was removed, or the folder of a run was copied without its blobs",
         ),
-        _ => StoreError::Unreachable {
-            path: path.display().to_string(),
-            detail: error.to_string(),
-        },
+        _ => StoreError::of_reading(&path, &error),
     })?;
     if digest_bytes(&bytes) != hash.0 {
         return Err(StoreError::Damaged {
@@ -216,12 +213,10 @@ pub(super) fn place(folder: &Path, hash: &BlobHash) -> Result<PathBuf, StoreErro
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> StoreError {
-    let path = path.display().to_string();
     match error.kind() {
-        std::io::ErrorKind::StorageFull => StoreError::Full { path },
-        _ => StoreError::Unreachable {
-            path,
-            detail: error.to_string(),
+        std::io::ErrorKind::StorageFull => StoreError::Full {
+            path: path.display().to_string(),
         },
+        _ => StoreError::of_reading(path, error),
     }
 }

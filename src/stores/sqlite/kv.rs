@@ -147,7 +147,7 @@ fn expiry(ttl: i64, now_ms: i64) -> Result<i64, StoreError> {
 fn increment(db: &Connection, key: &str, by: KvNumber, now_ms: i64) -> Result<String, StoreError> {
     check_key(key)?;
     let before = match get(db, key, now_ms)? {
-        Some(text) => decode(&text).map_err(|error| StoreError::Internal(error.to_string()))?,
+        Some(text) => stored(key, &text)?,
         None => Value::Int(0),
     };
     let after = match (&before, by) {
@@ -191,7 +191,7 @@ fn append(
 ) -> Result<String, StoreError> {
     check_key(key)?;
     let before = match get(db, key, now_ms)? {
-        Some(text) => decode(&text).map_err(|error| StoreError::Internal(error.to_string()))?,
+        Some(text) => stored(key, &text)?,
         None => Value::vector([]),
     };
     let Some(before) = before.as_vector() else {
@@ -262,6 +262,11 @@ fn check_key(key: &str) -> Result<(), StoreError> {
         None => Ok(()),
         Some(problem) => Err(rejected("E0610", "bad-config", problem)),
     }
+}
+
+/// Reads the value of a key.
+fn stored(key: &str, text: &str) -> Result<Value, StoreError> {
+    decode(text).map_err(|error| StoreError::unreadable(&format!("the value of `{key}`"), &error))
 }
 
 fn envelope(key: &str) -> MapText {

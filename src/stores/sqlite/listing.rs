@@ -14,7 +14,7 @@ use super::runs;
 
 const COLUMNS: &str = "num, id, external_id, flow, status, wait_reason, due_ms, lease_owner, held, \
                        cancel IS NOT NULL, created_ms, updated_ms, ended_ms, invocation, key, priority, started_by, \
-                       origin, pass, pruned_ms, parent, root, depth, parent_close";
+                       origin, pass, pruned_ms, parent, root, depth, parent_close, lease_epoch > 0";
 /// What a text is looked for in.
 const TEXTS: [&str; 7] = [
     "id",
@@ -153,7 +153,7 @@ fn one_list(
             let marks = vec!["?"; owners.len()].join(", ");
             let free = format!("(lease_owner IS NULL OR lease_owner NOT IN ({marks}))");
             conditions.add(
-                &format!("status = 'running' AND held = 0 AND {free}"),
+                &format!("status = 'running' AND held = 0 AND lease_epoch > 0 AND {free}"),
                 owners,
             );
         }
@@ -260,6 +260,7 @@ fn summary(row: &Row<'_>, alive: &Alive<'_>) -> rusqlite::Result<(i64, RunSummar
         pass: row.get(18)?,
         pruned_ms: row.get(19)?,
         parent: runs::parent(row, 20)?,
+        begun: row.get(24)?,
     };
     Ok((row.get(0)?, summary))
 }

@@ -26,10 +26,7 @@ pub(super) struct Owner {
 impl Owner {
     /// Makes an owner, with a locked file in the folder.
     pub(super) fn register(folder: &Path) -> Result<Owner, StoreError> {
-        let failed = |error: std::io::Error| StoreError::Unreachable {
-            path: folder.display().to_string(),
-            detail: error.to_string(),
-        };
+        let failed = |error: std::io::Error| StoreError::of_file(folder, &error);
         fs::create_dir_all(folder).map_err(failed)?;
         let unique = RunId::new(SystemClock.now_ms(), SystemRandom.next());
         let id = format!("{unique}-{}", std::process::id());

@@ -80,7 +80,7 @@ ALTER TABLE run ADD COLUMN first_input TEXT;
 pub(super) const COLUMNS: &str = "id, external_id, program, flow, status, wait_reason, due_ms, input, seed, result, error, \
                        cancel, lease_owner, created_ms, updated_ms, invocation, key, priority, started_by, origin, \
                        parent, root, depth, parent_close, pass, force, ended_ms, deadline_ms, held, pruned_ms, setback, \
-                       bindings";
+                       bindings, lease_epoch > 0";
 
 pub(super) fn create(db: &Connection, owner: &Owner, run: &NewRun) -> Result<RunId, StoreError> {
     match by_external_id(db, run)? {
@@ -306,6 +306,7 @@ pub(super) fn run_row(row: &Row<'_>, owner: &Alive<'_>) -> rusqlite::Result<RunR
         pruned_ms: row.get(29)?,
         setback: row.get(30)?,
         bindings: row.get(31)?,
+        begun: row.get(32)?,
     })
 }
 
@@ -441,7 +442,10 @@ fn process(owner: &str) -> String {
 }
 
 pub(super) fn release(db: &Connection, run: &RunId, epoch: i64) -> Result<(), StoreError> {
-    db.prepare_cached("UPDATE run SET lease_owner = NULL WHERE id = ?1 AND lease_epoch = ?2")
+    // Who waited for its turn wrote nothing under the lease: a run that is queued has not begun.
+    let sql = "UPDATE run SET lease_owner = NULL, lease_epoch = lease_epoch - (status = 'queued')
+               WHERE id = ?1 AND lease_epoch = ?2";
+    db.prepare_cached(sql)
         .and_then(|mut sql| sql.execute(params![run.as_str(), epoch]))
         .map_err(failed)?;
     Ok(())

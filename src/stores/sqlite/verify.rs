@@ -27,6 +27,8 @@ pub(super) fn verify(db: &Connection, blobs: &Path) -> Result<Verified, StoreErr
     found.programs = noted(programs(db, flaws), flaws)?;
     found.payloads = noted(payloads(db, flaws), flaws)?;
     noted(journals(db, flaws), flaws)?;
+    noted(texts(db, flaws), flaws)?;
+    noted(cells(db, flaws), flaws)?;
     found.blobs = noted(count(db, &format!("({NAMED})")), flaws)?;
     let missing = noted(missing_blobs(db, blobs), flaws)?;
     flaws.extend(missing);
@@ -137,6 +139,51 @@ fn journals(db: &Connection, flaws: &mut Vec<Flaw>) -> Result<(), StoreError> {
         Ok(Some(flaw("journal", &format!("{run} {path}"), why)))
     })
     .map(drop)
+}
+
+/// The columns that hold a value each, as EDN text: what a row is called, what names it, the table, the column.
+const TEXTS: &[(&str, &str, &str, &str)] = &[
+    ("key", "key", "kv", "metadata"),
+    ("key", "key", "kv", "value"),
+    ("run", "id", "run", "error"),
+    ("run", "id", "run", "input"),
+    ("run", "id", "run", "result"),
+    ("signal", "key", "inbox", "payload"),
+    ("wait", "id", "wait", "details"),
+];
+
+/// Values that stand in the database itself can be read.
+fn texts(db: &Connection, flaws: &mut Vec<Flaw>) -> Result<(), StoreError> {
+    for (what, name, table, column) in TEXTS {
+        let sql = format!("SELECT {name}, {column} FROM {table} WHERE {column} IS NOT NULL");
+        each(db, &sql, flaws, |row| {
+            let (name, text): (String, String) = (row.get(0)?, row.get(1)?);
+            let is_read = text.is_empty() || codec::decode(&text).is_ok();
+            Ok((!is_read).then(|| flaw(what, &name, &format!("its {column} cannot be read"))))
+        })?;
+    }
+    Ok(())
+}
+
+/// Cells of tables that hold data can be read.
+fn cells(db: &Connection, flaws: &mut Vec<Flaw>) -> Result<(), StoreError> {
+    let mut columns: Vec<(i64, i64, String, String)> = Vec::new();
+    let sql = "SELECT table_registry.id, idx, table_registry.name, table_column.name
+               FROM table_column JOIN table_registry ON table_registry.id = table_id WHERE type = 'json'";
+    each(db, sql, flaws, |row| {
+        columns.push((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
+        Ok(None)
+    })?;
+    for (id, idx, table, column) in columns {
+        let sql = format!("SELECT row_id, c{idx} FROM t_{id} WHERE c{idx} IS NOT NULL");
+        each(db, &sql, flaws, |row| {
+            let (number, text): (i64, String) = (row.get(0)?, row.get(1)?);
+            let is_read = codec::decode(&text).is_ok();
+            let why = || format!("`{column}` of row {number} cannot be read");
+            Ok((!is_read).then(|| flaw("table", &table, &why())))
+        })?;
+    }
+    Ok(())
 }
 
 /// The blobs that have a name.

@@ -72,12 +72,16 @@ fn ask<T>(
     })
 }
 
+/// The status of a run that may begin, and that no process has taken up: a worker or `runs resume` does.
+pub const NOT_BEGUN: &str = "not begun";
+
 /// Says what a run is at, as far as its row tells.
 pub fn status_words(run: &RunRow) -> String {
     if run.held {
         return "held: imported while it was not over".to_owned();
     }
     match (run.status, &run.wait_reason) {
+        (RunStatus::Running, _) if !run.driven && !run.begun => NOT_BEGUN.to_owned(),
         (RunStatus::Running, _) if !run.driven => "interrupted".to_owned(),
         (RunStatus::Waiting, Some(reason)) => format!("waiting: {reason}"),
         (status, _) => status.name().to_owned(),
@@ -97,6 +101,7 @@ pub fn row_json(run: &RunRow) -> serde_json::Value {
         "pass": run.pass,
         "deadline": run.deadline_ms.map(instant),
         "driven": run.driven,
+        "begun": run.begun,
         "waitReason": run.wait_reason,
         "due": run.due_ms.map(instant),
         "createdAt": instant(run.created_ms),

@@ -7,7 +7,7 @@ use flowstone_engine::ports::{Clock, QueuePlace, RunQuery, RunStatus, RunSummary
 use flowstone_engine::{Engine, EngineError};
 use serde_json::{Value, json};
 
-use super::{ask, row_json};
+use super::{NOT_BEGUN, ask, row_json};
 use crate::cli::args::{INTERRUPTED, RunsList, Status};
 use crate::cli::exit::Exit;
 use crate::cli::home::Project;
@@ -164,6 +164,7 @@ pub(super) fn status_words(run: &RunSummary) -> String {
         return "held: imported while it was not over".to_owned();
     }
     match (run.status, &run.wait_reason) {
+        (RunStatus::Running, _) if !run.driven && !run.begun => NOT_BEGUN.to_owned(),
         (RunStatus::Running, _) if !run.driven => INTERRUPTED.to_owned(),
         (RunStatus::Waiting, Some(reason)) => match reason.char_indices().nth(REASON) {
             Some((end, _)) => format!("waiting: {}…", &reason[..end]),
@@ -181,6 +182,7 @@ pub(super) fn summary_json(run: &RunSummary) -> Value {
         "flow": run.flow,
         "status": run.status.name(),
         "driven": run.driven,
+        "begun": run.begun,
         "held": run.held,
         "waitReason": run.wait_reason,
         "due": run.due_ms.map(instant),

@@ -13,7 +13,8 @@ use crate::cli::{App, output};
 /// Looks whether all that is stored is whole
 ///
 /// Reads the whole database and checks it: its structure, the texts of flows and large values against their digests,
-/// journals for gaps and for values that cannot be read, and the files of blobs. Nothing is changed. The exit code is
+/// journals for gaps and for values that cannot be read, keys, waits and cells of tables, and the files of
+/// blobs. Nothing is changed. The exit code is
 /// 0 where nothing is wrong and 1 where something is.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:

@@ -266,10 +266,7 @@ impl Load<'_> {
     /// Returns how many rows were written.
     fn run(&mut self, db: &Connection, table: &Table) -> Result<u64, StoreError> {
         let path = place_of(db, &self.import.csv.blob)?;
-        let file = File::open(&path).map_err(|error| StoreError::Unreachable {
-            path: path.display().to_string(),
-            detail: error.to_string(),
-        })?;
+        let file = File::open(&path).map_err(|error| StoreError::of_reading(&path, &error))?;
         let mut insert = db.prepare(&self.statement(table)).map_err(failed)?;
         let mut splitter = Splitter::new(file, self.import.delimiter);
         let mut is_header = self.import.header;

@@ -194,7 +194,7 @@ fn opened(path: &Path) -> Result<File, StoreError> {
         detail,
     };
     tracing::debug!(target: "flowstone::files", path = %path.display(), "read");
-    let file = File::open(path).map_err(|error| refused(error.to_string()))?;
+    let file = File::open(path).map_err(|error| StoreError::of_reading(path, &error))?;
     match file.metadata() {
         Ok(about) if about.is_dir() => Err(refused("it is a folder".to_owned())),
         Ok(_) => Ok(file),
