@@ -179,6 +179,7 @@ fn steps_in_unordered_literals_are_warned_of() {
         "[{:a (flow/step :kv :a {:op :get :key \"a\"}) :b 1 :c 1 :d 1 :e 1 :f 1 :g 1 :h 1 :i (flow/call-flow :child {})}
  {:a (flow/step :kv :b {:op :get :key \"a\"}) :b 1 :c 1 :d 1 :e 1 :f 1 :g 1 :h 1 :i '(flow/step :kv :b {})}
  {:a (flow/step :kv :c {:op :get :key \"a\"}) :b (flow/step :kv :d {:op :get :key \"b\"})}
+ {:a #(flow/step :kv :g {:op :get :key \"a\"}) :b (fn [] (flow/step :kv :h {:op :get :key \"a\"})) :c 1 :d 1 :e 1 :f 1 :g 1 :h 1 :i 1}
  #{(flow/step :kv :e {:op :get :key \"a\"}) (flow/step :kv :f {:op :get :key \"b\"})}]",
         expect![[r#"
             warning E0953 <{:a> the 2 steps in this literal are not performed in the written order: a map of more than 8 entries is evaluated in the order of its hashes

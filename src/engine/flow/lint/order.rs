@@ -12,6 +12,10 @@ use crate::flow::forms::quoted;
 /// Maps of up to so many entries are evaluated in the written order.
 const ORDERED: usize = 8;
 
+/// An entry that is one of these is not evaluated with the literal, such as a branch of `flow/all`. Inside another call,
+/// a function is probably called.
+const LATER: &[&str] = &["delay", "fn", "fn*", "lazy-seq"];
+
 impl Lint<'_> {
     /// Warns of a map or set literal in which two or more entries hold steps.
     pub(super) fn order(&mut self, form: &Value) {
@@ -40,6 +44,12 @@ impl Lint<'_> {
 
 /// Tells whether a step call is evaluated in a form. Forms may be nested deep.
 fn has_step(form: &Value) -> bool {
+    if let Value::List(list) = form
+        && let Some(head) = list.iter().next().and_then(Value::as_symbol)
+        && LATER.iter().any(|name| head.is(name))
+    {
+        return false;
+    }
     let mut open = vec![form.clone()];
     while let Some(form) = open.pop() {
         match &form {
