@@ -495,7 +495,7 @@ fn answers_that_are_not_whole_are_named() {
         vec![Say::Hang(head)],
         "{:url \"URL\"}",
         expect![[r#"
-            E0733 timeout: http://HOST/ did not finish its answer within 1 s
+            E0733 timeout: http://HOST/ did not finish its answer within 0.9 s
               retry: later
               hint: raise `:timeout`, or ask for less
               data: {:url "http://HOST/" :method "GET" :status 200 :preview "{\"half\":"}"#]],

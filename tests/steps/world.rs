@@ -135,7 +135,7 @@ impl World {
 
     pub async fn perform(&self, step: &dyn Step, config: &str) -> Result<Outcome, StepError> {
         let clock: Arc<dyn Clock> = match self.is_clock_stopped {
-            true => Arc::new(SimulatedClock::starting_at(SystemClock.now_ms())),
+            true => Arc::new(SimulatedClock::standing_at(SystemClock.now_ms())),
             false => Arc::new(SystemClock),
         };
         let deadline_ms = self.timeout.map(|ms| clock.now_ms() + ms);
