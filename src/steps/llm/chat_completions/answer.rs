@@ -20,9 +20,12 @@ pub(super) fn whole(provider: &str, body: &[u8]) -> Result<Reply, LlmError> {
         return Err(family::malformed(provider, "it has no `choices`", body));
     };
     refused(provider, choice)?;
+    let Some(message) = choice.get("message").filter(|it| !it.is_null()) else {
+        return Err(family::malformed(provider, "it has no `message`", body));
+    };
     let mut stream = Box::new(Stream::new(provider));
     stream.common(&json);
-    stream.message(choice.get("message").unwrap_or(&Json::Null), body)?;
+    stream.message(message, body)?;
     stream.finish_reason(choice, body)?;
     stream.done = true;
     stream.finish()
