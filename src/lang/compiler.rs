@@ -21,7 +21,7 @@ mod undefined;
 
 use std::rc::Rc;
 
-use crate::value::{Class, Closure, Exception, Result, Signal, Span, Value};
+use crate::value::{Class, Closure, Exception, Result, Signal, Span, Symbol, Value};
 use crate::vm::Vm;
 use crate::vm::code::Proto;
 
@@ -52,6 +52,11 @@ pub(crate) fn compile(vm: &mut Vm, form: &Value) -> Result<Value> {
         captured: Box::default(),
         meta: Value::Nil,
     })))
+}
+
+/// Describes a method that nothing has, when it is called.
+pub(crate) fn unknown_method(vm: &Vm, name: Symbol) -> Exception {
+    undefined::method(vm, name)
 }
 
 /// An error of the program text.

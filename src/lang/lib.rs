@@ -38,6 +38,7 @@ pub mod diagnostic;
 pub mod edn_rs;
 pub mod embed;
 pub mod fiber;
+mod instead;
 pub mod library;
 pub mod reader;
 pub mod session;

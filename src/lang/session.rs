@@ -211,6 +211,13 @@ impl Session {
         self.world.features.replace(features.into_iter().collect());
     }
 
+    /// Refuses classes and methods of the host that do not exist only where they are reached, and not when the form
+    /// that names them is compiled: what programs need that use a part of a library. Files that `require` loads are
+    /// compiled so in any case.
+    pub fn defer_host_names(&self) {
+        self.world.set_defers_host_names(true);
+    }
+
     /// Reads every form of a text. The text is kept, so that errors can show it.
     ///
     /// # Errors

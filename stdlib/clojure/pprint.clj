@@ -56,10 +56,38 @@
        (string/join (str separator "\n" (apply str (repeat inner " "))) lines)
        close))
 
+(def ^:private reader-marks
+  "What the reader has for calls of one argument."
+  '{quote "'" var "#'" clojure.core/deref "@" clojure.core/unquote "~"})
+
+(defn- reader-mark
+  "Returns the mark that the reader has for a form such as (quote a), or nil."
+  [x]
+  (when (and (seq? x) (= 2 (bounded-count 3 x)))
+    (get reader-marks (first x))))
+
+(defn- marked?
+  "Tells whether a form that the reader has a mark for is somewhere in x."
+  [x]
+  (boolean (and (coll? x)
+                (or (reader-mark x)
+                    (some marked? (if (map? x) (mapcat identity x) (take 1000 x)))))))
+
+(defn- one-line
+  "Returns x as pr-str prints it, with the reader's marks for calls such as (quote a)."
+  [x]
+  (cond
+    (or *print-length* *print-level* (record? x) (not (marked? x))) (pr-str x)
+    (reader-mark x) (str (reader-mark x) (one-line (second x)))
+    (map? x) (str "{" (string/join ", " (map (fn [[k v]] (str (one-line k) " " (one-line v))) x)) "}")
+    (set? x) (str "#{" (string/join " " (map one-line x)) "}")
+    (vector? x) (str "[" (string/join " " (map one-line x)) "]")
+    :else (str "(" (string/join " " (map one-line x)) ")")))
+
 (defn- layout-pair
   "Lays out a key and its value: in a line, or the value below the key."
   [[k v] column tail]
-  (let [text (str (pr-str k) " " (pr-str v))]
+  (let [text (str (one-line k) " " (one-line v))]
     (if (fits? text column tail)
       text
       (str (layout k column 0)
@@ -69,9 +97,12 @@
 (defn- layout
   "Returns the text of x for a place at a column, with room for so many characters after it."
   [x column tail]
-  (let [text (pr-str x)]
+  (let [text (one-line x)]
     (cond
-      (or (not (coll? x)) (fits? text column tail)) text
+      (not (coll? x)) text
+      (fits? text column tail) text
+      (reader-mark x) (let [mark (reader-mark x)]
+                        (str mark (layout (second x) (+ column (count mark)) tail)))
       (record? x) (let [[_ tag] (re-find #"^(#[^{]*)\{" text)]
                     (join-lines "," (layout-items (str tag "{") x "}" column tail layout-pair)))
       (map? x) (join-lines "," (layout-items "{" x "}" column tail layout-pair))
@@ -98,7 +129,8 @@
 
 (defn pprint
   "Prints x in lines that are not too long."
-  {:examples '[[(with-out-str (pprint {:a 1})) "{:a 1}\n"]]}
+  {:examples '[[(with-out-str (pprint {:a 1})) "{:a 1}\n"]
+               [(with-out-str (pprint '(f 'a @b))) "(f 'a @b)\n"]]}
   ([x]
    (println (layout x 0 0)))
   ([x _writer]

@@ -9,6 +9,7 @@ mod diagnostic;
 mod embed;
 mod expectations;
 mod fuzz;
+mod host_names;
 mod leaks;
 mod reader;
 mod strings;

@@ -7,7 +7,7 @@ use super::node::{Arm, FnNode, Kind, Node, Use};
 use super::scope::{Loop, Scopes};
 use super::special;
 use super::{error, liveness, undefined};
-use crate::value::{Class, List, Object, Result, Signal, Span, Symbol, Value, Var};
+use crate::value::{Class, Exception, List, Object, Result, Signal, Span, Symbol, Value, Var};
 use crate::vm::Vm;
 
 /// What an expression at top level came to.
@@ -260,11 +260,17 @@ impl Analyzer<'_> {
                 ))
             }
             head => {
+                let is_host = head.as_symbol().is_some_and(undefined::is_host_name);
                 let head = self.not_tail(|cx| cx.item(head, form, 0))?;
                 if args.is_empty() && is_host_constant(&head) {
                     return Ok(head);
                 }
-                self.applied(head, args, span)
+                // The host finds a method by its arguments when the call is reached.
+                let guards = self.guards;
+                self.guards += u32::from(is_host && self.vm.world().defers_host_names());
+                let applied = self.applied(head, args, span);
+                self.guards = guards;
+                applied
             }
         }
     }
@@ -369,7 +375,18 @@ impl Analyzer<'_> {
         if let Some(this) = self.scopes.field_owner(symbol) {
             return self.node(&special::fields::read(symbol, this));
         }
-        Ok(match self.meaning(symbol, span)? {
+        let meaning = match self.meaning(symbol, span) {
+            Err(Signal::Throw(refused)) if undefined::is_host_name(symbol) => {
+                let world = self.vm.world();
+                if world.defers_host_names() && undefined::is_foreign_class(symbol) {
+                    let class = world.foreign_class(symbol).root();
+                    return Ok(Node::constant(class.unwrap_or(Value::Nil), span));
+                }
+                return self.deferred(refused.again());
+            }
+            meaning => meaning?,
+        };
+        Ok(match meaning {
             Meaning::Local(place) => Node::new(Kind::Ref(Use::new(place)), span),
             Meaning::Class(class) => Node::constant(Value::from(Object::Class(class)), span),
             Meaning::Var(var) => {
@@ -428,6 +445,18 @@ impl Analyzer<'_> {
         }
         let is_known = self.var(method)?.is_some();
         Ok(is_known.then_some(Value::Symbol(method)))
+    }
+
+    /// Refuses a host name that does not exist: now, or in programs that use parts of libraries, when the place is reached.
+    pub fn deferred(&self, refused: Exception) -> Result<Node> {
+        if !self.vm.world().defers_host_names() {
+            return Err(refused.into());
+        }
+        let native = core_native(self.vm, "-refuse").expect("the core has it");
+        let place = self.place;
+        let refused = Node::constant(Value::Exception(Rc::new(refused)), place);
+        let args = vec![refused];
+        Ok(Node::new(Kind::Native { native, args }, place))
     }
 
     /// Finds what a symbol means.

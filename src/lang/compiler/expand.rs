@@ -69,7 +69,7 @@ impl Analyzer<'_> {
         if let Some(expanded) = sugar(symbol, form, list) {
             return Ok(Some(expanded));
         }
-        if self.vm.world().is_method(symbol) {
+        if self.vm.world().is_method(symbol) || self.is_unknown_method(symbol)? {
             let name = Value::list([Value::symbol("quote"), Value::Symbol(symbol)]);
             let call = List::cons(
                 Value::symbol("clojure.core/invoke-method"),
@@ -92,6 +92,15 @@ impl Analyzer<'_> {
             }));
         }
         self.expand_macro(form, symbol, &var)
+    }
+
+    /// Tells whether a symbol is a method that nothing has so far, in a program where that matters only when it is called.
+    fn is_unknown_method(&mut self, symbol: Symbol) -> Result<bool> {
+        let is_method = symbol.namespace().is_none()
+            && symbol.name().starts_with('.')
+            && symbol.name().len() > 1
+            && !symbol.is("..");
+        Ok(is_method && self.vm.world().defers_host_names() && self.var(symbol)?.is_none())
     }
 
     /// Calls a macro with a form.

@@ -4,9 +4,10 @@ use std::rc::Rc;
 
 use super::scope::Scopes;
 use super::{error, special};
+use crate::instead;
 use crate::library;
 use crate::suggest::did_you_mean;
-use crate::value::{Exception, Namespace, Span, Symbol};
+use crate::value::{Class, Exception, Namespace, Span, Symbol};
 use crate::vm::{Vm, World};
 
 /// Short names that people give to namespaces, beside their last part.
@@ -43,6 +44,116 @@ pub(super) fn describe(vm: &Vm, scopes: &Scopes, symbol: Symbol, span: Span) -> 
     let mut refused = refused.words(words);
     refused.message = Some(message.into());
     refused
+}
+
+/// Classes that Clojure's host knows everywhere without their package, and that do not exist here.
+const EVERYWHERE: &[&str] = &[
+    "Appendable",
+    "AutoCloseable",
+    "Class",
+    "ClassCircularityError",
+    "ClassFormatError",
+    "ClassLoader",
+    "ClassNotFoundException",
+    "CloneNotSupportedException",
+    "Compiler",
+    "Deprecated",
+    "Enum",
+    "ExceptionInInitializerError",
+    "InheritableThreadLocal",
+    "InstantiationException",
+    "InternalError",
+    "LinkageError",
+    "NoClassDefFoundError",
+    "NoSuchFieldError",
+    "NoSuchFieldException",
+    "NoSuchMethodError",
+    "NoSuchMethodException",
+    "Override",
+    "Package",
+    "Process",
+    "ProcessBuilder",
+    "Readable",
+    "Runtime",
+    "RuntimePermission",
+    "SecurityException",
+    "SecurityManager",
+    "StackTraceElement",
+    "StrictMath",
+    "SuppressWarnings",
+    "Thread",
+    "ThreadDeath",
+    "ThreadGroup",
+    "ThreadLocal",
+    "UnknownError",
+    "VerifyError",
+    "VirtualMachineError",
+    "Void",
+];
+
+/// Describes a class that cannot be made.
+pub(super) fn class(vm: &Vm, name: &str, span: Span) -> Exception {
+    let short = short_name(name);
+    let world = vm.world();
+    if is_known_class(world, name) {
+        let refused = error("E0222", span, format!("the class `{name}` has no constructor here"));
+        let home = world.find_namespace(Symbol::new(short));
+        let members = home.map_or_else(Vec::new, |home| names_of(&home));
+        return match &members[..] {
+            [] => refused.hint("its values are made by literals and functions of the language"),
+            _ => refused.hint(format!("{short} has {}", listed(public(members)))),
+        };
+    }
+    let refused = error("E0222", span, format!("there is no class `{name}` here"));
+    if let Some(instead) = instead::of_class(short) {
+        return refused.hint(instead);
+    }
+    let made = classes_of(world).into_iter().filter(|class| {
+        let home = world.find_namespace(Symbol::new(class));
+        home.is_some_and(|home| home.lookup(Symbol::new("new")).is_some())
+            || library::defines(class, "new")
+    });
+    let thrown = Class::THROWABLES.iter().map(|class| class.0.name.to_owned());
+    let classes: Vec<String> = made.chain(thrown).collect();
+    match &nearest(short, &classes)[..] {
+        [] => refused.hint(
+            "classes of the host do not exist here; ex-info makes exceptions, and maps and records hold data",
+        ),
+        [one] => refused.hint(format!("did you mean `({one}. ...)`?")),
+        [one, two, ..] => refused.hint(format!("did you mean `({one}. ...)` or `({two}. ...)`?")),
+    }
+}
+
+/// Describes a method that nothing has, when it is called.
+pub(super) fn method(vm: &Vm, name: Symbol) -> Exception {
+    let refused = of_plain(vm.world(), &Scopes::default(), name, Span::NONE);
+    refused.of_class(Class::ILLEGAL_ARGUMENT)
+}
+
+/// Tells whether a symbol is one of the host: a static member, or a class with its package.
+pub(super) fn is_host_name(symbol: Symbol) -> bool {
+    match symbol.namespace() {
+        Some(prefix) => is_class(&prefix),
+        None => symbol.name().starts_with('.') || is_foreign_class(symbol),
+    }
+}
+
+/// Tells whether a symbol is the full name of a class of the host.
+pub(crate) fn is_foreign_class(symbol: Symbol) -> bool {
+    let name = symbol.name();
+    let Some((package, short)) = name.rsplit_once('.') else {
+        return symbol.namespace().is_none() && EVERYWHERE.contains(&&*name);
+    };
+    let is_part = |part: &str| part.starts_with(|char: char| char.is_ascii_lowercase() || char == '_');
+    let near = || {
+        let of_package = Class::full_names().filter_map(|full| full.rsplit_once('.'));
+        let known = of_package.filter(|parts| parts.0 == package).map(|parts| parts.1);
+        !did_you_mean(short, known).is_empty()
+    };
+    symbol.namespace().is_none()
+        && package.split('.').all(is_part)
+        && short.starts_with(|char: char| char.is_ascii_uppercase())
+        && !near()
 }
 
 fn of_plain(world: &World, scopes: &Scopes, symbol: Symbol, span: Span) -> Exception {
@@ -102,7 +213,11 @@ fn of_qualified(world: &World, prefix: &str, symbol: Symbol, span: Span) -> Exce
     let target = current
         .alias(Symbol::new(prefix))
         .unwrap_or_else(|| Symbol::new(prefix));
-    let Some(namespace) = world.find_namespace(target) else {
+    let of_class = || {
+        let short = is_known_class(world, prefix).then(|| Symbol::new(short_name(prefix)));
+        short.and_then(|short| world.find_namespace(short))
+    };
+    let Some(namespace) = world.find_namespace(target).or_else(of_class) else {
         return of_namespace(world, prefix, symbol, span);
     };
     let names = names_of(&namespace);
@@ -112,7 +227,10 @@ fn of_qualified(world: &World, prefix: &str, symbol: Symbol, span: Span) -> Exce
         format!("`{symbol}` is not defined: {target} has no `{name}`"),
     );
     match &nearest(&name, &names)[..] {
-        [near, ..] => refused.hint(format!("did you mean `{prefix}/{near}`?")),
+        [near] => refused.hint(format!("did you mean `{prefix}/{near}`?")),
+        [near, other, ..] => refused.hint(format!(
+            "did you mean `{prefix}/{near}` or `{prefix}/{other}`?"
+        )),
         [] if is_class(prefix) => refused.hint(format!("{prefix} has {}", listed(public(names)))),
         [] => refused,
     }
@@ -120,25 +238,27 @@ fn of_qualified(world: &World, prefix: &str, symbol: Symbol, span: Span) -> Exce
 
 /// A name whose namespace does not exist.
 fn of_namespace(world: &World, prefix: &str, symbol: Symbol, span: Span) -> Exception {
-    let known = world.namespaces.borrow();
-    let known: Vec<String> = known.keys().map(ToString::to_string).collect();
+    let name = symbol.name();
     if is_class(prefix) {
-        let classes: Vec<String> = known
-            .iter()
-            .filter(|name| is_class(name))
-            .cloned()
-            .collect();
         let refused = error(
             "E0208",
             span,
             format!("`{symbol}` is not defined: there is no class `{prefix}`"),
         );
-        return match &nearest(prefix, &classes)[..] {
-            [near, ..] => refused.hint(format!("did you mean `{near}/{}`?", symbol.name())),
+        let short = short_name(prefix);
+        if let Some(instead) = instead::of_class(short) {
+            return refused.hint(instead);
+        }
+        let classes = classes_of(world);
+        return match &nearest(short, &classes)[..] {
             [] => refused.hint(format!(
                 "the classes with functions are {}",
                 listed(classes)
             )),
+            [near] => refused.hint(format!("did you mean `{near}/{name}`?")),
+            [near, other, ..] => {
+                refused.hint(format!("did you mean `{near}/{name}` or `{other}/{name}`?"))
+            }
         };
     }
     let refused = error(
@@ -146,6 +266,11 @@ fn of_namespace(world: &World, prefix: &str, symbol: Symbol, span: Span) -> Exce
         span,
         format!("`{symbol}` is not defined: there is no namespace or alias `{prefix}`"),
     );
+    let known = world.namespaces.borrow();
+    let known: Vec<String> = known.keys().map(ToString::to_string).collect();
+    if let Some(instead) = instead::of_namespace(prefix) {
+        return refused.hint(instead);
+    }
     let usual = USUAL_ALIASES.iter().find(|alias| alias.0 == prefix);
     let usual = usual.map(|alias| alias.1.to_owned());
     let mut all = known;
@@ -232,6 +357,26 @@ fn names_of(namespace: &Rc<Namespace>) -> Vec<String> {
 fn is_class(namespace: &str) -> bool {
     let last = namespace.rsplit('.').next().unwrap_or(namespace);
     last.starts_with(|char: char| char.is_ascii_uppercase())
+}
+
+/// Returns the name of a class without its package.
+fn short_name(name: &str) -> &str {
+    name.rsplit('.').next().unwrap_or(name)
+}
+
+/// Tells whether a class exists here, as a token or with functions, under this short or full name.
+fn is_known_class(world: &World, name: &str) -> bool {
+    let short = short_name(name);
+    let is_host = name == short || name.starts_with("java.") || name.starts_with("clojure.lang.");
+    Class::named(name).is_some()
+        || (is_host && is_class(short) && world.find_namespace(Symbol::new(short)).is_some())
+}
+
+/// Returns the short names of the classes that have functions.
+fn classes_of(world: &World) -> Vec<String> {
+    let known = world.namespaces.borrow();
+    let names = known.keys().map(ToString::to_string);
+    names.filter(|name| is_class(name) && !name.contains('.')).collect()
 }
 
 fn public(names: Vec<String>) -> Vec<String> {

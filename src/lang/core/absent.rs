@@ -29,6 +29,7 @@ pub(super) const FNS: &[Native] = &[
     REF_MAX_HISTORY,
     REF_MIN_HISTORY,
     REF_SET,
+    REFUSE,
     RELEASE_PENDING_SENDS,
     RESTART_AGENT,
     RESULTSET_SEQ,
@@ -41,6 +42,18 @@ pub(super) const FNS: &[Native] = &[
     SET_ERROR_MODE,
     UPDATE_PROXY,
 ];
+
+const REFUSE: Native = Native {
+    name: "-refuse",
+    usage: "(-refuse exception)",
+    doc: "Throws what the compiler has against a name of the host that does not exist, where the name is reached.",
+    examples: &[],
+    arity: Arity::exactly(1),
+    run: |_, args| match args.get(0) {
+        Value::Exception(refused) => Err(refused.again().into()),
+        _ => Err(args.expected(0, "an exception")),
+    },
+};
 
 macro_rules! absent {
     ($($constant:ident $name:literal $usage:literal $instead:literal $run:ident;)*) => {

@@ -230,7 +230,7 @@ const INTO: Native = Native {
             }
             _ => {
                 let (xform, from) = (args.take(1), args.take(2));
-                let Some(steps) = transducers::steps(&xform) else {
+                let Some(steps) = transducers::steps_for(&xform, &from) else {
                     let function = vm.invoke(&xform, &mut [Value::Native(&CONJ)])?;
                     let result = walk::reduce(vm, &function, to, from)?;
                     return vm.invoke(&function, &mut [result]);
@@ -289,7 +289,7 @@ const PEEK: Native = Native {
         ("(peek [])", "nil"),
     ],
     arity: Arity::exactly(1),
-    run: |_, args| match args.get(0) {
+    run: |vm, args| match args.get(0) {
         Value::Nil => Ok(Value::Nil),
         Value::Vector(vector) => Ok(vector.items().last().cloned().unwrap_or(Value::Nil)),
         Value::List(list) if list.count.is_some() => Ok(list.first.clone()),
@@ -297,7 +297,10 @@ const PEEK: Native = Native {
             Object::Queue { items, taken, .. } => {
                 Ok(items.get(*taken).cloned().unwrap_or(Value::Nil))
             }
-            _ => Err(args.expected(0, "a vector, list or queue")),
+            _ => match vm.ask(args.get(0), "peek", &[])? {
+                Some(item) => Ok(item),
+                None => Err(args.expected(0, "a vector, list or queue")),
+            },
         },
         _ => Err(args.expected(0, "a vector, list or queue")),
     },
@@ -309,7 +312,10 @@ const POP: Native = Native {
     doc: "Returns coll without the item that peek returns; an empty coll is an error.",
     examples: &[("(pop [1 2 3])", "[1 2]"), ("(pop '(1 2 3))", "(2 3)")],
     arity: Arity::exactly(1),
-    run: |_, mut args| pop(&mut args),
+    run: |vm, mut args| match vm.ask(args.get(0), "pop", &[])? {
+        Some(coll) => Ok(coll),
+        None => pop(&mut args),
+    },
 };
 
 const RSEQ: Native = Native {
@@ -326,6 +332,10 @@ const RSEQ: Native = Native {
                 Value::Nil,
             ))
         }
+        coll @ Value::Object(_) => match vm.ask(coll, "rseq", &[])? {
+            Some(items) => Ok(items),
+            None => Err(args.expected(0, "a vector or a sorted collection")),
+        },
         coll => match super::sorted::items_of(coll) {
             Some(mut items) => {
                 vm.charge(u32::try_from(items.len()).unwrap_or(u32::MAX))?;

@@ -34,7 +34,7 @@ pub(super) const FORMAT: Native = Native {
             previous: None,
             out: String::new(),
         };
-        for piece in pieces(&text).map_err(|wrong| bad_format(&wrong))? {
+        for piece in pieces(&text).map_err(|(class, wrong)| bad_format(class, &wrong))? {
             match piece {
                 Piece::Text(text) => formatter.out.push_str(text),
                 Piece::Directive(directive) => formatter.apply(vm, &directive)?,
@@ -45,8 +45,8 @@ pub(super) const FORMAT: Native = Native {
 };
 
 /// The exception for a format string that cannot be used.
-fn bad_format(wrong: &str) -> Exception {
-    Exception::new(Class::ILLEGAL_ARGUMENT, "E0382", wrong.to_owned()).argument(0)
+fn bad_format(class: Class, wrong: &str) -> Exception {
+    Exception::new(class, "E0382", wrong.to_owned()).argument(0)
 }
 
 struct Formatter<'a, 'b> {
@@ -80,7 +80,7 @@ impl Formatter<'_, '_> {
     fn argument(&mut self, directive: &Directive<'_>) -> Result<usize> {
         let idx = if directive.flags.previous {
             self.previous
-                .ok_or_else(|| bad_format("`%<` needs a directive before it"))?
+                .ok_or_else(|| bad_format(Class::MISSING_FORMAT_ARGUMENT, "`%<` needs a directive before it"))?
         } else if let Some(number) = directive.argument {
             number.saturating_sub(1)
         } else {
@@ -90,7 +90,7 @@ impl Formatter<'_, '_> {
         self.previous = Some(idx);
         if idx + 1 >= self.args.len() {
             let given = self.args.len() - 1;
-            return Err(bad_format(&format!(
+            return Err(bad_format(Class::MISSING_FORMAT_ARGUMENT, &format!(
                 "`{}` is directive {}, but there are only {given} values",
                 directive.source,
                 idx + 1
@@ -153,7 +153,7 @@ fn wrong_argument(directive: &Directive<'_>, value: &Value, idx: usize, expected
         directive.source,
         describe(value)
     );
-    let error = Exception::new(Class::ILLEGAL_ARGUMENT, "E0382", message).argument(idx);
+    let error = Exception::new(Class::ILLEGAL_FORMAT_CONVERSION, "E0382", message).argument(idx);
     match value {
         Value::Float(_) | Value::Decimal(_) | Value::Ratio(_) => {
             error.hint("use `%s` or `%.2f`, or make it an integer with `long`")

@@ -17,6 +17,7 @@ pub(super) const FNS: &[Native] = &[
     CREATE_NS,
     FIND_NS,
     FIND_VAR,
+    FOREIGN_CLASS,
     INTERN,
     IN_NS,
     IS_BOUND,
@@ -191,6 +192,23 @@ const NS_ALIASES: Native = Native {
             let namespace = vm.world().namespace(name);
             (Value::Symbol(alias), namespace_value(namespace))
         })))
+    },
+};
+
+const FOREIGN_CLASS: Native = Native {
+    name: "-import-foreign",
+    usage: "(-import-foreign class)",
+    doc: "Makes the short name of a host class that does not exist here mean a class without instances, in programs that use parts of libraries.",
+    examples: &[("(-import-foreign 'my.app.Host)", "nil")],
+    arity: Arity::exactly(1),
+    run: |vm, args| {
+        let name = args.symbol(0)?;
+        let is_foreign = Class::named(&name.to_string()).is_none();
+        if is_foreign && vm.world().defers_host_names() {
+            let var = vm.world().foreign_class(name);
+            current(vm).refer(var.name, var);
+        }
+        Ok(Value::Nil)
     },
 };
 

@@ -103,6 +103,18 @@ const INVOKE_METHOD: Native = Native {
         {
             return Ok(field);
         }
+        if !world.is_method(name) {
+            let given = own.len() - 1;
+            let of = crate::value::describe(&object);
+            let refused = crate::compiler::unknown_method(vm, name);
+            let class = brief(&Class::of(&object));
+            return Err(refused
+                .clojure(format!(
+                    "No matching method {short} found taking {given} args for class {class}"
+                ))
+                .words(format!("`.{short}` is not defined: {of} has no such method here"))
+                .into());
+        }
         Err(no_method(
             &Value::symbol(short),
             &Value::symbol("java.lang.Object"),
@@ -144,6 +156,7 @@ const EXTEND: Native = Native {
         for idx in (1..args.len()).step_by(2) {
             let cell = implementations(&args, idx)?.clone();
             let methods = args.get(idx + 1).clone();
+            add_reductions(args.get(0), args.get(idx), &methods);
             let all = cell.value.borrow().clone();
             let all = super::collections::assoc(vm, all, key.clone(), methods)?;
             drop(cell.value.replace(all));
@@ -151,6 +164,24 @@ const EXTEND: Native = Native {
         Ok(Value::Nil)
     },
 };
+
+/// Gives a type of the program the methods of a protocol of reductions as its own: `reduce` asks for those.
+fn add_reductions(extended: &Value, protocol: &Value, methods: &Value) {
+    let home = protocol_name(protocol).as_symbol().and_then(Symbol::namespace);
+    let Value::Object(object) = extended else {
+        return;
+    };
+    if let Object::RecordType(own) = &**object
+        && home.as_deref() == Some("clojure.core.protocols")
+    {
+        for (name, method) in methods.as_map().into_iter().flat_map(|map| map.iter()) {
+            if let Some(name) = name.as_keyword() {
+                let name = Value::symbol(&name.name());
+                own.methods.borrow_mut().insert(name, method.clone());
+            }
+        }
+    }
+}
 
 const EXTENDERS: Native = Native {
     name: "extenders",

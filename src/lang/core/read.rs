@@ -189,7 +189,7 @@ pub(super) fn at_end(options: &Options, default: Option<Value>) -> Result<Value>
         return Ok(value);
     }
     Err(
-        Exception::new(Class::READER_EXCEPTION, "E0126", "the text holds no form")
+        Exception::new(Class::RUNTIME_EXCEPTION, "E0126", "the text holds no form")
             .hint("give `{:eof value}` to get a value instead of this error")
             .into(),
     )

@@ -35,8 +35,9 @@ const LOAD: Native = Native {
             };
             let Some((file, text)) = vm.host().find_source(&name.replace('/', ".")) else {
                 let message = format!("cannot find {name}.clj or {name}.cljc to load");
+                let hint = vm.host().missing_source();
                 return Err(Exception::new(Class::FILE_NOT_FOUND, "E0344", message)
-                    .hint("name the folder that holds it with --path")
+                    .hint(hint)
                     .into());
             };
             let home = current(vm);
@@ -286,6 +287,10 @@ fn load_specs(vm: &mut Vm, args: &Args<'_>, refers_all: bool) -> Result<Value> {
                     .hint("there are :reload, :reload-all and :verbose")
                     .into())
             }
+            // Of `[clojure set walk]` only the first is a whole name.
+            Value::Vector(parts) if parts.get(1).is_some_and(|next| next.as_keyword().is_none()) => {
+                load_prefixed(vm, spec, reload, refers_all)
+            }
             Value::Vector(parts) => {
                 let parts: Vec<Value> = parts.iter().cloned().collect();
                 load_spec(vm, &parts, reload, refers_all)
@@ -339,6 +344,8 @@ fn load_spec(vm: &mut Vm, parts: &[Value], reload: bool, refers_all: bool) -> Re
                 loads = false;
             }
             Some(key) if key.is("rename") => names.add(vm, &Value::Keyword(key), value)?,
+            // Files for several dialects say so; macros are in the namespace in any case.
+            Some(key) if key.is("include-macros") => {}
             _ => {
                 names.add(vm, key, value)?;
                 refers = true;
@@ -384,7 +391,10 @@ pub(crate) fn load_library(vm: &mut Vm, name: Symbol, reload: bool) -> Result<()
             "E0344",
             format!("could not find the source of namespace {name}"),
         )
-        .hint("is the folder on the path, and the file named as the namespace, with _ for -?")
+        .hint(match crate::instead::of_namespace(&name.to_string()) {
+            Some(instead) => instead.to_owned(),
+            None => vm.host().missing_source(),
+        })
         .into());
     };
     if !vm.world().begin_loading(name) {
@@ -408,7 +418,9 @@ pub(crate) fn load_library(vm: &mut Vm, name: Symbol, reload: bool) -> Result<()
     let before: Rc<Namespace> = current(vm);
     let loader = vm.world().loader();
     let settings = settings(vm);
+    let deferred = vm.world().set_defers_host_names(true);
     let result = loader.load_text(vm, &file, &text);
+    vm.world().set_defers_host_names(deferred);
     for (var, root) in settings {
         var.set_root(root);
     }

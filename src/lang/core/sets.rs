@@ -82,7 +82,12 @@ pub(crate) fn disj(vm: &mut Vm, mut coll: Value, item: &Value) -> Result<Value> 
                 Set::make_mut(set).items_mut().remove(item);
             }
         }
-        _ => return Err(wrong_type(&coll, "a set", 0).into()),
+        _ => {
+            return match vm.ask(&coll, "disjoin", std::slice::from_ref(item))? {
+                Some(coll) => Ok(coll),
+                None => Err(wrong_type(&coll, "a set", 0).into()),
+            };
+        }
     }
     Ok(coll)
 }

@@ -3,11 +3,13 @@
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-use crate::value::{Arity, Map, Native, PMap, PSet, Result, SeqView, Set, Signal, Sorted, Value};
+use crate::value::{Arity, Map, Native, PMap, PSet, Result, SeqView, Set, Signal, Sorted, Symbol, Value};
+use crate::vm::objects::own_method;
 use crate::vm::{Args, Vm};
 
 /// The functions of this area.
 pub(super) const FNS: &[Native] = &[
+    COMPARATOR_OF,
     IS_SORTED,
     RSUBSEQ,
     SORTED_MAP,
@@ -16,6 +18,22 @@ pub(super) const FNS: &[Native] = &[
     SORTED_SET_BY,
     SUBSEQ,
 ];
+
+const COMPARATOR_OF: Native = Native {
+    name: "-comparator-of",
+    usage: "(-comparator-of coll)",
+    doc: "Returns the function that orders a sorted collection.",
+    examples: &[("((-comparator-of (sorted-set)) 1 2)", "-1")],
+    arity: Arity::exactly(1),
+    run: |vm, args| match sorted(args.get(0)).map(Sorted::order) {
+        Some(Value::Nil) => {
+            let compare = vm.world().core.lookup(Symbol::new("compare"));
+            Ok(compare.and_then(|var| var.root()).unwrap_or(Value::Nil))
+        }
+        Some(order) => Ok(order.clone()),
+        None => Err(args.expected(0, "a sorted map or set")),
+    },
+};
 
 const IS_SORTED: Native = Native {
     name: "sorted?",
@@ -35,7 +53,10 @@ const RSUBSEQ: Native = Native {
     doc: "Returns the part of a sorted collection whose keys pass the tests (< <= > >=), backwards, or nil.",
     examples: &[("(rsubseq (sorted-set 1 2 3 4) < 3)", "(2 1)")],
     arity: Arity::between(3, 5),
-    run: |vm, args| {
+    run: |vm, mut args| {
+        if own_method(args.get(0), "seqFrom").is_some() {
+            return part_of_object(vm, &mut args, Value::Bool(false));
+        }
         let mut items = part(vm, &args)?;
         items.reverse();
         if items.is_empty() {
@@ -96,7 +117,10 @@ const SUBSEQ: Native = Native {
         ("(subseq (sorted-map 1 :a 2 :b 3 :c) >= 2 < 3)", "([2 :b])"),
     ],
     arity: Arity::between(3, 5),
-    run: |vm, args| {
+    run: |vm, mut args| {
+        if own_method(args.get(0), "seqFrom").is_some() {
+            return part_of_object(vm, &mut args, Value::Bool(true));
+        }
         let items = part(vm, &args)?;
         if items.is_empty() {
             return nothing(vm, &args, [">", ">="]);
@@ -179,6 +203,20 @@ fn part(vm: &mut Vm, args: &Args<'_>) -> Result<Vec<Value>> {
     }
     vm.charge(u32::try_from(end.saturating_sub(start)).unwrap_or(u32::MAX))?;
     Ok(range(coll, sorted, start, end))
+}
+
+/// The part of an object that has the methods of the host's sorted collections.
+fn part_of_object(vm: &mut Vm, args: &mut Args<'_>, ascending: Value) -> Result<Value> {
+    let name = Symbol::new("-part-of-sorted");
+    let world = vm.world().clone();
+    world.loader().load_definition(vm, world.core.name, name)?;
+    let function = match world.core.lookup(name) {
+        Some(var) => vm.var_value(&var)?,
+        None => Value::Nil,
+    };
+    let mut given = vec![ascending];
+    given.extend((0..args.len()).map(|idx| args.take(idx)));
+    vm.invoke(&function, &mut given)
 }
 
 /// What a walk that finds nothing gives: nil where no entry passes the test that it starts with, else the

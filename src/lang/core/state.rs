@@ -96,7 +96,7 @@ const ATOM: Native = Native {
                 Some(key) if key.is("validator") => {
                     let validator = args.take(idx + 1);
                     let value = made.value.borrow().clone();
-                    validate(vm, &validator, &value)?;
+                    vm.validate(&validator, &value)?;
                     made.validator.replace(validator);
                 }
                 // Other options are for other dialects.
@@ -170,11 +170,14 @@ const FORCE: Native = Native {
 
 const GET_VALIDATOR: Native = Native {
     name: "get-validator",
-    usage: "(get-validator atom)",
-    doc: "Returns the function that a new value of an atom must satisfy, or nil.",
+    usage: "(get-validator reference)",
+    doc: "Returns the function that a new value of an atom or var must satisfy, or nil.",
     examples: &[("(get-validator (atom 1))", "nil")],
     arity: Arity::exactly(1),
-    run: |_, args| Ok(atom(&args)?.validator.borrow().clone()),
+    run: |_, args| match args.get(0) {
+        Value::Var(var) => Ok(var.validator.borrow().clone()),
+        _ => Ok(atom(&args)?.validator.borrow().clone()),
+    },
 };
 
 const GET_WATCHES: Native = Native {
@@ -302,15 +305,22 @@ const RESET_VALS: Native = Native {
 
 const SET_VALIDATOR: Native = Native {
     name: "set-validator!",
-    usage: "(set-validator! atom f)",
-    doc: "Makes each new value of an atom have to satisfy f; nil for no such function.",
+    usage: "(set-validator! reference f)",
+    doc: "Makes each new value of an atom, or each new root value of a var, have to satisfy f; nil for no such function.",
     examples: &[("(set-validator! (atom 1) pos?)", "nil")],
     arity: Arity::exactly(2),
     run: |vm, mut args| {
-        let atom = atom(&args)?.clone();
         let validator = args.take(1);
+        if let Value::Var(var) = args.get(0) {
+            if let Some(value) = var.root() {
+                vm.validate(&validator, &value)?;
+            }
+            var.validator.replace(validator);
+            return Ok(Value::Nil);
+        }
+        let atom = atom(&args)?.clone();
         let value = atom.value.borrow().clone();
-        validate(vm, &validator, &value)?;
+        vm.validate(&validator, &value)?;
         atom.validator.replace(validator);
         Ok(Value::Nil)
     },
@@ -472,23 +482,10 @@ fn with_rest(args: &str) -> String {
     words.join(" ")
 }
 
-fn validate(vm: &mut Vm, validator: &Value, value: &Value) -> Result<()> {
-    if validator.is_nil() || vm.call(validator, std::slice::from_ref(value))?.is_truthy() {
-        return Ok(());
-    }
-    let shown = vm.print(value, crate::value::PrintOptions::BRIEF)?;
-    Err(Exception::new(
-        Class::ILLEGAL_STATE,
-        "E0339",
-        format!("Invalid reference state: the validator refuses {shown}"),
-    )
-    .into())
-}
-
 /// Sets the value, with validator and watches, and returns the old one.
 fn set(vm: &mut Vm, atom: &Rc<Atom>, new: Value) -> Result<Value> {
     let validator = atom.validator.borrow().clone();
-    validate(vm, &validator, &new)?;
+    vm.validate(&validator, &new)?;
     let old = atom.value.replace(new.clone());
     let_go(&old);
     vm.notify(&atom.watches, || Value::Atom(atom.clone()), (&old, &new))?;

@@ -160,7 +160,7 @@ const TRANSDUCE: Native = Native {
             vm.invoke(&function, &mut [])?
         };
         let coll = args.take(args.len() - 1);
-        let Some(steps) = steps(&xform) else {
+        let Some(steps) = steps_for(&xform, &coll) else {
             let function = vm.invoke(&xform, &mut [function])?;
             let result = walk::reduce(vm, &function, init, coll)?;
             return vm.invoke(&function, &mut [result]);
@@ -178,6 +178,15 @@ const UNREDUCED: Native = Native {
     arity: Arity::exactly(1),
     run: |_, mut args| Ok(unreduced(args.take(0)).0),
 };
+
+/// Returns the steps of a transducer, where the items of `coll` can be sent through them one by one; what reduces
+/// itself needs a function.
+pub(super) fn steps_for(xform: &Value, coll: &Value) -> Option<Vec<Step>> {
+    match walk::own_reduce(coll) {
+        Some(_) => None,
+        None => steps(xform),
+    }
+}
 
 /// Tells whether a value was made by `reduced`.
 pub(crate) fn is_reduced(value: &Value) -> bool {

@@ -2,7 +2,7 @@
 
 use super::{Call, Cause, Culprit, Diagnostic, Excerpt, Expanded};
 use crate::value::{
-    Class, Culprit as At, Exception, Fault, Frame, Origin, Sources, Span, Value, brief,
+    Culprit as At, Exception, Fault, Frame, Origin, Sources, Span, Value, brief,
 };
 
 /// A longer value is not repeated under the place.
@@ -21,7 +21,7 @@ pub(super) fn describe(sources: &Sources, exception: &Exception) -> Diagnostic {
     diagnostic.phase = Some(exception.phase());
     diagnostic.hints.clone_from(&exception.hints);
     let origin = exception.origin.borrow();
-    if exception.class.is_a(Class::READER_EXCEPTION) {
+    if exception.is_of_reader() {
         let thrown = origin.span.unwrap_or(Span::NONE);
         diagnostic
             .related

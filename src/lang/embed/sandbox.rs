@@ -217,6 +217,10 @@ impl Host for Sandbox {
         Some((format!("{namespace}.clj"), text.clone()))
     }
 
+    fn missing_source(&self) -> String {
+        "a host adds the sources of namespaces with Sandbox::source".to_owned()
+    }
+
     fn suspend(&mut self, request: Value) -> Result<Value> {
         match &mut self.steps {
             Some(answer) => answer(request),

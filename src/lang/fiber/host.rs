@@ -71,6 +71,10 @@ impl Host for FiberHost {
         self.inner.find_source(namespace)
     }
 
+    fn missing_source(&self) -> String {
+        self.inner.missing_source()
+    }
+
     fn suspend(&mut self, request: Value) -> Result<Value> {
         self.exiter.leave(Leave::Step(request))
     }

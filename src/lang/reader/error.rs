@@ -21,6 +21,8 @@ pub struct ReadError {
     pub related: Option<(Span, String)>,
     /// Whether more text could make it right: a prompt asks for another line.
     pub at_end: bool,
+    /// The class that Clojure has for it, where the code does not tell.
+    class: Option<Class>,
 }
 
 impl ReadError {
@@ -32,6 +34,7 @@ impl ReadError {
             hints: Vec::new(),
             related: None,
             at_end: false,
+            class: None,
         }
     }
 
@@ -42,6 +45,15 @@ impl ReadError {
 
     fn related(mut self, span: Span, what: impl Into<String>) -> ReadError {
         self.related = Some((span, what.into()));
+        self
+    }
+
+    pub(super) fn is_of(&self, class: Class) -> bool {
+        self.class == Some(class)
+    }
+
+    fn of_class(mut self, class: Class) -> ReadError {
+        self.class = Some(class);
         self
     }
 
@@ -60,11 +72,25 @@ impl ReadError {
         self
     }
 
+    /// Returns the class that Clojure has for such an error.
+    fn class(&self) -> Class {
+        if let Some(class) = self.class {
+            return class;
+        }
+        match self.code {
+            "E0107" => Class::NUMBER_FORMAT,
+            "E0110" | "E0111" => Class::ILLEGAL_ARGUMENT,
+            "E0114" => Class::PATTERN_SYNTAX,
+            "E0121" | "E0122" => Class::ILLEGAL_STATE,
+            _ => Class::RUNTIME_EXCEPTION,
+        }
+    }
+
     /// Returns the exception that a program sees.
     pub fn into_exception(self) -> Exception {
         let words = self.clojure_words();
         let mut exception =
-            Exception::new(Class::READER_EXCEPTION, self.code, self.message).at(self.span);
+            Exception::new(self.class(), self.code, self.message).at(self.span);
         if let Some(words) = words {
             exception = exception.clojure(words);
         }
@@ -261,6 +287,13 @@ impl Reader<'_> {
             self.span(start, end),
             format!("`\\{token}` is no character"),
         );
+        let hex = |digits: &str| digits.len() == 4 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let error = match token.strip_prefix('u') {
+            Some(digits) if !digits.is_empty() && !hex(digits) => {
+                error.of_class(Class::ILLEGAL_ARGUMENT)
+            }
+            _ => error,
+        };
         match crate::suggest::did_you_mean(token, names.iter().copied()).first() {
             Some(name) => error.hint(format!("did you mean `\\{name}`?")),
             None => error.hint(format!(
@@ -284,7 +317,13 @@ impl Reader<'_> {
         } else {
             "a name cannot start with a digit; numbers look like `12`, `-1.5e3`, `1/3`, `0xFF`, `12N`, `1.5M`"
         };
-        ReadError::new("E0107", span, format!("`{token}` is no number")).hint(hint)
+        let error =
+            ReadError::new("E0107", span, format!("`{token}` is no number")).hint(hint);
+        if !is_octal && wrong.contains("zero") {
+            error.of_class(Class::ARITHMETIC)
+        } else {
+            error
+        }
     }
 
     pub(super) fn bad_keyword(&self, name: &str, span: Span) -> ReadError {
@@ -599,11 +638,16 @@ impl Reader<'_> {
     }
 
     pub(super) fn bad_tagged(&self, tag: Symbol, why: &str, span: Span) -> ReadError {
-        ReadError::new(
+        let error = ReadError::new(
             "E0119",
             span,
             format!("the form after `#{tag}` cannot be read: {why}"),
-        )
+        );
+        if tag == Symbol::new("uuid") {
+            error.of_class(Class::ILLEGAL_ARGUMENT)
+        } else {
+            error
+        }
     }
 
     pub(super) fn splice_not_in_list(&self, span: Span) -> ReadError {

@@ -1,6 +1,7 @@
 //! What Clojure's reader says of the same mistake: programs look for these words in `ex-message`.
 
 use super::ReadError;
+use crate::value::Class;
 
 impl ReadError {
     /// Returns Clojure's message, where it has one that names nothing of the host.
@@ -14,6 +15,7 @@ impl ReadError {
             "E0103" | "E0116" => format!("Unmatched delimiter: {last}"),
             "E0105" => format!("Unsupported escape character: {token}"),
             "E0106" => format!("Unsupported character: {token}"),
+            "E0107" if self.is_of(Class::ARITHMETIC) => "Divide by zero".to_owned(),
             "E0107" => format!("Invalid number: {token}"),
             "E0108" | "E0120" => format!("Invalid token: {token}"),
             "E0109" => "Map literal must contain an even number of forms".to_owned(),

@@ -72,52 +72,59 @@ fn is_coll(value: &Value) -> bool {
         || is_queue(value)
 }
 
+/// Tells whether the class of a value names one, by its short name, among those above it.
+fn is_kind_below(value: &Value, name: &str) -> bool {
+    let kind = KINDS.iter().find(|row| (row.holds)(value));
+    kind.is_some_and(|row| row.above.contains(&name))
+        || (matches!(value, Value::Record(_)) && matches!(name, "IHashEq" | "Serializable"))
+}
+
 /// What values are: the class of a value is the first that holds it.
 const KINDS: &[Row] = rows! {
-    "java.lang" "String" ["CharSequence", "Comparable", "Object"], |x| matches!(x, Value::Text(_));
-    "java.lang" "Long" ["Number", "Comparable", "Object"], |x| matches!(x, Value::Int(_));
-    "java.lang" "Double" ["Number", "Comparable", "Object"], |x| matches!(x, Value::Float(_));
-    "java.lang" "Boolean" ["Comparable", "Object"], |x| matches!(x, Value::Bool(_));
-    "java.lang" "Character" ["Comparable", "Object"], |x| matches!(x, Value::Char(_));
-    "clojure.lang" "BigInt" ["Number", "Object"], |x| matches!(x, Value::BigInt(_));
-    "clojure.lang" "Ratio" ["Number", "Comparable", "Object"], |x| matches!(x, Value::Ratio(_));
-    "java.math" "BigDecimal" ["Number", "Comparable", "Object"], |x| matches!(x, Value::Decimal(_));
-    "clojure.lang" "Keyword" ["Named", "IFn", "Comparable", "Object"], |x| matches!(x, Value::Keyword(_));
-    "clojure.lang" "Symbol" ["Named", "IObj", "IMeta", "IFn", "Comparable", "Object"],
+    "java.lang" "String" ["CharSequence", "Comparable", "Serializable", "Object"], |x| matches!(x, Value::Text(_));
+    "java.lang" "Long" ["Number", "Comparable", "Serializable", "Object"], |x| matches!(x, Value::Int(_));
+    "java.lang" "Double" ["Number", "Comparable", "Serializable", "Object"], |x| matches!(x, Value::Float(_));
+    "java.lang" "Boolean" ["Comparable", "Serializable", "Object"], |x| matches!(x, Value::Bool(_));
+    "java.lang" "Character" ["Comparable", "Serializable", "Object"], |x| matches!(x, Value::Char(_));
+    "clojure.lang" "BigInt" ["Number", "IHashEq", "Serializable", "Object"], |x| matches!(x, Value::BigInt(_));
+    "clojure.lang" "Ratio" ["Number", "Comparable", "Serializable", "Object"], |x| matches!(x, Value::Ratio(_));
+    "java.math" "BigDecimal" ["Number", "Comparable", "Serializable", "Object"], |x| matches!(x, Value::Decimal(_));
+    "clojure.lang" "Keyword" ["Named", "IFn", "Comparable", "Callable", "IHashEq", "Runnable", "Serializable", "Object"], |x| matches!(x, Value::Keyword(_));
+    "clojure.lang" "Symbol" ["AFn", "Named", "IObj", "IMeta", "IFn", "Comparable", "Callable", "IHashEq", "Runnable", "Serializable", "Object"],
         |x| x.as_symbol().is_some();
-    "clojure.lang" "MapEntry" ["IPersistentVector", "IMapEntry", "Associative", "Indexed", "Sequential", "IPersistentCollection", "Seqable", "Counted", "IFn", "Object"],
+    "clojure.lang" "MapEntry" ["AMapEntry", "APersistentVector", "AFn", "IPersistentVector", "IMapEntry", "Associative", "Indexed", "Sequential", "IPersistentCollection", "Seqable", "Counted", "IFn", "Callable", "Collection", "Comparable", "IHashEq", "ILookup", "IPersistentStack", "Iterable", "List", "Map$Entry", "RandomAccess", "Reversible", "Runnable", "Serializable", "Object"],
         |x| matches!(x, Value::Vector(vector) if vector.is_entry);
-    "clojure.lang" "PersistentVector" ["IPersistentVector", "Associative", "Indexed", "Sequential", "IPersistentCollection", "Seqable", "Counted", "IObj", "IMeta", "IFn", "List", "Collection", "Iterable", "Object"],
+    "clojure.lang" "PersistentVector" ["APersistentVector", "AFn", "IPersistentVector", "Associative", "Indexed", "Sequential", "IPersistentCollection", "Seqable", "Counted", "IObj", "IMeta", "IFn", "List", "Collection", "Iterable", "Callable", "Comparable", "IEditableCollection", "IHashEq", "IKVReduce", "ILookup", "IPersistentStack", "IReduce", "IReduceInit", "RandomAccess", "Reversible", "Runnable", "Serializable", "Object"],
         |x| matches!(x, Value::Vector(_));
-    "clojure.lang" "PersistentTreeMap" ["APersistentMap", "IPersistentMap", "Associative", "Sorted", "Reversible", "IPersistentCollection", "Seqable", "Counted", "IObj", "IMeta", "IFn", "Map", "Iterable", "Object"],
+    "clojure.lang" "PersistentTreeMap" ["APersistentMap", "AFn", "IPersistentMap", "Associative", "Sorted", "Reversible", "IPersistentCollection", "Seqable", "Counted", "IObj", "IMeta", "IFn", "Map", "Iterable", "Callable", "IHashEq", "IKVReduce", "ILookup", "MapEquivalence", "Runnable", "Serializable", "Object"],
         |x| is_sorted(x) && matches!(x, Value::Map(_));
-    "clojure.lang" "PersistentTreeSet" ["APersistentSet", "IPersistentSet", "Sorted", "Reversible", "IPersistentCollection", "Seqable", "Counted", "IObj", "IMeta", "IFn", "Set", "Collection", "Iterable", "Object"],
+    "clojure.lang" "PersistentTreeSet" ["APersistentSet", "AFn", "IPersistentSet", "Sorted", "Reversible", "IPersistentCollection", "Seqable", "Counted", "IObj", "IMeta", "IFn", "Set", "Collection", "Iterable", "Callable", "IHashEq", "Runnable", "Serializable", "Object"],
         is_sorted;
-    "clojure.lang" "PersistentArrayMap" ["APersistentMap", "IPersistentMap", "Associative", "IPersistentCollection", "Seqable", "Counted", "IObj", "IMeta", "IFn", "Map", "Iterable", "Object"],
+    "clojure.lang" "PersistentArrayMap" ["APersistentMap", "AFn", "IPersistentMap", "Associative", "IPersistentCollection", "Seqable", "Counted", "IObj", "IMeta", "IFn", "Map", "Iterable", "Callable", "IEditableCollection", "IHashEq", "IKVReduce", "ILookup", "IMapIterable", "MapEquivalence", "Runnable", "Serializable", "Object"],
         |x| matches!(x, Value::Map(map) if map.entries().is_in_order());
-    "clojure.lang" "PersistentHashMap" ["APersistentMap", "IPersistentMap", "Associative", "IPersistentCollection", "Seqable", "Counted", "IObj", "IMeta", "IFn", "Map", "Iterable", "Object"],
+    "clojure.lang" "PersistentHashMap" ["APersistentMap", "AFn", "IPersistentMap", "Associative", "IPersistentCollection", "Seqable", "Counted", "IObj", "IMeta", "IFn", "Map", "Iterable", "Callable", "IEditableCollection", "IHashEq", "IKVReduce", "ILookup", "IMapIterable", "MapEquivalence", "Runnable", "Serializable", "Object"],
         |x| matches!(x, Value::Map(_));
-    "clojure.lang" "PersistentHashSet" ["APersistentSet", "IPersistentSet", "IPersistentCollection", "Seqable", "Counted", "IObj", "IMeta", "IFn", "Set", "Collection", "Iterable", "Object"],
+    "clojure.lang" "PersistentHashSet" ["APersistentSet", "AFn", "IPersistentSet", "IPersistentCollection", "Seqable", "Counted", "IObj", "IMeta", "IFn", "Set", "Collection", "Iterable", "Callable", "IEditableCollection", "IHashEq", "Runnable", "Serializable", "Object"],
         |x| matches!(x, Value::Set(_));
-    "clojure.lang" "PersistentList" ["IPersistentList", "ISeq", "IPersistentStack", "Sequential", "IPersistentCollection", "Seqable", "Counted", "IObj", "IMeta", "List", "Collection", "Iterable", "Object"],
+    "clojure.lang" "PersistentList" ["ASeq", "Obj", "IPersistentList", "ISeq", "IPersistentStack", "Sequential", "IPersistentCollection", "Seqable", "Counted", "IObj", "IMeta", "List", "Collection", "Iterable", "IHashEq", "IReduce", "IReduceInit", "Serializable", "Object"],
         |x| matches!(x, Value::List(list) if list.count.is_some());
-    "clojure.lang" "Cons" ["ASeq", "ISeq", "Sequential", "IPersistentCollection", "Seqable", "IObj", "IMeta", "List", "Collection", "Iterable", "Object"],
+    "clojure.lang" "Cons" ["ASeq", "Obj", "ISeq", "Sequential", "IPersistentCollection", "Seqable", "IObj", "IMeta", "List", "Collection", "Iterable", "IHashEq", "Serializable", "Object"],
         |x| matches!(x, Value::List(_) | Value::Seq(_));
-    "clojure.lang" "LazySeq" ["ISeq", "Sequential", "IPersistentCollection", "Seqable", "IObj", "IMeta", "List", "Collection", "Iterable", "Object"],
+    "clojure.lang" "LazySeq" ["Obj", "ISeq", "Sequential", "IPersistentCollection", "Seqable", "IObj", "IMeta", "List", "Collection", "Iterable", "IHashEq", "IPending", "Serializable", "Object"],
         |x| matches!(x, Value::Lazy(_));
-    "clojure.lang" "PersistentQueue" ["IPersistentList", "IPersistentStack", "Sequential", "IPersistentCollection", "Seqable", "Counted", "Collection", "Object"], is_queue;
-    "clojure.lang" "AFunction" ["AFn", "Fn", "IFn", "IObj", "IMeta", "Object"], is_function;
-    "clojure.lang" "Var" ["IDeref", "IRef", "IFn", "IMeta", "Object"], |x| matches!(x, Value::Var(_));
-    "clojure.lang" "Atom" ["IAtom", "IDeref", "IRef", "IMeta", "Object"], |x| matches!(x, Value::Atom(_));
+    "clojure.lang" "PersistentQueue" ["Obj", "IPersistentList", "IPersistentStack", "Sequential", "IPersistentCollection", "Seqable", "Counted", "Collection", "IHashEq", "IMeta", "IObj", "Iterable", "Serializable", "Object"], is_queue;
+    "clojure.lang" "AFunction" ["AFn", "Fn", "IFn", "IObj", "IMeta", "Callable", "Comparator", "Runnable", "Serializable", "Object"], is_function;
+    "clojure.lang" "Var" ["ARef", "AReference", "IDeref", "IRef", "IFn", "IMeta", "Callable", "IReference", "Runnable", "Serializable", "Settable", "Object"], |x| matches!(x, Value::Var(_));
+    "clojure.lang" "Atom" ["ARef", "AReference", "IAtom", "IDeref", "IRef", "IMeta", "IAtom2", "IReference", "Object"], |x| matches!(x, Value::Atom(_));
     "clojure.lang" "Volatile" ["IDeref", "Object"], |x| object(x, |object| matches!(object, Object::Volatile(_)));
     "clojure.lang" "Delay" ["IDeref", "IPending", "Object"], |x| object(x, |object| matches!(object, Object::Delay(_)));
     "clojure.lang" "Reduced" ["IDeref", "Object"], |x| object(x, |object| matches!(object, Object::Reduced(_)));
-    "clojure.lang" "Namespace" ["Object"], |x| object(x, |object| matches!(object, Object::Namespace(_)));
+    "clojure.lang" "Namespace" ["AReference", "IMeta", "IReference", "Serializable", "Object"], |x| object(x, |object| matches!(object, Object::Namespace(_)));
     "clojure.lang" "TaggedLiteral" ["ILookup", "Object"], |x| object(x, |object| matches!(object, Object::Tagged { .. }));
     "clojure.lang" "ReaderConditional" ["ILookup", "Object"], |x| object(x, |object| matches!(object, Object::Conditional { .. }));
     "java.io" "StringWriter" ["Writer", "Object"], |x| TextWriter::of(x).is_some();
     "java.io" "PushbackReader" ["Reader", "Object"], |x| TextReader::of(x).is_some();
-    "java.util.regex" "Pattern" ["Object"], |x| object(x, |object| matches!(object, Object::Regex { .. }));
+    "java.util.regex" "Pattern" ["Serializable", "Object"], |x| object(x, |object| matches!(object, Object::Regex { .. }));
     "java.util.regex" "Matcher" ["Object"], |x| x.is_host("java.util.regex.Matcher");
     "java.lang" "StringBuffer" ["CharSequence", "Object"], |x| x.is_host("java.lang.StringBuffer");
     "java.lang" "StringBuilder" ["CharSequence", "Object"], |x| x.is_host("java.lang.StringBuilder");
@@ -136,8 +143,8 @@ const KINDS: &[Row] = rows! {
     "java.time.temporal" "TemporalAdjuster" ["Object"], |x| x.is_host("java.time.temporal.TemporalAdjuster");
     "java.time.format" "DateTimeFormatter" ["Object"], |x| x.is_host("java.time.format.DateTimeFormatter");
     "java.math" "RoundingMode" ["Comparable", "Object"], |x| x.is_host("java.math.RoundingMode");
-    "java.util" "UUID" ["Comparable", "Object"], |x| object(x, |object| matches!(object, Object::Uuid(_)));
-    "java.util" "Date" ["Comparable", "Object"], |x| object(x, |object| matches!(object, Object::Inst(_)));
+    "java.util" "UUID" ["Comparable", "Serializable", "Object"], |x| object(x, |object| matches!(object, Object::Uuid(_)));
+    "java.util" "Date" ["Comparable", "Cloneable", "Serializable", "Object"], |x| object(x, |object| matches!(object, Object::Inst(_)));
     "java.lang" "Class" ["Object"], |x| object(x, |object| matches!(object, Object::Class(_) | Object::RecordType(_)));
 };
 
@@ -207,6 +214,24 @@ const INTERFACES: &[Row] = rows! {
     "clojure.lang" "Seqable" [], is_coll;
     "clojure.lang" "Sorted" [], is_sorted;
     "clojure.lang" "Sequential" [], |x| is_seq(x) || matches!(x, Value::Vector(_)) || is_queue(x);
+    "clojure.lang" "AMapEntry" ["APersistentVector", "IMapEntry"], |x| is_kind_below(x, "AMapEntry");
+    "clojure.lang" "ARef" ["AReference", "IRef"], |x| is_kind_below(x, "ARef");
+    "clojure.lang" "AReference" ["IReference", "IMeta"], |x| is_kind_below(x, "AReference");
+    "java.lang" "Cloneable" [], |x| is_kind_below(x, "Cloneable");
+    "java.util" "Comparator" [], |x| is_kind_below(x, "Comparator");
+    "clojure.lang" "IAtom2" ["IAtom"], |x| is_kind_below(x, "IAtom2");
+    "clojure.lang" "IHashEq" [], |x| is_kind_below(x, "IHashEq");
+    "clojure.lang" "IKVReduce" [], |x| is_kind_below(x, "IKVReduce");
+    "clojure.lang" "IMapIterable" [], |x| is_kind_below(x, "IMapIterable");
+    "clojure.lang" "IReduce" ["IReduceInit"], |x| is_kind_below(x, "IReduce");
+    "clojure.lang" "IReduceInit" [], |x| is_kind_below(x, "IReduceInit");
+    "clojure.lang" "IReference" ["IMeta"], |x| is_kind_below(x, "IReference");
+    "java.util" "Map$Entry" [], |x| is_kind_below(x, "Map$Entry");
+    "clojure.lang" "MapEquivalence" [], |x| is_kind_below(x, "MapEquivalence");
+    "clojure.lang" "Obj" ["IObj", "IMeta"], |x| is_kind_below(x, "Obj");
+    "java.util" "RandomAccess" [], |x| is_kind_below(x, "RandomAccess");
+    "java.io" "Serializable" [], |x| is_kind_below(x, "Serializable");
+    "clojure.lang" "Settable" [], |x| is_kind_below(x, "Settable");
 };
 
 macro_rules! arrays {
@@ -302,6 +327,13 @@ impl Class {
             .copied()
             .chain(rows)
             .map(|class| class.0.name)
+    }
+
+    /// Returns the full names of all classes.
+    pub fn full_names() -> impl Iterator<Item = &'static str> {
+        let rows = KINDS.iter().chain(INTERFACES).map(|row| row.class);
+        let all = Class::THROWABLES.iter().copied().chain(rows);
+        all.map(|class| class.0.full_name)
     }
 
     /// Returns what `class` gives: a class, the type of a record, or nil for nil.

@@ -177,6 +177,15 @@ classes! {
     DATE_TIME_PARSE "java.time.format" "DateTimeParseException" < under(Class::DATE_TIME);
     PATTERN_SYNTAX "java.util.regex" "PatternSyntaxException" < under(Class::ILLEGAL_ARGUMENT);
     COMPILER_EXCEPTION "clojure.lang" "CompilerException" < under(Class::RUNTIME_EXCEPTION);
+    ILLEGAL_FORMAT "java.util" "IllegalFormatException" < under(Class::ILLEGAL_ARGUMENT);
+    DUPLICATE_FORMAT_FLAGS "java.util" "DuplicateFormatFlagsException" < under(Class::ILLEGAL_FORMAT);
+    FORMAT_FLAGS_CONVERSION "java.util" "FormatFlagsConversionMismatchException" < under(Class::ILLEGAL_FORMAT);
+    ILLEGAL_FORMAT_CONVERSION "java.util" "IllegalFormatConversionException" < under(Class::ILLEGAL_FORMAT);
+    ILLEGAL_FORMAT_FLAGS "java.util" "IllegalFormatFlagsException" < under(Class::ILLEGAL_FORMAT);
+    ILLEGAL_FORMAT_PRECISION "java.util" "IllegalFormatPrecisionException" < under(Class::ILLEGAL_FORMAT);
+    MISSING_FORMAT_ARGUMENT "java.util" "MissingFormatArgumentException" < under(Class::ILLEGAL_FORMAT);
+    MISSING_FORMAT_WIDTH "java.util" "MissingFormatWidthException" < under(Class::ILLEGAL_FORMAT);
+    UNKNOWN_FORMAT_CONVERSION "java.util" "UnknownFormatConversionException" < under(Class::ILLEGAL_FORMAT);
     READER_EXCEPTION "clojure.lang" "ReaderException" < under(Class::RUNTIME_EXCEPTION);
     IO_EXCEPTION "java.io" "IOException" < under(Class::EXCEPTION);
     EOF "java.io" "EOFException" < under(Class::IO_EXCEPTION);
@@ -318,6 +327,31 @@ impl Exception {
         }
     }
 
+    /// Tells whether the reader made it: a text that is not made of forms.
+    pub fn is_of_reader(&self) -> bool {
+        self.code.starts_with("E01")
+    }
+
+    /// Returns the same exception with its place, as if it had not been thrown yet.
+    #[must_use]
+    pub fn again(&self) -> Exception {
+        let origin = Origin {
+            span: self.origin.borrow().span,
+            ..Origin::default()
+        };
+        Exception {
+            class: self.class,
+            code: self.code,
+            message: self.message.clone(),
+            data: self.data.clone(),
+            cause: self.cause.clone(),
+            words: self.words.clone(),
+            hints: self.hints.clone(),
+            fault: self.fault.clone(),
+            origin: RefCell::new(origin),
+        }
+    }
+
     /// Adds a sentence that says what to try.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Exception {
@@ -414,7 +448,7 @@ impl Exception {
             Some("E01") => Phase::Read,
             Some("E02") if MACRO_SYNTAX.contains(&self.code) => Phase::MacroSyntax,
             Some("E02") => Phase::Compile,
-            _ if self.class.is_a(Class::READER_EXCEPTION) => Phase::Read,
+            _ if self.is_of_reader() => Phase::Read,
             _ if self.class.is_a(Class::COMPILER_EXCEPTION) => Phase::Compile,
             _ => Phase::Execution,
         }

@@ -19,6 +19,8 @@ pub struct Var {
     meta: RefCell<Value>,
     /// What is called after each change of the root, by its key.
     pub watches: RefCell<PMap>,
+    /// What each new root must satisfy, or nil.
+    pub validator: RefCell<Value>,
     is_dynamic: Cell<bool>,
     /// How calls through the var begin, where the root is bytecode and no binding can replace it.
     entry: Cell<Entry>,
@@ -39,6 +41,7 @@ impl Var {
             root: RefCell::new(None),
             meta: RefCell::new(Value::Nil),
             watches: RefCell::default(),
+            validator: RefCell::new(Value::Nil),
             is_dynamic: Cell::new(false),
             entry: Cell::new(NO_ENTRY),
             is_macro: Cell::new(false),

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::Vm;
-use crate::value::{PMap, Result, Value, Var};
+use crate::value::{Class, Exception, PMap, PrintOptions, Result, Value, Var};
 
 impl Vm {
     /// Calls the watches of a reference with its old and its new value.
@@ -29,11 +29,26 @@ impl Vm {
         Ok(())
     }
 
-    /// Sets the root of a var, and calls its watches.
+    /// Throws unless the validator of a reference takes a value; nil takes any.
     ///
     /// # Errors
-    /// Whatever a watch throws.
+    /// When it refuses the value, and whatever it throws.
+    pub(crate) fn validate(&mut self, validator: &Value, value: &Value) -> Result<()> {
+        if validator.is_nil() || self.call(validator, std::slice::from_ref(value))?.is_truthy() {
+            return Ok(());
+        }
+        let shown = self.print(value, PrintOptions::BRIEF)?;
+        let message = format!("Invalid reference state: the validator refuses {shown}");
+        Err(Exception::new(Class::ILLEGAL_STATE, "E0339", message).into())
+    }
+
+    /// Sets the root of a var, when its validator takes the value, and calls its watches.
+    ///
+    /// # Errors
+    /// Whatever the validator or a watch throws.
     pub(crate) fn set_root(&mut self, var: &Rc<Var>, new: Value) -> Result<()> {
+        let validator = var.validator.borrow().clone();
+        self.validate(&validator, &new)?;
         if var.watches.borrow().is_empty() {
             self.world().set_root(var, new);
             return Ok(());

@@ -6,8 +6,8 @@ use std::rc::Rc;
 
 use super::Vm;
 use crate::value::{
-    Conditionals, FixedState, Namespace, Native, Object, Origin, PrintOptions, Result, Sources,
-    Symbol, Value, Var, collect_few,
+    Conditionals, FixedState, Namespace, Native, Object, Origin, PrintOptions, RecordType, Result,
+    Sources, Symbol, Value, Var, collect_few,
 };
 
 /// What the layers above the VM lend it, so that it can evaluate forms and find library code.
@@ -74,6 +74,10 @@ pub struct World {
     pub stopped: RefCell<Option<Origin>>,
     /// The methods that types of the program have, each with its dot: `.area`.
     methods: RefCell<std::collections::HashSet<Symbol>>,
+    /// Whether names of classes and methods that do not exist are refused only when they are reached.
+    defers_host_names: Cell<bool>,
+    /// The classes of the host that programs name and that have no instances here, by their full names.
+    foreign: RefCell<HashMap<Symbol, Rc<Var>, FixedState>>,
     /// Namespaces whose source was run, in that order.
     loaded: RefCell<Vec<Symbol>>,
     /// Namespaces whose source is being run.
@@ -127,6 +131,8 @@ impl World {
             print_extended: Cell::new(false),
             stopped: RefCell::default(),
             methods: RefCell::default(),
+            defers_host_names: Cell::new(false),
+            foreign: RefCell::default(),
             loaded: RefCell::default(),
             loading: RefCell::default(),
         }
@@ -143,8 +149,36 @@ impl World {
         self.methods.borrow().contains(&symbol)
     }
 
+    /// Tells whether classes and methods that do not exist are refused only when they are reached.
+    pub(crate) fn defers_host_names(&self) -> bool {
+        self.defers_host_names.get()
+    }
+
+    /// Says whether classes and methods that do not exist are refused only when they are reached, as a
+    /// program needs that uses a part of a library; returns what it was.
+    pub(crate) fn set_defers_host_names(&self, defers: bool) -> bool {
+        self.defers_host_names.replace(defers)
+    }
+
+    /// Returns the var of a host class that does not exist here: a class without instances.
+    pub(crate) fn foreign_class(&self, full_name: Symbol) -> Rc<Var> {
+        let mut foreign = self.foreign.borrow_mut();
+        let new = || {
+            let text = full_name.to_string();
+            let (package, short) = text.rsplit_once('.').unwrap_or(("", &text));
+            let var = Var::new(Symbol::new(package), Symbol::new(short));
+            let class = RecordType::new(full_name, Box::default(), Box::default());
+            var.set_root(Value::from(Object::RecordType(Rc::new(class))));
+            Rc::new(var)
+        };
+        foreign.entry(full_name).or_insert_with(new).clone()
+    }
+
     /// Finds the var of a type or protocol by the name of its class: `my_app.core.Point`.
     pub(crate) fn class_var(&self, name: &str) -> Option<Rc<Var>> {
+        if let Some(foreign) = self.foreign.borrow().get(&Symbol::new(name)) {
+            return Some(foreign.clone());
+        }
         let (namespace, name) = name.rsplit_once('.')?;
         let namespace = self
             .find_namespace(Symbol::new(namespace))

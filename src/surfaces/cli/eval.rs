@@ -45,6 +45,7 @@ pub fn run(args: &Eval, app: &dyn App) -> Exit {
     };
     let session = app.plain_session();
     session.set_features(args.features.iter().cloned());
+    session.defer_host_names();
     let host = ProgramHost::new(grants, Interrupt::listen());
     let mut vm = session.vm(Box::new(host));
     vm.set_native_stack_limit(stack::limit());

@@ -170,6 +170,10 @@ impl Host for ProgramHost {
             .map_err(|error| format!("cannot write {path}: {error}"))
     }
 
+    fn missing_source(&self) -> String {
+        "is the folder on the path, and the file named as the namespace, with _ for -?".to_owned()
+    }
+
     fn find_source(&mut self, namespace: &str) -> Option<(String, String)> {
         let file = namespace.replace('.', "/").replace('-', "_");
         self.grants

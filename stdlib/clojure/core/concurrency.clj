@@ -134,11 +134,12 @@
         at (or (clojure.string/last-index-of text ".") -1)
         home (when (pos? at) (find-ns (symbol (clojure.string/replace (subs text 0 at) "_" "-"))))
         type-name (symbol (subs text (inc at)))]
-    (when-let [v (and home (ns-resolve home type-name))]
+    (if-let [v (and home (ns-resolve home type-name))]
       (when (var? v)
         (refer (ns-name home) :only [type-name])
         (when-let [constructors (find-ns (symbol (str (ns-name home) "." type-name)))]
-          (alias type-name (ns-name constructors)))))
+          (alias type-name (ns-name constructors))))
+      (-import-foreign full))
     nil))
 
 ;; Chunks: here each item is a chunk of its own

@@ -281,8 +281,8 @@
 (defn .toLowerCase
   "Returns a string in lower case."
   {:examples '[[(.toLowerCase "AbC") "abc"]]}
-  [s]
-  (clojure.string/lower-case s))
+  ([s] (clojure.string/lower-case s))
+  ([s _locale] (clojure.string/lower-case s)))
 
 (defn .toString
   "Returns a value as a string."
@@ -293,8 +293,8 @@
 (defn .toUpperCase
   "Returns a string in upper case."
   {:examples '[[(.toUpperCase "AbC") "ABC"]]}
-  [s]
-  (clojure.string/upper-case s))
+  ([s] (clojure.string/upper-case s))
+  ([s _locale] (clojure.string/upper-case s)))
 
 (defn .trim
   "Returns a string without the whitespace at its ends."

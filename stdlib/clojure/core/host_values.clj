@@ -231,9 +231,57 @@
 
 (defn .seq
   "Returns a collection as a sequence, or nil."
-  {:examples '[[(.seq [1]) (1)]]}
+  {:examples '[[(.seq [1]) (1)]
+               [(.seq (sorted-set 1 2) false) (2 1)]]}
+  ([coll] (seq coll))
+  ([coll ascending] (if ascending (seq coll) (rseq coll))))
+
+(defn .comparator
+  "Returns the function that orders a sorted collection."
+  {:examples '[[((.comparator (sorted-set-by >)) 1 2) false]]}
   [coll]
-  (seq coll))
+  (-comparator-of coll))
+
+(defn .compare
+  "Compares two values with a comparator: a negative number, 0 or a positive number."
+  {:examples '[[(.compare compare 1 2) -1]
+               [(.compare > 1 2) 1]]}
+  [comparator x y]
+  (let [order (comparator x y)]
+    (cond
+      (number? order) (int order)
+      order -1
+      (comparator y x) 1
+      :else 0)))
+
+(defn .entryKey
+  "Returns what a sorted collection orders an item by: the key of an entry, or the item of a set."
+  {:examples '[[(.entryKey (sorted-map 1 2) (first {1 2})) 1]]}
+  [coll item]
+  (if (map? coll) (key item) item))
+
+(defn .seqFrom
+  "Returns the items of a sorted collection from a key on, in its order or backwards, or nil."
+  {:examples '[[(.seqFrom (sorted-set 1 2 3) 2 true) (2 3)]
+               [(.seqFrom (sorted-set 1 2 3) 2 false) (2 1)]]}
+  [coll from ascending]
+  (if ascending (subseq coll >= from) (rsubseq coll <= from)))
+
+(defn- -part-of-sorted
+  "Returns what subseq and rsubseq give for an object with the methods of sorted collections."
+  ([ascending coll test limit]
+   (if (contains? (if ascending #{> >=} #{< <=}) test)
+     (-part-of-sorted ascending coll test limit (constantly true) nil)
+     (take-while #(-passes? coll test limit %) (.seq coll ascending))))
+  ([ascending coll start-test start end-test end]
+   (when-let [items (seq (.seqFrom coll start ascending))]
+     (take-while #(or (nil? end) (-passes? coll end-test end %))
+                 (if (-passes? coll start-test start (first items)) items (rest items))))))
+
+(defn- -passes?
+  "Tells whether an item of an object that is a sorted collection passes a test against a key."
+  [coll test limit item]
+  (test (.compare (.comparator coll) (.entryKey coll item) limit) 0))
 
 (defn .signum
   "Returns -1, 0 or 1, as a number is negative, 0 or positive."

@@ -82,6 +82,26 @@
               sigs)
        '~pname)))
 
+(defmacro definterface
+  "Defines an interface: a class that types may implement, whose methods are called with a dot."
+  {:examples '[[(do (definterface Named (^String label [])) (deftype Tag [x] Named (label [_] x)) (.label (->Tag "t"))) "t"]]}
+  [iname & sigs]
+  (declare-methods (map first sigs))
+  `(do (def ~iname (new-protocol '~(qualified iname)
+                                 ~(into {} (map (fn [[method params]]
+                                                  [(keyword method) {:name (list 'quote method)
+                                                                     :arglists (list 'quote (list params))
+                                                                     :doc nil}]))
+                                        sigs)
+                                 {}))
+       '~iname))
+
+(defmacro gen-class
+  "Does nothing, as in Clojure while no class files are written."
+  {:examples '[[(gen-class :name my.Class) nil]]}
+  [& _options]
+  nil)
+
 (defn- grouped
   "Groups the bodies of extend-type, defrecord and so on: each symbol and the forms after it."
   [specs]
@@ -90,6 +110,21 @@
       (recur (conj groups [(first specs) (take-while seq? (next specs))])
              (seq (drop-while seq? (next specs))))
       groups)))
+
+(defn- with-other-arities
+  "Returns the methods of one interface with the arities that other interfaces of the type have for the same names."
+  [methods all]
+  (let [arity #(let [params (second %)] (when (vector? params) [(first %) (count params)]))
+        names (set (map first methods))
+        own (set (map arity methods))]
+    (concat methods
+            (filter #(and (names (first %)) (arity %) (not (own (arity %)))) all))))
+
+(defn- all-arities
+  "Returns the groups of a type's body in which each method has all of its arities."
+  [groups]
+  (let [all (mapcat second groups)]
+    (map (fn [[protocol methods]] [protocol (with-other-arities methods all)]) groups)))
 
 (defn- method-map
   "Returns a map form of method names to fn forms; arities of one name become one function."
@@ -146,7 +181,7 @@
                     (let [word "hi"] (greet (reify Greeter (greet [_] word)))))
                 "hi"]]}
   [& specs]
-  (let [groups (grouped specs)]
+  (let [groups (all-arities (grouped specs))]
     (declare-methods (mapcat #(map first (second %)) groups))
     `(new-reified
        ~(mapv (fn [[protocol _]] (if (extends-class? protocol) `'~protocol `(:name ~protocol)))
@@ -205,7 +240,7 @@
                               fields))
         hinted (mapv #(with-meta % (select-keys (meta %) [:tag])) fields)
         fields (mapv #(with-meta % nil) fields)
-        groups (grouped specs)]
+        groups (all-arities (grouped specs))]
     (declare-methods (concat fields (mapcat #(map first (second %)) groups)))
     `((def ~tname (new-type '~(qualified tname) ~(mapv keyword fields) ~(mapv keyword mutable)
                              ~(= constructor `new-record)))

@@ -296,7 +296,7 @@ fn nothing_is_left_of_a_session() {
 fn templates_in_templates_have_a_limit() {
     check("(count (read-string \"````a\"))", "2");
     let got = Runner::new().run(&format!("(read-string \"{}a\")", "`".repeat(70)));
-    assert!(got.starts_with("ReaderException E0115"), "{got}");
+    assert!(got.starts_with("RuntimeException E0115"), "{got}");
 }
 
 #[test]

@@ -22,21 +22,8 @@
    "long overflow" "integer overflow"
    "/ by zero" "Divide by zero"})
 
-(def format-errors
-  "Below IllegalArgumentException, and each named after a detail of the Java library."
-  java.util.IllegalFormatException)
-
-(defn by-reader?
-  "Whether the reader refused a text: on the JVM such exceptions have no class of their own."
-  [e]
-  (and (#{RuntimeException IllegalArgumentException NumberFormatException} (class e))
-       (some #(re-find #"^clojure\.lang\.(Lisp|Edn)Reader" (.getClassName %))
-             (take 8 (.getStackTrace e)))))
-
 (defn outcome-of-throwable [e]
-  (let [class (cond (by-reader? e) "ReaderException"
-                    (instance? format-errors e) "IllegalArgumentException"
-                    :else (.getSimpleName (class e)))
+  (let [class (.getSimpleName (class e))
         class (same-as class class)
         message (some-> (ex-message e) (str/replace #"[\n\t]" " "))]
     (if (and (message-matters class) message)
@@ -57,12 +44,8 @@
   (let [out (java.io.StringWriter.)
         shown (binding [*out* out, *err* out, *print-namespace-maps* false]
                 (try
-                  (let [form (try (read-string {:read-cond :allow} text)
-                                  (catch Throwable _ ::unreadable))]
-                    (if (= form ::unreadable)
-                      "! ReaderException"
-                      (let [value (eval form)]
-                          (binding [*print-length* 100] (pr-str value)))))
+                  (let [value (eval (read-string {:read-cond :allow} text))]
+                    (binding [*print-length* 100] (pr-str value)))
                   (catch Throwable e (outcome-of-throwable e))))]
     (cond-> (str text "\t" (without-identities shown))
       (pos? (count (str out))) (str "\t" (pr-str (without-identities (str out)))))))

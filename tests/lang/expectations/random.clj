@@ -121,7 +121,7 @@
       (one-of (number d) (coll d) (scalar) (call "pr-str" (any d) (any d)) (call "first" (coll d))
               (call (pick ["=" "not=" "identical-type?"]) (any d) (any d))))))
 
-(defn pattern
+(defn binding-pattern
   "A pattern and the names in it."
   [depth]
   (let [name #(str (pick ["a" "b" "c" "d" "e"]) (below 50))]
@@ -129,7 +129,7 @@
       (let [n (name)] [n [n]])
       (case (below 4)
         0 (let [n (name)] [n [n]])
-        1 (let [parts (repeatedly (inc (below 3)) #(pattern (dec depth)))
+        1 (let [parts (repeatedly (inc (below 3)) #(binding-pattern (dec depth)))
                 more (when (chance 40) (name))
                 all (when (chance 30) (name))]
             [(str "[" (str/join " " (map first parts)) (when more (str " & " more)) (when all (str " :as " all)) "]")
@@ -140,7 +140,7 @@
                   (when (chance 40) (str " :or {" (first keys) " " (scalar) "}"))
                   (when all (str " :as " all)) "}")
              (concat keys (when all [all]))])
-        3 (let [[inner names] (pattern (dec depth))]
+        3 (let [[inner names] (binding-pattern (dec depth))]
             [(str "{" inner " " (pick [":a" ":b" "0" "\"s\""]) "}") names])))))
 
 (defn data [depth]
@@ -155,7 +155,7 @@
               (scalar)))))
 
 (defn destructuring []
-  (let [[shape names] (pattern 2)
+  (let [[shape names] (binding-pattern 2)
         names (str "[" (str/join " " (distinct names)) "]")]
     (one-of (call "let" (str "[" shape " (identity " (data 3) ")]") names)
             (call (str "(fn [" shape "] " names ")") (data 3))

@@ -1,7 +1,6 @@
 //! `new` and `.`: sugar for the functions that stand for host classes and methods.
 
 use super::super::analyze::{Analyzer, class_named};
-use super::super::error;
 use super::super::node::Node;
 use super::expect_items;
 use crate::value::{List, Object, Result, Symbol, Value};
@@ -31,13 +30,7 @@ pub(super) fn new(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Resul
         call.extend_from_slice(&items[2..]);
         return cx.node(&with_place(form, call));
     }
-    Err(error(
-        "E0222",
-        cx.place,
-        format!("there is no class `{name}` here"),
-    )
-    .hint("host classes do not exist; exceptions can be made with ex-info")
-    .into())
+    cx.deferred(super::super::undefined::class(cx.vm, &name, cx.place))
 }
 
 /// `(. x (method args ...))`, `(. x method args ...)`: a call of the function `.method`.

@@ -2,10 +2,10 @@
 
 use super::super::analyze::{Analyzer, class_named};
 use super::super::node::{Kind, Node, TryNode};
-use super::super::{error, fail};
+use super::super::{error, fail, undefined};
 use super::{expect_items, plain_name};
 use crate::suggest::did_you_mean;
-use crate::value::{Class, Object, Result, Signal, Span, Value};
+use crate::value::{Class, Object, Result, Signal, Span, Symbol, Value};
 
 pub(super) fn throw(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Result<Node> {
     expect_items(cx, items, 2, 2, "(throw exception)")?;
@@ -116,12 +116,38 @@ fn catch(
         other => {
             let name = other.as_symbol().map(|symbol| symbol.to_string());
             let Some(class) = name.as_deref().and_then(class_named) else {
+                if other.as_symbol().is_some_and(|symbol| is_foreign(cx, symbol)) {
+                    // A class that nothing here is an instance of; the body is still checked.
+                    let class = Object::Class(Class::PRIMITIVE_BOOLEAN);
+                    return caught(cx, form, parts, Some(Value::from(class)));
+                }
                 let place = other.span().or(form.item_span(1)).or(cx.place);
                 return Err(no_class(name.as_deref(), place));
             };
             (class != Class::THROWABLE).then(|| Value::from(Object::Class(class)))
         }
     };
+    caught(cx, form, parts, class)
+}
+
+/// Tells whether a symbol names a class of the host that does not exist here, in a program that may name one.
+fn is_foreign(cx: &mut Analyzer<'_>, symbol: Symbol) -> bool {
+    if !cx.vm.world().defers_host_names() {
+        return false;
+    }
+    let class = match cx.var(symbol) {
+        Ok(Some(var)) => Symbol::new(&format!("{}.{}", var.namespace, var.name)),
+        _ => symbol,
+    };
+    undefined::is_foreign_class(class)
+}
+
+fn caught(
+    cx: &mut Analyzer<'_>,
+    form: &Value,
+    parts: &[Value],
+    class: Option<Value>,
+) -> Result<(Option<Value>, u32, Node)> {
     let mark = cx.scopes.mark();
     let name = plain_name(cx, (form, 2), &parts[2], "the name of a caught exception")?;
     let local = cx.scopes.define(name);

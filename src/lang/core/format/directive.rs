@@ -9,6 +9,10 @@ use nom::sequence::{preceded, terminated};
 use nom::{IResult, Parser};
 
 use super::only_for_numbers;
+use crate::value::Class;
+
+/// What is wrong with a format string: the class of the exception, and its message.
+pub(super) type Wrong = (Class, String);
 
 /// A part of a format string.
 #[derive(Debug)]
@@ -55,7 +59,7 @@ pub(super) struct Flags {
 const MAX_WIDTH: usize = 100_000;
 
 /// Takes a format string apart.
-pub(super) fn pieces(text: &str) -> Result<Vec<Piece<'_>>, String> {
+pub(super) fn pieces(text: &str) -> Result<Vec<Piece<'_>>, Wrong> {
     let piece = alt((
         map(is_not("%"), Piece::Text),
         map(directive, Piece::Directive),
@@ -69,8 +73,14 @@ pub(super) fn pieces(text: &str) -> Result<Vec<Piece<'_>>, String> {
             }
             Ok(pieces)
         }
-        Ok((rest, _)) => Err(format!("the directive `{rest}` is not complete")),
-        Err(_) => Err("the format string cannot be read".to_owned()),
+        Ok((rest, _)) => Err((
+            Class::UNKNOWN_FORMAT_CONVERSION,
+            format!("the directive `{rest}` is not complete"),
+        )),
+        Err(_) => Err((
+            Class::ILLEGAL_FORMAT,
+            "the format string cannot be read".to_owned(),
+        )),
     }
 }
 
@@ -125,7 +135,7 @@ fn flags(text: &str) -> IResult<&str, Flags> {
 }
 
 /// Refuses what has no meaning.
-fn check(directive: &Directive<'_>) -> Result<(), String> {
+fn check(directive: &Directive<'_>) -> Result<(), Wrong> {
     let Directive {
         source,
         flags,
@@ -135,22 +145,22 @@ fn check(directive: &Directive<'_>) -> Result<(), String> {
         ..
     } = directive;
     if !"bBhHsScCdoxXeEfgGn%".contains(*conversion) {
-        return Err(format!("`{source}` is no directive"));
+        return Err((Class::UNKNOWN_FORMAT_CONVERSION, format!("`{source}` is no directive")));
     }
     if (flags.left || flags.zero) && width.is_none() {
-        return Err(format!("`{source}` needs a width after its flag"));
+        return Err((Class::MISSING_FORMAT_WIDTH, format!("`{source}` needs a width after its flag")));
     }
     if flags.left && flags.zero {
-        return Err(format!("`{source}` fills on the left and on the right"));
+        return Err((Class::ILLEGAL_FORMAT_FLAGS, format!("`{source}` fills on the left and on the right")));
     }
     if "bBhHsScC".contains(*conversion) && only_for_numbers(*flags) {
-        return Err(format!("`{source}` has a flag that only numbers take"));
+        return Err((Class::FORMAT_FLAGS_CONVERSION, format!("`{source}` has a flag that only numbers take")));
     }
     if "dxXocC".contains(*conversion) && precision.is_some() {
-        return Err(format!("`{source}` cannot have a precision"));
+        return Err((Class::ILLEGAL_FORMAT_PRECISION, format!("`{source}` cannot have a precision")));
     }
     if "xXo".contains(*conversion) && (flags.plus || flags.space || flags.group) {
-        return Err(format!("`{source}` has a flag that only `%d` takes"));
+        return Err((Class::FORMAT_FLAGS_CONVERSION, format!("`{source}` has a flag that only `%d` takes")));
     }
     Ok(())
 }

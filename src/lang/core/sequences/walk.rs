@@ -10,6 +10,7 @@ use std::rc::Rc;
 use super::function::Reducer;
 use super::stage::{Made, Step};
 use crate::value::{Emit, Lazy, LazyState, Object, Result, SeqView, Thunk, Value};
+use crate::vm::objects::own_method;
 use crate::vm::{Iter, Vm, made_at};
 
 /// Receives items; breaks to get no more.
@@ -31,7 +32,21 @@ pub(crate) fn each(vm: &mut Vm, coll: Value, visit: &mut Visit<'_>) -> Result<()
 /// # Errors
 /// As [`each`].
 pub(crate) fn reduce(vm: &mut Vm, function: &Value, init: Value, coll: Value) -> Result<Value> {
+    if let Some(method) = own_reduce(&coll) {
+        return vm.invoke(&method, &mut [coll, function.clone(), init]);
+    }
     reduce_through(vm, Vec::new(), function, init, coll)
+}
+
+/// Returns the method by which an object of a type of the program reduces itself: of `IReduceInit`, or of
+/// `clojure.core.protocols/CollReduce`.
+pub(crate) fn own_reduce(coll: &Value) -> Option<Value> {
+    match coll {
+        Value::Object(_) => ["reduce", "coll-reduce"]
+            .iter()
+            .find_map(|name| own_method(coll, name)),
+        _ => None,
+    }
 }
 
 /// Reduces a seqable value from its first item on; `None` for no items.
@@ -43,6 +58,11 @@ pub(crate) fn reduce_from_first(
     function: &Value,
     coll: Value,
 ) -> Result<Option<Value>> {
+    if let Some(method) = own_reduce(&coll)
+        && takes(&method, 2)
+    {
+        return vm.invoke(&method, &mut [coll, function.clone()]).map(Some);
+    }
     let mut sink = Sink::First(Reducer::new(function.clone()));
     run(vm, Vec::new(), coll, &mut sink)?;
     Ok(match sink {
@@ -300,8 +320,20 @@ fn plain(
             SeqView::Repeat { value, count } => repeat(vm, value, *count, visit),
             _ => by_item(vm, Value::Seq(view), visit),
         },
-        coll => by_item(vm, coll, visit),
+        coll => match own_reduce(&coll) {
+            // What can only be reduced gives its items to a vector first.
+            Some(method) if own_method(&coll, "seq").is_none() => {
+                let into = Value::Native(&crate::core::collections::CONJ);
+                let items = vm.invoke(&method, &mut [coll, into, Value::vector([])])?;
+                by_item(vm, items, visit)
+            }
+            _ => by_item(vm, coll, visit),
+        },
     }
+}
+
+fn takes(method: &Value, count: usize) -> bool {
+    matches!(method, Value::Fn(closure) if closure.proto.body(count).is_some())
 }
 
 fn by_item(

@@ -1,0 +1,96 @@
+//! What to use in place of classes of the host and of namespaces that are not here, for hints.
+
+/// Classes by their short names. Sorted.
+const CLASSES: &[(&str, &str)] = &[
+    ("ArrayList", "use a vector: conj adds to it, and (atom []) holds one that changes"),
+    ("AtomicInteger", "use an atom: (swap! counter inc)"),
+    ("AtomicLong", "use an atom: (swap! counter inc)"),
+    ("AtomicReference", "use an atom"),
+    ("ByteArrayInputStream", "use the bytes themselves"),
+    ("ByteArrayOutputStream", "use byte-array, or flow.util/base64-encode for text"),
+    ("Collections", "use sort, reverse, shuffle, max-key and the like"),
+    ("ConcurrentHashMap", "use an atom that holds a map"),
+    ("ConcurrentLinkedQueue", "use clojure.lang.PersistentQueue/EMPTY in an atom"),
+    ("CountDownLatch", "use a promise: deliver and deref"),
+    ("Executors", "use flow/pmap in a flow; programs run on one thread"),
+    ("File", "use slurp, spit and file-seq with --allow-files, and :files steps in flows"),
+    ("HashMap", "use a map: assoc adds to it, and (atom {}) holds one that changes"),
+    ("HashSet", "use a set: conj adds to it, and (atom #{}) holds one that changes"),
+    ("HttpClient", "use an :http step in a flow"),
+    ("LinkedBlockingQueue", "use clojure.lang.PersistentQueue/EMPTY in an atom"),
+    ("LinkedHashMap", "use a map: one of up to 8 entries keeps their order"),
+    ("LinkedList", "use a vector or a list"),
+    ("Locale", "leave it out: case and formats do not depend on a locale here"),
+    ("MessageDigest", "use flow.util/sha256-hex"),
+    ("Random", "use rand and rand-int"),
+    ("SecureRandom", "use random-uuid or rand-int"),
+    ("SimpleDateFormat", "use java.time.format.DateTimeFormatter"),
+    ("ThreadLocalRandom", "use rand and rand-int"),
+    ("URI", "use flow.util/url-encode and plain text"),
+    ("URL", "use an :http step in a flow"),
+    ("URLDecoder", "use flow.util/url-decode"),
+    ("URLEncoder", "use flow.util/url-encode"),
+];
+
+/// Namespaces. Sorted.
+const NAMESPACES: &[(&str, &str)] = &[
+    (
+        "clj-http.client",
+        "requests are :http steps in a flow: (flow/step :http :get {:url ...})",
+    ),
+    (
+        "clojure.core.async",
+        "there are no channels: flow/pmap runs steps at the same time, and :wait steps wait for events; in a program, use \
+         sequences, promises and atoms",
+    ),
+    (
+        "clojure.java.io",
+        "slurp, spit and file-seq read and write files with --allow-files; in flows use :files steps",
+    ),
+    (
+        "clojure.java.jdbc",
+        "keep rows with :table steps in a flow",
+    ),
+    (
+        "clojure.java.shell",
+        "programs are not run from here: a tool server under :mcp can run them for a flow",
+    ),
+    (
+        "clojure.spec.alpha",
+        "check data with predicates, :pre and :post, or with the :schema of inputs and steps in a flow",
+    ),
+    (
+        "clojure.tools.logging",
+        "print with println, and use flow/log in a flow",
+    ),
+    (
+        "malli.core",
+        "check data with the :schema of inputs and steps in a flow, which takes Malli's forms",
+    ),
+];
+
+/// Returns what to use in place of a class of the host, by its short name.
+pub(crate) fn of_class(short: &str) -> Option<&'static str> {
+    found(CLASSES, short)
+}
+
+/// Returns what to use in place of a namespace.
+pub(crate) fn of_namespace(name: &str) -> Option<&'static str> {
+    found(NAMESPACES, name)
+}
+
+fn found(table: &'static [(&str, &str)], name: &str) -> Option<&'static str> {
+    let at = table.binary_search_by_key(&name, |row| row.0).ok()?;
+    Some(table[at].1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{CLASSES, NAMESPACES};
+
+    #[test]
+    fn the_tables_are_sorted() {
+        assert!(CLASSES.is_sorted_by_key(|row| row.0));
+        assert!(NAMESPACES.is_sorted_by_key(|row| row.0));
+    }
+}

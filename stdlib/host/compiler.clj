@@ -1,0 +1,15 @@
+(ns Compiler
+  "`clojure.lang.Compiler/...`: tables that programs look into.")
+
+(def CHAR_MAP
+  "What names of the host have in place of characters of symbols."
+  {\- "_" \: "_COLON_" \+ "_PLUS_" \> "_GT_" \< "_LT_" \= "_EQ_" \~ "_TILDE_" \! "_BANG_" \@ "_CIRCA_"
+   \# "_SHARP_" \' "_SINGLEQUOTE_" \" "_DOUBLEQUOTE_" \% "_PERCENT_" \^ "_CARET_" \& "_AMPERSAND_"
+   \* "_STAR_" \| "_BAR_" \{ "_LBRACE_" \} "_RBRACE_" \[ "_LBRACK_" \] "_RBRACK_" \/ "_SLASH_"
+   \\ "_BSLASH_" \? "_QMARK_"})
+
+(def specials
+  "The special forms, as the keys of a map."
+  (zipmap '[& . case* catch clojure.core/import* def deftype* do finally fn* if let* letfn* loop* monitor-enter
+            monitor-exit new quote recur reify* set! throw try var]
+          (repeat nil)))
