@@ -2,25 +2,58 @@
 
 /// Classes by their short names. Sorted.
 const CLASSES: &[(&str, &str)] = &[
-    ("ArrayList", "use a vector: conj adds to it, and (atom []) holds one that changes"),
+    (
+        "ArrayList",
+        "use a vector: conj adds to it, and (atom []) holds one that changes",
+    ),
     ("AtomicInteger", "use an atom: (swap! counter inc)"),
     ("AtomicLong", "use an atom: (swap! counter inc)"),
     ("AtomicReference", "use an atom"),
     ("ByteArrayInputStream", "use the bytes themselves"),
-    ("ByteArrayOutputStream", "use byte-array, or flow.util/base64-encode for text"),
-    ("Collections", "use sort, reverse, shuffle, max-key and the like"),
+    (
+        "ByteArrayOutputStream",
+        "use byte-array, or flow.util/base64-encode for text",
+    ),
+    (
+        "Collections",
+        "use sort, reverse, shuffle, max-key and the like",
+    ),
     ("ConcurrentHashMap", "use an atom that holds a map"),
-    ("ConcurrentLinkedQueue", "use clojure.lang.PersistentQueue/EMPTY in an atom"),
+    (
+        "ConcurrentLinkedQueue",
+        "use clojure.lang.PersistentQueue/EMPTY in an atom",
+    ),
     ("CountDownLatch", "use a promise: deliver and deref"),
-    ("Executors", "use flow/pmap in a flow; programs run on one thread"),
-    ("File", "use slurp, spit and file-seq with --allow-files, and :files steps in flows"),
-    ("HashMap", "use a map: assoc adds to it, and (atom {}) holds one that changes"),
-    ("HashSet", "use a set: conj adds to it, and (atom #{}) holds one that changes"),
+    (
+        "Executors",
+        "use flow/pmap in a flow; programs run on one thread",
+    ),
+    (
+        "File",
+        "use slurp, spit and file-seq with --allow-files, and :files steps in flows",
+    ),
+    (
+        "HashMap",
+        "use a map: assoc adds to it, and (atom {}) holds one that changes",
+    ),
+    (
+        "HashSet",
+        "use a set: conj adds to it, and (atom #{}) holds one that changes",
+    ),
     ("HttpClient", "use an :http step in a flow"),
-    ("LinkedBlockingQueue", "use clojure.lang.PersistentQueue/EMPTY in an atom"),
-    ("LinkedHashMap", "use a map: one of up to 8 entries keeps their order"),
+    (
+        "LinkedBlockingQueue",
+        "use clojure.lang.PersistentQueue/EMPTY in an atom",
+    ),
+    (
+        "LinkedHashMap",
+        "use a map: one of up to 8 entries keeps their order",
+    ),
     ("LinkedList", "use a vector or a list"),
-    ("Locale", "leave it out: case and formats do not depend on a locale here"),
+    (
+        "Locale",
+        "leave it out: case and formats do not depend on a locale here",
+    ),
     ("MessageDigest", "use flow.util/sha256-hex"),
     ("Random", "use rand and rand-int"),
     ("SecureRandom", "use random-uuid or rand-int"),
@@ -47,14 +80,7 @@ const NAMESPACES: &[(&str, &str)] = &[
         "clojure.java.io",
         "slurp, spit and file-seq read and write files with --allow-files; in flows use :files steps",
     ),
-    (
-        "clojure.java.jdbc",
-        "keep rows with :table steps in a flow",
-    ),
-    (
-        "clojure.java.shell",
-        "programs are not run from here: a tool server under :mcp can run them for a flow",
-    ),
+    ("clojure.java.jdbc", "keep rows with :table steps in a flow"),
     (
         "clojure.spec.alpha",
         "check data with predicates, :pre and :post, or with the :schema of inputs and steps in a flow",

@@ -36,11 +36,17 @@ const BODIES: &[(&str, &str)] = &[
     ("(java.util.ArrayList.)", "E0222 CompilerException"),
     ("(new java.util.ArrayList 3)", "E0222 CompilerException"),
     ("(java.util.UUID. 1 2)", "E0222 CompilerException"),
-    ("(java.net.InetAddress/getLocalHost)", "E0208 CompilerException"),
+    (
+        "(java.net.InetAddress/getLocalHost)",
+        "E0208 CompilerException",
+    ),
     ("(System/noSuchMember)", "E0204 CompilerException"),
     ("(Long/parseLong)", "E0305 ArityException"),
     ("(.noSuchMethod 1 2)", "E0204 IllegalArgumentException"),
-    ("(proxy [Object] [] (toString [] \"a\"))", "E0226 CompilerException"),
+    (
+        "(proxy [Object] [] (toString [] \"a\"))",
+        "E0226 CompilerException",
+    ),
     ("(gen-interface :name a.B)", "E0226 CompilerException"),
 ];
 
@@ -50,12 +56,16 @@ fn a_function_that_names_an_unknown_class_fails_only_when_it_is_called() {
         assert_eq!(run(&format!("(defn f [] {body}) :ran")), ":ran", "{body}");
         assert_eq!(run(&format!("(defn f [] {body}) (f)")), *error, "{body}");
         assert_eq!(
-            run(&format!("(defn f [] {body}) (try (f) (catch Exception e :caught))")),
+            run(&format!(
+                "(defn f [] {body}) (try (f) (catch Exception e :caught))"
+            )),
             ":caught",
             "{body}"
         );
         assert_eq!(
-            run(&format!("(defn f [] {body}) (defn g [] (try (f) (catch Exception e 1))) (g) (f)")),
+            run(&format!(
+                "(defn f [] {body}) (defn g [] (try (f) (catch Exception e 1))) (g) (f)"
+            )),
             *error,
             "{body} fails each time"
         );
@@ -66,7 +76,11 @@ fn a_function_that_names_an_unknown_class_fails_only_when_it_is_called() {
 fn unknown_names_are_refused_when_they_are_compiled_elsewhere() {
     for (body, error) in BODIES.iter().filter(|body| !body.1.starts_with("E0305")) {
         let code = error.split(' ').next().unwrap_or_default();
-        assert_eq!(refused_at_once(&format!("(defn f [] {body}) :ran")), code, "{body}");
+        assert_eq!(
+            refused_at_once(&format!("(defn f [] {body}) :ran")),
+            code,
+            "{body}"
+        );
     }
 }
 
@@ -79,7 +93,11 @@ fn files_that_require_loads_may_name_unknown_classes() {
                    (defn pure [x] (inc x))";
     let host = || Sandbox::new().source("lib", library);
     let session = Session::new();
-    let value = session.evaluate_in(host(), "a", "(require 'lib) [(lib/pure 1) (lib/shown \"x\")]");
+    let value = session.evaluate_in(
+        host(),
+        "a",
+        "(require 'lib) [(lib/pure 1) (lib/shown \"x\")]",
+    );
     assert_eq!(session.show(&value.expect("the file loads")), r#"[2 "x"]"#);
     let failure = session
         .evaluate_in(host(), "a", "(lib/uses-host)")
@@ -101,18 +119,29 @@ fn classes_without_instances_can_be_named() {
         "[false true java.net.URI true]"
     );
     assert_eq!(
-        run("(try (throw (ex-info \"a\" {})) (catch java.sql.SQLException e 1) (catch Exception e 2))"),
+        run(
+            "(try (throw (ex-info \"a\" {})) (catch java.sql.SQLException e 1) (catch Exception e 2))"
+        ),
         "2"
     );
-    assert_eq!(run("(try 1 (catch Exeption e 2))"), "E0221 CompilerException");
-    assert_eq!(run("(instance? java.lang.Strng 1)"), "E0204 CompilerException");
+    assert_eq!(
+        run("(try 1 (catch Exeption e 2))"),
+        "E0221 CompilerException"
+    );
+    assert_eq!(
+        run("(instance? java.lang.Strng 1)"),
+        "E0204 CompilerException"
+    );
 }
 
 #[test]
 fn arguments_of_an_unknown_method_are_evaluated_before_it_fails() {
     let output = Output::new();
     let host = Sandbox::new().output(&output);
-    assert_eq!(run_in(host, "(.noSuch (doto 1 println))"), "E0204 IllegalArgumentException");
+    assert_eq!(
+        run_in(host, "(.noSuch (doto 1 println))"),
+        "E0204 IllegalArgumentException"
+    );
     assert_eq!(output.take(), "1\n");
 }
 
@@ -142,7 +171,9 @@ fn objects_reduce_themselves() {
     let reducible = "(def r (reify clojure.lang.IReduceInit
                        (reduce [_ f init] (loop [acc init n 0]
                          (cond (reduced? acc) @acc (= n 5) acc :else (recur (f acc n) (inc n)))))))";
-    let check = |form: &str, expected: &str| assert_eq!(run(&format!("{reducible} {form}")), expected, "{form}");
+    let check = |form: &str, expected: &str| {
+        assert_eq!(run(&format!("{reducible} {form}")), expected, "{form}")
+    };
     check("(reduce + 0 r)", "10");
     check("(into [] r)", "[0 1 2 3 4]");
     check("(into #{} (map inc) r)", "#{1 4 3 2 5}");
@@ -150,7 +181,10 @@ fn objects_reduce_themselves() {
     check("(transduce (comp (filter odd?) (take 1)) conj [] r)", "[1]");
     check("(transduce (take 2) conj [] r)", "[0 1]");
     check("(set r)", "#{0 1 4 3 2}");
-    check("(reduce (fn [_ x] (if (= x 2) (reduced x) nil)) nil r)", "2");
+    check(
+        "(reduce (fn [_ x] (if (= x 2) (reduced x) nil)) nil r)",
+        "2",
+    );
     check(
         "(require '[clojure.core.protocols :as p]) (deftype K [m])
          (extend-type K p/IKVReduce (kv-reduce [k f init] (reduce-kv f init (.m k)))
@@ -171,7 +205,9 @@ fn reader_errors_have_the_classes_of_clojure() {
         (":", "RuntimeException"),
     ] {
         assert_eq!(
-            run(&format!("(try (read-string {text:?}) (catch Throwable e (.getSimpleName (class e))))")),
+            run(&format!(
+                "(try (read-string {text:?}) (catch Throwable e (.getSimpleName (class e))))"
+            )),
             format!("{class:?}"),
             "{text}"
         );
@@ -184,7 +220,9 @@ fn reader_errors_have_the_classes_of_clojure() {
         ("(format \"%.2d\" 1)", "IllegalFormatPrecisionException"),
     ] {
         assert_eq!(
-            run(&format!("(try {form} (catch IllegalArgumentException e (.getSimpleName (class e))))")),
+            run(&format!(
+                "(try {form} (catch IllegalArgumentException e (.getSimpleName (class e))))"
+            )),
             format!("{class:?}"),
             "{form}"
         );

@@ -96,7 +96,11 @@ pub(super) fn class(vm: &Vm, name: &str, span: Span) -> Exception {
     let short = short_name(name);
     let world = vm.world();
     if is_known_class(world, name) {
-        let refused = error("E0222", span, format!("the class `{name}` has no constructor here"));
+        let refused = error(
+            "E0222",
+            span,
+            format!("the class `{name}` has no constructor here"),
+        );
         let home = world.find_namespace(Symbol::new(short));
         let members = home.map_or_else(Vec::new, |home| names_of(&home));
         return match &members[..] {
@@ -113,7 +117,9 @@ pub(super) fn class(vm: &Vm, name: &str, span: Span) -> Exception {
         home.is_some_and(|home| home.lookup(Symbol::new("new")).is_some())
             || library::defines(class, "new")
     });
-    let thrown = Class::THROWABLES.iter().map(|class| class.0.name.to_owned());
+    let thrown = Class::THROWABLES
+        .iter()
+        .map(|class| class.0.name.to_owned());
     let classes: Vec<String> = made.chain(thrown).collect();
     match &nearest(short, &classes)[..] {
         [] => refused.hint(
@@ -144,10 +150,13 @@ pub(crate) fn is_foreign_class(symbol: Symbol) -> bool {
     let Some((package, short)) = name.rsplit_once('.') else {
         return symbol.namespace().is_none() && EVERYWHERE.contains(&&*name);
     };
-    let is_part = |part: &str| part.starts_with(|char: char| char.is_ascii_lowercase() || char == '_');
+    let is_part =
+        |part: &str| part.starts_with(|char: char| char.is_ascii_lowercase() || char == '_');
     let near = || {
         let of_package = Class::full_names().filter_map(|full| full.rsplit_once('.'));
-        let known = of_package.filter(|parts| parts.0 == package).map(|parts| parts.1);
+        let known = of_package
+            .filter(|parts| parts.0 == package)
+            .map(|parts| parts.1);
         !did_you_mean(short, known).is_empty()
     };
     symbol.namespace().is_none()
@@ -376,7 +385,9 @@ fn is_known_class(world: &World, name: &str) -> bool {
 fn classes_of(world: &World) -> Vec<String> {
     let known = world.namespaces.borrow();
     let names = known.keys().map(ToString::to_string);
-    names.filter(|name| is_class(name) && !name.contains('.')).collect()
+    names
+        .filter(|name| is_class(name) && !name.contains('.'))
+        .collect()
 }
 
 fn public(names: Vec<String>) -> Vec<String> {

@@ -79,8 +79,12 @@ impl Formatter<'_, '_> {
     /// Returns the index of the argument that a directive takes, in the call's arguments.
     fn argument(&mut self, directive: &Directive<'_>) -> Result<usize> {
         let idx = if directive.flags.previous {
-            self.previous
-                .ok_or_else(|| bad_format(Class::MISSING_FORMAT_ARGUMENT, "`%<` needs a directive before it"))?
+            self.previous.ok_or_else(|| {
+                bad_format(
+                    Class::MISSING_FORMAT_ARGUMENT,
+                    "`%<` needs a directive before it",
+                )
+            })?
         } else if let Some(number) = directive.argument {
             number.saturating_sub(1)
         } else {
@@ -90,11 +94,14 @@ impl Formatter<'_, '_> {
         self.previous = Some(idx);
         if idx + 1 >= self.args.len() {
             let given = self.args.len() - 1;
-            return Err(bad_format(Class::MISSING_FORMAT_ARGUMENT, &format!(
-                "`{}` is directive {}, but there are only {given} values",
-                directive.source,
-                idx + 1
-            ))
+            return Err(bad_format(
+                Class::MISSING_FORMAT_ARGUMENT,
+                &format!(
+                    "`{}` is directive {}, but there are only {given} values",
+                    directive.source,
+                    idx + 1
+                ),
+            )
             .hint("give a value for each directive; a percent sign itself is `%%`")
             .into());
         }

@@ -112,7 +112,9 @@ const INVOKE_METHOD: Native = Native {
                 .clojure(format!(
                     "No matching method {short} found taking {given} args for class {class}"
                 ))
-                .words(format!("`.{short}` is not defined: {of} has no such method here"))
+                .words(format!(
+                    "`.{short}` is not defined: {of} has no such method here"
+                ))
                 .into());
         }
         Err(no_method(
@@ -167,7 +169,9 @@ const EXTEND: Native = Native {
 
 /// Gives a type of the program the methods of a protocol of reductions as its own: `reduce` asks for those.
 fn add_reductions(extended: &Value, protocol: &Value, methods: &Value) {
-    let home = protocol_name(protocol).as_symbol().and_then(Symbol::namespace);
+    let home = protocol_name(protocol)
+        .as_symbol()
+        .and_then(Symbol::namespace);
     let Value::Object(object) = extended else {
         return;
     };

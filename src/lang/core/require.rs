@@ -288,7 +288,9 @@ fn load_specs(vm: &mut Vm, args: &Args<'_>, refers_all: bool) -> Result<Value> {
                     .into())
             }
             // Of `[clojure set walk]` only the first is a whole name.
-            Value::Vector(parts) if parts.get(1).is_some_and(|next| next.as_keyword().is_none()) => {
+            Value::Vector(parts)
+                if parts.get(1).is_some_and(|next| next.as_keyword().is_none()) =>
+            {
                 load_prefixed(vm, spec, reload, refers_all)
             }
             Value::Vector(parts) => {

@@ -3,7 +3,9 @@
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-use crate::value::{Arity, Map, Native, PMap, PSet, Result, SeqView, Set, Signal, Sorted, Symbol, Value};
+use crate::value::{
+    Arity, Map, Native, PMap, PSet, Result, SeqView, Set, Signal, Sorted, Symbol, Value,
+};
 use crate::vm::objects::own_method;
 use crate::vm::{Args, Vm};
 

@@ -1,9 +1,7 @@
 //! An exception as a diagnostic: what was at fault, where to look, how it came there.
 
 use super::{Call, Cause, Culprit, Diagnostic, Excerpt, Expanded};
-use crate::value::{
-    Culprit as At, Exception, Fault, Frame, Origin, Sources, Span, Value, brief,
-};
+use crate::value::{Culprit as At, Exception, Fault, Frame, Origin, Sources, Span, Value, brief};
 
 /// A longer value is not repeated under the place.
 const LONGEST_LABEL: usize = 60;

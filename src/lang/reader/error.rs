@@ -89,8 +89,7 @@ impl ReadError {
     /// Returns the exception that a program sees.
     pub fn into_exception(self) -> Exception {
         let words = self.clojure_words();
-        let mut exception =
-            Exception::new(self.class(), self.code, self.message).at(self.span);
+        let mut exception = Exception::new(self.class(), self.code, self.message).at(self.span);
         if let Some(words) = words {
             exception = exception.clojure(words);
         }
@@ -287,7 +286,8 @@ impl Reader<'_> {
             self.span(start, end),
             format!("`\\{token}` is no character"),
         );
-        let hex = |digits: &str| digits.len() == 4 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let hex =
+            |digits: &str| digits.len() == 4 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
         let error = match token.strip_prefix('u') {
             Some(digits) if !digits.is_empty() && !hex(digits) => {
                 error.of_class(Class::ILLEGAL_ARGUMENT)
@@ -317,8 +317,7 @@ impl Reader<'_> {
         } else {
             "a name cannot start with a digit; numbers look like `12`, `-1.5e3`, `1/3`, `0xFF`, `12N`, `1.5M`"
         };
-        let error =
-            ReadError::new("E0107", span, format!("`{token}` is no number")).hint(hint);
+        let error = ReadError::new("E0107", span, format!("`{token}` is no number")).hint(hint);
         if !is_octal && wrong.contains("zero") {
             error.of_class(Class::ARITHMETIC)
         } else {

@@ -88,7 +88,8 @@ pub trait Host {
 
     /// Says what to do about a namespace that has no source.
     fn missing_source(&self) -> String {
-        "there are only the namespaces of the library here: code of a flow is in its :functions".to_owned()
+        "there are only the namespaces of the library here: code of a flow is in its :functions"
+            .to_owned()
     }
 
     /// Performs a request that leaves the VM, such as a step, and returns its outcome. A host inside a

@@ -34,7 +34,11 @@ impl Vm {
     /// # Errors
     /// When it refuses the value, and whatever it throws.
     pub(crate) fn validate(&mut self, validator: &Value, value: &Value) -> Result<()> {
-        if validator.is_nil() || self.call(validator, std::slice::from_ref(value))?.is_truthy() {
+        if validator.is_nil()
+            || self
+                .call(validator, std::slice::from_ref(value))?
+                .is_truthy()
+        {
             return Ok(());
         }
         let shown = self.print(value, PrintOptions::BRIEF)?;

@@ -116,7 +116,10 @@ fn catch(
         other => {
             let name = other.as_symbol().map(|symbol| symbol.to_string());
             let Some(class) = name.as_deref().and_then(class_named) else {
-                if other.as_symbol().is_some_and(|symbol| is_foreign(cx, symbol)) {
+                if other
+                    .as_symbol()
+                    .is_some_and(|symbol| is_foreign(cx, symbol))
+                {
                     // A class that nothing here is an instance of; the body is still checked.
                     let class = Object::Class(Class::PRIMITIVE_BOOLEAN);
                     return caught(cx, form, parts, Some(Value::from(class)));

@@ -145,22 +145,40 @@ fn check(directive: &Directive<'_>) -> Result<(), Wrong> {
         ..
     } = directive;
     if !"bBhHsScCdoxXeEfgGn%".contains(*conversion) {
-        return Err((Class::UNKNOWN_FORMAT_CONVERSION, format!("`{source}` is no directive")));
+        return Err((
+            Class::UNKNOWN_FORMAT_CONVERSION,
+            format!("`{source}` is no directive"),
+        ));
     }
     if (flags.left || flags.zero) && width.is_none() {
-        return Err((Class::MISSING_FORMAT_WIDTH, format!("`{source}` needs a width after its flag")));
+        return Err((
+            Class::MISSING_FORMAT_WIDTH,
+            format!("`{source}` needs a width after its flag"),
+        ));
     }
     if flags.left && flags.zero {
-        return Err((Class::ILLEGAL_FORMAT_FLAGS, format!("`{source}` fills on the left and on the right")));
+        return Err((
+            Class::ILLEGAL_FORMAT_FLAGS,
+            format!("`{source}` fills on the left and on the right"),
+        ));
     }
     if "bBhHsScC".contains(*conversion) && only_for_numbers(*flags) {
-        return Err((Class::FORMAT_FLAGS_CONVERSION, format!("`{source}` has a flag that only numbers take")));
+        return Err((
+            Class::FORMAT_FLAGS_CONVERSION,
+            format!("`{source}` has a flag that only numbers take"),
+        ));
     }
     if "dxXocC".contains(*conversion) && precision.is_some() {
-        return Err((Class::ILLEGAL_FORMAT_PRECISION, format!("`{source}` cannot have a precision")));
+        return Err((
+            Class::ILLEGAL_FORMAT_PRECISION,
+            format!("`{source}` cannot have a precision"),
+        ));
     }
     if "xXo".contains(*conversion) && (flags.plus || flags.space || flags.group) {
-        return Err((Class::FORMAT_FLAGS_CONVERSION, format!("`{source}` has a flag that only `%d` takes")));
+        return Err((
+            Class::FORMAT_FLAGS_CONVERSION,
+            format!("`{source}` has a flag that only `%d` takes"),
+        ));
     }
     Ok(())
 }
