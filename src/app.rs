@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use flowstone_engine::connections::{ConnectionReport, ConnectionTrial, PriceReport};
 use flowstone_engine::flow::Flow;
+use flowstone_engine::permission::Permissions;
 use flowstone_engine::ports::{Exchanges, Secrets, Stores, SystemClock, SystemRandom};
 use flowstone_engine::search::Embedder;
 use flowstone_engine::step::{LocalFuture, Step};
@@ -17,7 +18,7 @@ use flowstone_steps::llm::prices;
 use flowstone_steps::recording::{
     RecordedSecrets, Recorder, RecordingError, ReplayedSecrets, Replayer,
 };
-use flowstone_steps::{connections, sandbox, search, secrets, settings};
+use flowstone_steps::{connections, permissions, sandbox, search, secrets, settings};
 use flowstone_stores::Options;
 use flowstone_surfaces::cli::{
     App, ExchangesWith, Open, Project, Prompt, Report, Runtime, lost_terminal, of_store_error,
@@ -157,12 +158,25 @@ impl Flowstone {
             exchanges: outside.exchanges,
             durability: settings::of_durability(&settings),
             limits: limits(&settings, project),
+            permissions: Arc::new(permissions(&settings, project)?),
             settings,
             bindings: project.bindings.clone(),
             clock: Arc::new(SystemClock),
             random: Arc::new(SystemRandom),
         })
     }
+}
+
+/// Returns what the flows of a project may touch.
+fn permissions(settings: &Value, project: &Project) -> Result<Permissions, Report> {
+    let own = permissions::of_project(settings, &project.root, &project.home);
+    let here = std::env::current_dir().unwrap_or_else(|_| project.root.clone());
+    Ok(Permissions {
+        command: project
+            .permits
+            .rows(&|path| permissions::absolute(&here, path)),
+        ..own.map_err(|error| of_settings(&error))?
+    })
 }
 
 /// Returns what a run may take: a command's options win over the settings.

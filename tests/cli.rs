@@ -14,6 +14,7 @@ mod kill;
 mod limits;
 mod log;
 mod packaged;
+mod permissions;
 mod processes;
 mod queue;
 mod recording;

@@ -26,6 +26,13 @@ impl Scratch {
         }
     }
 
+    /// A project whose flows may talk to servers of this machine.
+    pub fn with_local_servers() -> Scratch {
+        let scratch = Scratch::new();
+        scratch.write("flowstone.edn", "{:allow {:net [\"127.0.0.1\"]}}");
+        scratch
+    }
+
     /// Makes it in a folder that is there.
     pub fn within(folder: &str) -> Scratch {
         Scratch {

@@ -3,6 +3,7 @@
 mod coverage;
 mod dependencies;
 mod error_pages;
+mod gate;
 mod layers;
 mod licences;
 mod lists;

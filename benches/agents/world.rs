@@ -119,6 +119,7 @@ impl World {
             bindings: flowstone_engine::bindings::Bindings::default(),
             durability: flowstone_steps::settings::of_durability(&settings),
             settings,
+            permissions: Arc::new(flowstone_engine::permission::Permissions::everything()),
             clock: Arc::new(SystemClock),
             random: Arc::new(SystemRandom),
             limits: Limits::default(),

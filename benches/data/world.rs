@@ -56,6 +56,7 @@ impl World {
             exchanges: None,
             bindings: flowstone_engine::bindings::Bindings::default(),
             settings: Value::Nil,
+            permissions: Arc::new(flowstone_engine::permission::Permissions::everything()),
             clock: Arc::new(SystemClock),
             random: Arc::new(SystemRandom),
             limits: Limits::default(),

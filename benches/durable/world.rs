@@ -62,6 +62,7 @@ pub fn engine(home: &Path, effects: &Path, stores: Stores) -> Result<Engine> {
         exchanges: None,
         bindings: flowstone_engine::bindings::Bindings::default(),
         settings: Value::Nil,
+        permissions: Arc::new(flowstone_engine::permission::Permissions::everything()),
         clock: Arc::new(SystemClock),
         random: Arc::new(SystemRandom),
         limits: Limits::default(),

@@ -14,9 +14,10 @@ use crate::codec;
 use crate::engine::Engine;
 use crate::flow::Flow;
 use crate::ids::{RunId, StepPath};
+use crate::permission::Allow;
 use crate::ports::StoreOp;
 use crate::step::config::resolve;
-use crate::step::{Outcome, Scope, Services, StepContext, StepError, StepRequest};
+use crate::step::{Gate, Outcome, Scope, Services, StepContext, StepError, StepRequest};
 
 /// A step to do at once.
 pub struct Direct {
@@ -33,8 +34,10 @@ impl Engine {
     /// # Errors
     /// As the step in a flow; and when it is one that needs a run, such as `:wait`.
     pub async fn perform(&self, direct: Direct) -> Result<Value, StepError> {
-        let bare = Flow::bare("direct", Value::Nil);
-        self.perform_for(Rc::new(bare), direct).await
+        let bare = Rc::new(Flow::bare("direct", Value::Nil));
+        // A person typed the step itself: that is its permission.
+        let gate = Gate::new(&self.services.project_root, Allow::everything());
+        self.perform_behind(Rc::new(gate), bare, direct).await
     }
 
     /// The same as a flow would have it done: with its slots and providers.
@@ -42,6 +45,16 @@ impl Engine {
     /// # Errors
     /// As [`Engine::perform`].
     pub async fn perform_for(&self, flow: Rc<Flow>, direct: Direct) -> Result<Value, StepError> {
+        let gate = self.services.gate_of(&flow);
+        self.perform_behind(gate, flow, direct).await
+    }
+
+    async fn perform_behind(
+        &self,
+        gate: Rc<Gate>,
+        flow: Rc<Flow>,
+        direct: Direct,
+    ) -> Result<Value, StepError> {
         let Direct {
             kind,
             config,
@@ -54,7 +67,7 @@ impl Engine {
             .find(|step| step.spec().kind == kind)
             .ok_or_else(unknown)?;
         let config = resolve(step.spec(), &config)?;
-        let cx = self.direct_context(flow, step.spec().kind, folder);
+        let cx = self.direct_context((flow, gate), step.spec().kind, folder);
         match step.run(&cx, config).await? {
             Outcome::Value(value) => Ok(value),
             Outcome::Commit(StoreOp::Table(op)) => {
@@ -73,7 +86,7 @@ impl Engine {
 
     fn direct_context(
         &self,
-        flow: Rc<Flow>,
+        (flow, gate): (Rc<Flow>, Rc<Gate>),
         kind: &'static str,
         folder: Option<PathBuf>,
     ) -> StepContext {
@@ -86,6 +99,7 @@ impl Engine {
         let idempotency_key = run.to_string();
         let scope = Scope {
             run,
+            gate,
             flow,
             input: Value::map([]),
             session: Rc::new(self.session()),

@@ -37,6 +37,7 @@ use flowstone_lang::value::{Class, Exception, Result as Evaluated, Stop, Value};
 use flowstone_lang::vm::Vm;
 use tokio::sync::Notify;
 
+use crate::asker::Asker;
 use crate::codec::{self, CodecError};
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -73,6 +74,8 @@ pub struct DriveOptions {
     pub stay: Stay,
     /// Whoever drives this run drives its children, too: it only waits for them.
     pub leave_children: bool,
+    /// Who asks a person where a flow may not do something.
+    pub asker: Asker,
 }
 
 /// What to stay in the process for.
@@ -392,6 +395,7 @@ impl<'a> Driver<'a> {
         let run = place.run.clone();
         let scope = Scope {
             run: place.run,
+            gate: place.services.gate_of(&place.flow),
             flow: place.flow,
             input: place.input,
             session: place.session,

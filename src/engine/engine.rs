@@ -19,6 +19,7 @@ use crate::limits::Limits;
 use crate::natives;
 use crate::observer::Observer;
 use crate::outcome::RunOutcome;
+use crate::permission::Permissions;
 use crate::ports::{
     Clock, Durability, Exchanges, Random, RunFilter, RunRow, RunStatus, Secrets, Stores, Taken,
     WaitFilter,
@@ -44,6 +45,8 @@ pub struct EngineConfig {
     pub exchanges: Option<Arc<dyn Exchanges>>,
     /// The project's settings, a map or nil.
     pub settings: Value,
+    /// What the flows of the project may touch.
+    pub permissions: Arc<Permissions>,
     /// What new runs keep, and steps outside of runs use. Whoever opens the engine has checked them.
     pub bindings: Bindings,
     pub clock: Arc<dyn Clock>,
@@ -115,6 +118,7 @@ impl Engine {
                 home: config.home,
                 settings: bound.unwrap_or_else(|_| config.settings.clone()),
                 profile: config.bindings.profile.clone(),
+                permissions: config.permissions,
             }),
             steps: with_builtin(config.steps),
             persist: config.persist,

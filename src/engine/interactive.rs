@@ -13,6 +13,7 @@ use flowstone_lang::value::{Class, Exception, Result as Evaluated, Signal, Stop,
 use flowstone_lang::vm::{Host, Vm};
 use tracing::Instrument;
 
+use crate::asker::Asker;
 use crate::drive::trace;
 use crate::drive::{DriveOptions, Driver, Facts, Halt, Place, Stay, panic_words};
 use crate::engine::Engine;
@@ -69,6 +70,7 @@ impl Engine {
             interrupt,
             stay: Stay::Always,
             leave_children: false,
+            asker: Asker::default(),
         };
         Interactive {
             engine: self,

@@ -6,6 +6,7 @@
 
 mod answer;
 pub mod archive;
+mod asker;
 pub mod auth;
 mod backup;
 pub mod bindings;
@@ -36,6 +37,7 @@ pub mod natives;
 pub mod observer;
 pub mod outcome;
 pub mod packaged;
+pub mod permission;
 pub mod ports;
 pub mod resource;
 pub mod resources;
@@ -59,6 +61,7 @@ pub mod words;
 pub mod worker;
 pub mod workspace;
 
+pub use asker::{AskPermission, Asker, Permission, PermissionQuestion};
 pub use direct::Direct;
 pub use drive::{Difference, DriveOptions, Stand, Stay};
 pub use engine::{CancelOutcome, Engine, EngineConfig, StartOptions};

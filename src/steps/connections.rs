@@ -8,15 +8,18 @@ mod report;
 mod trial;
 
 use std::rc::Rc;
+use std::sync::Arc;
 
 use base64::Engine as _;
 use flowstone_engine::auth::{self, SECRETS_THEMSELVES};
 use flowstone_engine::bindings::Bindings;
 use flowstone_engine::diagnostic::nearest;
 use flowstone_engine::flow::{Flow, name_of};
+use flowstone_engine::permission::Host;
 use flowstone_engine::ports::Secret;
 use flowstone_engine::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
+use reqwest::Url;
 
 use crate::fields::Fields;
 use crate::http::guard::Pattern;
@@ -48,6 +51,10 @@ pub(crate) struct Connection {
     pub allow_link_local: bool,
     /// Hosts that the guard lets pass.
     pub allow_hosts: Vec<Pattern>,
+    /// The flow asks for link-local addresses.
+    pub asks_link_local: bool,
+    /// The only hosts that the flow wants to reach.
+    pub only_hosts: Option<Vec<Pattern>>,
 }
 
 /// How to show who we are.
@@ -218,6 +225,7 @@ fn resolve(settings: &Value, flow: &Flow, name: &str) -> Result<Connection, Step
     // The flow first, so that what the project says replaces it.
     if let Some(slot) = slot {
         connection.add(":requires entry", slot)?;
+        connection.narrow();
     }
     if let Some(setting) = setting {
         let place = format!("flowstone.edn :connections :{id}");
@@ -291,6 +299,25 @@ fn unknown(settings: &Value, flow: &Flow, name: &str) -> StepError {
 }
 
 impl Connection {
+    /// Turns what a flow says of addresses into what it can say: a flow can only narrow.
+    fn narrow(&mut self) {
+        self.asks_link_local = std::mem::take(&mut self.allow_link_local);
+        let hosts = std::mem::take(&mut self.allow_hosts);
+        self.only_hosts = (!hosts.is_empty()).then_some(hosts);
+    }
+
+    /// Returns the only hosts that the flow wants to reach, its own server among them.
+    pub(crate) fn only_hosts(&self) -> Option<Arc<Vec<Pattern>>> {
+        let mut hosts = self.only_hosts.clone()?;
+        let base = self.base_url.as_deref().and_then(|it| Url::parse(it).ok());
+        hosts.extend(
+            base.as_ref()
+                .and_then(Url::host_str)
+                .and_then(Pattern::read),
+        );
+        Some(Arc::new(hosts))
+    }
+
     pub fn add(&mut self, place: &str, map: &Value) -> Result<(), StepError> {
         let fields = Fields::inside(place, map)?;
         if let Some(url) = fields.text("base-url")? {
@@ -428,11 +455,11 @@ impl Auth {
         }
     }
 
-    /// Returns the secret, which is looked up now.
-    pub fn secret(&self, cx: &StepContext, owner: &str) -> Result<Secret, StepError> {
+    /// Returns the secret, which is looked up now, for a host.
+    pub fn secret(&self, cx: &StepContext, owner: &str, host: &Host) -> Result<Secret, StepError> {
         match self.secret_name() {
             Some(name) => cx
-                .secret(name)
+                .secret_for(name, host)?
                 .ok_or_else(|| missing_secret(cx, name, owner)),
             None if owner.is_empty() => Err(StepError::config(
                 "E0753",
@@ -444,36 +471,37 @@ impl Auth {
                     format!("{owner}-token"),
                     owner.to_string(),
                 ];
-                names
-                    .iter()
-                    .find_map(|name| cx.secret(name))
+                first_secret(cx, names.iter().map(String::as_str), host)?
                     .ok_or_else(|| missing_secret(cx, &names[0], owner))
             }
         }
     }
 
     /// Returns what to add to a request. What has to be asked for first is [`crate::http`]'s to get.
-    pub fn proof(&self, cx: &StepContext, owner: &str) -> Result<Proof, StepError> {
+    pub fn proof(&self, cx: &StepContext, owner: &str, host: &Host) -> Result<Proof, StepError> {
         let header = |name: &str, value| Proof::Header(name.to_string(), value);
         Ok(match self {
             Auth::Unsaid | Auth::None => Proof::None,
             Auth::Bearer { .. } => header(
                 "authorization",
-                format!("Bearer {}", self.secret(cx, owner)?.reveal()),
+                format!("Bearer {}", self.secret(cx, owner, host)?.reveal()),
             ),
             Auth::ApiKey {
                 place: KeyPlace::Header { name, prefix },
                 ..
             } => header(
                 name,
-                format!("{prefix}{}", self.secret(cx, owner)?.reveal()),
+                format!("{prefix}{}", self.secret(cx, owner, host)?.reveal()),
             ),
             Auth::ApiKey {
                 place: KeyPlace::Query { name },
                 ..
-            } => Proof::Query(name.clone(), self.secret(cx, owner)?.reveal().to_string()),
+            } => Proof::Query(
+                name.clone(),
+                self.secret(cx, owner, host)?.reveal().to_string(),
+            ),
             Auth::Basic { username, .. } => {
-                let secret = self.secret(cx, owner)?;
+                let secret = self.secret(cx, owner, host)?;
                 let pair = match username {
                     Some(username) => format!("{username}:{}", secret.reveal()),
                     None => secret.reveal().to_string(),
@@ -495,6 +523,18 @@ impl Auth {
                 ));
             }
         })
+    }
+}
+
+/// Returns the first of these secrets that is set, for a host.
+pub(crate) fn first_secret<'a>(
+    cx: &StepContext,
+    names: impl IntoIterator<Item = &'a str>,
+    host: &Host,
+) -> Result<Option<Secret>, StepError> {
+    match names.into_iter().find(|name| cx.has_secret(name)) {
+        Some(name) => cx.secret_for(name, host),
+        None => Ok(None),
     }
 }
 

@@ -41,6 +41,7 @@ use crate::{json, literal};
 use client::Incoming;
 use decode::{Decoded, ResponseAs};
 use error::{Again, Answer, HttpError};
+use guard::Why;
 
 /// The `:http` step.
 #[derive(Default)]
@@ -466,6 +467,11 @@ fn header_map(headers: &[(String, String)], wanted: Option<&[String]>) -> Value 
 
 impl From<HttpError> for StepError {
     fn from(error: HttpError) -> StepError {
+        if let HttpError::Refused(refused) = &error
+            && let Why::NotAllowed(port) = refused.why
+        {
+            return StepError::not_allowed(&refused.missing(port));
+        }
         let (code, kind) = error.code();
         let retry = match error.again() {
             Again::Never => Retry::Never,

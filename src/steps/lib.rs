@@ -12,6 +12,7 @@ pub mod llm;
 pub mod mcp;
 pub mod notify;
 mod operation;
+pub mod permissions;
 pub mod persist;
 pub mod recording;
 mod rendered;

@@ -112,7 +112,7 @@ impl Step for Search {
     ) -> LocalFuture<'a, Result<Outcome, StepError>> {
         Box::pin(async move {
             let ask = ask(cx, Fields::new(&config))?;
-            let embedder = embedder(cx.settings(), |name| cx.secret(name))
+            let embedder = embedder(cx.settings(), |name| cx.secret_of_settings(name))
                 .map_err(|message| StepError::config("E0709", message))?
                 .map(|embedder| embedder.seen_by(cx.witness()));
             let seeker = Seeker {

@@ -8,11 +8,12 @@ use std::path::Path;
 use flowstone_engine::diagnostic::nearest;
 use flowstone_engine::duration;
 use flowstone_engine::flow::name_of;
+use flowstone_engine::permission;
 use flowstone_engine::ports::Durability;
 use flowstone_engine::resource::ResourceLimits;
 use flowstone_engine::{Limits, Retention};
 use flowstone_lang::reader::read_data;
-use flowstone_lang::value::{Sources, Value};
+use flowstone_lang::value::{Sources, Span, Value};
 
 use crate::llm::prices;
 use crate::{connections, http, llm, search, secrets};
@@ -24,9 +25,11 @@ const ENVIRONMENT: &str = "environment";
 
 const KEYS: &[&str] = &[
     "agent",
+    "allow",
     "bindings",
     "connections",
     "durability",
+    "flows",
     "http",
     "limits",
     "llm-providers",
@@ -135,7 +138,7 @@ impl SettingsError {
         match self {
             Self::Unreadable { .. } => "the file holds one EDN map, such as {:connections {...}}",
             Self::Wrong { .. } => {
-                "it takes `:agent`, `:bindings`, `:connections`, `:durability`, `:http`, `:limits`, `:llm-providers`, `:prices`, `:profiles`, `:resources`, `:retention`, `:search`, `:secrets`, `:server`, `:setup` and `:waits`"
+                "it takes `:agent`, `:allow`, `:bindings`, `:connections`, `:durability`, `:flows`, `:http`, `:limits`, `:llm-providers`, `:prices`, `:profiles`, `:resources`, `:retention`, `:search`, `:secrets`, `:server`, `:setup` and `:waits`"
             }
             Self::BadDotenv { .. } => {
                 "each line of `.env` is NAME=value; quote a value that holds spaces or `#`"
@@ -201,14 +204,7 @@ fn read(root: &Path) -> Result<Value, SettingsError> {
         Err(error) => return Err(unreadable(error.to_string())),
     };
     let settings = read_data(&text).map_err(|error| {
-        let mut sources = Sources::default();
-        let id = sources.add(FILE, &text);
-        let place = sources
-            .get(id)
-            .map(|source| source.line_column(error.span.start));
-        let place = place.map_or_else(String::new, |at| {
-            format!(" (line {}, column {})", at.line, at.column)
-        });
+        let place = place_in(&text, error.span);
         unreadable(format!("{}{place}", error.message))
     })?;
     let Some(entries) = settings.as_map() else {
@@ -240,6 +236,8 @@ fn read(root: &Path) -> Result<Value, SettingsError> {
         }
         match &*name {
             "agent" => inner(&name, value, AGENT)?,
+            "allow" => check_allow(":allow", value, &text)?,
+            "flows" => check_flows(value, &text)?,
             "http" => inner(&name, value, http::settings::KEYS)?,
             "server" => inner(&name, value, SERVER)?,
             "setup" => check_setup(value)?,
@@ -256,6 +254,50 @@ fn read(root: &Path) -> Result<Value, SettingsError> {
     Limits::read(&settings).map_err(|message| SettingsError::Wrong { message })?;
     ResourceLimits::read(&settings).map_err(|message| SettingsError::Wrong { message })?;
     Ok(settings)
+}
+
+/// Checks `:allow`, of the project or of a flow.
+fn check_allow(place: &str, allow: &Value, text: &str) -> Result<(), SettingsError> {
+    permission::check(place, allow).map_err(|error| SettingsError::Wrong {
+        message: format!("{}{}", error.message, place_in(text, error.span)),
+    })
+}
+
+/// Checks `:flows`: what holds for single flows, by their slugs.
+fn check_flows(flows: &Value, text: &str) -> Result<(), SettingsError> {
+    let wrong = |message: String| SettingsError::Wrong { message };
+    for (slug, flow) in flows.as_map().into_iter().flat_map(|map| map.iter()) {
+        let slug = name_of(slug).unwrap_or_else(|| "?".into());
+        let Some(map) = flow.as_map() else {
+            let kind = flow.kind();
+            return Err(wrong(format!("`:flows :{slug}` takes a map, not {kind}")));
+        };
+        for (key, value) in map.iter() {
+            match name_of(key).as_deref() {
+                Some("allow") => check_allow(&format!(":flows :{slug} :allow"), value, text)?,
+                key => {
+                    let key = key.unwrap_or("?");
+                    let message =
+                        format!("`:flows :{slug}` has no key `:{key}`; it takes `:allow`");
+                    return Err(wrong(message));
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns where something is in the file, in brackets; empty where that is not known.
+fn place_in(text: &str, span: Span) -> String {
+    if !span.is_some() {
+        return String::new();
+    }
+    let mut sources = Sources::default();
+    let id = sources.add(FILE, text);
+    let place = sources.get(id).map(|source| source.line_column(span.start));
+    place.map_or_else(String::new, |at| {
+        format!(" (line {}, column {})", at.line, at.column)
+    })
 }
 
 /// Checks that `:setup` has a map of values for each flow.

@@ -19,6 +19,7 @@ mod interrupt;
 mod log;
 mod outcome;
 mod output;
+mod permission;
 mod pretty;
 mod program;
 mod progress;

@@ -121,7 +121,7 @@ fn server() -> Server {
 
 /// A project that has already done something.
 fn project() -> Scratch {
-    let scratch = Scratch::new();
+    let scratch = Scratch::with_local_servers();
     scratch.write("data/bad.csv", "id,name\n1,Ada\n2,Bo,extra\n");
     scratch.write("count.edn", COUNT);
     assert_eq!(scratch.run(&["run", "count.edn", "--quiet"]).ok(), "1\n");

@@ -19,6 +19,7 @@ const SETTINGS: &str = r#"{:connections {:ai-one {:backend :openai :base-url "UR
                :ai-two {:backend :openai :base-url "URL/two" :auth {:type :bearer :secret-ref :two-key}}}
  :secrets {:one-key {:env "ONE"} :two-key {:env "NOWHERE"}}
  :bindings {:ai {:conn :ai-one}}
+ :allow {:net ["127.0.0.1"] :secrets {:crm-token ["127.0.0.1"]}}
  :profiles {:prod {:bindings {:ai {:conn :ai-two}} :secrets {:two-key {:file "two.txt"}}}}}"#;
 
 fn server() -> Server {

@@ -20,7 +20,7 @@ type Target = Arc<AtomicU32>;
 
 #[test]
 fn killed_runs_do_every_step_once() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::with_local_servers();
     let counter = scratch.path().join("counter");
     let target = Target::default();
     let server = server(counter.clone(), Arc::clone(&target));

@@ -8,7 +8,7 @@ use crate::server::{Answer, Server};
 #[test]
 fn two_processes_drive_different_runs_and_never_the_same() {
     let server = Server::start(|_, _| Answer::Hang);
-    let scratch = Scratch::new();
+    let scratch = Scratch::with_local_servers();
     let flow = |url: &str| {
         format!("(flow/step :http :ask {{:url \"{url}\" :method :post :on-doubt :retry}})")
     };
@@ -56,7 +56,7 @@ fn two_processes_drive_different_runs_and_never_the_same() {
 
 #[test]
 fn a_home_that_cannot_be_used_is_an_error_before_anything_runs() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::with_local_servers();
     scratch.write(
         "flow.edn",
         "(flow/step :kv :count {:operation :increment :key \"n\"})",
@@ -79,7 +79,7 @@ fn a_home_that_cannot_be_used_is_an_error_before_anything_runs() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_disk_that_takes_no_more_stops_a_run_that_goes_on_later() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::with_local_servers();
     scratch.write(
         "flow.edn",
         "(let [text (apply str (repeat 3000 \"0123456789\"))]

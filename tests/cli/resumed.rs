@@ -62,7 +62,7 @@ fn scratch(pause: &Pause, concurrency: &str) -> (Scratch, Server) {
         0 => Answer::Status(503, "Unavailable"),
         _ => Answer::Json("{}".to_owned()),
     });
-    let scratch = Scratch::new();
+    let scratch = Scratch::with_local_servers();
     let body = pause.body.replace("URL", &server.url("/"));
     scratch.write(
         "flow.edn",

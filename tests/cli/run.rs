@@ -253,7 +253,7 @@ fn another_home_keeps_its_own_runs() {
 
 #[test]
 fn ctrl_c_suspends_and_the_same_command_goes_on() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::with_local_servers();
     let target = Arc::new(AtomicU32::new(0));
     let process = Arc::clone(&target);
     let server = Server::start(move |_, before| {

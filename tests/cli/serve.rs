@@ -65,7 +65,7 @@ const KILLED_AT: [usize; 3] = [4, 11, 17];
 
 #[test]
 fn a_worker_that_is_killed_is_followed_by_another() {
-    let scratch = Scratch::new();
+    let scratch = Scratch::with_local_servers();
     let target = Arc::new(AtomicU32::new(0));
     let calls = Arc::new(Mutex::new(Vec::new()));
     let server = server(target.clone(), calls.clone());

@@ -56,7 +56,8 @@ impl Bench {
         scratch.write(
             "flowstone.edn",
             format!(
-                "{{:connections {{:ai {{:type :http-api :backend \"openai-compatible\" :model \"fake\"
+                "{{:allow {{:net [\"127.0.0.1\"]}}
+                  :connections {{:ai {{:type :http-api :backend \"openai-compatible\" :model \"fake\"
                                        :base-url \"{}\"}}}}}}",
                 server.url("/v1")
             ),

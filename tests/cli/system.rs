@@ -17,7 +17,7 @@ fn limited(scratch: &Scratch, limit: &str, args: &str) -> Ran {
 
 fn scratch() -> (Scratch, Server) {
     let server = Server::start(|_, _| Answer::Json("{}".to_owned()));
-    let scratch = Scratch::new();
+    let scratch = Scratch::with_local_servers();
     scratch.write(
         "wide.edn",
         format!(

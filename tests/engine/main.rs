@@ -4,3 +4,4 @@ mod agents;
 mod codec;
 mod flow;
 mod mcp;
+mod permission;

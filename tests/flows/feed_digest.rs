@@ -8,6 +8,7 @@ use crate::server::{Answer, Server};
 #[test]
 fn a_second_run_reports_only_news() {
     let scratch = project();
+    scratch.write("flowstone.edn", "{:allow {:net [\"127.0.0.1\"]}}");
     let first = scratch.read("flows/feed-digest/first.json");
     let second = scratch.read("flows/feed-digest/second.json");
     let server = Server::start(move |_, before| match before {

@@ -515,7 +515,10 @@ fn a_proxy_sees_the_request() {
     let net = Net::with(
         vec![reply("403 Forbidden", &[], "")],
         &[
-            ("flowstone.edn", "{:http {:proxy \"URL\"}}"),
+            (
+                "flowstone.edn",
+                "{:http {:proxy \"URL\"} :allow {:secrets {:t [\"93.184.216.34\"]}}}",
+            ),
             (".env", "T=s3cret-token"),
         ],
     );

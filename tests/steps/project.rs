@@ -9,9 +9,12 @@ use flowstone_engine::diagnostic::Severity;
 use flowstone_engine::flow::LoadedFlow;
 use flowstone_engine::observer::NoObserver;
 use flowstone_engine::outcome::RunOutcome;
+use flowstone_engine::permission::Permissions;
 use flowstone_engine::ports::{Clock as _, Durability, RunFilter, Secret, Secrets, SimulatedClock};
 use flowstone_engine::{DriveOptions, Engine, EngineConfig, EngineError, Limits, StartOptions};
 use flowstone_lang::value::Value;
+
+use crate::world::this_machine;
 
 /// 2026-03-01T00:00:00Z.
 pub const START: i64 = 1_772_323_200_000;
@@ -59,7 +62,9 @@ impl Project {
         let known = secrets
             .iter()
             .map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
-        Project::at(folder, Some(Arc::new(Known(known.collect()))))
+        let known = Known(known.collect());
+        let names: Vec<String> = known.0.iter().map(|(name, _)| name.clone()).collect();
+        Project::knowing(folder, Some(Arc::new(known)), &names)
     }
 
     /// Returns the folder of the project.
@@ -68,11 +73,29 @@ impl Project {
     }
 
     fn at(folder: tempfile::TempDir, secrets: Option<Arc<dyn Secrets>>) -> Project {
+        Project::knowing(folder, secrets, &[])
+    }
+
+    /// The same, with these names of secrets, which may be sent to servers of this machine.
+    fn knowing(
+        folder: tempfile::TempDir,
+        secrets: Option<Arc<dyn Secrets>>,
+        known: &[String],
+    ) -> Project {
         let clock = Arc::new(SimulatedClock::starting_at(START));
         let root = folder.path().to_owned();
         let home = root.join(".flowstone");
         let settings = flowstone_steps::settings::load(&root).expect("good settings");
         let own = flowstone_steps::secrets::ProjectSecrets::load(&root, &settings);
+        let permissions = flowstone_steps::permissions::of_project(&settings, &root, &home);
+        let dotenv = std::fs::read_to_string(root.join(".env")).unwrap_or_default();
+        let names = dotenv
+            .lines()
+            .filter_map(|line| Some(line.split_once('=')?.0.trim()));
+        let permissions = Permissions {
+            command: this_machine(names.chain(known.iter().map(String::as_str))),
+            ..permissions.expect("good settings")
+        };
         let stores = flowstone_stores::open(&home, &flowstone_stores::Options::default());
         let engine = Engine::open(EngineConfig {
             home,
@@ -85,6 +108,7 @@ impl Project {
             exchanges: None,
             bindings: flowstone_engine::bindings::Bindings::default(),
             settings,
+            permissions: Arc::new(permissions),
             clock: clock.clone(),
             random: Arc::new(Mutex::new(7)),
             limits: Limits::default(),

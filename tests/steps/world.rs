@@ -13,16 +13,19 @@ use flowstone_engine::changeset::{Overlay, Referenced};
 use flowstone_engine::codec;
 use flowstone_engine::flow::{Flow, Template, name_of};
 use flowstone_engine::ids::{RunId, StepPath};
+use flowstone_engine::permission::{Allow, NetAllow, NetRow, Permissions, SecretRow};
 use flowstone_engine::ports::*;
 use flowstone_engine::resource::SearchEntry;
 use flowstone_engine::step::{
-    Cutoff, Outcome, Progress, Retry, Scope, Services, Step, StepContext, StepError, StepRequest,
+    Cutoff, Gate, Outcome, Progress, Retry, Scope, Services, Step, StepContext, StepError,
+    StepRequest,
 };
 use flowstone_engine::table::csv::{ExportCsv, ExportedCsv, StageCsv, StagedCsv};
 use flowstone_engine::table::{TableOp, TableQuery};
 use flowstone_lang::session::Session;
 use flowstone_lang::value::heap::HeapBudget;
 use flowstone_lang::value::{Span, Value};
+use flowstone_steps::permissions;
 use tempfile::TempDir;
 
 pub struct World {
@@ -145,6 +148,7 @@ impl World {
             flow: Rc::new(self.flow.clone()),
             input: Value::Nil,
             session: Rc::new(Session::new()),
+            gate: Rc::new(Gate::new(self.path(), self.permissions().of_flow("test"))),
             services: Rc::new(Services {
                 stores: self.stores(),
                 clock,
@@ -155,6 +159,7 @@ impl World {
                 project_root: self.path().to_path_buf(),
                 home: self.path().join(".flowstone"),
                 settings: self.settings.clone(),
+                permissions: self.permissions(),
             }),
             progress: Rc::new(move |_: &StepPath, it| progress.borrow_mut().push(it)),
             revealed: Revealed::default(),
@@ -180,6 +185,17 @@ impl World {
         let texts = hidden.iter().map(|secret| secret.reveal().to_string());
         self.hidden.borrow_mut().extend(texts);
         outcome
+    }
+
+    /// Returns what a flow of a project may touch, whose flags allow this machine and send it the secrets of the test.
+    fn permissions(&self) -> Arc<Permissions> {
+        let home = self.path().join(".flowstone");
+        let own = permissions::of_project(&self.settings, self.path(), &home);
+        let secrets = self.secrets.keys().map(String::as_str);
+        Arc::new(Permissions {
+            command: this_machine(secrets),
+            ..own.expect("good settings")
+        })
     }
 
     fn stores(&self) -> Stores {
@@ -217,6 +233,23 @@ impl World {
             ));
         }
         text.replace(&self.path().display().to_string(), "ROOT")
+    }
+}
+
+/// What the flags allow that a person would give: servers of this machine, and these secrets for them.
+pub fn this_machine<'a>(secrets: impl Iterator<Item = &'a str>) -> Allow {
+    let rows = ["localhost", "127.0.0.1", "::1"].map(|host| NetRow::read(host).unwrap());
+    let secrets = secrets.map(|name| SecretRow {
+        name: name.to_owned(),
+        hosts: rows.to_vec(),
+    });
+    Allow {
+        secrets: secrets.collect(),
+        net: Arc::new(NetAllow {
+            rows: rows.to_vec(),
+            ..NetAllow::default()
+        }),
+        ..Allow::default()
     }
 }
 

@@ -83,6 +83,7 @@ impl Bench {
             exchanges: None,
             bindings: flowstone_engine::bindings::Bindings::default(),
             settings: Value::Nil,
+            permissions: Arc::new(flowstone_engine::permission::Permissions::everything()),
             clock: self.clock.clone(),
             random: Arc::new(Mutex::new(*self.seeds.borrow())),
             limits: Limits::default(),

@@ -173,6 +173,7 @@ fn engine(home: &Path, stores: Stores, clock: Arc<SimulatedClock>, seed: u64) ->
         exchanges: None,
         bindings: flowstone_engine::bindings::Bindings::default(),
         settings: Value::Nil,
+        permissions: Arc::new(flowstone_engine::permission::Permissions::everything()),
         clock,
         random: Arc::new(Mutex::new(seed)),
         limits: Limits::default(),

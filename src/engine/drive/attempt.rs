@@ -8,6 +8,7 @@ use flowstone_lang::value::{Exception, Map, Result as Evaluated, Signal, Stop, V
 use super::call::{OnError, StepCall, exception_at, preview};
 use super::confirm::refused;
 use super::{Answer, Driver, Halt};
+use crate::asker::{Permission, PermissionQuestion};
 use crate::codec;
 use crate::error::EngineError;
 use crate::expect;
@@ -178,6 +179,7 @@ impl Driver<'_> {
             self.check_cut()?;
             let done = match outcome {
                 Ok(done) => self.settle(call, done).await?,
+                Err(error) if self.is_allowed_now(call, &error) => continue,
                 Err(error) => match self.is_full(call, &error) {
                     Some(full) => return Err(full.into()),
                     None => Attempted::Failed(error),
@@ -196,6 +198,7 @@ impl Driver<'_> {
                 _ => break done,
             }
         };
+        self.scope.gate.end_attempt();
         if let Attempted::Value(text) = &done {
             self.emit(&RunEvent::StepFinished {
                 step: call.note(attempt),
@@ -204,6 +207,31 @@ impl Driver<'_> {
             });
         }
         Ok(done)
+    }
+
+    /// Asks a person whether the flow may do what nothing allows. Nothing was done yet: with permission the step is
+    /// performed again.
+    fn is_allowed_now(&self, call: &StepCall<'_>, error: &StepError) -> bool {
+        let Some(missing) = error.missing.as_deref() else {
+            return false;
+        };
+        let gate = &self.scope.gate;
+        if !self.options.asker.can_ask() || !gate.is_new_question(missing) {
+            return false;
+        }
+        let path = call.path.to_string();
+        let answer = self.options.asker.ask(PermissionQuestion {
+            flow: &self.scope.flow.slug,
+            step: &path,
+            kind: call.step.spec().kind,
+            missing,
+        });
+        match answer {
+            Permission::No => return false,
+            Permission::Once => gate.grant(missing, true),
+            Permission::Run => gate.grant(missing, false),
+        }
+        true
     }
 
     /// Tells whether a step that may be done again found no space on the disk. That is nobody's mistake: the run stops

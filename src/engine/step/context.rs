@@ -9,9 +9,10 @@ use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
 use flowstone_lang::value::heap::HeapBudget;
 
-use super::{Desk, Inside, Performed, StepError};
+use super::{Desk, Gate, Inside, Performed, StepError};
 use crate::flow::Flow;
 use crate::ids::{RunId, StepPath};
+use crate::permission::{Host, Permissions};
 use crate::ports::{Clock, Exchanges, Random, Revealed, Secret, Secrets, Stores, Witness};
 
 /// What all runs of an engine share.
@@ -31,6 +32,16 @@ pub struct Services {
     pub settings: Value,
     /// Which profile of the settings is meant.
     pub profile: Option<String>,
+    /// What the flows of the project may touch.
+    pub permissions: Arc<Permissions>,
+}
+
+impl Services {
+    /// Returns the gate of a flow.
+    pub fn gate_of(&self, flow: &Flow) -> Rc<Gate> {
+        let allow = self.permissions.of_flow(&flow.slug);
+        Rc::new(Gate::new(&self.project_root, allow))
+    }
 }
 
 /// What takes the progress of steps.
@@ -43,6 +54,8 @@ pub struct Scope {
     pub input: Value,
     pub session: Rc<Session>,
     pub services: Rc<Services>,
+    /// What the flow may touch.
+    pub gate: Rc<Gate>,
     /// Where progress goes.
     pub progress: Rc<ProgressSink>,
     /// Secrets that were looked up: their text is taken out of whatever is recorded.
@@ -298,14 +311,49 @@ impl StepContext {
         (self.scope.progress)(&self.request.path, progress);
     }
 
-    /// Looks a secret up. Its text is taken out of all that the step hands back.
-    pub fn secret(&self, name: &str) -> Option<Secret> {
-        let services = &self.scope.services;
-        let secret = services
-            .secrets
-            .find_in(services.profile.as_deref(), name)?;
+    /// Returns what decides about every file, server, program and secret that the step touches.
+    pub fn gate(&self) -> &Gate {
+        &self.scope.gate
+    }
+
+    /// Looks up a secret that is to be sent to a host. Its text is taken out of all that the step hands back. `None`
+    /// when it is not set.
+    ///
+    /// # Errors
+    /// E0960 when the project does not name the host for the secret.
+    pub fn secret_for(&self, name: &str, host: &Host) -> Result<Option<Secret>, StepError> {
+        let Some(secret) = self.find_secret(name) else {
+            return Ok(None);
+        };
+        // Nothing is sent anywhere.
+        if !self.is_replay() {
+            self.gate().secret(name, host)?;
+        }
+        self.hide(&secret);
+        Ok(Some(secret))
+    }
+
+    /// Looks up a secret that the project's settings hand to a program.
+    pub fn secret_of_settings(&self, name: &str) -> Option<Secret> {
+        let secret = self.find_secret(name)?;
         self.hide(&secret);
         Some(secret)
+    }
+
+    /// Tells whether a secret is set, without a look at it.
+    pub fn has_secret(&self, name: &str) -> bool {
+        self.find_secret(name).is_some()
+    }
+
+    fn find_secret(&self, name: &str) -> Option<Secret> {
+        let services = &self.scope.services;
+        let profile = services.profile.as_deref();
+        services.secrets.find_in(profile, name)
+    }
+
+    fn is_replay(&self) -> bool {
+        let exchanges = self.scope.services.exchanges.as_ref();
+        exchanges.is_some_and(|exchanges| exchanges.is_replay())
     }
 
     /// Says why a secret cannot be had although the settings say where it is.

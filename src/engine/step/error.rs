@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use flowstone_lang::value::{Exception, Map, Signal, Span, Stop, Value};
 
+use crate::permission::Missing;
 use crate::ports::StoreError;
 
 /// A failed attempt.
@@ -21,6 +22,8 @@ pub struct StepError {
     pub retry: Retry,
     /// Where in the flow's code it was, when that is not the step itself. Boxed, to keep errors small.
     pub place: Option<Box<Span>>,
+    /// The permission that is missing.
+    pub missing: Option<Box<Missing>>,
 }
 
 /// Whether trying again may help.
@@ -36,6 +39,8 @@ pub enum Retry {
 impl StepError {
     /// The code of an error that ends the run: its memory is used up.
     pub const OUT_OF_MEMORY: &'static str = "E0903";
+    /// The code of an error about something that the flow may not touch.
+    pub const NOT_ALLOWED: &'static str = "E0960";
 
     pub fn new(code: &'static str, kind: &'static str, message: impl Into<String>) -> StepError {
         StepError {
@@ -46,12 +51,31 @@ impl StepError {
             data: Value::Nil,
             retry: Retry::Never,
             place: None,
+            missing: None,
         }
     }
 
     /// The config is wrong in a way that the spec cannot say.
     pub fn config(code: &'static str, message: impl Into<String>) -> StepError {
         StepError::new(code, "bad-config", message)
+    }
+
+    /// The flow may not touch something.
+    pub fn not_allowed(missing: &Missing) -> StepError {
+        let message = format!("the flow may not {}", missing.action());
+        let error = StepError {
+            missing: Some(Box::new(missing.clone())),
+            ..StepError::new(StepError::NOT_ALLOWED, "denied", message)
+        };
+        error
+            .hint(format!(
+                "to allow it, add to flowstone.edn: {}",
+                missing.line()
+            ))
+            .hint(format!("or allow it for one command: {}", missing.flag()))
+            .with("access", Value::keyword(missing.access.key()))
+            .with("item", missing.item.as_str())
+            .with("allow", missing.edn())
     }
 
     /// Adds a sentence that says what to try.

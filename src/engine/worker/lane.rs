@@ -14,6 +14,7 @@ use tokio::task::{JoinSet, LocalSet, spawn_local};
 
 use super::setbacks::Setbacks;
 use super::{Watch, WorkerEvent, WorkerOptions};
+use crate::asker::Asker;
 use crate::drive::{DriveOptions, Stay, panic_words};
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -131,6 +132,7 @@ impl Inside {
                 stay: Stay::Briefly,
                 // They are runs like others, and may be driven by another thread.
                 leave_children: true,
+                asker: Asker::default(),
             },
             watch,
             load: self.load.clone(),

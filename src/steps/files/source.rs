@@ -12,6 +12,7 @@ use super::git::Repository;
 use super::snapshot::{Folder, Limits};
 use crate::connections::{self, Auth};
 use crate::fields::Fields;
+use crate::http::guard::host_of;
 use crate::{resource, words};
 
 /// What the URI of a source tree starts with.
@@ -159,8 +160,10 @@ fn folder(cx: &StepContext, fields: Fields<'_>) -> Result<Folder, StepError> {
     if path.contains('\0') {
         return Err(bad("the `:path` of the source holds a NUL character"));
     }
+    let folder = cx.project_root().join(path);
+    cx.gate().read(&folder)?;
     Ok(Folder {
-        path: cx.project_root().join(path),
+        path: folder,
         said: path.to_string(),
         ignored: fields.bool("ignored?")?.unwrap_or(false),
         hidden: fields.bool("hidden?")?.unwrap_or(true),
@@ -181,6 +184,10 @@ fn git(cx: &StepContext, fields: Fields<'_>) -> Result<Repository, StepError> {
     let repo = fields
         .text("repo")?
         .ok_or_else(|| bad("a `:git` source needs a `:repo`"))?;
+    cx.gate().program("git")?;
+    if let Some(folder) = super::git::local_folder(cx.project_root(), repo) {
+        cx.gate().read(&folder)?;
+    }
     let connection = fields.get("connection");
     let header = connection
         .map(|connection| authorization(cx, connection, repo))
@@ -210,15 +217,14 @@ pub(super) fn authorization(
     let server = reqwest::Url::parse(repo)
         .ok()
         .filter(|url| url.scheme() == "https" || url.scheme() == "http" && is_here(url));
-    let Some(server) = server
-        .as_ref()
-        .and_then(|url| url.host_str().map(|_| url.origin().ascii_serialization()))
+    let server = server.as_ref().filter(|url| url.has_host());
+    let Some((server, host)) = server.map(|url| (url.origin().ascii_serialization(), host_of(url)))
     else {
         return Err(bad("`:connection` works for https repositories only")
             .hint("for others, git's own credentials and SSH keys are used"));
     };
     let connection = connections::find(cx, &name)?;
-    let secret = connection.auth.secret(cx, &connection.id)?;
+    let secret = connection.auth.secret(cx, &connection.id, &host)?;
     let user = match &connection.auth {
         Auth::Basic {
             username: Some(username),

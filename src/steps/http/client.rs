@@ -132,12 +132,13 @@ async fn answered(
 /// address is checked now, what its name stands for whenever a connection is made; redirects are not followed.
 pub(crate) async fn for_address(url: &Url, route: &Route) -> Result<reqwest::Client, HttpError> {
     let least = Zone::Loopback;
-    route.guard.check_url(url, least)?;
+    let guard = route.guard.at(url);
+    guard.check_url(url, least)?;
     let via = route.proxy.via(url)?;
     if via.is_some() {
-        route::check_behind_proxy(&route.guard, url, least).await?;
+        route::check_behind_proxy(&guard, url, least).await?;
     }
-    pool::client(route, via, least)
+    pool::client(route, guard, via, least)
 }
 
 struct Sent {
@@ -187,16 +188,17 @@ async fn exchange(request: &Request, least: Zone, deadline: Instant) -> Result<S
         preview: String::new(),
     };
     let (url, route) = (&request.url, &request.route);
-    route.guard.check_url(url, least)?;
+    let guard = route.guard.at(url);
+    guard.check_url(url, least)?;
     let via = route.proxy.via(url)?;
     let behind = match via {
         None => None,
         Some(_) => {
-            let checked = route::check_behind_proxy(&route.guard, url, least);
+            let checked = route::check_behind_proxy(&guard, url, least);
             Some(timeout_at(deadline, checked).await.map_err(|_| late())??)
         }
     };
-    let client = pool::client(route, via, least)?;
+    let client = pool::client(route, guard, via, least)?;
     let headers = header_map(request.headers.iter().chain(&request.secret_headers))?;
     let mut builder = client
         .request(request.method.clone(), url.clone())

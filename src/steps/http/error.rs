@@ -3,7 +3,9 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
+use flowstone_engine::permission::{Host, Missing, Need, Reach};
 use flowstone_engine::ports::{ExchangeError, StoreError};
+use flowstone_engine::step::StepError;
 
 use super::guard::{Refused, Why};
 use super::tls::Fault;
@@ -115,6 +117,10 @@ impl HttpError {
     pub fn code(&self) -> (&'static str, &'static str) {
         match self {
             Self::BadUrl { .. } => ("E0730", "bad-url"),
+            Self::Refused(Refused {
+                why: Why::NotAllowed(_),
+                ..
+            }) => (StepError::NOT_ALLOWED, "denied"),
             Self::Refused(_) => ("E0731", "denied"),
             Self::Untrusted { .. } => ("E0744", "untrusted"),
             Self::Unreachable { .. } => ("E0732", "unavailable"),
@@ -135,8 +141,15 @@ impl HttpError {
         match self {
             Self::BadUrl { .. } => "an address looks like https://host/path".into(),
             Self::BadRequest { .. } => "the reference page on `:http` lists what a request may hold".into(),
-            Self::Refused(Refused { why: Why::Metadata, .. }) => {
-                "if this is meant, set `:client-opts {:allow-link-local true}` on the step".into()
+            Self::Refused(refused @ Refused { why: Why::Metadata, .. }) => {
+                let host = refused.missing(0).edn();
+                format!("if this is meant, allow it in flowstone.edn, `:allow {host}`, and set `:client-opts {{:allow-link-local true}}` on the step")
+            }
+            Self::Refused(refused @ Refused { why: Why::NotAllowed(port), .. }) => {
+                format!("to allow it, add to flowstone.edn: {}", refused.missing(*port).line())
+            }
+            Self::Refused(Refused { why: Why::Narrowed, .. }) => {
+                "add the host to `:allow-hosts` of the slot, or leave that out".into()
             }
             Self::Refused(Refused { host, .. }) => {
                 format!("if this is meant, allow it in flowstone.edn: {{:http {{:allow-hosts [{host:?}]}}}}")
@@ -350,12 +363,27 @@ fn at(host: &str, address: Option<IpAddr>) -> String {
     }
 }
 
+impl Refused {
+    /// Returns the row that would allow it.
+    pub fn missing(&self, port: u16) -> Missing {
+        let need = Need::Net {
+            // Other ports than that of HTTPS are written out.
+            host: Host::new(&self.host, if port == 0 { 443 } else { port }),
+            address: self.address,
+            reach: Reach::Inside,
+        };
+        Missing::of(&need)
+    }
+}
+
 fn refusal(why: Why) -> &'static str {
     match why {
         Why::Metadata => "is a link-local or metadata address, which is refused",
         Why::Redirect => {
             "is in a network further in than the server that redirects there, which is refused"
         }
+        Why::NotAllowed(_) => "is not among the hosts that the flow may connect to",
+        Why::Narrowed => "is not among the hosts of `:allow-hosts` in the flow's `:requires`",
         Why::Private => "is this machine or in a private network, which the settings refuse",
     }
 }

@@ -1,12 +1,13 @@
 //! Which addresses a request may go to.
 //!
-//! Loopback and private networks are fine: people run their own servers. What is refused, unless it is
-//! allowed in so many words, is what only a machine's own cloud answers on (link-local addresses and the
-//! services that hand out its credentials), and a redirect that leads further in than where it came from.
+//! The flow's permissions decide, on the address that a name stands for. What is refused beside that, unless the
+//! project allows it by name, is what only a machine's own cloud answers on (link-local addresses and the services
+//! that hand out its credentials), and a redirect that leads further in than where it came from.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
+use flowstone_engine::permission::{Host, NetAllow, Reach};
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
@@ -29,6 +30,10 @@ pub enum Why {
     Redirect,
     /// The settings refuse this machine and private networks.
     Private,
+    /// Nobody allowed the flow to connect to this port there.
+    NotAllowed(u16),
+    /// The flow itself names other hosts for its slot.
+    Narrowed,
 }
 
 /// How far in an address is.
@@ -50,6 +55,14 @@ pub struct Guard {
     pub allow_link_local: bool,
     /// Neither this machine nor private networks.
     pub deny_private: bool,
+    /// What the flow may connect to.
+    pub net: Arc<NetAllow>,
+    /// The port that is asked; rows may name one.
+    pub port: u16,
+    /// The flow asks for link-local addresses: it is given those that the project names.
+    pub asks_link_local: bool,
+    /// The only hosts that the flow wants to reach.
+    pub only: Option<Arc<Vec<Pattern>>>,
 }
 
 /// A host, all hosts under a name, or a network.
@@ -128,17 +141,21 @@ impl Guard {
     /// Tells whether a host may be asked at an address; `least` is how far out it has to be.
     pub fn check(&self, host: &str, address: IpAddr, least: Zone) -> Result<(), Refused> {
         let name = plain(host);
-        let is_allowed = |it: &Pattern| it.has_host(&name) || it.has_address(address);
-        if self.allow.iter().any(is_allowed) {
-            return Ok(());
-        }
+        let has = |it: &Pattern| it.has_host(&name) || it.has_address(address);
+        let is_allowed = self.allow.iter().any(has);
         let zone = zone(address);
-        let why = if is_refused(address) && !self.allow_link_local {
+        let asked = Host::new(host, self.port);
+        let is_named = self.asks_link_local && self.net.names(&asked, Some(address));
+        let why = if is_refused(address) && !self.allow_link_local && !is_allowed && !is_named {
             Why::Metadata
-        } else if zone < least {
+        } else if self.only.as_ref().is_some_and(|only| !only.iter().any(has)) {
+            Why::Narrowed
+        } else if zone < least && !is_allowed {
             Why::Redirect
-        } else if self.deny_private && zone != Zone::Public {
+        } else if self.deny_private && zone != Zone::Public && !is_allowed {
             Why::Private
+        } else if !self.net.covers(&asked, Some(address), zone.reach()) {
+            Why::NotAllowed(self.port)
         } else {
             return Ok(());
         };
@@ -147,6 +164,15 @@ impl Guard {
             address: Some(address),
             why,
         })
+    }
+
+    /// Returns the guard for requests to a port.
+    #[must_use]
+    pub fn at(&self, url: &Url) -> Guard {
+        Guard {
+            port: port(url),
+            ..self.clone()
+        }
     }
 
     /// Refuses what can be judged before a name is resolved: addresses written out, and names that only a
@@ -160,16 +186,42 @@ impl Guard {
             return self.check(host, IpAddr::V4(Ipv4Addr::LOCALHOST), least);
         }
         let name = plain(host);
-        let is_named = METADATA_NAMES.contains(&name.as_str()) && !self.allow_link_local;
+        let asked = Host::new(host, self.port);
+        let refused = |why| Refused {
+            host: host.to_owned(),
+            address: None,
+            why,
+        };
+        let is_lifted = self.asks_link_local && self.net.names(&asked, None);
+        let is_named =
+            !is_lifted && METADATA_NAMES.contains(&name.as_str()) && !self.allow_link_local;
         if is_named && !self.allow.iter().any(|it| it.has_host(&name)) {
-            return Err(Refused {
-                host: host.to_owned(),
-                address: None,
-                why: Why::Metadata,
-            });
+            return Err(refused(Why::Metadata));
         }
-        Ok(())
+        // A name that no row can cover is not even looked up.
+        match self.net.may_cover(&asked) {
+            true => Ok(()),
+            false => Err(refused(Why::NotAllowed(self.port))),
+        }
     }
+}
+
+impl Zone {
+    fn reach(self) -> Reach {
+        match self {
+            Zone::Loopback | Zone::Private => Reach::Inside,
+            Zone::Public => Reach::Public,
+        }
+    }
+}
+
+fn port(url: &Url) -> u16 {
+    url.port_or_known_default().unwrap_or(0)
+}
+
+/// Returns the host and port of an address, as rows name them.
+pub fn host_of(url: &Url) -> Host {
+    Host::new(url.host_str().unwrap_or_default(), port(url))
 }
 
 /// Returns the address that a URL's host is, where it is none to be resolved.

@@ -30,9 +30,14 @@ thread_local! {
 }
 
 /// Returns the client for requests of a kind, made when it is first needed.
-pub(super) fn client(route: &Route, via: Option<Via>, least: Zone) -> Result<Client, HttpError> {
+pub(super) fn client(
+    route: &Route,
+    guard: Guard,
+    via: Option<Via>,
+    least: Zone,
+) -> Result<Client, HttpError> {
     let key = Key {
-        guard: via.is_none().then(|| (route.guard.clone(), least)),
+        guard: via.is_none().then_some((guard, least)),
         via,
         ca_file: route.ca_file.clone(),
         connect_timeout: route.connect_timeout,

@@ -11,6 +11,7 @@ use super::client::Request;
 use super::content;
 use super::error::HttpError;
 use super::google;
+use super::guard::host_of;
 use super::settings::{self, Usual};
 use crate::connections::{self, Auth, Connection, Proof, text_pairs};
 use crate::fields::Fields;
@@ -37,12 +38,13 @@ pub(crate) async fn build(cx: &StepContext, fields: Fields<'_>) -> Result<Reques
         None => Auth::Unsaid,
     };
     let mut secret_headers = Vec::new();
+    let host = host_of(&url);
     let proof = match &auth {
         Auth::GoogleServiceAccount { scopes, .. } => {
-            let secret = auth.secret(cx, &connection.id)?;
+            let secret = auth.secret(cx, &connection.id, &host)?;
             google::proof(cx, &secret, scopes, &usual).await?
         }
-        auth => auth.proof(cx, &connection.id)?,
+        auth => auth.proof(cx, &connection.id, &host)?,
     };
     match proof {
         Proof::None => {}
@@ -98,7 +100,7 @@ fn usual(
 ) -> Result<Usual, StepError> {
     let mut usual = settings::usual(cx, connection)?;
     if let Some(options) = fields.map("client-opts")? {
-        usual.add(options)?;
+        usual.add(cx, options)?;
     }
     if let Some(stored) = super::store::Target::of(cx, fields)? {
         stored.widen(&mut usual);

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use flowstone_engine::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
+use reqwest::Url;
 
 use super::client::Limits;
-use super::guard::Pattern;
+use super::guard::{Pattern, host_of};
 use super::route::{Proxy, Route};
 use crate::connections::Connection;
 use crate::fields::Fields;
@@ -96,7 +97,7 @@ fn patterns(value: &Value) -> Option<Vec<Pattern>> {
 
 /// Checks the address of a proxy.
 fn proxy_url(text: &str) -> Result<(), &'static str> {
-    let url = reqwest::Url::parse(text).map_err(|_| "is not an address")?;
+    let url = Url::parse(text).map_err(|_| "is not an address")?;
     if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
         return Err("is not an address of HTTP");
     }
@@ -133,11 +134,12 @@ pub(crate) struct Usual {
 /// Returns what holds for requests of a connection.
 pub(crate) fn usual(cx: &StepContext, connection: &Connection) -> Result<Usual, StepError> {
     let mut usual = usual_of(cx.settings(), cx.project_root(), connection)?;
+    usual.route.guard.net = cx.gate().net();
     usual.route.witness = cx.witness();
     Ok(usual)
 }
 
-/// The same for whoever is not in a run; paths in the settings start at `root`.
+/// The same for who is not in a run, and may connect to nothing yet; paths in the settings start at `root`.
 pub(crate) fn usual_of(
     settings: &Value,
     root: &Path,
@@ -147,6 +149,8 @@ pub(crate) fn usual_of(
     let guard = &mut usual.route.guard;
     let mut allow = connection.allow_hosts.clone();
     guard.allow_link_local = connection.allow_link_local;
+    guard.asks_link_local = connection.asks_link_local;
+    guard.only = connection.only_hosts();
     if let Some(settings) = settings.get("http") {
         let fields = Fields::inside(PLACE, settings)?;
         if let Some(hosts) = fields.get("allow-hosts") {
@@ -174,14 +178,32 @@ pub(crate) fn usual_of(
 
 impl Usual {
     /// Takes over a step's `:client-opts`.
-    pub(crate) fn add(&mut self, options: &Value) -> Result<(), StepError> {
+    pub(crate) fn add(&mut self, cx: &StepContext, options: &Value) -> Result<(), StepError> {
         const PLACE: &str = ":client-opts";
         let fields = Fields::inside(PLACE, options)?;
         fields.only(OPTIONS)?;
         if let Some(allow) = fields.bool("allow-link-local")? {
-            self.route.guard.allow_link_local = allow;
+            // A flow can only narrow: with true, it is given what the project names.
+            self.route.guard.allow_link_local &= allow;
+            self.route.guard.asks_link_local = allow;
         }
-        self.read(PLACE, fields)
+        let own = self.route.proxy.clone();
+        self.read(PLACE, fields)?;
+        match &self.route.proxy {
+            it if *it == own => Ok(()),
+            Proxy::At { url, .. } => match Url::parse(url) {
+                Ok(url) => cx.gate().proxy(&host_of(&url)),
+                Err(_) => Ok(()),
+            },
+            // What the project sends through a proxy does not go past it.
+            Proxy::None | Proxy::Environment if matches!(own, Proxy::At { .. }) => {
+                let message =
+                    "the project sends requests through a proxy, which a flow cannot leave out";
+                Err(StepError::new("E0961", "denied", message)
+                    .hint("leave out `:client-opts {:proxy false}`, or add the host to `:no-proxy` in flowstone.edn"))
+            }
+            Proxy::None | Proxy::Environment => Ok(()),
+        }
     }
 
     /// Reads what settings and steps have in common.

@@ -3,9 +3,10 @@
 use flowstone_engine::ports::Secret;
 use flowstone_engine::step::{StepContext, StepError};
 
-use super::provider::{environment, unclear};
+use super::provider::{environment, parsed, unclear};
 use super::sigv4::Signer;
 use crate::connections::{Auth, AwsNames, Connection, missing_secret};
+use crate::http::guard::host_of;
 
 /// The environment variables that say a region.
 pub(super) const REGIONS: [&str; 2] = ["AWS_REGION", "AWS_DEFAULT_REGION"];
@@ -56,25 +57,26 @@ pub(super) fn signer(
     owner: &str,
     base: &str,
 ) -> Result<Option<Signer>, StepError> {
+    let host = host_of(&parsed(base)?);
     let unsaid = AwsNames::default();
     let names = match auth {
         Auth::AwsSigV4(names) => names,
-        Auth::Unsaid if cx.secret("AWS_BEARER_TOKEN_BEDROCK").is_none() => &unsaid,
+        Auth::Unsaid if !cx.has_secret("AWS_BEARER_TOKEN_BEDROCK") => &unsaid,
         _ => return Ok(None),
     };
     let find = |named: &Option<String>, usual: &str| -> Result<Secret, StepError> {
         let name = named.as_deref().unwrap_or(usual);
-        cx.secret(name)
+        cx.secret_for(name, &host)?
             .ok_or_else(|| missing_secret(cx, name, owner))
     };
     let session_token = match &names.session_token {
         Some(name) => Some(
-            cx.secret(name)
+            cx.secret_for(name, &host)?
                 .ok_or_else(|| missing_secret(cx, name, owner))?,
         ),
         // Credentials of one's own do not go with a token of the environment's.
         None if names.access_key_id.is_some() => None,
-        None => cx.secret("AWS_SESSION_TOKEN"),
+        None => cx.secret_for("AWS_SESSION_TOKEN", &host)?,
     };
     let region = region_of(base)
         .or_else(|| region(cx, connection, auth))

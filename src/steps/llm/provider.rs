@@ -16,9 +16,10 @@ use super::prices::Prices;
 use super::scripted::{self, Script};
 use super::sigv4::Signer;
 use super::{PROVIDERS, models};
-use crate::connections::{self, Auth, Connection, KeyPlace, Proof, missing_secret};
+use crate::connections::{self, Auth, Connection, KeyPlace, Proof, first_secret, missing_secret};
 use crate::fields::{Fields, listed};
 use crate::http::error::HttpError;
+use crate::http::guard::host_of;
 use crate::http::route::Route;
 use crate::http::settings;
 use crate::json as convert;
@@ -383,7 +384,7 @@ fn unnamed(
         let dialect = PROVIDERS.iter().find(|it| it.id == **id);
         dialect.is_some_and(|it| {
             environment(cx, &it.base_variable()).is_some()
-                || it.keys().any(|key| cx.secret(key).is_some())
+                || it.keys().any(|key| cx.has_secret(key))
         })
     });
     if let Some(id) = known {
@@ -621,7 +622,7 @@ fn address(fields: Fields<'_>, dialect: &Dialect, base: &str) -> Result<Option<U
     Ok(None)
 }
 
-fn parsed(text: &str) -> Result<Url, StepError> {
+pub(super) fn parsed(text: &str) -> Result<Url, StepError> {
     let bad = |why: String| HttpError::BadUrl {
         url: crate::files::git::without_password(text),
         why,
@@ -641,6 +642,7 @@ fn proof(
     owner: &str,
     base: &str,
 ) -> Result<Vec<(String, String)>, StepError> {
+    let host = &host_of(&parsed(base)?);
     // A token that is named as one is shown as one.
     let is_token = matches!(auth, Auth::Bearer { secret: Some(_) });
     let own_way = |key: &str| match dialect.key_header {
@@ -659,7 +661,7 @@ fn proof(
         | Auth::AwsSigV4(_)
         | Auth::Basic { .. }
         | Auth::GoogleServiceAccount { .. } => {
-            return match auth.proof(cx, owner)? {
+            return match auth.proof(cx, owner, host)? {
                 Proof::Header(name, value) => Ok(vec![(name, value)]),
                 Proof::None => Ok(Vec::new()),
                 Proof::Query(..) => Err(StepError::config(
@@ -672,14 +674,14 @@ fn proof(
     };
     if let Some(name) = secret {
         return cx
-            .secret(name)
+            .secret_for(name, host)?
             .map(|secret| own_way(secret.reveal()))
             .ok_or_else(|| missing_secret(cx, name, owner));
     }
-    let found = dialect.keys().find_map(|key| cx.secret(key)).or_else(|| {
-        let names = [format!("{owner}-api-key"), format!("{owner}-token")];
-        names.iter().find_map(|name| cx.secret(name))
-    });
+    let own = [format!("{owner}-api-key"), format!("{owner}-token")];
+    let keys = dialect.keys().map(|key| -> &str { key });
+    let names = keys.chain(own.iter().map(String::as_str));
+    let found = first_secret(cx, names, host)?;
     match (found, dialect.key) {
         (Some(secret), _) => Ok(own_way(secret.reveal())),
         (None, Some(key))

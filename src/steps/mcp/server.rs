@@ -126,7 +126,10 @@ fn address(
         return Err(bad(format!("`{}:` is not HTTP", url.scheme())).into());
     }
     let mut headers = connection.headers.clone();
-    match connection.auth.proof(cx, name)? {
+    match connection
+        .auth
+        .proof(cx, name, &http::guard::host_of(&url))?
+    {
         Proof::None => {}
         Proof::Header(name, value) => headers.push((name, value)),
         Proof::Query(name, value) => {
@@ -177,6 +180,7 @@ fn program(cx: &StepContext, name: &str, setting: &Value) -> Result<Program, Ste
             cwd.display()
         )));
     }
+    cx.gate().program(&command[0])?;
     // A path is meant from the project, wherever the program then runs.
     let first = Path::new(&command[0]);
     let is_path = first.components().count() > 1 || command[0].starts_with('.');
@@ -221,7 +225,7 @@ fn environment(
                 let Some(secret) = fields.name("secret-ref")? else {
                     return Err(wrong(format!("`{at}` does not say its `:secret-ref`")));
                 };
-                let found = cx.secret(&secret);
+                let found = cx.secret_of_settings(&secret);
                 found
                     .ok_or_else(|| missing_secret(cx, &secret, name))?
                     .reveal()

@@ -4,9 +4,11 @@
 //! about a request that it refuses is told without the key.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use flowstone_engine::flow::name_of;
+use flowstone_engine::permission::{NetAllow, NetRow};
 use flowstone_engine::ports::{Secret, Secrets, Witness};
 use flowstone_engine::search::{EmbedError, Embedder};
 use flowstone_engine::step::LocalFuture;
@@ -18,6 +20,7 @@ use crate::connections::{Auth, Connection, KeyPlace};
 use crate::fields::Fields;
 use crate::http::client::{Limits, Request, send};
 use crate::http::error::{Again, Answer, HttpError};
+use crate::http::guard::host_of;
 use crate::http::joined;
 use crate::http::route::Route;
 use crate::http::settings::usual_of;
@@ -96,7 +99,12 @@ pub fn embedder<'a>(
         .filter(|url| matches!(url.scheme(), "http" | "https"))
         .ok_or_else(|| format!("the address of `{place}` is not one of HTTP"))?;
     // A file of authorities is found from where the process was started.
-    let usual = usual_of(settings, Path::new(""), &connection).map_err(words)?;
+    let mut usual = usual_of(settings, Path::new(""), &connection).map_err(words)?;
+    // The settings name this server, and no other is asked.
+    usual.route.guard.net = Arc::new(NetAllow {
+        rows: vec![NetRow::of(&host_of(&url))],
+        ..NetAllow::default()
+    });
     Ok(Some(HttpEmbedder {
         model: dimensions.map_or(model.to_owned(), |length| format!("{model} {length}")),
         wire_model: model.to_owned(),

@@ -134,7 +134,9 @@ async fn source(cx: &StepContext, fields: Fields<'_>) -> Result<CsvSource, StepE
             match (resource::uri(given), given.as_str()) {
                 (Some(uri), _) => blob(cx, &uri).await.map(CsvSource::Blob),
                 (None, Some(path)) if *key == "from" => {
-                    file(cx.project_root(), path).map(CsvSource::File)
+                    let found = file(cx.project_root(), path)?;
+                    cx.gate().read(&found)?;
+                    Ok(CsvSource::File(found))
                 }
                 _ => Err(bad(format!("`:{key}` is a reference, not {}", shown(given)))
                     .hint("give the value of a step that has `:persist {:type :blob}`, or `:from` with a path in the project")),

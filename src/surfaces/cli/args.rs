@@ -2,6 +2,7 @@
 
 mod connections;
 mod limits;
+mod permits;
 mod resources;
 mod runs;
 mod schedules;
@@ -21,6 +22,7 @@ use super::home::ExchangesWith;
 
 pub use connections::*;
 pub use limits::*;
+pub use permits::*;
 pub use resources::*;
 pub use runs::*;
 pub use schedules::*;
@@ -190,6 +192,9 @@ pub struct Repl {
 
     #[command(flatten)]
     pub limits: RunLimits,
+
+    #[command(flatten)]
+    pub permits: Permits,
 }
 
 /// Where a project keeps its runs.
@@ -260,6 +265,9 @@ pub struct Run {
 
     #[command(flatten)]
     pub limits: RunLimits,
+
+    #[command(flatten)]
+    pub permits: Permits,
 
     #[command(flatten)]
     pub bound: Bound,

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use flowstone_engine::bindings::Bindings;
 
-use super::args::Home;
+use super::args::{Home, Permits};
 
 /// The folder's name inside a project.
 const FOLDER: &str = ".flowstone";
@@ -26,6 +26,8 @@ pub struct Project {
     pub bindings: Bindings,
     /// Bytes that the values of a run may hold, where the command says so.
     pub max_memory: Option<usize>,
+    /// What flows may touch beside what the project allows.
+    pub permits: Permits,
 }
 
 /// Who answers the requests that steps send.
@@ -59,6 +61,7 @@ impl Project {
                 ..Bindings::default()
             },
             max_memory: None,
+            permits: Permits::default(),
         }
     }
 }

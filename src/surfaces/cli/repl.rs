@@ -81,6 +81,7 @@ impl Prompt {
 pub fn run(args: &Repl, app: &dyn App) -> Exit {
     let project = Project {
         max_memory: args.limits.max_memory,
+        permits: args.permits.clone(),
         ..Project::find(&args.home)
     };
     let is_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();

@@ -23,7 +23,7 @@ use super::report::{Report, Severity};
 use super::resources::references;
 use super::runtime::Runtime;
 use super::{App, Open};
-use super::{ask, flow_file, output};
+use super::{ask, flow_file, output, permission};
 
 /// Runs the flow, and tells what became of it.
 pub fn run(args: &Run, app: &dyn App) -> Exit {
@@ -46,6 +46,7 @@ async fn drive(args: &Run, app: &dyn App, input: Value) -> Result<Exit, Report> 
         exchanges: args.exchanges.with(),
         bindings: args.bound.bindings(),
         max_memory: args.limits.max_memory,
+        permits: args.permits.clone(),
         ..Project::find(&args.home)
     };
     let engine = app.open(&project, Open::OrMake)?;
@@ -65,9 +66,8 @@ async fn drive(args: &Run, app: &dyn App, input: Value) -> Result<Exit, Report> 
         if args.detach {
             return left(&engine, &begun, args.show.json).await;
         }
-        let outcome = engine
-            .drive(begun.run(), observer(&args.show), drive_options())
-            .await?;
+        let (observer, options) = watched(&engine, &args.show);
+        let outcome = engine.drive(begun.run(), observer, options).await?;
         let exit = match args.show.json {
             false => tell(begun.run(), &outcome, false),
             true => {
@@ -279,17 +279,22 @@ fn tell_decision(started: &StartedRun) {
     }
 }
 
-/// Returns what shows the progress of a run.
-pub fn observer(show: &Show) -> Rc<dyn Observer> {
-    if show.quiet {
-        Rc::new(NoObserver)
-    } else {
-        Rc::new(Terminal::new())
+/// Returns what shows the progress of a run, and options under which Ctrl-C suspends it and a person at the terminal is asked
+/// where a permission is missing.
+pub fn watched(engine: &Engine, show: &Show) -> (Rc<dyn Observer>, DriveOptions) {
+    let terminal = Rc::new(Terminal::new());
+    let options = DriveOptions {
+        asker: permission::asker(show, &terminal, engine.project_root()),
+        ..drive_options()
+    };
+    match show.quiet {
+        true => (Rc::new(NoObserver), options),
+        false => (terminal, options),
     }
 }
 
 /// Returns options under which Ctrl-C suspends a run.
-pub fn drive_options() -> DriveOptions {
+fn drive_options() -> DriveOptions {
     DriveOptions {
         interrupt: Interrupt::listen().for_engine(),
         ..DriveOptions::default()

@@ -8,7 +8,7 @@ use super::exit::Exit;
 use super::home::Project;
 use super::outcome::{instant, of_engine_error, tell};
 use super::report::Report;
-use super::run::{drive_options, observer, tell_left};
+use super::run::{tell_left, watched};
 use super::runtime::Runtime;
 use super::table::{Column, table};
 use super::{App, Open, output};
@@ -98,7 +98,8 @@ fn run_now(args: &SchedulesRun, app: &dyn App) -> Result<Exit, Report> {
         if args.detach {
             return Ok(tell_left(&run, args.show.json));
         }
-        let driven = engine.drive(&run, observer(&args.show), drive_options());
+        let (observer, options) = watched(&engine, &args.show);
+        let driven = engine.drive(&run, observer, options);
         let outcome = driven.await.map_err(|error| of_engine_error(&error))?;
         Ok(tell(&run, &outcome, args.show.json))
     })

@@ -52,6 +52,7 @@ pub fn run(args: &Serve, app: &dyn App) -> Exit {
 fn serve(args: &Serve, app: &dyn App) -> Result<Served, Report> {
     let project = Project {
         max_memory: args.limits.max_memory,
+        permits: args.permits.clone(),
         ..Project::find(&args.home)
     };
     let stores = app.stores(&project, Open::OrMake)?;

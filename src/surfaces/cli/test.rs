@@ -313,6 +313,7 @@ fn play(
     let project = Project {
         home: home.clone(),
         exchanges: args.exchanges.with(),
+        permits: args.permits.clone(),
         ..Project::find(&super::args::Home { home: None })
     };
     std::fs::create_dir_all(&home).map_err(|error| {

@@ -96,7 +96,7 @@ fn auth_google_service_account() {
         &[
             (
                 "flowstone.edn",
-                "{:secrets {:sa {:file \"key.json\"} :bad {:file \"bad.json\"} :odd {:file \"odd.json\"}}}",
+                "{:secrets {:sa {:file \"key.json\"} :bad {:file \"bad.json\"} :odd {:file \"odd.json\"}} :allow {:secrets {:sa [\"127.0.0.1\"] :bad [\"127.0.0.1\"] :odd [\"127.0.0.1\"]}}}",
             ),
             ("bad.json", "{}"),
             ("odd.json", "not json"),

@@ -73,7 +73,10 @@ fn target(call: Call<'_>) -> Result<Target, StepError> {
     let place = format!("{}\0{}", cx.run_id(), cx.path());
     let to = call.fields.text("to")?;
     let path = match to {
-        Some(to) => place::folder(cx.project_root(), cx.home(), to)?,
+        Some(to) => {
+            let place = cx.gate().place(cx.project_root(), to)?;
+            place::folder(&place.root, cx.home(), &place.path)?
+        }
         None => {
             let name = codec::digest_bytes(cx.path().to_string().as_bytes());
             folders(cx).join(cx.run_id().as_str()).join(&name[..12])

@@ -1,6 +1,7 @@
 //! `:open-change-request`: asks on GitHub or GitLab that a branch be taken over.
 
 use flowstone_engine::flow::name_of;
+use flowstone_engine::permission::Host;
 use flowstone_engine::step::{Effect, Operation, Outcome, Progress, StepError};
 use flowstone_lang::value::Value;
 
@@ -10,6 +11,7 @@ use super::super::source::{self, Source, Spec};
 use super::super::value::map;
 use super::super::{Call, Limit, blocking, publish};
 use crate::connections::{self, Auth, Connection, Proof};
+use crate::http::guard::host_of;
 
 pub(in super::super) const OPERATION: Operation = Operation {
     name: "open-change-request",
@@ -63,10 +65,10 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
     };
     cx.emit(Progress::Status(format!("asking {}", repo.host)));
     let server = change_request::Server {
+        secret_headers: vec![header(call, &connection, &host_of(&api))?],
         provider,
         api,
         repo,
-        secret_headers: vec![header(call, &connection)?],
         headers: connection.headers.clone(),
         route: crate::http::settings::usual(cx, &connection)?.route,
     };
@@ -123,12 +125,16 @@ async fn repository(call: Call<'_>) -> Result<(String, Option<String>), StepErro
 }
 
 /// Makes the header that shows who we are.
-fn header(call: Call<'_>, connection: &Connection) -> Result<(String, String), StepError> {
+fn header(
+    call: Call<'_>,
+    connection: &Connection,
+    host: &Host,
+) -> Result<(String, String), StepError> {
     let auth = match &connection.auth {
         Auth::Unsaid => Auth::Bearer { secret: None },
         auth => auth.clone(),
     };
-    match auth.proof(call.cx, &connection.id)? {
+    match auth.proof(call.cx, &connection.id, host)? {
         Proof::Header(name, value) => Ok((name, value)),
         Proof::None | Proof::Query(..) => Err(StepError::config(
             "E0796",

@@ -9,7 +9,7 @@ use super::super::manifest::{Manifest, Origin};
 use super::super::publish::{Change, From, Person, Publication, publish};
 use super::super::source;
 use super::super::value::map;
-use super::super::{Call, Limit, blocking};
+use super::super::{Call, Limit, blocking, git};
 
 pub(in super::super) const OPERATION: Operation = Operation {
     name: "publish",
@@ -89,7 +89,10 @@ fn from(call: Call<'_>, manifest: &Manifest) -> Result<From, StepError> {
                 )
                 .hint("the commit goes into the repository of that folder, on this machine"));
             }
-            Ok(From::Folder(cx.project_root().join(path)))
+            let folder = cx.project_root().join(path);
+            cx.gate().write(&folder)?;
+            cx.gate().program("git")?;
+            Ok(From::Folder(folder))
         }
         Some(Origin::Git {
             repo,
@@ -97,6 +100,10 @@ fn from(call: Call<'_>, manifest: &Manifest) -> Result<From, StepError> {
             connection,
             ..
         }) => {
+            if let Some(folder) = git::local_folder(cx.project_root(), repo) {
+                cx.gate().write(&folder)?;
+            }
+            cx.gate().program("git")?;
             let kept = connection.as_deref().map(Value::from);
             let connection = call.fields.get("connection").or(kept.as_ref());
             let header = connection

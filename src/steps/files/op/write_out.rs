@@ -21,7 +21,8 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
     let cx = call.cx;
     let shown = call.fields.text("path")?.unwrap_or_default().to_string();
     let overwrite = call.fields.bool("overwrite?")?.unwrap_or(false);
-    let file = place::file(cx.project_root(), cx.home(), &shown)?;
+    let place = cx.gate().place(cx.project_root(), &shown)?;
+    let file = place::file(&place.root, cx.home(), &place.path)?;
     let bytes = content(call).await?;
     let size = bytes.len() as u64;
     let path = shown.clone();

@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueHint};
 use flowstone_engine::ports::{Clock, RunOrder, RunStatus, SystemClock};
 
-use super::{Home, RunLimits, Show};
+use super::{Home, Permits, RunLimits, Show};
 use crate::cli::runs::{fork, replay, verify};
 
 /// Lists, shows, moves, resumes and cancels runs
@@ -296,6 +296,9 @@ pub struct RunsResume {
 
     #[command(flatten)]
     pub limits: RunLimits,
+
+    #[command(flatten)]
+    pub permits: Permits,
 
     #[command(flatten)]
     pub home: Home,

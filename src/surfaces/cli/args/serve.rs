@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-use super::{Home, RunLimits};
+use super::{Home, Permits, RunLimits};
 
 /// Keeps runs going: schedules, timers, answered waits, interrupted runs
 ///
@@ -36,6 +36,9 @@ pub struct Serve {
 
     #[command(flatten)]
     pub limits: RunLimits,
+
+    #[command(flatten)]
+    pub permits: Permits,
 
     #[command(flatten)]
     pub home: Home,

@@ -11,7 +11,7 @@ use crate::cli::exit::Exit;
 use crate::cli::home::Project;
 use crate::cli::outcome::{of_engine_error, tell};
 use crate::cli::report::Report;
-use crate::cli::run::{drive_options, load_file, observer};
+use crate::cli::run::{load_file, watched};
 use crate::cli::runtime::Runtime;
 use crate::cli::{App, Open, input, output};
 
@@ -92,8 +92,9 @@ pub fn run(args: &RunsFork, app: &dyn App) -> Result<Exit, Report> {
             }
             return Ok(Exit::Completed);
         }
+        let (observer, options) = watched(&engine, &args.show);
         let outcome = engine
-            .drive(&fork, observer(&args.show), drive_options())
+            .drive(&fork, observer, options)
             .await
             .map_err(|error| of_engine_error(&error))?;
         Ok(tell(&fork, &outcome, args.show.json))

@@ -78,6 +78,7 @@ fn from_file(file: &Path, app: &dyn App) -> Result<Vec<Replayed>, Report> {
         exchanges: ExchangesWith::Servers,
         bindings: Bindings::default(),
         max_memory: None,
+        permits: Default::default(),
     };
     Runtime::start()?.block_on(async {
         let engine = app.open(&project, Open::OrMake)?;

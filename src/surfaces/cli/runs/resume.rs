@@ -5,30 +5,31 @@ use flowstone_engine::outcome::RunOutcome;
 use flowstone_engine::{Engine, EngineError};
 use serde_json::json;
 
-use super::ask;
 use crate::cli::args::RunsResume;
 use crate::cli::exit::Exit;
 use crate::cli::home::Project;
 use crate::cli::outcome::{exit, in_json, of_engine_error, tell, tell_all};
 use crate::cli::report::{Report, Shown};
-use crate::cli::run::{drive_options, load_file, observer};
+use crate::cli::run::{load_file, watched};
 use crate::cli::runtime::Runtime;
 use crate::cli::{App, Open, output};
 
 /// Goes on with one run, or with all that can.
 pub(super) fn run(args: &RunsResume, app: &dyn App) -> Result<Exit, Report> {
-    let Some(file) = &args.flow else {
-        return ask(app, &args.home, async |engine| match &args.id {
-            Some(id) => resume_one(engine, id, args).await,
-            None => resume_all(engine, args).await,
-        });
-    };
     Runtime::start()?.block_on(async {
         let project = Project {
             max_memory: args.limits.max_memory,
+            permits: args.permits.clone(),
             ..Project::find(&args.home)
         };
         let engine = app.open(&project, Open::Existing)?;
+        let Some(file) = &args.flow else {
+            let resumed = match &args.id {
+                Some(id) => resume_one(&engine, id, args).await,
+                None => resume_all(&engine, args).await,
+            };
+            return resumed.map_err(|error| of_engine_error(&error));
+        };
         let edited = load_file(&engine, file, args.show.json)?;
         let id = args.id.as_deref().unwrap_or_default();
         let adopted = async {
@@ -42,16 +43,14 @@ pub(super) fn run(args: &RunsResume, app: &dyn App) -> Result<Exit, Report> {
 
 async fn resume_one(engine: &Engine, id: &str, args: &RunsResume) -> Result<Exit, EngineError> {
     let run = engine.find_run(id).await?.id;
-    let told = engine
-        .drive_up(&run, observer(&args.show), drive_options())
-        .await?;
+    let (observer, options) = watched(engine, &args.show);
+    let told = engine.drive_up(&run, observer, options).await?;
     Ok(tell_all(&told, args.show.json))
 }
 
 async fn resume_all(engine: &Engine, args: &RunsResume) -> Result<Exit, EngineError> {
-    let driven = engine
-        .resume_all(observer(&args.show), drive_options())
-        .await?;
+    let (observer, options) = watched(engine, &args.show);
+    let driven = engine.resume_all(observer, options).await?;
     if args.show.json {
         let runs: Vec<_> = driven
             .iter()

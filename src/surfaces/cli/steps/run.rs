@@ -13,14 +13,14 @@ use serde_json::json;
 
 use super::find;
 use super::preview::{Bounds, at, preview};
-use crate::cli::args::StepsRun;
+use crate::cli::args::{Permits, StepsRun};
 use crate::cli::check::of_findings;
 use crate::cli::exit::Exit;
 use crate::cli::home::Project;
 use crate::cli::outcome::{exit, in_json, of_engine_error, tell};
 use crate::cli::pretty::pretty;
 use crate::cli::report::Report;
-use crate::cli::run::{drive_options, load_file, observer};
+use crate::cli::run::{load_file, watched};
 use crate::cli::runtime::Runtime;
 use crate::cli::{App, Open, input, output};
 
@@ -37,7 +37,15 @@ pub(super) fn run(args: &StepsRun, app: &dyn App) -> Result<Exit, Report> {
 }
 
 async fn perform(args: &StepsRun, app: &dyn App, config: Value) -> Result<Exit, Report> {
-    let engine = app.open(&Project::find(&args.home), Open::OrMake)?;
+    // A step that a person types needs no further permission; one of a flow has what the flow has.
+    let project = Project {
+        permits: Permits {
+            allow_all: args.flow.is_none(),
+            ..Permits::default()
+        },
+        ..Project::find(&args.home)
+    };
+    let engine = app.open(&project, Open::OrMake)?;
     let around = match &args.flow {
         Some(file) => Some(load_file(&engine, file, args.show.json)?),
         None => None,
@@ -62,7 +70,8 @@ async fn perform(args: &StepsRun, app: &dyn App, config: Value) -> Result<Exit, 
     let given = Value::map([(Value::keyword("config"), config)]);
     let run = engine.start(&loaded, StartOptions::with_input(given)).await;
     let run = run.map_err(|error| of_engine_error(&error))?;
-    let driven = engine.drive(&run, observer(&args.show), drive_options());
+    let (observer, options) = watched(&engine, &args.show);
+    let driven = engine.drive(&run, observer, options);
     let outcome = driven.await.map_err(|error| of_engine_error(&error))?;
     let RunOutcome::Completed(value) = &outcome else {
         return Ok(tell(&run, &outcome, args.show.json));

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
-use crate::cli::args::Exchanges;
+use crate::cli::args::{Exchanges, Permits};
 
 /// Tries a flow: no time passes, nothing is kept, every crash is survived
 ///
@@ -52,6 +52,9 @@ pub struct Test {
 
     #[command(flatten)]
     pub exchanges: Exchanges,
+
+    #[command(flatten)]
+    pub permits: Permits,
 
     /// Kill the process at every commit and effect, go on in another, and compare
     #[arg(long, conflicts_with = "record")]

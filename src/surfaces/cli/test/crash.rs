@@ -138,6 +138,7 @@ fn at(plan: &Plan<'_>, program: &Path, point: u64) -> Result<Crashes, String> {
         if let Some(folder) = &plan.args.exchanges.replay {
             command.arg("--replay").arg(folder);
         }
+        command.args(plan.args.permits.to_args());
         if let Some(point) = crash_at {
             command.args(["--crash-at", &point.to_string()]);
         }

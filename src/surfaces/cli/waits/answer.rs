@@ -13,7 +13,7 @@ use crate::cli::exit::Exit;
 use crate::cli::home::Project;
 use crate::cli::outcome::{exit, in_json, of_engine_error, tell};
 use crate::cli::report::Report;
-use crate::cli::run::{drive_options, observer};
+use crate::cli::run::watched;
 use crate::cli::runtime::Runtime;
 use crate::cli::{App, Open, input, output};
 
@@ -175,9 +175,8 @@ async fn go_on(engine: &Engine, runs: &[RunId], args: &Answer) -> Result<Exit, R
     let mut worst = Exit::Completed;
     let mut told = Vec::new();
     for run in runs {
-        let driven = engine
-            .drive_up(run, observer(&args.show), drive_options())
-            .await;
+        let (observer, options) = watched(engine, &args.show);
+        let driven = engine.drive_up(run, observer, options).await;
         let driven = match driven {
             Ok(driven) => driven,
             Err(EngineError::Driven { owner, .. }) => {

@@ -1,0 +1,185 @@
+//! `:allow` of `flowstone.edn`, and the options that say the same.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use flowstone_lang::value::{Span, Value};
+
+use super::{Access, Allow, Grants, NetAllow, NetRow, SecretRow};
+use crate::diagnostic::nearest;
+use crate::flow::name_of;
+use crate::json::items;
+
+/// The keys of `:allow`.
+pub const KEYS: &[&str] = &[
+    "defaults", "env", "net", "programs", "read", "secrets", "write",
+];
+
+/// What stands for all public addresses in `:net`.
+const PUBLIC: &str = "public";
+
+/// What is wrong with `:allow`, and where.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct ManifestError {
+    pub message: String,
+    pub span: Span,
+}
+
+/// Makes absolute paths of those in rows.
+pub type Resolve<'a> = &'a dyn Fn(&str) -> PathBuf;
+
+/// Reads `:allow`. `place` names it in errors.
+///
+/// # Errors
+/// When a key is unknown or a row cannot be read.
+pub fn read(place: &str, value: &Value, resolve: Resolve<'_>) -> Result<Grants, ManifestError> {
+    let Some(map) = value.as_map() else {
+        return Err(wrong(
+            value,
+            format!("`{place}` takes a map, not {}", value.kind()),
+        ));
+    };
+    let mut grants = Grants::default();
+    for (key, rows) in map.iter() {
+        let name = name_of(key).unwrap_or_else(|| "?".into());
+        let at = format!("{place} :{name}");
+        let access = Access::ALL.into_iter().find(|it| it.key() == &*name);
+        match access {
+            Some(Access::Secret) => secrets(&at, rows, &mut grants.allow)?,
+            Some(access) => {
+                for row in list(&at, rows)? {
+                    let text = row.as_str().map(str::to_owned).or_else(|| {
+                        let is_public = access == Access::Net;
+                        let word = name_of(&row).filter(|it| is_public && &**it == PUBLIC);
+                        word.map(|_| format!(":{PUBLIC}"))
+                    });
+                    let text = text.filter(|text| !text.trim().is_empty()).ok_or_else(|| {
+                        wrong(
+                            rows,
+                            format!("`{at}` has {} in it; it takes strings", row.kind()),
+                        )
+                    })?;
+                    add(&mut grants.allow, access, &text, resolve)
+                        .map_err(|why| wrong(rows, format!("`{at}` {why}")))?;
+                }
+            }
+            None if &*name == "defaults" => match rows {
+                Value::Bool(has) => grants.has_defaults = *has,
+                other => {
+                    let message = format!("`{at}` takes true or false, not {}", other.kind());
+                    return Err(wrong(value, message));
+                }
+            },
+            None => {
+                let meant = nearest(&name, KEYS.iter().copied())
+                    .map(|near| format!("; did you mean `:{near}`?"))
+                    .unwrap_or_default();
+                let message = format!("`{place}` has no key `:{name}`{meant}");
+                return Err(wrong(value, message));
+            }
+        }
+    }
+    Ok(grants)
+}
+
+/// Checks `:allow` without resolving its paths.
+///
+/// # Errors
+/// As [`read`].
+pub fn check(place: &str, value: &Value) -> Result<(), ManifestError> {
+    read(place, value, &|path| PathBuf::from(path)).map(drop)
+}
+
+/// Adds what an option allows.
+///
+/// # Errors
+/// Words that say why the row cannot be read.
+pub fn add_flag(
+    allow: &mut Allow,
+    access: Access,
+    text: &str,
+    resolve: Resolve<'_>,
+) -> Result<(), String> {
+    let Some((name, hosts)) = text.split_once('=').filter(|_| access == Access::Secret) else {
+        return match access {
+            Access::Secret => Err("takes NAME=HOST, as in crm-token=api.example.com".to_owned()),
+            access => add(allow, access, text, resolve),
+        };
+    };
+    let hosts = hosts.split(',').map(host).collect::<Result<_, _>>()?;
+    allow.secrets.push(SecretRow {
+        name: name.trim_start_matches(':').to_owned(),
+        hosts,
+    });
+    Ok(())
+}
+
+fn add(allow: &mut Allow, access: Access, text: &str, resolve: Resolve<'_>) -> Result<(), String> {
+    match access {
+        Access::Read => allow.read.push(resolve(text)),
+        Access::Write => allow.write.push(resolve(text)),
+        Access::Net => {
+            let net: &mut NetAllow = Arc::make_mut(&mut allow.net);
+            match text.strip_prefix(':') {
+                Some(PUBLIC) => net.public = true,
+                _ => net.rows.push(host(text)?),
+            }
+        }
+        Access::Program => allow.programs.push(text.to_owned()),
+        Access::Env => allow.env.push(text.to_owned()),
+        Access::Secret => {}
+    }
+    Ok(())
+}
+
+fn host(text: &str) -> Result<NetRow, String> {
+    NetRow::read(text).ok_or_else(|| {
+        format!(
+            "has {text:?}, which is not a host; write `\"api.internal\"`, `\"*.internal:8443\"`, `\"10.0.0.0/8\"`, or `:public` for all public addresses"
+        )
+    })
+}
+
+fn secrets(at: &str, rows: &Value, allow: &mut Allow) -> Result<(), ManifestError> {
+    let Some(map) = rows.as_map() else {
+        let message = format!(
+            "`{at}` takes a map of names and hosts, such as `{{:crm-token [\"crm.example.com\"]}}`, not {}",
+            rows.kind()
+        );
+        return Err(wrong(rows, message));
+    };
+    for (key, hosts) in map.iter() {
+        let Some(name) = name_of(key).filter(|name| !name.is_empty()) else {
+            let message = format!("`{at}` has {} as a name", key.kind());
+            return Err(wrong(rows, message));
+        };
+        let place = format!("{at} :{name}");
+        let mut read = Vec::new();
+        for item in list(&place, hosts)? {
+            let text = item.as_str().unwrap_or_default();
+            read.push(host(text).map_err(|why| wrong(hosts, format!("`{place}` {why}")))?);
+        }
+        allow.secrets.push(SecretRow {
+            name: name.to_string(),
+            hosts: read,
+        });
+    }
+    Ok(())
+}
+
+fn list(at: &str, rows: &Value) -> Result<Vec<Value>, ManifestError> {
+    items(rows).ok_or_else(|| {
+        wrong(
+            rows,
+            format!("`{at}` takes a vector of strings, not {}", rows.kind()),
+        )
+    })
+}
+
+fn wrong(value: &Value, message: String) -> ManifestError {
+    ManifestError {
+        message,
+        span: value.span(),
+    }
+}

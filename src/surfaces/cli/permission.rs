@@ -1,0 +1,98 @@
+//! Asks at the terminal whether a flow may do what nothing allows.
+
+use std::fs;
+use std::io::{self, BufRead as _, IsTerminal as _};
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use flowstone_engine::permission::{Missing, shown, with_row};
+use flowstone_engine::{AskPermission, Asker, Permission, PermissionQuestion};
+
+use super::args::Show;
+use super::output;
+use super::progress::Terminal;
+
+/// How often an answer that is none of the choices is asked for again.
+const TRIES: usize = 5;
+
+/// Asks the person at the terminal.
+struct Questions {
+    terminal: Rc<Terminal>,
+    /// The project's settings, where rows are kept.
+    settings: PathBuf,
+}
+
+/// Returns who asks, where somebody is there to answer.
+pub fn asker(show: &Show, terminal: &Rc<Terminal>, root: &Path) -> Asker {
+    let is_watched = io::stdin().is_terminal() && io::stderr().is_terminal();
+    if show.json || show.quiet || !is_watched {
+        return Asker::default();
+    }
+    Asker::new(Rc::new(Questions {
+        terminal: terminal.clone(),
+        settings: root.join("flowstone.edn"),
+    }))
+}
+
+impl AskPermission for Questions {
+    fn ask(&self, question: PermissionQuestion<'_>) -> Permission {
+        self.terminal.clear();
+        output::note(&words(question));
+        for _ in 0..TRIES {
+            output::note_part("allow? [o]nce, for this [r]un, [w]rite it to flowstone.edn, [N]o: ");
+            let mut line = String::new();
+            if !matches!(io::stdin().lock().read_line(&mut line), Ok(1..)) {
+                output::note("");
+                return Permission::No;
+            }
+            match line.trim().to_lowercase().as_str() {
+                "o" | "once" | "y" | "yes" => return Permission::Once,
+                "r" | "run" => return Permission::Run,
+                "w" | "write" => {
+                    self.keep(question.missing);
+                    return Permission::Run;
+                }
+                "" | "n" | "no" => return Permission::No,
+                _ => {}
+            }
+        }
+        Permission::No
+    }
+}
+
+/// Says who wants to do what. All of it may be text of a flow.
+fn words(question: PermissionQuestion<'_>) -> String {
+    let (flow, step) = (shown(question.flow), shown(question.step));
+    let kind = question.kind;
+    let action = question.missing.action();
+    let row = question.missing.line();
+    format!("the flow `{flow}` wants to {action}\n  step: {step} (:{kind})\n  row:  {row}")
+}
+
+impl Questions {
+    /// Adds the row to the project's settings. What cannot be edited is shown instead.
+    fn keep(&self, missing: &Missing) {
+        let text = match fs::read_to_string(&self.settings) {
+            Ok(text) => text,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            Err(error) => return self.give_up(missing, &error.to_string()),
+        };
+        let Some(edited) = with_row(&text, missing) else {
+            return self.give_up(missing, "it has another form than expected");
+        };
+        // Written beside and renamed: a crash leaves the old file or the new one.
+        let beside = self.settings.with_extension("edn.new");
+        let written = fs::write(&beside, edited).and_then(|()| fs::rename(&beside, &self.settings));
+        match written {
+            Ok(()) => output::note(&format!("added to flowstone.edn: {}", missing.line())),
+            Err(error) => self.give_up(missing, &error.to_string()),
+        }
+    }
+
+    fn give_up(&self, missing: &Missing, cause: &str) {
+        output::note(&format!(
+            "flowstone.edn was left as it is ({cause}); add this row yourself: {}",
+            missing.line()
+        ));
+    }
+}

@@ -1,0 +1,292 @@
+//! What a flow may touch, as a person sees it: refused by default, allowed by `flowstone.edn` or an option.
+
+use std::process::Stdio;
+
+use crate::program::Scratch;
+use crate::server::{Answer, Server};
+
+/// A flow that performs one step.
+fn flow(step: &str) -> String {
+    format!("{{:slug :probe :flow '{step}}}")
+}
+
+fn http(url: &str, more: &str) -> String {
+    flow(&format!(
+        "(:body (flow/step :http :ask {{:url {url:?} :retry {{:max-attempts 1}} {more}}}))"
+    ))
+}
+
+fn folder(path: &str) -> String {
+    flow(&format!(
+        "(count (:entries (flow/step :files :list {{:op :list :source {{:type :dir :path {path:?}}}}})))"
+    ))
+}
+
+/// Each row: what is tried, the settings, the flow, and the row that is missing.
+#[test]
+fn every_port_is_refused_by_default() {
+    let scratch = Scratch::new();
+    let server = Server::start(|_, _| Answer::Json("{\"ok\": true}".to_owned()));
+    let url = server.url("/");
+    let host = url
+        .trim_start_matches("http://")
+        .trim_end_matches('/')
+        .to_owned();
+    scratch.write(
+        ".env",
+        "CRM_TOKEN=s3cret-of-the-crm\nOPENAI_API_KEY=s3cret-of-openai\n",
+    );
+    scratch.write(".flowstone/secret.txt", "x");
+    let bearer = |name: &str| format!(":auth {{:type :bearer :secret-ref {name}}}");
+    let elsewhere = "{:connections {:crm {:base-url \"https://crm.example.com\" :auth {:type :bearer :secret-ref :crm-token}}}}";
+    let local = format!("{{:allow {{:net [{host:?}]}}}}");
+    let model = |base: &str| {
+        flow(&format!(
+            "(flow/step :llm :ask {{:provider :openai :base-url {base:?} :model \"m\" :prompt \"hi\" :retry {{:max-attempts 1}}}})"
+        ))
+    };
+    let both = format!("{{:allow {{:net [{host:?}]}} {}", &elsewhere[1..]);
+    let slot = format!(
+        "{{:slug :probe :requires [{{:slot :crm :type :http-api :base-url {url:?} :auth {{:type :bearer :secret-ref :crm-token}}}}]
+          :flow '(flow/step :http :ask {{:connection :crm :path \"/\" :retry {{:max-attempts 1}}}})}}"
+    );
+    let program = "{:connections {:notes {:backend :mcp :command [\"/bin/cat\"]}} :flows {:probe {:allow {:defaults false}}}}";
+    let adapter = "{:slug :probe :mcp [{:id :f/all :connection :notes :transport :stdio}]
+          :flow '(flow/step :mcp :ask {:op :list-tools :adapter :f/all})}";
+    let rows = [
+        (
+            "a folder of the system",
+            "{}",
+            folder("/etc"),
+            ":read [\"/etc\"]",
+        ),
+        ("the folder above", "{}", folder(".."), ":read"),
+        (
+            "Flowstone's own data",
+            "{}",
+            folder(".flowstone"),
+            ":read [\".flowstone\"]",
+        ),
+        (
+            "a process's environment",
+            "{}",
+            folder("/proc/self"),
+            ":read [\"/proc/",
+        ),
+        (
+            "a place outside of the project",
+            "{}",
+            flow(
+                "(flow/step :files :out {:op :write-out :path \"../escaped.txt\" :content \"x\"})",
+            ),
+            ":write [",
+        ),
+        (
+            "the file of secrets",
+            "{}",
+            flow(
+                "(flow/step :files :out {:op :write-out :path \".env\" :content \"x\" :overwrite? true})",
+            ),
+            ":write [\".env\"]",
+        ),
+        (
+            "a server of this machine",
+            "{}",
+            http(&url, ""),
+            ":net [\"127.0.0.1",
+        ),
+        (
+            "it by name",
+            "{}",
+            http(&url.replace("127.0.0.1", "localhost"), ""),
+            ":net [\"localhost",
+        ),
+        (
+            "a secret of another host",
+            &both,
+            http(&url, &bearer(":crm-token")),
+            ":secrets {:crm-token [\"127.0.0.1",
+        ),
+        (
+            "a variable as a secret",
+            &local,
+            http(&url, &bearer("\"HOME\"")),
+            ":secrets {:HOME [\"127.0.0.1",
+        ),
+        (
+            "a slot with its own address",
+            &both,
+            slot,
+            ":secrets {:crm-token [\"127.0.0.1",
+        ),
+        (
+            "a model's key",
+            &local,
+            model(&url),
+            ":secrets {:OPENAI_API_KEY [\"127.0.0.1",
+        ),
+        (
+            "a proxy of the flow",
+            "{}",
+            http(
+                "http://192.0.2.1/",
+                &format!(":client-opts {{:proxy {:?}}}", url.trim_end_matches('/')),
+            ),
+            ":net [\"127.0.0.1",
+        ),
+        (
+            "a program",
+            program,
+            adapter.to_owned(),
+            ":programs [\"/bin/cat\"]",
+        ),
+    ];
+    for (what, settings, text, missing) in rows {
+        scratch.write("flowstone.edn", settings);
+        scratch.write("probe.edn", &text);
+        let ran = scratch.run(&["run", "probe.edn", "--new"]);
+        assert_eq!(ran.code, Some(1), "{what}: {ran:?}");
+        assert!(ran.err.contains("E0960"), "{what}: {}", ran.err);
+        assert!(
+            ran.err.contains(&format!(":allow {{{missing}")),
+            "{what}: {}",
+            ran.err
+        );
+        assert!(!ran.err.contains("s3cret"), "{what}: {}", ran.err);
+    }
+    assert_eq!(server.requests().len(), 0, "nothing was sent");
+    assert!(!scratch.path().join("../escaped.txt").exists());
+}
+
+/// What the error says to add is enough, in the file as on the command line.
+#[test]
+fn the_line_and_the_option_of_the_error_allow_it() {
+    let scratch = Scratch::new();
+    let server = Server::start(|_, _| Answer::Json("{\"ok\": true}".to_owned()));
+    scratch.write(".env", "CRM_TOKEN=s3cret-of-the-crm\n");
+    let text = http(
+        &server.url("/"),
+        ":auth {:type :bearer :secret-ref :crm-token}",
+    );
+    scratch.write("probe.edn", &text);
+    let mut options: Vec<String> = Vec::new();
+    for _ in 0..2 {
+        let ran = run_with(&scratch, &options);
+        let (_, flag) = ran.err.split_once("for one command: ").expect("an option");
+        let flag = flag.lines().next().unwrap_or_default();
+        options.extend(flag.split(' ').map(str::to_owned));
+    }
+    assert!(
+        run_with(&scratch, &options).ok().contains("ok"),
+        "{options:?}"
+    );
+    let mut rows = Vec::new();
+    for _ in 0..2 {
+        scratch.write(
+            "flowstone.edn",
+            format!("{{:allow {{{}}}}}", rows.join(" ")),
+        );
+        let ran = run_with(&scratch, &[]);
+        let (_, line) = ran.err.split_once(":allow {").expect("a line");
+        let line = line.lines().next().unwrap_or_default();
+        rows.push(
+            line.strip_suffix('}')
+                .expect("the end of the row")
+                .to_owned(),
+        );
+    }
+    scratch.write(
+        "flowstone.edn",
+        format!("{{:allow {{{}}}}}", rows.join(" ")),
+    );
+    assert!(run_with(&scratch, &[]).ok().contains("ok"), "{rows:?}");
+}
+
+fn run_with(scratch: &Scratch, options: &[String]) -> crate::program::Ran {
+    let args = ["run", "probe.edn", "--new"].into_iter();
+    let args: Vec<&str> = args.chain(options.iter().map(String::as_str)).collect();
+    scratch.run(&args)
+}
+
+#[test]
+fn a_flow_writes_where_it_may() {
+    let scratch = Scratch::new();
+    scratch.write("project/flowstone.edn", "{:allow {:write [\"../out\"]}}");
+    std::fs::create_dir(scratch.path().join("out")).expect("a folder");
+    let write = |path: &str| {
+        flow(&format!(
+            "(flow/step :files :out {{:op :write-out :path {path:?} :content \"x\"}})"
+        ))
+    };
+    scratch.write("project/in.edn", write("../out/a/b.txt"));
+    scratch.write("project/above.edn", write("../other/b.txt"));
+    scratch.write("project/back.edn", write("../out/../b.txt"));
+    let run = |file: &str| {
+        let mut command = scratch.command(&["run", file]);
+        command.current_dir(scratch.path().join("project"));
+        crate::program::Ran::of(command.stdin(Stdio::null()).output().expect("it runs"))
+    };
+    run("in.edn").ok();
+    assert_eq!(scratch.read("out/a/b.txt"), "x");
+    for file in ["above.edn", "back.edn"] {
+        let ran = run(file);
+        assert!(ran.err.contains("E0960"), "{file}: {}", ran.err);
+    }
+    assert!(!scratch.path().join("b.txt").exists() && !scratch.path().join("other").exists());
+}
+
+#[test]
+fn the_options_are_checked_as_they_are_typed() {
+    let scratch = Scratch::new();
+    scratch.write("probe.edn", flow("1"));
+    let refused = |option: &str, value: &str| {
+        let ran = scratch.run(&["run", "probe.edn", option, value]);
+        assert_eq!(ran.code, Some(2), "{option} {value}: {ran:?}");
+        ran.err
+    };
+    assert!(refused("--allow-net", "http://a").contains("expected a host"));
+    assert!(refused("--allow-secret", "token").contains("NAME=HOST"));
+    assert!(refused("--allow-secret", "token=a b").contains("not a host"));
+    scratch.write("flowstone.edn", "{:limits {}\n :allow {:raed [\"a\"]}}");
+    let ran = scratch.run(&["run", "probe.edn"]);
+    let expected = "`:allow` has no key `:raed`; did you mean `:read`?";
+    assert!(ran.err.contains(expected), "{}", ran.err);
+    scratch.write("flowstone.edn", "{:flows {:probe {:alow {}}}}");
+    let ran = scratch.run(&["run", "probe.edn"]);
+    assert!(
+        ran.err.contains("`:flows :probe` has no key `:alow`"),
+        "{}",
+        ran.err
+    );
+}
+
+/// A flow can only narrow what the project allows.
+#[test]
+fn what_a_flow_says_of_addresses_allows_nothing() {
+    let scratch = Scratch::new();
+    let server = Server::start(|_, _| Answer::Json("{\"ok\": true}".to_owned()));
+    let url = server.url("/");
+    let slot = |more: &str| {
+        format!(
+            "{{:slug :probe :requires [{{:slot :crm :type :http-api :base-url {url:?} {more}}}]
+              :flow '(flow/step :http :ask {{:connection :crm :url {url:?} :retry {{:max-attempts 1}}}})}}"
+        )
+    };
+    scratch.write("probe.edn", slot(":allow-hosts [\"127.0.0.0/8\"]"));
+    let ran = scratch.run(&["run", "probe.edn", "--new"]);
+    assert!(ran.err.contains("E0960"), "{}", ran.err);
+    assert_eq!(server.requests().len(), 0);
+    scratch
+        .run(&["run", "probe.edn", "--new", "--allow-net", "127.0.0.1"])
+        .ok();
+    let other =
+        slot(":allow-hosts [\"files.example.com\"]").replacen(&url, "https://crm.example.com", 1);
+    scratch.write("probe.edn", other);
+    let ran = scratch.run(&["run", "probe.edn", "--new", "--allow-net", "127.0.0.1"]);
+    assert!(
+        ran.err.contains("E0731") && ran.err.contains(":allow-hosts"),
+        "{}",
+        ran.err
+    );
+    assert_eq!(server.requests().len(), 1);
+}
