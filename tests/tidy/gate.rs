@@ -6,7 +6,7 @@ use super::tree::{files, none, text};
 /// What reaches outside of the process.
 const OPENERS: &[&str] = &[
     "Client::builder",
-    "Client::new",
+    "reqwest::Client::new",
     "Command::new",
     "TcpStream",
     "UdpSocket",
