@@ -47,8 +47,8 @@ fn every_port_is_refused_by_default() {
     };
     let both = format!("{{:allow {{:net [{host:?}]}} {}", &elsewhere[1..]);
     let slot = format!(
-        "{{:slug :probe :requires [{{:slot :crm :type :http-api :base-url {url:?} :auth {{:type :bearer :secret-ref :crm-token}}}}]
-          :flow '(flow/step :http :ask {{:connection :crm :path \"/\" :retry {{:max-attempts 1}}}})}}"
+        "{{:slug :probe :requires [{{:slot :own :type :http-api :base-url {url:?} :auth {{:type :bearer :secret-ref :crm-token}}}}]
+          :flow '(flow/step :http :ask {{:connection :own :path \"/\" :retry {{:max-attempts 1}}}})}}"
     );
     let program = "{:connections {:notes {:backend :mcp :command [\"/bin/cat\"]}} :flows {:probe {:allow {:defaults false}}}}";
     let adapter = "{:slug :probe :mcp [{:id :f/all :connection :notes :transport :stdio}]

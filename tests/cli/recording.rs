@@ -44,10 +44,18 @@ fn record(scratch: &Scratch, server: &Server, extra: &[&str]) -> Ran {
     Ran::of(done.expect("the program runs"))
 }
 
+/// A project whose flows may send the token of the page to servers of this machine.
+fn project() -> Scratch {
+    let scratch = Scratch::new();
+    let settings = "{:allow {:net [\"127.0.0.1\"] :secrets {:page-token [\"127.0.0.1\"]}}}";
+    scratch.write("flowstone.edn", settings);
+    scratch
+}
+
 #[test]
 fn a_recording_is_replayed_without_keys_or_network() {
     let server = model();
-    let scratch = Scratch::with_local_servers();
+    let scratch = project();
     scratch.write("flow.edn", flow(&server));
     assert_eq!(record(&scratch, &server, &[]).ok(), "a haiku\n");
     let text = scratch.read("answers/recording.json");
@@ -92,7 +100,7 @@ fn a_recording_is_replayed_without_keys_or_network() {
 #[test]
 fn a_trial_is_killed_everywhere_and_answered_from_a_recording() {
     let server = model();
-    let scratch = Scratch::with_local_servers();
+    let scratch = project();
     scratch.write("flow.edn", flow(&server));
     record(&scratch, &server, &[]).ok();
     let args = [
@@ -109,7 +117,7 @@ fn a_trial_is_killed_everywhere_and_answered_from_a_recording() {
 #[test]
 fn options_that_do_not_go_together_are_refused() {
     let server = model();
-    let scratch = Scratch::with_local_servers();
+    let scratch = project();
     scratch.write("flow.edn", flow(&server));
     record(&scratch, &server, &[]).ok();
     let cases: &[(&[&str], i32, &str)] = &[
@@ -132,7 +140,7 @@ fn options_that_do_not_go_together_are_refused() {
 #[test]
 fn a_process_that_dies_leaves_a_recording_that_can_be_read() {
     let server = model();
-    let scratch = Scratch::with_local_servers();
+    let scratch = project();
     let both = "(do (flow/step :http :page {:url \"URL/page\"}) (flow/step :http :slow {:url \"URL/hang\"}))";
     scratch.write("flow.edn", both.replace("URL", &server.url("")));
     let mut child = scratch

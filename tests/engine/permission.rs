@@ -150,13 +150,13 @@ const ROWS: &[(&str, &str, bool)] = &[
     ("{:read [\"/\"]}", "read /etc/passwd", true),
     ("{:read [\"/\"]}", "read /srv/shop/.env", false),
     (
-        "{:read [\"/home/a\"]}",
-        "read /home/a/repo/.git/config",
+        "{:read [\"/srv/a\"]}",
+        "read /srv/a/repo/.git/config",
         false,
     ),
     (
-        "{:read [\"/home/a/repo/.git\"]}",
-        "read /home/a/repo/.git/config",
+        "{:read [\"/srv/a/repo/.git\"]}",
+        "read /srv/a/repo/.git/config",
         true,
     ),
     ("{:write [\"/srv/out\"]}", "write /srv/out/a/b.txt", true),
