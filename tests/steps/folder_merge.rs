@@ -288,10 +288,10 @@ fn one_file_is_written_out() {
         r#"{:path "blob.txt" :size 6}"#
     );
     for (path, code) in [
-        ("../x", "E0770"),
-        ("/tmp/x", "E0770"),
-        (".git/config", "E0770"),
-        (".flowstone/x", "E0770"),
+        ("../x", "E0960"),
+        ("/tmp/x", "E0960"),
+        (".git/config", "E0960"),
+        (".flowstone/x", "E0960"),
         ("reports", "E0787"),
         ("reports/old.md/x", "E0787"),
         ("", "E0770"),
