@@ -35,25 +35,25 @@ fn settings_are_one_map_with_known_keys() {
         "[1]",
         expect![[r#"
             E0751 flowstone.edn: it takes a map, not a vector
-              hint: it takes `:agent`, `:bindings`, `:connections`, `:durability`, `:http`, `:limits`, `:llm-providers`, `:prices`, `:profiles`, `:resources`, `:retention`, `:search`, `:secrets`, `:server`, `:setup` and `:waits`"#]],
+              hint: it takes `:agent`, `:allow`, `:bindings`, `:connections`, `:durability`, `:flows`, `:http`, `:limits`, `:llm-providers`, `:prices`, `:profiles`, `:resources`, `:retention`, `:search`, `:secrets`, `:server`, `:setup` and `:waits`"#]],
     );
     check(
         "{:connections [1]}",
         expect![[r#"
             E0751 flowstone.edn: `:connections` is a vector
-              hint: it takes `:agent`, `:bindings`, `:connections`, `:durability`, `:http`, `:limits`, `:llm-providers`, `:prices`, `:profiles`, `:resources`, `:retention`, `:search`, `:secrets`, `:server`, `:setup` and `:waits`"#]],
+              hint: it takes `:agent`, `:allow`, `:bindings`, `:connections`, `:durability`, `:flows`, `:http`, `:limits`, `:llm-providers`, `:prices`, `:profiles`, `:resources`, `:retention`, `:search`, `:secrets`, `:server`, `:setup` and `:waits`"#]],
     );
     check(
         "{:connections {}",
         expect![[r#"
-            E0751 ROOT/flowstone.edn cannot be read: `{` is never closed (line 1, column 1)
+            E0751 ROOT/flowstone.edn cannot be read: `{` is never closed
               hint: the file holds one EDN map, such as {:connections {...}}"#]],
     );
     check(
         "{:secrets {:a \"s3cret\"}}",
         expect![[r#"
             E0751 flowstone.edn: the secret `:a` is to be `{:env "VARIABLE"}`, `{:file "path"}` or `{:keyring "service/name"}`; a secret itself does not belong into the file
-              hint: it takes `:agent`, `:bindings`, `:connections`, `:durability`, `:http`, `:limits`, `:llm-providers`, `:prices`, `:profiles`, `:resources`, `:retention`, `:search`, `:secrets`, `:server`, `:setup` and `:waits`"#]],
+              hint: it takes `:agent`, `:allow`, `:bindings`, `:connections`, `:durability`, `:flows`, `:http`, `:limits`, `:llm-providers`, `:prices`, `:profiles`, `:resources`, `:retention`, `:search`, `:secrets`, `:server`, `:setup` and `:waits`"#]],
     );
 }
 
