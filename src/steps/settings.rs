@@ -258,8 +258,12 @@ fn read(root: &Path) -> Result<Value, SettingsError> {
 
 /// Checks `:allow`, of the project or of a flow.
 fn check_allow(place: &str, allow: &Value, text: &str) -> Result<(), SettingsError> {
-    permission::check(place, allow).map_err(|error| SettingsError::Wrong {
-        message: format!("{}{}", error.message, place_in(text, error.span)),
+    permission::check(place, allow).map_err(|error| {
+        let is_placed = error.span.end > error.span.start;
+        let place = is_placed.then(|| place_in(text, error.span));
+        SettingsError::Wrong {
+            message: format!("{}{}", error.message, place.unwrap_or_default()),
+        }
     })
 }
 
@@ -287,11 +291,8 @@ fn check_flows(flows: &Value, text: &str) -> Result<(), SettingsError> {
     Ok(())
 }
 
-/// Returns where something is in the file, in brackets; empty where that is not known.
+/// Returns where something is in the file, in brackets.
 fn place_in(text: &str, span: Span) -> String {
-    if !span.is_some() {
-        return String::new();
-    }
     let mut sources = Sources::default();
     let id = sources.add(FILE, text);
     let place = sources.get(id).map(|source| source.line_column(span.start));

@@ -46,7 +46,7 @@ fn settings_are_one_map_with_known_keys() {
     check(
         "{:connections {}",
         expect![[r#"
-            E0751 ROOT/flowstone.edn cannot be read: `{` is never closed
+            E0751 ROOT/flowstone.edn cannot be read: `{` is never closed (line 1, column 1)
               hint: the file holds one EDN map, such as {:connections {...}}"#]],
     );
     check(
