@@ -10,6 +10,7 @@ use flowstone_engine::ports::{Exchanges, Secrets, Stores, SystemClock, SystemRan
 use flowstone_engine::search::Embedder;
 use flowstone_engine::step::{LocalFuture, Step};
 use flowstone_engine::trial::World;
+use flowstone_engine::trust;
 use flowstone_engine::{Engine, EngineConfig, Interactive, Limits, natives};
 use flowstone_lang::session::Session;
 use flowstone_lang::value::{Result as Evaluated, Signal, Value};
@@ -94,6 +95,10 @@ impl App for Flowstone {
         session
     }
 
+    fn permissions(&self, project: &Project) -> Result<Permissions, Report> {
+        permissions(&self.settings(project)?, project)
+    }
+
     fn settings(&self, project: &Project) -> Result<Value, Report> {
         settings::load(&project.root).map_err(|error| of_settings(&error))
     }
@@ -171,7 +176,17 @@ impl Flowstone {
 fn permissions(settings: &Value, project: &Project) -> Result<Permissions, Report> {
     let own = permissions::of_project(settings, &project.root, &project.home);
     let here = std::env::current_dir().unwrap_or_else(|_| project.root.clone());
+    let mut trusted = std::collections::BTreeMap::new();
+    let unreadable = |error: std::io::Error| {
+        let message = format!("the list of trusted flows cannot be used: {error}");
+        Report::error("E0962", message)
+    };
+    for entry in trust::trusted(&project.home).map_err(unreadable)? {
+        let allow = permissions::of_rows(&entry.rows, &project.root);
+        trusted.insert(entry.slug, allow.map_err(|error| of_settings(&error))?);
+    }
     Ok(Permissions {
+        trusted,
         command: project
             .permits
             .rows(&|path| permissions::absolute(&here, path)),

@@ -18,6 +18,8 @@ pub struct Bindings {
     pub profile: Option<String>,
     /// Names of connections, by slot.
     pub set: BTreeMap<String, String>,
+    /// The flow is not one of the project: it starts without permissions.
+    pub is_outside: bool,
 }
 
 /// Why a run's bindings mean nothing in these settings.
@@ -65,10 +67,13 @@ impl Bindings {
         let set = self.set.iter();
         let set = Value::map(set.map(|(slot, name)| (text(slot), text(name))));
         let profile = self.profile.as_ref().map_or(Value::Nil, text);
-        let whole = Value::map([
+        let outside = (Value::keyword("outside"), Value::Bool(true));
+        let whole = [
             (Value::keyword("profile"), profile),
             (Value::keyword("set"), set),
-        ]);
+        ];
+        let whole = whole.into_iter().chain(self.is_outside.then_some(outside));
+        let whole = Value::map(whole);
         codec::canonical(&whole).ok()
     }
 
@@ -94,6 +99,7 @@ impl Bindings {
         Ok(Bindings {
             profile: profile.map(str::to_owned),
             set,
+            is_outside: whole.get("outside").is_some_and(Value::is_truthy),
         })
     }
 

@@ -25,7 +25,7 @@ use crate::ports::{
     WaitFilter,
 };
 use crate::sessions::Sessions;
-use crate::step::{self, Persist, Services, Step};
+use crate::step::{self, Persist, Services, Step, real_path};
 use crate::workspace;
 
 /// What an engine is made of.
@@ -119,6 +119,7 @@ impl Engine {
                 settings: bound.unwrap_or_else(|_| config.settings.clone()),
                 profile: config.bindings.profile.clone(),
                 permissions: config.permissions,
+                is_outside: false,
             }),
             steps: with_builtin(config.steps),
             persist: config.persist,
@@ -141,6 +142,7 @@ impl Engine {
         Ok(Rc::new(Services {
             settings: bindings.apply(&self.settings)?,
             profile: bindings.profile,
+            is_outside: bindings.is_outside,
             ..Services::clone(&self.services)
         }))
     }
@@ -178,7 +180,12 @@ impl Engine {
             root: &self.services.project_root,
             settings: &self.services.settings,
         };
-        flow::check_in(session, path, name, (&self.steps, Some(project)))
+        let mut checked = flow::check_in(session, path, name, (&self.steps, Some(project)));
+        if let Some(loaded) = &mut checked.loaded {
+            let root = real_path(&self.services.project_root);
+            loaded.is_outside = !real_path(path).starts_with(root);
+        }
+        checked
     }
 
     /// Adds a run, as [`Engine::submit`] does, and returns its id only.

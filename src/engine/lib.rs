@@ -54,6 +54,7 @@ pub mod table;
 mod timeline;
 pub mod tools;
 pub mod trial;
+pub mod trust;
 mod turn;
 mod versions;
 pub mod waits;

@@ -9,6 +9,7 @@ mod host;
 mod line;
 mod manifest;
 mod path;
+mod planned;
 mod project;
 
 use std::fmt;
@@ -22,6 +23,7 @@ pub use host::{HostPattern, NetRow};
 pub use line::{Missing, shown};
 pub use manifest::{KEYS, ManifestError, add_flag, check, read};
 pub use path::{PROTECTED, is_protected};
+pub use planned::PlannedNeed;
 pub use project::{Grants, Permissions};
 
 /// A kind of thing that a flow may touch.

@@ -2,6 +2,7 @@
 
 use flowstone_lang::value::Value;
 
+use crate::bindings::Bindings;
 use crate::codec;
 use crate::engine::{Engine, StartOptions};
 use crate::error::EngineError;
@@ -48,7 +49,7 @@ impl Engine {
             invocation: options.invocation,
             key: None,
             priority: options.priority.unwrap_or(flow.starts.priority),
-            bindings: self.bindings.encode(),
+            bindings: self.bindings_of(loaded).encode(),
             started_by: options.started_by.unwrap_or_else(|| "manual".to_owned()),
             origin: None,
             parent: None,
@@ -58,6 +59,14 @@ impl Engine {
             is_taken: !options.is_left,
         };
         admit(&self.services.stores, flow, &input, run).await
+    }
+
+    /// Returns what a new run of a flow keeps.
+    pub(crate) fn bindings_of(&self, loaded: &LoadedFlow) -> Bindings {
+        Bindings {
+            is_outside: loaded.is_outside,
+            ..self.bindings.clone()
+        }
     }
 
     /// Returns the input that a run gets of what is given: checked by its contract, with the values of the flow's setup

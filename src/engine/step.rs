@@ -39,6 +39,7 @@ pub use crate::expect::check as check_expected;
 use crate::flow::Flow;
 use crate::ids::RunId;
 use crate::natives::fanout::Fanout;
+use crate::permission::PlannedNeed;
 use crate::ports::{Removed, StoreError, StoreOp, WaitEvent};
 
 /// A future on the thread of its run: values do not leave it.
@@ -79,6 +80,12 @@ pub trait Step {
         config: &Value,
     ) -> Vec<(&'static str, Diagnostic)> {
         let _ = (settings, config);
+        Vec::new()
+    }
+
+    /// Returns what a config as it is written in a flow needs the flow to be allowed, as far as it is written out.
+    fn needs(&self, flow: &Flow, settings: &Value, config: &Value) -> Vec<PlannedNeed> {
+        let _ = (flow, settings, config);
         Vec::new()
     }
 

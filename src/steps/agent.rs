@@ -29,6 +29,7 @@ mod trace;
 mod usage;
 
 use flowstone_engine::flow::Flow;
+use flowstone_engine::permission::PlannedNeed;
 use flowstone_engine::step::{
     Effect, Field, FieldType, LocalFuture, Outcome, Step, StepContext, StepError, StepSpec,
 };
@@ -74,6 +75,10 @@ impl Step for Agent {
         let mut remarks = Remarks::new();
         crate::llm::output_remarks(config, &mut remarks);
         remarks
+    }
+
+    fn needs(&self, flow: &Flow, settings: &Value, config: &Value) -> Vec<PlannedNeed> {
+        crate::needs::of_model(flow, settings, config)
     }
 
     fn run<'a>(

@@ -235,6 +235,11 @@ fn resolve(settings: &Value, flow: &Flow, name: &str) -> Result<Connection, Step
     Ok(connection)
 }
 
+/// Returns a connection outside of a run, where it is described.
+pub(crate) fn planned(settings: &Value, flow: &Flow, name: &str) -> Option<Connection> {
+    resolve(settings, flow, name).ok()
+}
+
 /// Returns what the project's settings say of a slot, or of the connection that it is bound to.
 pub(crate) fn bound<'a>(settings: &'a Value, name: &str) -> Option<&'a Value> {
     match binding(settings, name) {

@@ -42,6 +42,8 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use flowstone_engine::flow::Flow;
+use flowstone_engine::permission::PlannedNeed;
 use flowstone_engine::ports::StoreError;
 use flowstone_engine::step::{
     Effect, HomeSweep, HomeSwept, LocalFuture, Outcome, Retry, Services, Step, StepContext,
@@ -95,6 +97,10 @@ impl Step for Files {
     /// Publishing finds its own commit, and a change request that is open; a folder is known to be the step's own.
     fn repeats_safely(&self, _config: &Value) -> bool {
         true
+    }
+
+    fn needs(&self, _: &Flow, _: &Value, config: &Value) -> Vec<PlannedNeed> {
+        crate::needs::of_files(config)
     }
 
     fn run<'a>(

@@ -28,6 +28,7 @@ pub(crate) use request::{build, joined, timeout};
 
 use flowstone_engine::diagnostic::Diagnostic;
 use flowstone_engine::flow::{Flow, name_of};
+use flowstone_engine::permission::PlannedNeed;
 use flowstone_engine::step::{
     Effect, Field, FieldType, LocalFuture, Outcome, Progress, Retry, Step, StepContext, StepError,
     StepSpec,
@@ -238,6 +239,10 @@ impl Step for Http {
             literal::remark::<()>(&mut remarks, "", Err(request::no_address()));
         }
         remarks
+    }
+
+    fn needs(&self, flow: &Flow, settings: &Value, config: &Value) -> Vec<PlannedNeed> {
+        crate::needs::of_request(flow, settings, config)
     }
 
     fn run<'a>(

@@ -10,6 +10,7 @@ pub mod kv;
 mod literal;
 pub mod llm;
 pub mod mcp;
+mod needs;
 pub mod notify;
 mod operation;
 pub mod permissions;

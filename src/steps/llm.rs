@@ -43,6 +43,7 @@ pub mod surrogates;
 
 use flowstone_engine::diagnostic::Diagnostic;
 use flowstone_engine::flow::{Flow, name_of};
+use flowstone_engine::permission::PlannedNeed;
 use flowstone_engine::step::{
     Effect, LocalFuture, Outcome, Progress, Step, StepContext, StepError, StepSpec,
 };
@@ -125,6 +126,10 @@ impl Step for Llm {
         }
         output_remarks(config, &mut remarks);
         remarks
+    }
+
+    fn needs(&self, flow: &Flow, settings: &Value, config: &Value) -> Vec<PlannedNeed> {
+        crate::needs::of_model(flow, settings, config)
     }
 
     fn run<'a>(

@@ -7,6 +7,7 @@ use flowstone_engine::flow::name_of;
 use flowstone_engine::permission::{
     Allow, Grants, Known, ManifestError, NetAllow, Permissions, derived, read,
 };
+use flowstone_lang::reader::read_data;
 use flowstone_lang::value::Value;
 use reqwest::Url;
 
@@ -55,6 +56,21 @@ pub fn of_project(
         }
     }
     Ok(permissions)
+}
+
+/// Reads rows that were recorded.
+///
+/// # Errors
+/// When one of them cannot be read.
+pub fn of_rows(rows: &[String], root: &Path) -> Result<Allow, SettingsError> {
+    let wrong = |message: String| SettingsError::Wrong { message };
+    let mut allow = Allow::default();
+    for row in rows {
+        let value = read_data(row).map_err(|error| wrong(error.message))?;
+        let grants = read(":allow", &value, &|path| absolute(root, path));
+        allow.add(&grants.map_err(|error| wrong(error.message))?.allow);
+    }
+    Ok(allow)
 }
 
 /// Makes an absolute path of one that is relative to a folder, with links resolved where it exists.

@@ -9,6 +9,7 @@ mod target;
 
 use flowstone_engine::codec;
 use flowstone_engine::flow::Flow;
+use flowstone_engine::permission::PlannedNeed;
 use flowstone_engine::ports::{StoreError, StoreOp};
 use flowstone_engine::step::{
     Effect, Field, FieldType, LocalFuture, Operation, Operations, Outcome, Step, StepContext,
@@ -397,6 +398,10 @@ impl Step for Table {
             question::remarks(Fields::new(inner), &mut remarks);
         }
         remarks
+    }
+
+    fn needs(&self, _: &Flow, _: &Value, config: &Value) -> Vec<PlannedNeed> {
+        crate::needs::of_table(config)
     }
 
     fn run<'a>(

@@ -13,10 +13,12 @@ mod error_data;
 mod eval;
 mod exit;
 mod flow_file;
+mod flows;
 mod home;
 mod input;
 mod interrupt;
 mod log;
+mod needs;
 mod outcome;
 mod output;
 mod permission;
@@ -48,6 +50,7 @@ use clap::Parser;
 use flowstone_engine::Engine;
 use flowstone_engine::connections::{ConnectionReport, ConnectionTrial, PriceReport};
 use flowstone_engine::flow::Flow;
+use flowstone_engine::permission::Permissions;
 use flowstone_engine::ports::{SearchTarget, Stores};
 use flowstone_engine::search::Embedder;
 use flowstone_engine::step::{LocalFuture, Step};
@@ -118,6 +121,12 @@ pub trait App: Sync {
 
     /// Returns a session for a program without runs: the language, and the functions for encodings and data.
     fn plain_session(&self) -> Session;
+
+    /// Returns what the flows of a project may touch.
+    ///
+    /// # Errors
+    /// When its settings, or the list of trusted flows, cannot be used.
+    fn permissions(&self, project: &Project) -> Result<Permissions, Report>;
 
     /// Returns the settings of a project.
     ///
@@ -207,6 +216,7 @@ fn perform(command: &Command, app: &dyn App) -> exit::Exit {
         Command::Completions(args) => completions::run(args),
         Command::Connections(args) => connections::run(args, app),
         Command::Eval(args) => eval::run(args, app),
+        Command::Flows(args) => flows::run(args, app),
         Command::Gc(args) => runs::collect_garbage(args, app),
         Command::Reference(args) => reference::run(args, app),
         Command::Repl(args) => repl::run(args, app),

@@ -290,3 +290,91 @@ fn what_a_flow_says_of_addresses_allows_nothing() {
     );
     assert_eq!(server.requests().len(), 1);
 }
+
+/// A flow whose file is outside of the project starts with nothing, until a person trusts it.
+#[test]
+fn a_flow_from_elsewhere_is_trusted_first() {
+    let scratch = Scratch::new();
+    scratch.write("project/flowstone.edn", "{}");
+    scratch.write("project/notes.md", "x");
+    let file = "../elsewhere/count.edn";
+    let count = |id: &str| {
+        format!(
+            "{{:slug :count :flow '(count (:entries (flow/step :files :{id} {{:op :list :source {{:type :dir :path \".\"}}}})))}}"
+        )
+    };
+    scratch.write("elsewhere/count.edn", count("one"));
+    let run = |args: &[&str]| {
+        let mut command = scratch.command(args);
+        command.current_dir(scratch.path().join("project"));
+        crate::program::Ran::of(command.stdin(Stdio::null()).output().expect("it runs"))
+    };
+    let refused = run(&["run", file, "--new"]);
+    assert!(refused.err.contains("E0960"), "{}", refused.err);
+    run(&["run", file, "--new", "--allow-read", "."]).ok();
+    // Without a terminal nobody agrees.
+    assert_eq!(run(&["flows", "trust", file]).code, Some(1));
+    let trusted = run(&["flows", "trust", file, "--yes"]);
+    assert!(trusted.err.contains("read ."), "{}", trusted.err);
+    run(&["run", file, "--new"]).ok();
+    assert!(
+        run(&["flows", "trusted"])
+            .ok()
+            .contains("count\t{:read [\".\"]}")
+    );
+    // One that needs more asks again.
+    scratch.write(
+        "elsewhere/count.edn",
+        count("two").replace(":path \".\"", ":path \"/etc\""),
+    );
+    let refused = run(&["run", file, "--new"]);
+    assert!(refused.err.contains("E0960"), "{}", refused.err);
+    let again = run(&["flows", "trust", file]);
+    assert!(
+        again.err.contains("has changed since") && again.err.contains("new: read /etc"),
+        "{}",
+        again.err
+    );
+    run(&["flows", "untrust", "count"]).ok();
+    scratch.write("elsewhere/count.edn", count("one"));
+    assert!(run(&["run", file, "--new"]).err.contains("E0960"));
+    assert_eq!(run(&["flows", "untrust", "count"]).code, Some(1));
+}
+
+/// What is written out in a flow is known before it runs.
+#[test]
+fn check_says_what_a_flow_needs() {
+    let scratch = Scratch::new();
+    scratch.write(
+        "probe.edn",
+        flow(
+            "(let [there \"x\"]
+               (flow/step :files :a {:op :list :source {:type :dir :path \"/etc\"}})
+               (flow/step :files :b {:op :list :source {:type :dir :path (str there)}})
+               (flow/step :files :c {:op :write-out :path \"out.txt\" :content \"x\"})
+               (flow/step :http :d {:url \"http://127.0.0.1:8080/\" :auth {:type :bearer :secret-ref :crm-token}}))",
+        ),
+    );
+    let ran = scratch.run(&["check", "probe.edn"]);
+    for line in [
+        "the flow `probe` needs:",
+        "  read /etc",
+        "  read: decided at run time",
+        "  write out.txt",
+        "  connect to 127.0.0.1:8080",
+        "  send the secret `crm-token` to 127.0.0.1:8080",
+        "missing in flowstone.edn:",
+        "  :allow {:read [\"/etc\"]}",
+        "  :allow {:net [\"127.0.0.1:8080\"]}",
+        "  :allow {:secrets {:crm-token [\"127.0.0.1:8080\"]}}",
+    ] {
+        assert!(ran.err.lines().any(|it| it == line), "{line}\n{}", ran.err);
+    }
+    assert!(!ran.err.contains(":allow {:write"), "{}", ran.err);
+    let json = scratch.json_of(&["check", "probe.edn"]);
+    assert_eq!(json["needs"][0]["needs"].as_array().map(Vec::len), Some(5));
+    assert_eq!(
+        json["needs"][0]["missing"].as_array().map(Vec::len),
+        Some(3)
+    );
+}

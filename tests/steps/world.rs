@@ -160,6 +160,7 @@ impl World {
                 home: self.path().join(".flowstone"),
                 settings: self.settings.clone(),
                 permissions: self.permissions(),
+                is_outside: false,
             }),
             progress: Rc::new(move |_: &StepPath, it| progress.borrow_mut().push(it)),
             revealed: Revealed::default(),

@@ -3,11 +3,14 @@
 use std::collections::{BTreeSet, HashMap};
 
 use super::{Archive, ArchiveError, ArchivedBlob, ArchivedRun, ArchivedWait};
+use crate::bindings::Bindings;
 use crate::engine::Engine;
 use crate::error::EngineError;
+use crate::flow;
 use crate::ids::RunId;
 use crate::ports::{
-    Import, ImportedRun, ImportedWait, Parent, RunFilter, RunRow, StoreError, WaitFilter, WaitRow,
+    Import, ImportedRun, ImportedWait, Parent, Program, RunFilter, RunRow, StoreError, WaitFilter,
+    WaitRow,
 };
 
 /// What the names of stored resources start with.
@@ -147,6 +150,7 @@ impl Engine {
             })?;
             let row = renamed(run.row, &ids);
             let waits = run.waits.into_iter();
+            let row = self.of_outside(row, &program)?;
             runs.push(ImportedRun {
                 waits: waits.map(|wait| self.with_token(wait, &row)).collect(),
                 program,
@@ -165,6 +169,20 @@ impl Engine {
         };
         stores.runs.import(import).await?;
         Ok(imported)
+    }
+
+    /// Notes that a run is of a flow that the project does not have: it starts without permissions here.
+    fn of_outside(&self, row: RunRow, program: &Program) -> Result<RunRow, EngineError> {
+        let own = flow::named(&self.services.project_root, &row.flow).ok();
+        let own = own.and_then(|path| std::fs::read_to_string(path).ok());
+        let bindings = Bindings {
+            is_outside: own.is_none() || own != flow::program_text(program),
+            ..Bindings::decode(row.bindings.as_deref())?
+        };
+        Ok(RunRow {
+            bindings: bindings.encode(),
+            ..row
+        })
     }
 
     /// Returns the ids that the runs get, by those they have.

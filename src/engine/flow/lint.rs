@@ -17,6 +17,7 @@ use super::forms::{entry_spans, item_span, misfit_span, quoted};
 use crate::child;
 use crate::diagnostic::Diagnostic;
 use crate::natives::fanout;
+use crate::permission::PlannedNeed;
 use crate::step::config::{self, Problem};
 use crate::step::shape::Misfit;
 use crate::step::{Step, StepSpec};
@@ -71,6 +72,7 @@ pub(super) struct Code {
 pub(super) struct Linted {
     pub findings: Vec<Diagnostic>,
     pub code: Vec<Code>,
+    pub needs: Vec<PlannedNeed>,
 }
 
 /// Checks every step call of a body, and all packaged steps.
@@ -83,12 +85,14 @@ pub(super) fn check_steps(sources: &Sources, flow: &Flow, around: Surroundings<'
         specs: around.steps.iter().map(|step| step.spec()).collect(),
         findings: Vec::new(),
         code: Vec::new(),
+        needs: Vec::new(),
     };
     lint.packaged();
     lint.walk();
     Linted {
         findings: lint.findings,
         code: lint.code,
+        needs: lint.needs,
     }
 }
 
@@ -100,6 +104,7 @@ struct Lint<'a> {
     specs: Vec<&'static StepSpec>,
     findings: Vec<Diagnostic>,
     code: Vec<Code>,
+    needs: Vec<PlannedNeed>,
 }
 
 impl Lint<'_> {
@@ -277,6 +282,13 @@ impl Lint<'_> {
         }
         self.operation(spec, config, span);
         let step = self.steps.iter().find(|it| it.spec().kind == spec.kind);
+        let settings = self.around.settings.unwrap_or(&Value::Nil);
+        let needs = step.map_or_else(Vec::new, |it| it.needs(self.flow, settings, config));
+        for need in needs {
+            if !self.needs.contains(&need) {
+                self.needs.push(need);
+            }
+        }
         let mut remarks = step.map_or_else(Vec::new, |it| it.remarks(self.flow, config));
         if let (Some(step), Some(settings)) = (step, self.around.settings) {
             remarks.extend(step.settings_remarks(settings, config));

@@ -14,6 +14,7 @@ use super::lint::Surroundings;
 use super::{Flow, compile, contents, definition, forms, lint};
 use crate::codec;
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::permission::PlannedNeed;
 use crate::ports::Program;
 use crate::schedule;
 use crate::step::Step;
@@ -29,6 +30,8 @@ pub(crate) const ENGINE_ABI: i64 = 1;
 pub struct LoadedFlow {
     pub flow: Rc<Flow>,
     pub program: Program,
+    /// The file is not in the project's folder.
+    pub is_outside: bool,
 }
 
 /// The findings about a file. Their places lie in the sources of the session that was given.
@@ -39,6 +42,8 @@ pub struct Checked {
     pub findings: Vec<Diagnostic>,
     /// The definition as it is written, where the file has one: also when no flow could be made of it.
     definition: Option<Value>,
+    /// What its steps need the flow to be allowed, as far as that is written out.
+    pub needs: Vec<PlannedNeed>,
 }
 
 impl Checked {
@@ -178,8 +183,9 @@ fn with_code(session: &Session, mut checked: Checked, around: Surroundings<'_>) 
     }
     if let Some(loaded) = &checked.loaded {
         let sources = session.world().sources.borrow();
-        let calls = lint::check_steps(&sources, &loaded.flow, around);
+        let mut calls = lint::check_steps(&sources, &loaded.flow, around);
         drop(sources);
+        checked.needs = std::mem::take(&mut calls.needs);
         let mut code = compile::check_code(session, &loaded.flow, &calls.code);
         // What was said about a call in the words of flows is not said again in those of the compiler.
         let calls = calls.findings;
@@ -277,6 +283,7 @@ pub(crate) fn read(session: &Session, files: &dyn FlowFiles, main: &Main<'_>) ->
     let loaded = flow.filter(|_| is_usable).map(|flow| LoadedFlow {
         flow: Rc::new(flow),
         program: program(main, reading.used.take()),
+        is_outside: false,
     });
     let definition = match &forms[..] {
         [only @ Value::Map(_)] => Some(only.clone()),
@@ -286,6 +293,7 @@ pub(crate) fn read(session: &Session, files: &dyn FlowFiles, main: &Main<'_>) ->
         loaded,
         findings,
         definition,
+        needs: Vec::new(),
     }
 }
 

@@ -31,7 +31,7 @@ impl Engine {
         };
         let runs = self.services.stores.runs.list(filter).await?;
         let started_by = options.started_by.as_deref().unwrap_or("manual");
-        let bindings = self.bindings.encode();
+        let bindings = self.bindings_of(loaded).encode();
         Ok(runs.into_iter().find(|run| {
             let is_free = !run.driven && !run.held && run.cancel_requested.is_none();
             is_free

@@ -34,12 +34,17 @@ pub struct Services {
     pub profile: Option<String>,
     /// What the flows of the project may touch.
     pub permissions: Arc<Permissions>,
+    /// The flow is not one of the project.
+    pub is_outside: bool,
 }
 
 impl Services {
     /// Returns the gate of a flow.
     pub fn gate_of(&self, flow: &Flow) -> Rc<Gate> {
-        let allow = self.permissions.of_flow(&flow.slug);
+        let allow = match self.is_outside {
+            true => self.permissions.of_stranger(&flow.slug),
+            false => self.permissions.of_flow(&flow.slug),
+        };
         Rc::new(Gate::new(&self.project_root, allow))
     }
 }

@@ -1,6 +1,7 @@
 //! What may be typed: commands, options, and the examples in their help.
 
 mod connections;
+mod flows;
 mod limits;
 mod permits;
 mod resources;
@@ -21,6 +22,7 @@ use clap_complete::Shell;
 use super::home::ExchangesWith;
 
 pub use connections::*;
+pub use flows::*;
 pub use limits::*;
 pub use permits::*;
 pub use resources::*;
@@ -66,6 +68,7 @@ pub enum Command {
     Completions(Completions),
     Connections(Connections),
     Eval(Eval),
+    Flows(Flows),
     Gc(Gc),
     #[command(hide = true)]
     Reference(Reference),

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 
 use flowstone_engine::diagnostic::{Diagnostic, Severity, nearest};
 use flowstone_engine::flow::{self, InProject, name_of};
-use flowstone_engine::step::Step;
+use flowstone_engine::permission::Permissions;
+use flowstone_engine::step::{Step, real_path};
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
 use serde_json::json;
@@ -14,6 +15,7 @@ use serde_json::json;
 use super::args::Check;
 use super::exit::Exit;
 use super::home::{Project, SETTINGS};
+use super::needs::Needs;
 use super::output;
 use super::report::{self, Report, Shown, unreadable};
 use super::{App, against, ask, flow_file, unserved};
@@ -55,6 +57,8 @@ pub fn run(args: &Check, app: &dyn App) -> Exit {
         root: &project.root,
         settings: &settings,
     };
+    let permissions = app.permissions(&project).unwrap_or_default();
+    seen.permissions = permissions;
     for file in &files {
         reports.extend(check(file, &app.session(), (&steps, around), &mut seen));
     }
@@ -67,12 +71,17 @@ pub fn run(args: &Check, app: &dyn App) -> Exit {
         .count();
     if args.json {
         let findings: Vec<_> = reports.iter().map(Shown::to_json).collect();
+        let needs: Vec<_> = seen.needs.iter().map(Needs::to_json).collect();
         output::json(
-            &json!({"ok": errors == 0, "files": files.len(), "findings": findings, "notes": note.iter().collect::<Vec<_>>()}),
+            &json!({"ok": errors == 0, "files": files.len(), "findings": findings, "needs": needs, "notes": note.iter().collect::<Vec<_>>()}),
         );
     } else {
         for report in &reports {
             output::report(report);
+        }
+        // What the project allows already is not worth a line.
+        for needs in seen.needs.iter().filter(|it| !it.missing.is_empty()) {
+            needs.lines().iter().for_each(|line| output::note(line));
         }
         if let Some(note) = note {
             output::note(&note);
@@ -92,6 +101,8 @@ struct Seen {
     slugs: BTreeSet<String>,
     /// Declarations that no command serves.
     not_served: BTreeSet<&'static str>,
+    permissions: Permissions,
+    needs: Vec<Needs>,
 }
 
 /// Checks one file, and the setup values that the project has for it.
@@ -112,6 +123,13 @@ fn check(
             reports.extend(ask::unknown_setup(flow, values, SETTINGS));
         }
         seen.slugs.insert(flow.slug.to_string());
+        let is_outside = !real_path(file).starts_with(real_path(project.root));
+        let allow = match is_outside {
+            true => seen.permissions.of_stranger(&flow.slug),
+            false => seen.permissions.of_flow(&flow.slug),
+        };
+        let needs = Needs::of(&flow.slug, &checked.needs, &allow, project.root);
+        seen.needs.push(needs);
         seen.not_served.extend(unserved::of(flow));
     }
     reports

@@ -122,6 +122,7 @@ impl Bound {
         Bindings {
             profile: profile.filter(|it| !it.is_empty()).map(str::to_owned),
             set: self.set.iter().cloned().collect(),
+            ..Bindings::default()
         }
     }
 }

@@ -1,0 +1,145 @@
+//! What steps need, as far as their configs are written out: for `flowstone check` and `flowstone flows trust`.
+
+use std::path::PathBuf;
+
+use flowstone_engine::flow::{Flow, name_of};
+use flowstone_engine::permission::{Access, Need, PlannedNeed, Reach};
+use flowstone_lang::value::Value;
+use reqwest::Url;
+
+use crate::connections::{Connection, planned};
+use crate::http::guard::{Zone, host_of, is_local_name, literal, zone};
+use crate::literal::is_known;
+use crate::llm::PROVIDERS;
+
+/// What a key of a config holds.
+enum Given<'a> {
+    Nothing,
+    Text(&'a str),
+    Computed,
+}
+
+fn given<'a>(config: &'a Value, key: &str) -> Given<'a> {
+    match config.get(key) {
+        None | Some(Value::Nil) => Given::Nothing,
+        Some(value) if !is_known(value) => Given::Computed,
+        Some(value) => value.as_str().map_or(Given::Nothing, Given::Text),
+    }
+}
+
+/// Returns the connection that a config names, where both are written out.
+fn connection(flow: &Flow, settings: &Value, config: &Value) -> Option<Connection> {
+    let name = config.get("connection").filter(|it| is_known(it))?;
+    planned(settings, flow, &name_of(name)?)
+}
+
+fn of_url(url: &Url) -> PlannedNeed {
+    let is_local = is_local_name(url.host_str().unwrap_or_default());
+    let address = literal(url);
+    let is_inside = address.is_some_and(|it| zone(it) != Zone::Public);
+    PlannedNeed::Known(Need::Net {
+        host: host_of(url),
+        address,
+        reach: if is_local || is_inside {
+            Reach::Inside
+        } else {
+            Reach::Public
+        },
+    })
+}
+
+/// What a request needs: the server, and the secret that it is shown.
+pub(crate) fn of_request(flow: &Flow, settings: &Value, config: &Value) -> Vec<PlannedNeed> {
+    let connection = connection(flow, settings, config);
+    let base = connection.as_ref().and_then(|it| it.base_url.clone());
+    let url = match (given(config, "url"), base) {
+        (Given::Text(url), _) => Url::parse(url).ok(),
+        (Given::Nothing, Some(base)) => Url::parse(&base).ok(),
+        (Given::Nothing, None) | (Given::Computed, _) => None,
+    };
+    let Some(url) = url else {
+        return vec![PlannedNeed::Computed(Access::Net)];
+    };
+    let mut needs = vec![of_url(&url)];
+    let own = config
+        .get("auth")
+        .and_then(|auth| name_of(auth.get("secret-ref")?));
+    let named = connection.and_then(|it| it.auth.secret_name().map(str::to_owned));
+    let secret = own.map(|name| name.to_string()).or(named);
+    needs.extend(secret.map(|name| {
+        PlannedNeed::Known(Need::Secret {
+            name,
+            host: host_of(&url),
+        })
+    }));
+    needs
+}
+
+/// What a call of a model needs: its server.
+pub(crate) fn of_model(flow: &Flow, settings: &Value, config: &Value) -> Vec<PlannedNeed> {
+    let connection = connection(flow, settings, config);
+    let provider = config
+        .get("provider")
+        .filter(|it| is_known(it))
+        .and_then(name_of);
+    let backend = connection.as_ref().and_then(|it| it.backend.clone());
+    let provider = provider.map(|it| it.to_string()).or(backend);
+    if provider.as_deref() == Some("scripted") {
+        return Vec::new();
+    }
+    let usual = provider.and_then(|id| PROVIDERS.iter().find(|it| it.id == id)?.base_url);
+    let base = match given(config, "base-url") {
+        Given::Text(base) => Some(base.to_owned()),
+        Given::Computed => None,
+        Given::Nothing => connection
+            .and_then(|it| it.base_url)
+            .or(usual.map(str::to_owned)),
+    };
+    match base.and_then(|base| Url::parse(&base).ok()) {
+        Some(url) => vec![of_url(&url)],
+        None => vec![PlannedNeed::Computed(Access::Net)],
+    }
+}
+
+/// What a `:files` step needs: where it reads, and where it writes.
+pub(crate) fn of_files(config: &Value) -> Vec<PlannedNeed> {
+    let mut needs = Vec::new();
+    if let Some(source) = config.get("source").filter(|it| it.as_map().is_some()) {
+        needs.extend(of_source(source));
+    }
+    let op = config.get("op").and_then(name_of);
+    let target = match op.as_deref() {
+        Some("materialize") => given(config, "to"),
+        Some("write-out") => given(config, "path"),
+        _ => Given::Nothing,
+    };
+    match target {
+        Given::Nothing => {}
+        Given::Computed => needs.push(PlannedNeed::Computed(Access::Write)),
+        Given::Text(path) => needs.push(PlannedNeed::Known(Need::Write(PathBuf::from(path)))),
+    }
+    needs
+}
+
+fn of_source(source: &Value) -> Option<PlannedNeed> {
+    match (given(source, "path"), given(source, "repo")) {
+        (Given::Text(path), _) => Some(PlannedNeed::Known(Need::Read(PathBuf::from(path)))),
+        (Given::Computed, _) => Some(PlannedNeed::Computed(Access::Read)),
+        (Given::Nothing, Given::Text(repo)) => Some(match Url::parse(repo) {
+            Ok(url) if url.has_host() => of_url(&url),
+            _ => PlannedNeed::Known(Need::Read(PathBuf::from(repo))),
+        }),
+        (Given::Nothing, Given::Computed) => Some(PlannedNeed::Computed(Access::Net)),
+        (Given::Nothing, Given::Nothing) => None,
+    }
+}
+
+/// What a `:table` step needs: the file that it imports.
+pub(crate) fn of_table(config: &Value) -> Vec<PlannedNeed> {
+    match given(config, "from") {
+        Given::Text(path) if !path.starts_with("res://") => {
+            vec![PlannedNeed::Known(Need::Read(PathBuf::from(path)))]
+        }
+        _ => Vec::new(),
+    }
+}
