@@ -22,8 +22,15 @@ fn folder(path: &str) -> String {
     ))
 }
 
+fn repository(repo: &str) -> String {
+    flow(&format!(
+        "(flow/step :files :list {{:op :list :source {{:type :git :repo {repo:?}}}}})"
+    ))
+}
+
 /// Each row: what is tried, the settings, the flow, and the row that is missing.
 #[test]
+#[expect(clippy::too_many_lines, reason = "one table of cases")]
 fn every_port_is_refused_by_default() {
     let scratch = Scratch::new();
     let server = Server::start(|_, _| Answer::Json("{\"ok\": true}".to_owned()));
@@ -133,6 +140,24 @@ fn every_port_is_refused_by_default() {
                 &format!(":client-opts {{:proxy {:?}}}", url.trim_end_matches('/')),
             ),
             ":net [\"127.0.0.1",
+        ),
+        (
+            "a repository of this machine",
+            "{}",
+            repository(&format!("{url}x.git")),
+            ":net [\"127.0.0.1",
+        ),
+        (
+            "a repository over SSH",
+            "{}",
+            repository("git@127.0.0.1:x.git"),
+            ":net [\"127.0.0.1:22\"]",
+        ),
+        (
+            "a repository outside of the project",
+            "{}",
+            repository("/etc"),
+            ":read [\"/etc\"]",
         ),
         (
             "a program",

@@ -12,7 +12,8 @@ use super::git::Repository;
 use super::snapshot::{Folder, Limits};
 use crate::connections::{self, Auth};
 use crate::fields::Fields;
-use crate::http::guard::host_of;
+use crate::http::error::HttpError;
+use crate::http::guard::{Zone, host_of};
 use crate::{resource, words};
 
 /// What the URI of a source tree starts with.
@@ -185,6 +186,7 @@ fn git(cx: &StepContext, fields: Fields<'_>) -> Result<Repository, StepError> {
         .text("repo")?
         .ok_or_else(|| bad("a `:git` source needs a `:repo`"))?;
     cx.gate().program("git")?;
+    reach(cx, repo)?;
     if let Some(folder) = super::git::local_folder(cx.project_root(), repo) {
         cx.gate().read(&folder)?;
     }
@@ -204,6 +206,23 @@ fn git(cx: &StepContext, fields: Fields<'_>) -> Result<Repository, StepError> {
             .unwrap_or(Duration::from_secs(300)),
         limits: limits(fields)?,
     })
+}
+
+/// Asks whether the server of a repository may be asked, as far as its address says.
+pub(super) fn reach(cx: &StepContext, repo: &str) -> Result<(), StepError> {
+    // `user@host:path` is the short form of SSH.
+    let short = repo.split_once(':').filter(|(host, _)| !host.contains('/'));
+    let url = match (repo.contains("://"), short) {
+        (true, _) => reqwest::Url::parse(repo).ok(),
+        (false, Some((host, _))) => reqwest::Url::parse(&format!("ssh://{host}/")).ok(),
+        (false, None) => None,
+    };
+    let Some(url) = url.filter(reqwest::Url::has_host) else {
+        return Ok(());
+    };
+    let usual = crate::http::settings::usual(cx, &connections::Connection::default())?;
+    let checked = usual.route.guard.at(&url).check_url(&url, Zone::Loopback);
+    Ok(checked.map_err(HttpError::from)?)
 }
 
 /// Makes the header that shows a connection's secret to the repository's server, and to no other.

@@ -216,7 +216,12 @@ impl Zone {
 }
 
 fn port(url: &Url) -> u16 {
-    url.port_or_known_default().unwrap_or(0)
+    let usual = match url.scheme() {
+        "ssh" => 22,
+        "git" => 9418,
+        _ => 0,
+    };
+    url.port_or_known_default().unwrap_or(usual)
 }
 
 /// Returns the host and port of an address, as rows name them.

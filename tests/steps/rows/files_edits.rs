@@ -305,7 +305,7 @@ fn materialize_to() {
         ),
         (
             "(:path (flow/step :files :it {:op :materialize :source SRC :to \"../out\"}))",
-            "E0770 ...",
+            "E0960 ...",
         ),
     ]);
 }
@@ -325,7 +325,7 @@ fn materialize_overwrite() {
         ),
         (
             "(flow/step :files :it {:op :materialize :source SRC :to \"../out\" :overwrite? true})",
-            "E0770 ...",
+            "E0960 ...",
         ),
         (
             "(flow/step :files :it {:op :materialize :source SRC :overwrite? 1})",
@@ -351,7 +351,7 @@ fn op_write_out() {
         ),
         (
             "(flow/step :files :it {:op :write-out :path \"../a.txt\" :content \"new\"})",
-            "E0770 ...",
+            "E0960 ...",
         ),
         (
             "(flow/step :files :it {:op :write-out :content \"new\"})",
@@ -386,7 +386,7 @@ fn capture_path() {
         ),
         (
             "(flow/step :files :it {:op :capture :changeset draft :path \"/\"})",
-            "E0770 ...",
+            "E0960 ...",
         ),
     ]);
 }

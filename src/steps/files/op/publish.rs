@@ -100,6 +100,7 @@ fn from(call: Call<'_>, manifest: &Manifest) -> Result<From, StepError> {
             connection,
             ..
         }) => {
+            source::reach(cx, repo)?;
             if let Some(folder) = git::local_folder(cx.project_root(), repo) {
                 cx.gate().write(&folder)?;
             }
