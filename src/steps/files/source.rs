@@ -12,7 +12,8 @@ use super::git::Repository;
 use super::snapshot::{Folder, Limits};
 use crate::connections::{self, Auth};
 use crate::fields::Fields;
-use crate::http::guard::host_of;
+use crate::http::guard::{Guard, host_of};
+use crate::http::settings;
 use crate::{resource, words};
 
 /// What the URI of a source tree starts with.
@@ -33,6 +34,14 @@ pub(super) enum Spec {
 }
 
 impl Spec {
+    /// Returns what decides about the servers that are talked to for it.
+    pub fn guard(&self, cx: &StepContext) -> Result<Guard, StepError> {
+        match self {
+            Spec::Folder(_) => Ok(Guard::default()),
+            Spec::Git(git) => guard(cx, git.connection.as_deref()),
+        }
+    }
+
     /// Says what it is, for the progress line.
     pub fn words(&self) -> String {
         match self {
@@ -171,6 +180,15 @@ fn folder(cx: &StepContext, fields: Fields<'_>) -> Result<Folder, StepError> {
         without: cx.home().to_path_buf(),
         limits: limits(fields)?,
     })
+}
+
+/// Returns what decides about the servers that git talks to: the project's settings, and its connection where one is named.
+pub(super) fn guard(cx: &StepContext, connection: Option<&str>) -> Result<Guard, StepError> {
+    let connection = match connection {
+        Some(name) => connections::find(cx, name)?,
+        None => connections::Connection::default(),
+    };
+    Ok(settings::usual(cx, &connection)?.route.guard)
 }
 
 fn git(cx: &StepContext, fields: Fields<'_>) -> Result<Repository, StepError> {
