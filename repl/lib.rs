@@ -16,6 +16,7 @@ use std::rc::Rc;
 
 use flowstone_lang::session::Session;
 use flowstone_lang::value::{PrintOptions, Result, Signal, Symbol, Value, Var};
+use flowstone_lang::visible::visible;
 use flowstone_lang::vm::Vm;
 use rustyline::error::ReadlineError;
 
@@ -186,11 +187,10 @@ impl Repl<'_> {
                     Echo::OneLine => printed,
                     Echo::Wrapped => lay_out(&printed, (self.columns)()),
                 };
-                let printed = match self.colored {
-                    true => paint::paint(&printed),
-                    false => printed,
-                };
-                print(&format!("{printed}\n"))?;
+                match self.colored {
+                    true => put(&format!("{}\n", paint::paint(&visible(&printed))))?,
+                    false => print(&format!("{printed}\n"))?,
+                }
                 Ok(Next::Form)
             }
             Err(signal) => {
@@ -241,7 +241,15 @@ enum Echo {
     Wrapped,
 }
 
+/// Prints text: on a terminal with what acts on it shown as escapes.
 fn print(text: &str) -> io::Result<()> {
+    match io::stdout().is_terminal() {
+        true => put(&visible(text)),
+        false => put(text),
+    }
+}
+
+fn put(text: &str) -> io::Result<()> {
     let mut out = io::stdout();
     out.write_all(text.as_bytes())?;
     out.flush()

@@ -25,6 +25,8 @@ mod resources_table;
 mod resumed;
 mod run;
 mod runs;
+#[cfg(unix)]
+mod screen;
 mod search;
 mod serve;
 mod setup;

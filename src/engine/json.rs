@@ -289,6 +289,82 @@ pub fn next(force: &mut dyn Force, value: &Value) -> Eval<Option<(Value, Value)>
     }
 }
 
+/// Reads JSON in which no object has a key twice: what another program takes for the value would be a matter of luck.
+///
+/// # Errors
+/// When it is not JSON, or a key is there twice.
+pub fn read_strictly(text: &str) -> Result<serde_json::Value, serde_json::Error> {
+    serde_json::from_str::<Strict>(text).map(|strict| strict.0)
+}
+
+struct Strict(serde_json::Value);
+
+impl<'de> serde::Deserialize<'de> for Strict {
+    fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Strict, D::Error> {
+        from.deserialize_any(StrictVisitor).map(Strict)
+    }
+}
+
+struct StrictVisitor;
+
+impl<'de> serde::de::Visitor<'de> for StrictVisitor {
+    type Value = serde_json::Value;
+
+    fn expecting(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str("JSON")
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(serde_json::Value::Null)
+    }
+
+    fn visit_bool<E>(self, value: bool) -> Result<Self::Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_i64<E>(self, value: i64) -> Result<Self::Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_u64<E>(self, value: u64) -> Result<Self::Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_f64<E>(self, value: f64) -> Result<Self::Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_str<E>(self, value: &str) -> Result<Self::Value, E> {
+        Ok(value.into())
+    }
+
+    fn visit_seq<A: serde::de::SeqAccess<'de>>(
+        self,
+        mut items: A,
+    ) -> Result<Self::Value, A::Error> {
+        let mut all = Vec::new();
+        while let Some(Strict(item)) = items.next_element()? {
+            all.push(item);
+        }
+        Ok(all.into())
+    }
+
+    fn visit_map<A: serde::de::MapAccess<'de>>(
+        self,
+        mut entries: A,
+    ) -> Result<Self::Value, A::Error> {
+        let mut all = serde_json::Map::new();
+        while let Some((key, Strict(value))) = entries.next_entry::<String, Strict>()? {
+            if all.contains_key(&key) {
+                let message = format!("the key {key:?} is there twice");
+                return Err(serde::de::Error::custom(message));
+            }
+            all.insert(key, value);
+        }
+        Ok(all.into())
+    }
+}
+
 /// Returns the items of a vector, list, set or sequence; `None` for anything else. Nil has no items.
 pub fn items(value: &Value) -> Option<Vec<Value>> {
     Some(match value {

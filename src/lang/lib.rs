@@ -44,6 +44,7 @@ pub mod reader;
 pub mod session;
 pub mod suggest;
 pub mod value;
+pub mod visible;
 pub mod vm;
 
 pub use core::time::check_date_pattern;

@@ -27,6 +27,7 @@ pub mod path;
 mod place;
 mod process;
 pub mod publish;
+mod reach;
 pub mod search;
 pub mod snapshot;
 mod source;

@@ -1,7 +1,6 @@
 //! The project's settings: `flowstone.edn` beside the flows.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::io;
 use std::path::Path;
 
@@ -11,6 +10,7 @@ use flowstone_engine::flow::name_of;
 use flowstone_engine::permission;
 use flowstone_engine::ports::Durability;
 use flowstone_engine::resource::ResourceLimits;
+use flowstone_engine::rooted::read_regular;
 use flowstone_engine::{Limits, Retention};
 use flowstone_lang::reader::read_data;
 use flowstone_lang::value::{Sources, Span, Value};
@@ -198,7 +198,7 @@ fn read(root: &Path) -> Result<Value, SettingsError> {
         path: path.display().to_string(),
         cause,
     };
-    let text = match fs::read_to_string(&path) {
+    let text = match read_regular(&path) {
         Ok(text) => text,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Value::map([])),
         Err(error) => return Err(unreadable(error.to_string())),

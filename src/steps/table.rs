@@ -77,6 +77,11 @@ const FIELDS: &[Field] = &[
         "The encoding of CSV text, such as `latin1` or `utf-16le`; else UTF-8, or what a byte order mark says.",
     ),
     Field::optional(
+        "escape-formulas?",
+        FieldType::Bool,
+        "Whether an export writes an apostrophe before text that a spreadsheet would compute as a formula. Default false.",
+    ),
+    Field::optional(
         "format",
         definition::FORMAT,
         "How the cell is shown: `{:display \"currency\" :currency \"USD\"}`. nil takes it away.",
@@ -257,7 +262,7 @@ const OPERATIONS: Operations = Operations {
             name: "export",
             doc: "Returns rows as CSV text.",
             needs: &["table"],
-            takes: &["select", "sort", "where"],
+            takes: &["escape-formulas?", "select", "sort", "where"],
             gives: r#"[:map [:content :string] [:content-type :string] [:filename :string]]"#,
             effect: Effect::Read,
             for_agents: true,

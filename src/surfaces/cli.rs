@@ -21,6 +21,7 @@ mod log;
 mod needs;
 mod outcome;
 mod output;
+mod paint;
 mod permission;
 mod pretty;
 mod program;

@@ -495,3 +495,36 @@ fn what_a_table_asks_of_its_cells_is_asked_of_a_file() {
         "[{:id 1 :state \"open\" :n 1} {:id 3 :state \"closed\" :n 5}]",
     );
 }
+
+#[test]
+fn formulas_are_escaped_where_that_is_wanted() {
+    let rows = [
+        ("=cmd|' /C calc'!A0", "'=cmd|' /C calc'!A0"),
+        ("+1+1", "'+1+1"),
+        ("-2+3", "'-2+3"),
+        ("@SUM(1)", "'@SUM(1)"),
+        ("\t=1", "'\t=1"),
+        ("＝1", "'＝1"),
+        ("a=1", "a=1"),
+        ("'=1", "'=1"),
+        (" =1", " =1"),
+        ("plain", "plain"),
+    ];
+    for (text, escaped) in rows {
+        let project = Project::new();
+        let body = format!(
+            "(do (flow/step :table :in {{:op :insert :table \"t\" :rows [{{:name {text:?} :n -5}}]}})
+                 [(:content (flow/step :table :plain {{:op :export :table \"t\" :select [:name :n]}}))
+                  (:content (flow/step :table :safe {{:op :export :table \"t\" :select [:name :n] :escape-formulas? true}}))
+                  (flow.util/write-csv [{{:name {text:?} :n -5}}] {{:columns [:name :n] :escape-formulas? true}})])"
+        );
+        let found = project.eval(&body);
+        let line = |text: &str| match text.contains(',') {
+            true => format!("\"{text}\""),
+            false => text.to_owned(),
+        };
+        let shown = |text: &str| format!("{:?}", format!("name,n\n{},-5\n", line(text)));
+        let expected = format!("[{} {} {}]", shown(text), shown(escaped), shown(escaped));
+        assert_eq!(found, expected, "{text:?}");
+    }
+}

@@ -190,6 +190,7 @@ impl StepCall<'_> {
         )
         .at_level(self.line.level())
         .with_allowance(self.line.allowance())
+        .with_rules(self.line.rules())
     }
 }
 

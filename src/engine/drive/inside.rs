@@ -221,7 +221,7 @@ impl<'d> Within<'d, '_> {
         }
         let driver = self.driver;
         while let Some((id, inside)) = desk.take_asked() {
-            let line = self.place.twin(inside.allowance);
+            let line = self.place.twin(&inside);
             self.lines.insert(id, line.clone());
             // Boxed: it may hold further steps that perform others.
             self.underway.add(id, Box::pin(driver.inner(line, inside)));

@@ -12,6 +12,7 @@ use flowstone_lang::value::{Object, Value};
 use crate::history::History;
 use crate::ids::{RunId, StepPath};
 use crate::ports::{ParentClose, mix};
+use crate::step::Inside;
 
 /// Randomness of the `n`th draw is that of the `n`th multiple of this.
 const STRIDE: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -25,6 +26,8 @@ pub(crate) struct Line {
     level: u32,
     /// The most tokens that models may use in what stands on it.
     allowance: Option<i64>,
+    /// Rules of the steps around what stands on it.
+    rules: Option<Value>,
     /// Where it branched off; empty for the main line.
     prefix: String,
     /// How often each step id was met.
@@ -74,6 +77,7 @@ impl Line {
             is_alone: prefix.is_empty(),
             level: 0,
             allowance: None,
+            rules: None,
             prefix,
             counters: Rc::default(),
             seed,
@@ -100,16 +104,18 @@ impl Line {
         let mut line = Line::new(prefix, seed);
         line.is_alone = owner.is_alone;
         line.level = owner.level + 1;
+        line.rules.clone_from(&owner.rules);
         line
     }
 
-    /// Returns a line at the same place, for something beside on which models may use so many tokens: only what was met
-    /// there is counted together.
-    pub(super) fn twin(&self, allowance: Option<i64>) -> Rc<Line> {
+    /// Returns a line at the same place, for a step beside others, with the limits and rules that it is given: only what was
+    /// met there is counted together.
+    pub(super) fn twin(&self, inside: &Inside) -> Rc<Line> {
         let mut line = Line::new(self.prefix.clone(), self.seed);
         line.is_alone = self.is_alone;
         line.level = self.level;
-        line.allowance = allowance;
+        line.allowance = inside.allowance;
+        line.rules = inside.rules.clone().or_else(|| self.rules.clone());
         line.counters = self.counters.clone();
         Rc::new(line)
     }
@@ -132,6 +138,11 @@ impl Line {
     /// Returns the most tokens that models may use in what stands on it.
     pub(super) fn allowance(&self) -> Option<i64> {
         self.allowance
+    }
+
+    /// Returns the rules of the steps around what stands on it.
+    pub(super) fn rules(&self) -> Option<Value> {
+        self.rules.clone()
     }
 
     /// Tells whether it is that of the flow itself.

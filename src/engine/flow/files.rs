@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
+use crate::rooted::Root;
+
 /// Gives the texts that `#flow/include` names. Paths are relative to the folder of the main file.
 pub trait FlowFiles {
     /// Returns the text of a file.
@@ -26,20 +28,17 @@ impl DiskFiles {
 
 impl FlowFiles for DiskFiles {
     fn read(&self, path: &str) -> Result<String, String> {
-        let file = self.root.join(path);
         let words = |error: std::io::Error| match error.kind() {
             std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
             std::io::ErrorKind::InvalidData => "it is not UTF-8 text".to_owned(),
+            std::io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => {
+                "it lies outside the folder of the flow".to_owned()
+            }
             _ => error.to_string(),
         };
-        // Links are followed before the comparison, so that none leads out.
-        let root = self.root.canonicalize().map_err(words)?;
-        let real = file.canonicalize().map_err(words)?;
-        if !real.starts_with(&root) {
-            return Err("it lies outside the folder of the flow".to_owned());
-        }
-        tracing::debug!(target: "flowstone::files", path = %real.display(), "read");
-        std::fs::read_to_string(real).map_err(words)
+        let root = Root::open(&self.root).map_err(words)?;
+        tracing::debug!(target: "flowstone::files", path = %root.path().join(path).display(), "read");
+        root.read_inside(path).map_err(words)
     }
 }
 

@@ -16,6 +16,7 @@ use crate::codec;
 use crate::diagnostic::{Diagnostic, Severity};
 use crate::permission::PlannedNeed;
 use crate::ports::Program;
+use crate::rooted::read_named;
 use crate::schedule;
 use crate::step::Step;
 
@@ -69,7 +70,7 @@ pub fn load(session: &Session, path: &Path, name: &str) -> Checked {
         _ => Path::new("."),
     };
     tracing::debug!(target: "flowstone::files", path = %path.display(), "read");
-    let text = match std::fs::read_to_string(path) {
+    let text = match read_named(path) {
         Ok(text) => text,
         Err(error) => {
             let why = match error.kind() {

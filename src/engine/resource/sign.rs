@@ -11,6 +11,7 @@ use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::Sha256;
 
 use super::{escaped, unescaped};
+use crate::private;
 
 /// The name of the key's file in the home folder.
 const FILE: &str = "links.key";
@@ -49,7 +50,7 @@ impl Signer {
         if let Some(signer) = read(&path)? {
             return Ok(signer);
         }
-        fs::create_dir_all(home)?;
+        private::make_folder(home)?;
         let mut key = [0; 32];
         getrandom::fill(&mut key).map_err(|error| io::Error::other(error.to_string()))?;
         let fresh = home.join(format!(".{FILE}-{}", std::process::id()));
@@ -134,11 +135,7 @@ fn read(path: &Path) -> io::Result<Option<Signer>> {
 
 /// Writes a file that only its owner reads.
 fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    let mut options = File::options();
-    options.write(true).create(true).truncate(true);
-    #[cfg(unix)]
-    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    let mut file = options.open(path)?;
+    let mut file = private::create(path)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()
 }

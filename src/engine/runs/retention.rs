@@ -266,7 +266,7 @@ impl Engine {
         }
         // Before, not after: a collection that fails is not tried at every turn. Where the stamp cannot be written,
         // nothing can be removed either.
-        if std::fs::write(&stamp, now_ms.to_string()).is_err() {
+        if crate::private::write(&stamp, now_ms.to_string().as_bytes()).is_err() {
             return None;
         }
         let options = GcOptions {

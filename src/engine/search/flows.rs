@@ -3,6 +3,7 @@
 //! A file is read each time, and taken apart when its contents have changed.
 
 use std::collections::{HashMap, HashSet};
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use flowstone_lang::session::Session;
@@ -13,6 +14,7 @@ use crate::codec::digest_bytes;
 use crate::flow::{self, Flow, name_of};
 use crate::json::items;
 use crate::ports::{SearchDoc, SearchTarget, StoreError, Stores};
+use crate::rooted::open_regular;
 
 /// A larger file is no flow that a person wrote.
 const FILE_MAX: u64 = 4 << 20;
@@ -76,11 +78,18 @@ pub(super) async fn refresh(stores: &Stores, project_root: &Path) -> Result<u64,
     Ok(changed.len() as u64)
 }
 
+/// Reads a file that is not too large.
+fn read_small(path: &Path) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let file = open_regular(path).ok()?;
+    file.take(FILE_MAX + 1).read_to_end(&mut bytes).ok()?;
+    (bytes.len() as u64 <= FILE_MAX).then_some(bytes)
+}
+
 fn look(root: &Path) -> Vec<Seen> {
     let mut seen = Vec::new();
     for path in flow::files_of(root) {
-        let is_small = std::fs::metadata(&path).is_ok_and(|about| about.len() <= FILE_MAX);
-        let Some(bytes) = is_small.then(|| std::fs::read(&path).ok()).flatten() else {
+        let Some(bytes) = read_small(&path) else {
             continue;
         };
         let name = path.strip_prefix(root).unwrap_or(&path);

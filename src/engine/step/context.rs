@@ -140,6 +140,7 @@ pub struct StepContext {
     desk: Option<Rc<Desk>>,
     level: u32,
     allowance: Option<i64>,
+    rules: Option<Value>,
 }
 
 impl StepContext {
@@ -150,6 +151,7 @@ impl StepContext {
             desk: None,
             level: 0,
             allowance: None,
+            rules: None,
         }
     }
 
@@ -159,6 +161,15 @@ impl StepContext {
 
     pub(crate) fn with_allowance(self, allowance: Option<i64>) -> StepContext {
         StepContext { allowance, ..self }
+    }
+
+    pub(crate) fn with_rules(self, rules: Option<Value>) -> StepContext {
+        StepContext { rules, ..self }
+    }
+
+    /// Returns the rules of the steps around this one, as these handed them down.
+    pub fn rules(&self) -> Option<&Value> {
+        self.rules.as_ref()
     }
 
     /// Returns the most tokens that models may use in this step, where a step around it limits them. What it allows

@@ -26,6 +26,8 @@ pub struct Inside {
     pub config: Value,
     /// The most tokens that models may use in it; no limit where there is none around it.
     pub allowance: Option<i64>,
+    /// Rules of the step around it that hold in it too, at any depth. It gets those around its owner where there are none.
+    pub rules: Option<Value>,
 }
 
 impl Inside {
@@ -36,6 +38,7 @@ impl Inside {
             id: id.into(),
             config,
             allowance: None,
+            rules: None,
         }
     }
 
@@ -43,6 +46,12 @@ impl Inside {
     #[must_use]
     pub fn with_allowance(self, allowance: Option<i64>) -> Inside {
         Inside { allowance, ..self }
+    }
+
+    /// Hands down rules that hold in it.
+    #[must_use]
+    pub fn with_rules(self, rules: Option<Value>) -> Inside {
+        Inside { rules, ..self }
     }
 }
 

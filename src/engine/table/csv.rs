@@ -113,6 +113,13 @@ pub struct ExportCsv {
     pub select: Vec<String>,
     pub filter: Filter,
     pub sort: Vec<Sort>,
+    /// Write an apostrophe before text that a spreadsheet would compute.
+    pub escape_formulas: bool,
+}
+
+/// Tells whether a spreadsheet takes a cell for a formula.
+pub fn is_formula(text: &str) -> bool {
+    text.starts_with(['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'])
 }
 
 /// Rows as CSV text.

@@ -244,6 +244,7 @@ async fn contents(stores: &Stores, now_ms: i64) -> Result<BTreeMap<String, Strin
             select: Vec::new(),
             filter: Filter::ALL,
             sort: Vec::new(),
+            escape_formulas: false,
         };
         let text = match stores.tables.export(everything).await?.content {
             CsvContent::Text(text) => text,

@@ -6,6 +6,8 @@ use std::hash::{Hash, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use crate::rooted::read_regular;
+
 const ENDINGS: &[&str] = &["clj", "edn"];
 /// Folders with nothing of ours in them.
 const SKIPPED: &[&str] = &["node_modules", "target"];
@@ -26,7 +28,7 @@ impl Found {
     pub(super) fn may_plan(&self) -> bool {
         let ending = self.path.extension().unwrap_or_default();
         ENDINGS.iter().any(|known| ending == *known)
-            && fs::read_to_string(&self.path)
+            && read_regular(&self.path)
                 .is_ok_and(|text| MARKS.iter().any(|mark| text.contains(mark)))
     }
 }

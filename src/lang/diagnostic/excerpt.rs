@@ -3,6 +3,7 @@
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::value::{Source, Sources, Span};
+use crate::visible::visible as shown;
 
 /// A longer line is shown in part.
 const MAX_WIDTH: usize = 120;
@@ -100,8 +101,9 @@ impl Excerpt {
         let start = (self.column as usize - 1).min(chars.len());
         let (from, to) = visible(&chars, start);
         let end = (start + self.length).min(to).max(start);
-        let mut text: String = chars[from..to].iter().collect();
-        let mut indent: String = chars[from..start].iter().map(|char| blank(*char)).collect();
+        let shown = |chars: &[char]| shown(&chars.iter().collect::<String>()).into_owned();
+        let mut text = shown(&chars[from..to]);
+        let mut indent: String = shown(&chars[from..start]).chars().map(blank).collect();
         if from > 0 {
             text.insert(0, '…');
             indent.insert(0, ' ');
@@ -109,7 +111,7 @@ impl Excerpt {
         if to < chars.len() {
             text.push('…');
         }
-        let marked: String = chars[start..end].iter().collect();
+        let marked = shown(&chars[start..end]);
         Window {
             text,
             indent,

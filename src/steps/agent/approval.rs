@@ -23,6 +23,8 @@ const KEYS: &[&str] = &[
     "timeout",
     "tool-names",
 ];
+/// The key of the rules that an agent hands down.
+const RULES: &str = "approvals";
 /// What goes to the `:wait` as it is.
 const OF_WAIT: &[&str] = &["notify", "roles", "timeout"];
 
@@ -42,6 +44,10 @@ pub(super) struct Approval {
     pub in_place: bool,
     message: Option<String>,
     wait: Vec<(&'static str, Value)>,
+    /// As it was given.
+    given: Value,
+    /// Those of the agents around this one that name tools: they hold here, too.
+    above: Vec<Approval>,
 }
 
 impl Approval {
@@ -51,6 +57,8 @@ impl Approval {
             in_place: false,
             message: None,
             wait: Vec::new(),
+            given: given.cloned().unwrap_or(Value::Nil),
+            above: Vec::new(),
         };
         let Some(given) = given else {
             return Ok(approval);
@@ -115,8 +123,62 @@ impl Approval {
         Ok(self)
     }
 
+    /// Adds the rules that the agents around this one hand down, the outermost first.
+    pub fn below(mut self, rules: Option<&Value>) -> Result<Approval, StepError> {
+        let rules = rules.and_then(|rules| rules.get(RULES));
+        let rules = rules.and_then(crate::json::items).unwrap_or_default();
+        for rule in &rules {
+            self.above.push(Approval::read(Some(rule))?);
+        }
+        Ok(self)
+    }
+
+    /// Returns the rules that hold in the agents that this one calls. One that asks about every change has asked before such
+    /// a call.
+    pub fn rules(&self) -> Option<Value> {
+        let own = matches!(self.mode, Mode::Tools(_)).then_some(self);
+        let rules: Vec<Value> = self
+            .above
+            .iter()
+            .chain(own)
+            .map(|it| it.given.clone())
+            .collect();
+        (!rules.is_empty()).then(|| facts([(RULES, Value::vector(rules))]))
+    }
+
+    /// Returns the approvals by which some of the calls need a person, each with its calls: the outermost first.
+    pub fn asking<'a, 'c>(
+        &'a self,
+        tools: &Toolset,
+        calls: &'c [Call],
+        plan_step: Option<&str>,
+    ) -> Vec<(&'a Approval, Vec<&'c Call>)> {
+        let all = self.above.iter().map(|it| (it, false));
+        let all = all.chain([(self, true)]);
+        let asking = all.map(|(it, is_own)| {
+            let needs = |call: &&Call| match is_own {
+                true => it.needs(tools, call, plan_step),
+                false => it.names(tools, call),
+            };
+            (it, calls.iter().filter(needs).collect::<Vec<_>>())
+        });
+        asking.filter(|(_, calls)| !calls.is_empty()).collect()
+    }
+
+    /// Tells whether an agent below may be stopped by rules of this one or of one around it, so that this one stops with it.
+    pub fn stops_below(&self) -> bool {
+        let mut rules = self.above.iter().chain([self]);
+        rules.any(|it| matches!(it.mode, Mode::Tools(_)) && !it.in_place)
+    }
+
     /// Says to the model what to expect.
     pub fn notice(&self) -> Option<String> {
+        let above = self.above.iter().filter_map(Approval::notice);
+        let all: Vec<String> = above.chain(self.own_notice()).collect();
+        (!all.is_empty()).then(|| all.join("\n"))
+    }
+
+    fn own_notice(&self) -> Option<String> {
         let what = match &self.mode {
             Mode::Off => return None,
             Mode::AllMutations => "Calls that change something".to_owned(),
@@ -131,7 +193,7 @@ impl Approval {
     }
 
     /// Tells whether a call needs approval. `plan_step` is where the agent is in its plan.
-    pub fn needs(&self, tools: &Toolset, call: &Call, plan_step: Option<&str>) -> bool {
+    fn needs(&self, tools: &Toolset, call: &Call, plan_step: Option<&str>) -> bool {
         let Some(tool) = tools.find(&call.name) else {
             return false;
         };
@@ -141,13 +203,21 @@ impl Approval {
         match &self.mode {
             Mode::Off => false,
             Mode::AllMutations => (tool.mutates)(&call.arguments),
-            Mode::Tools(names) => names
-                .iter()
-                .any(|name| **name == *tool.name || **name == *tool.step),
+            Mode::Tools(_) => self.names(tools, call),
             Mode::PlanSteps(names) => {
                 tool.kind != super::tool::ToolKind::Memory
                     && plan_step.is_some_and(|step| names.iter().any(|name| name == step))
             }
+        }
+    }
+
+    /// Tells whether it names the tool of a call, by its name or by its step.
+    fn names(&self, tools: &Toolset, call: &Call) -> bool {
+        match (&self.mode, tools.find(&call.name)) {
+            (Mode::Tools(names), Some(tool)) => names
+                .iter()
+                .any(|name| **name == *tool.name || **name == *tool.step),
+            _ => false,
         }
     }
 

@@ -216,6 +216,8 @@ pub(super) struct Answered {
     pub usage: Option<Value>,
     /// What that cost.
     pub cost: Option<Value>,
+    /// What it needs a person's approval for, where it stopped for that.
+    pub request: Option<Value>,
 }
 
 impl Answered {
@@ -228,6 +230,7 @@ impl Answered {
             millis: 0,
             usage: None,
             cost: None,
+            request: None,
         }
     }
 
@@ -240,6 +243,9 @@ impl Answered {
                 let own = performed.wrapped.as_ref().unwrap_or(&value);
                 let usage = used(own).filter(|_| asks);
                 let cost = own.get("cost-usd").filter(|_| usage.is_some()).cloned();
+                let reason = own.get("abort-reason").and_then(Value::as_str);
+                let is_stopped = asks && reason == Some("approval-required");
+                let request = own.get("approval-request").filter(|_| is_stopped).cloned();
                 let (value, images) = contents::apart(value);
                 Answered {
                     result: match tool {
@@ -252,6 +258,7 @@ impl Answered {
                     millis,
                     usage,
                     cost,
+                    request,
                 }
             }
             Err(error) => Answered {
@@ -266,6 +273,7 @@ impl Answered {
                 // What failed was paid for as well.
                 usage: used(&error.data).filter(|_| asks),
                 cost: None,
+                request: None,
             },
         }
     }

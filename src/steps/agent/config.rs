@@ -96,7 +96,7 @@ impl Config {
             opening,
             model: model.collect(),
             limits: Limits::read(fields, &envelope)?,
-            approval: Approval::read(fields.get("approval"))?,
+            approval: Approval::read(fields.get("approval"))?.below(cx.rules())?,
             hooks: Hooks::read(cx, fields)?,
             answer: Answer::read(fields)?,
             envelope,

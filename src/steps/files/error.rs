@@ -90,6 +90,12 @@ pub enum FilesError {
     NoGit { cause: String },
     #[error("{cause}")]
     BadGitSource { cause: String },
+    #[error("{repo}: {cause}")]
+    Refused {
+        repo: String,
+        cause: String,
+        hint: String,
+    },
     #[error("the {what} `{pattern}` is not valid: {cause}")]
     BadPattern {
         what: &'static str,
@@ -154,6 +160,7 @@ impl FilesError {
             Self::Full { .. } => ("E0606", "unavailable"),
             Self::Storage { .. } => ("E0776", "storage"),
             Self::Git { .. } | Self::NoGit { .. } | Self::BadGitSource { .. } => ("E0777", "git"),
+            Self::Refused { .. } => ("E0731", "denied"),
             Self::GitTimeout { .. } => ("E0777", "timeout"),
             Self::BadPattern { .. } | Self::PatternTooSlow { .. } => ("E0778", "bad-pattern"),
             Self::Cancelled => ("E0779", "cancelled"),
@@ -204,6 +211,7 @@ impl FilesError {
             Self::Storage { .. } => "check the free space and the permissions of the project's home folder".into(),
             Self::Git { cause, .. } => git_hint(cause).into(),
             Self::GitTimeout { .. } => "check the network, or raise `:timeout` on the `:source`".into(),
+            Self::Refused { hint, .. } => hint.clone(),
             Self::NoGit { .. } => "install git and make sure that it is on the PATH".into(),
             Self::BadGitSource { .. } => "a git source looks like {:type :git :repo \"https://host/owner/repo\" :ref \"main\"}".into(),
             Self::BadPattern { what: "glob", .. } => "a glob looks like `**/*.rs` or `src/*.{js,ts}`".into(),
@@ -316,6 +324,8 @@ fn git_hint(cause: &str) -> &'static str {
         || has("unknown revision")
     {
         "`:ref` takes a branch, a tag, HEAD or a full commit hash"
+    } else if has("error: 30") {
+        "the server redirects, which is not followed: write the address to which it redirects"
     } else if has("could not resolve host") || has("unable to access") {
         "check the address and the network"
     } else {

@@ -4,12 +4,13 @@
 //! already is merged. A record beside the object store says which tree was put where, so that what is captured later is
 //! compared with that, and a step that is performed again after a crash may put it there again.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
+use flowstone_engine::rooted::Root;
 use serde::{Deserialize, Serialize};
 
 use super::error::{FilesError, is_full};
@@ -264,8 +265,9 @@ fn remove(folder: &Path) -> io::Result<()> {
 fn fill(rendering: &Rendering<'_>, folder: &Path) -> Result<Rendered, FilesError> {
     let mut skipped = Vec::new();
     let (mut files, mut links) = (Vec::new(), Vec::new());
+    let tree = Links::of(rendering.manifest, None);
     for entry in rendering.manifest.entries() {
-        match why_not(entry) {
+        match tree.why_not(entry) {
             Some(why) => skipped.push(Skipped {
                 path: entry.path.clone(),
                 why,
@@ -276,19 +278,20 @@ fn fill(rendering: &Rendering<'_>, folder: &Path) -> Result<Rendered, FilesError
     }
     let failed = |error: io::Error| refused(rendering.target, &error);
     fs::create_dir(folder).map_err(failed)?;
-    make_folders(folder, files.iter().chain(&links).map(|entry| &*entry.path)).map_err(failed)?;
+    let root = Root::open(folder).map_err(failed)?;
+    make_folders(&root, files.iter().chain(&links).map(|entry| &*entry.path)).map_err(failed)?;
     let cancelled = rendering.cancelled;
     in_parallel(files.len(), cancelled, &|idx| {
-        write(rendering, folder, files[idx])
+        write(rendering, &root, files[idx])
     })?;
     for entry in &links {
         let target = entry.target.as_deref().unwrap_or_default();
-        link(target, &folder.join(&entry.path)).map_err(failed)?;
+        root.make_link(target, &entry.path).map_err(failed)?;
     }
     if !rendering.target.is_temporary {
         // After all are written: the first of them brings most of the others along.
         in_parallel(files.len(), cancelled, &|idx| {
-            let file = File::open(folder.join(&files[idx].path));
+            let file = root.file(&files[idx].path);
             file.and_then(|file| file.sync_all()).map_err(failed)
         })?;
     }
@@ -301,8 +304,70 @@ fn fill(rendering: &Rendering<'_>, folder: &Path) -> Result<Rendered, FilesError
     })
 }
 
-/// Tells why an entry is not written to disk.
-pub fn why_not(entry: &Entry) -> Option<&'static str> {
+/// The links of a tree, through which other links may lead.
+pub struct Links<'a> {
+    manifest: &'a Manifest,
+    /// What is in the folder already.
+    there: Option<&'a Manifest>,
+}
+
+impl<'a> Links<'a> {
+    /// Returns the links of a tree that is written over what is `there`.
+    pub fn of(manifest: &'a Manifest, there: Option<&'a Manifest>) -> Links<'a> {
+        Links { manifest, there }
+    }
+
+    /// Tells why an entry is not written to disk.
+    pub fn why_not(&self, entry: &Entry) -> Option<&'static str> {
+        why_not(entry).or_else(|| {
+            let target = entry.target.as_deref().unwrap_or_default();
+            let leaves = entry.kind == Kind::Link && !self.stays(&entry.path, target);
+            leaves.then_some("it is a link that points out of the tree")
+        })
+    }
+
+    /// Tells whether a link stays inside of the tree, as a system would follow it: through the tree's other links. Each of
+    /// its steps counts, also one that leads out and back in.
+    fn stays(&self, at: &str, target: &str) -> bool {
+        /// As many links are followed on one way as systems do.
+        const MOST_LINKS: usize = 40;
+        let mut place: Vec<&str> = at.split('/').collect();
+        place.pop();
+        // The last part to be followed comes first.
+        let mut ahead: Vec<&str> = target.split('/').rev().collect();
+        let mut links = 0;
+        while let Some(part) = ahead.pop() {
+            match part {
+                "" | "." => continue,
+                ".." => {
+                    if place.pop().is_none() {
+                        return false;
+                    }
+                    continue;
+                }
+                part => place.push(part),
+            }
+            let path = place.join("/");
+            let there = || self.there.and_then(|there| there.get(&path));
+            let found = self.manifest.get(&path).or_else(there);
+            let Some(found) = found.filter(|found| found.kind == Kind::Link) else {
+                continue;
+            };
+            links += 1;
+            let target = found.target.as_deref().unwrap_or_default();
+            // One that cannot be written is not followed, but who knows what else is put in its place.
+            if links > MOST_LINKS || target.starts_with('/') {
+                return false;
+            }
+            place.pop();
+            ahead.extend(target.split('/').rev());
+        }
+        true
+    }
+}
+
+/// Tells why an entry is not written to disk, whatever else is in its tree.
+pub(super) fn why_not(entry: &Entry) -> Option<&'static str> {
     if path::writable(&entry.path).is_err() {
         return Some("its name is not safe on disk");
     }
@@ -324,13 +389,13 @@ pub fn why_not(entry: &Entry) -> Option<&'static str> {
     }
 }
 
-fn make_folders<'a>(root: &Path, paths: impl Iterator<Item = &'a str>) -> io::Result<()> {
+fn make_folders<'a>(root: &Root, paths: impl Iterator<Item = &'a str>) -> io::Result<()> {
     // Paths are sorted, so that most have the folder of the one before.
     let mut last = "";
     for path in paths {
         let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
         if folder != last {
-            fs::create_dir_all(root.join(folder))?;
+            root.make_folders(folder)?;
             last = folder;
         }
     }
@@ -378,17 +443,10 @@ pub(super) fn in_parallel(
     failure.map_or(Ok(()), Err)
 }
 
-fn write(rendering: &Rendering<'_>, folder: &Path, entry: &Entry) -> Result<(), FilesError> {
+fn write(rendering: &Rendering<'_>, root: &Root, entry: &Entry) -> Result<(), FilesError> {
     let bytes = rendering.objects.get(&entry.hash)?;
-    let mut options = File::options();
-    options.write(true).create_new(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        options.mode(if entry.executable { 0o777 } else { 0o666 });
-    }
-    options
-        .open(folder.join(&entry.path))
+    let mode = if entry.executable { 0o777 } else { 0o666 };
+    root.create(&entry.path, mode)
         .and_then(|mut file| file.write_all(&bytes))
         .map_err(|error| match is_full(&error) {
             true => refused(rendering.target, &error),
@@ -397,16 +455,6 @@ fn write(rendering: &Rendering<'_>, folder: &Path, entry: &Entry) -> Result<(), 
                 why: format!("`{}`: {}", entry.path, super::snapshot::plain(&error)),
             },
         })
-}
-
-#[cfg(unix)]
-pub(super) fn link(target: &str, at: &Path) -> io::Result<()> {
-    std::os::unix::fs::symlink(target, at)
-}
-
-#[cfg(not(unix))]
-pub(super) fn link(target: &str, at: &Path) -> io::Result<()> {
-    fs::write(at, target)
 }
 
 /// Tells whether a file or link is at a path of a folder, without going through links.

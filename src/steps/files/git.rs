@@ -9,6 +9,8 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use flowstone_engine::private;
+
 use super::error::FilesError;
 use super::manifest::{Entry, Kind, Manifest};
 use super::objects::{self, Objects};
@@ -138,7 +140,7 @@ pub(super) fn cache(home: &Path, address: &str) -> Result<PathBuf, FilesError> {
     let cache = home
         .join("git")
         .join(&objects::hash(address.as_bytes())[..24]);
-    fs::create_dir_all(&cache).map_err(|error| storage(&cache, &error))?;
+    private::make_folder(&cache).map_err(|error| storage(&cache, &error))?;
     Ok(cache)
 }
 
@@ -332,8 +334,8 @@ fn read_contents(
     // The list goes in as a file: written to a pipe it could block on answers that nobody reads yet.
     let list = home.join(objects::temporary_name());
     let storage = |error: std::io::Error| FilesError::storage(home, &error);
-    fs::create_dir_all(home)
-        .and_then(|()| fs::write(&list, wanted))
+    private::make_folder(home)
+        .and_then(|()| private::write(&list, wanted.as_ref()))
         .map_err(storage)?;
     let input = File::open(&list).map_err(storage);
     fs::remove_file(&list).ok();

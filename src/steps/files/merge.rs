@@ -7,7 +7,9 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fs;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+
+use flowstone_engine::rooted::Root;
 
 use super::error::FilesError;
 use super::folder::{self, Record, Rendered, Rendering, Skipped, Target};
@@ -32,29 +34,30 @@ pub(super) fn merge(rendering: &Rendering<'_>, place: &Path) -> Result<Rendered,
     let plan = Planning::new(rendering, place)?.plan()?;
     let target = rendering.target;
     let mark = mark(target);
-    let fresh: Vec<PathBuf> = plan
+    let root = Root::open(place).map_err(|error| at(target, ".", &error))?;
+    let fresh: Vec<String> = plan
         .write
         .iter()
-        .map(|entry| fresh_place(place, &entry.path, &mark))
+        .map(|entry| fresh_place(&root, &entry.path, &mark))
         .collect();
     let record = Record {
         beside: plan.beside,
         ..Record::of(rendering, place)
     };
-    let write = |idx: usize| put_beside(rendering, place, plan.write[idx], &fresh[idx]);
+    let write = |idx: usize| put_beside(rendering, &root, plan.write[idx], &fresh[idx]);
     let written = folder::in_parallel(plan.write.len(), rendering.cancelled, &write)
         .and_then(|()| record.save(&target.records, place));
     if let Err(error) = written {
         for fresh in &fresh {
-            fs::remove_file(fresh).ok();
+            root.remove(fresh).ok();
         }
         return Err(error);
     }
     for path in &plan.remove {
-        remove(place, path).map_err(|error| at(target, path, &error))?;
+        remove(&root, path).map_err(|error| at(target, path, &error))?;
     }
     for (entry, fresh) in plan.write.iter().zip(&fresh) {
-        put_in_place(place, &entry.path, fresh).map_err(|error| at(target, &entry.path, &error))?;
+        put_in_place(&root, &entry.path, fresh).map_err(|error| at(target, &entry.path, &error))?;
     }
     for path in &plan.remove {
         prune(place, path);
@@ -128,9 +131,10 @@ impl<'a, 'b> Planning<'a, 'b> {
                 }
             }
         }
+        let links = folder::Links::of(self.rendering.manifest, Some(&self.there));
         let going: BTreeSet<&str> = plan.remove.iter().copied().collect();
         for entry in self.rendering.manifest.entries() {
-            let why = folder::why_not(entry).or_else(|| self.is_ours(&entry.path));
+            let why = links.why_not(entry).or_else(|| self.is_ours(&entry.path));
             if let Some(why) = why {
                 plan.skipped.push(Skipped {
                     path: entry.path.clone(),
@@ -283,55 +287,52 @@ fn mark(target: &Target) -> String {
 }
 
 /// Returns where the new content of a path waits: in the closest of its folders that is there.
-fn fresh_place(place: &Path, path: &str, mark: &str) -> PathBuf {
-    let mut folder = place.to_path_buf();
-    let folders = path.rsplit_once('/').map_or("", |(folders, _)| folders);
-    for part in folders.split('/').filter(|part| !part.is_empty()) {
-        let next = folder.join(part);
-        if !fs::symlink_metadata(&next).is_ok_and(|found| found.is_dir()) {
-            break;
-        }
-        folder = next;
-    }
+fn fresh_place(root: &Root, path: &str, mark: &str) -> String {
+    let ends = path.match_indices('/').map(|(end, _)| end);
+    let folders = ends.map(|end| &path[..end]);
+    let is_folder = |folder: &&str| root.look(folder).is_ok_and(|found| found.is_dir());
+    let folder = folders.take_while(is_folder).last();
     let name = &objects::hash(path.as_bytes())[..12];
-    folder.join(format!(".{name}.new-{mark}"))
+    match folder {
+        Some(folder) => format!("{folder}/.{name}.new-{mark}"),
+        None => format!(".{name}.new-{mark}"),
+    }
 }
 
 /// Writes the new content of an entry beside its place, and syncs it.
 fn put_beside(
     rendering: &Rendering<'_>,
-    place: &Path,
+    root: &Root,
     entry: &Entry,
-    fresh: &Path,
+    fresh: &str,
 ) -> Result<(), FilesError> {
     let failed = |error: io::Error| at(rendering.target, &entry.path, &error);
     if entry.kind == Kind::Link {
         // What a crash has left.
-        fs::remove_file(fresh).ok();
+        root.remove(fresh).ok();
         let target = entry.target.as_deref().unwrap_or_default();
-        return folder::link(target, fresh).map_err(failed);
+        return root.make_link(target, fresh).map_err(failed);
     }
     let bytes = rendering.objects.get(&entry.hash)?;
-    let perms = Perms::of(&place.join(&entry.path), Some(entry.executable));
-    place::write_synced(fresh, &bytes, &perms).map_err(failed)
+    let perms = Perms::of(root, &entry.path, Some(entry.executable));
+    place::write_synced(root, fresh, &bytes, &perms).map_err(failed)
 }
 
-fn remove(root: &Path, path: &str) -> io::Result<()> {
-    match fs::remove_file(root.join(path)) {
+fn remove(root: &Root, path: &str) -> io::Result<()> {
+    match root.remove(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
         _ => Ok(()),
     }
 }
 
-fn put_in_place(root: &Path, path: &str, fresh: &Path) -> io::Result<()> {
-    let place = root.join(path);
-    if let Some(folder) = place.parent() {
-        fs::create_dir_all(folder)?;
+fn put_in_place(root: &Root, path: &str, fresh: &str) -> io::Result<()> {
+    if let Some((folder, _)) = path.rsplit_once('/') {
+        root.make_folders(folder)?;
     }
-    if fs::symlink_metadata(&place).is_ok_and(|found| found.is_dir()) {
-        clear_folders(&place)?;
+    if root.look(path).is_ok_and(|found| found.is_dir()) {
+        clear_folders(&root.path().join(path))?;
     }
-    fs::rename(fresh, &place)
+    root.rename(fresh, path)
 }
 
 /// Removes a folder in which there are only folders.

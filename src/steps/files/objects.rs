@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
+use flowstone_engine::private;
 use sha2::{Digest, Sha256};
 
 use super::error::FilesError;
@@ -268,7 +269,7 @@ impl Objects {
         let open = || File::options().create(true).append(true).open(&path);
         match open() {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                fs::create_dir_all(&self.root)?;
+                private::make_folder(&self.root)?;
                 open()
             }
             file => file,
@@ -287,9 +288,9 @@ impl Objects {
     fn write(&self, hash: &str, bytes: &[u8]) -> io::Result<()> {
         let place = self.place(hash);
         let folder = place.parent().unwrap_or(&self.root);
-        fs::create_dir_all(folder)?;
+        private::make_folder(folder)?;
         let temporary = folder.join(temporary_name());
-        let written = File::create(&temporary)
+        let written = private::create(&temporary)
             .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
             .and_then(|()| fs::rename(&temporary, &place))
             .and_then(|()| File::open(folder)?.sync_all());
@@ -477,9 +478,9 @@ pub(super) fn unhex(text: &str) -> Option<Hash> {
 /// Writes a small file so that a reader sees the old content or the new, never a part.
 pub(super) fn replace_file(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)?;
+    private::make_folder(folder)?;
     let temporary = folder.join(temporary_name());
-    let written = fs::write(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
+    let written = private::write(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
         fs::remove_file(&temporary).ok();
     }

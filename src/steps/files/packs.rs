@@ -11,6 +11,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::SystemTime;
 
+use flowstone_engine::private;
+
 use super::objects::{Hash, hex, temporary_name};
 
 const MAGIC: &[u8; 8] = b"FSPACK1\n";
@@ -302,11 +304,11 @@ pub(super) struct PackWriter {
 
 impl PackWriter {
     pub fn new(folder: &Path) -> io::Result<PackWriter> {
-        fs::create_dir_all(folder)?;
+        private::make_folder(folder)?;
         let temporary = folder.join(temporary_name());
         Ok(PackWriter {
             folder: folder.to_path_buf(),
-            file: BufWriter::with_capacity(1 << 20, File::create(&temporary)?),
+            file: BufWriter::with_capacity(1 << 20, private::create(&temporary)?),
             temporary,
             rows: Vec::new(),
             at: 0,

@@ -1,8 +1,10 @@
 //! Places in the project's folder: which may be written, and how a file gets there whole or not at all.
 
 use std::fs::{self, File};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
+
+use flowstone_engine::rooted::Root;
 
 use super::error::FilesError;
 use super::{objects, path};
@@ -16,11 +18,11 @@ pub(super) struct Perms {
 
 impl Perms {
     /// Those of the file that is replaced, where there is one. Whether it may be executed is as `executable` says.
-    pub fn of(place: &Path, executable: Option<bool>) -> Perms {
+    pub fn of(root: &Root, path: &str, executable: Option<bool>) -> Perms {
         #[cfg(unix)]
         {
             use std::os::unix::fs::PermissionsExt as _;
-            let found = fs::symlink_metadata(place).ok();
+            let found = root.look(path).ok();
             let found = found.filter(fs::Metadata::is_file);
             Perms {
                 mode: found.map(|found| found.permissions().mode() & 0o777),
@@ -29,30 +31,25 @@ impl Perms {
         }
         #[cfg(not(unix))]
         {
-            let _ = place;
+            let _ = (root, path);
             Perms { executable }
         }
     }
 }
 
 /// Writes a new file at a place where a crash may have left one, and syncs it.
-pub(super) fn write_synced(place: &Path, bytes: &[u8], perms: &Perms) -> io::Result<()> {
-    match fs::remove_file(place) {
+pub(super) fn write_synced(root: &Root, path: &str, bytes: &[u8], perms: &Perms) -> io::Result<()> {
+    match root.remove(path) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
         _ => {}
     }
-    let mut options = File::options();
-    options.write(true).create_new(true);
+    let all = match perms.executable {
+        Some(true) => 0o777,
+        Some(false) | None => 0o666,
+    };
     #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt as _;
-        let all = match perms.executable {
-            Some(true) => 0o777,
-            Some(false) | None => 0o666,
-        };
-        options.mode(perms.mode.map_or(all, |mode| mode & all));
-    }
-    let mut file = options.open(place)?;
+    let all = perms.mode.map_or(all, |mode| mode & all);
+    let mut file = root.create(path, all)?;
     file.write_all(bytes)?;
     #[cfg(unix)]
     if let Some(mode) = perms.mode {
@@ -139,11 +136,11 @@ fn is_inside(home: &Path, place: &Path) -> bool {
     }
 }
 
-/// Writes a file so that a reader sees the old content or the new, and a loss of power loses neither. Folders on the way
-/// are made. One that is there with other content is replaced where `overwrite` says so.
+/// Writes a file below `root`, which is shown as `shown`, so that a reader sees the old content or the new, and a loss of power loses neither. Folders on
+/// the way are made. One that is there with other content is replaced where `overwrite` says so.
 pub(super) fn replace(
-    place: &Path,
-    shown: &str,
+    root: &Path,
+    (inside, shown): (&str, &str),
     bytes: &[u8],
     overwrite: bool,
 ) -> Result<(), FilesError> {
@@ -156,28 +153,41 @@ pub(super) fn replace(
             why: super::snapshot::plain(&error),
         },
     };
-    match fs::read(place) {
+    let path = path::writable(inside)?;
+    let root = Root::open(root).map_err(failed)?;
+    match root.file(&path).and_then(|file| is_same(file, bytes)) {
         // An attempt that was interrupted has done it.
-        Ok(there) if there == bytes => return Ok(()),
-        Ok(_) if !overwrite => {
+        Ok(true) => return Ok(()),
+        Ok(false) if !overwrite => {
             return Err(FilesError::Taken {
                 path: shown.to_string(),
             });
         }
-        Ok(_) => {}
+        Ok(false) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(failed(error)),
     }
-    let folder = place.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder).map_err(failed)?;
+    let folder = path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    root.make_folders(folder).map_err(failed)?;
+    let place = root.path().join(&path);
     let name = &objects::hash(place.as_os_str().as_encoded_bytes())[..12];
-    let fresh = folder.join(format!(".{name}.new"));
-    let written = write_synced(&fresh, bytes, &Perms::of(place, None))
-        .and_then(|()| fs::rename(&fresh, place));
+    let fresh = match folder {
+        "" => format!(".{name}.new"),
+        folder => format!("{folder}/.{name}.new"),
+    };
+    let written = write_synced(&root, &fresh, bytes, &Perms::of(&root, &path, None))
+        .and_then(|()| root.rename(&fresh, &path));
     if let Err(error) = written {
-        fs::remove_file(&fresh).ok();
+        root.remove(&fresh).ok();
         return Err(failed(error));
     }
-    sync_folder(folder);
+    root.sync_folder(folder).ok();
     Ok(())
+}
+
+/// Tells whether a file holds these bytes; no more of it is read.
+fn is_same(file: File, bytes: &[u8]) -> io::Result<bool> {
+    let mut there = Vec::new();
+    file.take(bytes.len() as u64 + 1).read_to_end(&mut there)?;
+    Ok(there == bytes)
 }

@@ -14,12 +14,16 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use super::error::FilesError;
+use super::reach;
+use crate::http::guard::Guard;
 
 /// How long a command may take, and whether anybody still waits for it.
 #[derive(Clone, Debug)]
 pub struct Limit {
     pub timeout: Duration,
     pub cancelled: Arc<AtomicBool>,
+    /// Decides about the servers that it may talk to.
+    pub guard: Guard,
 }
 
 impl Limit {
@@ -27,6 +31,7 @@ impl Limit {
         Limit {
             timeout,
             cancelled: Arc::default(),
+            guard: Guard::default(),
         }
     }
 }
@@ -116,19 +121,25 @@ impl Git {
         if self.limit.cancelled.load(Ordering::Relaxed) {
             return Err(FilesError::Cancelled);
         }
-        let mut child = self
-            .command(args, input)
-            .spawn()
-            .map_err(|error| match error.kind() {
-                io::ErrorKind::NotFound if self.folder.as_ref().is_none_or(|it| it.is_dir()) => {
-                    FilesError::NoGit {
-                        cause: "it is not installed".into(),
+        let route = match remote(args) {
+            Some(address) => reach::settings(&self.limit.guard, address)?,
+            None => Vec::new(),
+        };
+        let mut child =
+            self.command(args, &route, input)
+                .spawn()
+                .map_err(|error| match error.kind() {
+                    io::ErrorKind::NotFound
+                        if self.folder.as_ref().is_none_or(|it| it.is_dir()) =>
+                    {
+                        FilesError::NoGit {
+                            cause: "it is not installed".into(),
+                        }
                     }
-                }
-                _ => FilesError::NoGit {
-                    cause: error.to_string(),
-                },
-            })?;
+                    _ => FilesError::NoGit {
+                        cause: error.to_string(),
+                    },
+                })?;
         let (output, complaints) = (child.stdout.take(), child.stderr.take());
         // Read beside the output, or a long complaint would fill its pipe and block the command.
         let complaints = std::thread::spawn(move || {
@@ -156,7 +167,7 @@ impl Git {
         }
     }
 
-    fn command(&self, args: &[&str], input: Stdio) -> Command {
+    fn command(&self, args: &[&str], route: &[String], input: Stdio) -> Command {
         let mut command = Command::new("git");
         if let Some(folder) = &self.folder {
             command.current_dir(folder);
@@ -194,6 +205,7 @@ impl Git {
         command
             .args(["-c", "core.quotePath=false"])
             .args(NO_PROGRAMS.iter().flat_map(|setting| ["-c", setting]))
+            .args(route.iter().flat_map(|setting| ["-c", setting]))
             .args(with_safe_peer(args))
             .stdin(input)
             .stdout(Stdio::piped())
@@ -211,8 +223,12 @@ const NO_PROGRAMS: &[&str] = &[
     "core.fsmonitor=false",
     "core.gitProxy=none",
     "core.hooksPath=/dev/null",
+    "fetch.uriProtocols=",
+    // The guard decides about one server, not about where that one sends us.
+    "http.followRedirects=false",
     "log.showSignature=false",
     "receive.autogc=false",
+    "transfer.bundleURI=false",
 ];
 
 /// Returns the arguments with an option that gives the other side of a transfer the same settings. Git does not hand them on, and
@@ -224,8 +240,7 @@ fn with_safe_peer(args: &[&str]) -> Vec<OsString> {
         Some(&"push") => "receive-pack",
         _ => return all,
     };
-    let address = args.iter().skip_while(|arg| **arg != "--").nth(1);
-    if address.is_some_and(|address| is_on_this_machine(address)) {
+    if address(args).is_some_and(is_on_this_machine) {
         let settings: String = NO_PROGRAMS
             .iter()
             .map(|setting| format!(" -c {setting}"))
@@ -233,6 +248,18 @@ fn with_safe_peer(args: &[&str]) -> Vec<OsString> {
         all.insert(1, format!("--{program}=git{settings} {program}").into());
     }
     all
+}
+
+/// Returns the address of the repository that a command talks to.
+fn address<'a>(args: &[&'a str]) -> Option<&'a str> {
+    let talks = matches!(args.first(), Some(&("fetch" | "ls-remote" | "push")));
+    let behind = args.iter().skip_while(|arg| **arg != "--").nth(1);
+    behind.copied().filter(|_| talks)
+}
+
+/// The same, where it is a server.
+fn remote<'a>(args: &[&'a str]) -> Option<&'a str> {
+    address(args).filter(|address| !is_on_this_machine(address))
 }
 
 /// Tells whether git takes an address for a path: no scheme but `file`, and no colon before the first slash.

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use flowstone_engine::rooted::Root;
 use ignore::{WalkBuilder, WalkState};
 
 use super::error::FilesError;
@@ -68,18 +69,17 @@ pub fn snapshot(folder: &Folder, cache: &Path, objects: &Objects) -> Result<Mani
         path: folder.path.display().to_string(),
         cause: plain(&error),
     };
-    let root = fs::canonicalize(&folder.path).map_err(bad)?;
-    fs::read_dir(&root).map_err(bad)?;
-    let found = walk(folder, &root)?;
+    let root = Root::open(&folder.path).map_err(bad)?;
+    fs::read_dir(root.path()).map_err(bad)?;
+    let found = walk(folder, root.path())?;
     let known_file = cache
         .join("known")
-        .join(objects::hash(root.as_os_str().as_encoded_bytes()));
+        .join(objects::hash(root.path().as_os_str().as_encoded_bytes()));
     let table = Table::load(&known_file);
     let batch = objects.batch()?;
     let taking = Taking {
         batch: Some(&batch),
-        left: AtomicU64::new(folder.limits.bytes),
-        limits: folder.limits,
+        ..Taking::looking(&root, folder.limits)
     };
     let known = table.beside(&found);
     let taken = taking.all(&found, &known)?;
@@ -98,10 +98,10 @@ pub fn look(folder: &Folder) -> Result<Manifest, FilesError> {
         path: folder.path.display().to_string(),
         cause: plain(&error),
     };
-    let root = fs::canonicalize(&folder.path).map_err(bad)?;
-    fs::read_dir(&root).map_err(bad)?;
-    let found = walk(folder, &root)?;
-    let taken = Taking::looking(folder.limits).all(&found, &vec![None; found.len()])?;
+    let root = Root::open(&folder.path).map_err(bad)?;
+    fs::read_dir(root.path()).map_err(bad)?;
+    let found = walk(folder, root.path())?;
+    let taken = Taking::looking(&root, folder.limits).all(&found, &vec![None; found.len()])?;
     Ok(Manifest::new(
         taken.into_iter().map(|taken| taken.entry).collect(),
     ))
@@ -109,23 +109,23 @@ pub fn look(folder: &Folder) -> Result<Manifest, FilesError> {
 
 /// Returns what is at one path of a folder, whatever ignore files say of it, and stores nothing.
 pub fn state(root: &Path, path: &str) -> Result<Option<Entry>, FilesError> {
-    let Some(found) = Found::at(root, path) else {
+    let Some((root, found)) = Found::at(root, path) else {
         return Ok(None);
     };
-    let (taken, _) = Taking::looking(Limits::NONE).one(&found, None)?;
+    let (taken, _) = Taking::looking(&root, Limits::NONE).one(&found, None)?;
     Ok(taken.map(|taken| taken.entry))
 }
 
 /// Takes one file of a folder, whatever ignore files say of it; `None` when it is not there.
 pub fn one(root: &Path, path: &str, objects: &Objects) -> Result<Option<Entry>, FilesError> {
-    let Some(found) = Found::at(root, path) else {
+    let Some((root, found)) = Found::at(root, path) else {
         return Ok(None);
     };
     let limits = Limits::default();
     let batch = objects.batch()?;
     let taking = Taking {
         batch: Some(&batch),
-        ..Taking::looking(limits)
+        ..Taking::looking(&root, limits)
     };
     let (taken, content) = taking.one(&found, None)?;
     batch.finish()?;
@@ -137,7 +137,6 @@ pub fn one(root: &Path, path: &str, objects: &Objects) -> Result<Option<Entry>, 
 
 /// A file that the walk came to.
 pub(super) struct Found {
-    absolute: PathBuf,
     pub path: String,
     is_link: bool,
     /// Its name is text; others are listed only, because nobody could ask for them.
@@ -147,22 +146,25 @@ pub(super) struct Found {
 }
 
 impl Found {
-    fn at(root: &Path, path: &str) -> Option<Found> {
-        let absolute = root.join(path);
-        let metadata = fs::symlink_metadata(&absolute).ok()?;
-        Some(Found {
-            absolute,
+    fn at(root: &Path, path: &str) -> Option<(Root, Found)> {
+        let root = Root::open(root).ok()?;
+        let metadata = root.look(path).ok()?;
+        let found = Found {
             path: path.to_string(),
             is_link: metadata.file_type().is_symlink(),
             is_named: true,
             metadata: Ok(metadata),
-        })
+        };
+        Some((root, found))
     }
 }
 
 /// Returns the files of a folder, in the order of their paths.
 fn walk(folder: &Folder, root: &Path) -> Result<Vec<Found>, FilesError> {
     let respect = !folder.ignored;
+    if respect {
+        check_rules(folder, root)?;
+    }
     let without = fs::canonicalize(&folder.without).unwrap_or_default();
     let walker = WalkBuilder::new(root)
         .hidden(!folder.hidden)
@@ -174,8 +176,14 @@ fn walk(folder: &Folder, root: &Path) -> Result<Vec<Found>, FilesError> {
         .require_git(false)
         .follow_links(false)
         .filter_entry(move |entry| {
-            let reserved = entry.file_name().to_str().is_some_and(is_reserved);
-            entry.depth() == 0 || !(reserved || entry.path() == without)
+            let name = entry.file_name().to_str();
+            let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
+            let is_left_out = match is_folder {
+                true => respect && !is_readable_rule(entry.path()),
+                false => respect && name.is_some_and(is_environment),
+            };
+            let is_reserved = name.is_some_and(is_reserved);
+            entry.depth() == 0 || !(is_reserved || is_left_out || entry.path() == without)
         })
         .threads(processors())
         .build_parallel();
@@ -208,6 +216,38 @@ fn walk(folder: &Folder, root: &Path) -> Result<Vec<Found>, FilesError> {
     let mut found = all.into_inner().unwrap_or_else(PoisonError::into_inner);
     found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     Ok(found)
+}
+
+/// Tells whether a file holds the secrets of an environment, by its name: `.env`, `.env.local`. Examples hold none.
+fn is_environment(name: &str) -> bool {
+    const EXAMPLES: &[&str] = &[".dist", ".example", ".sample", ".template"];
+    let name = name.to_ascii_lowercase();
+    let rest = name.strip_prefix(".env");
+    rest.is_some_and(|rest| {
+        (rest.is_empty() || rest.starts_with('.')) && !EXAMPLES.iter().any(|it| rest.ends_with(it))
+    })
+}
+
+/// Tells whether the ignore file of a folder can be read without waiting. A folder with a fifo there is left out.
+fn is_readable_rule(folder: &Path) -> bool {
+    let rules = fs::metadata(folder.join(".gitignore"));
+    rules.map_or(true, |rules| rules.is_file())
+}
+
+/// Refuses a folder where the rules that hold for all of it cannot be read: those of the folder and of the ones above it.
+fn check_rules(folder: &Folder, root: &Path) -> Result<(), FilesError> {
+    let above = root
+        .ancestors()
+        .take(if folder.parents { usize::MAX } else { 1 });
+    for place in above.flat_map(|it| [it.join(".gitignore"), it.join(".git/info/exclude")]) {
+        if fs::metadata(&place).is_ok_and(|rules| !rules.is_file()) {
+            return Err(FilesError::BadFolder {
+                path: folder.path.display().to_string(),
+                cause: format!("{} is not a regular file", place.display()),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// What one thread of the walk has found, handed over when it ends.
@@ -245,7 +285,6 @@ fn come_to(entry: ignore::DirEntry, root: &Path) -> Option<Found> {
         is_link: kind.is_symlink(),
         is_named: relative.to_str().is_some(),
         metadata: fs::symlink_metadata(entry.path()),
-        absolute: entry.into_path(),
     })
 }
 
@@ -260,6 +299,8 @@ pub(super) struct Taken {
 
 /// What the threads share that read the files.
 struct Taking<'a> {
+    /// Where the files are opened: the walk goes by names, and a name may stand for something else by now.
+    root: &'a Root,
     /// Where contents go; nowhere, when they are only looked at.
     batch: Option<&'a Batch>,
     left: AtomicU64,
@@ -269,9 +310,10 @@ struct Taking<'a> {
 /// So many bytes are held before they are stored.
 const HELD: usize = 4 << 20;
 
-impl Taking<'_> {
-    fn looking(limits: Limits) -> Taking<'static> {
+impl<'a> Taking<'a> {
+    fn looking(root: &'a Root, limits: Limits) -> Taking<'a> {
         Taking {
+            root,
             batch: None,
             left: AtomicU64::new(limits.bytes),
             limits,
@@ -359,20 +401,33 @@ impl Taking<'_> {
             })
     }
 
+    /// Reads a file that may grow while it is read.
+    fn read_at_most(&self, path: &str, likely: u64) -> io::Result<Option<Vec<u8>>> {
+        const MOST_AT_ONCE: u64 = 64 << 20;
+        let limit = self.limits.file_bytes;
+        tracing::debug!(target: "flowstone::files", path = %self.root.path().join(path).display(), "read");
+        let likely = usize::try_from(likely.min(MOST_AT_ONCE)).unwrap_or(0);
+        let mut bytes = Vec::with_capacity(likely + 1);
+        let file = self.root.file(path)?;
+        file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+        Ok((bytes.len() as u64 <= limit).then_some(bytes))
+    }
+
     /// Returns the entry of one file, and its content when that is to be stored; no entry when it is gone by now.
     fn one(&self, found: &Found, known: Option<&Known>) -> Result<One, FilesError> {
         let without_content = |entry| Ok((Some(Taken { entry, stamp: None }), None));
         let gone_or = |error: &io::Error, size| match error.kind() {
-            io::ErrorKind::NotFound => Ok((None, None)),
+            // Also what is no longer a file, or is behind a link by now.
+            io::ErrorKind::NotFound | io::ErrorKind::InvalidInput => Ok((None, None)),
+            _ if is_loop(error) => Ok((None, None)),
             _ => without_content(entry(found, size, Kind::Unreadable)),
         };
         if !found.is_named {
             return without_content(entry(found, 0, Kind::Unreadable));
         }
         if found.is_link {
-            return match fs::read_link(&found.absolute) {
+            return match self.root.link(&found.path) {
                 Ok(target) => {
-                    let target = target.to_string_lossy().into_owned();
                     let mut entry = entry(found, target.len() as u64, Kind::Link);
                     entry.target = Some(target);
                     without_content(entry)
@@ -400,7 +455,7 @@ impl Taking<'_> {
             let stamp = Some(stamp);
             return Ok((Some(Taken { entry, stamp }), None));
         }
-        let bytes = match read_at_most(&found.absolute, metadata.len(), self.limits.file_bytes) {
+        let bytes = match self.read_at_most(&found.path, metadata.len()) {
             Ok(Some(bytes)) => bytes,
             Ok(None) => {
                 entry.kind = Kind::Large;
@@ -416,16 +471,15 @@ impl Taking<'_> {
     }
 }
 
+/// An entry, and its content where that is to be stored.
 type One = (Option<Taken>, Option<(objects::Hash, Vec<u8>)>);
 
-/// Reads a file that may grow while it is read.
-fn read_at_most(path: &Path, likely: u64, limit: u64) -> io::Result<Option<Vec<u8>>> {
-    tracing::debug!(target: "flowstone::files", path = %path.display(), "read");
-    let mut bytes = Vec::with_capacity(usize::try_from(likely).map_or(0, |likely| likely + 1));
-    fs::File::open(path)?
-        .take(limit + 1)
-        .read_to_end(&mut bytes)?;
-    Ok((bytes.len() as u64 <= limit).then_some(bytes))
+/// Tells whether a link is where none was.
+fn is_loop(error: &io::Error) -> bool {
+    #[cfg(target_os = "linux")]
+    return error.raw_os_error() == Some(rustix::io::Errno::LOOP.raw_os_error());
+    #[cfg(not(target_os = "linux"))]
+    return error.kind() == io::ErrorKind::PermissionDenied && error.raw_os_error().is_none();
 }
 
 fn entry(found: &Found, size: u64, kind: Kind) -> Entry {

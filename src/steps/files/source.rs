@@ -13,7 +13,8 @@ use super::snapshot::{Folder, Limits};
 use crate::connections::{self, Auth};
 use crate::fields::Fields;
 use crate::http::error::HttpError;
-use crate::http::guard::{Zone, host_of};
+use crate::http::guard::{Guard, Zone, host_of};
+use crate::http::settings;
 use crate::{resource, words};
 
 /// What the URI of a source tree starts with.
@@ -34,6 +35,14 @@ pub(super) enum Spec {
 }
 
 impl Spec {
+    /// Returns what decides about the servers that are talked to for it.
+    pub fn guard(&self, cx: &StepContext) -> Result<Guard, StepError> {
+        match self {
+            Spec::Folder(_) => Ok(Guard::default()),
+            Spec::Git(git) => guard(cx, git.connection.as_deref()),
+        }
+    }
+
     /// Says what it is, for the progress line.
     pub fn words(&self) -> String {
         match self {
@@ -174,6 +183,15 @@ fn folder(cx: &StepContext, fields: Fields<'_>) -> Result<Folder, StepError> {
     })
 }
 
+/// Returns what decides about the servers that git talks to: the project's settings, and its connection where one is named.
+pub(super) fn guard(cx: &StepContext, connection: Option<&str>) -> Result<Guard, StepError> {
+    let connection = match connection {
+        Some(name) => connections::find(cx, name)?,
+        None => connections::Connection::default(),
+    };
+    Ok(settings::usual(cx, &connection)?.route.guard)
+}
+
 fn git(cx: &StepContext, fields: Fields<'_>) -> Result<Repository, StepError> {
     fields.only(
         &[
@@ -220,7 +238,7 @@ pub(super) fn reach(cx: &StepContext, repo: &str) -> Result<(), StepError> {
     let Some(url) = url.filter(reqwest::Url::has_host) else {
         return Ok(());
     };
-    let usual = crate::http::settings::usual(cx, &connections::Connection::default())?;
+    let usual = settings::usual(cx, &connections::Connection::default())?;
     let checked = usual.route.guard.at(&url).check_url(&url, Zone::Loopback);
     Ok(checked.map_err(HttpError::from)?)
 }

@@ -68,6 +68,7 @@ impl Files {
         let objects = objects(cx);
         cx.emit(Progress::Status(format!("reading {}", spec.words())));
         let store = objects.clone();
+        let guard = spec.guard(cx)?;
         let (manifest, kind) = blocking(move |cancelled| match spec {
             Spec::Folder(folder) => {
                 let manifest = snapshot::snapshot(&folder, &trees, &store)?;
@@ -82,6 +83,7 @@ impl Files {
                 let limit = Limit {
                     timeout: repository.timeout,
                     cancelled,
+                    guard,
                 };
                 let (manifest, commit) = git::snapshot(&repository, &trees, &store, &limit)?;
                 let origin = Origin::Git {

@@ -135,8 +135,8 @@ pub(crate) async fn for_address(url: &Url, route: &Route) -> Result<reqwest::Cli
     let guard = route.guard.at(url);
     guard.check_url(url, least)?;
     let via = route.proxy.via(url)?;
-    if via.is_some() {
-        route::check_behind_proxy(&guard, url, least).await?;
+    if let Some(via) = &via {
+        route::check_behind_proxy(&guard, via, url, least).await?;
     }
     pool::client(route, guard, via, least)
 }
@@ -191,10 +191,10 @@ async fn exchange(request: &Request, least: Zone, deadline: Instant) -> Result<S
     let guard = route.guard.at(url);
     guard.check_url(url, least)?;
     let via = route.proxy.via(url)?;
-    let behind = match via {
+    let behind = match &via {
         None => None,
-        Some(_) => {
-            let checked = route::check_behind_proxy(&guard, url, least);
+        Some(via) => {
+            let checked = route::check_behind_proxy(&guard, via, url, least);
             Some(timeout_at(deadline, checked).await.map_err(|_| late())??)
         }
     };

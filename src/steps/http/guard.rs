@@ -49,7 +49,7 @@ pub enum Zone {
 /// What may be asked.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct Guard {
-    /// Hosts and networks to which nothing below applies.
+    /// Hosts and networks to which nothing below applies. Only the project names them, never a flow.
     pub allow: Arc<Vec<Pattern>>,
     /// Also link-local and metadata addresses.
     pub allow_link_local: bool,
@@ -291,7 +291,10 @@ pub fn zone(address: IpAddr) -> Zone {
             Some(inner) => zone_v4(inner),
             None if address.is_loopback() || address.is_unspecified() => Zone::Loopback,
             None => match address.segments()[0] {
-                0xfc00..=0xfdff | 0xfe80..=0xfeff => Zone::Private,
+                // Unique local, link-local, site-local as it was once, and multicast.
+                0xfc00..=0xfdff | 0xfe80..=0xfeff | 0xff00..=0xffff => Zone::Private,
+                // What is thrown away, and this network.
+                0x100 if address.segments()[1..4] == [0; 3] => Zone::Private,
                 _ => Zone::Public,
             },
         },
@@ -303,12 +306,16 @@ fn zone_v4(address: Ipv4Addr) -> Zone {
         [0 | 127, ..] => Zone::Loopback,
         // Between a provider and its customers.
         [100, 64..=127, ..] => Zone::Private,
+        // Of protocols and of tests of networks.
+        [192, 0, 0, _] | [198, 18 | 19, ..] => Zone::Private,
+        // Multicast, reserved, broadcast.
+        [224..=255, ..] => Zone::Private,
         _ if address.is_private() || address.is_link_local() => Zone::Private,
         _ => Zone::Public,
     }
 }
 
-/// Returns the IPv4 address inside one of IPv6: mapped, compatible, 6to4 or NAT64.
+/// Returns the IPv4 address inside one of IPv6: mapped, translated, compatible, 6to4, NAT64, Teredo or ISATAP.
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let parts = address.segments();
     let join = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
@@ -320,6 +327,10 @@ fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
         // The block for translators of one's own.
         [0x64, 0xff9b, 1, _, _, _, high, low] => Some(join(high, low)),
         [0x2002, high, low, ..] => Some(join(high, low)),
+        [0, 0, 0, 0, 0xffff, 0, high, low] => Some(join(high, low)),
+        // The client's address is turned over.
+        [0x2001, 0, _, _, _, _, high, low] => Some(join(!high, !low)),
+        [_, _, _, _, 0 | 0x200, 0x5efe, high, low] => Some(join(high, low)),
         _ => None,
     }
 }

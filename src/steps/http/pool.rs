@@ -17,7 +17,7 @@ const MOST: usize = 16;
 /// What requests of one client have in common. Connections that were made under another guard are not reused.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Key {
-    /// `None`: a proxy resolves names.
+    /// `None`: a proxy of the project or the environment resolves names, and its own is trusted.
     guard: Option<(Guard, Zone)>,
     via: Option<Via>,
     ca_file: Option<PathBuf>,
@@ -37,7 +37,11 @@ pub(super) fn client(
     least: Zone,
 ) -> Result<Client, HttpError> {
     let key = Key {
-        guard: via.is_none().then_some((guard, least)),
+        guard: match &via {
+            None => Some((guard, least)),
+            Some(via) if via.is_of_step => Some((via.guard(guard), Zone::Loopback)),
+            Some(_) => None,
+        },
         via,
         ca_file: route.ca_file.clone(),
         connect_timeout: route.connect_timeout,

@@ -139,7 +139,16 @@ fn address(fields: Fields<'_>, connection: &Connection) -> Result<Url, StepError
             return Err(two_addresses());
         }
         (Some(url), None, _) => url.to_string(),
-        (None, path, Some(base)) => joined(base, path.unwrap_or_default()),
+        (None, path, Some(base)) => {
+            let path = path.unwrap_or_default();
+            if leaves(path) {
+                let message = format!("`:path` {path:?} leads out of the connection's `:base-url`");
+                return Err(StepError::new("E0971", "denied", message).hint(
+                    "write a path below the base address; dot segments that go above it are refused in every encoding",
+                ));
+            }
+            joined(base, path)
+        }
         (None, _, None) if fields.has("connection") => {
             return Err(StepError::config(
                 "E0738",
@@ -165,6 +174,83 @@ pub(super) fn parsed(text: &str) -> Result<Url, StepError> {
         return Err(bad(format!("`{}:` is not HTTP", url.scheme())).into());
     }
     Ok(url)
+}
+
+/// How often a path is decoded to see what a server behind other servers may take it for.
+const DECODINGS: usize = 4;
+
+/// Tells whether dot segments of a path lead above where it starts, as a client, a proxy or a server may read it: percent
+/// signs decoded any number of times, backslashes taken for slashes, parameters after `;` ignored.
+pub(super) fn leaves(path: &str) -> bool {
+    // A client leaves these out wherever they are; what is behind the path is not part of it.
+    let path = path.split(['?', '#']).next().unwrap_or_default();
+    let mut text = path.replace(['\t', '\n', '\r'], "");
+    for _ in 0..=DECODINGS {
+        if climbs(&text, &['/', '\\']) || climbs(&text, &['/']) {
+            return true;
+        }
+        let decoded = decoded(&text).replace(['\t', '\n', '\r', '\0'], "");
+        if decoded == text {
+            return false;
+        }
+        text = decoded;
+    }
+    // Whoever encodes so often has something to hide.
+    true
+}
+
+/// Tells whether `..` leads above the start of a path. An empty segment is none: servers join the slashes around it.
+fn climbs(path: &str, separators: &[char]) -> bool {
+    let mut depth = 0usize;
+    for segment in path.split(separators) {
+        let name = segment.split(';').next().unwrap_or_default();
+        match name.trim_end_matches([' ', '\0']) {
+            "" | "." => {}
+            ".." => match depth.checked_sub(1) {
+                Some(above) => depth = above,
+                None => return true,
+            },
+            _ => depth += 1,
+        }
+    }
+    false
+}
+
+/// Decodes percent signs once; also the overlong forms of `.`, `/` and `\` that careless servers accept.
+fn decoded(text: &str) -> String {
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        let code = bytes.get(at + 1..at + 3).filter(|_| *byte == b'%');
+        let code = code.and_then(|code| std::str::from_utf8(code).ok());
+        match code.and_then(|code| u8::from_str_radix(code, 16).ok()) {
+            Some(code) => {
+                out.push(code);
+                at += 3;
+            }
+            None => {
+                out.push(*byte);
+                at += 1;
+            }
+        }
+    }
+    let mut short = Vec::with_capacity(out.len());
+    let mut rest = out.as_slice();
+    while let Some((first, after)) = rest.split_first() {
+        match (first, after) {
+            // Two bytes for what fits in one.
+            (0xc0 | 0xc1, [second, after @ ..]) if second & 0xc0 == 0x80 => {
+                short.push((first & 1) << 6 | second & 0x3f);
+                rest = after;
+            }
+            _ => {
+                short.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8_lossy(&short).into_owned()
 }
 
 /// Puts a path behind an address, with one slash between.

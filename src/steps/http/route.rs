@@ -48,6 +48,8 @@ pub enum Proxy {
         url: Arc<str>,
         /// Hosts that are asked directly, as in `NO_PROXY`.
         except: Arc<str>,
+        /// Whether a step named it: then the guard decides about it as about any other server.
+        is_of_step: bool,
     },
 }
 
@@ -56,6 +58,18 @@ pub enum Proxy {
 pub(super) struct Via {
     pub url: String,
     pub auth: Option<HeaderValue>,
+    /// Whether a step named it.
+    pub is_of_step: bool,
+}
+
+impl Via {
+    /// Returns what decides about the proxy's own address.
+    pub fn guard(&self, guard: Guard) -> Guard {
+        match Url::parse(&self.url) {
+            Ok(url) => guard.at(&url),
+            Err(_) => guard,
+        }
+    }
 }
 
 static ENVIRONMENT: LazyLock<Matcher> = LazyLock::new(Matcher::from_env);
@@ -71,7 +85,7 @@ impl Proxy {
             Proxy::None => None,
             Proxy::Environment if is_here(url) => None,
             Proxy::Environment => ENVIRONMENT.intercept(&target),
-            Proxy::At { url, except } => {
+            Proxy::At { url, except, .. } => {
                 let matcher = Matcher::builder().all(&**url).no(&**except).build();
                 matcher.intercept(&target)
             }
@@ -87,6 +101,13 @@ impl Proxy {
         Ok(Some(Via {
             url: found.uri().to_string(),
             auth: found.basic_auth().cloned(),
+            is_of_step: matches!(
+                self,
+                Proxy::At {
+                    is_of_step: true,
+                    ..
+                }
+            ),
         }))
     }
 }
@@ -96,13 +117,20 @@ fn is_here(url: &Url) -> bool {
         || literal(url).is_some_and(|address| zone(address) == Zone::Loopback)
 }
 
-/// Checks a request that a proxy will send on, as far as names mean the same here as there. Returns how far out
-/// its target is.
+/// Checks a request that a proxy will send on, as far as names mean the same here as there, and the proxy itself where a
+/// step named it. Returns how far out the target is.
 pub(super) async fn check_behind_proxy(
     guard: &Guard,
+    via: &Via,
     url: &Url,
     least: Zone,
 ) -> Result<Zone, HttpError> {
+    if via.is_of_step
+        && let Ok(proxy) = Url::parse(&via.url)
+    {
+        // A name is checked where the connection is made.
+        guard.at(&proxy).check_url(&proxy, Zone::Loopback)?;
+    }
     if let Some(address) = literal(url) {
         return Ok(zone(address));
     }

@@ -189,18 +189,24 @@ impl Usual {
         }
         let own = self.route.proxy.clone();
         self.read(PLACE, fields)?;
-        match &self.route.proxy {
-            it if *it == own => Ok(()),
-            Proxy::At { url, .. } => match Url::parse(url) {
-                Ok(url) => cx.gate().proxy(&host_of(&url)),
-                Err(_) => Ok(()),
-            },
-            // What the project sends through a proxy does not go past it.
-            Proxy::None | Proxy::Environment if matches!(own, Proxy::At { .. }) => {
-                let message =
-                    "the project sends requests through a proxy, which a flow cannot leave out";
-                Err(StepError::new("E0961", "denied", message)
-                    .hint("leave out `:client-opts {:proxy false}`, or add the host to `:no-proxy` in flowstone.edn"))
+        if self.route.proxy == own {
+            return Ok(());
+        }
+        // What the project sends through a proxy takes no other way.
+        if matches!(own, Proxy::At { .. }) {
+            let message = "the project sends requests through a proxy, which a flow cannot replace";
+            return Err(StepError::new("E0961", "denied", message)
+                .hint("leave out `:proxy` of `:client-opts`, or add the host to `:no-proxy` in flowstone.edn"));
+        }
+        match &mut self.route.proxy {
+            Proxy::At {
+                url, is_of_step, ..
+            } => {
+                *is_of_step = true;
+                match Url::parse(url) {
+                    Ok(url) => cx.gate().proxy(&host_of(&url)),
+                    Err(_) => Ok(()),
+                }
             }
             Proxy::None | Proxy::Environment => Ok(()),
         }
@@ -231,6 +237,7 @@ impl Usual {
                 self.route.proxy = Proxy::At {
                     url: url.into(),
                     except: "".into(),
+                    is_of_step: false,
                 };
             }
         }

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use flowstone_engine::codec;
+use flowstone_engine::table::csv::is_formula;
 use flowstone_lang::value::{Arity, Class, Exception, Native, Object, Result, Signal, Value};
 use flowstone_lang::vm::{Args, Vm};
 
@@ -53,7 +54,7 @@ const PARSE_CSV: Native = Native {
 
 const WRITE_CSV: Native = Native {
     name: "write-csv",
-    usage: "(write-csv rows)\n(write-csv rows {:columns [:id :name] :separator \",\"})",
+    usage: "(write-csv rows)\n(write-csv rows {:columns [:id :name] :separator \",\" :escape-formulas? true})",
     doc: "Writes a vector of maps as CSV text with a header row, or a vector of vectors as it is.",
     examples: &[(
         r#"(flow.util/write-csv [{:id 1 :name "Ada"} {:id 2 :name "a,b"}])"#,
@@ -297,7 +298,8 @@ fn check_quotes(text: &str, separator: char) -> Result<()> {
 }
 
 fn write_csv(vm: &mut Vm, args: Args<'_>) -> Result<Value> {
-    let options = Options::new(&args, &["columns", "separator"])?;
+    let options = Options::new(&args, &["columns", "escape-formulas?", "separator"])?;
+    let escapes = options.flag("escape-formulas?", false);
     let separator = options.separator()?;
     let rows = vm.realise(args.get(0)).map(|()| items(args.get(0)))?;
     let rows = rows.ok_or_else(|| args.expected(0, "a vector of maps or vectors"))?;
@@ -309,7 +311,13 @@ fn write_csv(vm: &mut Vm, args: Args<'_>) -> Result<Value> {
         .delimiter(separator)
         .flexible(true)
         .from_writer(Vec::new());
-    let mut put = |cells: Vec<String>| {
+    let mut put = |mut cells: Vec<String>| {
+        for cell in cells.iter_mut().filter(|_| escapes) {
+            // A number is computed to itself.
+            if is_formula(cell) && cell.parse::<f64>().is_err() {
+                cell.insert(0, '\'');
+            }
+        }
         writer
             .write_record(cells)
             .map_err(|error| csv_error(error.to_string(), "the rows cannot be written as CSV"))

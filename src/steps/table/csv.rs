@@ -232,6 +232,7 @@ pub(super) async fn export(
         select: names(fields, "select")?,
         filter: question::filter(fields, "where")?,
         sort: question::sort(fields, "sort")?,
+        escape_formulas: fields.bool("escape-formulas?")?.unwrap_or(false),
     };
     let exported = cx.stores().tables.export(ask).await?;
     let rows = i64::try_from(exported.rows).unwrap_or(i64::MAX);

@@ -8,6 +8,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use flowstone_engine::ports::{BackedUp, StoreError};
+use flowstone_engine::private;
 use rusqlite::Connection;
 
 use super::failure::{failed, located};
@@ -54,7 +55,7 @@ pub(super) fn write(home: &Path, options: &Options, place: &Path) -> Result<Back
 }
 
 fn copy_all(home: &Path, options: &Options, part: &Path) -> Result<BackedUp, StoreError> {
-    fs::create_dir_all(part).map_err(|error| unwritable(part, &error))?;
+    private::make_folder(part).map_err(|error| unwritable(part, &error))?;
     let mut copied = BackedUp::default();
     copy_files(home, part, &mut copied)?;
     let target = part.join(FILE);
@@ -84,7 +85,8 @@ fn copy_all(home: &Path, options: &Options, part: &Path) -> Result<BackedUp, Sto
             detail: format!("the blob {}: {}", missing.name, missing.detail),
         });
     }
-    fs::write(part.join(marker::FILE), marker::CLOSED).map_err(|error| unwritable(part, &error))?;
+    private::write(&part.join(marker::FILE), marker::CLOSED.as_ref())
+        .map_err(|error| unwritable(part, &error))?;
     sync_folder(Some(part)).map_err(|error| unwritable(part, &error))?;
     Ok(copied)
 }
@@ -106,7 +108,7 @@ fn copy_files(from: &Path, to: &Path, copied: &mut BackedUp) -> Result<(), Store
             }
             match entry.file_type() {
                 Ok(kind) if kind.is_dir() => {
-                    let made = fs::create_dir_all(to.join(&path));
+                    let made = private::make_folder(&to.join(&path));
                     made.map_err(|error| unwritable(&to.join(&path), &error))?;
                     open.push(path);
                 }

@@ -13,6 +13,7 @@ use std::time::{Duration, UNIX_EPOCH};
 use flowstone_engine::blob::{BlobHash, BlobOp};
 use flowstone_engine::codec::digest_bytes;
 use flowstone_engine::ports::{BlobRow, Clock as _, Removed, StoreError, SystemClock};
+use flowstone_engine::private;
 use rusqlite::Connection;
 
 use super::failure::{failed, rejected, with_hint};
@@ -57,13 +58,13 @@ pub fn put(folder: &Path, bytes: &[u8]) -> Result<BlobHash, StoreError> {
     let hash = BlobHash(digest_bytes(bytes));
     let path = place(folder, &hash)?;
     let parent = path.parent().unwrap_or(folder);
-    fs::create_dir_all(parent).map_err(|error| unwritable(parent, &error))?;
+    private::make_folder(parent).map_err(|error| unwritable(parent, &error))?;
     let _lock = lock(folder, Sharing::Shared)?;
     if is_there(&path, bytes.len() as u64) {
         return Ok(hash);
     }
     let unfinished = parent.join(format!(".{}-{}", hash.0, std::process::id()));
-    let written = File::create(&unfinished)
+    let written = private::create(&unfinished)
         .and_then(|mut file| file.write_all(bytes).and_then(|()| file.sync_all()))
         .and_then(|()| fs::rename(&unfinished, &path))
         // The name itself is on disk when its folder is.

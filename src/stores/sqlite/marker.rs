@@ -4,13 +4,14 @@
 //! process has opened the database until the last one has copied the log into the file. Whoever opens or leaves the
 //! database holds a lock on this file meanwhile.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use flowstone_engine::ports::StoreError;
+use flowstone_engine::private;
 use rusqlite::Connection;
 
 use super::owner::Owner;
@@ -42,13 +43,7 @@ impl Marker {
     pub(super) fn lock(home: &Path) -> Result<Marker, StoreError> {
         let path = home.join(FILE);
         let failed = |error: std::io::Error| StoreError::of_file(&path, &error);
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(failed)?;
+        let mut file = private::open(&path).map_err(failed)?;
         file.lock().map_err(failed)?;
         let mut text = Vec::new();
         file.read_to_end(&mut text).map_err(failed)?;

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use flowstone_engine::ports::StoreError;
+use flowstone_engine::private;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
@@ -67,7 +68,10 @@ pub(super) fn prepare_home(home: &Path, options: &Options) -> Result<PathBuf, St
             detail: "there is no such file".to_owned(),
         });
     }
-    fs::create_dir_all(home).map_err(|error| StoreError::of_file(home, &error))?;
+    private::make_folder(home).map_err(|error| StoreError::of_file(home, &error))?;
+    if private::close_to_others(home).unwrap_or(false) {
+        tracing::info!(home = %home.display(), "the project's data is no longer open to other users");
+    }
     Ok(path)
 }
 
@@ -92,6 +96,10 @@ pub(super) fn connect(
     look_at(path)?;
     let place = |error: rusqlite::Error| located(failed(error), path);
     let db = connection(path, options)?;
+    // SQLite gives the log the modes of the database.
+    for file in [path.to_path_buf(), marker::log_of(path)] {
+        private::close_to_others(&file).ok();
+    }
     if db.is_readonly("main").map_err(place)? {
         return Err(StoreError::ReadOnly {
             path: path.display().to_string(),

@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{Clock as _, Random as _, StoreError, SystemClock, SystemRandom};
+use flowstone_engine::private;
 
 /// No process takes longer from making its file to locking it.
 const YOUNG: Duration = Duration::from_secs(60);
@@ -27,7 +28,7 @@ impl Owner {
     /// Makes an owner, with a locked file in the folder.
     pub(super) fn register(folder: &Path) -> Result<Owner, StoreError> {
         let failed = |error: std::io::Error| StoreError::of_file(folder, &error);
-        fs::create_dir_all(folder).map_err(failed)?;
+        private::make_folder(folder).map_err(failed)?;
         let unique = RunId::new(SystemClock.now_ms(), SystemRandom.next());
         let id = format!("{unique}-{}", std::process::id());
         let lock = File::create_new(folder.join(&id)).map_err(failed)?;

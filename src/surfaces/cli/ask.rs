@@ -1,6 +1,6 @@
 //! The input of a run: what was given on the command line, and what a person at a terminal is asked for.
 
-use std::io::{self, BufRead, IsTerminal as _, Write as _};
+use std::io::{self, BufRead, IsTerminal as _};
 
 use flowstone_engine::Engine;
 use flowstone_engine::diagnostic::nearest;
@@ -133,13 +133,11 @@ pub fn missing(engine: &Engine, (flow, invocation): Whose<'_>, input: Value) -> 
 /// Asks for one value until it is of the field's type; `None` at the end of the input.
 fn ask(field: &Input) -> Option<Value> {
     for _ in 0..TRIES {
-        let mut err = io::stderr();
-        let _ = write!(err, "{}: ", question(field));
-        let _ = err.flush();
+        output::note_part(&format!("{}: ", question(field)));
         let mut line = String::new();
         match io::stdin().lock().read_line(&mut line) {
             Ok(0) | Err(_) => {
-                let _ = writeln!(err);
+                output::note("");
                 return None;
             }
             Ok(_) => {}

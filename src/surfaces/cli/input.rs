@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-use flowstone_engine::json::from_json;
+use flowstone_engine::json::{from_json, read_strictly};
 use flowstone_lang::reader::{NoContext, ReadOptions, Reader};
 use flowstone_lang::value::{Sources, Value};
 
@@ -59,7 +59,7 @@ pub fn text(file: &Path) -> Result<String, Report> {
 fn parse(name: &str, text: &str, syntax: Syntax) -> Result<Value, Report> {
     let json = match syntax {
         Syntax::Edn => None,
-        Syntax::Json | Syntax::Either => Some(serde_json::from_str::<serde_json::Value>(text)),
+        Syntax::Json | Syntax::Either => Some(read_strictly(text)),
     };
     match json {
         Some(Ok(json)) => Ok(from_json(&json)),
@@ -121,6 +121,22 @@ mod tests {
             }
         };
         assert_eq!(shown, expected, "{text}");
+    }
+
+    #[test]
+    fn a_key_that_is_there_twice_is_refused() {
+        for text in [
+            r#"{"a": 1, "a": 2}"#,
+            r#"{"a": 1, "\u0061": 2}"#,
+            r#"[{"b": {"a": 1, "a": 1}}]"#,
+        ] {
+            let refused = read(text, "--input").expect_err("refused");
+            assert!(
+                refused.message.contains("the key \"a\" is there twice"),
+                "{refused:?}"
+            );
+        }
+        check(r#"{"a": {"a": 1}, "b": {"a": 1}}"#, "{:a {:a 1} :b {:a 1}}");
     }
 
     #[test]

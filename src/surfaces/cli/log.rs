@@ -1,5 +1,7 @@
 //! The log for those who want to see what the program does: silent unless asked for.
 
+use std::io;
+
 use tracing_subscriber::EnvFilter;
 
 use super::output;
@@ -23,7 +25,7 @@ pub fn start() {
     };
     let log = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(Visible::default)
         .with_ansi(output::notes_show_color())
         .with_target(true);
     match std::env::var(FORMAT).as_deref() {
@@ -35,6 +37,29 @@ pub fn start() {
                 "warning: {FORMAT} is ignored: expected `text` or `json`, got `{other}`"
             ));
         }
+    }
+}
+
+/// Standard error, with whatever acts on a terminal shown as an escape. An event is written when it is complete.
+#[derive(Default)]
+struct Visible {
+    event: Vec<u8>,
+}
+
+impl io::Write for Visible {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.event.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Drop for Visible {
+    fn drop(&mut self) {
+        output::log(&String::from_utf8_lossy(&self.event));
     }
 }
 

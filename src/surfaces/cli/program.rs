@@ -10,6 +10,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use flowstone_engine::Limits;
 use flowstone_lang::value::heap::HeapBudget;
 use flowstone_lang::value::{Result, Signal, Stop, Value};
+use flowstone_lang::visible::visible;
 use flowstone_lang::vm::{Host, Stream};
 
 use super::interrupt::Interrupt;
@@ -67,7 +68,7 @@ impl ProgramHost {
     /// For a prompt: each line is out before the next is read, also in a pipe.
     pub fn interactive(grants: Grants, interrupt: Interrupt) -> ProgramHost {
         ProgramHost {
-            out: Out::Lines(io::stdout()),
+            out: Out::interactive(),
             ..ProgramHost::new(grants, interrupt)
         }
     }
@@ -110,10 +111,13 @@ impl Host for ProgramHost {
     fn write(&mut self, stream: Stream, text: &str) -> Result<(), String> {
         let written = match stream {
             Stream::Out => self.out.write(text),
-            Stream::Error => self
-                .out
-                .flush()
-                .and_then(|()| io::stderr().write_all(text.as_bytes())),
+            Stream::Error => self.out.flush().and_then(|()| {
+                let text = match self.out {
+                    Out::Shown(_) => visible(text),
+                    Out::Lines(_) | Out::Blocks(_) => text.into(),
+                };
+                io::stderr().write_all(text.as_bytes())
+            }),
         };
         written.map_err(gone)
     }
@@ -230,6 +234,8 @@ impl Host for ProgramHost {
 /// Standard output: line by line for a person, in blocks for a pipe.
 enum Out {
     Lines(io::Stdout),
+    /// Of a prompt on a terminal: what a step returned may be printed there.
+    Shown(io::Stdout),
     Blocks(io::BufWriter<io::Stdout>),
 }
 
@@ -243,16 +249,25 @@ impl Out {
         }
     }
 
+    fn interactive() -> Out {
+        let stdout = io::stdout();
+        match stdout.is_terminal() {
+            true => Out::Shown(stdout),
+            false => Out::Lines(stdout),
+        }
+    }
+
     fn write(&mut self, text: &str) -> io::Result<()> {
         match self {
             Out::Lines(stdout) => stdout.write_all(text.as_bytes()),
+            Out::Shown(stdout) => stdout.write_all(visible(text).as_bytes()),
             Out::Blocks(stdout) => stdout.write_all(text.as_bytes()),
         }
     }
 
     fn flush(&mut self) -> io::Result<()> {
         match self {
-            Out::Lines(stdout) => stdout.flush(),
+            Out::Lines(stdout) | Out::Shown(stdout) => stdout.flush(),
             Out::Blocks(stdout) => stdout.flush(),
         }
     }

@@ -8,7 +8,6 @@ use std::collections::HashMap;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
 
-use anstyle::{AnsiColor, Style};
 use flowstone_engine::codec;
 use flowstone_engine::ids::{RunId, StepPath};
 use flowstone_engine::observer::{Observer, RunEvent, StepNote};
@@ -17,14 +16,11 @@ use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use super::outcome::how_to_answer;
 use super::output;
+use super::paint::{BOLD_RED as BAD, DIM, GREEN as GOOD, YELLOW as HELD};
 use super::queue::place_words;
 use branches::{Counters, Ended};
 use nest::{Nest, is_inside};
 
-const GOOD: Style = AnsiColor::Green.on_default();
-const BAD: Style = AnsiColor::Red.on_default().bold();
-const HELD: Style = AnsiColor::Yellow.on_default();
-const DIM: Style = Style::new().dimmed();
 const TICK: Duration = Duration::from_millis(100);
 /// So many characters of what a step inside another was asked are shown, and of a line that is being written.
 const ASKED: usize = 60;
@@ -111,7 +107,7 @@ impl Terminal {
             return;
         };
         if let Some(so_far) = state.nest.so_far(run, &step.path) {
-            bar.set_message(so_far);
+            say(&bar, &so_far);
         }
         state.bars.insert((run.clone(), step.path.clone()), bar);
     }
@@ -123,7 +119,7 @@ impl Terminal {
         {
             bar.set_style(style);
         }
-        bar.set_prefix(output::as_noted(name));
+        bar.set_prefix(one_line(name));
         bar.enable_steady_tick(TICK);
         Some(bar)
     }
@@ -159,16 +155,15 @@ impl Terminal {
                 if self.end_text(run, path) {
                     self.line(&format!("{DIM}{status}{DIM:#}"));
                 }
-                self.message(run, path, status.clone());
+                self.message(run, path, status);
             }
-            Progress::Count { done, total } => self.message(
-                run,
-                path,
-                match total {
+            Progress::Count { done, total } => {
+                let count = match total {
                     Some(total) => format!("{done} of {total}"),
                     None => done.to_string(),
-                },
-            ),
+                };
+                self.message(run, path, &count);
+            }
             Progress::Refused { what, why } => {
                 let depth = self.state.borrow().nest.depth(run, path) + 1;
                 let inside = "  ".repeat(depth);
@@ -198,10 +193,10 @@ impl Terminal {
         is_open
     }
 
-    fn message(&self, run: &RunId, path: &StepPath, text: String) {
+    fn message(&self, run: &RunId, path: &StepPath, text: &str) {
         let key = (run.clone(), path.clone());
         if let Some(bar) = self.state.borrow().bars.get(&key) {
-            bar.set_message(text);
+            say(bar, text);
         }
     }
 
@@ -233,7 +228,7 @@ impl Terminal {
         if let Some(bar) = state.bars.get(&key) {
             let length = state.partial.chars().count();
             let tail = state.partial.chars().skip(length.saturating_sub(TAIL));
-            bar.set_message(tail.collect::<String>());
+            say(bar, &tail.collect::<String>());
         }
     }
 
@@ -345,6 +340,16 @@ impl Observer for Terminal {
             RunEvent::Printed { text } => self.above(|| output::note_part(text)),
         }
     }
+}
+
+/// Shows a message in a live line.
+fn say(bar: &ProgressBar, text: &str) {
+    bar.set_message(one_line(text));
+}
+
+/// Returns a text as a live line shows it.
+fn one_line(text: &str) -> String {
+    output::as_noted(text).replace(['\n', '\t'], " ")
 }
 
 /// Names a step: below what it is inside of, with the beginning of what it was asked; in a branch, by its path.

@@ -115,6 +115,6 @@ pub fn lost_terminal(error: &io::Error) -> Report {
 
 /// The project's history; where its folder cannot be made, none is kept.
 fn history(project: &Project) -> Option<PathBuf> {
-    std::fs::create_dir_all(&project.home).ok()?;
+    flowstone_engine::private::make_folder(&project.home).ok()?;
     Some(project.home.join("history"))
 }

@@ -2,9 +2,10 @@
 
 use std::fmt::Write;
 
-use anstyle::{AnsiColor, Style};
 use flowstone_lang::diagnostic::{Call, Cause, Excerpt, Expanded, Role};
 use serde_json::{Map, json};
+
+use super::paint::{BOLD, BOLD_BLUE, BOLD_RED, BOLD_YELLOW, DIM, GREEN, PLAIN, Paint};
 
 pub use flowstone_lang::diagnostic::{Diagnostic as Report, Severity};
 
@@ -82,15 +83,15 @@ impl Shown for Report {
     }
 }
 
-fn style(role: Role) -> Style {
+fn style(role: Role) -> Paint {
     match role {
-        Role::Severity(Severity::Error) => AnsiColor::Red.on_default().bold(),
-        Role::Severity(Severity::Warning) => AnsiColor::Yellow.on_default().bold(),
-        Role::Message => Style::new().bold(),
-        Role::Gutter => AnsiColor::Blue.on_default().bold(),
-        Role::Hint => AnsiColor::Green.on_default(),
-        Role::Note => Style::new().dimmed(),
-        Role::Text => Style::new(),
+        Role::Severity(Severity::Error) => BOLD_RED,
+        Role::Severity(Severity::Warning) => BOLD_YELLOW,
+        Role::Message => BOLD,
+        Role::Gutter => BOLD_BLUE,
+        Role::Hint => GREEN,
+        Role::Note => DIM,
+        Role::Text => PLAIN,
     }
 }
 
@@ -180,8 +181,7 @@ mod tests {
             .hint("do");
         let drawn = report.draw();
         assert_ne!(drawn, report.render());
-        let plain = anstream::adapter::strip_str(&drawn).to_string();
-        assert_eq!(plain, report.render());
+        assert_eq!(crate::cli::paint::exact(&drawn), report.render());
         assert_eq!(report.to_json()["column"], 2);
     }
 }

@@ -133,9 +133,9 @@ fn show(args: &StepsShow, app: &dyn App) -> Result<Exit, Report> {
             object["fields"] = fields.map(field_json).collect();
             output::json(&object);
         }
-        (false, None) => output::raw(reference::step_page(spec).trim_start()),
+        (false, None) => output::whole(reference::step_page(spec).trim_start()),
         (false, Some(operation)) => {
-            output::raw(reference::operation_page(spec, operation).trim_start());
+            output::whole(reference::operation_page(spec, operation).trim_start());
         }
     }
     Ok(Exit::Completed)

@@ -7,6 +7,7 @@ use std::io::{self, IsTerminal};
 use comfy_table::presets::NOTHING;
 use comfy_table::{ContentArrangement, Table};
 use console::{Term, measure_text_width, truncate_str};
+use flowstone_lang::visible::visible;
 
 /// The columns of a terminal that does not say how many it has.
 const WIDTH: u16 = 100;
@@ -54,6 +55,7 @@ fn lay_out(heading: &[Column<'_>], mut rows: Vec<Vec<String>>, width: Option<usi
     let mut shown: Vec<usize> = (0..heading.len()).collect();
     if let Some(width) = width {
         for cell in rows.iter_mut().flatten() {
+            *cell = visible(cell).into_owned();
             // A row stays a line.
             if cell.contains(['\n', '\r', '\t']) {
                 *cell = cell.split_whitespace().collect::<Vec<_>>().join(" ");

@@ -3,7 +3,7 @@
 use flowstone_engine::step::{Inside, Progress, StepError};
 use flowstone_lang::value::Value;
 
-use super::super::approval::{Verdict, verdict};
+use super::super::approval::{Approval, Verdict, verdict};
 use super::super::calls::{AT_ONCE, Answered, Call, Decision, Refusal};
 use super::super::hooks::{When, Wish};
 use super::super::notes::facts;
@@ -39,19 +39,31 @@ impl Rounds<'_> {
         if let Some(stopped) = self.around.gate(self.cx, &names) {
             return Ok(Some(Ending::stopped(reply, &stopped)));
         }
-        let mut rejected = None;
-        if let Some(request) = self.approval_request(&calls) {
-            if !self.config.approval.in_place {
-                return Ok(Some(Ending::approval(reply, request)));
-            }
-            rejected = self.wait(&request).await?;
+        let plan_step = self.around.plan_step();
+        let config = self.config;
+        let asking = config
+            .approval
+            .asking(&self.tools, &calls, plan_step.as_deref());
+        if let Some((approval, pending)) = asking.iter().find(|(approval, _)| !approval.in_place) {
+            let request = self.request(approval, pending);
+            return Ok(Some(Ending::approval(reply, request)));
+        }
+        let mut rejected = Vec::new();
+        for (approval, pending) in asking {
+            let request = self.request(approval, &pending);
+            rejected.extend(self.wait(approval, &request).await?);
         }
         self.conversation.said(reply, &calls);
-        let (answered, over) = self.perform(calls, rejected.as_ref()).await;
+        let (answered, over) = self.perform(calls, &rejected).await;
+        let stopped = answered.iter().find_map(|it| it.request.clone());
+        let stopped = stopped.filter(|_| config.approval.stops_below());
         self.conversation.results(&answered);
         let last = Value::vector(answered.iter().map(Answered::record));
         for answered in &answered {
             self.note(answered);
+        }
+        if let Some(request) = stopped {
+            return Ok(Some(Ending::approval(reply, request)));
         }
         if let Some(ending) = self.hook(When::After, last) {
             return Ok(Some(ending.or_said(reply)));
@@ -102,22 +114,18 @@ impl Rounds<'_> {
         }
     }
 
-    /// Returns the request for a person's approval of these calls, where one is needed.
-    fn approval_request(&self, calls: &[Call]) -> Option<Value> {
-        let plan_step = self.around.plan_step();
-        let approval = &self.config.approval;
-        let pending = calls
-            .iter()
-            .filter(|call| approval.needs(&self.tools, call, plan_step.as_deref()));
-        let pending: Vec<&Call> = pending.collect();
-        let scope = self.cx.idempotency_key();
-        let turn = self.record.turns;
-        (!pending.is_empty()).then(|| approval.request(scope, turn, &pending))
+    /// Returns the request for a person's approval of these calls.
+    fn request(&self, approval: &Approval, pending: &[&Call]) -> Value {
+        approval.request(self.cx.idempotency_key(), self.record.turns, pending)
     }
 
     /// Waits for a person. Gives what is rejected, where the answer is no.
-    async fn wait(&mut self, request: &Value) -> Result<Option<Rejected>, StepError> {
-        let answer = self.cx.perform(self.config.approval.wait(request)).await;
+    async fn wait(
+        &mut self,
+        approval: &Approval,
+        request: &Value,
+    ) -> Result<Option<Rejected>, StepError> {
+        let answer = self.cx.perform(approval.wait(request)).await;
         let comment = match answer {
             Ok(answer) => match verdict(&answer) {
                 Verdict::Approved => return Ok(None),
@@ -141,12 +149,12 @@ impl Rounds<'_> {
     async fn perform(
         &mut self,
         calls: Vec<Call>,
-        rejected: Option<&Rejected>,
+        rejected: &[Rejected],
     ) -> (Vec<Answered>, Option<Over>) {
         let mut decided = Vec::new();
         let mut steps = Vec::new();
         for call in calls {
-            let decision = match rejected.filter(|rejected| rejected.ids.contains(&call.id)) {
+            let decision = match rejected.iter().find(|it| it.ids.contains(&call.id)) {
                 Some(rejected) => {
                     self.tally.reject(&call);
                     Decision::Refuse(Refusal::Rejected {
@@ -171,7 +179,9 @@ impl Rounds<'_> {
             decided.push((call, refusal));
         }
         let over = self.over(&decided);
-        let steps = self.with_allowances(&decided, steps);
+        let rules = self.config.approval.rules();
+        let steps = self.with_allowances(&decided, steps).into_iter();
+        let steps = steps.map(|step| step.with_rules(rules.clone())).collect();
         let mut performed = self.cx.perform_all(steps, AT_ONCE).await.into_iter();
         let mut answered = Vec::new();
         for (call, refusal) in decided {

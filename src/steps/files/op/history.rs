@@ -36,12 +36,18 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
         }
     };
     let home = cx.home().join("trees");
+    let guard = spec.guard(cx)?;
     let commits = blocking(move |cancelled| {
         let timeout = match &spec {
             Spec::Git(repository) => repository.timeout,
             Spec::Folder(_) => std::time::Duration::from_secs(300),
         };
-        read(&spec, &question, &home, &Limit { timeout, cancelled })
+        let limit = Limit {
+            timeout,
+            cancelled,
+            guard,
+        };
+        read(&spec, &question, &home, &limit)
     })
     .await?;
     let truncated = commits.len() > limit;

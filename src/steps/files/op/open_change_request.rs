@@ -115,8 +115,8 @@ async fn repository(call: Call<'_>) -> Result<(String, Option<String>), StepErro
     // A repository on this machine: where it is pushed to is what counts.
     let address = blocking(move |cancelled| {
         let limit = Limit {
-            timeout: std::time::Duration::from_secs(30),
             cancelled,
+            ..Limit::new(std::time::Duration::from_secs(30))
         };
         publish::remote_of(&folder, &limit)
     })

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use flowstone_engine::flow::name_of;
 use flowstone_engine::step::{Effect, Operation, Outcome, Progress, StepContext, StepError};
 use flowstone_lang::value::Value;
 
@@ -50,10 +51,13 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
         publication.branch
     )));
     let home = cx.home().join("trees");
+    let connection = connection(call, &tree.manifest).as_ref().and_then(name_of);
+    let guard = source::guard(cx, connection.as_deref())?;
     let published = blocking(move |cancelled| {
         let limit = Limit {
             timeout: PATIENCE,
             cancelled,
+            guard,
         };
         publish(&publication, &home, &tree.objects, &limit)
     })
@@ -94,20 +98,14 @@ fn from(call: Call<'_>, manifest: &Manifest) -> Result<From, StepError> {
             cx.gate().program("git")?;
             Ok(From::Folder(folder))
         }
-        Some(Origin::Git {
-            repo,
-            commit,
-            connection,
-            ..
-        }) => {
+        Some(Origin::Git { repo, commit, .. }) => {
             source::reach(cx, repo)?;
             if let Some(folder) = git::local_folder(cx.project_root(), repo) {
                 cx.gate().write(&folder)?;
             }
             cx.gate().program("git")?;
-            let kept = connection.as_deref().map(Value::from);
-            let connection = call.fields.get("connection").or(kept.as_ref());
-            let header = connection
+            let header = self::connection(call, manifest)
+                .as_ref()
                 .map(|connection| source::authorization(cx, connection, repo))
                 .transpose()?;
             Ok(From::Git {
@@ -124,6 +122,15 @@ fn from(call: Call<'_>, manifest: &Manifest) -> Result<From, StepError> {
         )
         .hint("resolve the source again, and make the changes on that")),
     }
+}
+
+/// Returns the name of the connection: that of the step, or else the one by which the source was read.
+fn connection(call: Call<'_>, manifest: &Manifest) -> Option<Value> {
+    let kept = match manifest.origin() {
+        Some(Origin::Git { connection, .. }) => connection.as_deref().map(Value::from),
+        Some(Origin::Dir { .. }) | None => None,
+    };
+    call.fields.get("connection").cloned().or(kept)
 }
 
 /// Reads `:author`: `"Name <email>"`, or a map.

@@ -22,11 +22,12 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
     let shown = call.fields.text("path")?.unwrap_or_default().to_string();
     let overwrite = call.fields.bool("overwrite?")?.unwrap_or(false);
     let place = cx.gate().place(cx.project_root(), &shown)?;
-    let file = place::file(&place.root, cx.home(), &place.path)?;
+    place::file(&place.root, cx.home(), &place.path)?;
+    let (root, inside) = (place.root.clone(), place.path.clone());
     let bytes = content(call).await?;
     let size = bytes.len() as u64;
     let path = shown.clone();
-    blocking(move |_| place::replace(&file, &shown, &bytes, overwrite)).await?;
+    blocking(move |_| place::replace(&root, (&inside, &shown), &bytes, overwrite)).await?;
     Ok(Outcome::Value(map([
         ("path", Value::from(path)),
         ("size", int(size)),

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use flowstone_engine::blob::BlobHash;
 use flowstone_engine::codec::Digester;
 use flowstone_engine::ports::{BlobWriter, PortFuture, StoreError, StoredBlob};
+use flowstone_engine::private;
 
 use super::{Sharing, is_there, lock, place, unwritable};
 
@@ -37,10 +38,10 @@ pub fn begin(folder: &Path) -> Result<Incoming, StoreError> {
 pub fn begin_here(folder: &Path) -> Result<Written, StoreError> {
     static COUNT: AtomicU64 = AtomicU64::new(0);
     let parent = folder.join(FOLDER);
-    fs::create_dir_all(&parent).map_err(|error| unwritable(&parent, &error))?;
+    private::make_folder(&parent).map_err(|error| unwritable(&parent, &error))?;
     let count = COUNT.fetch_add(1, Ordering::Relaxed);
     let path = parent.join(format!("{}-{count}", std::process::id()));
-    let file = File::create(&path).map_err(|error| unwritable(&path, &error))?;
+    let file = private::create(&path).map_err(|error| unwritable(&path, &error))?;
     Ok(Written {
         folder: folder.to_owned(),
         file,
@@ -140,7 +141,7 @@ impl Written {
         let hash = BlobHash(digest.finish());
         let path = place(&folder, &hash)?;
         let parent = path.parent().unwrap_or(&folder);
-        fs::create_dir_all(parent).map_err(|error| unwritable(parent, &error))?;
+        private::make_folder(parent).map_err(|error| unwritable(parent, &error))?;
         let _lock = lock(&folder, Sharing::Shared)?;
         if !is_there(&path, size) {
             let named = file

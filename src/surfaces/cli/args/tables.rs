@@ -136,6 +136,10 @@ pub struct TableExport {
     /// The file to write
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub out: Option<PathBuf>,
+
+    /// Write an apostrophe before text that a spreadsheet would compute as a formula
+    #[arg(long)]
+    pub escape_formulas: bool,
 }
 
 /// Shows one row

@@ -50,7 +50,7 @@ impl Counters {
         });
         counter.done = done;
         if let Some(bar) = &counter.bar {
-            bar.set_message(format!("{done} of {total}"));
+            super::say(bar, &format!("{done} of {total}"));
         }
     }
 

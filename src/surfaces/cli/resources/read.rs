@@ -309,7 +309,7 @@ impl Preview {
                 Some(items) => items.iter().for_each(|item| output::data(&pretty(item))),
                 None => output::data(&pretty(value)),
             },
-            Shown::Json(json) => output::data(&format!("{json:#}")),
+            Shown::Json(json) => output::json(json),
             Shown::Binary(length) => output::note(&format!(
                 "{length} bytes that are no text: `flowstone resources get {} --out FILE` writes them to a file",
                 row.uri

@@ -1,6 +1,5 @@
 //! `flowstone runs diff`: what differs between two runs.
 
-use anstyle::{AnsiColor, Style};
 use flowstone_engine::{RunDiff, StepDiff, StepSide, StepVerdict, shown_end};
 use serde_json::{Value, json};
 
@@ -8,12 +7,10 @@ use super::ask;
 use crate::cli::args::RunsDiff;
 use crate::cli::exit::Exit;
 use crate::cli::outcome::stored_json;
+use crate::cli::paint::{DIM, GREEN as COME, PLAIN, RED as GONE};
 use crate::cli::report::Report;
 use crate::cli::{App, output};
 
-const GONE: Style = AnsiColor::Red.on_default();
-const COME: Style = AnsiColor::Green.on_default();
-const DIM: Style = Style::new().dimmed();
 /// As much of a value is shown.
 const BRIEF: usize = 200;
 /// As much is shown before a difference that is further back.
@@ -50,7 +47,7 @@ fn in_words(diff: &RunDiff, all: bool) -> String {
             let style = match line.as_bytes().first() {
                 Some(b'-') => GONE,
                 Some(b'+') => COME,
-                _ => Style::new(),
+                _ => PLAIN,
             };
             out.push_str(&format!("  {style}{line}{style:#}\n"));
         }

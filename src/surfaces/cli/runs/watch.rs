@@ -103,7 +103,7 @@ impl Screen {
     fn open() -> Screen {
         let keys = io::stdout().is_terminal().then(Keys::listen);
         if keys.is_some() {
-            output::raw(ENTER);
+            output::screen(ENTER);
         }
         Screen { keys }
     }
@@ -123,13 +123,13 @@ impl Screen {
         let lines: Vec<&str> = text.lines().collect();
         let mut out = HOME.to_owned();
         for line in lines.iter().take(room.saturating_sub(2)) {
-            out.push_str(line);
+            out.push_str(&output::as_shown(line));
             out.push_str(REST_OF_LINE);
         }
         out.push_str("q ends this");
         out.push_str(REST_OF_LINE.trim_end_matches('\n'));
         out.push_str(BELOW);
-        output::raw(&out);
+        output::screen(&out);
     }
 
     fn one(&self, report: &RunReport, seen: &mut HashMap<String, String>) {
@@ -173,7 +173,7 @@ impl Screen {
 impl Drop for Screen {
     fn drop(&mut self) {
         if self.keys.is_some() {
-            output::raw(LEAVE);
+            output::screen(LEAVE);
         }
     }
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 use flowstone_engine::codec::decode;
 use flowstone_engine::ports::StoreError;
 use flowstone_engine::table::ColumnType;
-use flowstone_engine::table::csv::{CsvContent, ExportCsv, ExportedCsv, MAX_TEXT};
+use flowstone_engine::table::csv::{CsvContent, ExportCsv, ExportedCsv, MAX_TEXT, is_formula};
 use rusqlite::types::{Value as Sql, ValueRef};
 use rusqlite::{Connection, params_from_iter};
 
@@ -89,16 +89,19 @@ fn write(
         .query(params_from_iter(&condition.cells))
         .map_err(failed)?;
     let mut out = String::new();
+    let writing = Writing {
+        escape_formulas: ask.escape_formulas,
+    };
     for (idx, name) in selection.names.iter().enumerate() {
         out.push_str(if idx > 0 { "," } else { "" });
-        push_text(&mut out, name);
+        writing.text(&mut out, name);
     }
     out.push('\n');
     let mut count = 0;
     while let Some(row) = rows.next().map_err(failed)? {
         for (idx, type_) in selection.types.iter().enumerate() {
             out.push_str(if idx > 0 { "," } else { "" });
-            push(&mut out, *type_, row.get_ref(idx).map_err(failed)?);
+            writing.cell(&mut out, *type_, row.get_ref(idx).map_err(failed)?);
         }
         out.push('\n');
         count += 1;
@@ -112,23 +115,41 @@ fn write(
     Ok((filename, count))
 }
 
-fn push(out: &mut String, type_: ColumnType, cell: ValueRef<'_>) {
-    use std::fmt::Write as _;
-    match (type_, cell) {
-        (_, ValueRef::Null | ValueRef::Blob(_)) => {}
-        (ColumnType::String | ColumnType::Date | ColumnType::Decimal, ValueRef::Text(text)) => {
-            push_text(out, &String::from_utf8_lossy(text));
+/// How cells are written.
+struct Writing {
+    escape_formulas: bool,
+}
+
+impl Writing {
+    fn cell(&self, out: &mut String, type_: ColumnType, cell: ValueRef<'_>) {
+        use std::fmt::Write as _;
+        match (type_, cell) {
+            (_, ValueRef::Null | ValueRef::Blob(_)) => {}
+            // A number is computed to itself.
+            (ColumnType::Decimal, ValueRef::Text(text)) => {
+                push_text(out, &String::from_utf8_lossy(text));
+            }
+            (ColumnType::String | ColumnType::Date, ValueRef::Text(text)) => {
+                self.text(out, &String::from_utf8_lossy(text));
+            }
+            (ColumnType::Long | ColumnType::Double, ValueRef::Integer(integer)) => {
+                // Writing to a string does not fail.
+                let _ = write!(out, "{integer}");
+            }
+            (ColumnType::Json, ValueRef::Text(text)) => {
+                self.text(out, &data(&String::from_utf8_lossy(text)));
+            }
+            (type_, cell) => {
+                let cell = Sql::try_from(cell).unwrap_or(Sql::Null);
+                push_text(out, &to_plain(type_, &cell));
+            }
         }
-        (ColumnType::Long | ColumnType::Double, ValueRef::Integer(integer)) => {
-            // Writing to a string does not fail.
-            let _ = write!(out, "{integer}");
-        }
-        (ColumnType::Json, ValueRef::Text(text)) => {
-            push_text(out, &data(&String::from_utf8_lossy(text)))
-        }
-        (type_, cell) => {
-            let cell = Sql::try_from(cell).unwrap_or(Sql::Null);
-            push_text(out, &to_plain(type_, &cell));
+    }
+
+    fn text(&self, out: &mut String, text: &str) {
+        match self.escape_formulas && is_formula(text) {
+            true => push_text(out, &format!("'{text}")),
+            false => push_text(out, text),
         }
     }
 }

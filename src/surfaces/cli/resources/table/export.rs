@@ -17,7 +17,8 @@ pub(super) fn run(args: &TableExport, app: &dyn App) -> Result<(), Refused> {
     let config = Config::on("export", &args.target)
         .read("where", args.rows.filter.as_ref())?
         .names("select", &args.rows.select)
-        .listed("sort", args.rows.sort.as_ref())?;
+        .listed("sort", args.rows.sort.as_ref())?
+        .with("escape-formulas?", Value::Bool(args.escape_formulas));
     let found = perform(app, &args.target.home, Open::Existing, config)?;
     let bytes = content(args, app, &found)?;
     let rows = found.get("rows").map_or_else(String::new, text);
@@ -30,7 +31,7 @@ pub(super) fn run(args: &TableExport, app: &dyn App) -> Result<(), Refused> {
                 "contentType": found.get("content-type").map(text),
                 "content": String::from_utf8_lossy(&bytes),
             })),
-            false => output::raw(&String::from_utf8_lossy(&bytes)),
+            false => output::whole(&String::from_utf8_lossy(&bytes)),
         }
         return Ok(());
     };

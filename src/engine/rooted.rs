@@ -1,0 +1,516 @@
+//! Files below a folder that is held open: nothing on the way to them is a link, whatever changes meanwhile.
+//!
+//! A check of a path followed by an open of the same path can be separated by somebody who puts a link or a fifo there. So
+//! a file is opened relative to the folder's handle, and what was opened is checked, not its name. On Linux the kernel
+//! refuses links on the way (`openat2`, or folder by folder where that is not to be had). Elsewhere the parts of a path are
+//! checked before it is opened.
+
+use std::fs::{File, Metadata};
+use std::io::{self, Read as _};
+use std::path::{Component, Path, PathBuf};
+
+#[cfg(target_os = "linux")]
+use linux as system;
+#[cfg(not(target_os = "linux"))]
+use other as system;
+
+/// A folder, by its handle.
+#[derive(Debug)]
+pub struct Root {
+    folder: system::Handle,
+    path: PathBuf,
+}
+
+impl Root {
+    /// Opens a folder. The path to it may lead through links; what is below may not.
+    ///
+    /// # Errors
+    /// When it is not a folder, or is changed at this moment.
+    pub fn open(path: &Path) -> io::Result<Root> {
+        let path = std::fs::canonicalize(path)?;
+        let folder = system::open_root(&path)?;
+        Ok(Root { folder, path })
+    }
+
+    /// Returns the folder's own path, without links.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Opens a file for reading. Fifos, devices, sockets and folders are refused, and none of them is waited for.
+    ///
+    /// # Errors
+    /// When there is no such file, something on the way is a link, or it is not a file.
+    pub fn file(&self, path: &str) -> io::Result<File> {
+        let file = system::open_file(self, relative(path)?)?;
+        regular(file)
+    }
+
+    /// Reads a text file that links inside of the folder may lead to.
+    ///
+    /// # Errors
+    /// The same, or when the links lead out of the folder, or when the file is not text.
+    pub fn read_inside(&self, path: &str) -> io::Result<String> {
+        let real = std::fs::canonicalize(self.path.join(path))?;
+        let inside = real.strip_prefix(&self.path).map_err(|_| outside())?;
+        let inside = inside.to_str().ok_or_else(outside)?;
+        let mut text = String::new();
+        self.file(inside)?.read_to_string(&mut text)?;
+        Ok(text)
+    }
+
+    /// Returns where a link leads, as it says.
+    ///
+    /// # Errors
+    /// When it is not a link.
+    pub fn link(&self, path: &str) -> io::Result<String> {
+        system::read_link(self, relative(path)?)
+    }
+
+    /// Returns what is known of a file, folder or link, without following it.
+    ///
+    /// # Errors
+    /// When there is nothing.
+    pub fn look(&self, path: &str) -> io::Result<Metadata> {
+        system::look(self, relative(path)?)
+    }
+
+    /// Makes a folder, and those on the way to it.
+    ///
+    /// # Errors
+    /// When something on the way is not a folder.
+    pub fn make_folders(&self, path: &str) -> io::Result<()> {
+        system::make_folders(self, relative(path)?)
+    }
+
+    /// Makes a new file. `mode` is what a Unix system gives it, less the user's mask.
+    ///
+    /// # Errors
+    /// When there is something already.
+    pub fn create(&self, path: &str, mode: u32) -> io::Result<File> {
+        system::create(self, relative(path)?, mode)
+    }
+
+    /// Makes a link.
+    ///
+    /// # Errors
+    /// When there is something already.
+    pub fn make_link(&self, target: &str, path: &str) -> io::Result<()> {
+        system::make_link(self, target, relative(path)?)
+    }
+
+    /// Renames a file or link over what may be there.
+    ///
+    /// # Errors
+    /// When the system refuses it.
+    pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        system::rename(self, relative(from)?, relative(to)?)
+    }
+
+    /// Removes a file or link.
+    ///
+    /// # Errors
+    /// When there is none, or the system refuses it.
+    pub fn remove(&self, path: &str) -> io::Result<()> {
+        system::remove(self, relative(path)?)
+    }
+
+    /// Makes what changed in a folder last through a loss of power.
+    ///
+    /// # Errors
+    /// When the file system cannot do it.
+    pub fn sync_folder(&self, path: &str) -> io::Result<()> {
+        system::sync_folder(self, relative(path)?)
+    }
+}
+
+/// Opens a file that a path leads to, also through links. Fifos, devices, sockets and folders are refused, and none of them
+/// is waited for.
+///
+/// # Errors
+/// When it cannot be opened, or is not a file.
+pub fn open_regular(path: &Path) -> io::Result<File> {
+    regular(system::open_without_waiting(path)?)
+}
+
+/// Reads a text file as [`open_regular`] opens it.
+///
+/// # Errors
+/// The same, or when it is not text.
+pub fn read_regular(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    open_regular(path)?.read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// Reads a text file that a person names: also a pipe that a shell made for it, such as `/dev/fd/63`. Other fifos and devices
+/// are refused.
+///
+/// # Errors
+/// The same as for [`read_regular`].
+pub fn read_named(path: &Path) -> io::Result<String> {
+    let is_of_shell = ["/dev/fd", "/dev/stdin", "/proc/self/fd"]
+        .iter()
+        .any(|it| path.starts_with(it));
+    match is_of_shell {
+        true => std::fs::read_to_string(path),
+        false => read_regular(path),
+    }
+}
+
+fn regular(file: File) -> io::Result<File> {
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "it is not a regular file",
+        )),
+    }
+}
+
+fn outside() -> io::Error {
+    io::Error::new(
+        io::ErrorKind::PermissionDenied,
+        "it lies outside the folder",
+    )
+}
+
+/// Refuses what is not a plain path below.
+fn relative(path: &str) -> io::Result<&Path> {
+    let parts = Path::new(path).components();
+    let mut parts = parts.map(|part| matches!(part, Component::Normal(_) | Component::CurDir));
+    match parts.all(|is_below| is_below) && !path.contains('\0') {
+        true if path.is_empty() => Ok(Path::new(".")),
+        true => Ok(Path::new(path)),
+        false => Err(outside()),
+    }
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::ffi::OsStr;
+    use std::fs::{File, Metadata};
+    use std::io;
+    use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+    use std::path::{Component, Path};
+
+    use rustix::fs::{self, AtFlags, CWD, Mode, OFlags, ResolveFlags};
+    use rustix::io::Errno;
+
+    use super::Root;
+
+    pub type Handle = OwnedFd;
+
+    const FOLDER: OFlags = OFlags::PATH.union(OFlags::DIRECTORY);
+    /// A fifo is opened without a writer on its other end, and a terminal does not become ours.
+    const READ: OFlags = OFlags::RDONLY.union(OFlags::NONBLOCK).union(OFlags::NOCTTY);
+
+    pub fn open_root(path: &Path) -> io::Result<Handle> {
+        // The path is canonical: a link on it was put there since.
+        let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        let flags = FOLDER | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        match fs::openat2(CWD, path, flags, Mode::empty(), resolve) {
+            Err(Errno::NOSYS | Errno::PERM) => {}
+            opened => return Ok(opened?),
+        }
+        let mut at = fs::open("/", FOLDER | OFlags::CLOEXEC, Mode::empty())?;
+        for part in names(path) {
+            at = step(at.as_fd(), part)?;
+        }
+        Ok(at)
+    }
+
+    /// Opens something below; no part of the path may be a link.
+    fn open(root: &Root, path: &Path, flags: OFlags, mode: Mode) -> io::Result<OwnedFd> {
+        let flags = flags | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        let resolve =
+            ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+        match fs::openat2(&root.folder, path, flags, mode, resolve) {
+            // An old kernel, or a sandbox that does not know the call.
+            Err(Errno::NOSYS | Errno::PERM) => {}
+            opened => return Ok(opened?),
+        }
+        let (folder, name) = walk(root, path)?;
+        Ok(fs::openat(&folder, name, flags, mode)?)
+    }
+
+    fn names(path: &Path) -> impl Iterator<Item = &OsStr> {
+        path.components().filter_map(|part| match part {
+            Component::Normal(name) => Some(name),
+            _ => None,
+        })
+    }
+
+    fn step(at: BorrowedFd<'_>, name: &OsStr) -> io::Result<OwnedFd> {
+        let flags = FOLDER | OFlags::CLOEXEC | OFlags::NOFOLLOW;
+        Ok(fs::openat(at, name, flags, Mode::empty())?)
+    }
+
+    /// Opens the folders on the way one by one; returns the last one and the name in it.
+    fn walk<'a>(root: &Root, path: &'a Path) -> io::Result<(OwnedFd, &'a OsStr)> {
+        let mut names = names(path).peekable();
+        let mut at = step(root.folder.as_fd(), OsStr::new("."))?;
+        while let Some(name) = names.next() {
+            if names.peek().is_none() {
+                return Ok((at, name));
+            }
+            at = step(at.as_fd(), name)?;
+        }
+        Ok((at, OsStr::new(".")))
+    }
+
+    /// Opens the folder that something is in; returns it and the name.
+    fn parent<'a>(root: &Root, path: &'a Path) -> io::Result<(OwnedFd, &'a OsStr)> {
+        let Some(name) = path.file_name() else {
+            return Err(io::ErrorKind::InvalidInput.into());
+        };
+        let folder = path.parent().filter(|it| !it.as_os_str().is_empty());
+        let folder = folder.unwrap_or(Path::new("."));
+        Ok((open(root, folder, FOLDER, Mode::empty())?, name))
+    }
+
+    pub fn open_file(root: &Root, path: &Path) -> io::Result<File> {
+        open(root, path, READ, Mode::empty()).map(File::from)
+    }
+
+    pub fn open_without_waiting(path: &Path) -> io::Result<File> {
+        Ok(fs::open(path, READ | OFlags::CLOEXEC, Mode::empty())?.into())
+    }
+
+    pub fn read_link(root: &Root, path: &Path) -> io::Result<String> {
+        let (folder, name) = parent(root, path)?;
+        let target = fs::readlinkat(&folder, name, Vec::new())?;
+        Ok(target.to_string_lossy().into_owned())
+    }
+
+    pub fn look(root: &Root, path: &Path) -> io::Result<Metadata> {
+        File::from(open(root, path, OFlags::PATH, Mode::empty())?).metadata()
+    }
+
+    pub fn make_folders(root: &Root, path: &Path) -> io::Result<()> {
+        let mut at = step(root.folder.as_fd(), OsStr::new("."))?;
+        for name in names(path) {
+            match fs::mkdirat(&at, name, Mode::from_raw_mode(0o777)) {
+                Ok(()) | Err(Errno::EXIST) => at = step(at.as_fd(), name)?,
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(())
+    }
+
+    pub fn create(root: &Root, path: &Path, mode: u32) -> io::Result<File> {
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+        open(root, path, flags, Mode::from_raw_mode(mode)).map(File::from)
+    }
+
+    pub fn make_link(root: &Root, target: &str, path: &Path) -> io::Result<()> {
+        let (folder, name) = parent(root, path)?;
+        Ok(fs::symlinkat(target, &folder, name)?)
+    }
+
+    pub fn rename(root: &Root, from: &Path, to: &Path) -> io::Result<()> {
+        let (from_folder, from) = parent(root, from)?;
+        let (to_folder, to) = parent(root, to)?;
+        Ok(fs::renameat(&from_folder, from, &to_folder, to)?)
+    }
+
+    pub fn remove(root: &Root, path: &Path) -> io::Result<()> {
+        let (folder, name) = parent(root, path)?;
+        Ok(fs::unlinkat(&folder, name, AtFlags::empty())?)
+    }
+
+    pub fn sync_folder(root: &Root, path: &Path) -> io::Result<()> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY;
+        File::from(open(root, path, flags, Mode::empty())?).sync_all()
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod other {
+    use std::fs::{self, File, Metadata};
+    use std::io;
+    use std::path::{Path, PathBuf};
+
+    use super::{Root, outside};
+
+    pub type Handle = ();
+
+    pub fn open_root(path: &Path) -> io::Result<Handle> {
+        fs::read_dir(path).map(drop)
+    }
+
+    /// Returns the whole path, where no part of it but the last is a link.
+    fn place(root: &Root, path: &Path) -> io::Result<PathBuf> {
+        let mut place = root.path.clone();
+        for part in path.components() {
+            if fs::symlink_metadata(&place).is_ok_and(|it| it.is_symlink()) {
+                return Err(outside());
+            }
+            place.push(part);
+        }
+        Ok(place)
+    }
+
+    pub fn open_file(root: &Root, path: &Path) -> io::Result<File> {
+        let place = place(root, path)?;
+        match fs::symlink_metadata(&place)?.is_symlink() {
+            true => Err(outside()),
+            false => open_without_waiting(&place),
+        }
+    }
+
+    pub fn open_without_waiting(path: &Path) -> io::Result<File> {
+        match fs::metadata(path)?.is_file() {
+            true => File::open(path),
+            false => Err(io::ErrorKind::InvalidInput.into()),
+        }
+    }
+
+    pub fn read_link(root: &Root, path: &Path) -> io::Result<String> {
+        let target = fs::read_link(place(root, path)?)?;
+        Ok(target.to_string_lossy().into_owned())
+    }
+
+    pub fn look(root: &Root, path: &Path) -> io::Result<Metadata> {
+        fs::symlink_metadata(place(root, path)?)
+    }
+
+    pub fn make_folders(root: &Root, path: &Path) -> io::Result<()> {
+        fs::create_dir_all(place(root, path)?)
+    }
+
+    pub fn create(root: &Root, path: &Path, mode: u32) -> io::Result<File> {
+        let mut options = File::options();
+        options.write(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, mode);
+        #[cfg(not(unix))]
+        let _ = mode;
+        options.open(place(root, path)?)
+    }
+
+    pub fn make_link(root: &Root, target: &str, path: &Path) -> io::Result<()> {
+        let place = place(root, path)?;
+        #[cfg(unix)]
+        return std::os::unix::fs::symlink(target, place);
+        #[cfg(not(unix))]
+        fs::write(place, target)
+    }
+
+    pub fn rename(root: &Root, from: &Path, to: &Path) -> io::Result<()> {
+        fs::rename(place(root, from)?, place(root, to)?)
+    }
+
+    pub fn remove(root: &Root, path: &Path) -> io::Result<()> {
+        fs::remove_file(place(root, path)?)
+    }
+
+    pub fn sync_folder(root: &Root, path: &Path) -> io::Result<()> {
+        #[cfg(unix)]
+        return File::open(place(root, path)?)?.sync_all();
+        #[cfg(not(unix))]
+        place(root, path).map(drop)
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::os::unix::fs::symlink;
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn nothing_below_leads_out() {
+        let outside = tempfile::tempdir().expect("a folder");
+        std::fs::write(outside.path().join("secret"), "outside").expect("a file");
+        let inside = tempfile::tempdir().expect("a folder");
+        let at = |path: &str| inside.path().join(path);
+        std::fs::create_dir_all(at("a/b")).expect("a folder");
+        std::fs::write(at("a/b/file"), "inside").expect("a file");
+        symlink(outside.path(), at("out")).expect("a link");
+        symlink(outside.path().join("secret"), at("file")).expect("a link");
+        symlink("a/b/file", at("near")).expect("a link");
+        symlink("a", at("folder")).expect("a link");
+        symlink("../../..", at("a/b/up")).expect("a link");
+        let root = Root::open(inside.path()).expect("it is opened");
+        for path in [
+            "out/secret",
+            "file",
+            "near",
+            "folder/b/file",
+            "a/b/up",
+            "a/b/up/etc/hostname",
+            "../x",
+            "/etc/hostname",
+            "a/../../x",
+            "a/../a/b/file",
+            "a",
+            "",
+            "gone",
+            "a/b/file/x",
+            "a\0b",
+        ] {
+            assert!(root.file(path).is_err(), "{path:?} was opened");
+        }
+        assert!(root.file("a/b/file").is_ok());
+        assert!(root.file("./a/./b//file").is_ok());
+        assert_eq!(root.read_inside("near").expect("a link inside"), "inside");
+        assert_eq!(
+            root.read_inside("folder/b/file").expect("a link inside"),
+            "inside"
+        );
+        for path in ["out/secret", "file", "a/b/up/etc/hostname", "../x"] {
+            assert!(root.read_inside(path).is_err(), "{path}");
+        }
+        for path in ["out/new", "folder/new", "../new", "a/b/up/new", "near"] {
+            assert!(root.create(path, 0o666).is_err(), "{path} was made");
+            assert!(root.make_link("x", path).is_err(), "{path} was linked");
+        }
+        assert!(root.make_folders("out/x").is_err());
+        assert!(root.rename("a/b/file", "out/file").is_err());
+        assert!(root.remove("out/secret").is_err());
+        assert_eq!(root.link("near").expect("a link"), "a/b/file");
+        assert!(root.look("near").expect("a link").is_symlink());
+        assert_eq!(
+            std::fs::read_dir(outside.path()).expect("a folder").count(),
+            1
+        );
+    }
+
+    #[test]
+    fn what_is_not_a_file_is_neither_opened_nor_waited_for() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let fifo = folder.path().join("fifo");
+        let mode = rustix::fs::Mode::from_raw_mode(0o600);
+        rustix::fs::mknodat(rustix::fs::CWD, &fifo, rustix::fs::FileType::Fifo, mode, 0)
+            .expect("a fifo");
+        let _socket =
+            std::os::unix::net::UnixListener::bind(folder.path().join("socket")).expect("a socket");
+        let root = Root::open(folder.path()).expect("it is opened");
+        for path in ["fifo", "socket"] {
+            assert!(root.file(path).is_err(), "{path}");
+            assert!(root.read_inside(path).is_err(), "{path}");
+            assert!(open_regular(&folder.path().join(path)).is_err(), "{path}");
+        }
+        assert!(open_regular(Path::new("/dev/zero")).is_err());
+        assert!(read_regular(Path::new("/dev/null")).is_err());
+    }
+
+    #[test]
+    fn a_folder_that_was_moved_away_stays_the_one_that_was_opened() {
+        let top = tempfile::tempdir().expect("a folder");
+        let at = |path: &str| top.path().join(path);
+        std::fs::create_dir_all(at("a/b")).expect("a folder");
+        std::fs::write(at("a/b/x"), "before").expect("a file");
+        let root = Root::open(&at("a")).expect("it is opened");
+        std::fs::rename(at("a"), at("moved")).expect("moved");
+        std::fs::create_dir_all(at("a/b")).expect("a folder");
+        std::fs::write(at("a/b/x"), "another").expect("a file");
+        let mut text = String::new();
+        root.file("b/x")
+            .and_then(|mut file| file.read_to_string(&mut text))
+            .expect("it is read");
+        assert_eq!(text, "before");
+    }
+}
