@@ -49,7 +49,7 @@ use crate::natives::Request;
 use crate::natives::branches::Branches;
 use crate::observer::{Observer, RunEvent};
 use crate::outcome::{RunOutcome, decode_failure};
-use crate::ports::{Claim, RunRow, RunStatus, StoreError};
+use crate::ports::{Claim, ClaimBy, RunRow, RunStatus, StoreError};
 use crate::sessions::Prepared;
 use crate::step::{Cutoff, Scope, Services};
 use crate::turn;
@@ -76,6 +76,8 @@ pub struct DriveOptions {
     pub leave_children: bool,
     /// Who asks a person where a flow may not do something.
     pub asker: Asker,
+    /// Whether a person named the run. Does not hold for its children and parents.
+    pub by: ClaimBy,
 }
 
 /// What to stay in the process for.
@@ -157,8 +159,14 @@ pub(crate) async fn drive(
     if row.status.is_final() {
         return stored_outcome(&row);
     }
-    let epoch = match runs.claim(run, now_ms).await? {
+    let epoch = match runs.claim(run, options.by, now_ms).await? {
         Claim::Taken { epoch } => epoch,
+        Claim::Quarantined { reason } => {
+            return Err(EngineError::Quarantined {
+                run: run.to_string(),
+                reason,
+            });
+        }
         Claim::Held { owner } => {
             return Err(EngineError::Driven {
                 run: run.to_string(),

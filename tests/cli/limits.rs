@@ -1,8 +1,10 @@
 //! Limits of memory: the run that exceeds one ends, and nothing else does.
 
+use flowstone_engine::LIMITS;
 use serde_json::json;
 
 use crate::program::Scratch;
+use crate::tidy::root;
 
 const HEAD: &str = ":concurrency {:type :singleton :on-new-version :coexist}";
 
@@ -193,4 +195,32 @@ fn macros_are_limited_while_a_flow_is_checked() {
         assert_eq!(checked.code, Some(1), "{expansion}: {text}");
         assert!(text.contains(code), "{expansion}: {text}");
     }
+}
+
+/// The table of the guide says what the code does.
+#[test]
+fn the_guide_has_every_limit() {
+    let guide = std::fs::read_to_string(root().join("docs/guide/limits.md")).expect("the guide");
+    let rows: Vec<&str> = guide
+        .lines()
+        .filter(|line| line.starts_with("| `:"))
+        .collect();
+    let expected: Vec<String> = LIMITS
+        .iter()
+        .map(|limit| {
+            let (key, code) = (limit.key, limit.code);
+            let default = limit.shown(limit.default);
+            format!(
+                "| `:{key}` | {} | {default} | [{code}](../errors/{code}.md) |",
+                limit.what
+            )
+        })
+        .collect();
+    assert_eq!(
+        rows,
+        expected,
+        "write the table anew:\n{}",
+        expected.join("\n")
+    );
+    assert!(LIMITS.is_sorted_by_key(|limit| limit.key));
 }

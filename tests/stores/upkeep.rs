@@ -7,7 +7,7 @@ use expect_test::expect;
 use flowstone_engine::blob::{BlobHash, BlobOp, BlobRow};
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{
-    Batch, Change, Claim, Entry, EntryKind, Removed, SignalFilter, StoreOp, Target,
+    Batch, Change, Claim, ClaimBy, Entry, EntryKind, Removed, SignalFilter, StoreOp, Target,
 };
 use flowstone_engine::waits::Answering;
 use flowstone_engine::{Engine, EngineError, GcOptions, GcReport, Retention, codec};
@@ -209,7 +209,9 @@ fn signals_that_were_taken_go_and_others_stay() {
 /// Commits a change of a run, as its driver.
 fn commit(engine: &Engine, run: &RunId, change: Change) {
     let stores = engine.stores();
-    let Claim::Taken { epoch, .. } = block_on(stores.runs.claim(run, 0)).expect("claimed") else {
+    let Claim::Taken { epoch, .. } =
+        block_on(stores.runs.claim(run, ClaimBy::Search, 0)).expect("claimed")
+    else {
         panic!("somebody has the run");
     };
     let batch = Batch {

@@ -21,7 +21,7 @@ use crate::error::EngineError;
 use crate::ids::RunId;
 use crate::observer::Observer;
 use crate::outcome::RunOutcome;
-use crate::ports::{Setback, Taken};
+use crate::ports::{ClaimBy, Setback, Taken};
 
 /// So many runs are held ready for each that is driven, so that a thread need not wait for the next.
 const AHEAD: usize = 4;
@@ -133,6 +133,7 @@ impl Inside {
                 // They are runs like others, and may be driven by another thread.
                 leave_children: true,
                 asker: Asker::default(),
+                by: ClaimBy::Search,
             },
             watch,
             load: self.load.clone(),

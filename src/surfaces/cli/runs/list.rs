@@ -8,7 +8,7 @@ use flowstone_engine::{Engine, EngineError};
 use serde_json::{Value, json};
 
 use super::{NOT_BEGUN, ask, row_json};
-use crate::cli::args::{INTERRUPTED, RunsList, Status};
+use crate::cli::args::{INTERRUPTED, QUARANTINED, RunsList, Status};
 use crate::cli::exit::Exit;
 use crate::cli::home::Project;
 use crate::cli::outcome::instant;
@@ -160,6 +160,9 @@ fn row(run: &RunSummary, page: &Page, now_ms: i64) -> Vec<String> {
 
 /// Says what a run is at, as far as a list knows.
 pub(super) fn status_words(run: &RunSummary) -> String {
+    if run.quarantine.is_some() {
+        return QUARANTINED.to_owned();
+    }
     if run.held {
         return "held: imported while it was not over".to_owned();
     }
@@ -184,6 +187,7 @@ pub(super) fn summary_json(run: &RunSummary) -> Value {
         "driven": run.driven,
         "begun": run.begun,
         "held": run.held,
+        "quarantine": run.quarantine,
         "waitReason": run.wait_reason,
         "due": run.due_ms.map(instant),
         "cancelRequested": run.is_cancel_requested,
