@@ -25,6 +25,7 @@ mod review;
 pub(crate) mod trace;
 mod underway;
 mod undo;
+mod usage;
 mod verify;
 
 use std::cell::{Cell, RefCell};
@@ -45,6 +46,7 @@ use crate::flow::{self, name_of};
 use crate::history::{self, History};
 use crate::ids::RunId;
 use crate::interrupt::Interrupt;
+use crate::limits::Limits;
 use crate::natives::Request;
 use crate::natives::branches::Branches;
 use crate::observer::{Observer, RunEvent};
@@ -65,6 +67,7 @@ pub(crate) use rehearse::{
 };
 pub use rehearse::{Difference, Stand};
 use undo::When;
+use usage::Usage;
 pub(crate) use verify::verify;
 
 /// How to drive.
@@ -106,6 +109,8 @@ pub(crate) enum Halt {
     Cancelled {
         reason: String,
     },
+    /// The run met one of its limits, and ends with this error.
+    Limit(Rc<Exception>),
     Engine(EngineError),
 }
 
@@ -286,6 +291,7 @@ async fn open_with<'a>(
         _ => None,
     };
     entries.extend(again.clone());
+    let journaled = Usage::size_of(&entries);
     let history = History::new(entries);
     let input = codec::decode(&row.input)?;
     let place = Place {
@@ -302,6 +308,7 @@ async fn open_with<'a>(
         services: engine.services_of(row.bindings.as_deref())?,
     };
     let driver = Driver::new(engine, place, history, observer, options);
+    driver.shared.ledger.usage().add_journal(journaled);
     if let Some(entry) = again {
         driver.shared.ledger.append(entry);
     }
@@ -398,7 +405,8 @@ impl<'a> Driver<'a> {
         options: DriveOptions,
     ) -> Driver<'a> {
         let ledger = Ledger::new(engine, place.run.clone(), place.epoch);
-        let shared = Rc::new(Shared::new(history, ledger, &engine.limits));
+        let limits = engine.limits.narrowed(&place.flow.starts.run);
+        let shared = Rc::new(Shared::new(history, ledger, limits));
         let watcher = observer.clone();
         let run = place.run.clone();
         let scope = Scope {
@@ -506,6 +514,7 @@ impl<'a> Driver<'a> {
                 Err(Halt::Parked { reason, due_ms }) => {
                     return Ok(Ended::Parked { reason, due_ms });
                 }
+                Err(Halt::Limit(exceeded)) => return Ok(Ended::Threw(exceeded)),
                 Err(Halt::Engine(error)) => return Err(error),
             };
         }
@@ -535,6 +544,11 @@ impl<'a> Driver<'a> {
         self.scope.cutoff.forget();
     }
 
+    /// Returns what the run may take.
+    pub(super) fn limits(&self) -> Limits {
+        self.shared.ledger.usage().limits()
+    }
+
     pub(crate) fn epoch(&self) -> i64 {
         self.shared.ledger.epoch()
     }
@@ -562,6 +576,7 @@ impl<'a> Driver<'a> {
     async fn breathe(&self, next: usize) -> Answer {
         self.shared.ledger.post()?;
         tokio::task::yield_now().await;
+        self.shared.ledger.usage().check()?;
         self.check_interrupt()?;
         self.look_for_cancel_at(next).await?;
         Ok(Ok(Value::Nil))
@@ -624,6 +639,7 @@ impl<'a> Driver<'a> {
 
     /// Looks at a request, and answers it where nothing has to be waited for.
     fn begin(&self, line: &Rc<Line>, request: Value) -> Result<Begun<'_>, Halt> {
+        self.shared.ledger.usage().check()?;
         let Some(request) = Request::read(&request) else {
             return Ok(Begun::Now(Err(Exception::new(
                 Class::UNSUPPORTED_OPERATION,

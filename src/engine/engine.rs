@@ -161,6 +161,11 @@ impl Engine {
         &self.services.stores
     }
 
+    /// Returns what one run may take.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
     /// Returns the folder of the project.
     pub fn project_root(&self) -> &Path {
         &self.services.project_root

@@ -138,6 +138,7 @@ impl Interactive<'_> {
                 Err(Stop::Interrupted("interrupted".to_owned()).into())
             }
             Err(Halt::Cancelled { .. }) => Err(Stop::Cancelled.into()),
+            Err(Halt::Limit(exceeded)) => Err(Signal::Throw(exceeded)),
             Err(Halt::Parked { reason, .. }) => Err(thrown(&EngineError::Internal(format!(
                 "cannot wait here: {reason}"
             )))),

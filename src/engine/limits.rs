@@ -11,15 +11,36 @@ use crate::runs::parse_size;
 /// What one run may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
+    /// Attempts at one step.
+    pub attempts: u32,
+    /// Branches under way at once.
+    pub branches: u64,
+    /// Branches, finished ones included.
+    pub branches_in_total: u64,
     /// How often a process may end while it executes the run, without progress of the run.
     pub crashes: u32,
+    /// How deep flows may call flows.
+    pub depth: u32,
+    /// Bytes of an input.
+    pub input: u64,
     /// Instructions of the machine, replay included.
     pub fuel: u64,
+    /// Bytes of the journal.
+    pub journal: u64,
     /// Bytes that the values of the run may hold.
     pub memory: usize,
+    /// Bytes that are printed, logged and emitted.
+    pub output: u64,
+    /// Bytes of the result of a step, as text.
+    pub result: usize,
+    /// Calls of steps.
+    pub steps: u64,
+    /// Open waits.
+    pub waits: u64,
 }
 
 /// A limit: its key, its default, what it bounds and what meeting it means.
+#[derive(Debug)]
 pub struct Limit {
     /// The key under `:limits`.
     pub key: &'static str,
@@ -27,6 +48,8 @@ pub struct Limit {
     pub default: u64,
     /// No useful run fits into less.
     pub least: u64,
+    /// More cannot be allowed.
+    pub most: u64,
     /// The code of the error, which has a page in `docs/errors`.
     pub code: &'static str,
     /// What is bounded, in a few words.
@@ -45,18 +68,98 @@ pub enum Unit {
 }
 
 /// All limits, sorted by key.
-pub const LIMITS: &[Limit] = &[CRASHES, INSTRUCTIONS, MEMORY];
+pub const LIMITS: &[Limit] = &[
+    ATTEMPTS,
+    BRANCHES,
+    BRANCHES_IN_TOTAL,
+    CRASHES,
+    DEPTH,
+    INPUT,
+    INSTRUCTIONS,
+    JOURNAL,
+    MEMORY,
+    OUTPUT,
+    RESULT,
+    STEPS,
+    WAITS,
+];
+
+const ATTEMPTS: Limit = Limit {
+    key: "attempts",
+    unit: Unit::Count,
+    default: 1_000,
+    least: 1,
+    most: 1_000,
+    code: "E0713",
+    what: "attempts at one step that `:retry` may ask for",
+    is_of_flows: true,
+    get: |limits| u64::from(limits.attempts),
+    set: |limits, value| limits.attempts = u32::try_from(value).unwrap_or(u32::MAX),
+};
+
+pub(crate) const BRANCHES: Limit = Limit {
+    key: "branches",
+    unit: Unit::Count,
+    default: 20_000,
+    least: 1,
+    most: u64::MAX,
+    code: "E0994",
+    what: "branches of the run under way at once",
+    is_of_flows: true,
+    get: |limits| limits.branches,
+    set: |limits, value| limits.branches = value,
+};
+
+pub(crate) const BRANCHES_IN_TOTAL: Limit = Limit {
+    key: "branches-in-total",
+    unit: Unit::Count,
+    default: 1_000_000,
+    least: 1,
+    most: u64::MAX,
+    code: "E0994",
+    what: "branches of the run, finished ones included",
+    is_of_flows: true,
+    get: |limits| limits.branches_in_total,
+    set: |limits, value| limits.branches_in_total = value,
+};
 
 const CRASHES: Limit = Limit {
     key: "crashes",
     unit: Unit::Count,
     default: 3,
     least: 1,
+    most: u64::MAX,
     code: "E0990",
     what: "ends of the process in a row while it executed the run, without progress",
     is_of_flows: false,
     get: |limits| u64::from(limits.crashes),
-    set: |limits, count| limits.crashes = u32::try_from(count).unwrap_or(u32::MAX),
+    set: |limits, value| limits.crashes = u32::try_from(value).unwrap_or(u32::MAX),
+};
+
+const DEPTH: Limit = Limit {
+    key: "depth",
+    unit: Unit::Count,
+    default: 16,
+    least: 1,
+    most: 100,
+    code: "E0547",
+    what: "levels of flows that call flows",
+    is_of_flows: false,
+    get: |limits| u64::from(limits.depth),
+    set: |limits, value| limits.depth = u32::try_from(value).unwrap_or(u32::MAX),
+};
+
+const INPUT: Limit = Limit {
+    key: "input",
+    unit: Unit::Bytes,
+    default: 64_000_000,
+    least: 1,
+    most: u64::MAX,
+    code: "E0997",
+    what: "the text of one input",
+    is_of_flows: false,
+    get: |limits| limits.input,
+    set: |limits, value| limits.input = value,
 };
 
 const INSTRUCTIONS: Limit = Limit {
@@ -64,11 +167,25 @@ const INSTRUCTIONS: Limit = Limit {
     unit: Unit::Count,
     default: 200_000_000_000,
     least: 1,
+    most: u64::MAX,
     code: "E0530",
     what: "instructions of the run, replay included",
     is_of_flows: true,
     get: |limits| limits.fuel,
-    set: |limits, count| limits.fuel = count,
+    set: |limits, value| limits.fuel = value,
+};
+
+pub(crate) const JOURNAL: Limit = Limit {
+    key: "journal",
+    unit: Unit::Bytes,
+    default: 1_000_000_000,
+    least: 1_000,
+    most: u64::MAX,
+    code: "E0992",
+    what: "the journal of the run",
+    is_of_flows: true,
+    get: |limits| limits.journal,
+    set: |limits, value| limits.journal = value,
 };
 
 const MEMORY: Limit = Limit {
@@ -76,11 +193,64 @@ const MEMORY: Limit = Limit {
     unit: Unit::Bytes,
     default: 512_000_000,
     least: LEAST_MEMORY,
+    most: u64::MAX,
     code: "E0903",
     what: "memory that the values of the run hold",
     is_of_flows: true,
     get: |limits| limits.memory as u64,
-    set: |limits, bytes| limits.memory = usize::try_from(bytes).unwrap_or(usize::MAX),
+    set: |limits, value| limits.memory = usize::try_from(value).unwrap_or(usize::MAX),
+};
+
+pub(crate) const OUTPUT: Limit = Limit {
+    key: "output",
+    unit: Unit::Bytes,
+    default: 100_000_000,
+    least: 1_000,
+    most: u64::MAX,
+    code: "E0995",
+    what: "what the run prints, logs and emits",
+    is_of_flows: true,
+    get: |limits| limits.output,
+    set: |limits, value| limits.output = value,
+};
+
+pub(crate) const RESULT: Limit = Limit {
+    key: "result",
+    unit: Unit::Bytes,
+    default: 128_000_000,
+    least: 1_000,
+    most: u64::MAX,
+    code: "E0993",
+    what: "the result of one step, and of the run",
+    is_of_flows: true,
+    get: |limits| limits.result as u64,
+    set: |limits, value| limits.result = usize::try_from(value).unwrap_or(usize::MAX),
+};
+
+pub(crate) const STEPS: Limit = Limit {
+    key: "steps",
+    unit: Unit::Count,
+    default: 1_000_000,
+    least: 1,
+    most: u64::MAX,
+    code: "E0991",
+    what: "calls of steps, those inside agents included",
+    is_of_flows: true,
+    get: |limits| limits.steps,
+    set: |limits, value| limits.steps = value,
+};
+
+pub(crate) const WAITS: Limit = Limit {
+    key: "waits",
+    unit: Unit::Count,
+    default: 20_000,
+    least: 1,
+    most: u64::MAX,
+    code: "E0996",
+    what: "open waits of the run",
+    is_of_flows: true,
+    get: |limits| limits.waits,
+    set: |limits, value| limits.waits = value,
 };
 
 /// The least memory that a run can be given: below it, nothing of use can run.
@@ -89,9 +259,19 @@ const LEAST_MEMORY: u64 = 1_000_000;
 impl Default for Limits {
     fn default() -> Limits {
         let mut limits = Limits {
+            attempts: 0,
+            branches: 0,
+            branches_in_total: 0,
             crashes: 0,
+            depth: 0,
+            input: 0,
             fuel: 0,
+            journal: 0,
             memory: 0,
+            output: 0,
+            result: 0,
+            steps: 0,
+            waits: 0,
         };
         for limit in LIMITS {
             (limit.set)(&mut limits, limit.default);

@@ -202,6 +202,7 @@ impl Driver<'_> {
         config: &Value,
         place: Span,
     ) -> Result<Begun<'_>, Halt> {
+        self.shared.ledger.usage().step()?;
         let call = match self.prepare(line, kind, id, config) {
             Ok(call) => StepCall { place, ..call },
             Err(exception) => return Ok(Begun::Now(Err((*exception).into()))),
@@ -354,7 +355,7 @@ impl Driver<'_> {
             is_request_kept: Cell::new(false),
             title: text("title").unwrap_or_else(|| path.step.clone()),
             effect,
-            policy: Policy::of(&config, effect)?,
+            policy: Policy::of(&config, effect)?.within(self.limits().attempts)?,
             timeout: config.get("timeout").and_then(duration::of_value),
             idempotency_key: text("idempotency-key")
                 .unwrap_or_else(|| format!("{}/{at}", self.pass_name())),

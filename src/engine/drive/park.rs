@@ -286,6 +286,7 @@ impl Driver<'_> {
         kind: &str,
         wait: NewWait,
     ) -> Result<(), Halt> {
+        self.shared.ledger.usage().waits(&wait.path)?;
         let note = format!("{{:kind :{kind} :attempt {attempt}}}");
         let entry = call.entry(self, EntryKind::Timer, note);
         let reason = format!("`{}` waits for an answer", call.title);
@@ -343,6 +344,7 @@ impl Driver<'_> {
         entries: Vec<Entry>,
     ) -> Result<bool, Halt> {
         self.awake();
+        self.shared.ledger.usage().closed(&row.path);
         let closing = Change::CloseWait {
             path: row.path.clone(),
             seen: row.state,

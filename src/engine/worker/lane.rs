@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use flowstone_lang::fiber;
+use flowstone_lang::value::heap;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
@@ -214,13 +215,16 @@ fn busy() -> Duration {
 impl Inside {
     /// Returns the next run to drive; lets go of what is not needed while there is none.
     async fn next(&mut self, shop: &Shop, slots: &mut Slots) -> Option<Taken> {
+        let mut is_trimmed = false;
         loop {
             match tokio::time::timeout(QUIET, self.runs.recv()).await {
                 Ok(next) => return next,
-                Err(_) if self.load.held.load(Ordering::SeqCst) == 0 => {
+                Err(_) if !is_trimmed && self.load.held.load(Ordering::SeqCst) == 0 => {
+                    is_trimmed = true;
                     shop.engine.sessions.shrink();
                     fiber::trim();
                     slots.shrink();
+                    heap::give_back();
                 }
                 Err(_) => {}
             }

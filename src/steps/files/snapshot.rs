@@ -418,12 +418,17 @@ impl Taking<'_> {
 
 type One = (Option<Taken>, Option<(objects::Hash, Vec<u8>)>);
 
+/// More than this is not allocated before anything was read.
+const LIKELY_MAX: u64 = 16 << 20;
+
 /// Reads a file that may grow while it is read.
 fn read_at_most(path: &Path, likely: u64, limit: u64) -> io::Result<Option<Vec<u8>>> {
     tracing::debug!(target: "flowstone::files", path = %path.display(), "read");
-    let mut bytes = Vec::with_capacity(usize::try_from(likely).map_or(0, |likely| likely + 1));
+    // What the system says of a size is believed only as far as it costs nothing.
+    let likely = usize::try_from(likely.min(LIKELY_MAX)).map_or(0, |likely| likely + 1);
+    let mut bytes = Vec::with_capacity(likely);
     fs::File::open(path)?
-        .take(limit + 1)
+        .take(limit.saturating_add(1))
         .read_to_end(&mut bytes)?;
     Ok((bytes.len() as u64 <= limit).then_some(bytes))
 }
