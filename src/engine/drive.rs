@@ -208,19 +208,23 @@ pub(crate) async fn drive_taken(
     loop {
         let prepared = engine.prepare(&row).await?;
         let view = (observer.clone(), options.clone());
-        let driver = open_with(engine, &row, epoch, &prepared, view).await?;
-        let family = family.clone();
-        match (Driver { family, ..driver }).run().await {
-            Ok(Driven::Over(outcome)) => {
-                // Whatever was stopped in the middle may have left its session so.
-                if matches!(
-                    outcome,
-                    RunOutcome::Completed(_) | RunOutcome::Waiting { .. }
-                ) {
-                    engine.sessions.give_back(&row.program, prepared);
-                }
-                return Ok(outcome);
+        let driver = open_with(engine, &row, epoch, &prepared, view).await;
+        let driven = match driver {
+            Ok(driver) => {
+                let family = family.clone();
+                (Driver { family, ..driver }).run().await
             }
+            Err(error) => Err(error),
+        };
+        // Whatever was stopped in the middle may have left its session so.
+        match &driven {
+            Ok(
+                Driven::Over(RunOutcome::Completed(_) | RunOutcome::Waiting { .. }) | Driven::Again,
+            ) => engine.sessions.give_back(&row.program, prepared),
+            _ => engine.sessions.retire(&row.program, &prepared),
+        }
+        match driven {
+            Ok(Driven::Over(outcome)) => return Ok(outcome),
             Ok(Driven::Again) => row = engine.run_row(run).await?,
             Err(EngineError::Store(StoreError::LeaseLost { run: lost })) => {
                 // It may have been ended from outside.

@@ -93,7 +93,7 @@ struct Start {
 impl Start {
     /// Runs the body: called on the new stack.
     fn run(self, exiter: Box<dyn Exiter>, stack_limit: usize) -> Result<Value> {
-        let host = Box::new(FiberHost::new(self.host, exiter));
+        let host = Box::new(FiberHost::new(self.host, exiter, self.world.clone()));
         let mut vm = Vm::sized(self.world, host, Size::Small);
         vm.set_native_stack_limit(stack_limit);
         (self.body)(&mut vm)

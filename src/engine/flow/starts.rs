@@ -144,22 +144,7 @@ fn limits(reading: &mut Reading<'_>, map: &Value, starts: &mut Starts) {
         );
         return;
     }
-    let of_runs = LIMITS.iter().filter(|limit| limit.is_of_flows);
-    let mut known = LIMITS_KEYS.to_vec();
-    known.extend(of_runs.clone().map(|limit| limit.key));
-    known_keys(reading, value, "E0457", &known);
-    for limit in of_runs {
-        let Some(given) = value.get(limit.key) else {
-            continue;
-        };
-        match limit.read(given) {
-            Ok(read) => starts.run.push((limit, read)),
-            Err(wrong) => {
-                let at = reading.value_at(value, limit.key);
-                reading.error("E0457", wrong, at);
-            }
-        }
-    }
+    starts.run = of_runs(reading, value);
     let concurrency = value.get("concurrency").and_then(|n| {
         let at = reading.value_at(value, "concurrency");
         count(reading, n, "`:concurrency` of `:limits`", at)
@@ -215,6 +200,26 @@ fn limits(reading: &mut Reading<'_>, map: &Value, starts: &mut Starts) {
             rate,
         });
     }
+}
+
+/// Reads what one run may take.
+fn of_runs(reading: &mut Reading<'_>, value: &Value) -> Vec<(&'static Limit, u64)> {
+    let limits = LIMITS.iter().filter(|limit| limit.is_of_flows);
+    let mut known = LIMITS_KEYS.to_vec();
+    known.extend(limits.clone().map(|limit| limit.key));
+    known_keys(reading, value, "E0457", &known);
+    let mut read = Vec::new();
+    for limit in limits {
+        match value.get(limit.key).map(|given| limit.read(given)) {
+            None => {}
+            Some(Ok(value)) => read.push((limit, value)),
+            Some(Err(wrong)) => {
+                let at = reading.value_at(value, limit.key);
+                reading.error("E0457", wrong, at);
+            }
+        }
+    }
+    read
 }
 
 /// Finds limits of a flow that are higher than what a run may have: those have no effect.
