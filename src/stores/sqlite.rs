@@ -50,7 +50,7 @@ use flowstone_engine::ports::{ResourcePage, ResourceQuery, ResourceRow};
 use flowstone_engine::resource::SearchEntry;
 use flowstone_engine::table::csv::{ExportCsv, ExportedCsv, StageCsv, StagedCsv};
 use flowstone_engine::table::{TableOp, TableQuery};
-use rusqlite::Connection;
+use rusqlite::{Connection, InterruptHandle};
 use tokio::sync::watch;
 
 use marker::{Marker, Said};
@@ -224,6 +224,8 @@ impl Sqlite {
             }
             let (path, options) = (self.path.clone(), self.options.clone());
             let aside = self.aside.clone();
+            let waiting = Waiting::default();
+            let asked = waiting.0.clone();
             let answering = tokio::task::spawn_blocking(move || {
                 let kept = aside.lock().unwrap_or_else(PoisonError::into_inner).take();
                 let db = match kept {
@@ -231,12 +233,46 @@ impl Sqlite {
                     None if options.read_only => open::connect_read_only(&path)?,
                     None => open::connect_reader(&path, &options)?,
                 };
-                let answer = question(&db).map_err(|error| failure::located(error, &path));
+                let note = |now| {
+                    let mut asked = asked.lock().unwrap_or_else(PoisonError::into_inner);
+                    !matches!(std::mem::replace(&mut *asked, now), Asked::Abandoned)
+                };
+                let answer = match note(Asked::Running(db.get_interrupt_handle())) {
+                    true => question(&db).map_err(|error| failure::located(error, &path)),
+                    false => Err(StoreError::Internal("nobody waits for it".to_owned())),
+                };
+                note(Asked::Over);
                 *aside.lock().unwrap_or_else(PoisonError::into_inner) = Some(db);
                 answer
             });
-            answering.await.map_err(stopped)?
+            let answer = answering.await.map_err(stopped)?;
+            drop(waiting);
+            answer
         })
+    }
+}
+
+/// Stands for who waits for the answer to a question. Dropping it ends the question's statement: the run was cancelled,
+/// or the process ends and would wait for it.
+#[derive(Default)]
+struct Waiting(Arc<Mutex<Asked>>);
+
+/// How far a question is.
+#[derive(Default)]
+enum Asked {
+    #[default]
+    Queued,
+    Running(InterruptHandle),
+    Over,
+    Abandoned,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let mut asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Asked::Running(statement) = std::mem::replace(&mut *asked, Asked::Abandoned) {
+            statement.interrupt();
+        }
     }
 }
 
