@@ -252,7 +252,7 @@ impl Driver<'_> {
     ) -> Answer {
         if let Some(rehearsal) = &self.rehearsal {
             let recorded = is_known.then_some(recorded);
-            return self.rehearse(rehearsal, call, recorded).await;
+            return Box::pin(self.rehearse(rehearsal, call, recorded)).await;
         }
         if !is_known && let Some(answer) = self.reused(call) {
             return answer;
