@@ -168,7 +168,8 @@ impl EngineError {
                 "wait for it, or stop that process; the run goes on where it is".to_owned()
             }
             EngineError::Quarantined { run, .. } => format!(
-                "`flowstone runs resume {run}` executes it again, `flowstone runs cancel {run} --force` ends it"
+                "`flowstone runs resume {run}` executes it again, `flowstone runs cancel {run} --force` ends it, and \
+                 `flowstone run FILE --new` starts another"
             ),
             EngineError::NoSuchSchedule { known, .. } if known.is_empty() => {
                 "`flowstone serve` reads the schedules from the flows".to_owned()

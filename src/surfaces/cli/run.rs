@@ -243,7 +243,7 @@ async fn begin(
     if !(args.new || args.id.is_some() || args.detach || is_whole)
         && let Some(earlier) = engine.earlier_run(loaded, &options).await.map_err(failed)?
     {
-        if !args.show.json {
+        if !args.show.json && earlier.quarantine.is_none() {
             tell_resumed(&earlier);
         }
         return Ok(Begun::Earlier(earlier.id));
