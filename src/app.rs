@@ -250,7 +250,13 @@ fn of_recording(error: &RecordingError) -> Report {
 }
 
 fn stores(project: &Project, options: &Options) -> Result<Stores, Report> {
-    flowstone_stores::open(&project.home, options).map_err(|error| of_store_error(&error))
+    // Settings that cannot be read are reported where they are needed.
+    let settings = settings::load(&project.root).ok();
+    let options = Options {
+        crashes: settings.map(|settings| Limits::of(&settings).crashes),
+        ..options.clone()
+    };
+    flowstone_stores::open(&project.home, &options).map_err(|error| of_store_error(&error))
 }
 
 /// Evaluates what is typed, as a run of its own.

@@ -16,6 +16,7 @@ mod log;
 mod packaged;
 mod permissions;
 mod processes;
+mod quarantine;
 mod queue;
 mod recording;
 mod reference;

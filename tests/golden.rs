@@ -144,6 +144,7 @@ fn a_database_of_the_first_format_is_brought_up_to_date() {
         .filter_map(|run| run["status"].as_str())
         .collect();
     assert_eq!(statuses, ["waiting", "completed"]);
+    assert_eq!(runs["runs"][0]["quarantine"], serde_json::Value::Null);
     let over = runs["runs"][1]["id"].as_str().expect("an id");
     scratch.run(&["runs", "replay", over]).ok();
     let value = ["--value", "{:action :go}", "--quiet"];

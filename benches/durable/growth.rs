@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{
-    Ack, Batch, Change, Claim, Durability, RunFilter, RunStatus, RunUpdate,
+    Ack, Batch, Change, Claim, ClaimBy, Durability, RunFilter, RunStatus, RunUpdate,
 };
 
 use crate::Measured;
@@ -97,7 +97,7 @@ pub fn finished_runs(folder: &Path) -> Result<Measured> {
                 let claim = world
                     .stores
                     .runs
-                    .claim(run, 1)
+                    .claim(run, ClaimBy::Search, 1)
                     .await
                     .map_err(Error::other)?;
                 let Claim::Taken { epoch } = claim else {

@@ -14,6 +14,7 @@ use crate::duration;
 use crate::error::EngineError;
 use crate::flow::{self, Checked, LoadedFlow, activated, coerce_input, name_of};
 use crate::ids::RunId;
+use crate::limits::Limits;
 use crate::ports::{NewRun, Parent, ParentClose, RunRow, mix};
 use crate::start;
 use crate::step::{
@@ -38,8 +39,6 @@ pub(crate) const OPTIONS: &[&str] = &[
 /// Where a flow that is called is looked for.
 pub(crate) const WHERE: &str = "a flow is found by the name of its file or by its `:slug`: beside the flow that calls \
      it, or in the project's `flows` folder";
-/// How deep flows may call flows.
-const DEPTH_MAX: u32 = 16;
 
 /// Starts a child run.
 pub(crate) struct CallFlow;
@@ -120,8 +119,9 @@ pub(crate) async fn start(cx: &StepContext, config: &Value) -> Result<RunId, Ste
         ));
     };
     let depth = parent.parent.as_ref().map_or(0, |above| above.depth) + 1;
-    if depth > DEPTH_MAX {
-        let message = format!("flows call flows more than {DEPTH_MAX} deep");
+    let most = Limits::of(cx.settings()).depth;
+    if depth > most {
+        let message = format!("flows call flows more than {most} deep");
         return Err(StepError::new("E0547", "too-deep", message)
             .hint("a flow that calls itself needs an end; a long loop is `flow/continue-as-new`"));
     }

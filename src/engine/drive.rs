@@ -25,6 +25,7 @@ mod review;
 pub(crate) mod trace;
 mod underway;
 mod undo;
+mod usage;
 mod verify;
 
 use std::cell::{Cell, RefCell};
@@ -45,11 +46,12 @@ use crate::flow::{self, name_of};
 use crate::history::{self, History};
 use crate::ids::RunId;
 use crate::interrupt::Interrupt;
+use crate::limits::Limits;
 use crate::natives::Request;
 use crate::natives::branches::Branches;
 use crate::observer::{Observer, RunEvent};
 use crate::outcome::{RunOutcome, decode_failure};
-use crate::ports::{Claim, RunRow, RunStatus, StoreError};
+use crate::ports::{Claim, ClaimBy, RunRow, RunStatus, StoreError};
 use crate::sessions::Prepared;
 use crate::step::{Cutoff, Scope, Services};
 use crate::turn;
@@ -65,6 +67,7 @@ pub(crate) use rehearse::{
 };
 pub use rehearse::{Difference, Stand};
 use undo::When;
+use usage::Usage;
 pub(crate) use verify::verify;
 
 /// How to drive.
@@ -76,6 +79,8 @@ pub struct DriveOptions {
     pub leave_children: bool,
     /// Who asks a person where a flow may not do something.
     pub asker: Asker,
+    /// Whether a person named the run. Does not hold for its children and parents.
+    pub by: ClaimBy,
 }
 
 /// What to stay in the process for.
@@ -104,6 +109,8 @@ pub(crate) enum Halt {
     Cancelled {
         reason: String,
     },
+    /// The run met one of its limits, and ends with this error.
+    Limit(Rc<Exception>),
     Engine(EngineError),
 }
 
@@ -157,8 +164,14 @@ pub(crate) async fn drive(
     if row.status.is_final() {
         return stored_outcome(&row);
     }
-    let epoch = match runs.claim(run, now_ms).await? {
+    let epoch = match runs.claim(run, options.by, now_ms).await? {
         Claim::Taken { epoch } => epoch,
+        Claim::Quarantined { reason } => {
+            return Err(EngineError::Quarantined {
+                run: run.to_string(),
+                reason,
+            });
+        }
         Claim::Held { owner } => {
             return Err(EngineError::Driven {
                 run: run.to_string(),
@@ -195,19 +208,23 @@ pub(crate) async fn drive_taken(
     loop {
         let prepared = engine.prepare(&row).await?;
         let view = (observer.clone(), options.clone());
-        let driver = open_with(engine, &row, epoch, &prepared, view).await?;
-        let family = family.clone();
-        match (Driver { family, ..driver }).run().await {
-            Ok(Driven::Over(outcome)) => {
-                // Whatever was stopped in the middle may have left its session so.
-                if matches!(
-                    outcome,
-                    RunOutcome::Completed(_) | RunOutcome::Waiting { .. }
-                ) {
-                    engine.sessions.give_back(&row.program, prepared);
-                }
-                return Ok(outcome);
+        let driver = open_with(engine, &row, epoch, &prepared, view).await;
+        let driven = match driver {
+            Ok(driver) => {
+                let family = family.clone();
+                (Driver { family, ..driver }).run().await
             }
+            Err(error) => Err(error),
+        };
+        // Whatever was stopped in the middle may have left its session so.
+        match &driven {
+            Ok(
+                Driven::Over(RunOutcome::Completed(_) | RunOutcome::Waiting { .. }) | Driven::Again,
+            ) => engine.sessions.give_back(&row.program, prepared),
+            _ => engine.sessions.retire(&row.program, &prepared),
+        }
+        match driven {
+            Ok(Driven::Over(outcome)) => return Ok(outcome),
             Ok(Driven::Again) => row = engine.run_row(run).await?,
             Err(EngineError::Store(StoreError::LeaseLost { run: lost })) => {
                 // It may have been ended from outside.
@@ -278,6 +295,7 @@ async fn open_with<'a>(
         _ => None,
     };
     entries.extend(again.clone());
+    let journaled = Usage::size_of(&entries);
     let history = History::new(entries);
     let input = codec::decode(&row.input)?;
     let place = Place {
@@ -294,6 +312,7 @@ async fn open_with<'a>(
         services: engine.services_of(row.bindings.as_deref())?,
     };
     let driver = Driver::new(engine, place, history, observer, options);
+    driver.shared.ledger.usage().add_journal(journaled);
     if let Some(entry) = again {
         driver.shared.ledger.append(entry);
     }
@@ -390,7 +409,8 @@ impl<'a> Driver<'a> {
         options: DriveOptions,
     ) -> Driver<'a> {
         let ledger = Ledger::new(engine, place.run.clone(), place.epoch);
-        let shared = Rc::new(Shared::new(history, ledger, &engine.limits));
+        let limits = engine.limits.narrowed(&place.flow.starts.run);
+        let shared = Rc::new(Shared::new(history, ledger, limits));
         let watcher = observer.clone();
         let run = place.run.clone();
         let scope = Scope {
@@ -498,6 +518,7 @@ impl<'a> Driver<'a> {
                 Err(Halt::Parked { reason, due_ms }) => {
                     return Ok(Ended::Parked { reason, due_ms });
                 }
+                Err(Halt::Limit(exceeded)) => return Ok(Ended::Threw(exceeded)),
                 Err(Halt::Engine(error)) => return Err(error),
             };
         }
@@ -527,6 +548,11 @@ impl<'a> Driver<'a> {
         self.scope.cutoff.forget();
     }
 
+    /// Returns what the run may take.
+    pub(super) fn limits(&self) -> Limits {
+        self.shared.ledger.usage().limits()
+    }
+
     pub(crate) fn epoch(&self) -> i64 {
         self.shared.ledger.epoch()
     }
@@ -554,6 +580,7 @@ impl<'a> Driver<'a> {
     async fn breathe(&self, next: usize) -> Answer {
         self.shared.ledger.post()?;
         tokio::task::yield_now().await;
+        self.shared.ledger.usage().check()?;
         self.check_interrupt()?;
         self.look_for_cancel_at(next).await?;
         Ok(Ok(Value::Nil))
@@ -616,6 +643,7 @@ impl<'a> Driver<'a> {
 
     /// Looks at a request, and answers it where nothing has to be waited for.
     fn begin(&self, line: &Rc<Line>, request: Value) -> Result<Begun<'_>, Halt> {
+        self.shared.ledger.usage().check()?;
         let Some(request) = Request::read(&request) else {
             return Ok(Begun::Now(Err(Exception::new(
                 Class::UNSUPPORTED_OPERATION,

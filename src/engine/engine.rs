@@ -21,8 +21,8 @@ use crate::observer::Observer;
 use crate::outcome::RunOutcome;
 use crate::permission::Permissions;
 use crate::ports::{
-    Clock, Durability, Exchanges, Random, RunFilter, RunRow, RunStatus, Secrets, Stores, Taken,
-    WaitFilter,
+    ClaimBy, Clock, Durability, Exchanges, Random, RunFilter, RunRow, RunStatus, Secrets, Stores,
+    Taken, WaitFilter,
 };
 use crate::sessions::Sessions;
 use crate::step::{self, Persist, Services, Step, real_path};
@@ -161,6 +161,11 @@ impl Engine {
         &self.services.stores
     }
 
+    /// Returns what one run may take.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
     /// Returns the folder of the project.
     pub fn project_root(&self) -> &Path {
         &self.services.project_root
@@ -231,6 +236,10 @@ impl Engine {
         let outcome = self.drive(run, observer.clone(), options.clone()).await?;
         let mut told = vec![(run.clone(), outcome)];
         let mut row = self.run_row(run).await?;
+        let options = DriveOptions {
+            by: ClaimBy::Search,
+            ..options
+        };
         while let Some(parent) = row.parent.clone().filter(|_| row.status.is_final()) {
             row = self.run_row(&parent.run).await?;
             let waits = row.status == RunStatus::Waiting && !row.driven;
@@ -381,6 +390,12 @@ impl Engine {
                 status: row.status.name(),
             });
         }
+        if let Some(reason) = row.quarantine {
+            return Err(EngineError::Quarantined {
+                run: run.to_string(),
+                reason,
+            });
+        }
         let now_ms = self.services.clock.now_ms();
         stores.runs.request_cancel(run, reason, now_ms).await?;
         match self.drive(run, observer, DriveOptions::default()).await {
@@ -463,6 +478,7 @@ impl Engine {
                 owner: "this one".to_owned(),
             });
         }
+        self.services.stores.runs.executes(run, true);
         Ok(Active {
             engine: self,
             run: run.clone(),
@@ -499,5 +515,6 @@ pub(crate) struct Active<'a> {
 impl Drop for Active<'_> {
     fn drop(&mut self) {
         self.engine.active.borrow_mut().remove(&self.run);
+        self.engine.services.stores.runs.executes(&self.run, false);
     }
 }

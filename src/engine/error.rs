@@ -24,6 +24,8 @@ pub enum EngineError {
         flow: String,
         given: String,
     },
+    #[error("the run {run} is in quarantine: {reason}")]
+    Quarantined { run: String, reason: String },
     #[error("the run {run} is over: it is {status}")]
     Over { run: String, status: &'static str },
     #[error(
@@ -123,6 +125,7 @@ impl EngineError {
             EngineError::BadProgram { .. } => "E0507",
             EngineError::OtherAbi { .. } => "E0508",
             EngineError::Interactive { .. } => "E0509",
+            EngineError::Quarantined { .. } => "E0990",
             EngineError::NoSuchSchedule { .. } => "E0550",
             EngineError::NoSuchWait { .. } => "E0514",
             EngineError::AlreadyDecided(_) => "E0515",
@@ -164,6 +167,10 @@ impl EngineError {
             EngineError::Driven { .. } => {
                 "wait for it, or stop that process; the run goes on where it is".to_owned()
             }
+            EngineError::Quarantined { run, .. } => format!(
+                "`flowstone runs resume {run}` executes it again, `flowstone runs cancel {run} --force` ends it, and \
+                 `flowstone run FILE --new` starts another"
+            ),
             EngineError::NoSuchSchedule { known, .. } if known.is_empty() => {
                 "`flowstone serve` reads the schedules from the flows".to_owned()
             }

@@ -24,7 +24,7 @@ use crate::ids::RunId;
 use crate::interrupt::Interrupt;
 use crate::natives;
 use crate::observer::Observer;
-use crate::ports::{Claim, NewRun, Program, RunStatus};
+use crate::ports::{Claim, ClaimBy, NewRun, Program, RunStatus};
 
 /// What such runs have instead of the hash of a program.
 pub(crate) const PROGRAM: &str = "interactive";
@@ -71,6 +71,7 @@ impl Engine {
             stay: Stay::Always,
             leave_children: false,
             asker: Asker::default(),
+            by: ClaimBy::Search,
         };
         Interactive {
             engine: self,
@@ -137,6 +138,7 @@ impl Interactive<'_> {
                 Err(Stop::Interrupted("interrupted".to_owned()).into())
             }
             Err(Halt::Cancelled { .. }) => Err(Stop::Cancelled.into()),
+            Err(Halt::Limit(exceeded)) => Err(Signal::Throw(exceeded)),
             Err(Halt::Parked { reason, .. }) => Err(thrown(&EngineError::Internal(format!(
                 "cannot wait here: {reason}"
             )))),
@@ -173,14 +175,15 @@ impl Interactive<'_> {
             is_taken: true,
         };
         services.stores.runs.create(run).await?;
-        match services.stores.runs.claim(&self.run, now_ms).await? {
+        let runs = &services.stores.runs;
+        match runs.claim(&self.run, ClaimBy::Search, now_ms).await? {
             Claim::Taken { epoch } => {
                 self.driver.set_epoch(epoch);
                 Ok(())
             }
-            Claim::Held { .. } | Claim::Missing => Err(EngineError::Internal(
-                "a new run cannot be claimed".to_owned(),
-            )),
+            Claim::Held { .. } | Claim::Quarantined { .. } | Claim::Missing => Err(
+                EngineError::Internal("a new run cannot be claimed".to_owned()),
+            ),
         }
     }
 

@@ -71,7 +71,7 @@ pub use engine::{CancelOutcome, Engine, EngineConfig, StartOptions};
 pub use error::EngineError;
 pub use interactive::Interactive;
 pub use interrupt::Interrupt;
-pub use limits::{Limits, parse_memory};
+pub use limits::{LIMITS, Limit, Limits, Unit, parse_memory};
 pub use runs::{
     EventsPage, GcOptions, GcReport, Retention, RunDiff, RunEventRow, StepDiff, StepSide,
     StepVerdict, moment, parse_size, shown_end,

@@ -1,4 +1,6 @@
-//! What one run may take: `:limits` of the project's settings.
+//! What one run may take: `:limits` of the project's settings, and of a flow, which can only narrow them.
+//!
+//! Every limit is a row of [`LIMITS`]: settings, checks and the table of `docs/guide/limits.md` are made of it.
 
 use flowstone_lang::value::Value;
 
@@ -6,31 +8,279 @@ use crate::diagnostic::nearest;
 use crate::flow::name_of;
 use crate::runs::parse_size;
 
-/// What one run may take, as long as it executes in one process.
+/// What one run may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Instructions of the machine, replay included. Default: 200,000,000,000.
+    /// Attempts at one step.
+    pub attempts: u32,
+    /// Branches under way at once.
+    pub branches: u64,
+    /// Branches, finished ones included.
+    pub branches_in_total: u64,
+    /// How often a process may end while it executes the run, without progress of the run.
+    pub crashes: u32,
+    /// How deep flows may call flows.
+    pub depth: u32,
+    /// Bytes of an input.
+    pub input: u64,
+    /// Instructions of the machine, replay included.
     pub fuel: u64,
-    /// Bytes that the values of the run may hold. Default: 512 MB.
+    /// Bytes of the journal.
+    pub journal: u64,
+    /// Bytes that the values of the run may hold.
     pub memory: usize,
+    /// Bytes that are printed, logged and emitted.
+    pub output: u64,
+    /// Bytes of the result of a step, as text.
+    pub result: usize,
+    /// Calls of steps.
+    pub steps: u64,
+    /// Open waits.
+    pub waits: u64,
 }
 
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
-            fuel: 200_000_000_000,
-            memory: 512_000_000,
-        }
-    }
+/// A limit: its key, its default, what it bounds and what meeting it means.
+#[derive(Debug)]
+pub struct Limit {
+    /// The key under `:limits`.
+    pub key: &'static str,
+    pub unit: Unit,
+    pub default: u64,
+    /// No useful run fits into less.
+    pub least: u64,
+    /// More cannot be allowed.
+    pub most: u64,
+    /// The code of the error, which has a page in `docs/errors`.
+    pub code: &'static str,
+    /// What is bounded, in a few words.
+    pub what: &'static str,
+    /// A flow may narrow it for its runs.
+    pub is_of_flows: bool,
+    get: fn(&Limits) -> u64,
+    set: fn(&mut Limits, u64),
 }
+
+/// What a limit counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    Bytes,
+    Count,
+}
+
+/// All limits, sorted by key.
+pub const LIMITS: &[Limit] = &[
+    ATTEMPTS,
+    BRANCHES,
+    BRANCHES_IN_TOTAL,
+    CRASHES,
+    DEPTH,
+    INPUT,
+    INSTRUCTIONS,
+    JOURNAL,
+    MEMORY,
+    OUTPUT,
+    RESULT,
+    STEPS,
+    WAITS,
+];
+
+const ATTEMPTS: Limit = Limit {
+    key: "attempts",
+    unit: Unit::Count,
+    default: 1_000,
+    least: 1,
+    most: 1_000,
+    code: "E0713",
+    what: "attempts at one step that `:retry` may ask for",
+    is_of_flows: true,
+    get: |limits| u64::from(limits.attempts),
+    set: |limits, value| limits.attempts = u32::try_from(value).unwrap_or(u32::MAX),
+};
+
+pub(crate) const BRANCHES: Limit = Limit {
+    key: "branches",
+    unit: Unit::Count,
+    default: 20_000,
+    least: 1,
+    most: u64::MAX,
+    code: "E0994",
+    what: "branches of the run under way at once",
+    is_of_flows: true,
+    get: |limits| limits.branches,
+    set: |limits, value| limits.branches = value,
+};
+
+pub(crate) const BRANCHES_IN_TOTAL: Limit = Limit {
+    key: "branches-in-total",
+    unit: Unit::Count,
+    default: 1_000_000,
+    least: 1,
+    most: u64::MAX,
+    code: "E0994",
+    what: "branches of the run, finished ones included",
+    is_of_flows: true,
+    get: |limits| limits.branches_in_total,
+    set: |limits, value| limits.branches_in_total = value,
+};
+
+const CRASHES: Limit = Limit {
+    key: "crashes",
+    unit: Unit::Count,
+    default: 3,
+    least: 1,
+    most: u64::MAX,
+    code: "E0990",
+    what: "ends of the process in a row while it executed the run, without progress",
+    is_of_flows: false,
+    get: |limits| u64::from(limits.crashes),
+    set: |limits, value| limits.crashes = u32::try_from(value).unwrap_or(u32::MAX),
+};
+
+const DEPTH: Limit = Limit {
+    key: "depth",
+    unit: Unit::Count,
+    default: 16,
+    least: 1,
+    most: 100,
+    code: "E0547",
+    what: "levels of flows that call flows",
+    is_of_flows: false,
+    get: |limits| u64::from(limits.depth),
+    set: |limits, value| limits.depth = u32::try_from(value).unwrap_or(u32::MAX),
+};
+
+const INPUT: Limit = Limit {
+    key: "input",
+    unit: Unit::Bytes,
+    default: 64_000_000,
+    least: 1,
+    most: u64::MAX,
+    code: "E0997",
+    what: "the text of one input",
+    is_of_flows: false,
+    get: |limits| limits.input,
+    set: |limits, value| limits.input = value,
+};
+
+const INSTRUCTIONS: Limit = Limit {
+    key: "instructions",
+    unit: Unit::Count,
+    default: 200_000_000_000,
+    least: 1,
+    most: u64::MAX,
+    code: "E0530",
+    what: "instructions of the run, replay included",
+    is_of_flows: true,
+    get: |limits| limits.fuel,
+    set: |limits, value| limits.fuel = value,
+};
+
+pub(crate) const JOURNAL: Limit = Limit {
+    key: "journal",
+    unit: Unit::Bytes,
+    default: 1_000_000_000,
+    least: 1_000,
+    most: u64::MAX,
+    code: "E0992",
+    what: "the journal of the run",
+    is_of_flows: true,
+    get: |limits| limits.journal,
+    set: |limits, value| limits.journal = value,
+};
+
+const MEMORY: Limit = Limit {
+    key: "memory",
+    unit: Unit::Bytes,
+    default: 512_000_000,
+    least: LEAST_MEMORY,
+    most: u64::MAX,
+    code: "E0903",
+    what: "memory that the values of the run hold",
+    is_of_flows: true,
+    get: |limits| limits.memory as u64,
+    set: |limits, value| limits.memory = usize::try_from(value).unwrap_or(usize::MAX),
+};
+
+pub(crate) const OUTPUT: Limit = Limit {
+    key: "output",
+    unit: Unit::Bytes,
+    default: 100_000_000,
+    least: 1_000,
+    most: u64::MAX,
+    code: "E0995",
+    what: "what the run prints, logs and emits",
+    is_of_flows: true,
+    get: |limits| limits.output,
+    set: |limits, value| limits.output = value,
+};
+
+pub(crate) const RESULT: Limit = Limit {
+    key: "result",
+    unit: Unit::Bytes,
+    default: 128_000_000,
+    least: 1_000,
+    most: u64::MAX,
+    code: "E0993",
+    what: "the result of one step, and of the run",
+    is_of_flows: true,
+    get: |limits| limits.result as u64,
+    set: |limits, value| limits.result = usize::try_from(value).unwrap_or(usize::MAX),
+};
+
+pub(crate) const STEPS: Limit = Limit {
+    key: "steps",
+    unit: Unit::Count,
+    default: 1_000_000,
+    least: 1,
+    most: u64::MAX,
+    code: "E0991",
+    what: "calls of steps, those inside agents included",
+    is_of_flows: true,
+    get: |limits| limits.steps,
+    set: |limits, value| limits.steps = value,
+};
+
+pub(crate) const WAITS: Limit = Limit {
+    key: "waits",
+    unit: Unit::Count,
+    default: 20_000,
+    least: 1,
+    most: u64::MAX,
+    code: "E0996",
+    what: "open waits of the run",
+    is_of_flows: true,
+    get: |limits| limits.waits,
+    set: |limits, value| limits.waits = value,
+};
 
 /// The least memory that a run can be given: below it, nothing of use can run.
 const LEAST_MEMORY: u64 = 1_000_000;
 
-impl Limits {
-    /// The keys of `:limits` in the project's settings.
-    pub const KEYS: [&'static str; 2] = ["instructions", "memory"];
+impl Default for Limits {
+    fn default() -> Limits {
+        let mut limits = Limits {
+            attempts: 0,
+            branches: 0,
+            branches_in_total: 0,
+            crashes: 0,
+            depth: 0,
+            input: 0,
+            fuel: 0,
+            journal: 0,
+            memory: 0,
+            output: 0,
+            result: 0,
+            steps: 0,
+            waits: 0,
+        };
+        for limit in LIMITS {
+            (limit.set)(&mut limits, limit.default);
+        }
+        limits
+    }
+}
 
+impl Limits {
     /// Reads `:limits` of the project's settings; a key that is absent keeps its default.
     ///
     /// # Errors
@@ -45,22 +295,9 @@ impl Limits {
             .ok_or_else(|| format!("`:limits` takes a map, not {}", given.kind()))?;
         for (key, value) in given.iter() {
             let name = name_of(key).unwrap_or_default();
-            match &*name {
-                "instructions" => limits.fuel = instructions(value)?,
-                "memory" => limits.memory = memory(value)?,
-                _ => {
-                    let hint = nearest(&name, Self::KEYS).map_or_else(
-                        || {
-                            format!(
-                                "it takes {}",
-                                Self::KEYS.map(|key| format!("`:{key}`")).join(", ")
-                            )
-                        },
-                        |near| format!("did you mean `:{near}`?"),
-                    );
-                    return Err(format!("`:limits` has no key `:{name}`; {hint}"));
-                }
-            }
+            let limit = LIMITS.iter().find(|limit| *limit.key == *name);
+            let limit = limit.ok_or_else(|| unknown(&name))?;
+            (limit.set)(&mut limits, limit.read(value)?);
         }
         Ok(limits)
     }
@@ -69,6 +306,82 @@ impl Limits {
     pub fn of(settings: &Value) -> Limits {
         Limits::read(settings).unwrap_or_default()
     }
+
+    /// Returns these limits with those of a flow, as [`Limit::read`] gave them: each counts where it is lower.
+    #[must_use]
+    pub fn narrowed(mut self, narrower: &[(&'static Limit, u64)]) -> Limits {
+        for (limit, value) in narrower {
+            let lower = (*value).min((limit.get)(&self));
+            (limit.set)(&mut self, lower);
+        }
+        self
+    }
+
+    /// Returns the value of a limit.
+    pub fn value(&self, limit: &Limit) -> u64 {
+        (limit.get)(self)
+    }
+}
+
+impl Limit {
+    /// Reads the value of the key.
+    ///
+    /// # Errors
+    /// A message that says what is expected.
+    pub fn read(&self, value: &Value) -> Result<u64, String> {
+        let key = self.key;
+        match (self.unit, value) {
+            (Unit::Bytes, Value::Text(text)) => self.size(text),
+            (Unit::Bytes, Value::Int(bytes)) => self.size(&bytes.to_string()),
+            (Unit::Bytes, other) => Err(format!(
+                "`:limits :{key}` takes a size such as \"{}\", not {}",
+                self.shown(self.default),
+                other.kind()
+            )),
+            (Unit::Count, value) => {
+                let count = value.as_int().and_then(|count| u64::try_from(count).ok());
+                count.filter(|count| *count >= self.least).ok_or_else(|| {
+                    format!("`:limits :{key}` takes a whole number from {}", self.least)
+                })
+            }
+        }
+    }
+
+    fn size(&self, text: &str) -> Result<u64, String> {
+        let size = parse_size(text).filter(|size| *size >= self.least);
+        size.ok_or_else(|| {
+            format!(
+                "`:limits :{}`: expected a size of at least {}, such as {}, got `{text}`",
+                self.key,
+                self.shown(self.least),
+                self.shown(self.default)
+            )
+        })
+    }
+
+    /// Returns a value of the limit as people write it.
+    pub fn shown(&self, value: u64) -> String {
+        let units = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "KB")];
+        let unit = units
+            .iter()
+            .find(|(size, _)| value >= *size && value % size == 0);
+        match (self.unit, unit) {
+            (Unit::Bytes, Some((size, name))) => format!("{}{name}", value / size),
+            _ => value.to_string(),
+        }
+    }
+}
+
+fn unknown(name: &str) -> String {
+    let keys = || LIMITS.iter().map(|limit| limit.key);
+    let hint = match nearest(name, keys()) {
+        Some(near) => format!("did you mean `:{near}`?"),
+        None => {
+            let keys: Vec<String> = keys().map(|key| format!("`:{key}`")).collect();
+            format!("it takes {}", keys.join(", "))
+        }
+    };
+    format!("`:limits` has no key `:{name}`; {hint}")
 }
 
 /// Reads how much memory a run may have, as in `512MB`.
@@ -79,25 +392,4 @@ pub fn parse_memory(text: &str) -> Result<usize, String> {
     let size = parse_size(text).filter(|size| *size >= LEAST_MEMORY);
     size.and_then(|size| usize::try_from(size).ok())
         .ok_or_else(|| format!("expected a size of at least 1MB, such as 512MB, got `{text}`"))
-}
-
-fn memory(value: &Value) -> Result<usize, String> {
-    let text = match value {
-        Value::Text(text) => text.to_string(),
-        Value::Int(bytes) => bytes.to_string(),
-        other => {
-            return Err(format!(
-                "`:limits :memory` takes a size such as \"512MB\", not {}",
-                other.kind()
-            ));
-        }
-    };
-    parse_memory(&text).map_err(|why| format!("`:limits :memory`: {why}"))
-}
-
-fn instructions(value: &Value) -> Result<u64, String> {
-    let count = value.as_int().and_then(|count| u64::try_from(count).ok());
-    count
-        .filter(|count| *count > 0)
-        .ok_or_else(|| "`:limits :instructions` takes a whole number from 1".to_owned())
 }

@@ -42,8 +42,8 @@ pub use queue::{
 };
 pub use resources::{Gone, ResourcePage, ResourceQuery, ResourceRow, ResourceSort, Resources};
 pub use runs::{
-    Claim, Import, ImportedRun, ImportedWait, NewRun, Parent, ParentClose, Program, RunFilter,
-    RunRow, RunStatus, RunUpdate, Runs,
+    Claim, ClaimBy, Import, ImportedRun, ImportedWait, NewRun, Parent, ParentClose, Program,
+    RunFilter, RunRow, RunStatus, RunUpdate, Runs,
 };
 pub use search::{
     Embedded, Refreshed, SearchDoc, SearchFilter, SearchHit, SearchIndex, Target as SearchTarget,

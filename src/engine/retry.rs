@@ -64,6 +64,20 @@ impl Policy {
         Ok(policy)
     }
 
+    /// Refuses more attempts than a run may make.
+    pub(crate) fn within(self, most: u32) -> Result<Policy, Wrong> {
+        match self.max_attempts > most && self.max_attempts > 3 {
+            true => Err(wrong(
+                "max-attempts",
+                &format!("a number from 1 to {most}, the limit of the run's `:limits :attempts`"),
+            )),
+            false => Ok(Policy {
+                max_attempts: self.max_attempts.min(most),
+                ..self
+            }),
+        }
+    }
+
     /// Takes over what a flow says.
     fn read(&mut self, given: &Value) -> Result<(), Wrong> {
         let map = keys(CODE, "retry", given, KEYS)?;

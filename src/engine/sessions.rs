@@ -1,7 +1,9 @@
-//! Sessions that are used again: making one and reading a program costs more than most drives.
+//! Sessions that several runs use: making one and reading a program costs more than most drives, and takes more memory
+//! than a run that waits.
 //!
-//! One run has a session at a time. It goes to the next run of the same program only where nothing in that program can
-//! change what a session knows, and where the drive came to a good end: so no run sees another.
+//! Runs of one program share a session, also at the same time, where nothing in that program can change what a session
+//! knows: so no run sees another. Where a drive did not come to a good end, its session goes to no further run. The
+//! compiled body of a flow is compiled step by step while it is evaluated, so one run has it at a time.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -14,13 +16,15 @@ use crate::error::EngineError;
 use crate::flow::{self, Flow};
 use crate::ports::RunRow;
 
-/// So many sessions are kept for later, of all programs together.
+/// How many programs have a session that is kept for later.
 const KEPT: usize = 64;
+/// How many compiled bodies of a program are kept for later.
+const BODIES: usize = 32;
 /// What an evaluation leaves in a session is let go of with it.
 const USES: u32 = 1_000;
 
 /// Words that change what a session knows, or may find out what does. Where one of them stands anywhere in a program,
-/// even in a text, its sessions are used once.
+/// even in a text, each of its runs has a session of its own.
 const CHANGING: &[&str] = &[
     "alias",
     "binding",
@@ -75,52 +79,87 @@ pub(crate) struct Prepared {
     pub flow: Rc<Flow>,
     /// Compiled as far as a drive came.
     pub body: Rc<Body>,
-    uses: u32,
-    /// Another run of the program may have the session after this.
-    is_reusable: bool,
+    /// Other runs of the program may have the session, too.
+    is_shared: bool,
 }
 
-/// The sessions that wait for a run.
+/// A session for the runs of one program.
+struct Shared {
+    session: Rc<Session>,
+    flow: Rc<Flow>,
+    /// Compiled bodies that no run has.
+    bodies: Vec<Rc<Body>>,
+    uses: u32,
+}
+
+/// The sessions of programs.
 #[derive(Default)]
 pub(crate) struct Sessions {
-    free: RefCell<HashMap<String, Vec<Prepared>>>,
+    shared: RefCell<HashMap<String, Shared>>,
 }
 
 impl Sessions {
     fn take(&self, program: &str) -> Option<Prepared> {
-        let mut free = self.free.borrow_mut();
-        let waiting = free.get_mut(program)?;
-        let prepared = waiting.pop();
-        if waiting.is_empty() {
-            free.remove(program);
+        let mut all = self.shared.borrow_mut();
+        let shared = all.get_mut(program)?;
+        shared.uses += 1;
+        let prepared = Prepared {
+            session: shared.session.clone(),
+            flow: shared.flow.clone(),
+            body: shared
+                .bodies
+                .pop()
+                .unwrap_or_else(|| Rc::new(Body::new(&shared.flow.body))),
+            is_shared: true,
+        };
+        if shared.uses >= USES {
+            all.remove(program);
         }
-        prepared
+        Some(prepared)
     }
 
-    /// Keeps a session for the next run of its program, where that is safe.
-    pub(crate) fn give_back(&self, program: &str, mut prepared: Prepared) {
-        prepared.uses += 1;
-        let is_ours_alone = Rc::strong_count(&prepared.session) == 1;
-        if !prepared.is_reusable || !is_ours_alone || prepared.uses >= USES {
+    /// Lets other runs of a program use a session.
+    fn share(&self, program: &str, prepared: &Prepared) {
+        if !prepared.is_shared {
             return;
         }
-        let mut free = self.free.borrow_mut();
-        let kept: usize = free.values().map(Vec::len).sum();
-        if kept >= KEPT {
-            // Of another program, before this one has none.
-            let other = free.keys().find(|known| *known != program).cloned();
-            let Some(other) = other.filter(|_| !free.contains_key(program)) else {
-                return;
-            };
-            free.remove(&other);
+        let mut all = self.shared.borrow_mut();
+        if all.len() >= KEPT && !all.contains_key(program) {
+            let other = all.keys().next().cloned();
+            other.map(|other| all.remove(&other));
         }
-        free.entry(program.to_owned()).or_default().push(prepared);
+        let shared = Shared {
+            session: prepared.session.clone(),
+            flow: prepared.flow.clone(),
+            bodies: Vec::new(),
+            uses: 1,
+        };
+        all.insert(program.to_owned(), shared);
     }
 
-    /// Keeps one session of each program, when there is little to do.
+    /// Keeps a compiled body for the next run of its program.
+    pub(crate) fn give_back(&self, program: &str, prepared: Prepared) {
+        let mut all = self.shared.borrow_mut();
+        let shared = all.get_mut(program);
+        let shared = shared.filter(|shared| Rc::ptr_eq(&shared.session, &prepared.session));
+        if let Some(shared) = shared.filter(|shared| shared.bodies.len() < BODIES) {
+            shared.bodies.push(prepared.body);
+        }
+    }
+
+    /// Gives a session to no further run: one that used it was stopped in the middle.
+    pub(crate) fn retire(&self, program: &str, prepared: &Prepared) {
+        let mut all = self.shared.borrow_mut();
+        let is_it = |shared: &Shared| Rc::ptr_eq(&shared.session, &prepared.session);
+        if all.get(program).is_some_and(is_it) {
+            all.remove(program);
+        }
+    }
+
+    /// Keeps one body of each program, when there is little to do.
     pub(crate) fn shrink(&self) {
-        for waiting in self.free.borrow_mut().values_mut() {
-            waiting.truncate(1);
+        for shared in self.shared.borrow_mut().values_mut() {
+            shared.bodies.truncate(1);
         }
     }
 }
@@ -157,14 +196,15 @@ impl Engine {
                 .map(|finding| finding.message.as_str());
             return Err(bad_program(first.unwrap_or("it is no flow")));
         };
-        Ok(Prepared {
+        let prepared = Prepared {
             session,
             body: Rc::new(Body::new(&loaded.flow.body)),
             flow: loaded.flow,
-            uses: 0,
-            is_reusable: flow::program_files(&program)
+            is_shared: flow::program_files(&program)
                 .is_some_and(|(_, files)| files.values().all(|text| is_harmless(text))),
-        })
+        };
+        self.sessions.share(&row.program, &prepared);
+        Ok(prepared)
     }
 }
 

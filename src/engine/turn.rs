@@ -12,7 +12,7 @@ use crate::error::EngineError;
 use crate::ids::RunId;
 use crate::observer::{Observer, RunEvent};
 use crate::outcome::RunOutcome;
-use crate::ports::{Claim, QueuePlace, RunRow, RunStatus};
+use crate::ports::{Claim, ClaimBy, QueuePlace, RunRow, RunStatus};
 
 /// How often the store is asked.
 const LOOK_EVERY_MS: i64 = 250;
@@ -27,8 +27,15 @@ pub(crate) async fn await_turn(
     options: &DriveOptions,
 ) -> Result<Option<RunOutcome>, EngineError> {
     let runs = &engine.services.stores.runs;
-    let epoch = match runs.claim(run, engine.services.clock.now_ms()).await? {
+    let now_ms = engine.services.clock.now_ms();
+    let epoch = match runs.claim(run, options.by, now_ms).await? {
         Claim::Taken { epoch } => epoch,
+        Claim::Quarantined { reason } => {
+            return Err(EngineError::Quarantined {
+                run: run.to_string(),
+                reason,
+            });
+        }
         Claim::Held { owner } => {
             return Err(EngineError::Driven {
                 run: run.to_string(),
@@ -125,6 +132,7 @@ impl Turn<'_> {
             if is_ours && cleared.insert(row.id.clone()) {
                 let options = DriveOptions {
                     stay: Stay::Timers,
+                    by: ClaimBy::Search,
                     ..self.options.clone()
                 };
                 let drive = self.engine.drive(&row.id, self.observer.clone(), options);

@@ -182,11 +182,11 @@ pub fn serve<E: Send>(
         let served = runtime.block_on(async {
             tokio::select! {
                 served = dispatcher.run() => served,
-                never = tidy::tidy(&own, &loads) => match never {},
+                never = tidy::tidy(&own, &loads, &options.interrupt) => match never {},
             }
         });
         if options.until == Until::Idle && !options.interrupt.is_set() {
-            runtime.block_on(own.collect_garbage_daily());
+            runtime.block_on(own.collect_garbage_daily(&options.interrupt));
         }
         served.map_err(ServeError::Engine)
     })

@@ -15,7 +15,7 @@ use std::rc::Rc;
 use crate::session::Session;
 use crate::value::number::{MathContext, set_math_context};
 use crate::value::{Exception, Result, Signal, Stop, Value};
-use crate::vm::{Host, Vm, World};
+use crate::vm::{Host, Size, Vm, World};
 use host::FiberHost;
 
 #[cfg(not(all(windows, target_arch = "aarch64")))]
@@ -93,7 +93,8 @@ struct Start {
 impl Start {
     /// Runs the body: called on the new stack.
     fn run(self, exiter: Box<dyn Exiter>, stack_limit: usize) -> Result<Value> {
-        let mut vm = Vm::new(self.world, Box::new(FiberHost::new(self.host, exiter)));
+        let host = Box::new(FiberHost::new(self.host, exiter, self.world.clone()));
+        let mut vm = Vm::sized(self.world, host, Size::Small);
         vm.set_native_stack_limit(stack_limit);
         (self.body)(&mut vm)
     }

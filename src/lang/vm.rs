@@ -34,4 +34,5 @@ pub use host::{Host, NoHost, Stream};
 pub use iter::Iter;
 pub(crate) use lazy::{join, made_at};
 pub use machine::Vm;
+pub(crate) use stack::Size;
 pub use world::{Loader, ReadHow, World};

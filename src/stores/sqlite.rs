@@ -18,6 +18,7 @@ mod marker;
 mod open;
 mod owner;
 mod payload;
+mod quarantine;
 mod queue;
 pub mod resource;
 mod runs;
@@ -32,23 +33,24 @@ mod writer;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use flowstone_engine::Limits;
 use flowstone_engine::blob::BlobHash;
 use flowstone_engine::changeset::{Overlay, Referenced};
 use flowstone_engine::ids::RunId;
 use flowstone_engine::kv::KvEntry;
 use flowstone_engine::ports::{Admission, Queue, QueuePlace, StartRules};
 use flowstone_engine::ports::{
-    Agenda, BackedUp, Batch, BlobRow, BlobWriter, Blobs, Changesets, Claim, Completion, Entry,
-    Import, Journal, Kv, NewRun, PlanChange, PortFuture, Probe, Program, Receipt, Removed,
-    Resources, RunFilter, RunQuery, RunRow, RunStatus, RunSummary, Runs, ScheduleRow, Setback,
-    SignalFilter, SignalRow, StoreError, Stores, Sweep, Tables, Taken, Upkeep, Usage, Verified,
-    WaitFilter, WaitRow, Waits, WaitsAnswer,
+    Agenda, BackedUp, Batch, BlobRow, BlobWriter, Blobs, Changesets, Claim, ClaimBy, Clock as _,
+    Completion, Entry, Import, Journal, Kv, NewRun, PlanChange, PortFuture, Probe, Program,
+    Receipt, Removed, Resources, RunFilter, RunQuery, RunRow, RunStatus, RunSummary, Runs,
+    ScheduleRow, Setback, SignalFilter, SignalRow, StoreError, Stores, Sweep, SystemClock, Tables,
+    Taken, Upkeep, Usage, Verified, WaitFilter, WaitRow, Waits, WaitsAnswer,
 };
 use flowstone_engine::ports::{ResourcePage, ResourceQuery, ResourceRow};
 use flowstone_engine::resource::SearchEntry;
 use flowstone_engine::table::csv::{ExportCsv, ExportedCsv, StageCsv, StagedCsv};
 use flowstone_engine::table::{TableOp, TableQuery};
-use rusqlite::Connection;
+use rusqlite::{Connection, InterruptHandle};
 use tokio::sync::watch;
 
 use marker::{Marker, Said};
@@ -71,6 +73,9 @@ pub struct Options {
     pub probe: Option<Arc<dyn Probe>>,
     /// Change nothing, not even to note who reads: each change is refused.
     pub read_only: bool,
+    /// How many processes may end while they execute a run, without progress of the run, before it is put in
+    /// quarantine. `None`: as [`Limits`] has it.
+    pub crashes: Option<u32>,
 }
 
 /// Opens the database of a project, making folder and file if need be.
@@ -174,6 +179,12 @@ struct Sqlite {
 }
 
 impl Sqlite {
+    fn crashes(&self) -> u32 {
+        self.options
+            .crashes
+            .unwrap_or_else(|| Limits::default().crashes)
+    }
+
     /// Answers from the reading connection, at once.
     fn read<'a, T: Send + 'a>(
         &self,
@@ -213,6 +224,8 @@ impl Sqlite {
             }
             let (path, options) = (self.path.clone(), self.options.clone());
             let aside = self.aside.clone();
+            let waiting = Waiting::default();
+            let asked = waiting.0.clone();
             let answering = tokio::task::spawn_blocking(move || {
                 let kept = aside.lock().unwrap_or_else(PoisonError::into_inner).take();
                 let db = match kept {
@@ -220,12 +233,46 @@ impl Sqlite {
                     None if options.read_only => open::connect_read_only(&path)?,
                     None => open::connect_reader(&path, &options)?,
                 };
-                let answer = question(&db).map_err(|error| failure::located(error, &path));
+                let note = |now| {
+                    let mut asked = asked.lock().unwrap_or_else(PoisonError::into_inner);
+                    !matches!(std::mem::replace(&mut *asked, now), Asked::Abandoned)
+                };
+                let answer = match note(Asked::Running(db.get_interrupt_handle())) {
+                    true => question(&db).map_err(|error| failure::located(error, &path)),
+                    false => Err(StoreError::Internal("nobody waits for it".to_owned())),
+                };
+                note(Asked::Over);
                 *aside.lock().unwrap_or_else(PoisonError::into_inner) = Some(db);
                 answer
             });
-            answering.await.map_err(stopped)?
+            let answer = answering.await.map_err(stopped)?;
+            drop(waiting);
+            answer
         })
+    }
+}
+
+/// Stands for who waits for the answer to a question. Dropping it ends the question's statement: the run was cancelled,
+/// or the process ends and would wait for it.
+#[derive(Default)]
+struct Waiting(Arc<Mutex<Asked>>);
+
+/// How far a question is.
+#[derive(Default)]
+enum Asked {
+    #[default]
+    Queued,
+    Running(InterruptHandle),
+    Over,
+    Abandoned,
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        let mut asked = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Asked::Running(statement) = std::mem::replace(&mut *asked, Asked::Abandoned) {
+            statement.interrupt();
+        }
     }
 }
 
@@ -278,11 +325,16 @@ impl Runs for Sqlite {
         self.read(|db| runs::program(db, hash))
     }
 
-    fn claim(&self, run: &RunId, now_ms: i64) -> PortFuture<'_, Claim> {
-        let (run, owner) = (run.clone(), self.owner.clone());
+    fn claim(&self, run: &RunId, by: ClaimBy, now_ms: i64) -> PortFuture<'_, Claim> {
+        let (run, owner, crashes) = (run.clone(), self.owner.clone(), self.crashes());
         self.writer.failures().forget(std::iter::once(&run));
-        self.writer
-            .arrange(News::None, move |db| runs::claim(db, &owner, &run, now_ms))
+        self.writer.arrange(News::None, move |db| {
+            runs::claim(db, (&owner, crashes), (&run, by), now_ms)
+        })
+    }
+
+    fn executes(&self, run: &RunId, is_executing: bool) {
+        self.owner.mark(run, is_executing);
     }
 
     fn adopt(&self, run: &RunId, seen: &str, program: Program, now_ms: i64) -> PortFuture<'_, ()> {
@@ -344,7 +396,8 @@ impl Agenda for Sqlite {
             if gone.is_empty() {
                 return Ok(0);
             }
-            let free = move |db: &Connection| agenda::free(db, &gone);
+            let (crashes, now_ms) = (self.crashes(), SystemClock.now_ms());
+            let free = move |db: &Connection| agenda::free(db, (&owner, crashes), &gone, now_ms);
             self.writer.arrange(News::Some, free).await
         })
     }

@@ -1,8 +1,10 @@
 //! Limits of memory: the run that exceeds one ends, and nothing else does.
 
+use flowstone_engine::LIMITS;
 use serde_json::json;
 
 use crate::program::Scratch;
+use crate::tidy::root;
 
 const HEAD: &str = ":concurrency {:type :singleton :on-new-version :coexist}";
 
@@ -192,5 +194,233 @@ fn macros_are_limited_while_a_flow_is_checked() {
         let text = format!("{}{}", checked.out, checked.err);
         assert_eq!(checked.code, Some(1), "{expansion}: {text}");
         assert!(text.contains(code), "{expansion}: {text}");
+    }
+}
+
+/// The table of the guide says what the code does.
+#[test]
+fn the_guide_has_every_limit() {
+    let guide = std::fs::read_to_string(root().join("docs/guide/limits.md")).expect("the guide");
+    let rows: Vec<&str> = guide
+        .lines()
+        .filter(|line| line.starts_with("| `:"))
+        .collect();
+    let expected: Vec<String> = LIMITS
+        .iter()
+        .map(|limit| {
+            let (key, code) = (limit.key, limit.code);
+            let default = limit.shown(limit.default);
+            format!(
+                "| `:{key}` | {} | {default} | [{code}](../errors/{code}.md) |",
+                limit.what
+            )
+        })
+        .collect();
+    assert_eq!(
+        rows,
+        expected,
+        "write the table anew:\n{}",
+        expected.join("\n")
+    );
+    assert!(LIMITS.is_sorted_by_key(|limit| limit.key));
+}
+
+/// A flow that would make a run exceed a limit, the setting, and the code it ends with.
+const EXCEEDING: &[(&str, &str, &str)] = &[
+    (
+        ":steps 5",
+        "(dotimes [_ 6] (flow/step :kv :n {:operation :get :key \"n\"}))",
+        "E0991",
+    ),
+    (
+        ":steps 5",
+        "(flow/pmap (fn [i] (flow/step :kv :n {:operation :get :key (str i)})) (range 9))",
+        "E0991",
+    ),
+    (
+        ":journal 20000",
+        "(dotimes [i 20] (flow/step :function :long {:code '(fn [_] (apply str (repeat 2000 \"x\")))}))",
+        "E0992",
+    ),
+    (":branches 4", "(flow/pmap {:max 9} inc (range 9))", "E0994"),
+    (
+        ":branches 4",
+        "(flow/pmap {:max 3} (fn [_] (flow/pmap {:max 3} inc (range 3))) (range 3))",
+        "E0994",
+    ),
+    (
+        ":branches-in-total 20",
+        "(dotimes [_ 5] (flow/pmap inc (range 9)))",
+        "E0994",
+    ),
+    (
+        ":output 5000",
+        "(dotimes [i 100] (flow/log :info (apply str (repeat 100 \"x\"))))",
+        "E0995",
+    ),
+    (
+        ":output 5000",
+        "(dotimes [i 100] (println (apply str (repeat 100 \"x\"))) (flow/now-ms))",
+        "E0995",
+    ),
+    (
+        ":waits 3",
+        "(flow/pmap {:max 9} (fn [i] (flow/step :wait :door {:key (str i)})) (range 9))",
+        "E0996",
+    ),
+    (
+        ":instructions 1000000",
+        "(loop [n 0] (recur (inc n)))",
+        "E0530",
+    ),
+    (":memory \"20MB\"", HOARD, "E0903"),
+];
+
+#[test]
+fn a_run_that_exceeds_a_limit_ends_with_its_code_and_cannot_catch_it() {
+    let scratch = Scratch::new();
+    for (case, (limit, body, code)) in EXCEEDING.iter().enumerate() {
+        let body = format!("(do (try {body} (catch Throwable e :caught)) :after)");
+        let narrowed =
+            |slug: &str| format!("{{:slug :{slug} {HEAD} :limits {{{limit}}} :flow '{body}}}");
+        // The project's limit, and the flow's own.
+        scratch.write("flowstone.edn", format!("{{:limits {{{limit}}}}}"));
+        scratch.write("of_project.edn", flow(&format!("of-project-{case}"), &body));
+        let of_project = scratch.run(&["run", "of_project.edn", "--json"]);
+        scratch.write("flowstone.edn", "{}");
+        scratch.write("of_flow.edn", narrowed(&format!("of-flow-{case}")));
+        let of_flow = scratch.run(&["run", "of_flow.edn", "--json"]);
+        for ran in [of_project, of_flow] {
+            assert_eq!(ran.code, Some(1), "{limit}: {ran:?}");
+            assert_eq!(ran.json()["error"]["code"], json!(code), "{limit}: {ran:?}");
+        }
+    }
+}
+
+#[test]
+fn limits_of_one_step_are_errors_that_a_flow_can_catch() {
+    let scratch = Scratch::new();
+    scratch.write("flowstone.edn", "{:limits {:result 2000 :attempts 2}}");
+    let caught = |slug: &str, step: &str| {
+        let body = format!("(try {step} (catch Throwable e (ex-message e)))");
+        scratch.write("step.edn", flow(slug, &body));
+        scratch.run(&["run", "step.edn"]).ok()
+    };
+    let long = "(apply str (repeat 3000 \"x\"))";
+    let large = caught(
+        "large",
+        &format!("(flow/step :function :long {{:code '(fn [_] {long})}})"),
+    );
+    assert!(large.contains("at most 2KB are allowed"), "{large}");
+    let often = caught(
+        "often",
+        "(flow/step :kv :n {:operation :get :key \"n\" :retry {:max-attempts 5}})",
+    );
+    assert!(often.contains("from 1 to 2"), "{often}");
+    scratch.write("own.edn", flow("own", long));
+    let own = scratch.run(&["run", "own.edn", "--json"]);
+    assert_eq!(own.json()["error"]["code"], json!("E0993"), "{own:?}");
+}
+
+#[test]
+fn compensations_of_a_run_at_its_limit_are_performed() {
+    let scratch = Scratch::new();
+    let body = "(do (flow/compensate 1 (fn [] (flow/step :kv :undone {:operation :set :key \"undone\" :value 1})))
+                    (dotimes [_ 9] (flow/step :kv :n {:operation :get :key \"n\"})))";
+    scratch.write(
+        "saga.edn",
+        format!("{{:slug :saga :limits {{:steps 5}} {HEAD} :flow '{body}}}"),
+    );
+    let ran = scratch.run(&["run", "saga.edn", "--json"]);
+    assert_eq!(ran.json()["error"]["code"], json!("E0991"), "{ran:?}");
+    scratch.write(
+        "look.edn",
+        "(:value (flow/step :kv :look {:operation :get :key \"undone\"}))",
+    );
+    assert_eq!(scratch.run(&["run", "look.edn"]).ok().trim(), "1");
+}
+
+#[test]
+fn a_flow_can_only_narrow_the_limits() {
+    let scratch = Scratch::new();
+    scratch.write("flowstone.edn", "{:limits {:steps 3}}");
+    scratch.write(
+        "wide.edn",
+        format!("{{:slug :wide :limits {{:steps 9}} {HEAD} :flow '(flow/now-ms)}}"),
+    );
+    let checked = scratch.run(&["check", "wide.edn"]);
+    assert!(
+        checked.err.contains("E0457") && checked.err.contains("has no effect: a run may have 3"),
+        "{checked:?}"
+    );
+    for (limit, message) in [
+        (":steps \"9\"", "takes a whole number from 1"),
+        (":memory \"lots\"", "such as 512MB"),
+        (":steps 0", "takes a whole number from 1"),
+        (":stepps 4", "`:steps`"),
+        (":crashes 4", "unknown key `:crashes`"),
+    ] {
+        scratch.write(
+            "wrong.edn",
+            format!("{{:slug :wrong :limits {{{limit}}} {HEAD} :flow '(flow/now-ms)}}"),
+        );
+        let checked = scratch.run(&["check", "wrong.edn"]);
+        assert_ne!(checked.code, Some(0), "{limit}");
+        let said = format!("{}{}", checked.out, checked.err);
+        assert!(
+            said.contains("E0457") && said.contains(message),
+            "{limit}: {said}"
+        );
+    }
+}
+
+#[test]
+fn an_endless_input_is_refused() {
+    let scratch = Scratch::new();
+    scratch.write("flow.edn", "(flow/input)");
+    let ran = scratch.run(&["run", "flow.edn", "--input", "@/dev/zero", "--json"]);
+    assert_eq!(ran.code, Some(2), "{ran:?}");
+    assert_eq!(ran.json()["error"]["code"], json!("E0997"), "{ran:?}");
+    scratch.write("flowstone.edn", "{:limits {:input 10}}");
+    scratch.write("input.edn", "{:name \"somebody\"}");
+    let ran = scratch.run(&["run", "flow.edn", "--input", "@input.edn"]);
+    assert!(ran.code == Some(2) && ran.err.contains("E0997"), "{ran:?}");
+}
+
+#[test]
+fn a_size_from_a_config_is_not_allocated() {
+    let scratch = Scratch::new();
+    scratch.write("tree/small.txt", "small");
+    let sparse = std::fs::File::create(scratch.path().join("tree/sparse.bin")).expect("a file");
+    sparse.set_len(40 << 30).expect("a sparse file");
+    let listed = |slug: &str, limit: &str| {
+        let source =
+            format!("{{:type :dir :path \"tree\" :max-bytes 9223372036854775807 {limit}}}");
+        let step = format!("(flow/step :files :all {{:op :list :source {source}}})");
+        scratch.write(
+            "list.edn",
+            flow(slug, &format!("(mapv :path (:entries {step}))")),
+        );
+        scratch.run(&["run", "list.edn"])
+    };
+    let refused = listed("refused", ":max-file-bytes 9223372036854775807");
+    assert_eq!(refused.code, Some(1), "{refused:?}");
+    assert!(refused.err.contains("1000000000"), "{refused:?}");
+    // The file is listed, and not read.
+    let large = listed("large", ":max-file-bytes 1000000000");
+    assert_eq!(
+        large.out.trim(),
+        "[\"small.txt\" \"sparse.bin\"]",
+        "{large:?}"
+    );
+}
+
+#[test]
+fn numbers_of_threads_and_runs_are_bounded() {
+    let scratch = Scratch::new();
+    for (option, most) in [("--threads", "1000"), ("--drives", "30000")] {
+        let ran = scratch.run(&["serve", "--until-idle", option, "9000000000000000000"]);
+        assert_eq!(ran.code, Some(2), "{ran:?}");
+        assert!(ran.err.contains(&format!("from 1 to {most}")), "{ran:?}");
     }
 }

@@ -288,3 +288,43 @@ fn a_difference_far_inside_is_shown() {
         assert!(diff.out.contains(words), "{words}: {}", diff.out);
     }
 }
+
+/// A list is read and written in pages, and is one object all the same.
+#[test]
+fn a_long_list_is_whole() {
+    let scratch = Scratch::new();
+    scratch.write("flow.edn", "(inc 1)");
+    scratch.run(&["run", "flow.edn"]).ok();
+    let db = rusqlite::Connection::open(scratch.path().join(".flowstone/flowstone.db"));
+    db.expect("the database")
+        .execute_batch(
+            "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2500)
+             INSERT INTO run (id, program, flow, status, input, seed, created_ms, updated_ms, ended_ms)
+             SELECT printf('%s%05d', substr(id, 1, 8), i), program, flow, status, input, seed, created_ms + i % 7,
+                    updated_ms, ended_ms
+             FROM run, n",
+        )
+        .expect("copies");
+    let ids = |args: &[&str]| {
+        let listed = scratch
+            .run(&[&["runs", "list", "--json"], args].concat())
+            .json();
+        let ids: Vec<String> = listed["runs"]
+            .as_array()
+            .expect("runs")
+            .iter()
+            .map(|run| run["id"].as_str().expect("an id").to_owned())
+            .collect();
+        (ids, listed["next"].as_str().map(str::to_owned))
+    };
+    for order in ["newest", "oldest", "changed"] {
+        let (all, next) = ids(&["--limit", "0", "--sort", order]);
+        let distinct: std::collections::HashSet<&String> = all.iter().collect();
+        assert_eq!((distinct.len(), next), (2501, None), "{order}");
+        let (some, next) = ids(&["--limit", "1500", "--sort", order]);
+        assert_eq!(some, all[..1500], "{order}");
+        assert_eq!(next.as_ref(), some.last(), "{order}");
+    }
+    let table = scratch.run(&["runs", "list", "--limit", "0"]).ok();
+    assert_eq!(table.lines().count(), 2502, "a head and the rows");
+}

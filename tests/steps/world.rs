@@ -486,9 +486,10 @@ impl Runs for Nothing {
     fn program(&self, _: &str) -> PortFuture<'_, Option<Program>> {
         unused()
     }
-    fn claim(&self, _: &RunId, _: i64) -> PortFuture<'_, Claim> {
+    fn claim(&self, _: &RunId, _: ClaimBy, _: i64) -> PortFuture<'_, Claim> {
         unused()
     }
+    fn executes(&self, _: &RunId, _: bool) {}
     fn adopt(&self, _: &RunId, _: &str, _: Program, _: i64) -> PortFuture<'_, ()> {
         unused()
     }

@@ -147,7 +147,11 @@ fn a_home_that_may_only_be_read_can_be_read() {
         let stores = flowstone_stores::open(&home(&bench), &options).expect("it is read");
         let runs = block_on(stores.runs.list(RunFilter::default())).expect("a list");
         assert_eq!(runs.len(), expected);
-        let claimed = block_on(stores.runs.claim(&runs[0].id, 0));
+        let claimed = block_on(stores.runs.claim(
+            &runs[0].id,
+            flowstone_engine::ports::ClaimBy::Search,
+            0,
+        ));
         assert!(
             matches!(claimed, Err(StoreError::ReadOnly { .. })),
             "{claimed:?}"

@@ -10,9 +10,9 @@ use flowstone_engine::codec;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::kv::{KvNumber, KvOp, KvSet};
 use flowstone_engine::ports::{
-    Ack, Batch, Change, Claim, Completion, Durability, Entry, EntryKind, NewRun, NewWait, Program,
-    RunStatus, RunUpdate, StoreError, StoreOp, Stores, Target, WaitAnswer, WaitEnding, WaitFilter,
-    WaitState, WaitsAnswer,
+    Ack, Batch, Change, Claim, ClaimBy, Completion, Durability, Entry, EntryKind, NewRun, NewWait,
+    Program, RunStatus, RunUpdate, StoreError, StoreOp, Stores, Target, WaitAnswer, WaitEnding,
+    WaitFilter, WaitState, WaitsAnswer,
 };
 use flowstone_stores::{Options, open};
 use proptest::prelude::*;
@@ -640,7 +640,7 @@ async fn play(home: &Path, ops: &[Op]) {
                     .expect("nothing");
                 let claim = stores
                     .runs
-                    .claim(&run_id(*run), NOW_MS)
+                    .claim(&run_id(*run), ClaimBy::Search, NOW_MS)
                     .await
                     .expect("asked");
                 let row = &mut model.runs[*run];

@@ -7,7 +7,8 @@ use flowstone_engine::codec;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::kv::{KvNumber, KvOp};
 use flowstone_engine::ports::{
-    Ack, Batch, Change, Claim, Durability, Entry, EntryKind, NewRun, Program, StoreOp, Stores,
+    Ack, Batch, Change, Claim, ClaimBy, Durability, Entry, EntryKind, NewRun, Program, StoreOp,
+    Stores,
 };
 use flowstone_stores::{Options, open};
 use rusqlite::{Connection, OpenFlags};
@@ -89,7 +90,12 @@ fn batch(number: u64, epoch: i64, durability: Durability) -> Batch {
 /// Writes batch after batch, and notes what was acknowledged. Every third is handed over without waiting.
 async fn write(stores: &Stores, database: &Path, durability: Durability, acknowledged: &AtomicU64) {
     stores.runs.create(new_run()).await.expect("created");
-    let Claim::Taken { epoch } = stores.runs.claim(&run(), 1).await.expect("asked") else {
+    let Claim::Taken { epoch } = stores
+        .runs
+        .claim(&run(), ClaimBy::Search, 1)
+        .await
+        .expect("asked")
+    else {
         panic!("the run is free");
     };
     let flags = OpenFlags::default();

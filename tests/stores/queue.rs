@@ -7,7 +7,7 @@ use expect_test::expect;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::observer::NoObserver;
 use flowstone_engine::outcome::RunOutcome;
-use flowstone_engine::ports::{Claim, QueueReason, RunFilter, RunStatus, StartDecision};
+use flowstone_engine::ports::{Claim, ClaimBy, QueueReason, RunFilter, RunStatus, StartDecision};
 use flowstone_engine::{
     CancelOutcome, DriveOptions, Engine, EngineError, ForkOptions, StartOptions, StartedRun, Stay,
     codec,
@@ -193,7 +193,12 @@ fn second(policy: &str, is_new: bool, holder: Holder, expected: &str) {
         Holder::Ended => end(&first_engine, &first.run),
         Holder::Waiting => drop(drive(&first_engine, &first.run)),
         Holder::Crashed | Holder::Live => {
-            let claim = block_on(first_engine.stores().runs.claim(&first.run, 0));
+            let claim = block_on(
+                first_engine
+                    .stores()
+                    .runs
+                    .claim(&first.run, ClaimBy::Search, 0),
+            );
             assert!(matches!(claim, Ok(Claim::Taken { .. })));
         }
     }

@@ -399,9 +399,11 @@ fn append(
     run: &flowstone_engine::ids::RunId,
     entry: Entry,
 ) {
-    use flowstone_engine::ports::{Ack, Batch, Claim, Durability};
+    use flowstone_engine::ports::{Ack, Batch, Claim, ClaimBy, Durability};
     let stores = engine.stores();
-    let Claim::Taken { epoch } = block_on(stores.runs.claim(run, 0)).expect("claimed") else {
+    let Claim::Taken { epoch } =
+        block_on(stores.runs.claim(run, ClaimBy::Search, 0)).expect("claimed")
+    else {
         panic!("nobody else drives it");
     };
     block_on(stores.journal.commit(Batch {
@@ -421,7 +423,12 @@ fn a_run_is_driven_by_one_process() {
     let bench = Bench::new();
     let (one, other) = (bench.engine(), bench.engine());
     let run = bench.start(&one, "(flow/step :hold :door {})");
-    let claim = block_on(one.stores().runs.claim(&run, 0)).expect("claimed");
+    let claim = block_on(one.stores().runs.claim(
+        &run,
+        flowstone_engine::ports::ClaimBy::Search,
+        0,
+    ))
+    .expect("claimed");
     assert!(matches!(
         claim,
         flowstone_engine::ports::Claim::Taken { .. }

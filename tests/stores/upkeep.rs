@@ -7,10 +7,10 @@ use expect_test::expect;
 use flowstone_engine::blob::{BlobHash, BlobOp, BlobRow};
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{
-    Batch, Change, Claim, Entry, EntryKind, Removed, SignalFilter, StoreOp, Target,
+    Batch, Change, Claim, ClaimBy, Entry, EntryKind, Removed, SignalFilter, StoreOp, Target,
 };
 use flowstone_engine::waits::Answering;
-use flowstone_engine::{Engine, EngineError, GcOptions, GcReport, Retention, codec};
+use flowstone_engine::{Engine, EngineError, GcOptions, GcReport, Interrupt, Retention, codec};
 use proptest::prelude::*;
 
 use crate::bench::{Bench, block_on, outcome};
@@ -170,7 +170,7 @@ fn what_looks_after_itself_does_so_once_a_day() {
     let engine = bench.engine();
     let run = bench.start(&engine, LARGE);
     outcome(&engine, &run);
-    let daily = || block_on(engine.collect_garbage_daily());
+    let daily = || block_on(engine.collect_garbage_daily(&Interrupt::new()));
     assert!(daily().is_some());
     bench.clock.advance(DAY / 2);
     assert!(daily().is_none());
@@ -209,7 +209,9 @@ fn signals_that_were_taken_go_and_others_stay() {
 /// Commits a change of a run, as its driver.
 fn commit(engine: &Engine, run: &RunId, change: Change) {
     let stores = engine.stores();
-    let Claim::Taken { epoch, .. } = block_on(stores.runs.claim(run, 0)).expect("claimed") else {
+    let Claim::Taken { epoch, .. } =
+        block_on(stores.runs.claim(run, ClaimBy::Search, 0)).expect("claimed")
+    else {
         panic!("somebody has the run");
     };
     let batch = Batch {

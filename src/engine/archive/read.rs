@@ -199,6 +199,7 @@ fn read_row(fields: &Fields<'_>) -> Read<RunRow> {
         held: false,
         pruned_ms: None,
         setback: None,
+        quarantine: None,
     })
 }
 

@@ -1,4 +1,7 @@
 //! Attempts at a step: intent, effect, result; and again where that may help.
+//!
+//! What takes much room and does not last is in boxes, so that a step that sleeps or waits takes little: there may be
+//! thousands of them.
 
 use std::future::Future;
 use std::time::{Duration, Instant};
@@ -14,6 +17,7 @@ use crate::error::EngineError;
 use crate::expect;
 use crate::history::{Approval, Recorded, Timer};
 use crate::ids::RunId;
+use crate::limits;
 use crate::observer::RunEvent;
 use crate::ports::{Change, Entry, EntryKind, StoreError, StoreOp};
 use crate::step::{Effect, Outcome, Retry, StepError};
@@ -57,24 +61,27 @@ impl Driver<'_> {
             }
             Some(Timer::Retry { due_ms }) => self.pause(call, due_ms).await?,
             Some(Timer::Child { run }) => {
-                let attempted = self.await_child(call, recorded.attempts, run).await?;
+                let attempted = Box::pin(self.await_child(call, recorded.attempts, run)).await?;
                 return self.attempted(call, recorded, attempted).await;
             }
-            Some(Timer::Wait) => return self.wait(call, recorded).await,
-            Some(Timer::Question) => return self.decide(call, recorded).await,
-            Some(Timer::Confirm) => return self.confirmed(call, recorded).await,
-            Some(Timer::Review) => return self.reviewed(call, recorded).await,
+            Some(Timer::Wait) => {
+                self.shared.ledger.usage().waits(&call.at)?;
+                return self.wait(call, recorded).await;
+            }
+            Some(Timer::Question) => return Box::pin(self.decide(call, recorded)).await,
+            Some(Timer::Confirm) => return Box::pin(self.confirmed(call, recorded)).await,
+            Some(Timer::Review) => return Box::pin(self.reviewed(call, recorded)).await,
             None => {}
         }
         if recorded.draft.is_some() {
-            return self.drafted(call, recorded).await;
+            return Box::pin(self.drafted(call, recorded)).await;
         }
         if let Approval::Refused(answer) = &recorded.approval {
             let error = refused(call, "confirm", answer);
-            return self.failed(call, recorded, error).await;
+            return Box::pin(self.failed(call, recorded, error)).await;
         }
         if recorded.in_flight {
-            return self.settle_doubt(call, recorded).await;
+            return Box::pin(self.settle_doubt(call, recorded)).await;
         }
         self.start_step(call, recorded).await
     }
@@ -83,7 +90,7 @@ impl Driver<'_> {
     pub(super) async fn attempts(&self, call: &StepCall<'_>, mut recorded: Recorded) -> Answer {
         recorded.attempts += 1;
         call.attempts.set(recorded.attempts);
-        let attempted = self.attempt(call, recorded.attempts).await?;
+        let attempted = Box::pin(self.attempt(call, recorded.attempts)).await?;
         self.attempted(call, recorded, attempted).await
     }
 
@@ -99,7 +106,7 @@ impl Driver<'_> {
             let attempt = recorded.attempts;
             match attempted {
                 Attempted::Child(run) => {
-                    attempted = self.call_child(call, attempt, run).await?;
+                    attempted = Box::pin(self.call_child(call, attempt, run)).await?;
                     continue;
                 }
                 Attempted::Value(text) => {
@@ -108,7 +115,7 @@ impl Driver<'_> {
                 }
                 Attempted::Draft(text) => {
                     recorded.draft = Some(text);
-                    return self.drafted(call, recorded).await;
+                    return Box::pin(self.drafted(call, recorded)).await;
                 }
                 Attempted::Parked(spec) => return self.park(call, recorded, *spec).await,
                 Attempted::Sleeping { until_ms, value } => {
@@ -129,14 +136,14 @@ impl Driver<'_> {
                     let round = attempt - recorded.base;
                     let random = self.engine.services.random.next();
                     let Some(delay) = call.policy.delay(round, &error, random) else {
-                        return self.failed(call, recorded, error).await;
+                        return Box::pin(self.failed(call, recorded, error)).await;
                     };
                     self.retry_later(call, attempt, &error, delay).await?;
                 }
             }
             recorded.attempts += 1;
             call.attempts.set(recorded.attempts);
-            attempted = self.attempt(call, recorded.attempts).await?;
+            attempted = Box::pin(self.attempt(call, recorded.attempts)).await?;
         }
     }
 
@@ -306,6 +313,10 @@ impl Driver<'_> {
     ) -> Result<Attempted, Halt> {
         Ok(match outcome {
             Outcome::Value(value) => match codec::encode(&value) {
+                Ok(text) if text.len() > self.limits().result => {
+                    self.shared.heap.within(|| drop(value));
+                    Attempted::Failed(self.too_large(text.len()))
+                }
                 Ok(text) => {
                     let text = self.scope.redact(text);
                     let is_draft = call.review.is_some();
@@ -339,6 +350,16 @@ impl Driver<'_> {
             Outcome::Park(spec) => Attempted::Parked(spec),
             Outcome::Sleep { until_ms, value } => Attempted::Sleeping { until_ms, value },
         })
+    }
+
+    /// Returns the error of a step whose result is larger than the run allows.
+    fn too_large(&self, bytes: usize) -> StepError {
+        let most = limits::RESULT.shown(self.limits().result as u64);
+        let message =
+            format!("the result of the step has {bytes} bytes, and at most {most} are allowed");
+        StepError::new(limits::RESULT.code, "too-large", message).hint(
+            "keep large data in files, tables and blobs and return a reference, or raise `:limits {:result ...}`",
+        )
     }
 
     /// Journals a step's value, and what it cost.

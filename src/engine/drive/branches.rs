@@ -109,7 +109,7 @@ impl Driver<'_> {
             cancelled: None,
             said: None,
         };
-        branching.open(None, line, asked);
+        branching.open(None, line, asked)?;
         branching.run().await
     }
 }
@@ -164,7 +164,11 @@ impl<'d, 'a> Branching<'d, 'a> {
     }
 
     /// Begins what a call asks for.
-    fn open(&mut self, owner: Option<u64>, line: &Rc<Line>, asked: Branches) {
+    fn open(&mut self, owner: Option<u64>, line: &Rc<Line>, asked: Branches) -> Result<(), Halt> {
+        let count = asked.nodes.len();
+        let at_once = self.branches.len() + count.min(asked.max);
+        let usage = self.driver.shared.ledger.usage();
+        usage.branches(count, at_once)?;
         let path = line.next_path(&asked.id).to_string();
         let id = self.next_id();
         let group = Group::new(owner, path, asked);
@@ -174,6 +178,7 @@ impl<'d, 'a> Branching<'d, 'a> {
             branch.state = State::Group(id);
         }
         self.go_on(id, line);
+        Ok(())
     }
 
     /// Starts what may start of a group; where nothing is left to be done, its owner gets the answer.
@@ -300,7 +305,7 @@ impl<'d, 'a> Branching<'d, 'a> {
                 return Ok(None);
             }
             Begun::Branches(asked) => {
-                self.open(Some(id), line, *asked);
+                self.open(Some(id), line, *asked)?;
                 return Ok(None);
             }
             Begun::Turn => {

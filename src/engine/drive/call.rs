@@ -203,6 +203,7 @@ impl Driver<'_> {
         config: &Value,
         place: Span,
     ) -> Result<Begun<'_>, Halt> {
+        self.shared.ledger.usage().step()?;
         let call = match self.prepare(line, kind, id, config) {
             Ok(call) => StepCall { place, ..call },
             Err(exception) => return Ok(Begun::Now(Err((*exception).into()))),
@@ -252,7 +253,7 @@ impl Driver<'_> {
     ) -> Answer {
         if let Some(rehearsal) = &self.rehearsal {
             let recorded = is_known.then_some(recorded);
-            return self.rehearse(rehearsal, call, recorded).await;
+            return Box::pin(self.rehearse(rehearsal, call, recorded)).await;
         }
         if !is_known && let Some(answer) = self.reused(call) {
             return answer;
@@ -355,7 +356,7 @@ impl Driver<'_> {
             is_request_kept: Cell::new(false),
             title: text("title").unwrap_or_else(|| path.step.clone()),
             effect,
-            policy: Policy::of(&config, effect)?,
+            policy: Policy::of(&config, effect)?.within(self.limits().attempts)?,
             timeout: config.get("timeout").and_then(duration::of_value),
             idempotency_key: text("idempotency-key")
                 .unwrap_or_else(|| format!("{}/{at}", self.pass_name())),

@@ -125,6 +125,7 @@ impl Driver<'_> {
 
     /// Lets go of a step under way on a branch that is cancelled: nobody is to answer its wait any more.
     pub(super) fn give_up(&self, path: String) {
+        self.shared.ledger.usage().closed(&path);
         self.shared.ledger.push(Change::CloseWaitsOf { path });
     }
 

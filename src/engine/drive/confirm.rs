@@ -17,7 +17,7 @@ impl Driver<'_> {
     pub(super) async fn start_step(&self, call: &StepCall<'_>, recorded: Recorded) -> Answer {
         match &call.confirm {
             Some(gate) if recorded.approval != Approval::Given => {
-                self.confirm(call, recorded, gate, None).await
+                Box::pin(self.confirm(call, recorded, gate, None)).await
             }
             _ => self.attempts(call, recorded).await,
         }
@@ -58,7 +58,7 @@ impl Driver<'_> {
             "reject" | "timeout" => {
                 let error = refused(call, "confirm", &reply.text);
                 recorded.approval = Approval::Refused(reply.text);
-                self.failed(call, recorded, error).await
+                Box::pin(self.failed(call, recorded, error)).await
             }
             _ => {
                 let problem = Some(not_understood(&reply));

@@ -8,6 +8,7 @@ use super::undo::Undone;
 use super::{Driver, Ended, unstorable};
 use crate::codec;
 use crate::error::EngineError;
+use crate::limits;
 use crate::outcome::{Failure, RunOutcome, encode_failure};
 use crate::ports::{Change, RunStatus, RunUpdate, mix};
 use crate::step::StepError;
@@ -101,6 +102,16 @@ impl Driver<'_> {
 
     fn completed(&self, value: &Value) -> Verdict {
         match codec::encode(value) {
+            Ok(text) if text.len() > self.limits().result => {
+                let most = limits::RESULT.shown(self.limits().result as u64);
+                let words = format!(
+                    "the result of the flow has {} bytes, and at most {most} are allowed",
+                    text.len()
+                );
+                let exception = Exception::new(Class::ERROR, limits::RESULT.code, words)
+                    .hint("return a reference to a file or blob, or raise `:limits {:result ...}`");
+                Verdict::Failed(Rc::new(exception))
+            }
             Ok(text) => Verdict::Completed(self.scope.redact(text)),
             Err(error) => {
                 let words = unstorable(&error);

@@ -16,7 +16,7 @@ use crate::ids::RunId;
 use crate::interrupt::Interrupt;
 use crate::observer::Observer;
 use crate::outcome::RunOutcome;
-use crate::ports::{ParentClose, RunRow};
+use crate::ports::{ClaimBy, ParentClose, RunRow};
 use crate::step::LocalFuture;
 
 /// The runs that one call of [`Engine::drive`] drives.
@@ -93,6 +93,7 @@ impl Family {
             observer,
             options: DriveOptions {
                 interrupt: interrupt.clone(),
+                by: ClaimBy::Search,
                 ..options.clone()
             },
             told: told.clone(),
@@ -111,7 +112,10 @@ impl Family {
         self.asked.borrow_mut().push(Asked {
             run,
             observer,
-            options: options.clone(),
+            options: DriveOptions {
+                by: ClaimBy::Search,
+                ..options.clone()
+            },
             told: Rc::default(),
         });
     }

@@ -35,7 +35,8 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(super) fn new(history: History, ledger: Ledger, limits: &Limits) -> Shared {
+    pub(super) fn new(history: History, ledger: Ledger, limits: Limits) -> Shared {
+        ledger.usage().bound(limits);
         Shared {
             history: RefCell::new(history),
             ledger,
@@ -47,9 +48,11 @@ impl Shared {
         }
     }
 
-    /// Gives the run instructions for what it does after its flow.
-    pub(super) fn refuel(&self, fuel: u64) {
-        self.fuel_left.set(fuel);
+    /// Gives the run its limits once more, for what it does after its flow.
+    pub(super) fn refuel(&self) {
+        let usage = self.ledger.usage();
+        self.fuel_left.set(usage.limits().fuel);
+        usage.renew();
     }
 
     /// Returns the number of the next end that is made for the journal.
@@ -107,6 +110,7 @@ impl Shared {
                 format!("`{what}` cannot keep this: {error}"),
             )
         })?;
+        self.ledger.usage().wrote(text.len());
         let entry = self.ledger.entry(EntryKind::Log, path, what, text);
         self.ledger.append(entry);
         Ok(true)
@@ -166,6 +170,7 @@ impl Host for FlowHost {
     }
 
     fn write(&mut self, _stream: Stream, text: &str) -> Result<(), String> {
+        self.shared.ledger.usage().wrote(text.len());
         // What was printed before the run was interrupted has been seen.
         if self.shared.history.borrow().is_empty() {
             let text = text.to_owned();

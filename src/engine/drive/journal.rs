@@ -3,6 +3,7 @@
 use std::cell::{Cell, RefCell};
 use std::sync::Arc;
 
+use super::usage::Usage;
 use crate::engine::Engine;
 use crate::ids::RunId;
 use crate::ports::{
@@ -22,6 +23,7 @@ pub(crate) struct Ledger {
     pending: RefCell<Vec<Change>>,
     /// Nothing is written: see [`super::rehearse`].
     keeps_nothing: Cell<bool>,
+    usage: Usage,
 }
 
 impl Ledger {
@@ -34,7 +36,13 @@ impl Ledger {
             clock: engine.services.clock.clone(),
             pending: RefCell::default(),
             keeps_nothing: Cell::new(false),
+            usage: Usage::new(engine.limits),
         }
+    }
+
+    /// Returns what the run has taken of its limits.
+    pub(super) fn usage(&self) -> &Usage {
+        &self.usage
     }
 
     /// Lets go of whatever is handed over.
@@ -64,10 +72,11 @@ impl Ledger {
 
     /// Adds an entry that need not be on disk yet: with the next commit it will be.
     pub(super) fn append(&self, entry: Entry) {
-        self.pending.borrow_mut().push(Change::Append(entry));
+        self.push(Change::Append(entry));
     }
 
     pub(super) fn push(&self, change: Change) {
+        self.usage.changed(std::slice::from_ref(&change));
         self.pending.borrow_mut().push(change);
     }
 
@@ -107,11 +116,14 @@ impl Ledger {
             return Ok(Receipt::default());
         }
         let batch = self.batch(changes, Ack::Applied);
-        self.journal.commit(batch).await
+        let receipt = self.journal.commit(batch).await?;
+        self.usage.results(&receipt.results);
+        Ok(receipt)
     }
 
     fn batch(&self, changes: Vec<Change>, ack: Ack) -> Batch {
         let mut all = self.pending.take();
+        self.usage.changed(&changes);
         all.extend(changes);
         Batch {
             run: self.run.clone(),

@@ -41,7 +41,7 @@ impl Driver<'_> {
             && until_ms - self.now_ms() > crate::duration::millis(timeout)
         {
             let error = sleeps_too_long(call, until_ms - self.now_ms());
-            return self.failed(call, recorded, error).await;
+            return Box::pin(self.failed(call, recorded, error)).await;
         }
         let note = Value::map([
             (Value::keyword("kind"), Value::keyword("sleep")),
@@ -87,7 +87,7 @@ impl Driver<'_> {
     ) -> Answer {
         if drafts(call) {
             recorded.draft = Some(text);
-            return self.drafted(call, recorded).await;
+            return Box::pin(self.drafted(call, recorded)).await;
         }
         self.emit(&RunEvent::StepFinished {
             step: call.note(recorded.attempts),
@@ -286,6 +286,7 @@ impl Driver<'_> {
         kind: &str,
         wait: NewWait,
     ) -> Result<(), Halt> {
+        self.shared.ledger.usage().waits(&wait.path)?;
         let note = format!("{{:kind :{kind} :attempt {attempt}}}");
         let entry = call.entry(self, EntryKind::Timer, note);
         let reason = format!("`{}` waits for an answer", call.title);
@@ -299,7 +300,7 @@ impl Driver<'_> {
     pub(super) async fn wait(&self, call: &StepCall<'_>, mut recorded: Recorded) -> Answer {
         let started_ms = self.now_ms();
         loop {
-            let wake_ms = self.notify(call, &mut recorded.notice).await?;
+            let wake_ms = Box::pin(self.notify(call, &mut recorded.notice)).await?;
             let found = self
                 .look_for_answer(call, &call.at, recorded.attempts, wake_ms)
                 .await?;
@@ -316,7 +317,7 @@ impl Driver<'_> {
                     if !self.close_wait(&row, Vec::new()).await? {
                         continue;
                     }
-                    return self.failed(call, recorded, error).await;
+                    return Box::pin(self.failed(call, recorded, error)).await;
                 }
             };
             let kind = match drafts(call) {
@@ -343,6 +344,7 @@ impl Driver<'_> {
         entries: Vec<Entry>,
     ) -> Result<bool, Halt> {
         self.awake();
+        self.shared.ledger.usage().closed(&row.path);
         let closing = Change::CloseWait {
             path: row.path.clone(),
             seen: row.state,

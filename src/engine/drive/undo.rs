@@ -100,7 +100,7 @@ impl Driver<'_> {
         }
         self.is_undoing.set(true);
         self.cancel.take();
-        self.shared.refuel(self.engine.limits.fuel);
+        self.shared.refuel();
         let is_cancelled = self.cancelling.borrow().is_some();
         let of = |when: When| undos.iter().rev().filter(move |undo| undo.when == when);
         if is_cancelled {

@@ -11,9 +11,11 @@ use flowstone_lang::value::{Span, Symbol, Value};
 
 use super::files::{DiskFiles, FlowFiles, StoredFiles, join};
 use super::lint::Surroundings;
+use super::starts::wider_limits;
 use super::{Flow, compile, contents, definition, forms, lint};
 use crate::codec;
 use crate::diagnostic::{Diagnostic, Severity};
+use crate::limits::Limits;
 use crate::permission::PlannedNeed;
 use crate::ports::Program;
 use crate::rooted::read_named;
@@ -149,7 +151,13 @@ pub fn check_in(
         settings: project.map(|project| project.settings),
         folder,
     };
-    with_code(session, load(session, path, name), around)
+    let mut checked = with_code(session, load(session, path, name), around);
+    if let (Some(loaded), Some(project)) = (&checked.loaded, project) {
+        let limits = Limits::of(project.settings);
+        let wider = wider_limits(&loaded.flow, &limits, session);
+        checked.findings.extend(wider);
+    }
+    checked
 }
 
 /// As [`check_in`], for a text that is in no file. Includes are looked for below a folder, that of the project.

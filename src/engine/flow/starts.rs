@@ -5,13 +5,15 @@
 
 use std::rc::Rc;
 
+use flowstone_lang::session::Session;
 use flowstone_lang::value::{Span, Value};
 
 use super::definition::{Reading, words};
 use super::forms::entry_spans;
-use super::{Invocation, name_of};
+use super::{Flow, Invocation, name_of};
 use crate::diagnostic::Diagnostic;
 use crate::duration;
+use crate::limits::{LIMITS, Limit, Limits};
 use crate::ports::{OnConflict, OnNewVersion, RateRule};
 
 /// What a flow says about starting its runs.
@@ -21,6 +23,8 @@ pub struct Starts {
     pub limits: Option<StartLimits>,
     /// Of runs that are started without one.
     pub priority: i64,
+    /// Limits of what one run may take, where they are lower than the project's.
+    pub run: Vec<(&'static Limit, u64)>,
 }
 
 /// `:concurrency`.
@@ -140,7 +144,7 @@ fn limits(reading: &mut Reading<'_>, map: &Value, starts: &mut Starts) {
         );
         return;
     }
-    known_keys(reading, value, "E0457", LIMITS_KEYS);
+    starts.run = of_runs(reading, value);
     let concurrency = value.get("concurrency").and_then(|n| {
         let at = reading.value_at(value, "concurrency");
         count(reading, n, "`:concurrency` of `:limits`", at)
@@ -179,7 +183,8 @@ fn limits(reading: &mut Reading<'_>, map: &Value, starts: &mut Starts) {
     }
     let says_nothing = value.get("concurrency").is_none()
         && value.get("rate").is_none()
-        && value.get("priority").is_none();
+        && value.get("priority").is_none()
+        && !LIMITS.iter().any(|limit| value.get(limit.key).is_some());
     if says_nothing {
         reading.push(
             Diagnostic::error("E0457", "`:limits` limits nothing")
@@ -195,6 +200,50 @@ fn limits(reading: &mut Reading<'_>, map: &Value, starts: &mut Starts) {
             rate,
         });
     }
+}
+
+/// Reads what one run may take.
+fn of_runs(reading: &mut Reading<'_>, value: &Value) -> Vec<(&'static Limit, u64)> {
+    let limits = LIMITS.iter().filter(|limit| limit.is_of_flows);
+    let mut known = LIMITS_KEYS.to_vec();
+    known.extend(limits.clone().map(|limit| limit.key));
+    known_keys(reading, value, "E0457", &known);
+    let mut read = Vec::new();
+    for limit in limits {
+        match value.get(limit.key).map(|given| limit.read(given)) {
+            None => {}
+            Some(Ok(value)) => read.push((limit, value)),
+            Some(Err(wrong)) => {
+                let at = reading.value_at(value, limit.key);
+                reading.error("E0457", wrong, at);
+            }
+        }
+    }
+    read
+}
+
+/// Finds limits of a flow that are higher than what a run may have: those have no effect.
+pub(super) fn wider_limits(flow: &Flow, limits: &Limits, session: &Session) -> Vec<Diagnostic> {
+    let given = flow.definition.get("limits").cloned();
+    let given = given.unwrap_or(Value::Nil);
+    let sources = session.world().sources.borrow();
+    let wider = flow.starts.run.iter();
+    let wider = wider.filter(|(limit, value)| *value > limits.value(limit));
+    wider
+        .map(|(limit, value)| {
+            let key = limit.key;
+            let message = format!(
+                "`:limits {{:{key} {}}}` has no effect: a run may have {}",
+                limit.shown(*value),
+                limit.shown(limits.value(limit))
+            );
+            Diagnostic::warning("E0457", message)
+                .at(entry_spans(&sources, &given, &format!(":{key}")).value)
+                .hint(
+                    "a flow can only lower the limits of the project; flowstone.edn can raise them",
+                )
+        })
+        .collect()
 }
 
 fn rate(reading: &mut Reading<'_>, value: &Value, at: Span) -> Option<RateRule> {

@@ -19,6 +19,8 @@ pub struct RunSummary {
     pub begun: bool,
     /// As in [`super::RunRow::held`].
     pub held: bool,
+    /// As in [`super::RunRow::quarantine`].
+    pub quarantine: Option<String>,
     /// Somebody asked for it to be cancelled.
     pub is_cancel_requested: bool,
     pub created_ms: i64,

@@ -22,8 +22,13 @@ pub trait Runs: Send + Sync {
 
     fn program(&self, hash: &str) -> PortFuture<'_, Option<Program>>;
 
-    /// Takes the lease of a run for this process: free, expired, or held by a process that is gone.
-    fn claim(&self, run: &RunId, now_ms: i64) -> PortFuture<'_, Claim>;
+    /// Takes the lease of a run for this process: free, expired, or held by a process that is gone. A run in
+    /// quarantine is taken only if it was named.
+    fn claim(&self, run: &RunId, by: ClaimBy, now_ms: i64) -> PortFuture<'_, Claim>;
+
+    /// Notes whether this process executes a run at the moment. Where it ends before it notes that it left the run,
+    /// that counts against the run. See [`RunRow::quarantine`].
+    fn executes(&self, run: &RunId, is_executing: bool);
 
     /// Gives a run that is not over and that nobody drives another program, if it still has the one that was seen.
     ///
@@ -264,6 +269,9 @@ pub struct RunRow {
     pub pruned_ms: Option<i64>,
     /// Why the worker that tried last could not drive it.
     pub setback: Option<String>,
+    /// Why nobody executes it before somebody names it: processes that executed it ended again and again without
+    /// progress of the run. Such a run is [`held`](Self::held), too.
+    pub quarantine: Option<String>,
 }
 
 /// Runs that were exported elsewhere. The bytes of the resources are there already.
@@ -317,6 +325,16 @@ pub struct RunUpdate {
     pub error: Option<String>,
 }
 
+/// How a claim came about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ClaimBy {
+    /// A person named the run: it leaves quarantine, and crashes are counted from zero.
+    Name,
+    /// The run was among those that can be resumed.
+    #[default]
+    Search,
+}
+
 /// The answer to a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Claim {
@@ -327,6 +345,10 @@ pub enum Claim {
     /// A live process drives it.
     Held {
         owner: String,
+    },
+    /// It is in quarantine, for this reason.
+    Quarantined {
+        reason: String,
     },
     Missing,
 }

@@ -12,8 +12,8 @@ const OPEN: [RunStatus; 3] = [RunStatus::Queued, RunStatus::Running, RunStatus::
 
 impl Engine {
     /// Returns the newest run that was started by hand with the same flow text, invocation, input and bindings, that
-    /// is not over and that no process executes. A run that is held or that is being cancelled does not count, nor
-    /// does one that another run called.
+    /// is not over and that no process executes. A run that was imported and is held does not count, nor does one that
+    /// is being cancelled or that another run called. One in quarantine does: executing it is refused.
     ///
     /// # Errors
     /// When the input does not fit the flow's contract, or the store cannot be read.
@@ -33,7 +33,8 @@ impl Engine {
         let started_by = options.started_by.as_deref().unwrap_or("manual");
         let bindings = self.bindings_of(loaded).encode();
         Ok(runs.into_iter().find(|run| {
-            let is_free = !run.driven && !run.held && run.cancel_requested.is_none();
+            let is_held = run.held && run.quarantine.is_none();
+            let is_free = !run.driven && !is_held && run.cancel_requested.is_none();
             is_free
                 && run.parent.is_none()
                 && run.started_by == started_by

@@ -13,6 +13,7 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::flow::name_of;
 use crate::ids::RunId;
+use crate::interrupt::Interrupt;
 use crate::ports::{Removed, RunQuery, RunStatus, RunSummary, Sweep, Swept, Usage};
 use crate::step::HomeSweep;
 
@@ -254,8 +255,9 @@ impl Engine {
     }
 
     /// Looks after the project where that was not done for a day: for whoever runs flows anyway. Returns what went
-    /// when it was time. What fails is logged, and tried again a day later.
-    pub async fn collect_garbage_daily(&self) -> Option<GcReport> {
+    /// when it was time. What fails is logged, and tried again a day later. An interrupt ends it; what went until then
+    /// is gone.
+    pub async fn collect_garbage_daily(&self, interrupt: &Interrupt) -> Option<GcReport> {
         let now_ms = self.services.clock.now_ms();
         let stamp = self.services.home.join(STAMP);
         let last = std::fs::read_to_string(&stamp).ok();
@@ -274,7 +276,11 @@ impl Engine {
             limit: GENTLY,
             ..GcOptions::default()
         };
-        let collected = self.collect_garbage(&options).await;
+        let collected = tokio::select! {
+            biased;
+            () = interrupt.wait() => return None,
+            collected = self.collect_garbage(&options) => collected,
+        };
         collected
             .inspect_err(|error| tracing::warn!(%error, "old journals could not be removed"))
             .ok()

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use flowstone_lang::fiber;
+use flowstone_lang::value::heap;
 use tokio::runtime::Handle;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
@@ -21,7 +22,7 @@ use crate::error::EngineError;
 use crate::ids::RunId;
 use crate::observer::Observer;
 use crate::outcome::RunOutcome;
-use crate::ports::{Setback, Taken};
+use crate::ports::{ClaimBy, Setback, Taken};
 
 /// So many runs are held ready for each that is driven, so that a thread need not wait for the next.
 const AHEAD: usize = 4;
@@ -133,6 +134,7 @@ impl Inside {
                 // They are runs like others, and may be driven by another thread.
                 leave_children: true,
                 asker: Asker::default(),
+                by: ClaimBy::Search,
             },
             watch,
             load: self.load.clone(),
@@ -213,13 +215,16 @@ fn busy() -> Duration {
 impl Inside {
     /// Returns the next run to drive; lets go of what is not needed while there is none.
     async fn next(&mut self, shop: &Shop, slots: &mut Slots) -> Option<Taken> {
+        let mut is_trimmed = false;
         loop {
             match tokio::time::timeout(QUIET, self.runs.recv()).await {
                 Ok(next) => return next,
-                Err(_) if self.load.held.load(Ordering::SeqCst) == 0 => {
+                Err(_) if !is_trimmed && self.load.held.load(Ordering::SeqCst) == 0 => {
+                    is_trimmed = true;
                     shop.engine.sessions.shrink();
                     fiber::trim();
                     slots.shrink();
+                    heap::give_back();
                 }
                 Err(_) => {}
             }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::lane::Load;
 use crate::engine::Engine;
+use crate::interrupt::Interrupt;
 
 /// A worker that has just begun has better things to do.
 const FIRST: Duration = Duration::from_secs(60);
@@ -16,13 +17,17 @@ const LOOK: Duration = Duration::from_secs(1);
 
 /// Looks after the project at most daily, when no run is under way. Never returns: whoever ends drops it, and what
 /// was removed until then stays removed.
-pub(super) async fn tidy(engine: &Engine, loads: &[Arc<Load>]) -> std::convert::Infallible {
+pub(super) async fn tidy(
+    engine: &Engine,
+    loads: &[Arc<Load>],
+    interrupt: &Interrupt,
+) -> std::convert::Infallible {
     let mut wait = FIRST;
     loop {
         tokio::time::sleep(wait).await;
         wait = match is_quiet(loads) {
             true => {
-                engine.collect_garbage_daily().await;
+                engine.collect_garbage_daily(interrupt).await;
                 EVERY
             }
             false => LOOK,

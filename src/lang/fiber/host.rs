@@ -1,20 +1,28 @@
 //! The host of a fiber: passes on what can be answered at once, and leaves the stack for the rest.
 
+use std::rc::Rc;
+
 use super::{Exiter, Leave};
 use crate::value::{Result, Signal, Stop, Value};
-use crate::vm::{Host, Stream};
+use crate::vm::{Host, Stream, World};
 
 pub(super) struct FiberHost {
     inner: Box<dyn Host>,
     exiter: Box<dyn Exiter>,
+    world: Rc<World>,
     started: bool,
 }
 
 impl FiberHost {
-    pub(super) fn new(inner: Box<dyn Host>, exiter: Box<dyn Exiter>) -> FiberHost {
+    pub(super) fn new(
+        inner: Box<dyn Host>,
+        exiter: Box<dyn Exiter>,
+        world: Rc<World>,
+    ) -> FiberHost {
         FiberHost {
             inner,
             exiter,
+            world,
             started: false,
         }
     }
@@ -23,7 +31,9 @@ impl FiberHost {
 impl Host for FiberHost {
     fn refill(&mut self) -> Result<u32, Stop> {
         // The first quantum is given before the first instruction: nothing has run that others wait for.
-        if std::mem::replace(&mut self.started, true) {
+        // While the library is being loaded, others of this world would find half of a definition.
+        let was_started = std::mem::replace(&mut self.started, true);
+        if was_started && !self.world.is_library_loading() {
             match self.exiter.leave(Leave::OutOfFuel) {
                 Ok(_) => {}
                 Err(Signal::Stop(stop)) => return Err((*stop).clone()),

@@ -82,11 +82,15 @@ impl SessionLoader {
         if namespace == vm.world().core.name || !self.mark(namespace) {
             return Ok(());
         }
-        library::sources(&namespace.to_string()).try_for_each(|source| {
+        let prepared = library::sources(&namespace.to_string()).try_for_each(|source| {
             let file = format!("<{}>", source.file);
             vm.isolated(|vm| self.load_text(vm, &file, source.header_text()))
                 .map(|_| ())
-        })
+        });
+        if prepared.is_err() {
+            self.loaded.borrow_mut().remove(&namespace);
+        }
+        prepared
     }
 }
 
@@ -113,17 +117,26 @@ impl Loader for SessionLoader {
             return Ok(false);
         }
         let home = vm.world().namespace(namespace);
-        if self.mark(Symbol::with_namespace(Some(&home_name), &definition)) {
+        let mark = Symbol::with_namespace(Some(&home_name), &definition);
+        if self.mark(mark) {
             // The var exists from now on, so that functions of the library may refer to one another.
             home.intern(name);
-            Self::in_namespace(vm, home, |vm| {
+            let world = vm.world().clone();
+            world.begin_library();
+            let loaded = Self::in_namespace(vm, home, |vm| {
                 self.prepare(vm, namespace)?;
                 library::forms_of(&home_name, &definition).try_for_each(|form| {
                     let file = format!("<{}>", form.source.file);
                     vm.isolated(|vm| self.load_text(vm, &file, form.text))
                         .map(|_| ())
                 })
-            })?;
+            });
+            world.end_library();
+            if loaded.is_err() {
+                // It was stopped in the middle: whoever needs it next loads it.
+                self.loaded.borrow_mut().remove(&mark);
+            }
+            loaded?;
         }
         Ok(true)
     }

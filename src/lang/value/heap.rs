@@ -116,6 +116,19 @@ pub fn process_bytes() -> usize {
     usize::try_from(all).unwrap_or(0)
 }
 
+/// Gives memory that is free back to the system, where its allocator keeps it: after work that took much of it. Takes
+/// some milliseconds.
+pub fn give_back() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    {
+        unsafe extern "C" {
+            fn malloc_trim(keep: usize) -> i32;
+        }
+        // SAFETY: the function may be called at any time, by any thread; it moves nothing that is in use.
+        unsafe { malloc_trim(0) };
+    }
+}
+
 /// How much of the heap the code of one run may hold.
 ///
 /// ```

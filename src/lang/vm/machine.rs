@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 use std::rc::Rc;
 
 use super::code::Word;
-use super::stack::{Frames, Stack};
+use super::stack::{Frames, Size, Stack};
 use super::{Host, World, slots};
 use crate::value::parked::{self, Running};
 use crate::value::{
@@ -54,14 +54,19 @@ pub struct Vm {
 impl Vm {
     /// Returns a machine for a world, which asks `host` for everything outside.
     pub fn new(world: Rc<World>, host: Box<dyn Host>) -> Vm {
+        Vm::sized(world, host, Size::Usual)
+    }
+
+    /// Returns a machine that begins with so much memory.
+    pub(crate) fn sized(world: Rc<World>, host: Box<dyn Host>, size: Size) -> Vm {
         let mut stack = Stack::default();
-        let top = stack.start();
+        let top = stack.start(size);
         let stack_end = stack.end();
         Vm {
             world,
             host,
             fuel: 0,
-            frames: Frames::new(),
+            frames: Frames::new(size),
             max_frames: MAX_FRAMES,
             pc: std::ptr::null_mut(),
             failure: None,

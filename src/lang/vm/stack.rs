@@ -4,8 +4,20 @@
 use super::code::{Body, Word};
 use crate::value::Value;
 
+/// Slots of a machine's first segment, and of that of a machine that may be one of thousands which wait.
 const FIRST: usize = 512;
+const FIRST_SMALL: usize = 64;
+/// Slots of the second segment, at least.
+const SECOND: usize = 512;
 const LARGEST: usize = 1 << 20;
+
+/// How much a machine begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Size {
+    Usual,
+    /// Takes little memory; calls that go deeper take a little longer for it.
+    Small,
+}
 
 /// The registers of a machine. Every slot always holds a valid value.
 #[derive(Default)]
@@ -16,9 +28,12 @@ pub(super) struct Stack {
 
 impl Stack {
     /// Returns the first slot of all.
-    pub fn start(&mut self) -> *mut Value {
+    pub fn start(&mut self, size: Size) -> *mut Value {
         if self.segments.is_empty() {
-            self.segments.push(segment(FIRST));
+            self.segments.push(segment(match size {
+                Size::Usual => FIRST,
+                Size::Small => FIRST_SMALL,
+            }));
         }
         self.segments[0].as_mut_ptr()
     }
@@ -35,8 +50,8 @@ impl Stack {
             // What lies further on is not in use: a larger one takes its place.
             self.segments.truncate(self.current);
             let last = self.segments.last().map_or(FIRST, |last| last.len());
-            self.segments
-                .push(segment(needed.max((last * 2).min(LARGEST))));
+            let usual = (last * 2).clamp(SECOND, LARGEST);
+            self.segments.push(segment(needed.max(usual)));
         }
         self.segments[self.current].as_mut_ptr()
     }
@@ -79,6 +94,7 @@ const NO_FRAME: Frame = Frame {
 };
 
 const FRAMES: usize = 32;
+const FRAMES_SMALL: usize = 8;
 
 /// The frames of a machine. Below the first is one without code, so that each has one before it.
 pub(super) struct Frames {
@@ -90,14 +106,18 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    pub fn new() -> Frames {
+    pub fn new(size: Size) -> Frames {
         let mut frames = Frames {
             all: Vec::new(),
             first: std::ptr::null_mut(),
             current: std::ptr::null_mut(),
             last: std::ptr::null_mut(),
         };
-        frames.resize(FRAMES, 0);
+        let count = match size {
+            Size::Usual => FRAMES,
+            Size::Small => FRAMES_SMALL,
+        };
+        frames.resize(count, 0);
         frames
     }
 

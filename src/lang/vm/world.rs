@@ -82,6 +82,8 @@ pub struct World {
     loaded: RefCell<Vec<Symbol>>,
     /// Namespaces whose source is being run.
     loading: RefCell<Vec<Symbol>>,
+    /// How many definitions of the library are being loaded, each for the one before it.
+    library: Cell<u32>,
 }
 
 impl World {
@@ -135,6 +137,7 @@ impl World {
             foreign: RefCell::default(),
             loaded: RefCell::default(),
             loading: RefCell::default(),
+            library: Cell::new(0),
         }
     }
 
@@ -275,6 +278,19 @@ impl World {
     /// Returns the namespaces whose source was run.
     pub fn loaded_libraries(&self) -> Vec<Symbol> {
         self.loaded.borrow().clone()
+    }
+
+    pub(crate) fn begin_library(&self) {
+        self.library.set(self.library.get() + 1);
+    }
+
+    pub(crate) fn end_library(&self) {
+        self.library.set(self.library.get() - 1);
+    }
+
+    /// Tells whether a definition of the library is being loaded. Nothing else of this world is evaluated meanwhile.
+    pub(crate) fn is_library_loading(&self) -> bool {
+        self.library.get() > 0
     }
 
     /// Notes that the source of a namespace is about to run; false if it is running already.

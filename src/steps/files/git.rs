@@ -5,7 +5,7 @@
 //! becomes an option of the command, no prompt is ever shown, and each call has a deadline.
 
 use std::fs::{self, File};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -360,15 +360,16 @@ fn read_contents(
 fn next_object(output: &mut impl BufRead) -> std::io::Result<Vec<u8>> {
     let mut header = String::new();
     output.read_line(&mut header)?;
-    let size: usize = header
+    let size: u64 = header
         .trim_end()
         .rsplit(' ')
         .next()
         .and_then(|size| size.parse().ok())
         .ok_or_else(|| std::io::Error::other(format!("it answered `{}`", header.trim_end())))?;
-    let mut bytes = vec![0; size + 1];
-    output.read_exact(&mut bytes)?;
-    bytes.pop();
+    let mut bytes = Vec::new();
+    output.by_ref().take(size).read_to_end(&mut bytes)?;
+    // The line's end.
+    output.read_exact(&mut [0])?;
     Ok(bytes)
 }
 

@@ -63,9 +63,12 @@ pub(super) struct Pack {
     rows: Vec<Row>,
 }
 
+fn damaged() -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, "the pack is not whole")
+}
+
 impl Pack {
     fn open(path: &Path) -> io::Result<Pack> {
-        let damaged = || io::Error::new(io::ErrorKind::InvalidData, "the pack is not whole");
         let file = File::open(path)?;
         let size = file.metadata()?.len();
         let tail_at = size.checked_sub(TAIL as u64).ok_or_else(damaged)?;
@@ -121,6 +124,9 @@ impl Pack {
 
     /// Reads a part of the file.
     pub fn bytes(&self, from: u64, size: u64) -> io::Result<Vec<u8>> {
+        if from.saturating_add(size) > self.file.metadata()?.len() {
+            return Err(damaged());
+        }
         let size = usize::try_from(size).map_err(io::Error::other)?;
         let mut bytes = vec![0; size];
         read_at(&self.file, &mut bytes, from)?;

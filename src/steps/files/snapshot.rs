@@ -406,7 +406,7 @@ impl<'a> Taking<'a> {
         const MOST_AT_ONCE: u64 = 64 << 20;
         let limit = self.limits.file_bytes;
         tracing::debug!(target: "flowstone::files", path = %self.root.path().join(path).display(), "read");
-        let likely = usize::try_from(likely.min(MOST_AT_ONCE)).unwrap_or(0);
+        let likely = usize::try_from(likely.min(LIKELY_MAX)).unwrap_or(0);
         let mut bytes = Vec::with_capacity(likely + 1);
         let file = self.root.file(path)?;
         file.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -470,6 +470,9 @@ impl<'a> Taking<'a> {
         Ok((Some(Taken { entry, stamp }), Some((hash, bytes))))
     }
 }
+
+/// The most that is allocated before anything was read: what the system says of a size may be wrong.
+const LIKELY_MAX: u64 = 16 << 20;
 
 /// An entry, and its content where that is to be stored.
 type One = (Option<Taken>, Option<(objects::Hash, Vec<u8>)>);

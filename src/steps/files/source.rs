@@ -147,18 +147,21 @@ fn tree(uri: &str) -> Result<Source, StepError> {
     }
 }
 
+/// A file is held in memory while it is read.
+const FILE_BYTES_MAX: i64 = 1_000_000_000;
+
 const LIMITS: [&str; 3] = ["max-bytes", "max-file-bytes", "max-files"];
 
 fn limits(fields: Fields<'_>) -> Result<Limits, StepError> {
     let usual = Limits::default();
-    let limit = |key, usual| {
-        let given = fields.int(key, 1, i64::MAX)?;
+    let limit = |key, usual, most| {
+        let given = fields.int(key, 1, most)?;
         Ok::<_, StepError>(given.and_then(|it| u64::try_from(it).ok()).unwrap_or(usual))
     };
     Ok(Limits {
-        files: limit("max-files", usual.files)?,
-        bytes: limit("max-bytes", usual.bytes)?,
-        file_bytes: limit("max-file-bytes", usual.file_bytes)?,
+        files: limit("max-files", usual.files, i64::MAX)?,
+        bytes: limit("max-bytes", usual.bytes, i64::MAX)?,
+        file_bytes: limit("max-file-bytes", usual.file_bytes, FILE_BYTES_MAX)?,
     })
 }
 

@@ -38,6 +38,9 @@ pub struct Request {
 /// What a server says about its error is not waited for longer.
 const SOON: Duration = Duration::from_secs(5);
 
+/// A body that is not stored is held in memory: a setting cannot allow more.
+const IN_MEMORY_MAX: u64 = 1 << 30;
+
 /// The limits of a request.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
@@ -335,8 +338,9 @@ impl Incoming {
         }
     }
 
-    /// Reads the whole body.
+    /// Reads the whole body into memory.
     pub async fn collect(mut self) -> Result<Answer, HttpError> {
+        self.limits.max_bytes = self.limits.max_bytes.min(IN_MEMORY_MAX);
         self.fits()?;
         let mut body = Vec::new();
         while let Some(chunk) = self.next(None).await? {

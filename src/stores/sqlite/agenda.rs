@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::failed;
 use super::owner::{Alive, Owner};
-use super::{queue, runs};
+use super::{quarantine, queue, runs};
 
 /// What this part adds. The conditions of the indexes are repeated word for word in the questions.
 pub(super) const SCHEMA: &str = "
@@ -130,16 +130,17 @@ pub(super) fn gone(db: &Connection, owner: &Owner) -> Result<Vec<String>, StoreE
     Ok(gone)
 }
 
-/// Frees what processes hold.
-pub(super) fn free(db: &Connection, owners: &[String]) -> Result<usize, StoreError> {
-    let mut freed = 0;
-    for owner in owners {
-        freed += db
-            .prepare_cached("UPDATE run SET lease_owner = NULL WHERE lease_owner IS NOT NULL AND lease_owner = ?1")
-            .and_then(|mut sql| sql.execute([owner]))
-            .map_err(failed)?;
-    }
-    Ok(freed)
+/// Frees what processes hold that are gone, and counts that against the runs that they executed.
+pub(super) fn free(
+    db: &Connection,
+    by: (&Owner, u32),
+    gone: &[String],
+    now_ms: i64,
+) -> Result<usize, StoreError> {
+    let freed = gone
+        .iter()
+        .map(|holder| quarantine::free(db, by, holder, now_ms));
+    freed.sum()
 }
 
 /// Gives a lease back, with why and until when the run is left alone.

@@ -14,7 +14,8 @@ use super::runs;
 
 const COLUMNS: &str = "num, id, external_id, flow, status, wait_reason, due_ms, lease_owner, held, \
                        cancel IS NOT NULL, created_ms, updated_ms, ended_ms, invocation, key, priority, started_by, \
-                       origin, pass, pruned_ms, parent, root, depth, parent_close, lease_epoch > 0";
+                       origin, pass, pruned_ms, parent, root, depth, parent_close, lease_epoch > 0, \
+                       quarantine";
 /// What a text is looked for in.
 const TEXTS: [&str; 7] = [
     "id",
@@ -261,6 +262,7 @@ fn summary(row: &Row<'_>, alive: &Alive<'_>) -> rusqlite::Result<(i64, RunSummar
         pruned_ms: row.get(19)?,
         parent: runs::parent(row, 20)?,
         begun: row.get(24)?,
+        quarantine: row.get(25)?,
     };
     Ok((row.get(0)?, summary))
 }

@@ -3,25 +3,33 @@
 //! The system lets go of the lock when the process ends, however it ends. So nobody waits for a lease to run
 //! out after a crash, and nobody takes a run from a process that is only slow.
 
+mod marks;
+
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{Clock as _, Random as _, StoreError, SystemClock, SystemRandom};
 use flowstone_engine::private;
 
+use marks::Marks;
+
 /// No process takes longer from making its file to locking it.
 const YOUNG: Duration = Duration::from_secs(60);
+
+/// So long it is remembered which runs a process executed when it ended.
+const REMEMBERED: Duration = Duration::from_secs(30 * 24 * 3600);
 
 /// This process, as an owner of runs.
 pub(super) struct Owner {
     id: String,
     folder: PathBuf,
-    /// Locked until it is closed. A process that only reads has none.
-    _lock: Option<File>,
+    /// In the file that is locked until it is closed. A process that only reads has none.
+    marks: Option<Mutex<Marks>>,
 }
 
 impl Owner {
@@ -39,7 +47,7 @@ impl Owner {
         let owner = Owner {
             id,
             folder: folder.to_owned(),
-            _lock: Some(lock),
+            marks: Some(Mutex::new(Marks::new(lock))),
         };
         owner.sweep();
         Ok(owner)
@@ -50,7 +58,7 @@ impl Owner {
         Owner {
             id: "reader".to_owned(),
             folder: folder.to_owned(),
-            _lock: None,
+            marks: None,
         }
     }
 
@@ -78,10 +86,33 @@ impl Owner {
                 .and_then(|about| about.modified())
                 .ok()
                 .and_then(|made| made.elapsed().ok());
-            if age.is_some_and(|age| age > YOUNG) {
-                self.is_alive(&entry.file_name().to_string_lossy());
+            let name = entry.file_name();
+            let name = name.to_string_lossy();
+            if age.is_some_and(|age| age > YOUNG)
+                && !self.is_alive(&name)
+                && age.is_some_and(|age| age > REMEMBERED)
+            {
+                self.forget(&name);
             }
         }
+    }
+
+    /// Notes whether this process executes a run.
+    pub(super) fn mark(&self, run: &RunId, is_executing: bool) {
+        if let Some(marks) = &self.marks {
+            let mut marks = marks.lock().unwrap_or_else(PoisonError::into_inner);
+            marks.mark(run, is_executing);
+        }
+    }
+
+    /// Returns the runs that a process executed that is gone.
+    pub(super) fn executed(&self, owner: &str) -> Vec<RunId> {
+        marks::read(&self.folder.join(owner))
+    }
+
+    /// Forgets a process that is gone.
+    pub(super) fn forget(&self, owner: &str) {
+        let _ = fs::remove_file(self.folder.join(owner));
     }
 
     pub(super) fn id(&self) -> &str {
@@ -100,7 +131,9 @@ impl Owner {
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => true,
             Ok(()) => {
-                let _ = fs::remove_file(&path);
+                if marks::read(&path).is_empty() {
+                    let _ = fs::remove_file(&path);
+                }
                 false
             }
             Err(TryLockError::Error(_)) => true,

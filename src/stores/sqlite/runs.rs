@@ -2,7 +2,7 @@
 
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{
-    Claim, NewRun, Parent, ParentClose, Program, RunFilter, RunRow, RunStatus, RunUpdate,
+    Claim, ClaimBy, NewRun, Parent, ParentClose, Program, RunFilter, RunRow, RunStatus, RunUpdate,
     StoreError,
 };
 use rusqlite::types::Value as Sql;
@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter
 
 use super::failure::{failed, rejected};
 use super::owner::{Alive, Owner};
-use super::queue;
+use super::{quarantine, queue};
 
 /// The tables of this part.
 pub(super) const SCHEMA: &str = "
@@ -77,10 +77,18 @@ pub(super) const FORMAT_5: &str = "
 ALTER TABLE run ADD COLUMN first_input TEXT;
 ";
 
+/// What the sixth format adds. `crashes`: how often in a row a process ended that executed the run, with `crash_mark`
+/// of the run's progress the same each time.
+pub(super) const FORMAT_6: &str = "
+ALTER TABLE run ADD COLUMN crashes INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE run ADD COLUMN crash_mark INTEGER;
+ALTER TABLE run ADD COLUMN quarantine TEXT;
+";
+
 pub(super) const COLUMNS: &str = "id, external_id, program, flow, status, wait_reason, due_ms, input, seed, result, error, \
                        cancel, lease_owner, created_ms, updated_ms, invocation, key, priority, started_by, origin, \
                        parent, root, depth, parent_close, pass, force, ended_ms, deadline_ms, held, pruned_ms, setback, \
-                       bindings, lease_epoch > 0";
+                       bindings, lease_epoch > 0, quarantine";
 
 pub(super) fn create(db: &Connection, owner: &Owner, run: &NewRun) -> Result<RunId, StoreError> {
     match by_external_id(db, run)? {
@@ -307,6 +315,7 @@ pub(super) fn run_row(row: &Row<'_>, owner: &Alive<'_>) -> rusqlite::Result<RunR
         setback: row.get(30)?,
         bindings: row.get(31)?,
         begun: row.get(32)?,
+        quarantine: row.get(33)?,
     })
 }
 
@@ -402,35 +411,45 @@ pub(super) fn restart(
 
 pub(super) fn claim(
     db: &Connection,
-    owner: &Owner,
-    run: &RunId,
+    (owner, crashes): (&Owner, u32),
+    (run, by): (&RunId, ClaimBy),
     now_ms: i64,
 ) -> Result<Claim, StoreError> {
-    let found = db
-        .prepare_cached("SELECT lease_owner, lease_epoch FROM run WHERE id = ?1")
-        .and_then(|mut sql| {
-            sql.query_row([run.as_str()], |row| {
-                Ok((row.get::<_, Option<String>>(0)?, row.get::<_, i64>(1)?))
-            })
-            .optional()
-        })
-        .map_err(failed)?;
-    let Some((lease, epoch)) = found else {
+    let Some(lease) = lease(db, run)? else {
         return Ok(Claim::Missing);
     };
-    if let Some(holder) = lease.filter(|holder| holder != owner.id() && owner.is_alive(holder)) {
-        return Ok(Claim::Held {
-            owner: process(&holder),
-        });
+    if let Some(holder) = lease.filter(|holder| holder != owner.id()) {
+        if owner.is_alive(&holder) {
+            return Ok(Claim::Held {
+                owner: process(&holder),
+            });
+        }
+        quarantine::free(db, (owner, crashes), &holder, now_ms)?;
     }
-    let epoch = epoch + 1;
-    db.prepare_cached(
-        "UPDATE run SET lease_owner = ?2, lease_epoch = ?3, updated_ms = ?4, held = 0, setback = NULL, again_ms = NULL
-         WHERE id = ?1",
-    )
-    .and_then(|mut sql| sql.execute(params![run.as_str(), owner.id(), epoch, now_ms]))
-    .map_err(failed)?;
+    if let (ClaimBy::Search, Some(reason)) = (by, quarantine::reason(db, run)?) {
+        return Ok(Claim::Quarantined { reason });
+    }
+    if by == ClaimBy::Name {
+        quarantine::end(db, run)?;
+    }
+    let epoch = db
+        .prepare_cached(
+            "UPDATE run SET lease_owner = ?2, lease_epoch = lease_epoch + 1, updated_ms = ?3, held = 0, setback = NULL,
+                            again_ms = NULL
+             WHERE id = ?1 RETURNING lease_epoch",
+        )
+        .and_then(|mut sql| {
+            sql.query_row(params![run.as_str(), owner.id(), now_ms], |row| row.get(0))
+        })
+        .map_err(failed)?;
     Ok(Claim::Taken { epoch })
+}
+
+/// Returns who holds a run, if there is such a run.
+fn lease(db: &Connection, run: &RunId) -> Result<Option<Option<String>>, StoreError> {
+    db.prepare_cached("SELECT lease_owner FROM run WHERE id = ?1")
+        .and_then(|mut sql| sql.query_row([run.as_str()], |row| row.get(0)).optional())
+        .map_err(failed)
 }
 
 /// The words for an owner: its id ends with the number of its process.

@@ -16,19 +16,19 @@ type Whose<'a> = (&'a Flow, Option<&'a str>);
 /// So often the same field is asked for again.
 const TRIES: usize = 5;
 
-/// Reads the arguments `--input` and `--setup` into one input.
+/// Reads the arguments `--input` and `--setup` into one input. `most`: bytes that each may have.
 ///
 /// # Errors
 /// When one of them cannot be read.
-pub fn given(given: Option<&str>, setup: Option<&str>) -> Result<Value, Report> {
+pub fn given(given: Option<&str>, setup: Option<&str>, most: u64) -> Result<Value, Report> {
     let whole = match given {
         None => Value::map([]),
-        Some(text) => input::read(text, "--input")?,
+        Some(text) => input::read_within(text, "--input", most)?,
     };
     let Some(setup) = setup else {
         return Ok(whole);
     };
-    let values = input::read(setup, "--setup")?;
+    let values = input::read_within(setup, "--setup", most)?;
     if values.as_map().is_none() {
         let message = format!("`--setup` takes a map, not {}", values.kind());
         return Err(Report::error("E0421", message).hint("as in `--setup '{:region \"EU\"}'`"));

@@ -1,9 +1,10 @@
 //! Values that are given on the command line: JSON or EDN, in place, in a file, or on standard input.
 
 use std::fs;
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::Path;
 
+use flowstone_engine::Limits;
 use flowstone_engine::json::{from_json, read_strictly};
 use flowstone_lang::reader::{NoContext, ReadOptions, Reader};
 use flowstone_lang::value::{Sources, Value};
@@ -18,20 +19,28 @@ enum Syntax {
     Either,
 }
 
+/// The most that is read of an exported run or a table.
+const TEXT_MAX: u64 = 2_000_000_000;
+
 /// Reads an argument such as that of `--input`. Object keys of JSON become keywords.
 ///
 /// # Errors
-/// When a file is missing, or the text is neither JSON nor EDN; says where.
+/// When a file is missing or too large, or the text is neither JSON nor EDN; says where.
 pub fn read(argument: &str, option: &str) -> Result<Value, Report> {
+    read_within(argument, option, Limits::default().input)
+}
+
+/// Reads an argument as [`read`] does, of a limited size.
+///
+/// # Errors
+/// As of [`read`].
+pub fn read_within(argument: &str, option: &str, most: u64) -> Result<Value, Report> {
     if argument == "-" {
-        let mut text = String::new();
-        std::io::stdin()
-            .read_to_string(&mut text)
-            .map_err(|error| unreadable("standard input", &error))?;
+        let text = text_within(Path::new("-"), most)?;
         return parse("<stdin>", &text, Syntax::Either);
     }
     if let Some(file) = argument.strip_prefix('@') {
-        let text = fs::read_to_string(file).map_err(|error| unreadable(file, &error))?;
+        let text = text_within(Path::new(file), most)?;
         let syntax = match file.rsplit('.').next() {
             Some("json") => Syntax::Json,
             Some("edn" | "clj") => Syntax::Edn,
@@ -45,15 +54,36 @@ pub fn read(argument: &str, option: &str) -> Result<Value, Report> {
 /// Reads the text of a file, or of standard input where that is `-`.
 ///
 /// # Errors
-/// When it cannot be read, or is not UTF-8.
+/// When it cannot be read, is too large, or is not UTF-8.
 pub fn text(file: &Path) -> Result<String, Report> {
-    if file == Path::new("-") {
-        let mut text = String::new();
-        let read = std::io::stdin().read_to_string(&mut text);
-        read.map_err(|error| unreadable("standard input", &error))?;
-        return Ok(text);
-    }
-    fs::read_to_string(file).map_err(|error| unreadable(&file.display().to_string(), &error))
+    text_within(file, TEXT_MAX)
+}
+
+fn text_within(file: &Path, most: u64) -> Result<String, Report> {
+    let is_stdin = file == Path::new("-");
+    let name = match is_stdin {
+        true => "standard input".to_owned(),
+        false => file.display().to_string(),
+    };
+    let read = match is_stdin {
+        true => read_text(std::io::stdin().lock(), most),
+        false => fs::File::open(file).and_then(|file| read_text(file, most)),
+    };
+    let text = read.map_err(|error| unreadable(&name, &error))?;
+    text.ok_or_else(|| {
+        let message = format!("{name} has more than {most} bytes");
+        Report::error("E0997", message)
+            .hint("give a file with `--upload`, or raise `:limits {:input ...}` in flowstone.edn")
+    })
+}
+
+/// Reads a text to its end; nothing where it is too large.
+fn read_text(source: impl Read, most: u64) -> io::Result<Option<String>> {
+    let mut text = String::new();
+    source
+        .take(most.saturating_add(1))
+        .read_to_string(&mut text)?;
+    Ok((text.len() as u64 <= most).then_some(text))
 }
 
 fn parse(name: &str, text: &str, syntax: Syntax) -> Result<Value, Report> {

@@ -27,21 +27,14 @@ use super::{ask, flow_file, output, permission};
 
 /// Runs the flow, and tells what became of it.
 pub fn run(args: &Run, app: &dyn App) -> Exit {
-    let given = match ask::given(args.input.as_deref(), args.setup.as_deref()) {
-        Ok(value) => value,
-        Err(report) => {
-            output::failure(&report, args.show.json);
-            return Exit::Usage;
-        }
-    };
-    let done = Runtime::start().and_then(|runtime| runtime.block_on(drive(args, app, given)));
+    let done = Runtime::start().and_then(|runtime| runtime.block_on(drive(args, app)));
     done.unwrap_or_else(|report| {
         output::failure(&report, args.show.json);
         Exit::Failed
     })
 }
 
-async fn drive(args: &Run, app: &dyn App, input: Value) -> Result<Exit, Report> {
+async fn drive(args: &Run, app: &dyn App) -> Result<Exit, Report> {
     let project = Project {
         exchanges: args.exchanges.with(),
         bindings: args.bound.bindings(),
@@ -50,6 +43,14 @@ async fn drive(args: &Run, app: &dyn App, input: Value) -> Result<Exit, Report> 
         ..Project::find(&args.home)
     };
     let engine = app.open(&project, Open::OrMake)?;
+    let most = engine.limits().input;
+    let input = match ask::given(args.input.as_deref(), args.setup.as_deref(), most) {
+        Ok(input) => input,
+        Err(report) => {
+            output::failure(&report, args.show.json);
+            return Ok(Exit::Usage);
+        }
+    };
     let loaded = load(&engine, args)?;
     let input = with_uploads(&engine, input, &args.uploads).await?;
     let whose = (&*loaded.flow, args.invocation.as_deref());
@@ -75,7 +76,9 @@ async fn drive(args: &Run, app: &dyn App, input: Value) -> Result<Exit, Report> 
                 exit(&outcome)
             }
         };
-        engine.collect_garbage_daily().await;
+        engine
+            .collect_garbage_daily(&drive_options().interrupt)
+            .await;
         Ok(exit)
     };
     done.await.map_err(|error| of_engine_error(&error))
@@ -240,7 +243,7 @@ async fn begin(
     if !(args.new || args.id.is_some() || args.detach || is_whole)
         && let Some(earlier) = engine.earlier_run(loaded, &options).await.map_err(failed)?
     {
-        if !args.show.json {
+        if !args.show.json && earlier.quarantine.is_none() {
             tell_resumed(&earlier);
         }
         return Ok(Begun::Earlier(earlier.id));

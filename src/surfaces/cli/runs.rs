@@ -77,6 +77,9 @@ pub const NOT_BEGUN: &str = "not begun";
 
 /// Says what a run is at, as far as its row tells.
 pub fn status_words(run: &RunRow) -> String {
+    if let Some(reason) = &run.quarantine {
+        return format!("quarantined: {reason}");
+    }
     if run.held {
         return "held: imported while it was not over".to_owned();
     }
@@ -108,6 +111,7 @@ pub fn row_json(run: &RunRow) -> serde_json::Value {
         "updatedAt": instant(run.updated_ms),
         "endedAt": run.ended_ms.map(instant),
         "held": run.held,
+        "quarantine": run.quarantine,
         "externalId": run.external_id,
         "invocation": run.invocation,
         "key": run.key,

@@ -365,6 +365,9 @@ pub enum Status {
 /// What a list calls runs that no process executes although they are neither over nor waiting.
 pub const INTERRUPTED: &str = "interrupted";
 
+/// What a list calls runs that processes ended on.
+pub const QUARANTINED: &str = "quarantined";
+
 fn status(name: &str) -> Result<Status, String> {
     let stored = RunStatus::from_name(name).map(Status::Stored);
     let found = stored.or_else(|| (name == INTERRUPTED).then_some(Status::Interrupted));

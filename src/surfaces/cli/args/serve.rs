@@ -19,11 +19,11 @@ use super::{Home, Permits, RunLimits};
   flowstone serve --until-idle")]
 pub struct Serve {
     /// How many threads drive runs [default: one for each core]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = |text: &str| count(text, THREADS_MAX))]
     pub threads: Option<NonZeroUsize>,
 
     /// How many runs a thread drives at the same time, at most
-    #[arg(long, value_name = "N", default_value = "256")]
+    #[arg(long, value_name = "N", default_value = "256", value_parser = |text: &str| count(text, DRIVES_MAX))]
     pub drives: NonZeroUsize,
 
     /// A flow file, or a folder of them, whose schedules start runs; may be repeated [default: flows/ in the project]
@@ -50,4 +50,16 @@ pub struct Serve {
     /// Tell only what goes wrong
     #[arg(long, short)]
     pub quiet: bool,
+}
+
+/// More threads do not help on any machine.
+const THREADS_MAX: usize = 1_000;
+/// Each takes two mappings of memory, of which a process has some 65,000.
+const DRIVES_MAX: usize = 30_000;
+
+fn count(text: &str, most: usize) -> Result<NonZeroUsize, String> {
+    let count = text.parse().ok().filter(|count| *count <= most);
+    count
+        .and_then(NonZeroUsize::new)
+        .ok_or_else(|| format!("expected a number from 1 to {most}"))
 }

@@ -3,12 +3,14 @@
 use std::collections::{HashMap, HashSet};
 
 use flowstone_engine::ids::RunId;
-use flowstone_engine::ports::{Clock, QueuePlace, RunQuery, RunStatus, RunSummary, SystemClock};
+use flowstone_engine::ports::{
+    Clock, QueuePlace, RunOrder, RunQuery, RunStatus, RunSummary, SystemClock,
+};
 use flowstone_engine::{Engine, EngineError};
 use serde_json::{Value, json};
 
 use super::{NOT_BEGUN, ask, row_json};
-use crate::cli::args::{INTERRUPTED, RunsList, Status};
+use crate::cli::args::{INTERRUPTED, QUARANTINED, RunsList, Status};
 use crate::cli::exit::Exit;
 use crate::cli::home::Project;
 use crate::cli::outcome::instant;
@@ -21,7 +23,10 @@ use crate::cli::{App, output};
 /// As much of a reason is shown.
 const REASON: usize = 60;
 
-/// What a list comes to.
+/// So many runs are held at a time.
+const PAGE: usize = 1_000;
+
+/// A part of a list.
 struct Page {
     runs: Vec<RunSummary>,
     /// With `--full`, the whole of each.
@@ -34,57 +39,119 @@ struct Page {
 
 /// Lists the runs.
 pub(super) fn run(args: &RunsList, app: &dyn App) -> Result<Exit, Report> {
-    let page = if Project::find(&args.home).home.is_dir() {
-        ask(app, &args.home, async |engine| find(engine, args).await)?
-    } else {
-        Page {
-            runs: Vec::new(),
-            full: Vec::new(),
-            doubts: HashSet::new(),
-            queued: HashMap::new(),
-        }
-    };
-    // A page that is not full is the last one.
-    let next = match page.runs.last() {
-        Some(last) if page.runs.len() == args.limit => Some(last.id.as_str()),
-        _ => None,
-    };
-    if args.json {
-        let runs = match args.full {
-            true => page.full.clone(),
-            false => page.runs.iter().map(summary_json).collect(),
-        };
-        let runs: Vec<Value> = page
-            .runs
-            .iter()
-            .zip(runs)
-            .map(|(run, json)| marked(json, run, &page))
-            .collect();
-        output::json(&json!({"ok": true, "runs": runs, "next": next}));
-    } else if page.runs.is_empty() {
-        output::note("no runs");
-    } else {
-        let now_ms = SystemClock.now_ms();
-        let rows = page.runs.iter().map(|run| row(run, &page, now_ms));
-        output::data(&table(
-            &[
-                Column::Whole("run"),
-                Column::Cut("flow"),
-                Column::Cut("status"),
-                Column::Extra("started"),
-                Column::Extra("took"),
-                Column::Extra("changed"),
-            ],
-            rows,
-        ));
-        if let Some(next) = next {
-            output::note(&format!("there may be more: --before {next}"));
-        }
+    let mut list = List::new(args);
+    if Project::find(&args.home).home.is_dir() {
+        ask(app, &args.home, async |engine| {
+            let mut query = query(engine, args).await?;
+            loop {
+                let page = find(engine, args, &query).await?;
+                let is_last = query.limit == 0 || page.runs.len() < query.limit;
+                query.after = page.runs.last().map(|run| run.id.clone());
+                list.add(&page);
+                query.limit = list.left();
+                if is_last || query.limit == 0 {
+                    return Ok(());
+                }
+            }
+        })?;
     }
+    list.end();
     Ok(Exit::Completed)
 }
 
-async fn find(engine: &Engine, args: &RunsList) -> Result<Page, EngineError> {
+/// A list that is being shown.
+struct List<'a> {
+    args: &'a RunsList,
+    now_ms: i64,
+    count: usize,
+    last: Option<RunId>,
+    /// The rows of the table.
+    rows: Vec<Vec<String>>,
+}
+
+impl List<'_> {
+    fn new(args: &RunsList) -> List<'_> {
+        List {
+            args,
+            now_ms: SystemClock.now_ms(),
+            count: 0,
+            last: None,
+            rows: Vec::new(),
+        }
+    }
+
+    /// Returns how many runs the next page has at most; 0: none is left.
+    fn left(&self) -> usize {
+        match self.args.limit {
+            0 => PAGE,
+            limit => (limit - self.count).min(PAGE),
+        }
+    }
+
+    fn add(&mut self, page: &Page) {
+        if self.args.json {
+            self.write(page);
+        } else {
+            let rows = page.runs.iter().map(|run| row(run, page, self.now_ms));
+            self.rows.extend(rows);
+        }
+        self.count += page.runs.len();
+        self.last = page.runs.last().map(|run| run.id.clone());
+    }
+
+    /// Prints a part of the one JSON object.
+    fn write(&self, page: &Page) {
+        let mut text = String::new();
+        for (idx, run) in page.runs.iter().enumerate() {
+            let json = match page.full.get(idx) {
+                Some(full) => full.clone(),
+                None => summary_json(run),
+            };
+            let json = format!("{:#}", marked(json, run, page));
+            text += match self.count + idx {
+                0 => "{\n  \"ok\": true,\n  \"runs\": [",
+                _ => ",",
+            };
+            for line in json.lines() {
+                text += "\n    ";
+                text += line;
+            }
+        }
+        output::raw(&text);
+    }
+
+    fn end(self) {
+        // A list that is not full is the whole.
+        let is_full = self.args.limit > 0 && self.count == self.args.limit;
+        let next = self.last.as_ref().filter(|_| is_full);
+        let next = next.map(RunId::as_str);
+        if self.args.json && self.count == 0 {
+            output::json(&json!({"ok": true, "runs": [], "next": next}));
+        } else if self.args.json {
+            output::raw(&format!("\n  ],\n  \"next\": {}\n}}\n", json!(next)));
+        } else if self.rows.is_empty() {
+            output::note("no runs");
+        } else {
+            output::data(&table(
+                &[
+                    Column::Whole("run"),
+                    Column::Cut("flow"),
+                    Column::Cut("status"),
+                    Column::Extra("started"),
+                    Column::Extra("took"),
+                    Column::Extra("changed"),
+                ],
+                self.rows.into_iter(),
+            ));
+            if let Some(next) = next {
+                output::note(&format!("there may be more: --before {next}"));
+            }
+        }
+    }
+}
+
+/// Returns what the first page asks for.
+async fn query(engine: &Engine, args: &RunsList) -> Result<RunQuery, EngineError> {
     let statuses = args.status.iter().filter_map(|status| match status {
         Status::Stored(status) => Some(*status),
         Status::Interrupted => None,
@@ -99,7 +166,12 @@ async fn find(engine: &Engine, args: &RunsList) -> Result<Page, EngineError> {
         text: args.text.clone(),
         started_by: args.started_by.clone(),
         sort: args.sort,
-        limit: args.limit,
+        limit: match (args.sort, args.limit) {
+            // A run that changes meanwhile would move between pages.
+            (RunOrder::Changed, limit) => limit,
+            (RunOrder::Newest | RunOrder::Oldest, 0) => PAGE,
+            (RunOrder::Newest | RunOrder::Oldest, limit) => limit.min(PAGE),
+        },
         ..RunQuery::default()
     };
     if let Some(parent) = &args.parent {
@@ -108,7 +180,11 @@ async fn find(engine: &Engine, args: &RunsList) -> Result<Page, EngineError> {
     if let Some(before) = &args.before {
         query.after = Some(engine.find_run(before).await?.id);
     }
-    let runs = engine.summaries(query).await?;
+    Ok(query)
+}
+
+async fn find(engine: &Engine, args: &RunsList, query: &RunQuery) -> Result<Page, EngineError> {
+    let runs = engine.summaries(query.clone()).await?;
     let mut full = Vec::new();
     if args.full {
         for run in &runs {
@@ -160,6 +236,9 @@ fn row(run: &RunSummary, page: &Page, now_ms: i64) -> Vec<String> {
 
 /// Says what a run is at, as far as a list knows.
 pub(super) fn status_words(run: &RunSummary) -> String {
+    if run.quarantine.is_some() {
+        return QUARANTINED.to_owned();
+    }
     if run.held {
         return "held: imported while it was not over".to_owned();
     }
@@ -184,6 +263,7 @@ pub(super) fn summary_json(run: &RunSummary) -> Value {
         "driven": run.driven,
         "begun": run.begun,
         "held": run.held,
+        "quarantine": run.quarantine,
         "waitReason": run.wait_reason,
         "due": run.due_ms.map(instant),
         "cancelRequested": run.is_cancel_requested,

@@ -2,7 +2,8 @@
 
 use flowstone_engine::ids::RunId;
 use flowstone_engine::outcome::RunOutcome;
-use flowstone_engine::{Engine, EngineError};
+use flowstone_engine::ports::ClaimBy;
+use flowstone_engine::{DriveOptions, Engine, EngineError};
 use serde_json::json;
 
 use crate::cli::args::RunsResume;
@@ -44,6 +45,10 @@ pub(super) fn run(args: &RunsResume, app: &dyn App) -> Result<Exit, Report> {
 async fn resume_one(engine: &Engine, id: &str, args: &RunsResume) -> Result<Exit, EngineError> {
     let run = engine.find_run(id).await?.id;
     let (observer, options) = watched(engine, &args.show);
+    let options = DriveOptions {
+        by: ClaimBy::Name,
+        ..options
+    };
     let told = engine.drive_up(&run, observer, options).await?;
     Ok(tell_all(&told, args.show.json))
 }
