@@ -26,6 +26,8 @@ mod resumed;
 mod run;
 mod runs;
 mod search;
+mod secret_inputs;
+mod secrets;
 mod serve;
 mod setup;
 mod steps;

@@ -16,6 +16,7 @@ mod flow_file;
 mod home;
 mod input;
 mod interrupt;
+mod key;
 mod log;
 mod outcome;
 mod output;
@@ -208,6 +209,7 @@ fn perform(command: &Command, app: &dyn App) -> exit::Exit {
         Command::Connections(args) => connections::run(args, app),
         Command::Eval(args) => eval::run(args, app),
         Command::Gc(args) => runs::collect_garbage(args, app),
+        Command::Key(args) => key::run(args, app),
         Command::Reference(args) => reference::run(args, app),
         Command::Repl(args) => repl::run(args, app),
         Command::Resources(args) => resources::run(args, app),

@@ -9,6 +9,7 @@ use crate::ids::RunId;
 use crate::ports::{
     Import, ImportedRun, ImportedWait, Parent, RunFilter, RunRow, StoreError, WaitFilter, WaitRow,
 };
+use crate::sealed;
 
 /// What the names of stored resources start with.
 const RESOURCE: &str = "res://";
@@ -95,8 +96,10 @@ impl Engine {
         };
         let waits = stores.waits.list(filter).await?;
         let entries = stores.journal.load(&row.id).await?;
+        let sealed = sealed::left_out(&row)?;
         Ok(ArchivedRun {
             row: RunRow {
+                sealed,
                 driven: false,
                 held: false,
                 ..row

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::engine::Engine;
 use crate::ids::RunId;
 use crate::ports::{
-    Ack, Batch, Change, Clock, Durability, Entry, EntryKind, Journal, Receipt, StoreError,
+    Ack, Batch, Change, Clock, Durability, Entry, EntryKind, Journal, Receipt, Revealed, StoreError,
 };
 
 /// More than this is handed over although nobody waits for it.
@@ -20,12 +20,14 @@ pub(crate) struct Ledger {
     journal: Arc<dyn Journal>,
     clock: Arc<dyn Clock>,
     pending: RefCell<Vec<Change>>,
+    /// Taken out of all that is written.
+    revealed: Revealed,
     /// Nothing is written: see [`super::rehearse`].
     keeps_nothing: Cell<bool>,
 }
 
 impl Ledger {
-    pub(crate) fn new(engine: &Engine, run: RunId, epoch: i64) -> Ledger {
+    pub(crate) fn new(engine: &Engine, run: RunId, epoch: i64, revealed: Revealed) -> Ledger {
         Ledger {
             run,
             epoch: Cell::new(epoch),
@@ -33,6 +35,7 @@ impl Ledger {
             journal: engine.services.stores.journal.clone(),
             clock: engine.services.clock.clone(),
             pending: RefCell::default(),
+            revealed,
             keeps_nothing: Cell::new(false),
         }
     }
@@ -113,6 +116,7 @@ impl Ledger {
     fn batch(&self, changes: Vec<Change>, ack: Ack) -> Batch {
         let mut all = self.pending.take();
         all.extend(changes);
+        self.revealed.redactor().changes(&mut all);
         Batch {
             run: self.run.clone(),
             epoch: self.epoch.get(),

@@ -49,6 +49,7 @@ const STEPS: &[&[&str]] = &[
     ],
     &[runs::FORMAT_4],
     &[runs::FORMAT_5],
+    &[runs::FORMAT_6],
 ];
 /// How long another process may keep the file to itself.
 const PATIENCE: Duration = Duration::from_secs(10);

@@ -67,6 +67,7 @@ pub enum Command {
     Connections(Connections),
     Eval(Eval),
     Gc(Gc),
+    Key(super::key::Key),
     #[command(hide = true)]
     Reference(Reference),
     Repl(Repl),

@@ -2,9 +2,11 @@
 
 use std::io::{self, BufRead, IsTerminal as _, Write as _};
 
+use console::Term;
 use flowstone_engine::Engine;
 use flowstone_engine::diagnostic::nearest;
 use flowstone_engine::flow::{ACTIVATION, Flow, Input, InputError, name_of};
+use flowstone_engine::sealed::is_secret;
 use flowstone_lang::value::Value;
 
 use super::report::{Report, Severity};
@@ -136,14 +138,10 @@ fn ask(field: &Input) -> Option<Value> {
         let mut err = io::stderr();
         let _ = write!(err, "{}: ", question(field));
         let _ = err.flush();
-        let mut line = String::new();
-        match io::stdin().lock().read_line(&mut line) {
-            Ok(0) | Err(_) => {
-                let _ = writeln!(err);
-                return None;
-            }
-            Ok(_) => {}
-        }
+        let Some(line) = answer(is_secret(field)) else {
+            let _ = writeln!(err);
+            return None;
+        };
         let text = line.trim();
         if text.is_empty() {
             continue;
@@ -154,6 +152,35 @@ fn ask(field: &Input) -> Option<Value> {
         }
     }
     None
+}
+
+/// Reads a line from the terminal; `None` at the end of the input. What is typed for a secret does not appear.
+fn answer(is_secret: bool) -> Option<String> {
+    if is_secret {
+        return Term::stderr().read_secure_line().ok();
+    }
+    let mut line = String::new();
+    match io::stdin().lock().read_line(&mut line) {
+        Ok(0) | Err(_) => None,
+        Ok(_) => Some(line),
+    }
+}
+
+/// Asks a person at the terminal for secrets by their names. Without a terminal, or where one is not given, there are
+/// none.
+pub fn secrets(names: &[String]) -> Option<Value> {
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return None;
+    }
+    let mut given = Vec::new();
+    for name in names {
+        let mut err = io::stderr();
+        let _ = write!(err, "{name} (secret): ");
+        let _ = err.flush();
+        let text = answer(true).filter(|text| !text.trim().is_empty())?;
+        given.push((Value::from(name.as_str()), Value::from(text.trim())));
+    }
+    Some(Value::map(given))
 }
 
 fn question(field: &Input) -> String {
