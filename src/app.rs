@@ -21,6 +21,7 @@ use flowstone_steps::recording::{
 };
 use flowstone_steps::{connections, permissions, sandbox, search, secrets, settings};
 use flowstone_stores::Options;
+use flowstone_stores::vault::ProjectVault;
 use flowstone_surfaces::cli::{
     App, ExchangesWith, Open, Project, Prompt, Report, Runtime, lost_terminal, of_store_error,
 };
@@ -160,6 +161,7 @@ impl Flowstone {
             persist: Some(Rc::new(flowstone_steps::persist::PersistResult)),
             library: sandbox::register,
             secrets: outside.secrets,
+            vault: Arc::new(ProjectVault::of_environment(&project.home)),
             exchanges: outside.exchanges,
             durability: settings::of_durability(&settings),
             limits: limits(&settings, project),

@@ -29,6 +29,8 @@ mod runs;
 #[cfg(unix)]
 mod screen;
 mod search;
+mod secret_inputs;
+mod secrets;
 mod serve;
 mod setup;
 mod steps;

@@ -115,6 +115,7 @@ impl World {
             persist: None,
             library: flowstone_steps::sandbox::register,
             secrets: Arc::new(NoSecrets),
+            vault: Arc::new(flowstone_engine::ports::NoVault),
             exchanges: None,
             bindings: flowstone_engine::bindings::Bindings::default(),
             durability: flowstone_steps::settings::of_durability(&settings),

@@ -53,6 +53,7 @@ impl World {
             persist: None,
             library: |_| {},
             secrets: Arc::new(NoSecrets),
+            vault: Arc::new(flowstone_engine::ports::NoVault),
             exchanges: None,
             bindings: flowstone_engine::bindings::Bindings::default(),
             settings: Value::Nil,

@@ -59,6 +59,7 @@ pub fn engine(home: &Path, effects: &Path, stores: Stores) -> Result<Engine> {
         persist: None,
         library: |_| {},
         secrets: Arc::new(NoSecrets),
+        vault: Arc::new(flowstone_engine::ports::NoVault),
         exchanges: None,
         bindings: flowstone_engine::bindings::Bindings::default(),
         settings: Value::Nil,

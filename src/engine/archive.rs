@@ -15,7 +15,9 @@ use crate::ports::{BlobRow, Entry, Program, RunRow, WaitEnding, WaitEvent, WaitS
 pub use moving::{ImportOptions, Imported, uris_in};
 
 /// The version of the format. Raised when an earlier build could not read what this one writes.
-pub const FORMAT: i64 = 1;
+pub const FORMAT: i64 = 2;
+/// That of files whose runs have no secret inputs: earlier builds can read them.
+const PLAIN_FORMAT: i64 = 1;
 /// What the first line of a file starts with.
 const HEAD: &str = "{:flowstone-archive ";
 

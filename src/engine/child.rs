@@ -8,7 +8,6 @@ use std::time::Duration;
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
 
-use crate::codec;
 use crate::diagnostic::Severity;
 use crate::duration;
 use crate::error::EngineError;
@@ -16,6 +15,7 @@ use crate::flow::{self, Checked, LoadedFlow, activated, coerce_input, name_of};
 use crate::ids::RunId;
 use crate::limits::Limits;
 use crate::ports::{NewRun, Parent, ParentClose, RunRow, mix};
+use crate::sealed;
 use crate::start;
 use crate::step::{
     Effect, Field, FieldType, LocalFuture, Outcome, Step, StepContext, StepError, StepSpec,
@@ -137,8 +137,15 @@ pub(crate) async fn start(cx: &StepContext, config: &Value) -> Result<RunId, Ste
         let message = format!("the flow `{slug}` does not take this input: {error}");
         StepError::config(error.code(), message).hint(error.hint())
     })?;
-    let text = codec::encode(&input)
-        .map_err(|error| StepError::config(error.code(), error.to_string()))?;
+    let vault = &*cx.scope().services.vault;
+    let text = sealed::seal(vault, (&loaded.flow, None), &input, &cx.redactor());
+    let text = text.map_err(|error| {
+        let refused = StepError::config(error.code(), error.to_string());
+        match error.hint() {
+            Some(hint) => refused.hint(hint),
+            None => refused,
+        }
+    })?;
     let external_id = config.get("workflow-id").and_then(name_of);
     let run = NewRun {
         id: id.clone(),

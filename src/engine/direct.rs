@@ -15,7 +15,7 @@ use crate::engine::Engine;
 use crate::flow::Flow;
 use crate::ids::{RunId, StepPath};
 use crate::permission::Allow;
-use crate::ports::StoreOp;
+use crate::ports::{Revealed, StoreOp};
 use crate::step::config::resolve;
 use crate::step::{Gate, Outcome, Scope, Services, StepContext, StepError, StepRequest};
 
@@ -68,9 +68,12 @@ impl Engine {
             .ok_or_else(unknown)?;
         let config = resolve(step.spec(), &config)?;
         let cx = self.direct_context((flow, gate), step.spec().kind, folder);
-        match step.run(&cx, config).await? {
-            Outcome::Value(value) => Ok(value),
+        let ran = step.run(&cx, config).await;
+        match ran.map_err(|error| without_secrets(&cx, error))? {
+            Outcome::Value(value) => Ok(cx.without_secrets(value)),
             Outcome::Commit(StoreOp::Table(op)) => {
+                let mut op = op;
+                cx.redactor().table(&mut op);
                 let tables = &self.services.stores.tables;
                 let text = tables.apply(*op, self.services.clock.now_ms()).await?;
                 decoded(&text)
@@ -102,10 +105,11 @@ impl Engine {
             gate,
             flow,
             input: Value::map([]),
+            input_secrets: Vec::new(),
             session: Rc::new(self.session()),
             services: Rc::new(services),
             progress: Rc::new(|_, _| {}),
-            revealed: Default::default(),
+            revealed: Revealed::new(own.redactors.clone()),
             heap: Rc::new(HeapBudget::new(self.limits.memory)),
             cutoff: Default::default(),
         };
@@ -122,6 +126,21 @@ impl Engine {
             pass: 0,
         };
         StepContext::new(Rc::new(scope), request)
+    }
+}
+
+/// Returns an error that can be shown.
+fn without_secrets(cx: &StepContext, error: StepError) -> StepError {
+    let redactor = cx.redactor();
+    StepError {
+        message: redactor.text(error.message),
+        hints: error
+            .hints
+            .into_iter()
+            .map(|hint| redactor.text(hint))
+            .collect(),
+        data: cx.without_secrets(error.data),
+        ..error
     }
 }
 

@@ -51,7 +51,9 @@ use crate::natives::Request;
 use crate::natives::branches::Branches;
 use crate::observer::{Observer, RunEvent};
 use crate::outcome::{RunOutcome, decode_failure};
-use crate::ports::{Claim, ClaimBy, RunRow, RunStatus, StoreError};
+use crate::ports::{Claim, ClaimBy, Revealed, RunRow, RunStatus, Secret, StoreError};
+use crate::redact::{self, RedactedObserver};
+use crate::sealed;
 use crate::sessions::Prepared;
 use crate::step::{Cutoff, Scope, Services};
 use crate::turn;
@@ -297,12 +299,13 @@ async fn open_with<'a>(
     entries.extend(again.clone());
     let journaled = Usage::size_of(&entries);
     let history = History::new(entries);
-    let input = codec::decode(&row.input)?;
+    let (input, secrets) = engine.input_of_row(row)?;
     let place = Place {
         run: row.id.clone(),
         epoch,
         flow: prepared.flow.clone(),
         input,
+        secrets,
         session: prepared.session.clone(),
         body: prepared.body.clone(),
         seed: row.seed,
@@ -325,6 +328,8 @@ pub(crate) struct Place {
     pub epoch: i64,
     pub flow: Rc<flow::Flow>,
     pub input: Value,
+    /// Those in the input.
+    pub secrets: Vec<Secret>,
     pub session: Rc<Session>,
     /// The flow's body, for this session.
     pub body: Rc<Body>,
@@ -408,9 +413,13 @@ impl<'a> Driver<'a> {
         observer: Rc<dyn Observer>,
         options: DriveOptions,
     ) -> Driver<'a> {
-        let ledger = Ledger::new(engine, place.run.clone(), place.epoch);
+        let revealed = Revealed::new(place.services.redactors.clone());
+        place.secrets.iter().for_each(|secret| revealed.add(secret));
+        let ledger = Ledger::new(engine, place.run.clone(), place.epoch, revealed.clone());
         let limits = engine.limits.narrowed(&place.flow.starts.run);
         let shared = Rc::new(Shared::new(history, ledger, limits));
+        let observer = RedactedObserver::new(place.run.clone(), observer, revealed.clone());
+        let observer: Rc<dyn Observer> = Rc::new(observer);
         let watcher = observer.clone();
         let run = place.run.clone();
         let scope = Scope {
@@ -419,12 +428,13 @@ impl<'a> Driver<'a> {
             flow: place.flow,
             input: place.input,
             session: place.session,
-            services: place.services,
+            services: redact::services(&place.services, &revealed),
+            input_secrets: place.secrets,
             progress: Rc::new(move |path, progress| {
                 let path = path.clone();
                 watcher.event(&run, &RunEvent::StepProgress { path, progress });
             }),
-            revealed: Default::default(),
+            revealed,
             heap: shared.heap.clone(),
             cutoff: Cutoff::new(options.interrupt.clone()),
         };
@@ -567,7 +577,11 @@ impl<'a> Driver<'a> {
     }
 
     pub(crate) fn emit(&self, event: &RunEvent) {
-        trace::event(event);
+        let redactor = self.scope.revealed.redactor();
+        match redactor.is_empty() {
+            true => trace::event(event),
+            false => trace::event(&redact::event(&redactor, event)),
+        }
         self.observer.event(&self.scope.run, event);
     }
 
@@ -710,11 +724,14 @@ impl<'a> Driver<'a> {
             let words = format!("the next pass cannot begin: {error}");
             Exception::new(Class::ILLEGAL_ARGUMENT, error.code(), words).hint(error.hint())
         })?;
-        let text = codec::encode(&input).map_err(|error| {
+        let contract = (&*self.scope.flow, invocation);
+        let vault = &*self.scope.services.vault;
+        let known = self.scope.revealed.redactor();
+        let text = sealed::seal(vault, contract, &input, &known).map_err(|error| {
             let words = format!("the input of the next pass cannot be stored: {error}");
             Exception::new(Class::ILLEGAL_ARGUMENT, error.code(), words)
         })?;
-        self.again.replace(Some(self.scope.redact(text)));
+        self.again.replace(Some(text));
         Err(Stop::Cancelled.into())
     }
 

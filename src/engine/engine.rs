@@ -22,8 +22,9 @@ use crate::outcome::RunOutcome;
 use crate::permission::Permissions;
 use crate::ports::{
     ClaimBy, Clock, Durability, Exchanges, Random, RunFilter, RunRow, RunStatus, Secrets, Stores,
-    Taken, WaitFilter,
+    Taken, Vault, WaitFilter,
 };
+use crate::redact::Redactors;
 use crate::sessions::Sessions;
 use crate::step::{self, Persist, Services, Step, real_path};
 use crate::workspace;
@@ -41,6 +42,8 @@ pub struct EngineConfig {
     /// Adds to each session what function code may call beside the language's own.
     pub library: fn(&Session),
     pub secrets: Arc<dyn Secrets>,
+    /// Encrypts secret inputs of runs.
+    pub vault: Arc<dyn Vault>,
     /// Sees the requests of steps before they are sent: records them, or answers them from a recording.
     pub exchanges: Option<Arc<dyn Exchanges>>,
     /// The project's settings, a map or nil.
@@ -113,6 +116,8 @@ impl Engine {
                 clock: config.clock,
                 random: config.random,
                 secrets: config.secrets,
+                vault: config.vault,
+                redactors: Redactors::default(),
                 exchanges: config.exchanges,
                 project_root: config.project_root,
                 home: config.home,

@@ -7,6 +7,7 @@ use crate::flow::InputError;
 use crate::outcome::FailurePlace;
 use crate::ports::StoreError;
 use crate::resources::ResourceError;
+use crate::sealed::SealError;
 use crate::waits::{Decided, WaitError};
 
 /// See the module.
@@ -61,6 +62,8 @@ pub enum EngineError {
         step: String,
         steps: Vec<String>,
     },
+    #[error(transparent)]
+    Sealed(#[from] SealError),
     #[error(transparent)]
     Bindings(#[from] BindingsError),
     #[error("`{path}` cannot be set: {why}")]
@@ -136,6 +139,7 @@ impl EngineError {
             EngineError::OtherFlow { .. } => "E0955",
             EngineError::NoSuchStep { .. } => "E0571",
             EngineError::BadSetting { .. } => "E0572",
+            EngineError::Sealed(error) => error.code(),
             EngineError::Bindings(error) => error.code(),
             EngineError::SlotTaken { .. } => "E0555",
             EngineError::NoKey { .. } => "E0556",
@@ -161,6 +165,7 @@ impl EngineError {
     /// Returns what to try.
     pub fn hint(&self) -> Option<String> {
         Some(match self {
+            EngineError::Sealed(error) => error.hint(),
             EngineError::Bindings(error) => error.hint(),
             EngineError::NoSuchRun { .. } => "`flowstone runs list` shows the runs".to_owned(),
             EngineError::AmbiguousRun { .. } => "give more of its id".to_owned(),

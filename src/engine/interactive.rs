@@ -56,6 +56,7 @@ impl Engine {
             epoch: 0,
             flow: Rc::new(Flow::bare("repl", Value::Nil)),
             input: Value::map([]),
+            secrets: Vec::new(),
             session: session.clone(),
             body: Rc::new(Body::new(&Value::Nil)),
             seed,

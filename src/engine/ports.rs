@@ -19,6 +19,7 @@ mod search;
 mod secrets;
 mod simulated_clock;
 mod upkeep;
+mod vault;
 mod waits;
 
 use std::future::Future;
@@ -43,7 +44,7 @@ pub use queue::{
 pub use resources::{Gone, ResourcePage, ResourceQuery, ResourceRow, ResourceSort, Resources};
 pub use runs::{
     Claim, ClaimBy, Import, ImportedRun, ImportedWait, NewRun, Parent, ParentClose, Program,
-    RunFilter, RunRow, RunStatus, RunUpdate, Runs,
+    RunFilter, RunRow, RunStatus, RunUpdate, Runs, StoredInput,
 };
 pub use search::{
     Embedded, Refreshed, SearchDoc, SearchFilter, SearchHit, SearchIndex, Target as SearchTarget,
@@ -52,6 +53,7 @@ pub use search::{
 pub use secrets::{NoSecrets, Secret, Secrets};
 pub use simulated_clock::SimulatedClock;
 pub use upkeep::{BackedUp, Flaw, Removed, Sweep, Swept, Upkeep, Usage, Verified};
+pub use vault::{KeyRing, NoVault, Vault, VaultError};
 pub use waits::{
     CHILD_KEY, Completion, NewWait, Refusal, SignalFilter, SignalRow, Target, WaitAnswer,
     WaitEnding, WaitEvent, WaitFilter, WaitRow, WaitState, Waits, WaitsAnswer,

@@ -11,6 +11,7 @@ use crate::ids::RunId;
 use crate::ports::{
     Admission, Entry, LimitRule, NewRun, QueuePlace, SlotRule, StartDecision, StartRules, Stores,
 };
+use crate::sealed::{self, SealError};
 
 /// A run that was started, or joined the queue.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,7 +44,7 @@ impl Engine {
             external_id: options.external_id,
             program: loaded.program.clone(),
             flow: flow.slug.to_string(),
-            input: codec::encode(&input)?,
+            input: self.stored_input((flow, options.invocation.as_deref()), &input, &[])?,
             seed: self.services.random.next(),
             now_ms,
             invocation: options.invocation,
@@ -129,6 +130,7 @@ pub(crate) async fn admit_with(
     mut run: NewRun,
     journal: Vec<Entry>,
 ) -> Result<StartedRun, EngineError> {
+    refuse_secret_keys(flow, run.invocation.as_deref())?;
     let (rules, key) = rules(flow, input)?;
     run.key.clone_from(&key);
     let admission = match journal.is_empty() {
@@ -156,6 +158,31 @@ pub(crate) async fn admit_with(
             caller: caller.to_string(),
         }),
     }
+}
+
+/// Refuses keys that would show a secret.
+fn refuse_secret_keys(flow: &Flow, invocation: Option<&str>) -> Result<(), EngineError> {
+    let concurrency = flow.starts.concurrency.as_ref();
+    let limits = flow.starts.limits.as_ref();
+    let keys = [
+        (
+            concurrency.and_then(|it| it.key.as_ref()),
+            ":concurrency :key-field",
+        ),
+        (limits.and_then(|it| it.key.as_ref()), ":limits :key"),
+    ];
+    let declared = sealed::declared(flow, invocation);
+    for (path, what) in keys {
+        let Some(path) = path else {
+            continue;
+        };
+        let names = |path: &[Value]| path.iter().filter_map(name_of).collect::<Vec<_>>();
+        if declared.iter().any(|secret| names(secret) == names(path)) {
+            let name = path_text(path);
+            return Err(SealError::Key { name, what }.into());
+        }
+    }
+    Ok(())
 }
 
 /// Returns what the start with this input has to pass, and the key.

@@ -167,11 +167,13 @@ impl Engine {
         program: Program,
         entries: Vec<Entry>,
     ) -> Result<Script, EngineError> {
+        let (input, secrets) = self.input_of_row(row)?;
         Ok(Script {
             run: row.id.clone(),
             seed: row.seed,
             program,
-            input: codec::decode(&row.input)?,
+            input,
+            secrets,
             entries,
             changed: Changed::default(),
             purpose: Purpose::Fit,

@@ -550,6 +550,9 @@ pub(crate) fn missing_secret(cx: &StepContext, name: &str, owner: &str) -> StepE
         "" => String::new(),
         owner => format!(", which `:{owner}` needs,"),
     };
+    if let Some(error) = cx.secret_weakness(name) {
+        return error;
+    }
     if let Some(trouble) = cx.secret_trouble(name) {
         let message = format!("the secret `{name}`{why} cannot be had: {trouble}");
         return StepError::new("E0752", "missing-secret", message)

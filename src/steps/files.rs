@@ -110,6 +110,8 @@ impl Step for Files {
         config: Value,
     ) -> LocalFuture<'a, Result<Outcome, StepError>> {
         Box::pin(async move {
+            // What a changeset holds is stored.
+            let config = cx.without_secrets(config);
             let fields = Fields::new(&config);
             let op = choose(&SPEC, fields)?.name;
             let call = Call {

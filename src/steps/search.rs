@@ -128,7 +128,9 @@ impl Step for Search {
 }
 
 fn ask(cx: &StepContext, fields: Fields<'_>) -> Result<Ask, StepError> {
-    let mut ask = Ask::new(fields.text("query")?.unwrap_or_default());
+    // A model may be asked for its vector.
+    let query = fields.text("query")?.unwrap_or_default();
+    let mut ask = Ask::new(cx.redactor().text(query.to_string()));
     if let Some(targets) = fields.get("targets").and_then(items) {
         let named =
             |target: &Value| SearchTarget::from_name(&flowstone_engine::flow::name_of(target)?);

@@ -1,5 +1,6 @@
-//! SQLite behind the engine's ports.
+//! What keeps a project's data behind the engine's ports: SQLite, and the vault of its secrets.
 
 pub mod sqlite;
+pub mod vault;
 
 pub use sqlite::{Options, open};

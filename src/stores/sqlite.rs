@@ -43,7 +43,8 @@ use flowstone_engine::ports::{
     Agenda, BackedUp, Batch, BlobRow, BlobWriter, Blobs, Changesets, Claim, ClaimBy, Clock as _,
     Completion, Entry, Import, Journal, Kv, NewRun, PlanChange, PortFuture, Probe, Program,
     Receipt, Removed, Resources, RunFilter, RunQuery, RunRow, RunStatus, RunSummary, Runs,
-    ScheduleRow, Setback, SignalFilter, SignalRow, StoreError, Stores, Sweep, SystemClock, Tables,
+    ScheduleRow, Setback, SignalFilter, SignalRow, StoreError, StoredInput, Stores, Sweep, SystemClock,
+    Tables,
     Taken, Upkeep, Usage, Verified, WaitFilter, WaitRow, Waits, WaitsAnswer,
 };
 use flowstone_engine::ports::{ResourcePage, ResourceQuery, ResourceRow};
@@ -351,6 +352,15 @@ impl Runs for Sqlite {
 
     fn import(&self, import: Import) -> PortFuture<'_, ()> {
         self.writer.submit(move |db| import::import(db, &import))
+    }
+
+    fn sealed(&self, after: Option<&RunId>, limit: usize) -> PortFuture<'_, Vec<StoredInput>> {
+        let after = after.cloned();
+        self.read(move |db| runs::sealed(db, after.as_ref(), limit))
+    }
+
+    fn reseal(&self, changes: Vec<(StoredInput, StoredInput)>) -> PortFuture<'_, ()> {
+        self.writer.submit(move |db| runs::reseal(db, &changes))
     }
 
     fn request_cancel(&self, run: &RunId, reason: &str, now_ms: i64) -> PortFuture<'_, ()> {

@@ -17,6 +17,7 @@ mod flows;
 mod home;
 mod input;
 mod interrupt;
+mod key;
 mod log;
 mod needs;
 mod outcome;
@@ -219,6 +220,7 @@ fn perform(command: &Command, app: &dyn App) -> exit::Exit {
         Command::Eval(args) => eval::run(args, app),
         Command::Flows(args) => flows::run(args, app),
         Command::Gc(args) => runs::collect_garbage(args, app),
+        Command::Key(args) => key::run(args, app),
         Command::Reference(args) => reference::run(args, app),
         Command::Repl(args) => repl::run(args, app),
         Command::Resources(args) => resources::run(args, app),

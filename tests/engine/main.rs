@@ -5,3 +5,4 @@ mod codec;
 mod flow;
 mod mcp;
 mod permission;
+mod redact;

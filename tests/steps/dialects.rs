@@ -564,7 +564,7 @@ fn what_is_no_answer() {
 async fn performs(answer: server::Say, settings: &str, config: &str) -> (String, String) {
     let server = Server::start(vec![answer]).await;
     let world = World::new()
-        .secret("ai-key", "k")
+        .secret("ai-key", "k-of-azure")
         .settings(&settings.replace("URL", &server.url));
     let shown = world.run(&Llm, config).await;
     let request = server.requests().first().cloned();
@@ -607,7 +607,7 @@ fn where_azure_is_asked() {
         let config = format!("{{:connection :ai :prompt \"x\" {config}}}");
         let (_, request) = wait(performs(server::json(SAID), &settings, &config));
         shown.push_str(&format!("{}\n", request.lines().next().unwrap_or_default()));
-        assert!(request.contains("\napi-key: k\n"), "{request}");
+        assert!(request.contains("\napi-key: k-of-azure\n"), "{request}");
     }
     expect![[r#"
         POST /openai/deployments/d%2F1/chat/completions?api-version=2024-10-21 HTTP/1.1
@@ -625,7 +625,7 @@ fn where_azure_is_asked() {
         "{:connection :ai :prompt \"x\"}",
     ));
     assert!(
-        request.contains("\nauthorization: Bearer k\n") && !request.contains("api-key:"),
+        request.contains("\nauthorization: Bearer k-of-azure\n") && !request.contains("api-key:"),
         "{request}"
     );
 }

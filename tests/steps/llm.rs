@@ -709,7 +709,7 @@ fn the_environment_is_enough() {
 fn a_flow_may_bring_its_provider() {
     wait(async {
         let server = Server::start(vec![says("{\"a\": 1}")]).await;
-        let world = World::new().secret("local-api-key", "k").providers(&format!(
+        let world = World::new().secret("local-api-key", "k-of-local").providers(&format!(
             "[{{:id :local :family :chat-completions-compatible :base-url \"{}\" :auth {{:type :bearer}} :model \"q\" :capabilities #{{:tool-calling}}}}]",
             server.url
         ));

@@ -105,6 +105,10 @@ impl Project {
             persist: Some(Rc::new(flowstone_steps::persist::PersistResult)),
             library: flowstone_steps::sandbox::register,
             secrets: secrets.unwrap_or_else(|| Arc::new(own.expect("good secrets"))),
+            vault: Arc::new(flowstone_stores::vault::ProjectVault::new(
+                &root.join(".flowstone"),
+                None,
+            )),
             exchanges: None,
             bindings: flowstone_engine::bindings::Bindings::default(),
             settings,

@@ -694,8 +694,8 @@ fn credentials_by_name_and_by_token() {
         .assert_eq(&shown);
         let own = world(&server, named)
             .secret("mine", "AKMINE")
-            .secret("my-secret", "x")
-            .secret("my-session", "tok");
+            .secret("my-secret", "x-of-mine")
+            .secret("my-session", "tok-of-mine");
         assert!(own.run(&Llm, ASK).await.contains("Grüß Gott"));
         let request = server.requests().remove(0);
         assert!(
@@ -703,12 +703,12 @@ fn credentials_by_name_and_by_token() {
             "{request}"
         );
         assert!(
-            request.contains("\nx-amz-security-token: tok\n"),
+            request.contains("\nx-amz-security-token: tok-of-mine\n"),
             "{request}"
         );
-        let bearer = world(&server, "").secret("AWS_BEARER_TOKEN_BEDROCK", "b-key");
+        let bearer = world(&server, "").secret("AWS_BEARER_TOKEN_BEDROCK", "b-key-of-mine");
         assert!(bearer.run(&Llm, ASK).await.contains("Grüß Gott"));
-        assert!(server.requests()[1].contains("\nauthorization: Bearer b-key\n"));
+        assert!(server.requests()[1].contains("\nauthorization: Bearer b-key-of-mine\n"));
     });
 }
 

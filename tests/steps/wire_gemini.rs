@@ -531,7 +531,7 @@ fn an_answer_that_does_not_stream() {
 fn the_step_asks_gemini() {
     wait(async {
         let server = Server::start(vec![server::events(TEXT)]).await;
-        let world = World::new().secret("GOOGLE_API_KEY", "g-key").settings(&format!(
+        let world = World::new().secret("GOOGLE_API_KEY", "g-key-of-mine").settings(&format!(
             "{{:connections {{:ai {{:backend :google-ai :base-url \"{}\" :model \"gemini-2.5-flash\"}}}}}}",
             server.url
         ));
@@ -540,7 +540,10 @@ fn the_step_asks_gemini() {
         let request = server.requests().remove(0);
         expect!["POST /v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse HTTP/1.1"]
             .assert_eq(request.lines().next().unwrap());
-        assert!(request.contains("\nx-goog-api-key: g-key\n"), "{request}");
+        assert!(
+            request.contains("\nx-goog-api-key: g-key-of-mine\n"),
+            "{request}"
+        );
     });
 }
 

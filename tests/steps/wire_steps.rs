@@ -316,7 +316,7 @@ fn a_provider_of_ones_own_may_speak_any_family() {
                 anthropic-version: 2023-06-01
                 content-type: application/json
                 accept: text/event-stream, application/json
-                x-api-key: k
+                x-api-key: k-of-own
                 user-agent: flowstone/0.1.0
                 accept-encoding: gzip
                 host: HOST
@@ -332,7 +332,7 @@ fn a_provider_of_ones_own_may_speak_any_family() {
                 POST /v1/responses HTTP/1.1
                 content-type: application/json
                 accept: text/event-stream, application/json
-                authorization: Bearer k
+                authorization: Bearer k-of-own
                 user-agent: flowstone/0.1.0
                 accept-encoding: gzip
                 host: HOST
@@ -343,10 +343,12 @@ fn a_provider_of_ones_own_may_speak_any_family() {
     ] {
         let shown = wait(async {
             let server = Server::start(vec![answer]).await;
-            let world = World::new().secret("own-api-key", "k").providers(&format!(
-                "[{{:id :own :family :{family} :base-url \"{}/v1\" :model \"q\"}}]",
-                server.url
-            ));
+            let world = World::new()
+                .secret("own-api-key", "k-of-own")
+                .providers(&format!(
+                    "[{{:id :own :family :{family} :base-url \"{}/v1\" :model \"q\"}}]",
+                    server.url
+                ));
             let shown = world.run(&Llm, "{:provider :own :prompt \"x\"}").await;
             let requests = server.requests();
             format!("{shown}\n{}", requests[0])

@@ -15,6 +15,7 @@ use flowstone_engine::flow::{Flow, Template, name_of};
 use flowstone_engine::ids::{RunId, StepPath};
 use flowstone_engine::permission::{Allow, NetAllow, NetRow, Permissions, SecretRow};
 use flowstone_engine::ports::*;
+use flowstone_engine::redact::Redactors;
 use flowstone_engine::resource::SearchEntry;
 use flowstone_engine::step::{
     Cutoff, Gate, Outcome, Progress, Retry, Scope, Services, Step, StepContext, StepError,
@@ -147,6 +148,7 @@ impl World {
             run: RunId::from_text("run1"),
             flow: Rc::new(self.flow.clone()),
             input: Value::Nil,
+            input_secrets: Vec::new(),
             session: Rc::new(Session::new()),
             gate: Rc::new(Gate::new(self.path(), self.permissions().of_flow("test"))),
             services: Rc::new(Services {
@@ -154,6 +156,8 @@ impl World {
                 clock,
                 random: Arc::new(SystemRandom),
                 secrets: Arc::new(Known(self.secrets.clone())),
+                vault: Arc::new(flowstone_engine::ports::NoVault),
+                redactors: Redactors::default(),
                 exchanges: self.exchanges.clone(),
                 profile: None,
                 project_root: self.path().to_path_buf(),
@@ -497,6 +501,12 @@ impl Runs for Nothing {
         unused()
     }
     fn import(&self, _: Import) -> PortFuture<'_, ()> {
+        unused()
+    }
+    fn sealed(&self, _: Option<&RunId>, _: usize) -> PortFuture<'_, Vec<StoredInput>> {
+        unused()
+    }
+    fn reseal(&self, _: Vec<(StoredInput, StoredInput)>) -> PortFuture<'_, ()> {
         unused()
     }
     fn request_cancel(&self, _: &RunId, _: &str, _: i64) -> PortFuture<'_, ()> {

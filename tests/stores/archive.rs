@@ -121,7 +121,7 @@ fn a_damaged_file_changes_nothing() {
         ("PK\u{3}\u{4}", "E0560"),
         ("{:flowstone-archive 1", "E0561"),
         ("{:flowstone-archive x\n", "E0561"),
-        ("{:flowstone-archive 2\n :anything", "E0562"),
+        ("{:flowstone-archive 3\n :anything", "E0562"),
         (&text[..text.len() / 2], "E0561"),
         (&text[..text.len() - 1], "E0561"),
         (&text.replacen("door", "roof", 1), "E0561"),

@@ -29,6 +29,7 @@ mod runs;
 mod saga;
 mod search;
 mod upkeep;
+mod vault;
 mod versions;
 mod waits;
 mod worker;

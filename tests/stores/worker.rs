@@ -170,6 +170,7 @@ fn engine(home: &Path, stores: Stores, clock: Arc<SimulatedClock>, seed: u64) ->
         persist: None,
         library: |_| {},
         secrets: Arc::new(NoSecrets),
+        vault: Arc::new(flowstone_engine::ports::NoVault),
         exchanges: None,
         bindings: flowstone_engine::bindings::Bindings::default(),
         settings: Value::Nil,

@@ -12,6 +12,7 @@ use crate::ports::{
     Import, ImportedRun, ImportedWait, Parent, Program, RunFilter, RunRow, StoreError, WaitFilter,
     WaitRow,
 };
+use crate::sealed;
 
 /// What the names of stored resources start with.
 const RESOURCE: &str = "res://";
@@ -98,8 +99,10 @@ impl Engine {
         };
         let waits = stores.waits.list(filter).await?;
         let entries = stores.journal.load(&row.id).await?;
+        let sealed = sealed::left_out(&row)?;
         Ok(ArchivedRun {
             row: RunRow {
+                sealed,
                 driven: false,
                 held: false,
                 ..row

@@ -177,6 +177,7 @@ fn read_row(fields: &Fields<'_>) -> Read<RunRow> {
         wait_reason: fields.maybe("wait-reason")?,
         due_ms: fields.maybe_int("due")?,
         input: fields.text("input")?,
+        sealed: fields.maybe("secrets")?,
         seed,
         result: fields.maybe("result")?,
         error: fields.maybe("error")?,

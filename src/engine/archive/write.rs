@@ -6,7 +6,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use flowstone_lang::value::Value;
 
-use super::{Archive, ArchivedBlob, ArchivedRun, ArchivedWait, FORMAT, HEAD};
+use super::{Archive, ArchivedBlob, ArchivedRun, ArchivedWait, FORMAT, HEAD, PLAIN_FORMAT};
 use crate::codec;
 use crate::ports::{Entry, Parent, Program, RunRow, WaitEnding, WaitState};
 use crate::resource::SearchEntry;
@@ -20,7 +20,9 @@ pub(super) fn write(archive: &Archive) -> String {
     list(&mut body, ":blobs", &archive.blobs, blob_record);
     body.push_str("}\n");
     let digest = codec::digest_bytes(body.as_bytes());
-    format!("{HEAD}{FORMAT}\n :digest \"{digest}\"\n{body}")
+    let has_secrets = archive.runs.iter().any(|run| run.row.sealed.is_some());
+    let format = if has_secrets { FORMAT } else { PLAIN_FORMAT };
+    format!("{HEAD}{format}\n :digest \"{digest}\"\n{body}")
 }
 
 /// A record: keys in a fixed order, and none where there is no value.
@@ -120,6 +122,7 @@ fn row_record(row: &RunRow) -> String {
         .maybe("wait-reason", row.wait_reason.as_deref())
         .maybe_int("due", row.due_ms)
         .text("input", &row.input)
+        .maybe("secrets", row.sealed.as_deref())
         .text("seed", &format!("{:016x}", row.seed))
         .maybe("result", row.result.as_deref())
         .maybe("error", row.error.as_deref())

@@ -318,7 +318,7 @@ impl Driver<'_> {
                     Attempted::Failed(self.too_large(text.len()))
                 }
                 Ok(text) => {
-                    let text = self.scope.redact(text);
+                    let text = self.scope.redact_edn(text);
                     let is_draft = call.review.is_some();
                     self.value_entries(call, &value, text.clone(), is_draft);
                     self.shared.heap.within(|| drop(value));
@@ -386,7 +386,7 @@ impl Driver<'_> {
         let cx = call.context(self, call.attempts.get());
         let line = metering.line(&cx, value)?;
         let text = codec::encode(&line).unwrap_or_else(|_| "{}".to_owned());
-        Some(call.entry(self, EntryKind::Cost, self.scope.redact(text)))
+        Some(call.entry(self, EntryKind::Cost, self.scope.redact_strings(text)))
     }
 
     pub(super) async fn perform(
@@ -576,7 +576,8 @@ impl Driver<'_> {
             };
             codec::encode(&self.exception(call, &plain).into())
         });
-        self.scope.redact(text.expect("words can be written down"))
+        self.scope
+            .redact_edn(text.expect("words can be written down"))
     }
 
     async fn retry_later(
@@ -597,7 +598,7 @@ impl Driver<'_> {
             ),
         ]);
         let text = codec::encode(&note).map_err(EngineError::from)?;
-        let entry = call.entry(self, EntryKind::Timer, self.scope.redact(text));
+        let entry = call.entry(self, EntryKind::Timer, self.scope.redact_strings(text));
         self.shared.ledger.append(entry);
         self.emit(&RunEvent::StepRetrying {
             step: call.note(attempt),

@@ -25,6 +25,7 @@ use crate::natives::exception;
 use crate::observer::{RunEvent, StepNote};
 use crate::outcome::{FailurePlace, place_at};
 use crate::ports::{Entry, EntryKind};
+use crate::redact::SECRET;
 use crate::retry::Policy;
 use crate::step::{Effect, Retry, Step, StepContext, StepError, StepRequest, StepSpec, config};
 
@@ -53,8 +54,8 @@ pub(super) struct StepCall<'a> {
     /// With the defaults.
     pub config: Counted,
     pub digest: String,
-    /// The digest that earlier builds made of a config which names its own run.
-    pub older_digest: Option<String>,
+    /// The digests that earlier builds made of a config which names its own run, or holds a secret.
+    pub older_digests: Vec<String>,
     pub request: String,
     /// The call in the flow.
     pub place: Span,
@@ -128,8 +129,7 @@ impl StepCall<'_> {
     /// Tells whether this is the request that the journal has.
     pub(super) fn is_asked_by(&self, recorded: &Recorded) -> bool {
         recorded.what == self.spec.kind
-            && (recorded.digest == self.digest
-                || self.older_digest.as_ref() == Some(&recorded.digest))
+            && (recorded.digest == self.digest || self.older_digests.contains(&recorded.digest))
     }
 
     pub(super) fn note(&self, attempt: u32) -> StepNote {
@@ -309,6 +309,18 @@ impl Driver<'_> {
         call.map_err(|error| Box::new(exception_at(&error, &path, 0)))
     }
 
+    /// Returns the text of a request without the secrets of the run's input. Only these are known in every drive.
+    fn without_secrets(&self, canonical: &str) -> String {
+        let mut text = canonical.to_owned();
+        for secret in &self.scope.input_secrets {
+            let literal = codec::encode(&Value::from(secret.reveal())).unwrap_or_default();
+            if let Some(content) = literal.get(1..literal.len().saturating_sub(1)) {
+                text = text.replace(content, SECRET);
+            }
+        }
+        text
+    }
+
     fn step_of(&self, spec: &'static StepSpec) -> &dyn Step {
         let mut steps = self.engine.steps.iter();
         let step = steps.find(|step| std::ptr::eq(step.spec(), spec));
@@ -333,9 +345,15 @@ impl Driver<'_> {
             digest.truncate(32);
             digest
         };
-        let older_digest = canonical
-            .contains(self.scope.run.as_str())
-            .then(|| digest(&canonical));
+        // Neither the run's own id nor its secrets count: a fork asks for the same under another id, an imported run
+        // gets its secrets again, and a digest must not help to guess one.
+        let hidden = self.without_secrets(&canonical);
+        let own = self.scope.run.as_str();
+        let texts = [canonical.clone(), canonical.replace(own, OWN_RUN)];
+        let older = texts
+            .iter()
+            .filter(|_| hidden != canonical || canonical.contains(own));
+        let older_digests = older.map(|text| digest(text)).collect();
         let text = |key: &str| config.get(key).and_then(Value::as_str).map(str::to_owned);
         let name = |key: &str| config.get(key).and_then(name_of);
         let option = |key: &str| config.get(key).unwrap_or(&Value::Nil);
@@ -345,14 +363,10 @@ impl Driver<'_> {
             line: line.clone(),
             step,
             spec,
-            // A run's own id does not count: a fork asks for the same under another id.
-            digest: match &older_digest {
-                Some(_) => digest(&canonical.replace(self.scope.run.as_str(), OWN_RUN)),
-                None => digest(&canonical),
-            },
-            older_digest,
+            digest: digest(&hidden.replace(own, OWN_RUN)),
+            older_digests,
             place: Span::NONE,
-            request: self.scope.redact(shorten(&canonical)),
+            request: shorten(&self.scope.redact_edn(canonical.clone())),
             is_request_kept: Cell::new(false),
             title: text("title").unwrap_or_else(|| path.step.clone()),
             effect,

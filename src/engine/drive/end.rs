@@ -9,7 +9,7 @@ use super::{Driver, Ended, unstorable};
 use crate::codec;
 use crate::error::EngineError;
 use crate::limits;
-use crate::outcome::{Failure, RunOutcome, encode_failure};
+use crate::outcome::{Failure, RunOutcome, decode_failure, encode_failure};
 use crate::ports::{Change, RunStatus, RunUpdate, mix};
 use crate::step::StepError;
 
@@ -112,7 +112,7 @@ impl Driver<'_> {
                     .hint("return a reference to a file or blob, or raise `:limits {:result ...}`");
                 Verdict::Failed(Rc::new(exception))
             }
-            Ok(text) => Verdict::Completed(self.scope.redact(text)),
+            Ok(text) => Verdict::Completed(self.scope.redact_edn(text)),
             Err(error) => {
                 let words = unstorable(&error);
                 let exception = Exception::new(Class::ILLEGAL_ARGUMENT, error.code(), words);
@@ -132,16 +132,22 @@ impl Driver<'_> {
     }
 
     fn failure_text(&self, exception: &Rc<Exception>) -> String {
-        let text = {
-            let sources = self.scope.session.world().sources.borrow();
-            encode_failure(exception, &sources)
-        };
-        self.scope.redact(text)
+        self.scope.redact_edn(self.plain_failure_text(exception))
+    }
+
+    fn plain_failure_text(&self, exception: &Rc<Exception>) -> String {
+        let sources = self.scope.session.world().sources.borrow();
+        encode_failure(exception, &sources)
     }
 
     async fn fail(&self, exception: Rc<Exception>) -> Result<RunOutcome, EngineError> {
-        let text = self.failure_text(&exception);
+        let plain = self.plain_failure_text(&exception);
+        let text = self.scope.redact_edn(plain.clone());
+        let clean = (text != plain).then(|| decode_failure(&text)).flatten();
         self.end(RunStatus::Failed, None, Some(text)).await?;
+        if let Some(failure) = clean {
+            return Ok(RunOutcome::Failed(Box::new(failure)));
+        }
         Ok(RunOutcome::Failed(Box::new(Failure {
             exception,
             session: Some(self.scope.session.clone()),

@@ -7,7 +7,7 @@ use super::usage::Usage;
 use crate::engine::Engine;
 use crate::ids::RunId;
 use crate::ports::{
-    Ack, Batch, Change, Clock, Durability, Entry, EntryKind, Journal, Receipt, StoreError,
+    Ack, Batch, Change, Clock, Durability, Entry, EntryKind, Journal, Receipt, Revealed, StoreError,
 };
 
 /// More than this is handed over although nobody waits for it.
@@ -21,13 +21,15 @@ pub(crate) struct Ledger {
     journal: Arc<dyn Journal>,
     clock: Arc<dyn Clock>,
     pending: RefCell<Vec<Change>>,
+    /// Taken out of all that is written.
+    revealed: Revealed,
     /// Nothing is written: see [`super::rehearse`].
     keeps_nothing: Cell<bool>,
     usage: Usage,
 }
 
 impl Ledger {
-    pub(crate) fn new(engine: &Engine, run: RunId, epoch: i64) -> Ledger {
+    pub(crate) fn new(engine: &Engine, run: RunId, epoch: i64, revealed: Revealed) -> Ledger {
         Ledger {
             run,
             epoch: Cell::new(epoch),
@@ -35,6 +37,7 @@ impl Ledger {
             journal: engine.services.stores.journal.clone(),
             clock: engine.services.clock.clone(),
             pending: RefCell::default(),
+            revealed,
             keeps_nothing: Cell::new(false),
             usage: Usage::new(engine.limits),
         }
@@ -125,6 +128,7 @@ impl Ledger {
         let mut all = self.pending.take();
         self.usage.changed(&changes);
         all.extend(changes);
+        self.revealed.redactor().changes(&mut all);
         Batch {
             run: self.run.clone(),
             epoch: self.epoch.get(),

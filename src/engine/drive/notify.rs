@@ -109,7 +109,7 @@ impl Driver<'_> {
             .into_iter()
             .map(|(key, value)| (Value::keyword(key), value));
         let text = codec::encode(&Value::map(facts)).map_err(EngineError::from)?;
-        let entry = call.entry(self, EntryKind::Timer, self.scope.redact(text));
+        let entry = call.entry(self, EntryKind::Timer, self.scope.redact_strings(text));
         let due_ms = [notice.due_ms.filter(|_| !notice.is_over), deadline_ms];
         let due_ms = due_ms.into_iter().flatten().min();
         self.say_still_waiting(call, due_ms, entry).await?;

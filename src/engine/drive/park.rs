@@ -236,7 +236,7 @@ impl Driver<'_> {
             (Value::keyword("show"), spec.details),
         ]);
         let details = match codec::encode(&details) {
-            Ok(text) => self.scope.redact(text),
+            Ok(text) => self.scope.redact_strings(text),
             Err(error) => {
                 let message = format!("what the wait shows cannot be stored: {error}");
                 let error = StepError::new(error.code(), "invalid", message);

@@ -154,7 +154,7 @@ impl Driver<'_> {
         });
         let path = question_path(call, recorded.questions);
         let key = format!("{}/{path}", self.scope.run);
-        let wait = self.new_wait(path, key, deadline_ms, self.scope.redact(details));
+        let wait = self.new_wait(path, key, deadline_ms, self.scope.redact_strings(details));
         self.open_wait(call, recorded.attempts, question.timer, wait)
             .await
     }

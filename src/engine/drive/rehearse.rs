@@ -21,6 +21,7 @@ use crate::history::{History, Recorded};
 use crate::ids::RunId;
 use crate::observer::NoObserver;
 use crate::outcome::{FailurePlace, encode_failure};
+use crate::ports::Secret;
 use crate::ports::{Entry, Program};
 use crate::step::Effect;
 
@@ -40,6 +41,8 @@ pub(crate) struct Script {
     pub seed: u64,
     pub program: Program,
     pub input: Value,
+    /// Those in the input.
+    pub secrets: Vec<Secret>,
     pub entries: Vec<Entry>,
     pub changed: Changed,
     pub purpose: Purpose,
@@ -214,6 +217,7 @@ pub(crate) async fn rehearse(engine: &Engine, script: Script) -> Result<Rehearse
         body: Rc::new(Body::new(&loaded.flow.body)),
         flow: loaded.flow,
         input: script.input,
+        secrets: script.secrets,
         session,
         seed: script.seed,
         cancel: None,
@@ -251,7 +255,7 @@ impl Driver<'_> {
         if rehearsal.wanted.as_ref() == Some(&call.at) {
             let request = codec::encode(&call.config).unwrap_or_else(|_| call.request.clone());
             *rehearsal.asked.borrow_mut() = Some(WholeRequest {
-                request: self.scope.redact(request),
+                request: self.scope.redact_edn(request),
                 place: self.place_of(call),
             });
         }
@@ -341,12 +345,12 @@ impl Driver<'_> {
     fn rehearsed(self, ended: Ended) -> Rehearsed {
         let end = match ended {
             Ended::Value(value) => match codec::encode(&value) {
-                Ok(text) => End::Value(self.scope.redact(text)),
+                Ok(text) => End::Value(self.scope.redact_edn(text)),
                 Err(error) => End::Error(unstorable(&error)),
             },
             Ended::Threw(exception) => {
                 let sources = self.scope.session.world().sources.borrow();
-                End::Error(self.scope.redact(encode_failure(&exception, &sources)))
+                End::Error(self.scope.redact_edn(encode_failure(&exception, &sources)))
             }
             Ended::Stopped(stop) => End::Error(format!("the run was stopped: {stop}")),
             Ended::Interrupted | Ended::Parked { .. } => End::Open,

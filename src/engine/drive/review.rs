@@ -161,7 +161,7 @@ impl Driver<'_> {
         value: &Value,
     ) -> Answer {
         let text = codec::encode(value).map_err(EngineError::from)?;
-        let text = self.scope.redact(text);
+        let text = self.scope.redact_edn(text);
         let is_draft = drafts(call) || call.has("persist");
         self.value_entries(call, value, text.clone(), is_draft);
         match is_draft {

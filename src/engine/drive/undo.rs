@@ -161,7 +161,7 @@ impl Driver<'_> {
             .into_iter()
             .filter_map(|(key, value)| Some((Value::keyword(key), value?)));
         let text = codec::encode(&Value::map(said)).unwrap_or_else(|_| "{}".to_owned());
-        let text = self.scope.redact(text);
+        let text = self.scope.redact_strings(text);
         let known = self.shared.history.borrow_mut().take(&undo.path);
         let is_known = known
             .is_some_and(|known| matches!(known.end, Some(End::Value(before)) if before == text));

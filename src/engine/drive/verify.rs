@@ -22,10 +22,10 @@ pub(crate) async fn verify(engine: &Engine, run: &RunId) -> Result<(), EngineErr
     driver.is_waiting.set(false);
     let end = match driver.evaluate(driver.fiber()).await? {
         Ended::Value(value) => match codec::encode(&value) {
-            Ok(text) => driver.scope.redact(text),
+            Ok(text) => driver.scope.redact_edn(text),
             Err(error) => unstorable(&error),
         },
-        Ended::Threw(exception) => exception.text().to_owned(),
+        Ended::Threw(exception) => driver.scope.redact(exception.text().to_owned()),
         Ended::Stopped(stop) => format!("the run was stopped: {stop}"),
         Ended::Interrupted | Ended::Parked { .. } => "unfinished".to_owned(),
     };

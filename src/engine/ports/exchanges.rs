@@ -5,9 +5,10 @@
 //! it is the client's business.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Clock, Secret};
+use crate::redact::{Redactor, Redactors};
 
 /// Whoever is shown requests before they are sent.
 pub trait Exchanges: Send + Sync {
@@ -100,22 +101,52 @@ pub struct ExchangeError {
     pub hint: String,
 }
 
-/// The secrets that a run has looked up: their text is taken out of whatever is written down.
+/// The secrets that a run knows: those that its steps have looked up, and those of its input. They are taken out of
+/// whatever is written down or shown.
 #[derive(Clone, Default)]
-pub struct Revealed(Arc<Mutex<Vec<Secret>>>);
+pub struct Revealed {
+    known: Arc<Mutex<Known>>,
+    redactors: Redactors,
+}
+
+#[derive(Default)]
+struct Known {
+    secrets: Vec<Secret>,
+    /// Of these secrets; `None`: one was added since.
+    redactor: Option<Arc<Redactor>>,
+}
 
 impl Revealed {
+    /// Knows none yet. Redactors are shared with others that know the same.
+    pub fn new(redactors: Redactors) -> Revealed {
+        Revealed {
+            known: Arc::default(),
+            redactors,
+        }
+    }
+
     pub fn add(&self, secret: &Secret) {
-        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !known.contains(secret) {
-            known.push(secret.clone());
+        let mut known = self.lock();
+        if !known.secrets.contains(secret) {
+            known.secrets.push(secret.clone());
+            known.redactor = None;
         }
     }
 
     /// Returns those that are known by now.
     pub fn all(&self) -> Vec<Secret> {
-        let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        known.clone()
+        self.lock().secrets.clone()
+    }
+
+    /// Returns what finds and replaces those that are known by now.
+    pub fn redactor(&self) -> Arc<Redactor> {
+        let known = &mut *self.lock();
+        let make = || self.redactors.of(&known.secrets);
+        known.redactor.get_or_insert_with(make).clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

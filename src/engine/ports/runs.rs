@@ -46,6 +46,14 @@ pub trait Runs: Send + Sync {
     /// [`super::StoreError::Rejected`] with kind `conflict` when one of the ids is taken.
     fn import(&self, import: Import) -> PortFuture<'_, ()>;
 
+    /// Returns runs whose inputs have secrets, as they are kept, in the order of their creation: those that come after a
+    /// run.
+    fn sealed(&self, after: Option<&RunId>, limit: usize) -> PortFuture<'_, Vec<StoredInput>>;
+
+    /// Replaces inputs as they are kept by others with the same text, all or none. What is no longer as it was seen is
+    /// left.
+    fn reseal(&self, changes: Vec<(StoredInput, StoredInput)>) -> PortFuture<'_, ()>;
+
     /// Asks whoever drives the run, or the next one who will, to cancel it.
     fn request_cancel(&self, run: &RunId, reason: &str, now_ms: i64) -> PortFuture<'_, ()>;
 
@@ -218,6 +226,15 @@ impl RunStatus {
     }
 }
 
+/// The inputs of a run as they are kept: see [`crate::sealed`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredInput {
+    pub run: RunId,
+    pub input: String,
+    /// That of the first pass, where the run is in a later one.
+    pub first: Option<String>,
+}
+
 /// A run as it is stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunRow {
@@ -230,7 +247,10 @@ pub struct RunRow {
     pub wait_reason: Option<String>,
     /// When a timer of it is due.
     pub due_ms: Option<i64>,
+    /// EDN text, with `[secret]` for each secret.
     pub input: String,
+    /// The secrets of the input, encrypted: see [`crate::sealed`].
+    pub sealed: Option<String>,
     pub seed: u64,
     /// The value of a completed run, as EDN text.
     pub result: Option<String>,

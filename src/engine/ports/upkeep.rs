@@ -42,6 +42,8 @@ pub trait Upkeep: Send + Sync {
 /// What was copied.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BackedUp {
+    /// The file with the project's key is in it.
+    pub has_key: bool,
     pub runs: u64,
     pub files: u64,
     pub bytes: u64,

@@ -1,6 +1,5 @@
 //! Which run a start means that was asked for before: the same command again resumes it instead of starting a second.
 
-use crate::codec;
 use crate::engine::{Engine, StartOptions};
 use crate::error::EngineError;
 use crate::flow::LoadedFlow;
@@ -26,7 +25,10 @@ impl Engine {
         let filter = RunFilter {
             statuses: OPEN.to_vec(),
             flow: Some(loaded.flow.slug.to_string()),
-            begun_with: Some((loaded.program.hash.clone(), codec::encode(&input)?)),
+            begun_with: Some((
+                loaded.program.hash.clone(),
+                self.stored_input((&loaded.flow, options.invocation.as_deref()), &input, &[])?,
+            )),
             ..RunFilter::default()
         };
         let runs = self.services.stores.runs.list(filter).await?;

@@ -13,7 +13,8 @@ use super::{Desk, Gate, Inside, Performed, StepError};
 use crate::flow::Flow;
 use crate::ids::{RunId, StepPath};
 use crate::permission::{Host, Permissions};
-use crate::ports::{Clock, Exchanges, Random, Revealed, Secret, Secrets, Stores, Witness};
+use crate::ports::{Clock, Exchanges, Random, Revealed, Secret, Secrets, Stores, Vault, Witness};
+use crate::redact::{self, Redactor, Redactors};
 
 /// What all runs of an engine share.
 #[derive(Clone)]
@@ -22,6 +23,10 @@ pub struct Services {
     pub clock: Arc<dyn Clock>,
     pub random: Arc<dyn Random>,
     pub secrets: Arc<dyn Secrets>,
+    /// Encrypts what is kept of secrets.
+    pub vault: Arc<dyn Vault>,
+    /// What finds secrets in text, by sets of secrets.
+    pub redactors: Redactors,
     /// Who sees the requests to servers first, when a run is recorded or replayed.
     pub exchanges: Option<Arc<dyn Exchanges>>,
     /// The folder that holds the flows; paths in steps are relative to it and stay inside.
@@ -57,6 +62,8 @@ pub struct Scope {
     pub run: RunId,
     pub flow: Rc<Flow>,
     pub input: Value,
+    /// Those in the input. A request's digest is made without them.
+    pub input_secrets: Vec<Secret>,
     pub session: Rc<Session>,
     pub services: Rc<Services>,
     /// What the flow may touch.
@@ -84,18 +91,19 @@ impl Scope {
         ])
     }
 
-    /// Takes the text of secrets out of what is to be recorded.
+    /// Takes the secrets out of a message.
     pub(crate) fn redact(&self, text: String) -> String {
-        let revealed = self.revealed.all();
-        revealed
-            .iter()
-            .map(Secret::reveal)
-            // Shorter ones would tear holes into ordinary text.
-            .filter(|secret| secret.len() >= 6)
-            .fold(text, |text, secret| match text.contains(secret) {
-                true => text.replace(secret, "[secret]"),
-                false => text,
-            })
+        self.revealed.redactor().text(text)
+    }
+
+    /// Takes the secrets out of the strings of EDN text whose keys and numbers are the engine's own.
+    pub(crate) fn redact_strings(&self, text: String) -> String {
+        self.revealed.redactor().edn_strings(text)
+    }
+
+    /// Takes the secrets out of EDN text that is to be recorded.
+    pub(crate) fn redact_edn(&self, text: String) -> String {
+        self.revealed.redactor().edn(text)
     }
 }
 
@@ -336,11 +344,14 @@ impl StepContext {
     /// when it is not set.
     ///
     /// # Errors
-    /// E0960 when the project does not name the host for the secret.
+    /// E0960 when the project does not name the host for the secret; E0980 when its text could not be taken out.
     pub fn secret_for(&self, name: &str, host: &Host) -> Result<Option<Secret>, StepError> {
         let Some(secret) = self.find_secret(name) else {
             return Ok(None);
         };
+        if let Some(weak) = self.secret_weakness(name) {
+            return Err(weak);
+        }
         // Nothing is sent anywhere.
         if !self.is_replay() {
             self.gate().secret(name, host)?;
@@ -352,6 +363,9 @@ impl StepContext {
     /// Looks up a secret that the project's settings hand to a program.
     pub fn secret_of_settings(&self, name: &str) -> Option<Secret> {
         let secret = self.find_secret(name)?;
+        if redact::weakness(secret.reveal()).is_some() {
+            return None;
+        }
         self.hide(&secret);
         Some(secret)
     }
@@ -376,6 +390,31 @@ impl StepContext {
     pub fn secret_trouble(&self, name: &str) -> Option<String> {
         let services = &self.scope.services;
         services.secrets.trouble(services.profile.as_deref(), name)
+    }
+
+    /// Returns why a secret that is there may not be used: it could not be taken out of what is recorded.
+    pub fn secret_weakness(&self, name: &str) -> Option<StepError> {
+        let services = &self.scope.services;
+        let profile = services.profile.as_deref();
+        let secret = services.secrets.find_in(profile, name)?;
+        let why = redact::weakness(secret.reveal())?;
+        let message = format!("the secret `{name}` cannot be used: {why}");
+        let place = services.secrets.place(profile, name);
+        let error = StepError::config("E0980", message);
+        Some(error.hint(format!("give it another value where it is set: {place}")))
+    }
+
+    /// Returns a value without the secrets that are known by now.
+    pub fn without_secrets(&self, value: Value) -> Value {
+        match self.redactor() {
+            redactor if redactor.is_empty() => value,
+            redactor => redact::value(&redactor, &value),
+        }
+    }
+
+    /// Returns what takes the secrets that are known by now out of what leaves the step another way than by its result.
+    pub fn redactor(&self) -> Arc<Redactor> {
+        self.scope.revealed.redactor()
     }
 
     /// Says that a text gives a secret away, such as its encoded form: it is taken out of all that the step

@@ -1,6 +1,5 @@
 //! Past runs against an edited flow: a regression test made of what really happened.
 
-use crate::codec;
 use crate::drive::{Changed, Difference, Purpose, RehearsedEnd, Script, Stand, rehearse};
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -110,12 +109,13 @@ impl Engine {
         let old = self.flow_of(row, &program)?;
         let entries = self.services.stores.journal.load(&row.id).await?;
         super::check_journal(row)?;
-        let input = codec::decode(&row.input)?;
+        let (input, secrets) = self.input_of_row(row)?;
         let script = Script {
             run: row.id.clone(),
             seed: row.seed,
             program: edited.program.clone(),
             input: coerce_input(&edited.flow, row.invocation.as_deref(), &input)?,
+            secrets,
             entries,
             changed: Changed::between(&old, &edited.flow),
             purpose: Purpose::Differences { live },

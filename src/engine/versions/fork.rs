@@ -62,7 +62,7 @@ impl Engine {
             }
             None => fresh,
         };
-        let mut input = codec::decode(&row.input)?;
+        let (mut input, secrets) = self.input_of_row(&row)?;
         for setting in &options.settings {
             let (at, keys) = target(setting, &cut)?;
             match at {
@@ -76,6 +76,7 @@ impl Engine {
             seed,
             program: program.clone(),
             input: input.clone(),
+            secrets: secrets.clone(),
             entries: cut.kept.clone(),
             changed: Changed::between(&old, &flow),
             purpose: Purpose::Fit,
@@ -91,7 +92,7 @@ impl Engine {
             external_id: None,
             program,
             flow: flow.slug.to_string(),
-            input: codec::encode(&input)?,
+            input: self.stored_input((&flow, row.invocation.as_deref()), &input, &secrets)?,
             seed,
             now_ms,
             invocation: row.invocation.clone(),

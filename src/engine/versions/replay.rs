@@ -2,7 +2,6 @@
 
 use super::{check_journal, conflict};
 use crate::archive::Archive;
-use crate::codec;
 use crate::drive::{Changed, Difference, Purpose, RehearsedEnd, Script, Stand, rehearse};
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -66,13 +65,15 @@ impl Engine {
                 known: crate::flow::ENGINE_ABI,
             });
         }
+        let (input, secrets) = self.input_of_row(&row)?;
         let rehearsed = rehearse(
             self,
             Script {
                 run: row.id.clone(),
                 seed: row.seed,
                 program,
-                input: codec::decode(&row.input)?,
+                input,
+                secrets,
                 entries,
                 changed: Changed::default(),
                 purpose: Purpose::Fit,

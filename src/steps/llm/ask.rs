@@ -142,9 +142,10 @@ fn request(cx: &StepContext, endpoint: &Endpoint, server: &Server, call: &Call) 
         url,
         headers,
         secret_headers: server.secret_headers.clone(),
+        // No secret reaches a model, also where a flow puts one into a prompt.
         body: Some(
-            family
-                .encode(call, &endpoint.dialect)
+            cx.redactor()
+                .json(family.encode(call, &endpoint.dialect))
                 .to_string()
                 .into_bytes(),
         ),

@@ -2,16 +2,13 @@
 //! where secrets stand.
 
 use flowstone_engine::ports::Secret;
+use flowstone_engine::redact as engine;
+pub(super) use flowstone_engine::redact::SECRET;
 use memchr::memmem;
 use reqwest::Url;
 use serde_json::Value as Json;
 
 use super::file::Asked;
-
-/// What stands for a secret.
-pub(super) const SECRET: &str = "[secret]";
-/// Shorter ones would tear holes into ordinary text.
-const LEAST: usize = 4;
 
 /// Headers that say who somebody is.
 const HEADERS: &[&str] = &[
@@ -42,56 +39,33 @@ const FIELDS: &[&str] = &[
     "x-goog-signature",
 ];
 
+/// Parameters of queries that hold secrets, beside these fields.
+const PARAMETERS: &[&str] = &["auth", "auth_token", "secret", "sig", "signature", "token"];
+
 /// Knows what to take out.
 pub(super) struct Redactor {
-    needles: Vec<Vec<u8>>,
+    known: engine::Redactor,
 }
 
 impl Redactor {
     /// Knows secrets in each form in which requests hold them.
     pub fn new(secrets: &[Secret]) -> Redactor {
-        let mut needles = Vec::new();
-        for secret in secrets {
-            let text = secret.reveal();
-            if text.len() < LEAST || text == SECRET {
-                continue;
-            }
-            let quoted = Json::from(text).to_string();
-            let encoded = reqwest::Url::parse_with_params("http://x/", [("", text)]);
-            let encoded = encoded.ok().and_then(|url| {
-                let query = url.query()?.strip_prefix('=')?;
-                Some(query.to_owned())
-            });
-            needles.push(text.as_bytes().to_vec());
-            needles.push(quoted.as_bytes()[1..quoted.len() - 1].to_vec());
-            needles.extend(encoded.map(String::into_bytes));
+        Redactor {
+            known: engine::Redactor::new(secrets),
         }
-        // A secret may hold another.
-        needles.sort_by(|one, other| other.len().cmp(&one.len()).then(one.cmp(other)));
-        needles.dedup();
-        Redactor { needles }
     }
 
     /// Takes them out of parts that follow one another, also where one lies across two of them.
     pub fn parts(&self, parts: &mut [Vec<u8>]) {
-        for needle in &self.needles {
-            let whole = parts.concat();
-            let found: Vec<usize> = memmem::find_iter(&whole, needle).collect();
-            if !found.is_empty() {
-                cut(parts, &found, needle.len());
-            }
-        }
+        self.known.parts(parts);
     }
 
     pub fn bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
-        let mut parts = [bytes];
-        self.parts(&mut parts);
-        let [bytes] = parts;
-        bytes
+        self.known.bytes(bytes)
     }
 
     pub fn text(&self, text: &str) -> String {
-        String::from_utf8_lossy(&self.bytes(text.as_bytes().to_vec())).into_owned()
+        self.known.text(text.to_owned())
     }
 
     /// Takes them out of headers, and those headers out whose names say that they are secret.
@@ -119,12 +93,12 @@ impl Redactor {
             url.set_password(None).ok();
             url.set_username("").ok();
         }
-        let has_secret = url.query_pairs().any(|(name, _)| is_field(&name));
+        let has_secret = url.query_pairs().any(|(name, _)| is_parameter(&name));
         if has_secret {
             let pairs: Vec<(String, String)> = url.query_pairs().into_owned().collect();
             let pairs = pairs
                 .into_iter()
-                .map(|(name, value)| match is_field(&name) {
+                .map(|(name, value)| match is_parameter(&name) {
                     true => (name, SECRET.to_owned()),
                     false => (name, value),
                 });
@@ -173,32 +147,12 @@ impl Redactor {
     }
 }
 
-fn is_field(name: &str) -> bool {
-    FIELDS.contains(&name.to_ascii_lowercase().as_str())
+fn is_parameter(name: &str) -> bool {
+    is_field(name) || PARAMETERS.contains(&name.to_ascii_lowercase().as_str())
 }
 
-/// Replaces what begins at these places of the whole and is so long.
-fn cut(parts: &mut [Vec<u8>], found: &[usize], length: usize) {
-    let mut start = 0;
-    for part in parts {
-        let end = start + part.len();
-        let mut clean = Vec::with_capacity(part.len());
-        let mut from = start;
-        for at in found {
-            let (first, last) = (*at, at + length);
-            if last <= from || first >= end {
-                continue;
-            }
-            if first >= start {
-                clean.extend_from_slice(&part[from - start..first.max(from) - start]);
-                clean.extend_from_slice(SECRET.as_bytes());
-            }
-            from = last.min(end);
-        }
-        clean.extend_from_slice(&part[from - start..]);
-        *part = clean;
-        start = end;
-    }
+fn is_field(name: &str) -> bool {
+    FIELDS.contains(&name.to_ascii_lowercase().as_str())
 }
 
 /// Returns the texts in a body that stand where secrets stand, such as the token that a server gives.

@@ -38,7 +38,9 @@ impl Replayer {
         let about = About::read(folder)?;
         let mut entries = Vec::new();
         for path in exchanges(folder)? {
-            let exchange = Exchange::read(&path)?;
+            let mut exchange = Exchange::read(&path)?;
+            // Older builds left more parameters as they were.
+            exchange.request.url = Redactor::new(&[]).url(&exchange.request.url);
             let wrong = || RecordingError::Wrong {
                 path: path.display().to_string(),
                 cause: "`at` is no moment such as 2026-03-01T10:00:00Z".into(),

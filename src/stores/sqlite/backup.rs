@@ -15,6 +15,7 @@ use super::failure::{failed, located};
 use super::marker;
 use super::open::{self, FILE};
 use super::{OWNERS, Options, verify};
+use crate::vault;
 
 /// Copies the home to a folder that does not exist yet.
 pub(super) fn write(home: &Path, options: &Options, place: &Path) -> Result<BackedUp, StoreError> {
@@ -75,6 +76,7 @@ fn copy_all(home: &Path, options: &Options, part: &Path) -> Result<BackedUp, Sto
     copied.bytes += synced.map_err(|error| unwritable(&target, &error))?;
     copied.files += 1;
     copy_files(home, part, &mut copied)?;
+    copied.has_key = copy_key(home, part)?;
     let copy = Connection::open(&target).map_err(|error| located(failed(error), &target))?;
     copied.runs = verify::count(&copy, "run")?;
     let missing = verify::missing_blobs(&copy, &part.join(super::BLOBS))?;
@@ -120,6 +122,20 @@ fn copy_files(from: &Path, to: &Path, copied: &mut BackedUp) -> Result<(), Store
         }
     }
     Ok(())
+}
+
+/// Copies the key again: the database may hold what a newer one has encrypted. Tells whether there is one.
+fn copy_key(home: &Path, part: &Path) -> Result<bool, StoreError> {
+    let to = part.join(vault::FILE);
+    match fs::copy(home.join(vault::FILE), &to) {
+        Ok(_) => {
+            let synced = File::open(&to).and_then(|file| file.sync_all());
+            synced.map_err(|error| unwritable(&to, &error))?;
+            Ok(true)
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(to.exists()),
+        Err(error) => Err(unwritable(&to, &error)),
+    }
 }
 
 /// Tells whether a file of a home belongs to the database or to the processes that use it.

@@ -4,6 +4,7 @@ use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{
     Import, ImportedRun, ImportedWait, RunRow, RunStatus, StoreError, WaitEnding,
 };
+use flowstone_engine::sealed::join;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::{failed, rejected, with_hint};
@@ -74,7 +75,7 @@ fn insert(db: &Connection, row: &RunRow) -> Result<i64, StoreError> {
             status.name(),
             row.wait_reason,
             row.due_ms,
-            row.input,
+            join(&row.input, row.sealed.as_deref()),
             row.seed.cast_signed(),
             row.result,
             row.error,

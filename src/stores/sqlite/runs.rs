@@ -3,8 +3,9 @@
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{
     Claim, ClaimBy, NewRun, Parent, ParentClose, Program, RunFilter, RunRow, RunStatus, RunUpdate,
-    StoreError,
+    StoreError, StoredInput,
 };
+use flowstone_engine::sealed::split;
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
 
@@ -78,7 +79,7 @@ ALTER TABLE run ADD COLUMN first_input TEXT;
 ";
 
 /// What the sixth format adds. `crashes`: how often in a row a process ended that executed the run, with `crash_mark`
-/// of the run's progress the same each time.
+/// of the run's progress the same each time. Below the text of an input there may be its secrets, encrypted.
 pub(super) const FORMAT_6: &str = "
 ALTER TABLE run ADD COLUMN crashes INTEGER NOT NULL DEFAULT 0;
 ALTER TABLE run ADD COLUMN crash_mark INTEGER;
@@ -283,6 +284,7 @@ pub(super) fn list(
 pub(super) fn run_row(row: &Row<'_>, owner: &Alive<'_>) -> rusqlite::Result<RunRow> {
     let status: String = row.get(4)?;
     let lease: Option<String> = row.get(12)?;
+    let stored: String = row.get(7)?;
     Ok(RunRow {
         id: RunId::from_text(row.get::<_, String>(0)?),
         external_id: row.get(1)?,
@@ -292,7 +294,8 @@ pub(super) fn run_row(row: &Row<'_>, owner: &Alive<'_>) -> rusqlite::Result<RunR
         status: RunStatus::from_name(&status).unwrap_or(RunStatus::Failed),
         wait_reason: row.get(5)?,
         due_ms: row.get(6)?,
-        input: row.get(7)?,
+        input: split(&stored).shown.to_owned(),
+        sealed: split(&stored).sealed.map(str::to_owned),
         seed: row.get::<_, i64>(8)?.cast_unsigned(),
         result: row.get(9)?,
         error: row.get(10)?,
@@ -467,6 +470,56 @@ pub(super) fn release(db: &Connection, run: &RunId, epoch: i64) -> Result<(), St
     db.prepare_cached(sql)
         .and_then(|mut sql| sql.execute(params![run.as_str(), epoch]))
         .map_err(failed)?;
+    Ok(())
+}
+
+/// Returns inputs that have secrets.
+pub(super) fn sealed(
+    db: &Connection,
+    after: Option<&RunId>,
+    limit: usize,
+) -> Result<Vec<StoredInput>, StoreError> {
+    let after = match after {
+        Some(run) => number(db, run)?.unwrap_or(i64::MAX),
+        None => 0,
+    };
+    let mut sql = db
+        .prepare_cached(
+            "SELECT id, input, first_input FROM run
+             WHERE num > ?1 AND (instr(input, '#flowstone/sealed ') > 0 OR instr(first_input, '#flowstone/sealed ') > 0)
+             ORDER BY num LIMIT ?2",
+        )
+        .map_err(failed)?;
+    let rows = sql.query_map(
+        params![after, i64::try_from(limit).unwrap_or(i64::MAX)],
+        |row| {
+            Ok(StoredInput {
+                run: RunId::from_text(row.get::<_, String>(0)?),
+                input: row.get(1)?,
+                first: row.get(2)?,
+            })
+        },
+    );
+    rows.map_err(failed)?
+        .collect::<rusqlite::Result<Vec<_>>>()
+        .map_err(failed)
+}
+
+/// Replaces inputs by others with the same text.
+pub(super) fn reseal(
+    db: &Connection,
+    changes: &[(StoredInput, StoredInput)],
+) -> Result<(), StoreError> {
+    let mut sql = db
+        .prepare_cached(
+            "UPDATE run SET input = ?3, first_input = coalesce(?4, first_input)
+             WHERE id = ?1 AND input = ?2",
+        )
+        .map_err(failed)?;
+    for (seen, new) in changes {
+        sql.execute(params![seen.run.as_str(), seen.input, new.input, new.first])
+            .map_err(failed)?;
+    }
     Ok(())
 }
 

@@ -70,6 +70,7 @@ pub enum Command {
     Eval(Eval),
     Flows(Flows),
     Gc(Gc),
+    Key(super::key::Key),
     #[command(hide = true)]
     Reference(Reference),
     Repl(Repl),

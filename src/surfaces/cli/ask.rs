@@ -2,9 +2,11 @@
 
 use std::io::{self, BufRead, IsTerminal as _};
 
+use console::Term;
 use flowstone_engine::Engine;
 use flowstone_engine::diagnostic::nearest;
 use flowstone_engine::flow::{ACTIVATION, Flow, Input, InputError, name_of};
+use flowstone_engine::sealed::is_secret;
 use flowstone_lang::value::Value;
 
 use super::report::{Report, Severity};
@@ -134,14 +136,10 @@ pub fn missing(engine: &Engine, (flow, invocation): Whose<'_>, input: Value) -> 
 fn ask(field: &Input) -> Option<Value> {
     for _ in 0..TRIES {
         output::note_part(&format!("{}: ", question(field)));
-        let mut line = String::new();
-        match io::stdin().lock().read_line(&mut line) {
-            Ok(0) | Err(_) => {
-                output::note("");
-                return None;
-            }
-            Ok(_) => {}
-        }
+        let Some(line) = answer(is_secret(field)) else {
+            output::note("");
+            return None;
+        };
         let text = line.trim();
         if text.is_empty() {
             continue;
@@ -152,6 +150,35 @@ fn ask(field: &Input) -> Option<Value> {
         }
     }
     None
+}
+
+/// Reads a line from the terminal; `None` at the end of the input. What is typed for a secret does not appear.
+fn answer(is_secret: bool) -> Option<String> {
+    if is_secret {
+        return Term::stderr().read_secure_line().ok();
+    }
+    let mut line = String::new();
+    match io::stdin().lock().read_line(&mut line) {
+        Ok(0) | Err(_) => None,
+        Ok(_) => Some(line),
+    }
+}
+
+/// Asks a person at the terminal for secrets by their names. Without a terminal, or where one is not given, there are
+/// none.
+pub fn secrets(names: &[String]) -> Option<Value> {
+    if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
+        return None;
+    }
+    let mut given = Vec::new();
+    for name in names {
+        let mut err = io::stderr();
+        let _ = write!(err, "{name} (secret): ");
+        let _ = err.flush();
+        let text = answer(true).filter(|text| !text.trim().is_empty())?;
+        given.push((Value::from(name.as_str()), Value::from(text.trim())));
+    }
+    Some(Value::map(given))
 }
 
 fn question(field: &Input) -> String {

@@ -59,11 +59,17 @@ fn copy(args: &Backup, app: &dyn App) -> Result<Exit, Report> {
             "runs": copied.runs,
             "files": copied.files,
             "bytes": copied.bytes,
+            "key": copied.has_key,
         }));
     } else {
         let (runs, files) = (copied.runs, copied.files);
         let bytes = size(copied.bytes);
         output::data(&format!("{folder}: {runs} runs, {files} files, {bytes}"));
+        if copied.has_key {
+            output::note(
+                "the key of the secret inputs is in the copy: keep it as safe as the secrets",
+            );
+        }
     }
     Ok(Exit::Completed)
 }

@@ -12,7 +12,7 @@ fn net(settings: &str) -> Net {
         vec![reply("200 OK", &[], "")],
         &[
             ("flowstone.edn", settings),
-            (".env", "CRM_TOKEN=s3cr3t\nOTHER=0ther\n"),
+            (".env", "CRM_TOKEN=s3cr3t\nOTHER=0ther-one\n"),
         ],
     )
 }

@@ -303,8 +303,15 @@ fn text_inputs() {
         &input(":email", "\"ada\""),
         "engine: the input `x` must be ",
     );
-    for type_ in ["string", "text", "password", "textarea", "secret"] {
-        assert_eq!(input(&format!(":{type_}"), "\"ada\""), "\"ada\"", "{type_}");
+    for (type_, shown) in [
+        ("string", "lovelace"),
+        ("text", "lovelace"),
+        ("password", "[secret]"),
+        ("textarea", "lovelace"),
+        ("secret", "[secret]"),
+    ] {
+        let found = input(&format!(":{type_}"), "\"lovelace\"");
+        assert_eq!(found, format!("\"{shown}\""), "{type_}");
         contains(
             &input(&format!(":{type_}"), "5"),
             "engine: the input `x` must be ",

@@ -98,7 +98,7 @@ fn auth_google_service_account() {
                 "flowstone.edn",
                 "{:secrets {:sa {:file \"key.json\"} :bad {:file \"bad.json\"} :odd {:file \"odd.json\"}} :allow {:secrets {:sa [\"127.0.0.1\"] :bad [\"127.0.0.1\"] :odd [\"127.0.0.1\"]}}}",
             ),
-            ("bad.json", "{}"),
+            ("bad.json", "{\"a\": 1}"),
             ("odd.json", "not json"),
         ],
     );

@@ -49,7 +49,7 @@ fn provider_bedrock() {
         let server = Server::start(vec![answers("Hi")]).await;
         let connection = "{:backend :bedrock :base-url \"URL\" :region \"eu-central-1\" :model \"anthropic.claude-x\"}";
         let world = world(&server, connection)
-            .secret("AWS_ACCESS_KEY_ID", "AKID")
+            .secret("AWS_ACCESS_KEY_ID", "AKID-of-mine")
             .secret("AWS_SECRET_ACCESS_KEY", "secretsecret");
         world.run(&Llm, "{:connection :ai :prompt \"x\"}").await;
         let head = server.requests().remove(0);
@@ -58,7 +58,7 @@ fn provider_bedrock() {
             "{head}"
         );
         assert!(
-            head.contains("\nauthorization: AWS4-HMAC-SHA256 Credential=AKID/"),
+            head.contains("\nauthorization: AWS4-HMAC-SHA256 Credential=AKID-of-mine/"),
             "{head}"
         );
     });
@@ -332,7 +332,7 @@ fn expect_with_repair() {
 fn llm_providers() {
     wait(async {
         let server = Server::start(vec![answers("Hi")]).await;
-        let world = World::new().secret("own-key", "k3y").providers(&format!(
+        let world = World::new().secret("own-key", "k3y-of-own").providers(&format!(
             "[{{:id :local :family :chat-completions-compatible :base-url \"{}/v1\" :model \"small\" :auth {{:type :bearer :secret-ref :own-key}} :capabilities #{{:tool-calling}}}}]",
             server.url
         ));

@@ -36,7 +36,7 @@ fn a_branch_a_packaged_step_and_a_table() {
             answer(r#"{"items": [{"order-id": "o-1", "total": 5}]}"#),
             answer(r#"{"items": []}"#),
         ],
-        &[(".env", "SHOP_TOKEN=t0ken\n")],
+        &[(".env", "SHOP_TOKEN=t0ken-of-shop\n")],
     );
     let text = ORDERS.replace("URL", &net.server.url);
     assert_eq!(net.project.errors(&text), "");

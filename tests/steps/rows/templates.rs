@@ -312,7 +312,7 @@ fn model() -> Net {
                 "flowstone.edn",
                 "{:connections {:ai {:backend :openai :base-url \"URL\" :model \"m\" :auth {:type :api-key :secret-ref :ai-key}}}}",
             ),
-            (".env", "AI_KEY=k"),
+            (".env", "AI_KEY=k-of-templates"),
         ],
     )
 }

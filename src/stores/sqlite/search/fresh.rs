@@ -8,6 +8,7 @@ use std::path::Path;
 use flowstone_engine::blob::BlobHash;
 use flowstone_engine::ports::{Refreshed, RunStatus, SearchDoc, SearchTarget, StoreError};
 use flowstone_engine::resource::PREFIX;
+use flowstone_engine::sealed::split;
 use flowstone_engine::search::{TEXT_MAX, cut, may_be_text, start_of};
 use rusqlite::{Connection, Row, params};
 
@@ -300,7 +301,7 @@ fn run(row: &Row<'_>) -> rusqlite::Result<(SearchDoc, Ends)> {
     }
     let mut body = Vec::new();
     for idx in [6, 4, 5] {
-        body.extend(text(idx)?.map(|text| cut(&text, VALUE_MAX).to_owned()));
+        body.extend(text(idx)?.map(|text| cut(split(&text).shown, VALUE_MAX).to_owned()));
     }
     let body = body.join("\n");
     let facts = [("flow", flow.clone()), ("status", status.clone())];

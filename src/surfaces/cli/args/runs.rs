@@ -144,6 +144,10 @@ pub struct RunsImport {
     #[arg(long)]
     pub new_id: bool,
 
+    /// The secret inputs of the run, which exports leave out: JSON or EDN, `@file`, or `-`
+    #[arg(long, value_name = "VALUES")]
+    pub secrets: Option<String>,
+
     #[command(flatten)]
     pub home: Home,
 
@@ -293,6 +297,10 @@ pub struct RunsResume {
     /// Go on with this edited flow, if the run has done nothing that the flow does not ask for
     #[arg(long, value_name = "FILE", requires = "id", value_hint = ValueHint::FilePath)]
     pub flow: Option<PathBuf>,
+
+    /// The secret inputs of an imported run: JSON or EDN, `@file`, or `-`
+    #[arg(long, value_name = "VALUES", requires = "id")]
+    pub secrets: Option<String>,
 
     #[command(flatten)]
     pub limits: RunLimits,

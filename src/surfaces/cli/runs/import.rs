@@ -1,6 +1,9 @@
 //! `flowstone runs import`: a run from a file.
 
 use flowstone_engine::archive::{Archive, ImportOptions};
+use flowstone_engine::ids::RunId;
+use flowstone_engine::{Engine, EngineError};
+use flowstone_lang::value::Value;
 use serde_json::json;
 
 use crate::cli::args::RunsImport;
@@ -9,7 +12,7 @@ use crate::cli::home::Project;
 use crate::cli::outcome::of_engine_error;
 use crate::cli::report::Report;
 use crate::cli::runtime::Runtime;
-use crate::cli::{App, Open, input, output};
+use crate::cli::{App, Open, ask, input, output};
 
 /// Takes the runs of the file in.
 pub(super) fn run(args: &RunsImport, app: &dyn App) -> Result<Exit, Report> {
@@ -18,14 +21,27 @@ pub(super) fn run(args: &RunsImport, app: &dyn App) -> Result<Exit, Report> {
     let options = ImportOptions {
         new_id: args.new_id,
     };
-    let imported = Runtime::start()?.block_on(async {
+    let given = args.secrets.as_deref();
+    let given = given
+        .map(|text| input::read(text, "--secrets"))
+        .transpose()?;
+    let (imported, missing) = Runtime::start()?.block_on(async {
         let engine = app.open(&Project::find(&args.home), Open::OrMake)?;
-        let imported = engine.import_runs(archive, options).await;
-        imported.map_err(|error| of_engine_error(&error))
+        let taken = async {
+            let imported = engine.import_runs(archive, options).await?;
+            let missing = secrets(&engine, &imported.runs, given).await?;
+            Ok((imported, missing))
+        };
+        taken.await.map_err(|error| of_engine_error(&error))
     })?;
     let runs: Vec<&str> = imported.runs.iter().map(|run| run.as_str()).collect();
     if args.json {
-        output::json(&json!({"ok": true, "runs": runs, "over": imported.is_over}));
+        output::json(&json!({
+            "ok": true,
+            "runs": runs,
+            "over": imported.is_over,
+            "missingSecrets": missing,
+        }));
         return Ok(Exit::Completed);
     }
     output::note(&format!("imported {}", runs.join(", ")));
@@ -34,5 +50,40 @@ pub(super) fn run(args: &RunsImport, app: &dyn App) -> Result<Exit, Report> {
             "it is not over; make sure that it goes on nowhere else, then: flowstone runs resume {run}"
         ));
     }
+    if let (false, Some(run)) = (missing.is_empty(), runs.first()) {
+        let fields: Vec<String> = missing
+            .iter()
+            .map(|name| format!(":{name} \"...\""))
+            .collect();
+        output::note(&format!(
+            "an export leaves secrets out; give them with: flowstone runs resume {run} --secrets '{{{}}}'",
+            fields.join(" ")
+        ));
+    }
     Ok(Exit::Completed)
+}
+
+/// Gives the runs the secrets that their export left out: those of the command line, or those that a person at the
+/// terminal types. Returns the names of what is still missing of the first run.
+async fn secrets(
+    engine: &Engine,
+    runs: &[RunId],
+    given: Option<Value>,
+) -> Result<Vec<String>, EngineError> {
+    let mut names = Vec::new();
+    for run in runs {
+        names.extend(engine.secrets_left_out(run).await?);
+    }
+    names.sort();
+    names.dedup();
+    if names.is_empty() {
+        return Ok(names);
+    }
+    let Some(given) = given.or_else(|| ask::secrets(&names)) else {
+        return Ok(names);
+    };
+    for run in runs {
+        engine.give_secrets(run, &given).await?;
+    }
+    Ok(Vec::new())
 }

@@ -4,6 +4,7 @@ use flowstone_engine::ids::RunId;
 use flowstone_engine::outcome::RunOutcome;
 use flowstone_engine::ports::ClaimBy;
 use flowstone_engine::{DriveOptions, Engine, EngineError};
+use flowstone_lang::value::Value;
 use serde_json::json;
 
 use crate::cli::args::RunsResume;
@@ -13,10 +14,14 @@ use crate::cli::outcome::{exit, in_json, of_engine_error, tell, tell_all};
 use crate::cli::report::{Report, Shown};
 use crate::cli::run::{load_file, watched};
 use crate::cli::runtime::Runtime;
-use crate::cli::{App, Open, output};
+use crate::cli::{App, Open, input, output};
 
 /// Goes on with one run, or with all that can.
 pub(super) fn run(args: &RunsResume, app: &dyn App) -> Result<Exit, Report> {
+    let given = args.secrets.as_deref();
+    let given = given
+        .map(|text| input::read(text, "--secrets"))
+        .transpose()?;
     Runtime::start()?.block_on(async {
         let project = Project {
             max_memory: args.limits.max_memory,
@@ -26,7 +31,7 @@ pub(super) fn run(args: &RunsResume, app: &dyn App) -> Result<Exit, Report> {
         let engine = app.open(&project, Open::Existing)?;
         let Some(file) = &args.flow else {
             let resumed = match &args.id {
-                Some(id) => resume_one(&engine, id, args).await,
+                Some(id) => resume_one(&engine, id, given.as_ref(), args).await,
                 None => resume_all(&engine, args).await,
             };
             return resumed.map_err(|error| of_engine_error(&error));
@@ -36,14 +41,22 @@ pub(super) fn run(args: &RunsResume, app: &dyn App) -> Result<Exit, Report> {
         let adopted = async {
             let run = engine.find_run(id).await?.id;
             engine.adopt(&run, &edited).await?;
-            resume_one(&engine, id, args).await
+            resume_one(&engine, id, given.as_ref(), args).await
         };
         adopted.await.map_err(|error| of_engine_error(&error))
     })
 }
 
-async fn resume_one(engine: &Engine, id: &str, args: &RunsResume) -> Result<Exit, EngineError> {
+async fn resume_one(
+    engine: &Engine,
+    id: &str,
+    given: Option<&Value>,
+    args: &RunsResume,
+) -> Result<Exit, EngineError> {
     let run = engine.find_run(id).await?.id;
+    if let Some(given) = given {
+        engine.give_secrets(&run, given).await?;
+    }
     let (observer, options) = watched(engine, &args.show);
     let options = DriveOptions {
         by: ClaimBy::Name,

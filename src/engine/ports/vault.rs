@@ -1,0 +1,145 @@
+//! The vault: encrypts what a project has to keep and nobody may read, under the project's key.
+
+use std::fmt;
+
+/// Encrypts and decrypts. The same text gives the same envelope under one key, so that envelopes can be compared.
+pub trait Vault: Send + Sync {
+    /// Encrypts under the current key, which is made where there is none yet.
+    ///
+    /// # Errors
+    /// When the key cannot be read or made.
+    fn seal(&self, plain: &[u8]) -> Result<String, VaultError>;
+
+    /// Decrypts an envelope of any key that the project has.
+    ///
+    /// # Errors
+    /// When its key is not here, or the envelope was changed.
+    fn open(&self, envelope: &str) -> Result<Vec<u8>, VaultError>;
+
+    /// Returns the keys of the project; without any before something was encrypted.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    fn keys(&self) -> Result<KeyRing, VaultError>;
+
+    /// Makes a new key the current one. The others are kept, for what they encrypted.
+    ///
+    /// # Errors
+    /// When the keys come from the environment, which has to name the new one itself, or cannot be written.
+    fn renew(&self) -> Result<(), VaultError>;
+
+    /// Drops all keys but the current one.
+    ///
+    /// # Errors
+    /// When the keys come from the environment, or cannot be written.
+    fn forget_old(&self) -> Result<(), VaultError>;
+}
+
+/// The keys of a project, by their ids; never the keys themselves.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KeyRing {
+    /// Where they are, in words.
+    pub place: String,
+    /// `None`: nothing was encrypted yet.
+    pub current: Option<String>,
+    pub old: Vec<String>,
+    /// The environment has them, not a file of the project.
+    pub is_environment: bool,
+}
+
+/// Why something cannot be encrypted or decrypted.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum VaultError {
+    #[error("the key `{id}` is not here{}", but(known))]
+    NoKey {
+        id: String,
+        known: Vec<String>,
+        place: String,
+    },
+    #[error("what was encrypted with the key `{id}` was changed since, or the key is another one")]
+    Changed { id: String },
+    #[error("the encrypted text cannot be read: {detail}")]
+    Unreadable { detail: String },
+    #[error("{place} cannot be used as a key: {detail}")]
+    BadKey { place: String, detail: String },
+    #[error("the keys come from {place}, which this command cannot change")]
+    Environment { place: String },
+}
+
+fn but(known: &[String]) -> String {
+    match known {
+        [] => ": no key is here".to_owned(),
+        known => format!(", only `{}`", known.join("`, `")),
+    }
+}
+
+impl VaultError {
+    /// Returns the code of the page in `docs/errors`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            VaultError::NoKey { .. } => "E0982",
+            VaultError::Changed { .. } | VaultError::Unreadable { .. } => "E0983",
+            VaultError::BadKey { .. } => "E0985",
+            VaultError::Environment { .. } => "E0986",
+        }
+    }
+
+    /// Returns what to try.
+    pub fn hint(&self) -> String {
+        match self {
+            VaultError::NoKey { place, .. } => format!(
+                "put the key back: it was in {place}; or set FLOWSTONE_KEY to it. Runs without secret inputs are not affected"
+            ),
+            VaultError::Changed { .. } | VaultError::Unreadable { .. } => {
+                "nothing was changed; restore the database or the key from a backup".to_owned()
+            }
+            VaultError::BadKey { .. } => {
+                "a key is 32 bytes as 64 hexadecimal digits; several are separated by commas, the current one first".to_owned()
+            }
+            VaultError::Environment { .. } => {
+                "set FLOWSTONE_KEY to `NEW,OLD`, run `flowstone key rotate`, and then set it to `NEW`".to_owned()
+            }
+        }
+    }
+}
+
+/// Keeps nothing: for engines whose runs have no secret inputs.
+#[derive(Debug, Default, Clone, Copy)]
+pub struct NoVault;
+
+impl NoVault {
+    fn refused() -> VaultError {
+        VaultError::BadKey {
+            place: "this engine".to_owned(),
+            detail: "it was opened without a vault".to_owned(),
+        }
+    }
+}
+
+impl Vault for NoVault {
+    fn seal(&self, _plain: &[u8]) -> Result<String, VaultError> {
+        Err(NoVault::refused())
+    }
+
+    fn open(&self, _envelope: &str) -> Result<Vec<u8>, VaultError> {
+        Err(NoVault::refused())
+    }
+
+    fn keys(&self) -> Result<KeyRing, VaultError> {
+        Ok(KeyRing::default())
+    }
+
+    fn renew(&self) -> Result<(), VaultError> {
+        Err(NoVault::refused())
+    }
+
+    fn forget_old(&self) -> Result<(), VaultError> {
+        Err(NoVault::refused())
+    }
+}
+
+impl fmt::Debug for dyn Vault {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Vault(…)")
+    }
+}

@@ -1,0 +1,54 @@
+//! Redaction of a stream: a secret may lie across its pieces.
+
+use super::{Redactor, into_text};
+
+/// Redacts pieces as they come. What may be the beginning of a secret is held back until the next piece decides.
+#[derive(Debug, Default)]
+pub struct RedactStream {
+    held: Vec<u8>,
+}
+
+impl RedactStream {
+    /// Takes a piece, and returns what can be shown by now.
+    pub fn push(&mut self, redactor: &Redactor, piece: &[u8]) -> Vec<u8> {
+        let Some(matcher) = &redactor.matcher else {
+            let mut out = std::mem::take(&mut self.held);
+            out.extend_from_slice(piece);
+            return out;
+        };
+        self.held.extend_from_slice(piece);
+        let found = matcher.all(&self.held);
+        let mut cache = matcher.caches.get();
+        let open = |from: &usize| matcher.may_go_on(&mut cache, &self.held, *from);
+        let hold = (0..self.held.len()).find(open).unwrap_or(self.held.len());
+        drop(cache);
+        // A secret that is found, and that another one or a longer form begins in, waits with it.
+        let within = found
+            .iter()
+            .find(|span| span.start <= hold && hold < span.end);
+        let hold = within.map_or(hold, |span| span.start);
+        let rest = self.held.split_off(hold);
+        let ready = std::mem::replace(&mut self.held, rest);
+        redactor.bytes(ready)
+    }
+
+    /// Returns what was held back, at the end of the stream.
+    pub fn finish(&mut self, redactor: &Redactor) -> Vec<u8> {
+        redactor.bytes(std::mem::take(&mut self.held))
+    }
+
+    /// As [`RedactStream::push`], of text.
+    pub fn push_text(&mut self, redactor: &Redactor, piece: &str) -> String {
+        into_text(self.push(redactor, piece.as_bytes()))
+    }
+
+    /// As [`RedactStream::finish`], of text.
+    pub fn finish_text(&mut self, redactor: &Redactor) -> String {
+        into_text(self.finish(redactor))
+    }
+
+    /// Tells whether something is held back.
+    pub fn is_empty(&self) -> bool {
+        self.held.is_empty()
+    }
+}

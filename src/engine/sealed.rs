@@ -1,0 +1,527 @@
+//! Inputs with secrets, as runs keep them: the text that everybody may read has `[secret]` in their place, and the
+//! secrets stand below it, encrypted.
+//!
+//! Code that shows, lists, compares or exports a run's input never has them. Only the execution of the run puts them
+//! back.
+
+use flowstone_lang::value::Value;
+
+use crate::codec;
+use crate::engine::Engine;
+use crate::error::EngineError;
+use crate::flow::{ACTIVATION, Flow, Input};
+use crate::ids::RunId;
+use crate::ports::{RunRow, Secret, StoredInput, Vault, VaultError};
+use crate::redact::{self, Redactor, SECRET};
+
+/// What separates the text of an input from its sealed secrets. The text is one line.
+const MARK: &str = "\n#flowstone/sealed ";
+
+/// An input as the store keeps it, in its two parts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Split<'a> {
+    /// EDN text, with `[secret]` for each secret.
+    pub shown: &'a str,
+    /// EDN text `[paths envelope]`; the envelope is nil where an export left the secrets out.
+    pub sealed: Option<&'a str>,
+}
+
+/// Splits an input as the store keeps it.
+pub fn split(stored: &str) -> Split<'_> {
+    match stored.split_once(MARK) {
+        Some((shown, sealed)) => Split {
+            shown,
+            sealed: Some(sealed),
+        },
+        None => Split {
+            shown: stored,
+            sealed: None,
+        },
+    }
+}
+
+/// Returns what the store keeps of both parts.
+pub fn join(shown: &str, sealed: Option<&str>) -> String {
+    match sealed {
+        Some(sealed) => format!("{shown}{MARK}{sealed}"),
+        None => shown.to_owned(),
+    }
+}
+
+/// Why an input with secrets cannot be kept or used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum SealError {
+    #[error("the input `{name}` cannot be used as a secret: {why}")]
+    Weak { name: String, why: String },
+    #[error("the input `{name}` is a secret, and cannot be the value of `{what}`")]
+    Key { name: String, what: &'static str },
+    #[error("the run {run} has no {}: an export leaves secrets out", names(paths))]
+    LeftOut { run: String, paths: Vec<String> },
+    #[error("the secret inputs of the run {run} cannot be decrypted: {cause}")]
+    Vault { run: String, cause: VaultError },
+    #[error("the secret inputs cannot be encrypted: {0}")]
+    Unsealed(VaultError),
+}
+
+fn names(paths: &[String]) -> String {
+    let paths: Vec<String> = paths.iter().map(|path| format!("`{path}`")).collect();
+    paths.join(", ")
+}
+
+impl SealError {
+    /// Returns the code of the page in `docs/errors`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            SealError::Weak { .. } => "E0981",
+            SealError::Key { .. } => "E0987",
+            SealError::LeftOut { .. } => "E0984",
+            SealError::Vault { cause, .. } | SealError::Unsealed(cause) => cause.code(),
+        }
+    }
+
+    /// Returns what to try.
+    pub fn hint(&self) -> String {
+        match self {
+            SealError::Weak { .. } => {
+                "give a longer value, or declare the input as `:text` if it is not a secret".to_owned()
+            }
+            SealError::Key { .. } => {
+                "a key is shown and kept as it is; take another input, such as the name of an account".to_owned()
+            }
+            SealError::LeftOut { run, paths } => {
+                let fields: Vec<String> = paths.iter().map(|path| format!(":{path} \"...\"")).collect();
+                format!(
+                    "give them with `flowstone runs resume {run} --secrets '{{{}}}'`",
+                    fields.join(" ")
+                )
+            }
+            SealError::Vault { cause, .. } | SealError::Unsealed(cause) => cause.hint(),
+        }
+    }
+}
+
+/// Returns an input as the store keeps it. Secrets are the values that the flow declares as such, and whatever holds
+/// one that is known already, as the input of a child may.
+///
+/// # Errors
+/// When a value cannot serve as a secret, is not data, or cannot be encrypted.
+pub(crate) fn seal(
+    vault: &dyn Vault,
+    (flow, invocation): (&Flow, Option<&str>),
+    input: &Value,
+    known: &Redactor,
+) -> Result<String, EngineError> {
+    let declared = declared(flow, invocation);
+    let mut sealing = Sealing {
+        declared: &declared,
+        known,
+        found: Vec::new(),
+    };
+    let shown = sealing.value(input, &mut Vec::new())?;
+    let found = sealing.found;
+    if found.is_empty() {
+        return Ok(codec::encode(input)?);
+    }
+    let (paths, values): (Vec<Value>, Vec<Value>) = found.into_iter().unzip();
+    let plain = codec::encode(&Value::vector(values))?;
+    let envelope = vault.seal(plain.as_bytes()).map_err(SealError::Unsealed)?;
+    let sealed = Value::vector([Value::vector(paths), Value::from(envelope)]);
+    Ok(join(
+        &codec::encode(&shown)?,
+        Some(&codec::encode(&sealed)?),
+    ))
+}
+
+/// Returns the paths of the inputs and setup values that a flow declares as secrets.
+pub(crate) fn declared(flow: &Flow, invocation: Option<&str>) -> Vec<Vec<Value>> {
+    let contract = match invocation {
+        Some(id) => flow.invocations.iter().find(|it| &*it.id == id),
+        None => None,
+    };
+    let contract = contract.or_else(|| flow.default_invocation());
+    let inputs = contract
+        .map(|contract| &contract.inputs[..])
+        .unwrap_or_default();
+    let secret = |input: &&Input| is_secret(input);
+    let inputs = inputs.iter().filter(secret);
+    let inputs = inputs.map(|input| vec![Value::keyword(&input.name)]);
+    let setup = flow.setup.iter().filter(secret);
+    let setup = setup.map(|input| vec![Value::keyword(ACTIVATION), Value::keyword(&input.name)]);
+    inputs.chain(setup).collect()
+}
+
+/// Tells whether an input is declared as a secret.
+pub fn is_secret(input: &Input) -> bool {
+    matches!(&*input.type_, "password" | "secret")
+}
+
+struct Sealing<'a> {
+    declared: &'a [Vec<Value>],
+    known: &'a Redactor,
+    /// Paths as vectors, with their values.
+    found: Vec<(Value, Value)>,
+}
+
+impl Sealing<'_> {
+    fn value(&mut self, value: &Value, path: &mut Vec<Value>) -> Result<Value, EngineError> {
+        match value {
+            Value::Map(map) if !self.holds_key(map.iter().map(|(key, _)| key)) => {
+                let mut entries = Vec::new();
+                for (key, value) in map.iter() {
+                    path.push(key.clone());
+                    entries.push((key.clone(), self.value(value, path)?));
+                    path.pop();
+                }
+                Ok(Value::map(entries))
+            }
+            Value::Vector(items) => {
+                let mut shown = Vec::new();
+                for (idx, item) in items.iter().enumerate() {
+                    path.push(Value::Int(i64::try_from(idx).unwrap_or(i64::MAX)));
+                    shown.push(self.value(item, path)?);
+                    path.pop();
+                }
+                Ok(Value::vector(shown))
+            }
+            Value::Text(text) if text.is_empty() => Ok(value.clone()),
+            _ if self.is_declared(path) && !value.is_nil() => {
+                let text = value.as_str().unwrap_or_default();
+                if let Some(why) = redact::weakness(text) {
+                    let name = path_text(path);
+                    return Err(SealError::Weak { name, why }.into());
+                }
+                Ok(self.take(value, path))
+            }
+            _ if !self.known.is_empty() && self.known.holds(codec::encode(value)?) => {
+                Ok(self.take(value, path))
+            }
+            _ => Ok(value.clone()),
+        }
+    }
+
+    fn take(&mut self, value: &Value, path: &[Value]) -> Value {
+        self.found
+            .push((Value::vector(path.to_vec()), value.clone()));
+        Value::from(SECRET)
+    }
+
+    fn holds_key<'v>(&self, mut keys: impl Iterator<Item = &'v Value>) -> bool {
+        let holds = |key: &Value| codec::encode(key).is_ok_and(|text| self.known.holds(text));
+        !self.known.is_empty() && keys.any(holds)
+    }
+
+    /// Tells whether a path is that of a secret, or of an item of one that has several.
+    fn is_declared(&self, path: &[Value]) -> bool {
+        let same =
+            |declared: &Vec<Value>| path.starts_with(declared) && path.len() <= declared.len() + 1;
+        self.declared.iter().any(same)
+    }
+}
+
+fn path_text(path: &[Value]) -> String {
+    let parts = path.iter().map(|part| match crate::flow::name_of(part) {
+        Some(name) => name.to_string(),
+        None => codec::encode(part).unwrap_or_default(),
+    });
+    parts.collect::<Vec<_>>().join(".")
+}
+
+/// An input with its secrets, and these.
+pub(crate) type Opened = (Value, Vec<Secret>);
+
+impl Engine {
+    /// Returns a run's input as its flow gets it, and the secrets in it.
+    ///
+    /// # Errors
+    /// When an export left them out, or they cannot be decrypted.
+    pub(crate) fn input_of_row(&self, row: &RunRow) -> Result<Opened, EngineError> {
+        open(&*self.services.vault, row)
+    }
+
+    /// Returns a run's input as the store keeps it.
+    pub(crate) fn stored_input(
+        &self,
+        contract: (&Flow, Option<&str>),
+        input: &Value,
+        known: &[Secret],
+    ) -> Result<String, EngineError> {
+        let known = self.services.redactors.of(known);
+        seal(&*self.services.vault, contract, input, &known)
+    }
+
+    /// Gives an imported run the secrets that its export left out: a map with them under their names.
+    ///
+    /// # Errors
+    /// When one of them is still missing.
+    pub async fn give_secrets(&self, run: &RunId, given: &Value) -> Result<(), EngineError> {
+        let row = self.run_row(run).await?;
+        let filled = fill(&*self.services.vault, &row, given)?;
+        let Some(sealed) = filled else {
+            return Ok(());
+        };
+        let stored = StoredInput {
+            run: run.clone(),
+            input: join(&row.input, row.sealed.as_deref()),
+            first: None,
+        };
+        let new = StoredInput {
+            input: join(&row.input, Some(&sealed)),
+            ..stored.clone()
+        };
+        self.services
+            .stores
+            .runs
+            .reseal(vec![(stored, new)])
+            .await?;
+        Ok(())
+    }
+
+    /// Returns the names of the secrets that a run needs and an export left out.
+    ///
+    /// # Errors
+    /// When there is no such run.
+    pub async fn secrets_left_out(&self, run: &RunId) -> Result<Vec<String>, EngineError> {
+        let row = self.run_row(run).await?;
+        let Some((paths, None)) = parts(&row)? else {
+            return Ok(Vec::new());
+        };
+        Ok(paths.iter().map(|path| path_text(path)).collect())
+    }
+
+    /// Encrypts all that the project keeps under a new key. What it was encrypted with before is kept, unless
+    /// `forget` drops it once nothing needs it. Interrupted anywhere, everything can still be read, and doing it
+    /// again completes it. Returns how many runs were changed.
+    ///
+    /// # Errors
+    /// When something cannot be decrypted: nothing is forgotten then.
+    pub async fn rotate_key(&self, forget: bool) -> Result<usize, EngineError> {
+        let vault = &*self.services.vault;
+        let keys = vault.keys().map_err(SealError::Unsealed)?;
+        if keys.is_environment && keys.old.is_empty() {
+            let place = keys.place;
+            return Err(SealError::Unsealed(VaultError::Environment { place }).into());
+        }
+        if !keys.is_environment {
+            vault.renew().map_err(SealError::Unsealed)?;
+        }
+        let mut changed = 0;
+        let mut after = None;
+        loop {
+            let page = self
+                .services
+                .stores
+                .runs
+                .sealed(after.as_ref(), PAGE)
+                .await?;
+            let Some(last) = page.last() else {
+                break;
+            };
+            after = Some(last.run.clone());
+            let mut changes = Vec::new();
+            for stored in page {
+                let new = StoredInput {
+                    run: stored.run.clone(),
+                    input: renewed(vault, &stored.run, &stored.input)?,
+                    first: match &stored.first {
+                        Some(first) => Some(renewed(vault, &stored.run, first)?),
+                        None => None,
+                    },
+                };
+                if new != stored {
+                    changes.push((stored, new));
+                }
+            }
+            changed += changes.len();
+            self.services.stores.runs.reseal(changes).await?;
+        }
+        if forget && !keys.is_environment {
+            vault.forget_old().map_err(SealError::Unsealed)?;
+        }
+        Ok(changed)
+    }
+
+    /// Returns the project's keys.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub fn keys(&self) -> Result<crate::ports::KeyRing, EngineError> {
+        Ok(self.services.vault.keys().map_err(SealError::Unsealed)?)
+    }
+}
+
+/// How many runs are changed in one transaction.
+const PAGE: usize = 200;
+
+/// Returns a stored input with its secrets under the current key.
+fn renewed(vault: &dyn Vault, run: &RunId, stored: &str) -> Result<String, EngineError> {
+    let split = split(stored);
+    let Some((paths, Some(envelope))) = split.sealed.map(read).transpose()?.flatten() else {
+        return Ok(stored.to_owned());
+    };
+    let of_run = |cause| SealError::Vault {
+        run: run.to_string(),
+        cause,
+    };
+    let plain = vault.open(&envelope).map_err(of_run)?;
+    let envelope = vault.seal(&plain).map_err(of_run)?;
+    let sealed = written(&paths, Some(envelope))?;
+    Ok(join(split.shown, Some(&sealed)))
+}
+
+/// Paths of secrets, and the envelope with their values.
+type Parts = (Vec<Vec<Value>>, Option<String>);
+
+fn parts(row: &RunRow) -> Result<Option<Parts>, EngineError> {
+    Ok(row.sealed.as_deref().map(read).transpose()?.flatten())
+}
+
+fn read(sealed: &str) -> Result<Option<Parts>, EngineError> {
+    let sealed = codec::decode(sealed)?;
+    let Some([paths, envelope]) =
+        vector(&sealed).and_then(|both| <[Value; 2]>::try_from(both).ok())
+    else {
+        return Ok(None);
+    };
+    let paths = vector(&paths).unwrap_or_default();
+    let paths = paths.iter().filter_map(vector).collect();
+    Ok(Some((paths, envelope.as_str().map(str::to_owned))))
+}
+
+fn vector(value: &Value) -> Option<Vec<Value>> {
+    Some(value.as_vector()?.iter().cloned().collect())
+}
+
+fn written(paths: &[Vec<Value>], envelope: Option<String>) -> Result<String, EngineError> {
+    let paths = paths.iter().map(|path| Value::vector(path.clone()));
+    let envelope = envelope.map_or(Value::Nil, Value::from);
+    Ok(codec::encode(&Value::vector([
+        Value::vector(paths),
+        envelope,
+    ]))?)
+}
+
+/// Returns what an export says of the secrets: where they were.
+pub(crate) fn left_out(row: &RunRow) -> Result<Option<String>, EngineError> {
+    match parts(row)? {
+        Some((paths, _)) => Ok(Some(written(&paths, None)?)),
+        None => Ok(None),
+    }
+}
+
+fn open(vault: &dyn Vault, row: &RunRow) -> Result<Opened, EngineError> {
+    let shown = codec::decode(&row.input)?;
+    let Some((paths, envelope)) = parts(row)? else {
+        return Ok((shown, Vec::new()));
+    };
+    let Some(envelope) = envelope else {
+        return Err(SealError::LeftOut {
+            run: row.id.to_string(),
+            paths: paths.iter().map(|path| path_text(path)).collect(),
+        }
+        .into());
+    };
+    let plain = vault.open(&envelope).map_err(|cause| SealError::Vault {
+        run: row.id.to_string(),
+        cause,
+    })?;
+    let values = codec::decode(&String::from_utf8_lossy(&plain))?;
+    let values = vector(&values).unwrap_or_default();
+    let mut secrets: Vec<Secret> = Vec::new();
+    let mut input = shown;
+    for (path, value) in paths.iter().zip(values) {
+        collect(&value, &mut secrets);
+        input = with(&input, path, value);
+    }
+    secrets.sort_by_key(|secret| std::cmp::Reverse(secret.reveal().len()));
+    secrets.dedup();
+    Ok((input, secrets))
+}
+
+/// Collects the texts of what was sealed.
+fn collect(value: &Value, secrets: &mut Vec<Secret>) {
+    match value {
+        Value::Text(text) => secrets.push(Secret::new(text.to_string())),
+        Value::Map(map) => {
+            for (key, value) in map.iter() {
+                collect(key, secrets);
+                collect(value, secrets);
+            }
+        }
+        Value::Vector(items) => items.iter().for_each(|item| collect(item, secrets)),
+        Value::Keyword(_) | Value::Nil | Value::Bool(_) => {}
+        other => secrets.extend(codec::encode(other).ok().map(Secret::new)),
+    }
+}
+
+/// Returns a value with another one at a path.
+fn with(value: &Value, path: &[Value], new: Value) -> Value {
+    let Some((first, rest)) = path.split_first() else {
+        return new;
+    };
+    match (value, first) {
+        (Value::Map(map), key) => {
+            let entries = map.iter().map(|(known, value)| match known == key {
+                true => (known.clone(), with(value, rest, new.clone())),
+                false => (known.clone(), value.clone()),
+            });
+            Value::map(entries.collect::<Vec<_>>())
+        }
+        (Value::Vector(items), Value::Int(at)) => {
+            let items =
+                items
+                    .iter()
+                    .enumerate()
+                    .map(|(idx, item)| match i64::try_from(idx) == Ok(*at) {
+                        true => with(item, rest, new.clone()),
+                        false => item.clone(),
+                    });
+            Value::vector(items.collect::<Vec<_>>())
+        }
+        _ => value.clone(),
+    }
+}
+
+/// Returns what seals the values that an export left out; `None` where it left out none.
+fn fill(vault: &dyn Vault, row: &RunRow, given: &Value) -> Result<Option<String>, EngineError> {
+    let Some((paths, None)) = parts(row)? else {
+        return Ok(None);
+    };
+    let mut values = Vec::new();
+    let mut missing = Vec::new();
+    for path in &paths {
+        let name = path_text(path);
+        match found(given, path).or_else(|| given.get(&name).cloned()) {
+            Some(value) => {
+                let text = value.as_str().unwrap_or_default();
+                if let Some(why) = redact::weakness(text) {
+                    return Err(SealError::Weak { name, why }.into());
+                }
+                values.push(value);
+            }
+            None => missing.push(name),
+        }
+    }
+    if !missing.is_empty() {
+        return Err(SealError::LeftOut {
+            run: row.id.to_string(),
+            paths: missing,
+        }
+        .into());
+    }
+    let plain = codec::encode(&Value::vector(values))?;
+    let envelope = vault.seal(plain.as_bytes()).map_err(SealError::Unsealed)?;
+    Ok(Some(written(&paths, Some(envelope))?))
+}
+
+fn found(given: &Value, path: &[Value]) -> Option<Value> {
+    let mut at = given.clone();
+    for part in path {
+        at = match (&at, part) {
+            (Value::Vector(items), Value::Int(idx)) => {
+                items.iter().nth(usize::try_from(*idx).ok()?)?.clone()
+            }
+            (at, part) => at.as_map()?.get(part)?.clone(),
+        };
+    }
+    Some(at)
+}
