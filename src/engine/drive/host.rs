@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use flowstone_lang::value::heap::HeapBudget;
+use flowstone_lang::value::meter::Watch;
 use flowstone_lang::value::{Class, Exception, Result as Evaluated, Stop, Value};
 use flowstone_lang::vm::{Host, Stream};
 
@@ -12,6 +13,7 @@ use super::line::Line;
 use crate::codec;
 use crate::history::{End, History};
 use crate::ids::RunId;
+use crate::interrupt::Interrupt;
 use crate::limits::Limits;
 use crate::observer::{Observer, RunEvent};
 use crate::ports::EntryKind;
@@ -30,12 +32,18 @@ pub(crate) struct Shared {
     /// How many ends were made for the journal in this drive.
     tickets: Cell<u64>,
     fuel_left: Cell<u64>,
+    interrupt: Interrupt,
     /// What the values of the run may hold in memory.
     pub(super) heap: Rc<HeapBudget>,
 }
 
 impl Shared {
-    pub(super) fn new(history: History, ledger: Ledger, limits: &Limits) -> Shared {
+    pub(super) fn new(
+        history: History,
+        ledger: Ledger,
+        limits: &Limits,
+        interrupt: Interrupt,
+    ) -> Shared {
         Shared {
             history: RefCell::new(history),
             ledger,
@@ -43,6 +51,7 @@ impl Shared {
             last_now_ms: Cell::new(i64::MIN),
             tickets: Cell::new(0),
             fuel_left: Cell::new(limits.fuel),
+            interrupt,
             heap: Rc::new(HeapBudget::new(limits.memory)),
         }
     }
@@ -124,6 +133,18 @@ impl Shared {
     }
 }
 
+impl Watch for Shared {
+    fn spend(&self, units: u64) -> Evaluated<(), Stop> {
+        self.heap.check()?;
+        if self.interrupt.is_set() {
+            return Err(Stop::Evicted);
+        }
+        let left = self.fuel_left.get().checked_sub(units);
+        self.fuel_left.set(left.unwrap_or(0));
+        left.map(|_| ()).ok_or(Stop::OutOfFuel)
+    }
+}
+
 pub(super) struct FlowHost {
     shared: Rc<Shared>,
     line: Rc<Line>,
@@ -159,6 +180,10 @@ impl Host for FlowHost {
             }
             None => Err(Stop::OutOfFuel),
         }
+    }
+
+    fn watch(&self) -> Option<Rc<dyn Watch>> {
+        Some(self.shared.clone())
     }
 
     fn room_for(&mut self, bytes: usize) -> Evaluated<(), Stop> {

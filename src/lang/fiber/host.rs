@@ -1,22 +1,57 @@
 //! The host of a fiber: passes on what can be answered at once, and leaves the stack for the rest.
 
+use std::rc::Rc;
+
 use super::{Exiter, Leave};
+use crate::value::meter::Watch;
 use crate::value::{Result, Signal, Stop, Value};
 use crate::vm::{Host, Stream};
 
 pub(super) struct FiberHost {
     inner: Box<dyn Host>,
-    exiter: Box<dyn Exiter>,
+    exiter: Rc<dyn Exiter>,
+    watch: Rc<dyn Watch>,
     started: bool,
 }
 
 impl FiberHost {
     pub(super) fn new(inner: Box<dyn Host>, exiter: Box<dyn Exiter>) -> FiberHost {
+        let exiter: Rc<dyn Exiter> = exiter.into();
+        let watch = Rc::new(FiberWatch {
+            inner: inner.watch(),
+            exiter: exiter.clone(),
+        });
         FiberHost {
             inner,
             exiter,
+            watch,
             started: false,
         }
+    }
+}
+
+/// Leaves the stack until the owner resumes the fiber.
+fn yield_turn(exiter: &dyn Exiter) -> Result<(), Stop> {
+    match exiter.leave(Leave::OutOfFuel) {
+        Ok(_) => Ok(()),
+        Err(Signal::Stop(stop)) => Err((*stop).clone()),
+        Err(Signal::Throw(exception)) => Err(Stop::Interrupted(exception.text().to_owned())),
+    }
+}
+
+/// The limits of the inner host, and the way out of the stack.
+struct FiberWatch {
+    inner: Option<Rc<dyn Watch>>,
+    exiter: Rc<dyn Exiter>,
+}
+
+impl Watch for FiberWatch {
+    fn spend(&self, units: u64) -> Result<(), Stop> {
+        self.inner.as_ref().map_or(Ok(()), |watch| watch.spend(units))
+    }
+
+    fn turn(&self) -> Result<(), Stop> {
+        yield_turn(&*self.exiter)
     }
 }
 
@@ -24,15 +59,17 @@ impl Host for FiberHost {
     fn refill(&mut self) -> Result<u32, Stop> {
         // The first quantum is given before the first instruction: nothing has run that others wait for.
         if std::mem::replace(&mut self.started, true) {
-            match self.exiter.leave(Leave::OutOfFuel) {
-                Ok(_) => {}
-                Err(Signal::Stop(stop)) => return Err((*stop).clone()),
-                Err(Signal::Throw(exception)) => {
-                    return Err(Stop::Interrupted(exception.text().to_owned()));
-                }
-            }
+            yield_turn(&*self.exiter)?;
         }
         self.inner.refill()
+    }
+
+    fn watch(&self) -> Option<Rc<dyn Watch>> {
+        Some(self.watch.clone())
+    }
+
+    fn turn(&mut self) -> Result<(), Stop> {
+        yield_turn(&*self.exiter)
     }
 
     fn room_for(&mut self, bytes: usize) -> Result<(), Stop> {

@@ -130,7 +130,9 @@ impl Vm {
             return Err(wrong_arity(native, args.len()).into());
         }
         let count = args.len();
-        (native.run)(self, Args::new(args)).map_err(|signal| blame_native(native, count, signal))
+        let result = (native.run)(self, Args::new(args));
+        self.settled(result)
+            .map_err(|signal| blame_native(native, count, signal))
     }
 
     /// Calls what is neither a native nor a closure over bytecode.

@@ -12,6 +12,7 @@ use super::slots::{self, FLOAT, FN, INT, KEYWORD, MAP};
 use super::slow::{FAILED, HOLDS};
 use super::stack::ENTRY;
 use super::{Args, Vm};
+use crate::value::meter;
 use crate::value::{Result, Value};
 
 pub(super) type Pc = *mut Word;
@@ -303,11 +304,14 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
                         pc = pc.add(1);
                         vm.pc = pc.add(1);
                         let native = (*pc).native;
-                        let result = ManuallyDrop::new(if vm.world().has_replaced.get() {
+                        let mut result = ManuallyDrop::new(if vm.world().has_replaced.get() {
                             vm.call_replaced(native, args)
                         } else {
                             (native.run)(vm, args)
                         });
+                        if meter::is_due() {
+                            result = ManuallyDrop::new(vm.settle(ManuallyDrop::into_inner(result)));
+                        }
                         match &*result {
                             Ok(value) => {
                                 for idx in 0..usize::from(at(pc.sub(1)).x) {
