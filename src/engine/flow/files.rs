@@ -12,6 +12,9 @@ pub trait FlowFiles {
     fn read(&self, path: &str) -> Result<String, String>;
 }
 
+/// Larger files are not included: the text of a program is kept with each run.
+const MOST_TEXT: u64 = 64_000_000;
+
 /// Files below a folder.
 #[derive(Debug, Clone)]
 pub struct DiskFiles {
@@ -39,6 +42,14 @@ impl FlowFiles for DiskFiles {
             return Err("it lies outside the folder of the flow".to_owned());
         }
         tracing::debug!(target: "flowstone::files", path = %real.display(), "read");
+        // A pipe would be waited for, and a device may have no end.
+        let facts = std::fs::metadata(&real).map_err(words)?;
+        if !facts.is_file() {
+            return Err("it is not a regular file".to_owned());
+        }
+        if facts.len() > MOST_TEXT {
+            return Err(format!("it is larger than {} MB", MOST_TEXT / 1_000_000));
+        }
         std::fs::read_to_string(real).map_err(words)
     }
 }
