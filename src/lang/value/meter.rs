@@ -1,7 +1,7 @@
 //! Pays for native work: equality, hashing, printing, numbers, regexes report what they do in units of fuel.
 //!
 //! Whoever evaluates code installs a [`Watch`] for as long as that takes. Every [`RATION`] units the watch is asked whether the
-//! evaluation may continue. Where no watch is installed, nothing is charged. A stop is remembered until the machine
+//! evaluation may continue. Where no watch is installed, the machine pays after each native function. A stop is remembered until the machine
 //! takes it, so that an operation which cannot fail, such as a look-up in a map, may return anything at once.
 
 use std::cell::{Cell, RefCell};
@@ -36,6 +36,8 @@ thread_local! {
     static IS_DUE: Cell<bool> = const { Cell::new(false) };
     /// Whether a ration was used up since the machine asked.
     static TURN_IS_DUE: Cell<bool> = const { Cell::new(false) };
+    /// Units that were spent while no watch was installed: a machine whose host has none pays for them.
+    static UNPAID: Cell<u64> = const { Cell::new(0) };
     /// How many pieces of work hold what other evaluations must not find held.
     static HELD: Cell<u32> = const { Cell::new(0) };
     static METER: RefCell<Meter> = const { RefCell::new(Meter::NONE) };
@@ -130,7 +132,11 @@ fn settle(units: u32, in_turns: bool) -> Result<()> {
     let (watch, stop) = METER.with_borrow(|meter| (meter.watch.clone(), meter.stop.clone()));
     let result = match (watch, stop) {
         (_, Some(stop)) => Err(stop),
-        (None, None) => return Ok(()),
+        (None, None) => {
+            UNPAID.set(UNPAID.get().saturating_add(spent));
+            IS_DUE.set(true);
+            return Ok(());
+        }
         (Some(watch), None) => {
             let paid = watch.spend(spent);
             match in_turns && HELD.get() == 0 {
@@ -163,6 +169,11 @@ impl Drop for Held {
     fn drop(&mut self) {
         HELD.set(HELD.get() - 1);
     }
+}
+
+/// Returns the units that nothing has paid for.
+pub(crate) fn take_unpaid() -> u64 {
+    UNPAID.take()
 }
 
 /// Tells whether the machine is to call [`take_due`].

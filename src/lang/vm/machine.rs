@@ -136,7 +136,11 @@ impl Vm {
     #[inline(never)]
     pub(super) fn settle<T>(&mut self, result: Result<T>) -> Result<T> {
         let turn_is_due = meter::take_due()?;
+        let unpaid = meter::take_unpaid();
         let value = result?;
+        if self.watch.is_none() {
+            self.charge_much(unpaid)?;
+        }
         if turn_is_due {
             self.host.turn()?;
         }

@@ -13,7 +13,7 @@ use super::{BigInt, BigRational, Result};
 use crate::value::meter;
 
 /// Products of up to so many bits are left to the library.
-const MUL_AT_ONCE: u64 = 1 << 17;
+const MUL_AT_ONCE: u64 = 1 << 20;
 /// Divisors of up to so many bits are left to the library.
 const DIV_AT_ONCE: u64 = 1 << 15;
 /// Common divisors of numbers of up to so many bits are left to the library.
@@ -562,7 +562,7 @@ mod tests {
         BigInt::from(BigUint::new(digits.collect()) | BigUint::one())
     }
 
-    const SIZES: [u64; 8] = [1, 63, 5_000, 40_000, 70_001, 150_000, 300_017, 524_288];
+    const SIZES: [u64; 8] = [1, 63, 5_000, 40_000, 70_001, 300_017, 524_288, 1_100_000];
 
     #[test]
     fn products_and_quotients_are_those_of_the_library() {
