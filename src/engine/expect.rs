@@ -15,11 +15,7 @@ const KEYS: &[&str] = &["contains", "equals", "fn", "matches", "schema"];
 ///
 /// # Errors
 /// Kind `expectation-failed` when it does not hold, `bad-config` when the expectation is none.
-pub async fn check(
-    cx: &StepContext,
-    expectation: &Value,
-    value: &Value,
-) -> Result<(), StepError> {
+pub async fn check(cx: &StepContext, expectation: &Value, value: &Value) -> Result<(), StepError> {
     check_data(cx, expectation, value)?;
     match expectation.get("fn") {
         Some(code) => {

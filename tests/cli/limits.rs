@@ -225,14 +225,19 @@ fn values_that_share_their_parts_end_with_a_limit_wherever_they_go() {
     let ways = [
         ("returned", SHARED.to_owned()),
         ("printed", format!("(count (pr-str {SHARED}))")),
-        ("stored", format!("(flow/step :kv :put {{:operation :put :key \"k\" :value {SHARED}}})")),
+        (
+            "stored",
+            format!("(flow/step :kv :put {{:operation :put :key \"k\" :value {SHARED}}})"),
+        ),
         (
             "sent",
             format!("(flow/step :function :f {{:input {{:x {SHARED}}} :code '(fn [i] (:x i))}})"),
         ),
         (
             "written as JSON",
-            format!("(flow/step :function :f {{:input {{:x {SHARED}}} :code '(fn [i] (count (json/write-str i)))}})"),
+            format!(
+                "(flow/step :function :f {{:input {{:x {SHARED}}} :code '(fn [i] (count (json/write-str i)))}})"
+            ),
         ),
     ];
     for (way, body) in ways {
@@ -263,7 +268,10 @@ fn await_status(scratch: &Scratch, flow: &str, status: &str) {
         if !found.is_empty() && found.iter().all(|found| found == status) {
             return;
         }
-        assert!(begun.elapsed() < Duration::from_secs(60), "{flow}: {found:?}");
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "{flow}: {found:?}"
+        );
         std::thread::sleep(Duration::from_millis(50));
     }
 }
@@ -280,7 +288,9 @@ fn endless_functions_do_not_stop_the_other_runs_of_a_worker() {
         let step = format!("(flow/step :function :f {{:timeout \"10m\" :code '(fn [_] {code})}})");
         scratch.write(&format!("{slug}.edn"), flow(slug, &step));
         for _ in 0..2 {
-            scratch.run(&["run", &format!("{slug}.edn"), "--detach"]).ok();
+            scratch
+                .run(&["run", &format!("{slug}.edn"), "--detach"])
+                .ok();
         }
     }
     let good = "(do (flow/step :kv :n {:operation :increment :key \"n\"}) :good)";
@@ -310,24 +320,41 @@ fn endless_functions_do_not_stop_the_other_runs_of_a_worker() {
     let sent = Command::new("kill").arg(serve.id().to_string()).status();
     assert!(sent.is_ok_and(|status| status.success()));
     serve.wait().expect("it ends");
-    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        begun.elapsed()
+    );
 }
 
 #[test]
 fn a_timeout_ends_what_functions_and_native_code_compute() {
     let scratch = Scratch::new();
     let endless = [
-        ("(flow/step :function :f {:code '(fn [_] (loop [] (recur)))})", "a function"),
-        ("(flow/step :function :f {:code '(fn [_] (sort (range)))})", "a native in a function"),
+        (
+            "(flow/step :function :f {:code '(fn [_] (loop [] (recur)))})",
+            "a function",
+        ),
+        (
+            "(flow/step :function :f {:code '(fn [_] (sort (range)))})",
+            "a native in a function",
+        ),
         ("(nth (iterate #(/ (+ % (/ 1 %)) 2) 3) 24)", "fractions"),
         ("(hash (range))", "a hash"),
-        ("(loop [n 3N] (recur (mod (* n n n) (.pow 10N 100000))))", "products"),
+        (
+            "(loop [n 3N] (recur (mod (* n n n) (.pow 10N 100000))))",
+            "products",
+        ),
     ];
     for (body, what) in endless {
         scratch.write("endless.edn", flow("endless", body));
         let begun = Instant::now();
         let ran = scratch.run(&["run", "endless.edn", "--timeout", "1s", "--json"]);
         assert_ne!(ran.code, Some(0), "{what}: {}", ran.out);
-        assert!(begun.elapsed() < Duration::from_secs(10), "{what}: {:?}", begun.elapsed());
+        assert!(
+            begun.elapsed() < Duration::from_secs(10),
+            "{what}: {:?}",
+            begun.elapsed()
+        );
     }
 }

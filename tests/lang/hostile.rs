@@ -216,12 +216,17 @@ fn guarded<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send + 'sta
     ended.unwrap_or_else(|_| panic!("{what} does not end"))
 }
 
-fn expressions(rows: &'static [(&'static str, &'static str)], shared: bool) -> Vec<(String, &'static str)> {
+fn expressions(
+    rows: &'static [(&'static str, &'static str)],
+    shared: bool,
+) -> Vec<(String, &'static str)> {
     let whole = |expression: &str| match shared {
         true => format!("{SHARED}{expression})"),
         false => expression.to_owned(),
     };
-    rows.iter().map(|(expression, end)| (whole(expression), *end)).collect()
+    rows.iter()
+        .map(|(expression, end)| (whole(expression), *end))
+        .collect()
 }
 
 fn little_fuel(rows: Vec<(String, &'static str)>) {
@@ -249,7 +254,9 @@ fn interrupted(rows: Vec<(String, &'static str)>) {
                 flag.trigger();
             });
             let begun = Instant::now();
-            let host = Sandbox::new().interrupt(&interrupt).heap_limit(2_000_000_000);
+            let host = Sandbox::new()
+                .interrupt(&interrupt)
+                .heap_limit(2_000_000_000);
             let end = end_of(host, &text);
             timer.join().unwrap();
             (end, begun.elapsed().saturating_sub(PATIENCE))

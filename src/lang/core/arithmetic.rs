@@ -67,9 +67,7 @@ const MUL: Native = Native {
     doc: "Returns the product of the numbers, 1 for none. Throws when a product of integers does not fit into 64 bits.",
     examples: &[("(* 2 3 4)", "24")],
     arity: Arity::at_least(0),
-    run: |_, args| {
-        fold(&args, "*", 1, number::mul)
-    },
+    run: |_, args| fold(&args, "*", 1, number::mul),
 };
 
 const MUL_PROMOTING: Native = Native {
@@ -78,9 +76,7 @@ const MUL_PROMOTING: Native = Native {
     doc: "Returns the product of the numbers; changes to big integers where 64 bits do not suffice.",
     examples: &[("(*' 9223372036854775807 2)", "18446744073709551614N")],
     arity: Arity::at_least(0),
-    run: |_, args| {
-        fold(&args, "*'", 1, number::mul_promoting)
-    },
+    run: |_, args| fold(&args, "*'", 1, number::mul_promoting),
 };
 
 const SUB: Native = Native {

@@ -49,10 +49,7 @@ pub(super) const DECIMAL_FNS: &[Native] = &[
                 read.map_err(|_| not_a_number(text.as_str()))
             }
             Value::Float(float) => exactly(*float),
-            number => Ok(crate::value::number::to_big_decimal(
-                number,
-                "BigDecimal",
-            )?.into()),
+            number => Ok(crate::value::number::to_big_decimal(number, "BigDecimal")?.into()),
         },
     },
     Native {
@@ -68,10 +65,7 @@ pub(super) const DECIMAL_FNS: &[Native] = &[
             if args.len() == 2 {
                 return Ok(BigDecimal::new(args.big_int(0)?, args.int(1)?).into());
             }
-            Ok(crate::value::number::to_big_decimal(
-                args.get(0),
-                "BigDecimal/valueOf",
-            )?.into())
+            Ok(crate::value::number::to_big_decimal(args.get(0), "BigDecimal/valueOf")?.into())
         },
     },
 ];
@@ -318,7 +312,8 @@ pub(super) static ROUNDING: [HostConstant; 8] = [
 /// The constants of these classes: class, name and value.
 pub(super) fn constants() -> impl Iterator<Item = (&'static str, &'static str, Value)> {
     let integers = [("ZERO", 0), ("ONE", 1), ("TWO", 2), ("TEN", 10)];
-    let decimals = integers.map(|(name, int)| ("BigDecimal", name, Value::from(BigDecimal::from(int))));
+    let decimals =
+        integers.map(|(name, int)| ("BigDecimal", name, Value::from(BigDecimal::from(int))));
     let integers = integers.map(|(name, int)| ("BigInteger", name, Value::from(BigInt::from(int))));
     let modes = ROUNDING
         .iter()

@@ -218,8 +218,7 @@ impl Host for Sandbox {
 
     fn room_for(&mut self, bytes: usize) -> Result<(), Stop> {
         let heap = &self.limits.heap;
-        heap.as_ref()
-            .map_or(Ok(()), |heap| heap.room_for(bytes))
+        heap.as_ref().map_or(Ok(()), |heap| heap.room_for(bytes))
     }
 
     fn write(&mut self, stream: Stream, text: &str) -> Result<(), String> {

@@ -47,7 +47,9 @@ struct FiberWatch {
 
 impl Watch for FiberWatch {
     fn spend(&self, units: u64) -> Result<(), Stop> {
-        self.inner.as_ref().map_or(Ok(()), |watch| watch.spend(units))
+        self.inner
+            .as_ref()
+            .map_or(Ok(()), |watch| watch.spend(units))
     }
 
     fn turn(&self) -> Result<(), Stop> {

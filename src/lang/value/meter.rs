@@ -91,7 +91,8 @@ impl Drop for Watched {
 pub(crate) fn is_installed(watch: &Rc<dyn Watch>) -> bool {
     METER.with_borrow(|meter| {
         let installed = meter.watch.as_ref();
-        installed.is_some_and(|installed| std::ptr::addr_eq(Rc::as_ptr(installed), Rc::as_ptr(watch)))
+        installed
+            .is_some_and(|installed| std::ptr::addr_eq(Rc::as_ptr(installed), Rc::as_ptr(watch)))
     })
 }
 

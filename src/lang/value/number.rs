@@ -29,11 +29,13 @@ pub use convert::{
     float_to_big, lowest_bits, rationalize, shorten, to_big_decimal, to_big_int, to_float, to_int,
     to_int_in, to_short_float,
 };
-pub use decimal::{MathContext, RoundingMode, compare as compare_decimals, math_context, set_math_context};
 pub use decimal::plain as plain_decimal;
+pub use decimal::{
+    MathContext, RoundingMode, compare as compare_decimals, math_context, set_math_context,
+};
 pub(crate) use format::push_int;
-pub use format::{write_big, write_ratio};
 pub use format::{format_float, java_float, write_decimal, write_float};
+pub use format::{write_big, write_ratio};
 pub use parse::{parse_big, parse_double, parse_long, parse_number};
 
 /// A borrowed view of any number.

@@ -19,12 +19,12 @@ mod tree;
 use std::cell::OnceCell;
 
 pub(crate) use self::linear::Facts;
-use super::meter;
 use self::linear::{Automaton, Linear};
 use self::machine::Machine;
 use self::program::Program;
 pub(crate) use self::property::{is_digit, is_letter};
 use self::tree::Node;
+use super::meter;
 
 /// How many steps a match may take before it is given up. A long text allows for more.
 pub const STEP_LIMIT: usize = 5_000_000;

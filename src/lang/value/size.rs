@@ -112,7 +112,10 @@ mod tests {
             value = Value::vector([value.clone(), value]);
         }
         assert!(!is_written_within(&value, 1 << 40));
-        assert!(is_written_within(&Value::vector([Value::Nil, Value::from("abc")]), 100));
+        assert!(is_written_within(
+            &Value::vector([Value::Nil, Value::from("abc")]),
+            100
+        ));
         assert!(!is_written_within(&Value::from("x".repeat(200)), 100));
     }
 }

@@ -82,9 +82,7 @@ pub(super) fn float_digits(value: &Value, directive: &Directive<'_>) -> Result<O
             }));
         }
         // The shortest digits that mean this double are what Java rounds.
-        Value::Float(float) => {
-            BigDecimal::from_str(&format!("{float:e}")).unwrap_or_default()
-        }
+        Value::Float(float) => BigDecimal::from_str(&format!("{float:e}")).unwrap_or_default(),
         Value::Decimal(decimal) => (**decimal).clone(),
         _ => return Ok(None),
     };
@@ -131,10 +129,7 @@ fn scientific(decimal: &BigDecimal, precision: usize) -> Result<String> {
     let (first, rest) = digits.split_at(1);
     let point = if rest.is_empty() { "" } else { "." };
     let sign = if exponent < 0 { '-' } else { '+' };
-    Ok(format!(
-        "{first}{point}{rest}e{sign}{:02}",
-        exponent.abs()
-    ))
+    Ok(format!("{first}{point}{rest}e{sign}{:02}", exponent.abs()))
 }
 
 fn general(decimal: &BigDecimal, precision: usize) -> Result<String> {

@@ -7,7 +7,7 @@ use num_traits::{Signed, ToPrimitive, Zero};
 
 use super::convert::{big_to_float, decimal_to_float, ratio_to_decimal, ratio_to_float};
 use super::{
-    big, BigDecimal, BigInt, BigRational, Number, Result, Value, both, decimal, divide_by_zero,
+    BigDecimal, BigInt, BigRational, Number, Result, Value, big, both, decimal, divide_by_zero,
     not_a_number, overflow,
 };
 use crate::value::{Class, Exception};
@@ -153,9 +153,7 @@ pub(super) fn quot(left: &Value, right: &Value) -> Result<Value> {
         Pair::Bigs(_, right) if right.is_zero() => return Err(divide_by_zero()),
         Pair::Bigs(left, right) => Value::from(big::div_rem(&left, &right)?.0),
         Pair::Ratios(_, right) if right.is_zero() => return Err(divide_by_zero()),
-        Pair::Ratios(left, right) => {
-            Value::from(big::whole(&big::div_ratios(&left, &right)?)?)
-        }
+        Pair::Ratios(left, right) => Value::from(big::whole(&big::div_ratios(&left, &right)?)?),
         Pair::Decimals(left, right) => Value::from(decimal::quot(&left, &right)?),
         Pair::Floats(left, right) => Value::Float(quot_floats(left, right)?),
     })

@@ -202,10 +202,7 @@ pub(crate) fn gcd(left: &BigInt, right: &BigInt) -> Result<BigInt> {
             false => None,
         };
         (left, right) = match step {
-            Some([a, b, c, d]) => (
-                &left * a + &right * b,
-                &left * c + &right * d,
-            ),
+            Some([a, b, c, d]) => (&left * a + &right * b, &left * c + &right * d),
             None => {
                 let rest = div_rem(&left, &right)?.1;
                 (right, rest)
@@ -234,7 +231,10 @@ fn highest_steps(left: &BigInt, right: &BigInt) -> Option<[i64; 4]> {
             break;
         }
         let next = [a - quotient * c, b - quotient * d];
-        if next.iter().any(|factor| factor.abs() > i128::from(i64::MAX)) {
+        if next
+            .iter()
+            .any(|factor| factor.abs() > i128::from(i64::MAX))
+        {
             break;
         }
         (a, c) = (c, next[0]);
@@ -366,7 +366,11 @@ pub(crate) fn times_ten_to(number: &BigInt, places: i64) -> Result<BigInt> {
     if number.is_zero() || places <= 0 {
         return Ok(number.clone());
     }
-    check_size(number.bits().saturating_add(places.unsigned_abs().saturating_mul(332) / 100))?;
+    check_size(
+        number
+            .bits()
+            .saturating_add(places.unsigned_abs().saturating_mul(332) / 100),
+    )?;
     mul(number, &ten_to(places)?)
 }
 
@@ -556,7 +560,9 @@ mod tests {
     fn number(bits: u64, seed: u64) -> BigInt {
         let mut state = seed;
         let digits = (0..bits.div_ceil(32)).map(|_| {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(seed | 1);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(seed | 1);
             (state >> 33) as u32
         });
         BigInt::from(BigUint::new(digits.collect()) | BigUint::one())
@@ -584,7 +590,12 @@ mod tests {
             let ones = (BigInt::one() << bits) - 1;
             let power = BigInt::one() << bits;
             for right in [&ones, &power, &(&power + 1)] {
-                for left in [&ones * &ones, &power * &power - 1, &ones << 64_u32, &power * 3] {
+                for left in [
+                    &ones * &ones,
+                    &power * &power - 1,
+                    &ones << 64_u32,
+                    &power * 3,
+                ] {
                     let (quotient, rest) = div_rem(&left, right).expect("no limit is set");
                     assert!(rest < *right && !rest.is_negative());
                     assert_eq!(quotient * right + rest, left);
@@ -598,8 +609,14 @@ mod tests {
         for bits in [100, 5_000, 20_000, 33_333] {
             let common = number(bits / 3 + 1, 3);
             let (left, right) = (&common * number(bits, 5), &common * number(bits / 2, 13));
-            assert_eq!(gcd(&left, &-&right).expect("no limit is set"), left.gcd(&right));
-            assert_eq!(gcd(&right, &left).expect("no limit is set"), left.gcd(&right));
+            assert_eq!(
+                gcd(&left, &-&right).expect("no limit is set"),
+                left.gcd(&right)
+            );
+            assert_eq!(
+                gcd(&right, &left).expect("no limit is set"),
+                left.gcd(&right)
+            );
         }
         let left = number(9_000, 5);
         assert_eq!(gcd(&left, &BigInt::ZERO).expect("no limit is set"), left);
@@ -627,7 +644,10 @@ mod tests {
             write(&mut text, &number).expect("no limit is set");
             assert_eq!(text, number.to_string());
             assert_eq!(parse(&text, 10), Some(number.clone()));
-            assert_eq!(digit_count(&number).expect("no limit is set"), text.len() as i64 - 1);
+            assert_eq!(
+                digit_count(&number).expect("no limit is set"),
+                text.len() as i64 - 1
+            );
         }
         for places in [4_096_i64, 8_192, 8_191, 20_000] {
             let power = ten_to(places).expect("no limit is set");

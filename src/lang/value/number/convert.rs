@@ -3,8 +3,8 @@
 use num_traits::{FromPrimitive, ToPrimitive, Zero};
 
 use super::{
-    big, BigDecimal, BigInt, BigRational, Number, Result, Value, decimal, divide_by_zero, format_float,
-    not_a_number,
+    BigDecimal, BigInt, BigRational, Number, Result, Value, big, decimal, divide_by_zero,
+    format_float, not_a_number,
 };
 use crate::value::{Class, Exception, Signal};
 

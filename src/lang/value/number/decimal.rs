@@ -175,7 +175,9 @@ pub fn compare(left: &BigDecimal, right: &BigDecimal) -> Result<Ordering> {
     }
     Ok(match one_scale < other_scale {
         true => times_ten_to(&one, other_scale - one_scale)?.cmp(&other),
-        false => one.as_ref().cmp(&times_ten_to(&other, one_scale - other_scale)?),
+        false => one
+            .as_ref()
+            .cmp(&times_ten_to(&other, one_scale - other_scale)?),
     })
 }
 
