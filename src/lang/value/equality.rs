@@ -11,7 +11,7 @@ use super::hash::{FixedState, address, is_shared};
 use super::meter;
 use super::number::same_number;
 use super::walk::Walk;
-use super::{Class, Exception, Lazy, Object, PMap, Result, Value};
+use super::{Class, Exception, Lazy, Object, PMap, Result, Set, Value};
 
 /// Computes lazy sequences for whoever must look into them.
 pub trait Force {
@@ -287,55 +287,65 @@ impl Comparison<'_> {
             (Value::Map(left), Value::Map(right)) => {
                 self.equal_maps(left.entries(), right.entries(), depth)
             }
-            (Value::Set(left), Value::Set(right)) => {
-                if left.len() != right.len() {
-                    return Ok(false);
-                }
-                for item in left.iter() {
-                    self.tick()?;
-                    if !right.contains(item) {
-                        return Ok(false);
-                    }
-                }
-                Ok(true)
-            }
+            (Value::Set(left), Value::Set(right)) => self.equal_sets(left, right),
             (Value::Record(left), Value::Record(right)) => {
                 if !Rc::ptr_eq(&left.record_type, &right.record_type) {
                     return Ok(false);
                 }
                 self.equal_maps(&left.fields, &right.fields, depth)
             }
-            (Value::Object(left), Value::Object(right)) => match (&**left, &**right) {
-                (
-                    Object::Tagged { tag, form },
-                    Object::Tagged {
-                        tag: right_tag,
-                        form: right_form,
-                    },
-                ) => Ok(tag == right_tag && self.equal(form, right_form, depth + 1)?),
-                (
-                    Object::Conditional { form, splicing },
-                    Object::Conditional {
-                        form: right_form,
-                        splicing: right_splicing,
-                    },
-                ) => Ok(splicing == right_splicing && self.equal(form, right_form, depth + 1)?),
-                (
-                    Object::Host { kind, id, data },
-                    Object::Host {
-                        kind: right_kind,
-                        id: right_id,
-                        data: right_data,
-                    },
-                ) => Ok(kind == right_kind
-                    && id == right_id
-                    && self.equal(data, right_data, depth + 1)?),
-                _ => self.equal_sequences(
-                    &Value::Object(left.clone()),
-                    &Value::Object(right.clone()),
-                    depth,
-                ),
-            },
+            (Value::Object(one), Value::Object(other)) => {
+                self.equal_parts((&**one, left), (&**other, right), depth)
+            }
+            _ => self.equal_sequences(left, right, depth),
+        }
+    }
+
+    fn equal_sets(&mut self, left: &Set, right: &Set) -> Result<bool> {
+        if left.len() != right.len() {
+            return Ok(false);
+        }
+        for item in left.iter() {
+            self.tick()?;
+            if !right.contains(item) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Compares objects, each given with the value that it is.
+    fn equal_parts(
+        &mut self,
+        (one, left): (&Object, &Value),
+        (other, right): (&Object, &Value),
+        depth: usize,
+    ) -> Result<bool> {
+        match (one, other) {
+            (
+                Object::Tagged { tag, form },
+                Object::Tagged {
+                    tag: right_tag,
+                    form: right_form,
+                },
+            ) => Ok(tag == right_tag && self.equal(form, right_form, depth + 1)?),
+            (
+                Object::Conditional { form, splicing },
+                Object::Conditional {
+                    form: right_form,
+                    splicing: right_splicing,
+                },
+            ) => Ok(splicing == right_splicing && self.equal(form, right_form, depth + 1)?),
+            (
+                Object::Host { kind, id, data },
+                Object::Host {
+                    kind: right_kind,
+                    id: right_id,
+                    data: right_data,
+                },
+            ) => Ok(kind == right_kind
+                && id == right_id
+                && self.equal(data, right_data, depth + 1)?),
             _ => self.equal_sequences(left, right, depth),
         }
     }
