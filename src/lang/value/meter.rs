@@ -9,6 +9,16 @@ use std::rc::Rc;
 
 use super::{Result, Stop};
 
+/// The machine is to call [`take_due`].
+const DUE: u8 = 1;
+/// A program of this thread has replaced native functions.
+const REPLACED: u8 = 2;
+
+fn set_due(is_due: bool) {
+    let others = SPECIAL.get() & !DUE;
+    SPECIAL.set(if is_due { others | DUE } else { others });
+}
+
 /// How many units are spent between two questions to the watch: less than a millisecond of work.
 const RATION: u32 = 1 << 14;
 
@@ -32,8 +42,8 @@ pub trait Watch {
 thread_local! {
     /// Units that are left of the ration.
     static CREDIT: Cell<u32> = const { Cell::new(RATION) };
-    /// Whether the machine is to call [`take_due`].
-    static IS_DUE: Cell<bool> = const { Cell::new(false) };
+    /// What the machine has to look at before a native function: [`DUE`], [`REPLACED`]. One flag, because nearly all calls ask.
+    static SPECIAL: Cell<u8> = const { Cell::new(0) };
     /// Whether a ration was used up since the machine asked.
     static TURN_IS_DUE: Cell<bool> = const { Cell::new(false) };
     /// Units that were spent while no watch was installed: a machine whose host has none pays for them.
@@ -65,7 +75,7 @@ impl Meter {
 /// Installs a meter and returns the one before.
 pub(crate) fn replace(meter: Meter) -> Meter {
     CREDIT.set(if meter.stop.is_some() { 0 } else { RATION });
-    IS_DUE.set(meter.stop.is_some());
+    set_due(meter.stop.is_some());
     // While a thread ends nothing is evaluated any more.
     METER
         .try_with(|current| current.replace(meter))
@@ -135,7 +145,7 @@ fn settle(units: u32, in_turns: bool) -> Result<()> {
         (_, Some(stop)) => Err(stop),
         (None, None) => {
             UNPAID.set(UNPAID.get().saturating_add(spent));
-            IS_DUE.set(true);
+            set_due(true);
             return Ok(());
         }
         (Some(watch), None) => {
@@ -144,14 +154,14 @@ fn settle(units: u32, in_turns: bool) -> Result<()> {
                 true => paid.and_then(|()| watch.turn()),
                 false => paid.inspect(|()| {
                     TURN_IS_DUE.set(true);
-                    IS_DUE.set(true);
+                    set_due(true);
                 }),
             }
         }
     };
     result.map_err(|stop| {
         CREDIT.set(0);
-        IS_DUE.set(true);
+        set_due(true);
         METER.with_borrow_mut(|meter| meter.stop = Some(stop.clone()));
         stop.into()
     })
@@ -180,14 +190,14 @@ pub(crate) fn take_unpaid() -> u64 {
 /// Tells whether the machine is to call [`take_due`].
 #[inline]
 pub(crate) fn is_due() -> bool {
-    IS_DUE.get()
+    SPECIAL.get() & DUE != 0
 }
 
 /// Has the limits checked after the native function that runs: the memory of the thread has grown.
 #[inline]
 pub(super) fn note_growth() {
     // A thread that is ending evaluates nothing.
-    let _ = IS_DUE.try_with(|is_due| is_due.set(true));
+    let _ = SPECIAL.try_with(|special| special.set(special.get() | DUE));
 }
 
 /// Checks the limits, and tells whether other evaluations are to get a turn. A stop stays: all further work fails as well.
@@ -199,8 +209,19 @@ pub(crate) fn take_due() -> Result<bool> {
     let turn_is_due = TURN_IS_DUE.replace(false);
     settle(0, false)?;
     TURN_IS_DUE.set(false);
-    IS_DUE.set(false);
+    set_due(false);
     Ok(turn_is_due)
+}
+
+/// Tells whether the machine has to look at anything before a native function.
+#[inline(always)]
+pub(crate) fn is_special() -> bool {
+    SPECIAL.get() != 0
+}
+
+/// Notes that a program of this thread has replaced native functions.
+pub(crate) fn note_replaced() {
+    SPECIAL.set(SPECIAL.get() | REPLACED);
 }
 
 /// Returns the stop of the evaluation, for those whose work cannot fail in the middle.

@@ -35,6 +35,21 @@ impl Vm {
         }
     }
 
+    /// Calls a native after a look at the limits, or what its var has now.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn call_special(
+        &mut self,
+        native: &'static Native,
+        args: Args<'_>,
+    ) -> Result<Value> {
+        self.settled(Ok(()))?;
+        match self.world().has_replaced.get() {
+            true => self.call_replaced(native, args),
+            false => (native.run)(self, args),
+        }
+    }
+
     /// Calls what the var of a native has now: somewhere `with-redefs` is at work.
     #[cold]
     #[inline(never)]

@@ -304,14 +304,11 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
                         pc = pc.add(1);
                         vm.pc = pc.add(1);
                         let native = (*pc).native;
-                        let mut result = ManuallyDrop::new(if vm.world().has_replaced.get() {
-                            vm.call_replaced(native, args)
+                        let result = ManuallyDrop::new(if meter::is_special() {
+                            vm.call_special(native, args)
                         } else {
                             (native.run)(vm, args)
                         });
-                        if meter::is_due() {
-                            result = ManuallyDrop::new(vm.settle(ManuallyDrop::into_inner(result)));
-                        }
                         match &*result {
                             Ok(value) => {
                                 for idx in 0..usize::from(at(pc.sub(1)).x) {

@@ -61,6 +61,9 @@ impl Vm {
         let top = stack.start();
         let stack_end = stack.end();
         let watch = host.watch();
+        if world.has_replaced.get() {
+            meter::note_replaced();
+        }
         Vm {
             world,
             host,
