@@ -390,12 +390,7 @@ impl<'a> Driver<'a> {
         options: DriveOptions,
     ) -> Driver<'a> {
         let ledger = Ledger::new(engine, place.run.clone(), place.epoch);
-        let shared = Rc::new(Shared::new(
-            history,
-            ledger,
-            &engine.limits,
-            options.interrupt.clone(),
-        ));
+        let shared = Rc::new(Shared::new(history, ledger, &engine.limits));
         let watcher = observer.clone();
         let run = place.run.clone();
         let scope = Scope {

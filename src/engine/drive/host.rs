@@ -13,7 +13,6 @@ use super::line::Line;
 use crate::codec;
 use crate::history::{End, History};
 use crate::ids::RunId;
-use crate::interrupt::Interrupt;
 use crate::limits::Limits;
 use crate::observer::{Observer, RunEvent};
 use crate::ports::EntryKind;
@@ -32,18 +31,12 @@ pub(crate) struct Shared {
     /// How many ends were made for the journal in this drive.
     tickets: Cell<u64>,
     fuel_left: Cell<u64>,
-    interrupt: Interrupt,
     /// What the values of the run may hold in memory.
     pub(super) heap: Rc<HeapBudget>,
 }
 
 impl Shared {
-    pub(super) fn new(
-        history: History,
-        ledger: Ledger,
-        limits: &Limits,
-        interrupt: Interrupt,
-    ) -> Shared {
+    pub(super) fn new(history: History, ledger: Ledger, limits: &Limits) -> Shared {
         Shared {
             history: RefCell::new(history),
             ledger,
@@ -51,7 +44,6 @@ impl Shared {
             last_now_ms: Cell::new(i64::MIN),
             tickets: Cell::new(0),
             fuel_left: Cell::new(limits.fuel),
-            interrupt,
             heap: Rc::new(HeapBudget::new(limits.memory)),
         }
     }
@@ -134,11 +126,9 @@ impl Shared {
 }
 
 impl Watch for Shared {
+    /// Interrupts and cancellation are seen when the run takes its turns.
     fn spend(&self, units: u64) -> Evaluated<(), Stop> {
         self.heap.check()?;
-        if self.interrupt.is_set() {
-            return Err(Stop::Evicted);
-        }
         let left = self.fuel_left.get().checked_sub(units);
         self.fuel_left.set(left.unwrap_or(0));
         left.map(|_| ()).ok_or(Stop::OutOfFuel)
