@@ -29,6 +29,9 @@ pub enum CodecError {
     /// A lazy part was not computed before.
     #[error("a lazy sequence was not realised")]
     Unrealised,
+    /// Parts that are shared within the value are written wherever they appear.
+    #[error("the value is too large: its text would be more than 500 MB")]
+    TooLarge,
     #[error("stored text cannot be read: {detail}")]
     Unreadable { detail: String },
 }
@@ -49,6 +52,7 @@ impl CodecError {
             CodecError::TooDeep { .. } => "E0511",
             CodecError::Unrealised => "E0512",
             CodecError::Unreadable { .. } => "E0513",
+            CodecError::TooLarge => "E0903",
         }
     }
 
@@ -60,6 +64,9 @@ impl CodecError {
             }
             CodecError::NotData { .. } => {
                 Some("give data: maps, vectors, strings, numbers, keywords, dates")
+            }
+            CodecError::TooLarge => {
+                Some("give a part of the value: what it shares is written wherever it appears")
             }
             CodecError::TooDeep { .. } | CodecError::Unrealised | CodecError::Unreadable { .. } => {
                 None

@@ -15,7 +15,47 @@ const KEYS: &[&str] = &["contains", "equals", "fn", "matches", "schema"];
 ///
 /// # Errors
 /// Kind `expectation-failed` when it does not hold, `bad-config` when the expectation is none.
-pub fn check(cx: &StepContext, expectation: &Value, value: &Value) -> Result<(), StepError> {
+pub async fn check(cx: &StepContext, expectation: &Value, value: &Value) -> Result<(), StepError> {
+    check_data(cx, expectation, value)?;
+    match expectation.get("fn") {
+        Some(code) => {
+            let function = cx.function(code)?;
+            let held = cx.call(&function, std::slice::from_ref(value)).await?;
+            satisfied(&held, value)
+        }
+        None => Ok(()),
+    }
+}
+
+/// As [`check`], where nobody can wait.
+///
+/// # Errors
+/// As [`check`].
+pub fn check_at_once(
+    cx: &StepContext,
+    expectation: &Value,
+    value: &Value,
+) -> Result<(), StepError> {
+    check_data(cx, expectation, value)?;
+    match expectation.get("fn") {
+        Some(code) => {
+            let function = cx.function(code)?;
+            let held = cx.call_at_once(&function, std::slice::from_ref(value))?;
+            satisfied(&held, value)
+        }
+        None => Ok(()),
+    }
+}
+
+fn satisfied(held: &Value, value: &Value) -> Result<(), StepError> {
+    match held.is_truthy() {
+        true => Ok(()),
+        false => Err(failed("should satisfy the function".to_owned(), value)),
+    }
+}
+
+/// Checks all but the function, which comes last.
+fn check_data(cx: &StepContext, expectation: &Value, value: &Value) -> Result<(), StepError> {
     if expectation.is_nil() {
         return Ok(());
     }
@@ -32,19 +72,13 @@ pub fn check(cx: &StepContext, expectation: &Value, value: &Value) -> Result<(),
                     .map_err(|error| StepError::config(CODE, error.to_string()))?;
                 let problems = schema::validate_with(&parsed, value, &mut |function, value| {
                     let function = cx.function(function).map_err(|error| error.message)?;
-                    let held = cx.call(&function, std::slice::from_ref(value));
+                    let held = cx.call_at_once(&function, std::slice::from_ref(value));
                     held.map(|held| held.is_truthy())
                         .map_err(|error| error.message)
                 });
                 if !problems.is_empty() {
                     let error = failed(schema::explain(&problems), value);
                     return Err(error.with("errors", schema::errors(&problems)));
-                }
-            }
-            "fn" => {
-                let function = cx.function(wanted)?;
-                if !cx.call(&function, std::slice::from_ref(value))?.is_truthy() {
-                    return Err(failed("should satisfy the function".to_owned(), value));
                 }
             }
             _ => {}

@@ -5,8 +5,8 @@
 
 use base64::Engine as _;
 use flowstone_lang::value::{
-    BigDecimal, BigInt, Force, Number, Object, PrintOptions, Result as Eval, SeqView, Signal,
-    Unforced, Value, print_value,
+    BigDecimal, BigInt, Force, Object, PrintOptions, Result as Eval, SeqView, Signal, Unforced,
+    Value, is_written_within, number, print_value,
 };
 use serde_json::{Map as JsonMap, Number as JsonNumber, Value as Json};
 
@@ -21,6 +21,8 @@ pub enum JsonError {
     NoJson { what: String, path: String },
     #[error("two keys of one map are both written as {key:?}{}", At(path))]
     SameKey { key: String, path: String },
+    #[error("the value is too large: its text would be more than 500 MB")]
+    TooLarge,
     #[error("nested deeper than {MAX_DEPTH} levels{}", At(path))]
     TooDeep { path: String },
     /// Computing a lazy part failed.
@@ -55,6 +57,8 @@ pub fn to_json_with(force: &mut dyn Force, value: &Value) -> Result<Json, JsonEr
     Writer {
         force,
         path: Vec::new(),
+        written: 0,
+        root: value,
     }
     .write(value)
 }
@@ -107,15 +111,29 @@ pub fn name_text(value: &Value) -> Option<String> {
     }
 }
 
+/// Text of more bytes is not made.
+const MOST_TEXT: u64 = 500_000_000;
+/// How many values are written before the whole size is estimated: most values have fewer parts.
+const FEW: u32 = 10_000;
+
 struct Writer<'a> {
     force: &'a mut dyn Force,
     path: Vec<String>,
+    written: u32,
+    root: &'a Value,
 }
 
 impl Writer<'_> {
     fn write(&mut self, value: &Value) -> Result<Json, JsonError> {
         if self.path.len() > MAX_DEPTH {
             return Err(JsonError::TooDeep { path: self.place() });
+        }
+        self.written = self.written.wrapping_add(1);
+        if self.written.is_multiple_of(FEW) {
+            self.force.charge(FEW).map_err(JsonError::Signal)?;
+            if self.written == FEW && !is_written_within(self.root, MOST_TEXT) {
+                return Err(JsonError::TooLarge);
+            }
         }
         Ok(match value {
             Value::Nil => Json::Null,
@@ -128,7 +146,7 @@ impl Writer<'_> {
             Value::Text(text) => Json::from(text.as_str()),
             Value::BigInt(int) => big_int(int),
             Value::Ratio(_) => self.float(ratio_float(value))?,
-            Value::Decimal(decimal) => decimal_json(decimal),
+            Value::Decimal(decimal) => decimal_json(decimal).map_err(JsonError::Signal)?,
             Value::Vector(vector) => self.items(&mut vector.iter().cloned())?,
             Value::Set(set) => self.items(&mut set.iter().cloned())?,
             Value::Map(map) => self.object(&mut map.iter())?,
@@ -427,51 +445,34 @@ fn big_int(int: &BigInt) -> Json {
     match (i64::try_from(int), u64::try_from(int)) {
         (Ok(int), _) => Json::from(int),
         (_, Ok(int)) => Json::from(int),
-        _ => Json::from(int.to_string()),
+        _ => {
+            let mut digits = String::new();
+            number::write_big(&mut digits, int);
+            Json::from(digits)
+        }
     }
 }
 
 /// A number where a double says the same, else its digits as a string.
-fn decimal_json(decimal: &BigDecimal) -> Json {
-    let text = decimal.to_plain_string();
+fn decimal_json(decimal: &BigDecimal) -> Eval<Json> {
+    let text = number::plain_decimal(decimal)?;
     let exact = text.parse::<f64>().ok().filter(|float| {
         float.is_finite()
             && format!("{float}")
                 .parse::<BigDecimal>()
                 .is_ok_and(|back| back == *decimal)
     });
-    match exact.and_then(JsonNumber::from_f64) {
+    Ok(match exact.and_then(JsonNumber::from_f64) {
         Some(number) => Json::Number(number),
         None => Json::from(text),
-    }
+    })
 }
 
 fn ratio_float(value: &Value) -> f64 {
-    let Value::Ratio(ratio) = value else {
-        return f64::NAN;
-    };
-    let part = |int: &BigInt| int.to_string().parse::<f64>().unwrap_or(f64::NAN);
-    part(ratio.numer()) / part(ratio.denom())
+    number::to_float(value, "double").unwrap_or(f64::NAN)
 }
 
 /// Returns any number as a double; `None` for what is no number.
 pub fn number_float(value: &Value) -> Option<f64> {
-    Some(match number(value)? {
-        Number::Int(int) => int as f64,
-        Number::BigInt(int) => int.to_string().parse().unwrap_or(f64::NAN),
-        Number::Ratio(_) => ratio_float(value),
-        Number::Decimal(decimal) => decimal.to_plain_string().parse().unwrap_or(f64::NAN),
-        Number::Float(float) => float,
-    })
-}
-
-fn number(value: &Value) -> Option<Number<'_>> {
-    Some(match value {
-        Value::Int(int) => Number::Int(*int),
-        Value::Float(float) => Number::Float(*float),
-        Value::BigInt(int) => Number::BigInt(int),
-        Value::Ratio(ratio) => Number::Ratio(ratio),
-        Value::Decimal(decimal) => Number::Decimal(decimal),
-        _ => return None,
-    })
+    value.is_number().then(|| ratio_float(value))
 }

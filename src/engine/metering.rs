@@ -102,7 +102,7 @@ impl Metering {
 }
 
 fn count(cx: &StepContext, code: &Value, value: &Value) -> Result<f64, StepError> {
-    let counted = cx.call(&cx.function(code)?, std::slice::from_ref(value))?;
+    let counted = cx.call_at_once(&cx.function(code)?, std::slice::from_ref(value))?;
     let counted = number(&counted).filter(|number| *number >= 0.0);
     counted.ok_or_else(|| {
         let message = "`:quantity` of `:metering` gave no number from 0";

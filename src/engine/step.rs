@@ -35,7 +35,7 @@ pub use spec::{Effect, Field, FieldType, StepSpec};
 
 use crate::child::CallFlow;
 use crate::diagnostic::Diagnostic;
-pub use crate::expect::check as check_expected;
+pub use crate::expect::check_at_once as check_expected;
 use crate::flow::Flow;
 use crate::ids::RunId;
 use crate::natives::fanout::Fanout;

@@ -13,6 +13,7 @@ mod thread;
 use std::rc::Rc;
 
 use crate::session::Session;
+use crate::value::meter::{self, Meter};
 use crate::value::number::{MathContext, set_math_context};
 use crate::value::{Exception, Result, Signal, Stop, Value};
 use crate::vm::{Host, Size, Vm, World};
@@ -50,6 +51,8 @@ pub struct Fiber {
     state: State,
     /// How the body rounds decimals: a thread has one such setting, and several fibers.
     math_context: Option<MathContext>,
+    /// The limits of native work, while the body is suspended.
+    meter: Meter,
 }
 
 enum State {
@@ -96,6 +99,7 @@ impl Start {
         let host = Box::new(FiberHost::new(self.host, exiter, self.world.clone()));
         let mut vm = Vm::sized(self.world, host, Size::Small);
         vm.set_native_stack_limit(stack_limit);
+        let _watch = vm.watch();
         (self.body)(&mut vm)
     }
 }
@@ -115,6 +119,7 @@ impl Fiber {
                 body: Box::new(body),
             })),
             math_context: None,
+            meter: Meter::default(),
         }
     }
 
@@ -139,7 +144,9 @@ impl Fiber {
             },
         };
         let outside = set_math_context(self.math_context);
+        let outer = meter::replace(std::mem::take(&mut self.meter));
         let turn = stack.resume(answer);
+        self.meter = meter::replace(outer);
         self.math_context = set_math_context(outside);
         match turn {
             Turn::Returned(result) => over(result),
@@ -173,7 +180,17 @@ impl Fiber {
         Fiber {
             state: State::Running(Box::new(stack)),
             math_context: None,
+            meter: Meter::default(),
         }
+    }
+}
+
+impl Drop for Fiber {
+    fn drop(&mut self) {
+        // Unwinding the stack takes away the watch of the body, not that of the owner.
+        let outer = meter::replace(std::mem::take(&mut self.meter));
+        self.state = State::Over;
+        meter::replace(outer);
     }
 }
 

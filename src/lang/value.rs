@@ -15,6 +15,7 @@ pub mod heap;
 mod host_object;
 mod intern;
 mod map;
+pub mod meter;
 mod namespace;
 pub mod number;
 mod object;
@@ -24,6 +25,7 @@ mod print;
 mod regex;
 mod seq;
 mod set;
+mod size;
 mod span;
 mod stream;
 mod text;
@@ -64,6 +66,7 @@ pub(crate) use regex::{Facts, Mode, Search, Subject, is_digit, is_letter};
 pub use regex::{Groups, Regex, RegexError, STEP_LIMIT, TooManySteps, compile_regex};
 pub use seq::{Emit, Lazy, LazyState, List, NativeThunk, SeqView, Stage, Thunk};
 pub use set::{PSet, Set};
+pub use size::is_written_within;
 pub(crate) use span::HeldText;
 pub use span::{Expansion, LineColumn, Place, Source, SourceId, Sources, Span};
 pub use stream::{Conditionals, TextReader, TextWriter};
@@ -407,9 +410,16 @@ impl Value {
 /// As `pr-str` prints it; a lazy sequence that is not computed yet is shown as such.
 impl std::fmt::Display for Value {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        /// More is not written: nobody asked how large the value is.
+        const MOST_TEXT: u64 = 64_000_000;
         let mut shown = String::new();
+        let is_short = is_written_within(self, MOST_TEXT);
+        let options = match is_short {
+            true => PrintOptions::READABLE,
+            false => PrintOptions::BRIEF,
+        };
         // Nothing is computed for it, so it can only fail for being circular; then what there is will do.
-        let _ = print_value(&mut shown, &mut Unforced, self, PrintOptions::READABLE);
+        let _ = print_value(&mut shown, &mut Unforced, self, options);
         out.write_str(&shown)
     }
 }

@@ -68,7 +68,7 @@ impl Step for Function {
             let fields = Fields::new(&config);
             let function = cx.function(&code(fields)?)?;
             let input = input(cx, fields).await?;
-            cx.call(&function, &[input]).map(Outcome::Value)
+            cx.call(&function, &[input]).await.map(Outcome::Value)
         })
     }
 }

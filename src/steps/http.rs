@@ -334,7 +334,7 @@ async fn answered(
         target => {
             let answer = incoming.collect().await?;
             match fields.get("parser-fn") {
-                Some(parser) => parse(cx, parser, wanted, &place, &answer)?,
+                Some(parser) => parse(cx, parser, wanted, &place, &answer).await?,
                 None => {
                     let read = body(decode::decode(wanted, &place, &answer)?, &place, &answer)?;
                     match target {
@@ -374,7 +374,7 @@ fn response_as(fields: Fields<'_>) -> Result<ResponseAs, StepError> {
 }
 
 /// Has the flow's own function read a body: text, or the bytes where the flow asks for these.
-fn parse(
+async fn parse(
     cx: &StepContext,
     parser: &Value,
     wanted: ResponseAs,
@@ -386,7 +386,7 @@ fn parse(
         other => other,
     };
     let body = body(decode::decode(wanted, host, answer)?, host, answer)?;
-    cx.call(&cx.function(parser)?, &[body])
+    cx.call(&cx.function(parser)?, &[body]).await
 }
 
 fn body(decoded: Decoded, host: &str, answer: &Answer) -> Result<Value, StepError> {

@@ -452,7 +452,7 @@ impl Ask<'_> {
     /// Has the language's own formatters read or write, so that a pattern means the same in a step as in code.
     fn call(&self, code: &str, args: &[Value]) -> Result<Value, StepError> {
         let function = self.cx.function(&Value::from(code))?;
-        let called = self.cx.call(&function, args);
+        let called = self.cx.call_at_once(&function, args);
         called.map_err(|error| unusable_pattern(&error.message, error.hints))
     }
 }

@@ -1,5 +1,8 @@
 //! Limits of memory: the run that exceeds one ends, and nothing else does.
 
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
 use flowstone_engine::LIMITS;
 use serde_json::json;
 
@@ -422,5 +425,166 @@ fn numbers_of_threads_and_runs_are_bounded() {
         let ran = scratch.run(&["serve", "--until-idle", option, "9000000000000000000"]);
         assert_eq!(ran.code, Some(2), "{ran:?}");
         assert!(ran.err.contains(&format!("from 1 to {most}")), "{ran:?}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_not_included_and_not_waited_for() {
+    let scratch = Scratch::new();
+    let made = Command::new("mkfifo")
+        .arg(scratch.path().join("pipe.edn"))
+        .status();
+    assert!(made.is_ok_and(|status| status.success()));
+    scratch.write("flow.edn", flow("including", "#flow/include \"pipe.edn\""));
+    let checked = scratch.run(&["check", "flow.edn"]);
+    assert_eq!(checked.code, Some(1), "{}", checked.err);
+    let text = format!("{}{}", checked.out, checked.err);
+    assert!(text.contains("not a regular file"), "{text}");
+    let all = scratch.run(&["check", "."]);
+    assert_eq!(all.code, Some(1), "{}", all.err);
+}
+
+/// A value of two to the power of 44 parts, made of 44 vectors.
+const SHARED: &str = "(nth (iterate (fn [x] [x x]) 1) 44)";
+
+#[test]
+fn values_that_share_their_parts_end_with_a_limit_wherever_they_go() {
+    let scratch = Scratch::new();
+    settings(&scratch);
+    let ways = [
+        ("returned", SHARED.to_owned()),
+        ("printed", format!("(count (pr-str {SHARED}))")),
+        (
+            "stored",
+            format!("(flow/step :kv :put {{:operation :set :key \"k\" :value {SHARED}}})"),
+        ),
+        (
+            "sent",
+            format!("(flow/step :function :f {{:input {{:x {SHARED}}} :code '(fn [i] (:x i))}})"),
+        ),
+        (
+            "written as JSON",
+            format!(
+                "(flow/step :function :f {{:input {{:x {SHARED}}} :code '(fn [i] (count (json/write-str i)))}})"
+            ),
+        ),
+    ];
+    for (way, body) in ways {
+        scratch.write("shared.edn", flow("shared", &body));
+        let ran = scratch.run(&["run", "shared.edn", "--json"]);
+        assert_eq!(ran.code, Some(1), "{way}: {} {}", ran.out, ran.err);
+        let code = ran.json()["error"]["code"].clone();
+        let codes = [json!("E0903"), json!("E0740")];
+        assert!(codes.contains(&code), "{way}: {}", ran.out);
+    }
+}
+
+/// Returns the statuses of the runs of a flow.
+fn statuses(scratch: &Scratch, flow: &str) -> Vec<String> {
+    let listed = scratch.run(&["runs", "list", "--json"]).json();
+    let runs = listed["runs"].as_array().expect("runs");
+    let of_flow = runs.iter().filter(|run| run["flow"] == json!(flow));
+    of_flow
+        .map(|run| run["status"].as_str().unwrap_or_default().to_owned())
+        .collect()
+}
+
+/// Waits until all runs of a flow have a status.
+fn await_status(scratch: &Scratch, flow: &str, status: &str) {
+    let begun = Instant::now();
+    loop {
+        let found = statuses(scratch, flow);
+        if !found.is_empty() && found.iter().all(|found| found == status) {
+            return;
+        }
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "{flow}: {found:?}"
+        );
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn endless_functions_do_not_stop_the_other_runs_of_a_worker() {
+    let scratch = Scratch::new();
+    let endless = [
+        ("loops", "(loop [] (recur))"),
+        ("fractions", "(reduce + (map #(/ 1 %) (range 1 100000000)))"),
+    ];
+    for (slug, code) in endless {
+        let step = format!("(flow/step :function :f {{:timeout \"10m\" :code '(fn [_] {code})}})");
+        scratch.write(&format!("{slug}.edn"), flow(slug, &step));
+        for _ in 0..2 {
+            scratch
+                .run(&["run", &format!("{slug}.edn"), "--detach"])
+                .ok();
+        }
+    }
+    let good = "(do (flow/step :kv :n {:operation :increment :key \"n\"}) :good)";
+    scratch.write("good.edn", flow("good", good));
+    for _ in 0..4 {
+        scratch.run(&["run", "good.edn", "--detach"]).ok();
+    }
+    let mut serve = scratch
+        .command(&["serve", "--threads", "2"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    await_status(&scratch, "good", "completed");
+    let listed = scratch.run(&["runs", "list", "--json"]).json();
+    for run in listed["runs"].as_array().expect("runs") {
+        if run["flow"] != json!("good") {
+            scratch.run(&["runs", "cancel", run["id"].as_str().expect("an id")]);
+        }
+    }
+    await_status(&scratch, "loops", "cancelled");
+    await_status(&scratch, "fractions", "cancelled");
+    scratch.run(&["run", "loops.edn", "--detach"]).ok();
+    std::thread::sleep(Duration::from_millis(300));
+    let begun = Instant::now();
+    let sent = Command::new("kill").arg(serve.id().to_string()).status();
+    assert!(sent.is_ok_and(|status| status.success()));
+    serve.wait().expect("it ends");
+    assert!(
+        begun.elapsed() < Duration::from_secs(5),
+        "{:?}",
+        begun.elapsed()
+    );
+}
+
+#[test]
+fn a_timeout_ends_what_functions_and_native_code_compute() {
+    let scratch = Scratch::new();
+    let endless = [
+        (
+            "(flow/step :function :f {:code '(fn [_] (loop [] (recur)))})",
+            "a function",
+        ),
+        (
+            "(flow/step :function :f {:code '(fn [_] (sort (range)))})",
+            "a native in a function",
+        ),
+        ("(reduce + (map #(/ 1 %) (range 1 100000000)))", "fractions"),
+        ("(hash (range))", "a hash"),
+        (
+            "(loop [n 3N] (recur (mod (* n n n) (.pow 10N 100000))))",
+            "products",
+        ),
+    ];
+    for (body, what) in endless {
+        scratch.write("endless.edn", flow("endless", body));
+        let begun = Instant::now();
+        let ran = scratch.run(&["run", "endless.edn", "--timeout", "1s", "--json"]);
+        assert_ne!(ran.code, Some(0), "{what}: {}", ran.out);
+        assert!(
+            begun.elapsed() < Duration::from_secs(10),
+            "{what}: {:?}",
+            begun.elapsed()
+        );
     }
 }

@@ -117,6 +117,25 @@ const BODIES: &[(&str, &str)] = &[
         "(do (flow/step :http :begin POST)
              (flow/step :function :f {:input {} :code '(fn [_] (loop [] (recur)))}))",
     ),
+    (
+        "natives in a function",
+        "(do (flow/step :http :begin POST)
+             (flow/step :function :f {:input {} :code '(fn [_] (count (pr-str (nth (iterate (fn [x] [x x]) 1) 44))))}))",
+    ),
+    (
+        "fractions",
+        "(do (flow/step :http :begin POST) (reduce + (map #(/ 1 %) (range 1 100000000))))",
+    ),
+    (
+        "fractions in a function",
+        "(do (flow/step :http :begin POST)
+             (flow/step :function :f {:input {} :code '(fn [_] (reduce + (map #(/ 1 %) (range 1 100000000))))}))",
+    ),
+    (
+        "shared values",
+        "(do (flow/step :http :begin POST)
+             (let [make #(nth (iterate (fn [x] [x x]) 1) 44)] (compare (make) (make))))",
+    ),
     ("no step", "(do (flow/step :http :begin POST) (loop [] (recur)))"),
     (
         "a native",

@@ -1,52 +1,21 @@
 //! Nothing stays behind when a run is over, as the allocator counts it. `cargo run --release -p flowstone-lang --example
 //! soak` does the same with more programs and 10,000 runs of each.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::rc::Rc;
 
+use flowstone_lang::value::heap::thread_bytes;
 use flowstone_lang::{Function, Sandbox, Session};
-
-/// Counts the bytes that this thread has in use: a run stays on its thread, and other tests on theirs.
-struct Counting;
-
-thread_local! {
-    static USED: Cell<isize> = const { Cell::new(0) };
-}
-
-fn count(bytes: isize) {
-    // The count is gone when the thread is ending.
-    let _ = USED.try_with(|used| used.set(used.get() + bytes));
-}
-
-// SAFETY: every call goes on to the system's allocator unchanged.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        count(layout.size().cast_signed());
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        count(-layout.size().cast_signed());
-        // SAFETY: the caller's promises are passed on.
-        unsafe { System.dealloc(block, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
 
 /// Returns how many bytes each of `runs` runs leaves behind, after some to warm up.
 fn left_behind(runs: isize, run: impl Fn()) -> isize {
     for _ in 0..runs / 2 + 2 {
         run();
     }
-    let before = USED.get();
+    let before = thread_bytes();
     for _ in 0..runs {
         run();
     }
-    (USED.get() - before) / runs
+    (thread_bytes() - before) / runs
 }
 
 const CYCLES: &[&str] = &[

@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "a test that panics fails")]
 
+use flowstone_lang::value::heap::CountingAllocator;
+
 mod budget;
 mod calls;
 mod core;
@@ -10,7 +12,12 @@ mod embed;
 mod expectations;
 mod fuzz;
 mod host_names;
+mod hostile;
 mod leaks;
 mod reader;
 mod strings;
 mod values;
+
+/// Limits of memory need it.
+#[global_allocator]
+static HEAP: CountingAllocator = CountingAllocator;

@@ -1,7 +1,6 @@
 //! Text back to values. Reads what [`super::encode`] writes, in this version and all before.
 
-use std::str::FromStr;
-
+use flowstone_lang::value::number::parse_big;
 use flowstone_lang::value::{
     BigDecimal, BigInt, BigRational, Class, Exception, Object, Symbol, Value,
 };
@@ -236,19 +235,27 @@ fn number(token: &str) -> Option<Value> {
         return Some(Value::Int(int));
     }
     if let Some(digits) = token.strip_suffix('N') {
-        return BigInt::from_str(digits)
-            .ok()
-            .map(|int| Value::BigInt(int.into()));
+        return parse_big(digits).map(Value::from);
     }
     if let Some(digits) = token.strip_suffix('M') {
-        return BigDecimal::from_str(digits)
-            .ok()
-            .map(|decimal| Value::Decimal(decimal.into()));
+        let (digits, exponent) = digits.split_once(['e', 'E']).unwrap_or((digits, "0"));
+        let (whole, places) = digits.split_once('.').unwrap_or((digits, ""));
+        let unscaled = parse_big(&format!("{whole}{places}"))?;
+        let scale = (places.len() as i64).checked_sub(exponent.parse().ok()?)?;
+        return Some(BigDecimal::new(unscaled, scale).into());
     }
     if token.contains('/') {
-        return BigRational::from_str(token)
-            .ok()
-            .map(|ratio| Value::Ratio(ratio.into()));
+        let (top, bottom) = token.split_once('/')?;
+        let (top, bottom) = (parse_big(top)?, parse_big(bottom)?);
+        // Ratios are written in lowest terms.
+        if bottom <= BigInt::ZERO {
+            return None;
+        }
+        // Ratios are written in lowest terms; what others wrote is short.
+        return Some(match bottom.bits() > 4096 {
+            true => BigRational::new_raw(top, bottom).into(),
+            false => BigRational::new(top, bottom).into(),
+        });
     }
     token.parse::<f64>().ok().map(Value::Float)
 }

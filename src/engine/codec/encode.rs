@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use flowstone_lang::value::{BigDecimal, Exception, Lazy, Object, SeqView, Value};
+use flowstone_lang::value::{
+    BigDecimal, Exception, Lazy, Object, SeqView, Value, is_written_within, number,
+};
 use sha2::{Digest, Sha256};
 
 use super::{CodecError, text};
@@ -15,13 +17,7 @@ pub(super) const DEPTH_LIMIT: usize = 400;
 /// # Errors
 /// When the value, or a part of it, is not data; says which part.
 pub fn encode(value: &Value) -> Result<String, CodecError> {
-    let mut writer = Writer {
-        out: String::new(),
-        path: Vec::new(),
-        canonical: false,
-    };
-    writer.value(value)?;
-    Ok(writer.out)
+    write(value, false)
 }
 
 /// Writes a value so that equal values give equal text: entries of maps and sets are sorted. Functions, which
@@ -30,10 +26,20 @@ pub fn encode(value: &Value) -> Result<String, CodecError> {
 /// # Errors
 /// When the value is nested too deep.
 pub fn canonical(value: &Value) -> Result<String, CodecError> {
+    write(value, true)
+}
+
+/// Text of more bytes is not stored.
+const MOST_TEXT: u64 = 500_000_000;
+/// What is written before the whole size of a value is estimated: most values are smaller.
+const SMALL_TEXT: usize = 1_000_000;
+
+fn write(value: &Value, canonical: bool) -> Result<String, CodecError> {
     let mut writer = Writer {
         out: String::new(),
         path: Vec::new(),
-        canonical: true,
+        canonical,
+        root: Some(value),
     };
     writer.value(value)?;
     Ok(writer.out)
@@ -76,15 +82,23 @@ pub(super) fn hex(bytes: &[u8]) -> String {
     halves.map(digit).collect()
 }
 
-struct Writer {
+struct Writer<'v> {
     out: String,
     /// The keys and indices that lead to the value under the pen.
     path: Vec<String>,
     canonical: bool,
+    /// The whole value, until its size was estimated.
+    root: Option<&'v Value>,
 }
 
-impl Writer {
+impl Writer<'_> {
     fn value(&mut self, value: &Value) -> Result<(), CodecError> {
+        if self.out.len() > SMALL_TEXT
+            && let Some(root) = self.root.take()
+            && !is_written_within(root, MOST_TEXT)
+        {
+            return Err(CodecError::TooLarge);
+        }
         match value {
             Value::Nil => self.out.push_str("nil"),
             Value::Bool(bool) => self.push(bool),
@@ -101,10 +115,10 @@ impl Writer {
             Value::Set(set) => self.set(set.iter())?,
             Value::List(_) | Value::Seq(_) | Value::Lazy(_) => self.sequence(value)?,
             Value::BigInt(int) => {
-                self.push(int);
+                number::write_big(&mut self.out, int);
                 self.out.push('N');
             }
-            Value::Ratio(ratio) => self.push(ratio),
+            Value::Ratio(ratio) => number::write_ratio(&mut self.out, ratio),
             Value::Decimal(decimal) => self.decimal(decimal),
             Value::Exception(exception) => self.exception(exception)?,
             Value::Object(object) => self.object(object)?,
@@ -168,10 +182,9 @@ impl Writer {
 
     fn decimal(&mut self, decimal: &BigDecimal) {
         let (digits, scale) = decimal.as_bigint_and_exponent();
-        if scale == 0 {
-            self.push(digits);
-        } else {
-            let _ = write!(self.out, "{digits}E{}", -i128::from(scale));
+        number::write_big(&mut self.out, &digits);
+        if scale != 0 {
+            let _ = write!(self.out, "E{}", -i128::from(scale));
         }
         self.out.push('M');
     }

@@ -277,7 +277,7 @@ impl Driver<'_> {
         if let Some(expectation) = call.config.get("expect")
             && let Some(judged) = call.step.judged(&value)
         {
-            expect::check(cx, expectation, &judged)?;
+            expect::check(cx, expectation, &judged).await?;
         }
         let Some((persist, config)) = persist else {
             return Ok(Outcome::Value(value));
@@ -511,7 +511,7 @@ impl Driver<'_> {
                     return Ok(());
                 };
                 let cx = call.context(self, call.attempts.get());
-                expect::check(&cx, expectation, &judged)
+                expect::check_at_once(&cx, expectation, &judged)
             }
             _ => Ok(()),
         }

@@ -74,9 +74,10 @@ impl Driver<'_> {
         let cx = call.context(self, call.attempts.get());
         let look = match &probe.look {
             Value::Map(_) => Ok(probe.look.clone()),
-            code => cx
-                .function(code)
-                .and_then(|code| cx.call(&code, &[self.doubted(call)])),
+            code => match cx.function(code) {
+                Ok(code) => cx.call(&code, &[self.doubted(call)]).await,
+                Err(error) => Err(error),
+            },
         };
         let look = match look {
             Ok(look) => look,
@@ -95,9 +96,10 @@ impl Driver<'_> {
         };
         let verdict = match &probe.done {
             None => Ok(seen),
-            Some(code) => cx
-                .function(code)
-                .and_then(|code| cx.call(&code, std::slice::from_ref(&seen))),
+            Some(code) => match cx.function(code) {
+                Ok(code) => cx.call(&code, std::slice::from_ref(&seen)).await,
+                Err(error) => Err(error),
+            },
         };
         Ok(verdict.map(found))
     }
@@ -149,7 +151,7 @@ impl Driver<'_> {
                         if let Some(expectation) = call.config.get("expect")
                             && let Some(judged) = call.step.judged(&value)
                         {
-                            expect::check(&cx, expectation, &judged)?;
+                            expect::check(&cx, expectation, &judged).await?;
                         }
                         Ok(Outcome::Value(value))
                     }

@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use flowstone_lang::value::heap::HeapBudget;
+use flowstone_lang::value::meter::Watch;
 use flowstone_lang::value::{Class, Exception, Result as Evaluated, Stop, Value};
 use flowstone_lang::vm::{Host, Stream};
 
@@ -128,6 +129,16 @@ impl Shared {
     }
 }
 
+impl Watch for Shared {
+    /// Interrupts and cancellation are seen when the run takes its turns.
+    fn spend(&self, units: u64) -> Evaluated<(), Stop> {
+        self.heap.check()?;
+        let left = self.fuel_left.get().checked_sub(units);
+        self.fuel_left.set(left.unwrap_or(0));
+        left.map(|_| ()).ok_or(Stop::OutOfFuel)
+    }
+}
+
 pub(super) struct FlowHost {
     shared: Rc<Shared>,
     line: Rc<Line>,
@@ -163,6 +174,10 @@ impl Host for FlowHost {
             }
             None => Err(Stop::OutOfFuel),
         }
+    }
+
+    fn watch(&self) -> Option<Rc<dyn Watch>> {
+        Some(self.shared.clone())
     }
 
     fn room_for(&mut self, bytes: usize) -> Evaluated<(), Stop> {

@@ -100,7 +100,7 @@ impl Driver<'_> {
         match expectation.zip(call.step.judged(value)) {
             Some((expectation, judged)) => {
                 let cx = call.context(self, call.attempts.get());
-                crate::expect::check(&cx, expectation, &judged)
+                crate::expect::check_at_once(&cx, expectation, &judged)
             }
             None => Ok(()),
         }

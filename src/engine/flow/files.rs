@@ -14,6 +14,9 @@ pub trait FlowFiles {
     fn read(&self, path: &str) -> Result<String, String>;
 }
 
+/// Larger files are not included: the text of a program is kept with each run.
+const MOST_TEXT: u64 = 64_000_000;
+
 /// Files below a folder.
 #[derive(Debug, Clone)]
 pub struct DiskFiles {
@@ -37,7 +40,11 @@ impl FlowFiles for DiskFiles {
             _ => error.to_string(),
         };
         let root = Root::open(&self.root).map_err(words)?;
-        tracing::debug!(target: "flowstone::files", path = %root.path().join(path).display(), "read");
+        let file = root.path().join(path);
+        tracing::debug!(target: "flowstone::files", path = %file.display(), "read");
+        if std::fs::metadata(&file).is_ok_and(|facts| facts.len() > MOST_TEXT) {
+            return Err(format!("it is larger than {} MB", MOST_TEXT / 1_000_000));
+        }
         root.read_inside(path).map_err(words)
     }
 }

@@ -7,8 +7,10 @@ use std::cell::Cell;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
+use flowstone_lang::fiber::{Exit, Fiber};
 use flowstone_lang::value::heap::HeapBudget;
-use flowstone_lang::value::{Class, Exception, Result as Evaluated, Stop, Value};
+use flowstone_lang::value::meter::Watch;
+use flowstone_lang::value::{Class, Exception, Result as Evaluated, Signal, Stop, Value};
 use flowstone_lang::vm::{Host, Stream};
 
 use super::StepError;
@@ -18,8 +20,8 @@ use crate::interrupt::Interrupt;
 /// How long one call may compute.
 const PATIENCE: Duration = Duration::from_secs(60);
 const QUANTUM: u32 = 100_000;
-/// How long a function may still compute once its run is to be suspended.
-const GRACE: Duration = Duration::from_secs(1);
+/// How long a function may still compute once its run is to be suspended: a short one is let finish.
+const GRACE: Duration = Duration::from_millis(50);
 
 /// Ends the code of functions when their run is to be suspended. What they came to is of no use then: whoever called
 /// them leaves, and calls them again when the run resumes.
@@ -47,7 +49,38 @@ impl Cutoff {
     }
 }
 
-/// Calls a function. `patience`: how long the step's own `:timeout` lets it compute.
+/// Calls a function, and lets other tasks of the thread run meanwhile. `patience`: how long the step's own `:timeout` lets it
+/// compute. Dropping the future ends the function.
+pub(super) async fn call_in_turns(
+    scope: &Scope,
+    function: &Value,
+    args: &[Value],
+    patience: Option<Duration>,
+) -> Result<Value, StepError> {
+    let host = PureHost::patient(scope, patience.unwrap_or(PATIENCE));
+    let (function, args) = (function.clone(), args.to_vec());
+    let mut fiber = Fiber::new(&scope.session, Box::new(host), move |vm| {
+        let value = vm.call(&function, &args)?;
+        vm.realise(&value)?;
+        Ok(value)
+    });
+    let mut answer = Ok(Value::Nil);
+    loop {
+        let exit = scope.heap.within(|| fiber.resume(answer));
+        answer = match exit {
+            Exit::Done(value) => return Ok(value),
+            Exit::Threw(exception) => return Err(Signal::Throw(exception).into()),
+            Exit::Stopped(stop) => return Err(Signal::from(stop).into()),
+            Exit::Step(_) => Err(not_here("a step")),
+            Exit::OutOfFuel => {
+                tokio::task::yield_now().await;
+                Ok(Value::Nil)
+            }
+        };
+    }
+}
+
+/// As [`call_in_turns`], for those who cannot wait: the thread does nothing else until the function returns.
 pub(super) fn call(
     scope: &Scope,
     function: &Value,
@@ -123,11 +156,35 @@ fn named_function(scope: &Scope, code: &Value, name: &str) -> Result<Value, Step
 
 /// A world in which there is only computing.
 struct PureHost {
+    bounds: Rc<Bounds>,
+}
+
+/// What ends the code of a function: the machine and native work ask.
+struct Bounds {
     deadline: Instant,
     heap: Rc<HeapBudget>,
     cutoff: Cutoff,
     /// When it was first seen that the run is to be suspended.
-    suspended: Option<Instant>,
+    suspended: Cell<Option<Instant>>,
+}
+
+impl Watch for Bounds {
+    fn spend(&self, _units: u64) -> Evaluated<(), Stop> {
+        let now = Instant::now();
+        if now >= self.deadline {
+            return Err(Stop::Deadline);
+        }
+        self.heap.check()?;
+        if self.cutoff.interrupt.is_set() {
+            let since = self.suspended.get().unwrap_or(now);
+            self.suspended.set(Some(since));
+            if now.duration_since(since) >= GRACE {
+                self.cutoff.was_cut.set(true);
+                return Err(Stop::Interrupted("the run is suspended".to_owned()));
+            }
+        }
+        Ok(())
+    }
 }
 
 impl PureHost {
@@ -137,10 +194,12 @@ impl PureHost {
 
     fn patient(scope: &Scope, patience: Duration) -> PureHost {
         PureHost {
-            heap: scope.heap.clone(),
-            deadline: Instant::now() + patience,
-            cutoff: scope.cutoff.clone(),
-            suspended: None,
+            bounds: Rc::new(Bounds {
+                heap: scope.heap.clone(),
+                deadline: Instant::now() + patience,
+                cutoff: scope.cutoff.clone(),
+                suspended: Cell::new(None),
+            }),
         }
     }
 }
@@ -161,22 +220,16 @@ fn refused<T>(what: &str) -> Result<T, String> {
 
 impl Host for PureHost {
     fn refill(&mut self) -> Evaluated<u32, Stop> {
-        let now = Instant::now();
-        if now >= self.deadline {
-            return Err(Stop::Deadline);
-        }
-        self.heap.check()?;
-        if self.cutoff.interrupt.is_set()
-            && now.duration_since(*self.suspended.get_or_insert(now)) >= GRACE
-        {
-            self.cutoff.was_cut.set(true);
-            return Err(Stop::Interrupted("the run is suspended".to_owned()));
-        }
+        self.bounds.spend(u64::from(QUANTUM))?;
         Ok(QUANTUM)
     }
 
+    fn watch(&self) -> Option<Rc<dyn Watch>> {
+        Some(self.bounds.clone())
+    }
+
     fn room_for(&mut self, bytes: usize) -> Evaluated<(), Stop> {
-        self.heap.room_for(bytes)
+        self.bounds.heap.room_for(bytes)
     }
 
     fn write(&mut self, stream: Stream, text: &str) -> Result<(), String> {

@@ -443,16 +443,29 @@ impl StepContext {
         &self.scope.session
     }
 
-    /// Calls a function of the flow's language, which may not use steps.
+    /// Calls a function of the flow's language, which may not use steps. Other tasks of the thread run meanwhile.
     ///
     /// # Errors
     /// What it throws; kind `stopped` when it takes too long.
-    pub fn call(&self, function: &Value, args: &[Value]) -> Result<Value, StepError> {
-        let left = self.request.deadline_ms.map(|deadline| {
+    pub async fn call(&self, function: &Value, args: &[Value]) -> Result<Value, StepError> {
+        let left = self.patience();
+        crate::step::call::call_in_turns(&self.scope, function, args, left).await
+    }
+
+    /// As [`StepContext::call`], for small functions where nobody can wait: other tasks of the thread stand still.
+    ///
+    /// # Errors
+    /// As [`StepContext::call`].
+    pub fn call_at_once(&self, function: &Value, args: &[Value]) -> Result<Value, StepError> {
+        crate::step::call::call(&self.scope, function, args, self.patience())
+    }
+
+    /// How long a function may compute.
+    fn patience(&self) -> Option<Duration> {
+        self.request.deadline_ms.map(|deadline| {
             let millis = deadline.saturating_sub(self.now_ms());
             Duration::from_millis(u64::try_from(millis).unwrap_or(0))
-        });
-        crate::step::call::call(&self.scope, function, args, left)
+        })
     }
 
     /// Turns what a flow gives as code into a function: a function, a quoted `(fn ...)`, a code string, or

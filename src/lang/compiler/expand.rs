@@ -7,6 +7,9 @@ use super::{error, expansion, special};
 use crate::value::{Class, Exception, List, Phase, Result, Signal, Span, Symbol, Value, Var};
 use crate::vm::Vm;
 
+/// What an expansion costs beside the macro's own instructions: its result is read and compiled.
+const EXPANSION: u32 = 100;
+
 /// Expands a form once where it is a macro call.
 pub(crate) fn expand_once(vm: &mut Vm, form: &Value) -> Result<Value> {
     let mut cx = Analyzer::at_top(vm, form);
@@ -113,6 +116,7 @@ impl Analyzer<'_> {
         let Some(function) = var.root() else {
             return Ok(None);
         };
+        self.vm.charge(EXPANSION)?;
         let locals = self
             .scopes
             .names()

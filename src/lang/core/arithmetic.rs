@@ -1,7 +1,7 @@
 //! Arithmetic and the order of numbers. What the VM does by itself for two longs, these do for the rest.
 
 use crate::value::{Arity, Native, Result, Signal, Value, number};
-use crate::vm::{Args, Vm};
+use crate::vm::Args;
 
 /// What this file adds.
 pub(super) const FNS: &[Native] = &[
@@ -67,10 +67,7 @@ const MUL: Native = Native {
     doc: "Returns the product of the numbers, 1 for none. Throws when a product of integers does not fit into 64 bits.",
     examples: &[("(* 2 3 4)", "24")],
     arity: Arity::at_least(0),
-    run: |vm, args| {
-        pay_product(vm, &args)?;
-        fold(&args, "*", 1, number::mul)
-    },
+    run: |_, args| fold(&args, "*", 1, number::mul),
 };
 
 const MUL_PROMOTING: Native = Native {
@@ -79,10 +76,7 @@ const MUL_PROMOTING: Native = Native {
     doc: "Returns the product of the numbers; changes to big integers where 64 bits do not suffice.",
     examples: &[("(*' 9223372036854775807 2)", "18446744073709551614N")],
     arity: Arity::at_least(0),
-    run: |vm, args| {
-        pay_product(vm, &args)?;
-        fold(&args, "*'", 1, number::mul_promoting)
-    },
+    run: |_, args| fold(&args, "*'", 1, number::mul_promoting),
 };
 
 const SUB: Native = Native {
@@ -433,16 +427,6 @@ fn fold(
         [one] if one.is_number() => Ok(one.clone()),
         [one] => Err(number::not_a_number(operation, one, 0)),
         _ => reduce(args, operation, combine),
-    }
-}
-
-/// Pays for a product before it is made: that of large numbers takes long.
-fn pay_product(vm: &mut Vm, args: &Args<'_>) -> Result<()> {
-    let pairs = args.as_slice().windows(2);
-    let cost = pairs.map(|pair| number::product_cost(&pair[0], &pair[1]));
-    match cost.fold(0, u64::saturating_add) {
-        0 => Ok(()),
-        cost => vm.charge_much(cost),
     }
 }
 

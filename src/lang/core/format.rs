@@ -61,7 +61,10 @@ impl Formatter<'_, '_> {
     fn apply(&mut self, vm: &mut Vm, directive: &Directive<'_>) -> Result<()> {
         let text = match directive.conversion {
             'n' => "\n".to_owned(),
-            '%' => padded("%".to_owned(), directive),
+            '%' => {
+                vm.room_for(directive.width.unwrap_or(0))?;
+                padded("%".to_owned(), directive)
+            }
             _ => {
                 let idx = self.argument(directive)?;
                 self.argument_text(vm, directive, idx)?
@@ -109,6 +112,8 @@ impl Formatter<'_, '_> {
     }
 
     fn argument_text(&self, vm: &mut Vm, directive: &Directive<'_>, idx: usize) -> Result<String> {
+        let most = directive.width.max(directive.precision);
+        vm.room_for(most.unwrap_or(0))?;
         let value = self.args.get(idx);
         let wrong = |expected: &str| wrong_argument(directive, value, idx, expected);
         let text = match directive.conversion.to_ascii_lowercase() {
@@ -145,7 +150,7 @@ impl Formatter<'_, '_> {
                 return Ok(number::framed_radix(digits, radix, directive));
             }
             _ => {
-                let digits = number::float_digits(value, directive)
+                let digits = number::float_digits(value, directive)?
                     .ok_or_else(|| wrong("a double or decimal"))?;
                 return Ok(number::framed(&digits, directive));
             }

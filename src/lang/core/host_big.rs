@@ -3,10 +3,9 @@
 
 use bigdecimal::BigDecimal;
 use num_bigint::BigInt;
-use num_integer::Integer;
 use num_traits::{Signed, ToPrimitive, Zero};
 
-use crate::value::number::{RoundingMode, check_size, divide_by_zero, overflow, parse_number};
+use crate::value::number::{RoundingMode, big, decimal, divide_by_zero, overflow, parse_number};
 use crate::value::{Arity, Class, Exception, HostConstant, Native, Result, Signal, Value};
 use crate::vm::Args;
 
@@ -21,8 +20,8 @@ pub(super) const INTEGER_FNS: &[Native] = &[
             let text = args.text(0)?.as_str();
             let radix = if args.len() == 2 { args.int(1)? } else { 10 };
             let radix = u32::try_from(radix).unwrap_or(0).clamp(2, 36);
-            match BigInt::parse_bytes(text.as_bytes(), radix) {
-                Some(int) => Ok(big(int)),
+            match big::parse(text, radix) {
+                Some(int) => Ok(int.into()),
                 None => Err(not_a_number(text)),
             }
         },
@@ -33,7 +32,7 @@ pub(super) const INTEGER_FNS: &[Native] = &[
         doc: "Returns an integer as a big integer.",
         examples: &[("(BigInteger/valueOf 5)", "5N")],
         arity: Arity::exactly(1),
-        run: |_, args| args.big_int(0).map(big),
+        run: |_, args| args.big_int(0).map(Value::from),
     },
 ];
 
@@ -50,10 +49,7 @@ pub(super) const DECIMAL_FNS: &[Native] = &[
                 read.map_err(|_| not_a_number(text.as_str()))
             }
             Value::Float(float) => exactly(*float),
-            number => Ok(decimal(crate::value::number::to_big_decimal(
-                number,
-                "BigDecimal",
-            )?)),
+            number => Ok(crate::value::number::to_big_decimal(number, "BigDecimal")?.into()),
         },
     },
     Native {
@@ -67,12 +63,9 @@ pub(super) const DECIMAL_FNS: &[Native] = &[
         arity: Arity::between(1, 2),
         run: |_, args| {
             if args.len() == 2 {
-                return Ok(decimal(BigDecimal::new(args.big_int(0)?, args.int(1)?)));
+                return Ok(BigDecimal::new(args.big_int(0)?, args.int(1)?).into());
             }
-            Ok(decimal(crate::value::number::to_big_decimal(
-                args.get(0),
-                "BigDecimal/valueOf",
-            )?))
+            Ok(crate::value::number::to_big_decimal(args.get(0), "BigDecimal/valueOf")?.into())
         },
     },
 ];
@@ -97,7 +90,7 @@ pub(super) const METHODS: &[Native] = &[
         doc: "Returns the greatest common divisor of two big integers.",
         examples: &[("(.gcd 12N 18N)", "6N")],
         arity: Arity::exactly(2),
-        run: |_, args| Ok(big(args.big_int(0)?.gcd(&args.big_int(1)?))),
+        run: |_, args| Ok(big::gcd(&args.big_int(0)?, &args.big_int(1)?)?.into()),
     },
     Native {
         name: ".isProbablePrime",
@@ -108,7 +101,7 @@ pub(super) const METHODS: &[Native] = &[
             ("(.isProbablePrime 91N 10)", "false"),
         ],
         arity: Arity::exactly(2),
-        run: |_, args| Ok(Value::Bool(is_prime(&args.big_int(0)?.abs()))),
+        run: |_, args| is_prime(&args.big_int(0)?.abs()).map(Value::Bool),
     },
     Native {
         name: ".mod",
@@ -121,7 +114,7 @@ pub(super) const METHODS: &[Native] = &[
             if !modulus.is_positive() {
                 return Err(not_positive());
             }
-            Ok(big(args.big_int(0)?.mod_floor(&modulus)))
+            big::modulo(&args.big_int(0)?, &modulus).map(Value::from)
         },
     },
     Native {
@@ -135,8 +128,8 @@ pub(super) const METHODS: &[Native] = &[
             if !modulus.is_positive() {
                 return Err(not_positive());
             }
-            match args.big_int(0)?.modinv(&modulus) {
-                Some(inverse) => Ok(big(inverse)),
+            match big::mod_inverse(&args.big_int(0)?, &modulus)? {
+                Some(inverse) => Ok(inverse.into()),
                 None => Err(arithmetic("BigInteger not invertible.")),
             }
         },
@@ -155,11 +148,11 @@ pub(super) const METHODS: &[Native] = &[
             let exponent = args.big_int(1)?;
             let base = args.big_int(0)?;
             if exponent.is_negative() {
-                let inverse = base.modinv(&modulus);
+                let inverse = big::mod_inverse(&base, &modulus)?;
                 let inverse = inverse.ok_or_else(|| arithmetic("BigInteger not invertible."))?;
-                return Ok(big(inverse.modpow(&-exponent, &modulus)));
+                return big::mod_pow(&inverse, &-exponent, &modulus).map(Value::from);
             }
-            Ok(big(base.modpow(&exponent, &modulus).mod_floor(&modulus)))
+            big::mod_pow(&base, &exponent, &modulus).map(Value::from)
         },
     },
     Native {
@@ -178,16 +171,14 @@ pub(super) const METHODS: &[Native] = &[
             match args.get(0) {
                 Value::Decimal(of) => {
                     let (unscaled, scale) = of.as_bigint_and_exponent();
-                    check_size(unscaled.bits().saturating_mul(u64::from(exponent)))?;
                     let scale = scale
                         .checked_mul(i64::from(exponent))
                         .ok_or_else(overflow)?;
-                    Ok(decimal(BigDecimal::new(unscaled.pow(exponent), scale)))
+                    Ok(BigDecimal::new(big::pow(&unscaled, exponent)?, scale).into())
                 }
                 _ => {
                     let base = args.big_int(0)?;
-                    check_size(base.bits().saturating_mul(u64::from(exponent)))?;
-                    Ok(big(base.pow(exponent)))
+                    big::pow(&base, exponent).map(Value::from)
                 }
             }
         },
@@ -200,8 +191,7 @@ pub(super) const METHODS: &[Native] = &[
         arity: Arity::exactly(1),
         run: |_, args| {
             let (unscaled, _) = of(&args, 0)?.as_bigint_and_exponent();
-            let digits = unscaled.abs().to_string().len();
-            Ok(Value::Int(digits as i64))
+            big::digit_count(&unscaled).map(Value::Int)
         },
     },
     Native {
@@ -231,7 +221,7 @@ pub(super) const METHODS: &[Native] = &[
             } else {
                 None
             };
-            Ok(decimal(rescaled(of(&args, 0)?, args.int(1)?, mode)?))
+            rescaled(of(&args, 0)?, args.int(1)?, mode).map(Value::from)
         },
     },
     Native {
@@ -245,7 +235,7 @@ pub(super) const METHODS: &[Native] = &[
             if int.is_negative() {
                 return Err(arithmetic("Negative BigInteger"));
             }
-            Ok(big(int.sqrt()))
+            big::sqrt(&int).map(Value::from)
         },
     },
     Native {
@@ -256,12 +246,7 @@ pub(super) const METHODS: &[Native] = &[
         arity: Arity::exactly(1),
         run: |_, args| {
             let given = of(&args, 0)?;
-            let shorter = if given.is_zero() {
-                BigDecimal::zero()
-            } else {
-                given.normalized()
-            };
-            Ok(decimal(shorter))
+            decimal::without_zeros(given).map(Value::from)
         },
     },
     Native {
@@ -272,13 +257,7 @@ pub(super) const METHODS: &[Native] = &[
         arity: Arity::exactly(1),
         run: |_, args| {
             let given = of(&args, 0)?;
-            let (_, scale) = given.as_bigint_and_exponent();
-            let shown = if scale < 0 {
-                given.with_scale(0)
-            } else {
-                given.clone()
-            };
-            Ok(Value::text(shown.to_plain_string()))
+            decimal::plain(given).map(Value::from)
         },
     },
     Native {
@@ -287,7 +266,7 @@ pub(super) const METHODS: &[Native] = &[
         doc: "Returns the digits of a decimal as a big integer.",
         examples: &[("(.unscaledValue 1.50M)", "150N")],
         arity: Arity::exactly(1),
-        run: |_, args| Ok(big(of(&args, 0)?.as_bigint_and_exponent().0)),
+        run: |_, args| Ok(of(&args, 0)?.as_bigint_and_exponent().0.into()),
     },
     Native {
         name: "-ordinal",
@@ -333,8 +312,9 @@ pub(super) static ROUNDING: [HostConstant; 8] = [
 /// The constants of these classes: class, name and value.
 pub(super) fn constants() -> impl Iterator<Item = (&'static str, &'static str, Value)> {
     let integers = [("ZERO", 0), ("ONE", 1), ("TWO", 2), ("TEN", 10)];
-    let decimals = integers.map(|(name, int)| ("BigDecimal", name, decimal(BigDecimal::from(int))));
-    let integers = integers.map(|(name, int)| ("BigInteger", name, big(BigInt::from(int))));
+    let decimals =
+        integers.map(|(name, int)| ("BigDecimal", name, Value::from(BigDecimal::from(int))));
+    let integers = integers.map(|(name, int)| ("BigInteger", name, Value::from(BigInt::from(int))));
     let modes = ROUNDING
         .iter()
         .map(|mode| ("RoundingMode", mode.name, Value::host(mode)));
@@ -373,10 +353,10 @@ fn rescaled(
         return Err(arithmetic("a scale is from -1000000 to 1000000"));
     }
     if let Some(Some(mode)) = mode {
-        return Ok(given.with_scale_round(scale, mode));
+        return decimal::with_scale(given, scale, mode);
     }
-    let exact = given.with_scale(scale);
-    if exact == *given {
+    let exact = decimal::with_scale(given, scale, RoundingMode::Down)?;
+    if decimal::compare(&exact, given)?.is_eq() {
         Ok(exact)
     } else {
         Err(arithmetic("Rounding necessary"))
@@ -389,7 +369,7 @@ fn divide(args: &Args<'_>) -> Result<Value> {
         if divisor.is_zero() {
             return Err(divide_by_zero());
         }
-        return Ok(big(args.big_int(0)? / divisor));
+        return Ok(big::div_rem(&args.big_int(0)?, &divisor)?.0.into());
     }
     let (left, right) = (of(args, 0)?, of(args, 1)?);
     if right.is_zero() {
@@ -407,17 +387,17 @@ fn divide(args: &Args<'_>) -> Result<Value> {
     let (dividend, left_scale) = left.as_bigint_and_exponent();
     let (divisor, right_scale) = right.as_bigint_and_exponent();
     let shift = scale + 2 + right_scale - left_scale;
-    let ten = BigInt::from(10);
-    let power = |exponent: i64| ten.pow(u32::try_from(exponent.max(0)).unwrap_or(u32::MAX));
-    let (quotient, rest) = (dividend * power(shift)).div_rem(&(divisor * power(-shift)));
+    let dividend = big::times_ten_to(&dividend, shift)?;
+    let divisor = big::times_ten_to(&divisor, -shift)?;
+    let (quotient, rest) = big::div_rem(&dividend, &divisor)?;
     let sign = if (left.is_negative()) == (right.is_negative()) {
         1
     } else {
         -1
     };
-    let marked = quotient * &ten + if rest.is_zero() { 0 } else { sign };
+    let marked = quotient * 10 + if rest.is_zero() { 0 } else { sign };
     let exact = BigDecimal::new(marked, scale + 3);
-    rescaled(&exact, scale, Some(mode)).map(decimal)
+    rescaled(&exact, scale, Some(mode)).map(Value::from)
 }
 
 fn of<'a>(args: &'a Args<'_>, idx: usize) -> Result<&'a BigDecimal> {
@@ -427,56 +407,50 @@ fn of<'a>(args: &'a Args<'_>, idx: usize) -> Result<&'a BigDecimal> {
     }
 }
 
-fn big(int: BigInt) -> Value {
-    Value::BigInt(std::rc::Rc::new(int))
-}
-
-fn decimal(decimal: BigDecimal) -> Value {
-    Value::Decimal(std::rc::Rc::new(decimal))
-}
-
 /// All digits of a double, as the constructor gives them.
 fn exactly(float: f64) -> Result<Value> {
     match BigDecimal::try_from(float) {
-        Ok(exact) => Ok(decimal(exact)),
+        Ok(exact) => Ok(exact.into()),
         Err(_) => Err(not_a_number(&float.to_string())),
     }
 }
 
 /// Miller and Rabin's test, with the first primes as witnesses: certain below 3.3e24.
-fn is_prime(n: &BigInt) -> bool {
+fn is_prime(n: &BigInt) -> Result<bool> {
     const WITNESSES: [u32; 40] = [
         2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47, 53, 59, 61, 67, 71, 73, 79, 83, 89,
         97, 101, 103, 107, 109, 113, 127, 131, 137, 139, 149, 151, 157, 163, 167, 173,
     ];
     let one = BigInt::from(1);
     if *n <= one {
-        return false;
+        return Ok(false);
     }
     if let Some(small) = n.to_u32()
         && WITNESSES.contains(&small)
     {
-        return true;
+        return Ok(true);
     }
     if WITNESSES.iter().any(|prime| (n % prime).is_zero()) {
-        return false;
+        return Ok(false);
     }
     let below: BigInt = n - 1;
     let twos = below.trailing_zeros().unwrap_or(0);
     let odd = &below >> twos;
-    WITNESSES.iter().all(|witness| {
-        let mut power = BigInt::from(*witness).modpow(&odd, n);
-        if power == one || power == below {
-            return true;
-        }
+    for witness in WITNESSES {
+        let mut power = big::mod_pow(&BigInt::from(witness), &odd, n)?;
+        let mut passes = power == one || power == below;
         for _ in 1..twos {
-            power = &power * &power % n;
-            if power == below {
-                return true;
+            if passes {
+                break;
             }
+            power = big::modulo(&big::mul(&power, &power)?, n)?;
+            passes = power == below;
         }
-        false
-    })
+        if !passes {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 #[cold]

@@ -1,6 +1,6 @@
 //! A host with limits and nothing else: what runs in it can compute and print, no more.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::value::heap::HeapBudget;
+use crate::value::meter::Watch;
 use crate::value::{Result, Stop, Value};
 use crate::vm::{Host, Stream};
 
@@ -80,10 +81,7 @@ type Steps = Box<dyn FnMut(Value) -> Result<Value>>;
 /// ```
 #[derive(Default)]
 pub struct Sandbox {
-    fuel: Option<u64>,
-    interrupt: Option<Interrupt>,
-    memory: Option<(usize, Probe)>,
-    heap: Option<HeapBudget>,
+    limits: Rc<Limits>,
     output: Option<Output>,
     sources: BTreeMap<String, String>,
     steps: Option<Steps>,
@@ -99,14 +97,14 @@ impl Sandbox {
     /// Allows this many instructions, about one for each call and each turn of a loop.
     #[must_use]
     pub fn fuel(mut self, instructions: u64) -> Sandbox {
-        self.fuel = Some(instructions);
+        self.limits().fuel = Some(Cell::new(instructions));
         self
     }
 
     /// Stops when the flag is set.
     #[must_use]
     pub fn interrupt(mut self, interrupt: &Interrupt) -> Sandbox {
-        self.interrupt = Some(interrupt.clone());
+        self.limits().interrupt = Some(interrupt.clone());
         self
     }
 
@@ -114,7 +112,7 @@ impl Sandbox {
     /// example. It is looked at every few thousand instructions.
     #[must_use]
     pub fn memory(mut self, limit: usize, used: impl Fn() -> usize + 'static) -> Sandbox {
-        self.memory = Some((limit, Box::new(used)));
+        self.limits().memory = Some((limit, Box::new(used)));
         self
     }
 
@@ -124,7 +122,7 @@ impl Sandbox {
     pub fn heap_limit(mut self, limit: usize) -> Sandbox {
         let heap = HeapBudget::new(limit);
         heap.enter();
-        self.heap = Some(heap);
+        self.limits().heap = Some(heap);
         self
     }
 
@@ -156,6 +154,21 @@ impl Sandbox {
         self
     }
 
+    fn limits(&mut self) -> &mut Limits {
+        Rc::get_mut(&mut self.limits).expect("limits are set before the host is in use")
+    }
+}
+
+/// What a sandbox allows: the machine and native work pay from it.
+#[derive(Default)]
+struct Limits {
+    fuel: Option<Cell<u64>>,
+    interrupt: Option<Interrupt>,
+    memory: Option<(usize, Probe)>,
+    heap: Option<HeapBudget>,
+}
+
+impl Limits {
     fn check(&self) -> Result<(), Stop> {
         if self.interrupt.as_ref().is_some_and(Interrupt::is_set) {
             return Err(Stop::Interrupted("interrupted".to_owned()));
@@ -172,24 +185,40 @@ impl Sandbox {
     }
 }
 
+impl Watch for Limits {
+    fn spend(&self, units: u64) -> Result<(), Stop> {
+        self.check()?;
+        let Some(fuel) = &self.fuel else {
+            return Ok(());
+        };
+        let left = fuel.get().checked_sub(units);
+        fuel.set(left.unwrap_or(0));
+        left.map(|_| ()).ok_or(Stop::OutOfFuel)
+    }
+}
+
 impl Host for Sandbox {
     fn refill(&mut self) -> Result<u32, Stop> {
-        self.check()?;
-        let Some(left) = &mut self.fuel else {
+        self.limits.check()?;
+        let Some(fuel) = &self.limits.fuel else {
             return Ok(QUANTUM);
         };
-        if *left == 0 {
+        let left = fuel.get();
+        if left == 0 {
             return Err(Stop::OutOfFuel);
         }
-        let quantum = u32::try_from(*left).map_or(QUANTUM, |left| left.min(QUANTUM));
-        *left -= u64::from(quantum);
+        let quantum = u32::try_from(left).map_or(QUANTUM, |left| left.min(QUANTUM));
+        fuel.set(left - u64::from(quantum));
         Ok(quantum)
     }
 
+    fn watch(&self) -> Option<Rc<dyn Watch>> {
+        Some(self.limits.clone())
+    }
+
     fn room_for(&mut self, bytes: usize) -> Result<(), Stop> {
-        self.heap
-            .as_ref()
-            .map_or(Ok(()), |heap| heap.room_for(bytes))
+        let heap = &self.limits.heap;
+        heap.as_ref().map_or(Ok(()), |heap| heap.room_for(bytes))
     }
 
     fn write(&mut self, stream: Stream, text: &str) -> Result<(), String> {
@@ -232,8 +261,8 @@ impl Host for Sandbox {
 impl fmt::Debug for Sandbox {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         out.debug_struct("Sandbox")
-            .field("fuel", &self.fuel)
-            .field("interrupt", &self.interrupt)
+            .field("fuel", &self.limits.fuel)
+            .field("interrupt", &self.limits.interrupt)
             .finish_non_exhaustive()
     }
 }

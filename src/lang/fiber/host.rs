@@ -3,13 +3,13 @@
 use std::rc::Rc;
 
 use super::{Exiter, Leave};
+use crate::value::meter::Watch;
 use crate::value::{Result, Signal, Stop, Value};
 use crate::vm::{Host, Stream, World};
 
 pub(super) struct FiberHost {
     inner: Box<dyn Host>,
-    exiter: Box<dyn Exiter>,
-    world: Rc<World>,
+    watch: Rc<FiberWatch>,
     started: bool,
 }
 
@@ -19,11 +19,43 @@ impl FiberHost {
         exiter: Box<dyn Exiter>,
         world: Rc<World>,
     ) -> FiberHost {
+        let watch = Rc::new(FiberWatch {
+            inner: inner.watch(),
+            exiter: exiter.into(),
+            world,
+        });
         FiberHost {
             inner,
-            exiter,
-            world,
+            watch,
             started: false,
+        }
+    }
+}
+
+/// The limits of the inner host, and the way out of the stack.
+struct FiberWatch {
+    inner: Option<Rc<dyn Watch>>,
+    exiter: Box<dyn Exiter>,
+    world: Rc<World>,
+}
+
+impl Watch for FiberWatch {
+    fn spend(&self, units: u64) -> Result<(), Stop> {
+        self.inner
+            .as_ref()
+            .map_or(Ok(()), |watch| watch.spend(units))
+    }
+
+    /// Leaves the stack until the owner resumes the fiber. While the library is being loaded the fiber keeps its turn:
+    /// others of this world would find half of a definition.
+    fn turn(&self) -> Result<(), Stop> {
+        if self.world.is_library_loading() {
+            return Ok(());
+        }
+        match self.exiter.leave(Leave::OutOfFuel) {
+            Ok(_) => Ok(()),
+            Err(Signal::Stop(stop)) => Err((*stop).clone()),
+            Err(Signal::Throw(exception)) => Err(Stop::Interrupted(exception.text().to_owned())),
         }
     }
 }
@@ -31,18 +63,18 @@ impl FiberHost {
 impl Host for FiberHost {
     fn refill(&mut self) -> Result<u32, Stop> {
         // The first quantum is given before the first instruction: nothing has run that others wait for.
-        // While the library is being loaded, others of this world would find half of a definition.
-        let was_started = std::mem::replace(&mut self.started, true);
-        if was_started && !self.world.is_library_loading() {
-            match self.exiter.leave(Leave::OutOfFuel) {
-                Ok(_) => {}
-                Err(Signal::Stop(stop)) => return Err((*stop).clone()),
-                Err(Signal::Throw(exception)) => {
-                    return Err(Stop::Interrupted(exception.text().to_owned()));
-                }
-            }
+        if std::mem::replace(&mut self.started, true) {
+            self.watch.turn()?;
         }
         self.inner.refill()
+    }
+
+    fn watch(&self) -> Option<Rc<dyn Watch>> {
+        Some(self.watch.clone())
+    }
+
+    fn turn(&mut self) -> Result<(), Stop> {
+        self.watch.turn()
     }
 
     fn room_for(&mut self, bytes: usize) -> Result<(), Stop> {
@@ -86,7 +118,7 @@ impl Host for FiberHost {
     }
 
     fn suspend(&mut self, request: Value) -> Result<Value> {
-        self.exiter.leave(Leave::Step(request))
+        self.watch.exiter.leave(Leave::Step(request))
     }
 
     fn company(&mut self) -> Option<Value> {

@@ -181,6 +181,7 @@ impl Loader for SessionLoader {
             features: &features,
             ..ReadOptions::code(source)
         };
+        let _watch = vm.watch();
         let mut reader = Reader::new(text, options);
         let mut last = Value::Nil;
         loop {

@@ -4,11 +4,14 @@
 //! lies deeper than [`DEPTH`] levels waits on an explicit stack: nesting never overflows the native one.
 
 use std::cell::Cell;
+use std::collections::HashSet;
 use std::rc::Rc;
 
+use super::hash::{FixedState, address, is_shared};
+use super::meter;
 use super::number::same_number;
 use super::walk::Walk;
-use super::{Class, Exception, Lazy, Object, PMap, Result, Value};
+use super::{Class, Exception, Lazy, Object, PMap, Result, Set, Value};
 
 /// Computes lazy sequences for whoever must look into them.
 pub trait Force {
@@ -52,12 +55,12 @@ pub trait Force {
         Ok(None)
     }
 
-    /// Pays for so many items of a sequence that may have no end.
+    /// Pays for work on so many items. May give other evaluations of the thread a turn where the machine does it.
     ///
     /// # Errors
     /// The stop when the budget is used up.
-    fn charge(&mut self, _items: u32) -> Result<()> {
-        Ok(())
+    fn charge(&mut self, items: u32) -> Result<()> {
+        meter::spend(items)
     }
 }
 
@@ -117,11 +120,15 @@ pub fn equal(force: &mut dyn Force, left: &Value, right: &Value) -> Result<bool>
     let mut comparison = Comparison {
         force,
         deferred: Vec::new(),
+        work: 0,
+        visited: HashSet::default(),
+        held: Vec::new(),
     };
     let mut same = comparison.equal(left, right, 0)?;
     while same && let Some((left, right)) = comparison.deferred.pop() {
         same = comparison.equal(&left, &right, 0)?;
     }
+    comparison.settle()?;
     if is_outermost && TOO_DEEP.get() {
         return Err(Exception::new(
             Class::STACK_OVERFLOW,
@@ -193,12 +200,67 @@ struct Comparison<'a> {
     force: &'a mut dyn Force,
     /// Pairs that lie too deep to be compared by recursion.
     deferred: Vec<(Value, Value)>,
+    /// Pairs that were looked at, all told.
+    work: u32,
+    /// Pairs of shared values that were visited: they need no second visit, for one difference anywhere decides.
+    visited: HashSet<(usize, usize), FixedState>,
+    /// Keeps the addresses in `visited` from being used for other values.
+    held: Vec<(Value, Value)>,
 }
 
+/// How many pairs are compared before shared values are remembered, and between two payments.
+const MANY: u32 = 1024;
+/// Work below this is not worth paying for when the comparison ends.
+const FEW: u32 = 32;
+
 impl Comparison<'_> {
+    /// Pays for the pairs since the last payment.
+    fn settle(&mut self) -> Result<()> {
+        match self.work % MANY {
+            0..FEW => Ok(()),
+            pairs => self.force.charge(pairs),
+        }
+    }
+
+    #[inline]
+    fn tick(&mut self) -> Result<()> {
+        self.work = self.work.wrapping_add(1);
+        match self.work.is_multiple_of(MANY) {
+            true => self.force.charge(MANY),
+            false => Ok(()),
+        }
+    }
+
+    /// Tells whether a pair of shared values was visited before, and remembers it.
+    fn is_visited(&mut self, left: &Value, right: &Value, holders: usize) -> bool {
+        if self.work < MANY || !is_shared(left, holders) || !is_shared(right, holders) {
+            return false;
+        }
+        let is_new = self.visited.insert((address(left), address(right)));
+        if is_new {
+            self.held.push((left.clone(), right.clone()));
+        }
+        !is_new
+    }
+
     fn equal(&mut self, left: &Value, right: &Value, depth: usize) -> Result<bool> {
+        self.equal_items(left, right, depth, 1)
+    }
+
+    /// `holders`: how many counts of each value belong to where it was found and to the walk there.
+    fn equal_items(
+        &mut self,
+        left: &Value,
+        right: &Value,
+        depth: usize,
+        holders: usize,
+    ) -> Result<bool> {
         if let Some(answer) = equal_at_once(left, right) {
             return Ok(answer);
+        }
+        self.tick()?;
+        if self.is_visited(left, right, holders) {
+            return Ok(true);
         }
         if depth > DEPTH {
             self.deferred.push((left.clone(), right.clone()));
@@ -215,6 +277,7 @@ impl Comparison<'_> {
                     return Ok(false);
                 }
                 for (left, right) in left.iter().zip(right.iter()) {
+                    self.tick()?;
                     if !self.equal(left, right, depth + 1)? {
                         return Ok(false);
                     }
@@ -224,46 +287,65 @@ impl Comparison<'_> {
             (Value::Map(left), Value::Map(right)) => {
                 self.equal_maps(left.entries(), right.entries(), depth)
             }
-            (Value::Set(left), Value::Set(right)) => {
-                Ok(left.len() == right.len() && left.iter().all(|item| right.contains(item)))
-            }
+            (Value::Set(left), Value::Set(right)) => self.equal_sets(left, right),
             (Value::Record(left), Value::Record(right)) => {
                 if !Rc::ptr_eq(&left.record_type, &right.record_type) {
                     return Ok(false);
                 }
                 self.equal_maps(&left.fields, &right.fields, depth)
             }
-            (Value::Object(left), Value::Object(right)) => match (&**left, &**right) {
-                (
-                    Object::Tagged { tag, form },
-                    Object::Tagged {
-                        tag: right_tag,
-                        form: right_form,
-                    },
-                ) => Ok(tag == right_tag && self.equal(form, right_form, depth + 1)?),
-                (
-                    Object::Conditional { form, splicing },
-                    Object::Conditional {
-                        form: right_form,
-                        splicing: right_splicing,
-                    },
-                ) => Ok(splicing == right_splicing && self.equal(form, right_form, depth + 1)?),
-                (
-                    Object::Host { kind, id, data },
-                    Object::Host {
-                        kind: right_kind,
-                        id: right_id,
-                        data: right_data,
-                    },
-                ) => Ok(kind == right_kind
-                    && id == right_id
-                    && self.equal(data, right_data, depth + 1)?),
-                _ => self.equal_sequences(
-                    &Value::Object(left.clone()),
-                    &Value::Object(right.clone()),
-                    depth,
-                ),
-            },
+            (Value::Object(one), Value::Object(other)) => {
+                self.equal_parts((&**one, left), (&**other, right), depth)
+            }
+            _ => self.equal_sequences(left, right, depth),
+        }
+    }
+
+    fn equal_sets(&mut self, left: &Set, right: &Set) -> Result<bool> {
+        if left.len() != right.len() {
+            return Ok(false);
+        }
+        for item in left.iter() {
+            self.tick()?;
+            if !right.contains(item) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Compares objects, each given with the value that it is.
+    fn equal_parts(
+        &mut self,
+        (one, left): (&Object, &Value),
+        (other, right): (&Object, &Value),
+        depth: usize,
+    ) -> Result<bool> {
+        match (one, other) {
+            (
+                Object::Tagged { tag, form },
+                Object::Tagged {
+                    tag: right_tag,
+                    form: right_form,
+                },
+            ) => Ok(tag == right_tag && self.equal(form, right_form, depth + 1)?),
+            (
+                Object::Conditional { form, splicing },
+                Object::Conditional {
+                    form: right_form,
+                    splicing: right_splicing,
+                },
+            ) => Ok(splicing == right_splicing && self.equal(form, right_form, depth + 1)?),
+            (
+                Object::Host { kind, id, data },
+                Object::Host {
+                    kind: right_kind,
+                    id: right_id,
+                    data: right_data,
+                },
+            ) => Ok(kind == right_kind
+                && id == right_id
+                && self.equal(data, right_data, depth + 1)?),
             _ => self.equal_sequences(left, right, depth),
         }
     }
@@ -273,6 +355,7 @@ impl Comparison<'_> {
             return Ok(false);
         }
         for (idx, (key, value)) in left.iter().enumerate() {
+            self.tick()?;
             let other = match (key, right.array_entry(idx)) {
                 (Value::Keyword(key), Some((Value::Keyword(same), value))) if key == same => value,
                 _ => match right.get(key) {
@@ -295,7 +378,8 @@ impl Comparison<'_> {
             match (left.next(self.force)?, right.next(self.force)?) {
                 (None, None) => return Ok(true),
                 (Some(left), Some(right)) => {
-                    if !self.equal(&left, &right, depth + 1)? {
+                    self.tick()?;
+                    if !self.equal_items(&left, &right, depth + 1, 2)? {
                         return Ok(false);
                     }
                 }

@@ -3,11 +3,13 @@
 //! What has only identity (functions, atoms ...) hashes by kind and name, never by address: the order of
 //! a set must be the same in every process.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::hash::{BuildHasher, Hasher};
 use std::rc::Rc;
 
 use super::equality::DEPTH;
+use super::meter;
+use super::number::decimal::without_zeros;
 use super::walk::Walk;
 use super::{BigDecimal, BigInt, Force, Object, PMap, Record, Result, Value};
 
@@ -166,7 +168,9 @@ fn hash_big(int: &BigInt) -> u32 {
 }
 
 fn hash_decimal(decimal: &BigDecimal) -> u32 {
-    let (unscaled, scale) = decimal.normalized().into_bigint_and_exponent();
+    // Where a limit is met, the machine stops the evaluation.
+    let shorter = meter::without_turns(|| without_zeros(decimal));
+    let (unscaled, scale) = shorter.unwrap_or_default().into_bigint_and_exponent();
     if unscaled.sign() == num_bigint::Sign::NoSign {
         return 0;
     }
@@ -191,8 +195,17 @@ pub fn hash_value(force: &mut dyn Force, value: &Value) -> Result<u32> {
         force,
         known: HashMap::default(),
         missing: Vec::new(),
+        incomplete: HashSet::default(),
+        held: Vec::new(),
+        gaps: 0,
+        work: 0,
     };
-    hashing.run(value)
+    let hash = hashing.run(value)?;
+    match hashing.work % MANY {
+        0..FEW => {}
+        values => hashing.force.charge(values)?,
+    }
+    Ok(hash)
 }
 
 /// Hashes what holds no other values.
@@ -257,7 +270,20 @@ struct Hashing<'a> {
     force: &'a mut dyn Force,
     known: HashMap<usize, u32, FixedState>,
     missing: Vec<Value>,
+    /// Values of this pass whose hash needs one of `missing`.
+    incomplete: HashSet<usize, FixedState>,
+    /// Kept alive, so that an address in `known` means one value.
+    held: Vec<Value>,
+    /// How often this pass met a value that has no hash yet.
+    gaps: usize,
+    /// Values that were looked at.
+    work: u32,
 }
+
+/// How many values are hashed before the hashes of shared ones are remembered, and between two payments.
+const MANY: u32 = 1024;
+/// Work below this is not worth paying for when the hash is done.
+const FEW: u32 = 32;
 
 impl Hashing<'_> {
     fn run(&mut self, value: &Value) -> Result<u32> {
@@ -267,12 +293,12 @@ impl Hashing<'_> {
         }
         let mut waiting = vec![value.clone()];
         waiting.append(&mut self.missing);
-        // Kept alive, so that an address in `known` means one value.
-        let mut hashed = Vec::new();
         loop {
             let Some(value) = waiting.last() else {
                 return Ok(0);
             };
+            self.incomplete.clear();
+            self.gaps = 0;
             let hash = self.hash(value, 0)?;
             if !self.missing.is_empty() {
                 waiting.append(&mut self.missing);
@@ -285,11 +311,16 @@ impl Hashing<'_> {
                 return Ok(hash);
             }
             self.known.insert(address(&value), hash);
-            hashed.push(value);
+            self.held.push(value);
         }
     }
 
     fn hash(&mut self, value: &Value, depth: usize) -> Result<u32> {
+        self.hash_item(value, depth, 1)
+    }
+
+    /// `holders`: how many counts of the value belong to where it was found and to the walk there.
+    fn hash_item(&mut self, value: &Value, depth: usize, holders: usize) -> Result<u32> {
         if let Some(hash) = hash_at_once(value) {
             return Ok(hash);
         }
@@ -298,14 +329,44 @@ impl Hashing<'_> {
         {
             return Ok(*hash);
         }
-        if depth > DEPTH {
-            self.missing.push(value.clone());
+        let is_shared = self.work >= MANY && is_shared(value, holders);
+        let place = address(value);
+        if depth > DEPTH || is_shared && self.incomplete.contains(&place) {
+            self.gaps += 1;
+            if self.incomplete.insert(place) {
+                self.missing.push(value.clone());
+            }
             return Ok(0);
         }
+        let gaps = self.gaps;
+        let hash = self.hash_parts(value, depth)?;
+        if is_shared {
+            if self.gaps > gaps {
+                self.incomplete.insert(place);
+            } else {
+                self.known.insert(place, hash);
+                self.held.push(value.clone());
+            }
+        }
+        Ok(hash)
+    }
+
+    #[inline]
+    fn tick(&mut self) -> Result<()> {
+        self.work = self.work.wrapping_add(1);
+        match self.work.is_multiple_of(MANY) {
+            true => self.force.charge(MANY),
+            false => Ok(()),
+        }
+    }
+
+    fn hash_parts(&mut self, value: &Value, depth: usize) -> Result<u32> {
+        self.tick()?;
         match value {
             Value::Vector(vector) => {
                 let mut hash = 1u32;
                 for item in vector.iter() {
+                    self.tick()?;
                     hash = hash
                         .wrapping_mul(31)
                         .wrapping_add(self.hash(item, depth + 1)?);
@@ -319,6 +380,7 @@ impl Hashing<'_> {
             Value::Set(set) => {
                 let mut hash = 0u32;
                 for item in set.iter() {
+                    self.tick()?;
                     hash = hash.wrapping_add(self.hash(item, depth + 1)?);
                 }
                 Ok(mix_collection_hash(hash, set.len()))
@@ -349,9 +411,10 @@ impl Hashing<'_> {
         let mut hash = 1u32;
         let mut count = 0;
         while let Some(item) = walk.next(self.force)? {
+            self.tick()?;
             hash = hash
                 .wrapping_mul(31)
-                .wrapping_add(self.hash(&item, depth + 1)?);
+                .wrapping_add(self.hash_item(&item, depth + 1, 2)?);
             count += 1;
         }
         Ok(mix_collection_hash(hash, count))
@@ -360,6 +423,7 @@ impl Hashing<'_> {
     fn hash_entries(&mut self, entries: &PMap, depth: usize) -> Result<u32> {
         let mut hash = 0u32;
         for (key, value) in entries.iter() {
+            self.tick()?;
             let key = self.hash(key, depth + 1)?;
             let value = self.hash(value, depth + 1)?;
             let entry = 31u32.wrapping_add(key).wrapping_mul(31).wrapping_add(value);
@@ -379,8 +443,23 @@ fn record_type_hash(record: &Record) -> u32 {
     symbol_hash(None, &class)
 }
 
+/// Tells whether a compound value is held in more than one place, so that it may be met again.
+/// `holders`: the counts of one place, and of a walk that is there.
+pub(super) fn is_shared(value: &Value, holders: usize) -> bool {
+    match value {
+        Value::Vector(vector) => Rc::strong_count(vector) > holders,
+        Value::Map(map) => Rc::strong_count(map) > holders,
+        Value::Set(set) => Rc::strong_count(set) > holders,
+        Value::List(list) => Rc::strong_count(list) > holders,
+        Value::Seq(view) => Rc::strong_count(view) > holders,
+        Value::Lazy(lazy) => Rc::strong_count(lazy) > holders,
+        Value::Record(record) => Rc::strong_count(record) > holders,
+        _ => false,
+    }
+}
+
 /// The address of what a compound value shares; 0 for what shares nothing.
-fn address(value: &Value) -> usize {
+pub(super) fn address(value: &Value) -> usize {
     match value {
         Value::Vector(vector) => Rc::as_ptr(vector) as usize,
         Value::Map(map) => Rc::as_ptr(map) as usize,

@@ -9,7 +9,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 use std::sync::atomic::{AtomicIsize, Ordering};
 
-use super::Stop;
+use super::{Stop, meter};
 
 /// How far the count of a thread may be from what the process knows of it, in bytes.
 const UNREPORTED: isize = 64 * 1024;
@@ -50,7 +50,11 @@ fn count(delta: isize) {
         thread.set(now);
         let _ = REPORTED.try_with(|reported| {
             if (now - reported.get()).unsigned_abs() >= UNREPORTED.unsigned_abs() {
-                PROCESS.fetch_add(now - reported.replace(now), Ordering::Relaxed);
+                let grown = now - reported.replace(now);
+                PROCESS.fetch_add(grown, Ordering::Relaxed);
+                if grown > 0 {
+                    meter::note_growth();
+                }
             }
         });
     });

@@ -5,20 +5,22 @@
 //! ratio, decimal, double, whichever comes last. An exception names the operand at fault, counted from 0.
 
 mod arithmetic;
+pub(crate) mod big;
 mod bits;
 mod convert;
-mod decimal;
+pub(crate) mod decimal;
 mod format;
 mod parse;
 
 use std::cmp::Ordering;
 
 use super::exception::{Fault, NUMBER};
+use super::meter;
 use super::{BigDecimal, BigInt, BigRational, Class, Exception, Result, Signal, Value};
 
 pub use arithmetic::{
     abs, add_promoting, check_size, inc_promoting, mul_promoting, neg_promoting, power,
-    product_cost, sub_promoting,
+    sub_promoting,
 };
 pub use bits::{
     bit_and, bit_not, bit_or, bit_xor, long_bits, shift_left, shift_right, unsigned_shift_right,
@@ -27,10 +29,14 @@ pub use convert::{
     float_to_big, lowest_bits, rationalize, shorten, to_big_decimal, to_big_int, to_float, to_int,
     to_int_in, to_short_float,
 };
-pub use decimal::{MathContext, RoundingMode, math_context, set_math_context};
+pub use decimal::plain as plain_decimal;
+pub use decimal::{
+    MathContext, RoundingMode, compare as compare_decimals, math_context, set_math_context,
+};
 pub(crate) use format::push_int;
 pub use format::{format_float, java_float, write_decimal, write_float};
-pub use parse::{parse_double, parse_long, parse_number};
+pub use format::{write_big, write_ratio};
+pub use parse::{parse_big, parse_double, parse_long, parse_number};
 
 /// A borrowed view of any number.
 #[derive(Debug, Clone, Copy)]
@@ -269,13 +275,15 @@ pub fn equivalent(left: &Value, right: &Value) -> Result<bool> {
 /// When an operand is no number; `operation` is who asks.
 pub fn order(left: &Value, right: &Value, operation: &str) -> Result<Option<Ordering>> {
     let (one, other) = both(left, right, operation)?;
-    Ok(arithmetic::order(one, other))
+    arithmetic::order(one, other)
 }
 
 /// Compares two numbers as `compare` does, NaN equal to everything; `None` where one is no number.
 pub fn compare_numbers(left: &Value, right: &Value) -> Option<Ordering> {
     let (left, right) = (left.as_number()?, right.as_number()?);
-    Some(arithmetic::order(left, right).unwrap_or(Ordering::Equal))
+    // Where a limit is met, the machine stops the evaluation.
+    let order = meter::without_turns(|| arithmetic::order(left, right));
+    Some(order.ok().flatten().unwrap_or(Ordering::Equal))
 }
 
 /// Tells whether two values are numbers of one category (integer, ratio, decimal, double) and equal, as
@@ -289,7 +297,9 @@ pub(super) fn same_number(left: &Value, right: &Value) -> bool {
             i64::try_from(&**big).is_ok_and(|big| big == *int)
         }
         (Value::Ratio(left), Value::Ratio(right)) => left == right,
-        (Value::Decimal(left), Value::Decimal(right)) => left == right,
+        (Value::Decimal(left), Value::Decimal(right)) => {
+            meter::without_turns(|| decimal::compare(left, right).is_ok_and(Ordering::is_eq))
+        }
         _ => false,
     }
 }

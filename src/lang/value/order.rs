@@ -23,16 +23,24 @@ pub fn compare(force: &mut dyn Force, left: &Value, right: &Value) -> Result<Ord
 ///
 /// # Errors
 /// As [`compare`].
-pub fn compare_exact(_force: &mut dyn Force, left: &Value, right: &Value) -> Result<i64> {
+pub fn compare_exact(force: &mut dyn Force, left: &Value, right: &Value) -> Result<i64> {
     let mut open: Vec<OpenPair> = Vec::new();
     let mut step = compare_one(left, right)?;
+    let mut work = 0_u32;
     loop {
+        work = work.wrapping_add(1);
+        if work.is_multiple_of(MANY) {
+            force.charge(MANY)?;
+        }
         match step {
             Step::Differs(difference) if difference != 0 => return Ok(difference),
             Step::Differs(_) => {}
             Step::Into(left, right) => open.push(OpenPair { left, right, at: 0 }),
         }
         let Some(pair) = open.last_mut() else {
+            if work > FEW {
+                force.charge(work % MANY)?;
+            }
             return Ok(0);
         };
         step = match (pair.left.get(pair.at), pair.right.get(pair.at)) {
@@ -47,6 +55,11 @@ pub fn compare_exact(_force: &mut dyn Force, left: &Value, right: &Value) -> Res
         };
     }
 }
+
+/// How many items are compared between two payments.
+const MANY: u32 = 1024;
+/// Work below this is not worth paying for when the comparison ends.
+const FEW: u32 = 32;
 
 /// Two vectors of one length, compared up to `at`.
 struct OpenPair {
@@ -79,6 +92,9 @@ fn compare_one(left: &Value, right: &Value) -> Result<Step> {
         }
         (Value::Bool(left), Value::Bool(right)) => sign(left.cmp(right)),
         (Value::Vector(left), Value::Vector(right)) => {
+            if Rc::ptr_eq(left, right) {
+                return Ok(Step::Differs(0));
+            }
             if left.len() == right.len() {
                 return Ok(Step::Into(left.clone(), right.clone()));
             }

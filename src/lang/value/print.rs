@@ -70,7 +70,15 @@ pub fn print_value(
         out,
         options,
         open: Vec::new(),
+        work: 0,
     };
+    if !force.computes() {
+        // It may be printed for a message, wherever that is made.
+        return super::meter::without_turns(|| {
+            printer.start(value, force)?;
+            printer.finish(force)
+        });
+    }
     printer.start(value, force)?;
     printer.finish(force)
 }
@@ -89,6 +97,7 @@ pub fn print_default(
         out,
         options,
         open: Vec::new(),
+        work: 0,
     };
     printer.start_default(value)?;
     printer.finish(force)
@@ -121,18 +130,35 @@ struct Printer<'a> {
     out: &'a mut String,
     options: PrintOptions,
     open: Vec<Frame>,
+    work: u32,
 }
 
+/// How many items are written between two payments.
+const MANY: u32 = 256;
+
 impl Printer<'_> {
+    /// Pays for an item.
+    #[inline]
+    fn tick(&mut self, force: &mut dyn Force) -> Result<()> {
+        self.work += 1;
+        if self.work < MANY {
+            return Ok(());
+        }
+        self.work = 0;
+        force.charge(MANY)
+    }
+
     fn finish(mut self, force: &mut dyn Force) -> Result<()> {
         while let Some(mut frame) = self.open.pop() {
+            self.tick(force)?;
             // The frame is off the stack while it works, and goes back below what it opens.
             if let Some(child) = frame.advance(&mut self, force)? {
                 self.open.push(frame);
                 self.start(&child, force)?;
             }
         }
-        Ok(())
+        // Numbers of many digits cannot fail where they are written.
+        super::meter::stopped()
     }
 
     /// Writes what the program's own method prints, if it has one for this value.

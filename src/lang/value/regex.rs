@@ -24,9 +24,13 @@ use self::machine::Machine;
 use self::program::Program;
 pub(crate) use self::property::{is_digit, is_letter};
 use self::tree::Node;
+use super::meter;
 
 /// How many steps a match may take before it is given up. A long text allows for more.
 pub const STEP_LIMIT: usize = 5_000_000;
+
+/// How many bytes an automaton reads for a unit of fuel.
+const BYTES: usize = 16;
 
 /// A compiled regex.
 pub struct Regex {
@@ -152,7 +156,13 @@ impl Regex {
                 Mode::Whole => &self.whole,
             };
             if let Some(automaton) = automaton.get_or_init(|| linear.compile(mode)) {
-                return Ok(automaton.search(text, from, mode));
+                let found = automaton.search(text, from, mode);
+                // An automaton reads some bytes for each unit, up to the end of the match.
+                let end = found.as_ref().and_then(|groups| groups[0]);
+                let read = end.map_or(text.len(), |(_, end)| end) - from;
+                let units = u32::try_from(read / BYTES).unwrap_or(u32::MAX);
+                meter::spend(units).map_err(|_| TooManySteps)?;
+                return Ok(found);
             }
         }
         let program = self

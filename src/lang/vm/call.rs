@@ -35,6 +35,21 @@ impl Vm {
         }
     }
 
+    /// Calls a native after a look at the limits, or what its var has now.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn call_special(
+        &mut self,
+        native: &'static Native,
+        args: Args<'_>,
+    ) -> Result<Value> {
+        self.settled(Ok(()))?;
+        match self.world().has_replaced.get() {
+            true => self.call_replaced(native, args),
+            false => (native.run)(self, args),
+        }
+    }
+
     /// Calls what the var of a native has now: somewhere `with-redefs` is at work.
     #[cold]
     #[inline(never)]
@@ -130,7 +145,9 @@ impl Vm {
             return Err(wrong_arity(native, args.len()).into());
         }
         let count = args.len();
-        (native.run)(self, Args::new(args)).map_err(|signal| blame_native(native, count, signal))
+        let result = (native.run)(self, Args::new(args));
+        self.settled(result)
+            .map_err(|signal| blame_native(native, count, signal))
     }
 
     /// Calls what is neither a native nor a closure over bytecode.

@@ -12,6 +12,7 @@ use super::slots::{self, FLOAT, FN, INT, KEYWORD, MAP};
 use super::slow::{FAILED, HOLDS};
 use super::stack::ENTRY;
 use super::{Args, Vm};
+use crate::value::meter;
 use crate::value::{Result, Value};
 
 pub(super) type Pc = *mut Word;
@@ -303,8 +304,8 @@ pub(super) unsafe fn execute(vm: &mut Vm, window: Base, count: usize) -> Result<
                         pc = pc.add(1);
                         vm.pc = pc.add(1);
                         let native = (*pc).native;
-                        let result = ManuallyDrop::new(if vm.world().has_replaced.get() {
-                            vm.call_replaced(native, args)
+                        let result = ManuallyDrop::new(if meter::is_special() {
+                            vm.call_special(native, args)
                         } else {
                             (native.run)(vm, args)
                         });

@@ -1,5 +1,8 @@
 //! What the VM asks of the world around it.
 
+use std::rc::Rc;
+
+use crate::value::meter::Watch;
 use crate::value::{Class, Exception, Result, Signal, Stop, Value};
 
 /// What a host says of what it does not have.
@@ -31,6 +34,19 @@ pub trait Host {
     /// # Errors
     /// [`Stop::OutOfMemory`] when there is no room for it; no `catch` sees that.
     fn room_for(&mut self, _bytes: usize) -> Result<(), Stop> {
+        Ok(())
+    }
+
+    /// Returns what limits native work that has no machine at hand: it shares its fuel with [`Host::refill`].
+    fn watch(&self) -> Option<Rc<dyn Watch>> {
+        None
+    }
+
+    /// Gives other evaluations of the thread a turn after much native work.
+    ///
+    /// # Errors
+    /// As [`Host::refill`].
+    fn turn(&mut self) -> Result<(), Stop> {
         Ok(())
     }
 

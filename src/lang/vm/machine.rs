@@ -6,6 +6,7 @@ use std::rc::Rc;
 use super::code::Word;
 use super::stack::{Frames, Size, Stack};
 use super::{Host, World, slots};
+use crate::value::meter::{self, Watch, Watched};
 use crate::value::parked::{self, Running};
 use crate::value::{
     Class, Closure, Exception, Force, Lazy, LazyState, MapPlace, Object, PMap, PrintOptions,
@@ -32,6 +33,8 @@ const MAX_FRAMES: usize = 100_000;
 pub struct Vm {
     world: Rc<World>,
     host: Box<dyn Host>,
+    /// What limits native work; installed while the machine works.
+    watch: Option<Rc<dyn Watch>>,
     pub(super) fuel: u32,
     pub(super) frames: Frames,
     pub(super) max_frames: usize,
@@ -62,9 +65,14 @@ impl Vm {
         let mut stack = Stack::default();
         let top = stack.start(size);
         let stack_end = stack.end();
+        let watch = host.watch();
+        if world.has_replaced.get() {
+            meter::note_replaced();
+        }
         Vm {
             world,
             host,
+            watch,
             fuel: 0,
             frames: Frames::new(size),
             max_frames: MAX_FRAMES,
@@ -123,6 +131,37 @@ impl Vm {
         }
         self.fuel -= owed as u32;
         Ok(())
+    }
+
+    /// Installs the limits of the host for native work, until the guard is dropped; nothing where they are installed.
+    pub(crate) fn watch(&self) -> Option<Watched> {
+        let watch = self.watch.as_ref()?;
+        (!meter::is_installed(watch)).then(|| meter::watched(Some(watch.clone())))
+    }
+
+    /// Looks at the limits after native work, and gives others a turn: returns the result, or the stop.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn settle<T>(&mut self, result: Result<T>) -> Result<T> {
+        let turn_is_due = meter::take_due()?;
+        let unpaid = meter::take_unpaid();
+        let value = result?;
+        if self.watch.is_none() {
+            self.charge_much(unpaid)?;
+        }
+        if turn_is_due {
+            self.host.turn()?;
+        }
+        Ok(value)
+    }
+
+    /// Returns the result of native work, unless a limit was met meanwhile.
+    #[inline(always)]
+    pub(super) fn settled<T>(&mut self, result: Result<T>) -> Result<T> {
+        match meter::is_due() {
+            true => self.settle(result),
+            false => result,
+        }
     }
 
     /// Asks for room before something is allocated whose size, in bytes, comes from data. Small sizes are always granted:
@@ -281,9 +320,12 @@ impl Vm {
     #[cold]
     #[inline(never)]
     fn call_outermost(&mut self, function: &Value, args: &mut [Value]) -> Result<Value> {
+        let watch = self.watch();
         let running = Running::begin();
         let result = self.call_inside(function, args);
         drop(running);
+        let result = self.settled(result);
+        drop(watch);
         result
     }
 
@@ -409,6 +451,7 @@ impl Vm {
     /// # Errors
     /// Whatever the request came to.
     pub fn suspend(&mut self, request: Value) -> Result<Value> {
+        meter::stopped()?;
         self.host.suspend(request)
     }
 
@@ -439,6 +482,7 @@ impl Vm {
             extended: self.world.print_extended.get(),
             ..options
         };
+        let _watch = self.watch();
         print_value(&mut out, self, value, options)?;
         Ok(out)
     }
@@ -528,6 +572,7 @@ impl Vm {
 
     /// Computes every lazy part of a value, however deep, so that it can be a key or be stored.
     pub fn realise(&mut self, value: &Value) -> Result<()> {
+        let _watch = self.watch();
         hash_value(self, value).map(|_| ())
     }
 

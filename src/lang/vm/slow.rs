@@ -50,12 +50,14 @@ impl Vm {
 
     #[inline(always)]
     fn answer(&mut self, result: Result<bool>) -> Answer {
+        let result = self.settled(result);
         self.done(result).map_or(FAILED, Answer::from)
     }
 
     /// Puts a result into a register.
     #[inline(always)]
     pub(super) unsafe fn put(&mut self, to: *mut Value, result: Result<Value>) -> bool {
+        let result = self.settled(result);
         // SAFETY: the caller's slot is a register.
         match unsafe { slots::put_result(to, result) } {
             None => true,
@@ -432,10 +434,7 @@ impl Vm {
             let result = match i.op {
                 Op::Add | Op::AddInts => number::add(left, right),
                 Op::Sub | Op::SubInts => number::sub(left, right),
-                _ => match self.charge_much(number::product_cost(left, right)) {
-                    Ok(()) => number::mul(left, right),
-                    Err(stop) => Err(stop),
-                },
+                _ => number::mul(left, right),
             };
             self.put(register(base, i.a), result)
         }

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::Vm;
+use crate::value::meter;
 use crate::value::{
     Conditionals, FixedState, Namespace, Native, Object, Origin, PrintOptions, RecordType, Result,
     Sources, Symbol, Value, Var, collect_few,
@@ -103,6 +104,7 @@ impl World {
             replaced.push((native, Rc::clone(var)));
         }
         self.has_replaced.set(!replaced.is_empty());
+        meter::note_replaced();
         drop(replaced);
         var.set_root(value);
     }

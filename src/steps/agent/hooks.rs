@@ -54,7 +54,7 @@ impl Hooks {
     ///
     /// # Errors
     /// What is wrong with the hook, which does not end the loop.
-    pub fn call(
+    pub async fn call(
         &self,
         cx: &StepContext,
         when: When,
@@ -68,7 +68,7 @@ impl Hooks {
         let Some(function) = function else {
             return Ok(Wish::GoOn);
         };
-        let wish = cx.call(function, &[sees])?;
+        let wish = cx.call(function, &[sees]).await?;
         match &wish {
             Value::Nil => Ok(Wish::GoOn),
             Value::Map(_) => read(cx, when, tools, &wish),

@@ -191,6 +191,7 @@ impl Writing {
                 path: String::new(),
             }));
         }
+        vm.charge(1)?;
         match value {
             Value::Map(map) => {
                 let entries: Vec<(Value, Value)> = map.iter().map(cloned).collect();

@@ -4,7 +4,9 @@ use std::rc::Rc;
 
 use flowstone_engine::codec;
 use flowstone_engine::table::csv::is_formula;
-use flowstone_lang::value::{Arity, Class, Exception, Native, Object, Result, Signal, Value};
+use flowstone_lang::value::{
+    Arity, Class, Exception, Native, Object, Result, Signal, Value, number,
+};
 use flowstone_lang::vm::{Args, Vm};
 
 use crate::json::{
@@ -366,8 +368,12 @@ fn cell_text(vm: &mut Vm, cell: &Value) -> Result<String> {
         Value::Text(text) => text.as_str().to_owned(),
         Value::Keyword(_) => name_text(cell).unwrap_or_default(),
         // As other programs read them: without the letter that the language puts behind.
-        Value::BigInt(int) => int.to_string(),
-        Value::Decimal(decimal) => decimal.to_plain_string(),
+        Value::BigInt(int) => {
+            let mut digits = String::new();
+            number::write_big(&mut digits, int);
+            digits
+        }
+        Value::Decimal(decimal) => number::plain_decimal(decimal)?,
         Value::Object(object) if let Object::Inst(ms) = &**object => codec::instant(*ms),
         Value::Map(_) | Value::Vector(_) | Value::Set(_) => match to_json_with(vm, cell) {
             Ok(json) => json.to_string(),

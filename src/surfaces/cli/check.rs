@@ -207,6 +207,8 @@ pub fn gather(path: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
 fn is_flow(path: &Path) -> bool {
     let ending = path.extension().unwrap_or_default();
     ENDINGS.iter().any(|known| ending == *known)
+        // A pipe would be waited for.
+        && path.is_file()
         && fs::read_to_string(path)
             .is_ok_and(|text| text.contains(":flow") || text.contains("(flow/step"))
 }

@@ -1,14 +1,17 @@
 //! The world of a plain program: standard streams, a clock, randomness; files only when allowed.
 
+use std::cell::Cell;
 use std::collections::hash_map::RandomState;
 use std::fs;
 use std::hash::{BuildHasher, Hasher};
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::path::PathBuf;
+use std::rc::Rc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use flowstone_engine::Limits;
 use flowstone_lang::value::heap::HeapBudget;
+use flowstone_lang::value::meter::Watch;
 use flowstone_lang::value::{Result, Signal, Stop, Value};
 use flowstone_lang::visible::visible;
 use flowstone_lang::vm::{Host, Stream};
@@ -36,14 +39,44 @@ const SLICE: Duration = Duration::from_millis(20);
 /// What the operating system ends a process with that writes to a closed pipe.
 const BROKEN_PIPE: i32 = 141;
 
-/// The host of a program.
-pub struct ProgramHost {
-    grants: Grants,
-    fuel_left: u64,
-    started: Instant,
+/// What is left of what a program may take: the machine and native work pay from it.
+struct Budget {
+    /// Nothing where instructions are not limited.
+    fuel_left: Option<Cell<u64>>,
     deadline: Option<Instant>,
     interrupt: Interrupt,
     heap: HeapBudget,
+}
+
+impl Budget {
+    fn check(&self) -> Result<(), Stop> {
+        if self.interrupt.is_set() {
+            return Err(Stop::Interrupted("interrupted by Ctrl-C".to_owned()));
+        }
+        match self.deadline {
+            Some(deadline) if Instant::now() >= deadline => Err(Stop::Deadline),
+            _ => self.heap.check(),
+        }
+    }
+}
+
+impl Watch for Budget {
+    fn spend(&self, units: u64) -> Result<(), Stop> {
+        self.check()?;
+        let Some(fuel) = &self.fuel_left else {
+            return Ok(());
+        };
+        let left = fuel.get().checked_sub(units);
+        fuel.set(left.unwrap_or(0));
+        left.map(|_| ()).ok_or(Stop::OutOfFuel)
+    }
+}
+
+/// The host of a program.
+pub struct ProgramHost {
+    grants: Grants,
+    budget: Rc<Budget>,
+    started: Instant,
     out: Out,
     random: u64,
 }
@@ -54,12 +87,14 @@ impl ProgramHost {
         let heap = HeapBudget::new(grants.memory.unwrap_or(Limits::default().memory));
         heap.enter();
         ProgramHost {
-            fuel_left: grants.fuel.unwrap_or(u64::MAX),
-            deadline: grants.deadline.map(|deadline| started + deadline),
+            budget: Rc::new(Budget {
+                fuel_left: grants.fuel.map(Cell::new),
+                deadline: grants.deadline.map(|deadline| started + deadline),
+                interrupt,
+                heap,
+            }),
             grants,
             started,
-            interrupt,
-            heap,
             out: Out::new(),
             random: RandomState::new().build_hasher().finish(),
         }
@@ -73,16 +108,6 @@ impl ProgramHost {
         }
     }
 
-    fn check(&self) -> Result<(), Stop> {
-        if self.interrupt.is_set() {
-            return Err(Stop::Interrupted("interrupted by Ctrl-C".to_owned()));
-        }
-        match self.deadline {
-            Some(deadline) if Instant::now() >= deadline => Err(Stop::Deadline),
-            _ => self.heap.check(),
-        }
-    }
-
     fn allow_files(&self) -> Result<(), String> {
         if self.grants.files {
             return Ok(());
@@ -93,19 +118,25 @@ impl ProgramHost {
 
 impl Host for ProgramHost {
     fn refill(&mut self) -> Result<u32, Stop> {
-        self.check()?;
-        if self.fuel_left == 0 {
+        self.budget.check()?;
+        let Some(fuel) = &self.budget.fuel_left else {
+            return Ok(QUANTUM);
+        };
+        let left = fuel.get();
+        if left == 0 {
             return Err(Stop::OutOfFuel);
         }
-        let quantum = u32::try_from(self.fuel_left).map_or(QUANTUM, |left| left.min(QUANTUM));
-        if self.grants.fuel.is_some() {
-            self.fuel_left -= u64::from(quantum);
-        }
+        let quantum = u32::try_from(left).map_or(QUANTUM, |left| left.min(QUANTUM));
+        fuel.set(left - u64::from(quantum));
         Ok(quantum)
     }
 
+    fn watch(&self) -> Option<Rc<dyn Watch>> {
+        Some(self.budget.clone())
+    }
+
     fn room_for(&mut self, bytes: usize) -> Result<(), Stop> {
-        self.heap.room_for(bytes)
+        self.budget.heap.room_for(bytes)
     }
 
     fn write(&mut self, stream: Stream, text: &str) -> Result<(), String> {
@@ -221,7 +252,7 @@ impl Host for ProgramHost {
             .map_err(|error| Stop::Interrupted(gone(error)))?;
         let until = Instant::now() + Duration::from_millis(millis);
         loop {
-            self.check()?;
+            self.budget.check()?;
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
                 return Ok(());

@@ -5,7 +5,8 @@ use std::str::FromStr;
 use bigdecimal::RoundingMode;
 use num_traits::{Signed, Zero};
 
-use crate::value::{BigDecimal, Value};
+use crate::value::number::{self, big::digit_count};
+use crate::value::{BigDecimal, Result, Value};
 
 use super::directive::Directive;
 use super::padded;
@@ -22,7 +23,11 @@ pub(super) struct Digits {
 pub(super) fn decimal_digits(value: &Value) -> Option<Digits> {
     let text = match value {
         Value::Int(int) => int.to_string(),
-        Value::BigInt(int) => int.to_string(),
+        Value::BigInt(int) => {
+            let mut digits = String::new();
+            number::write_big(&mut digits, int);
+            digits
+        }
         _ => return None,
     };
     let digits = text.strip_prefix('-');
@@ -63,69 +68,76 @@ pub(super) fn framed_radix(digits: String, radix: u32, directive: &Directive<'_>
 }
 
 /// Returns the digits that `%f`, `%e` and `%g` write.
-pub(super) fn float_digits(value: &Value, directive: &Directive<'_>) -> Option<Digits> {
+///
+/// # Errors
+/// When there are too many digits, or a limit is met.
+pub(super) fn float_digits(value: &Value, directive: &Directive<'_>) -> Result<Option<Digits>> {
     let decimal = match value {
         Value::Float(float) if !float.is_finite() => {
             let text = if float.is_nan() { "NaN" } else { "Infinity" };
-            return Some(Digits {
+            return Ok(Some(Digits {
                 negative: *float < 0.0,
                 text: text.to_owned(),
                 is_word: true,
-            });
+            }));
         }
         // The shortest digits that mean this double are what Java rounds.
-        Value::Float(float) => BigDecimal::from_str(&format!("{float:e}")).ok()?,
+        Value::Float(float) => BigDecimal::from_str(&format!("{float:e}")).unwrap_or_default(),
         Value::Decimal(decimal) => (**decimal).clone(),
-        _ => return None,
+        _ => return Ok(None),
     };
     let negative =
         decimal.is_negative() || matches!(value, Value::Float(float) if float.is_sign_negative());
     let decimal = decimal.abs();
     let precision = directive.precision.unwrap_or(6);
     let text = match directive.conversion.to_ascii_lowercase() {
-        'e' => scientific(&decimal, precision),
-        'g' => general(&decimal, precision.max(1)),
-        _ => fixed(&decimal, precision),
+        'e' => scientific(&decimal, precision)?,
+        'g' => general(&decimal, precision.max(1))?,
+        _ => fixed(&decimal, precision)?,
     };
-    Some(Digits {
+    Ok(Some(Digits {
         negative,
         text,
         is_word: false,
-    })
+    }))
 }
 
-fn rounded(decimal: &BigDecimal, scale: i64) -> BigDecimal {
-    decimal.with_scale_round(scale, RoundingMode::HalfUp)
+fn rounded(decimal: &BigDecimal, scale: i64) -> Result<BigDecimal> {
+    number::decimal::with_scale(decimal, scale, RoundingMode::HalfUp)
 }
 
-fn fixed(decimal: &BigDecimal, precision: usize) -> String {
-    rounded(decimal, precision as i64).to_plain_string()
+fn fixed(decimal: &BigDecimal, precision: usize) -> Result<String> {
+    number::plain_decimal(&rounded(decimal, precision as i64)?)
 }
 
-fn scientific(decimal: &BigDecimal, precision: usize) -> String {
+fn scientific(decimal: &BigDecimal, precision: usize) -> Result<String> {
     if decimal.is_zero() {
-        return format!("{}e+00", fixed(decimal, precision));
+        return Ok(format!("{}e+00", fixed(decimal, precision)?));
     }
-    let mut exponent = exponent(decimal);
-    let mut shortened = rounded(decimal, precision as i64 - exponent);
+    let mut exponent = exponent(decimal)?;
+    let mut shortened = rounded(decimal, precision as i64 - exponent)?;
     // Rounding 9.99 up gives another digit in front.
-    if self::exponent(&shortened) > exponent {
+    if self::exponent(&shortened)? > exponent {
         exponent += 1;
-        shortened = rounded(decimal, precision as i64 - exponent);
+        shortened = rounded(decimal, precision as i64 - exponent)?;
     }
-    let digits = shortened.as_bigint_and_scale().0.to_string();
+    let mut digits = String::new();
+    number::write_big(&mut digits, &shortened.as_bigint_and_scale().0);
+    if digits.is_empty() {
+        digits.push('0');
+    }
     let (first, rest) = digits.split_at(1);
     let point = if rest.is_empty() { "" } else { "." };
     let sign = if exponent < 0 { '-' } else { '+' };
-    format!("{first}{point}{rest}e{sign}{:02}", exponent.abs())
+    Ok(format!("{first}{point}{rest}e{sign}{:02}", exponent.abs()))
 }
 
-fn general(decimal: &BigDecimal, precision: usize) -> String {
+fn general(decimal: &BigDecimal, precision: usize) -> Result<String> {
     if decimal.is_zero() {
         return fixed(decimal, precision - 1);
     }
-    let shortened = rounded(decimal, precision as i64 - 1 - exponent(decimal));
-    let exponent = exponent(&shortened);
+    let shortened = rounded(decimal, precision as i64 - 1 - exponent(decimal)?)?;
+    let exponent = exponent(&shortened)?;
     if (-4..precision as i64).contains(&exponent) {
         fixed(decimal, (precision as i64 - 1 - exponent).max(0) as usize)
     } else {
@@ -134,9 +146,9 @@ fn general(decimal: &BigDecimal, precision: usize) -> String {
 }
 
 /// Returns the power of ten of the first digit.
-fn exponent(decimal: &BigDecimal) -> i64 {
+fn exponent(decimal: &BigDecimal) -> Result<i64> {
     let (digits, scale) = decimal.as_bigint_and_scale();
-    digits.to_string().len() as i64 - 1 - scale
+    Ok(digit_count(&digits)? - 1 - scale)
 }
 
 /// Puts sign and groups around digits, and fills up to the width.

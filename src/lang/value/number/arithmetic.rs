@@ -7,7 +7,7 @@ use num_traits::{Signed, ToPrimitive, Zero};
 
 use super::convert::{big_to_float, decimal_to_float, ratio_to_decimal, ratio_to_float};
 use super::{
-    BigDecimal, BigInt, BigRational, Number, Result, Value, both, decimal, divide_by_zero,
+    BigDecimal, BigInt, BigRational, Number, Result, Value, big, both, decimal, divide_by_zero,
     not_a_number, overflow,
 };
 use crate::value::{Class, Exception};
@@ -77,7 +77,7 @@ pub(super) fn add(left: &Value, right: &Value) -> Result<Value> {
     Ok(match pair(left, right, "+")? {
         Pair::Ints(left, right) => Value::Int(left.checked_add(right).ok_or_else(overflow)?),
         Pair::Bigs(left, right) => Value::from(&*left + &*right),
-        Pair::Ratios(left, right) => Value::from(&*left + &*right),
+        Pair::Ratios(left, right) => Value::from(big::add_ratios(&left, &right)?),
         Pair::Decimals(left, right) => Value::from(decimal::add(&left, &right)?),
         Pair::Floats(left, right) => Value::Float(left + right),
     })
@@ -87,7 +87,7 @@ pub(super) fn sub(left: &Value, right: &Value) -> Result<Value> {
     Ok(match pair(left, right, "-")? {
         Pair::Ints(left, right) => Value::Int(left.checked_sub(right).ok_or_else(overflow)?),
         Pair::Bigs(left, right) => Value::from(&*left - &*right),
-        Pair::Ratios(left, right) => Value::from(&*left - &*right),
+        Pair::Ratios(left, right) => Value::from(big::add_ratios(&left, &negated(&right))?),
         Pair::Decimals(left, right) => Value::from(decimal::add(&left, &decimal::negate(&right))?),
         Pair::Floats(left, right) => Value::Float(left - right),
     })
@@ -96,18 +96,9 @@ pub(super) fn sub(left: &Value, right: &Value) -> Result<Value> {
 pub(super) fn mul(left: &Value, right: &Value) -> Result<Value> {
     Ok(match pair(left, right, "*")? {
         Pair::Ints(left, right) => Value::Int(left.checked_mul(right).ok_or_else(overflow)?),
-        Pair::Bigs(left, right) => {
-            check_size(left.bits().saturating_add(right.bits()))?;
-            Value::from(&*left * &*right)
-        }
-        Pair::Ratios(left, right) => {
-            check_size(ratio_bits(&left).saturating_add(ratio_bits(&right)))?;
-            Value::from(&*left * &*right)
-        }
-        Pair::Decimals(left, right) => {
-            check_size(decimal_bits(&left).saturating_add(decimal_bits(&right)))?;
-            Value::from(decimal::mul(&left, &right)?)
-        }
+        Pair::Bigs(left, right) => Value::from(big::mul(&left, &right)?),
+        Pair::Ratios(left, right) => Value::from(big::mul_ratios(&left, &right)?),
+        Pair::Decimals(left, right) => Value::from(decimal::mul(&left, &right)?),
         Pair::Floats(left, right) => Value::Float(left * right),
     })
 }
@@ -130,24 +121,8 @@ pub fn check_size(bits: u64) -> Result<()> {
         .into())
 }
 
-fn ratio_bits(ratio: &BigRational) -> u64 {
-    ratio.numer().bits().saturating_add(ratio.denom().bits())
-}
-
-fn decimal_bits(decimal: &BigDecimal) -> u64 {
-    decimal.as_bigint_and_scale().0.bits()
-}
-
-/// How much work the product of two numbers is, in units of fuel: 0 for all but large ones.
-pub fn product_cost(left: &Value, right: &Value) -> u64 {
-    let words = |value: &Value| match value.as_number() {
-        Some(Number::BigInt(int)) => int.bits() / 64,
-        Some(Number::Ratio(ratio)) => ratio_bits(ratio) / 16,
-        Some(Number::Decimal(decimal)) => decimal_bits(decimal) / 64,
-        _ => 0,
-    };
-    let (left, right) = (words(left), words(right));
-    (left + 1).saturating_mul(right + 1) / 32
+fn negated(ratio: &BigRational) -> BigRational {
+    BigRational::new_raw(-ratio.numer(), ratio.denom().clone())
 }
 
 #[cold]
@@ -163,10 +138,10 @@ pub(super) fn div(left: &Value, right: &Value) -> Result<Value> {
         },
         Pair::Bigs(_, right) if right.is_zero() => return Err(divide_by_zero()),
         Pair::Bigs(left, right) => {
-            Value::from(BigRational::new(left.into_owned(), right.into_owned()))
+            Value::from(big::reduced(left.into_owned(), right.into_owned())?)
         }
         Pair::Ratios(_, right) if right.is_zero() => return Err(divide_by_zero()),
-        Pair::Ratios(left, right) => Value::from(&*left / &*right),
+        Pair::Ratios(left, right) => Value::from(big::div_ratios(&left, &right)?),
         Pair::Decimals(left, right) => Value::from(decimal::div(&left, &right)?),
     })
 }
@@ -176,9 +151,9 @@ pub(super) fn quot(left: &Value, right: &Value) -> Result<Value> {
         Pair::Ints(_, 0) => return Err(divide_by_zero()),
         Pair::Ints(left, right) => Value::Int(left.checked_div(right).ok_or_else(overflow)?),
         Pair::Bigs(_, right) if right.is_zero() => return Err(divide_by_zero()),
-        Pair::Bigs(left, right) => Value::from(&*left / &*right),
+        Pair::Bigs(left, right) => Value::from(big::div_rem(&left, &right)?.0),
         Pair::Ratios(_, right) if right.is_zero() => return Err(divide_by_zero()),
-        Pair::Ratios(left, right) => Value::from((&*left / &*right).to_integer()),
+        Pair::Ratios(left, right) => Value::from(big::whole(&big::div_ratios(&left, &right)?)?),
         Pair::Decimals(left, right) => Value::from(decimal::quot(&left, &right)?),
         Pair::Floats(left, right) => Value::Float(quot_floats(left, right)?),
     })
@@ -204,11 +179,12 @@ pub(super) fn rem(left: &Value, right: &Value, operation: &str) -> Result<Value>
         Pair::Ints(_, 0) => return Err(divide_by_zero()),
         Pair::Ints(left, right) => Value::Int(left.wrapping_rem(right)),
         Pair::Bigs(_, right) if right.is_zero() => return Err(divide_by_zero()),
-        Pair::Bigs(left, right) => Value::from(&*left % &*right),
+        Pair::Bigs(left, right) => Value::from(big::div_rem(&left, &right)?.1),
         Pair::Ratios(_, right) if right.is_zero() => return Err(divide_by_zero()),
         Pair::Ratios(left, right) => {
-            let quotient = BigRational::from_integer((&*left / &*right).to_integer());
-            Value::from(&*left - quotient * &*right)
+            let quotient = big::whole(&big::div_ratios(&left, &right)?)?;
+            let taken = big::mul_ratios(&BigRational::from_integer(quotient), &right)?;
+            Value::from(big::add_ratios(&left, &negated(&taken))?)
         }
         Pair::Decimals(left, right) => {
             let quotient = decimal::quot(&left, &right)?;
@@ -312,31 +288,37 @@ pub fn inc_promoting(value: &Value, by: i64, operation: &str) -> Result<Value> {
 }
 
 /// Raises an exact integer to a whole power.
-pub fn power(base: &BigInt, exponent: u32) -> BigInt {
-    base.pow(exponent)
+///
+/// # Errors
+/// When the power has too many digits, or a limit is met.
+pub fn power(base: &BigInt, exponent: u32) -> Result<BigInt> {
+    big::pow(base, exponent)
 }
 
 /// Compares by value; `None` where one is NaN.
-pub(super) fn order(left: Number<'_>, right: Number<'_>) -> Option<Ordering> {
-    match (left, right) {
+///
+/// # Errors
+/// When a limit is met.
+pub(super) fn order(left: Number<'_>, right: Number<'_>) -> Result<Option<Ordering>> {
+    Ok(match (left, right) {
         // A ratio and a decimal compare exactly, even where the ratio has no decimal.
         (Number::Ratio(ratio), Number::Decimal(decimal)) => {
-            Some(ratio.cmp(&decimal::to_ratio(decimal)))
+            Some(decimal::compare_to_ratio(decimal, ratio)?.reverse())
         }
         (Number::Decimal(decimal), Number::Ratio(ratio)) => {
-            Some(decimal::to_ratio(decimal).cmp(ratio))
+            Some(decimal::compare_to_ratio(decimal, ratio)?)
         }
         (Number::BigInt(left), Number::Int(right)) => Some(match left.to_i64() {
             Some(left) => left.cmp(&right),
             None => left.sign().cmp(&num_bigint::Sign::NoSign),
         }),
-        (Number::Int(_), Number::BigInt(_)) => order(right, left).map(Ordering::reverse),
-        _ => match unify(left, right).ok()? {
+        (Number::Int(_), Number::BigInt(_)) => order(right, left)?.map(Ordering::reverse),
+        _ => match unify(left, right)? {
             Pair::Ints(left, right) => Some(left.cmp(&right)),
             Pair::Bigs(left, right) => Some(left.cmp(&right)),
-            Pair::Ratios(left, right) => Some(left.cmp(&right)),
-            Pair::Decimals(left, right) => Some(left.cmp(&right)),
+            Pair::Ratios(left, right) => Some(big::compare_ratios(&left, &right)?),
+            Pair::Decimals(left, right) => Some(decimal::compare(&left, &right)?),
             Pair::Floats(left, right) => left.partial_cmp(&right),
         },
-    }
+    })
 }

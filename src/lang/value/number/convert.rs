@@ -3,8 +3,8 @@
 use num_traits::{FromPrimitive, ToPrimitive, Zero};
 
 use super::{
-    BigDecimal, BigInt, BigRational, Number, Result, Value, decimal, divide_by_zero, format_float,
-    not_a_number,
+    BigDecimal, BigInt, BigRational, Number, Result, Value, big, decimal, divide_by_zero,
+    format_float, not_a_number,
 };
 use crate::value::{Class, Exception, Signal};
 
@@ -15,7 +15,19 @@ pub(super) fn big_to_float(int: &BigInt) -> f64 {
 
 /// The nearest double.
 pub(super) fn decimal_to_float(decimal: &BigDecimal) -> f64 {
-    let (unscaled, scale) = decimal.as_bigint_and_exponent();
+    /// A double is decided by its first 768 digits, and by whether any others follow.
+    const DECISIVE: i64 = 800;
+    let (mut unscaled, mut scale) = decimal.as_bigint_and_exponent();
+    let excess = (unscaled.bits() as f64 * std::f64::consts::LOG10_2) as i64 - DECISIVE;
+    if excess > DECISIVE {
+        let divided = big::ten_to(excess).and_then(|power| big::div_rem(&unscaled, &power));
+        // Where a limit is met, the machine stops the evaluation.
+        let Ok((first, rest)) = divided else {
+            return f64::NAN;
+        };
+        unscaled = first * 10 + (rest.sign() as i8 as i64 - 1);
+        scale -= excess - 1;
+    }
     format!("{unscaled}e{}", -scale).parse().unwrap_or(f64::NAN)
 }
 
@@ -25,19 +37,20 @@ pub(super) fn ratio_to_float(ratio: &BigRational) -> f64 {
     let (top, bottom) = (ratio.numer(), ratio.denom());
     let length = |int: &BigInt| (int.bits() as f64 * std::f64::consts::LOG10_2) as i64;
     let shift = DIGITS + length(bottom) - length(top);
-    let (quotient, rest) = if shift >= 0 {
-        num_integer::Integer::div_rem(&(top * decimal::ten_to(shift)), bottom)
+    let divided = if shift >= 0 {
+        big::times_ten_to(top, shift).and_then(|top| big::div_rem(&top, bottom))
     } else {
-        num_integer::Integer::div_rem(top, &(bottom * decimal::ten_to(-shift)))
+        big::times_ten_to(bottom, -shift).and_then(|bottom| big::div_rem(top, &bottom))
+    };
+    // Where a limit is met, the machine stops the evaluation.
+    let Ok((quotient, rest)) = divided else {
+        return f64::NAN;
     };
     // A last digit that is never zero where something is left: no rounding takes it for a tie.
     let sticky = BigInt::from(rest.sign() as i8 as i64 - 1);
     let long = BigDecimal::new(quotient * 10 + sticky, shift + 1);
-    decimal_to_float(&decimal::round_to(
-        &long,
-        16,
-        decimal::RoundingMode::HalfEven,
-    ))
+    let short = decimal::round_to(&long, 16, decimal::RoundingMode::HalfEven);
+    short.map_or(f64::NAN, |short| decimal_to_float(&short))
 }
 
 /// The decimal of a ratio, where it has one.
@@ -129,11 +142,11 @@ pub fn to_int(value: &Value, operation: &str) -> Result<i64> {
             }
         }
         Some(Number::BigInt(int)) => int.to_i64().ok_or_else(out_of_range),
-        Some(Number::Ratio(ratio)) => ratio.to_integer().to_i64().ok_or_else(out_of_range),
-        Some(Number::Decimal(decimal)) => decimal::to_ratio(decimal)
-            .to_integer()
-            .to_i64()
-            .ok_or_else(out_of_range),
+        Some(Number::Ratio(ratio)) => big::whole(ratio)?.to_i64().ok_or_else(out_of_range),
+        Some(Number::Decimal(decimal)) if decimal::is_beyond_longs(decimal) => Err(out_of_range()),
+        Some(Number::Decimal(decimal)) => {
+            decimal::whole(decimal)?.to_i64().ok_or_else(out_of_range)
+        }
     }
 }
 
@@ -178,18 +191,17 @@ pub fn to_big_int(value: &Value, operation: &str) -> Result<BigInt> {
     match value.as_number() {
         Some(Number::Int(int)) => Ok(BigInt::from(int)),
         Some(Number::BigInt(int)) => Ok(int.clone()),
-        Some(Number::Ratio(ratio)) => Ok(ratio.to_integer()),
-        Some(Number::Decimal(decimal)) => Ok(decimal::to_ratio(decimal).to_integer()),
+        Some(Number::Ratio(ratio)) => big::whole(ratio),
+        Some(Number::Decimal(decimal)) => decimal::whole(decimal),
         // By the digits that it prints, as a decimal is made of it.
         Some(Number::Float(float)) if float.is_finite() => {
             let decimal = super::parse::decimal(&format_float(float));
-            decimal
-                .map(|decimal| decimal::to_ratio(&decimal).to_integer())
-                .ok_or_else(|| no_number(value))
+            let decimal = decimal.ok_or_else(|| no_number(value))?;
+            decimal::whole(&decimal)
         }
         Some(Number::Float(_)) => Err(no_number(value)),
         None => match value.as_str() {
-            Some(text) => text.parse().map_err(|_| no_number(value)),
+            Some(text) => big::parse(text, 10).ok_or_else(|| no_number(value)),
             None => Err(not_a_number(operation, value, 0)),
         },
     }
@@ -238,7 +250,7 @@ pub fn rationalize(value: &Value) -> Result<Value> {
     match value.as_number() {
         None => Err(not_a_number("rationalize", value, 0)),
         Some(Number::Float(_) | Number::Decimal(_)) => {
-            let ratio = decimal::to_ratio(&to_big_decimal(value, "rationalize")?);
+            let ratio = decimal::to_ratio(&to_big_decimal(value, "rationalize")?)?;
             if ratio.denom().is_zero() {
                 return Err(divide_by_zero());
             }

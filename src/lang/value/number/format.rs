@@ -1,6 +1,6 @@
 //! Numbers as text, digit for digit as Java writes them.
 
-use super::BigDecimal;
+use super::{BigDecimal, BigInt, BigRational, big};
 
 /// Writes a double as Clojure prints it: `1.0`, `1.0E10`, `##Inf`.
 pub fn format_float(float: f64) -> String {
@@ -121,10 +121,27 @@ pub(crate) fn push_int(out: &mut String, int: i64) {
     out.extend(buffer[at..].iter().map(|digit| char::from(*digit)));
 }
 
+/// Writes the digits of an integer. Where a limit is met a part is written, and whoever prints asks for the stop.
+pub fn write_big(out: &mut String, int: &BigInt) {
+    let _ = big::write(out, int);
+}
+
+/// Writes a ratio. Limits: as for [`write_big`].
+pub fn write_ratio(out: &mut String, ratio: &BigRational) {
+    write_big(out, ratio.numer());
+    out.push('/');
+    write_big(out, ratio.denom());
+}
+
 /// Writes a decimal as Java's `BigDecimal.toString`, without the `M`.
 pub fn write_decimal(out: &mut String, decimal: &BigDecimal) {
     let (unscaled, scale) = decimal.as_bigint_and_exponent();
-    let text = unscaled.to_string();
+    let mut text = String::new();
+    // Where a limit is met, whoever prints asks for the stop.
+    let _ = big::write(&mut text, &unscaled);
+    if text.is_empty() {
+        return;
+    }
     let digits = text.strip_prefix('-').unwrap_or(&text);
     if digits.len() < text.len() {
         out.push('-');

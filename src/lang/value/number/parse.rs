@@ -1,6 +1,6 @@
 //! Numbers from text: every literal that Clojure's reader takes.
 
-use super::{BigDecimal, BigInt, BigRational, Value};
+use super::{BigDecimal, BigInt, Value, big};
 use num_traits::Zero;
 
 /// Reads a number literal: `12 -0x1F 017 2r101 12N 1.5M 1/3 1e-5`.
@@ -24,7 +24,12 @@ pub fn parse_number(text: &str) -> Result<Value, String> {
         .or_else(|| decimal_literal(text, body))
         .or_else(|| float(text, body))
         .ok_or_else(|| explain(text, body))?
-        .map_err(|problem| format!("{problem}: {text}"))
+        .map_err(|problem| format!("{problem}: {}", beginning(text)))
+}
+
+/// Reads a big integer: a sign and decimal digits.
+pub fn parse_big(text: &str) -> Option<BigInt> {
+    big::parse(text, 10)
 }
 
 /// The short way: up to 18 decimal digits that do not start with a zero.
@@ -46,6 +51,10 @@ fn short_int(text: &str) -> Option<i64> {
     }
     Some(if negative { -int } else { int })
 }
+
+/// Longer numbers are refused.
+const MOST_DIGITS: usize = 5_000_000;
+const TOO_LONG: &str = "A number has at most 5,000,000 digits";
 
 type Parsed = Option<Result<Value, &'static str>>;
 
@@ -87,10 +96,7 @@ fn integer(negative: bool, body: &str) -> Parsed {
     if !big && let Ok(int) = i64::from_str_radix(&signed, radix) {
         return Some(Ok(Value::Int(int)));
     }
-    Some(Ok(Value::from(BigInt::parse_bytes(
-        signed.as_bytes(),
-        radix,
-    )?)))
+    Some(big::parse(&signed, radix).map(Value::from).ok_or(TOO_LONG))
 }
 
 /// Tells whether this starts like `2r` or `36R`.
@@ -106,12 +112,15 @@ fn ratio(negative: bool, body: &str) -> Parsed {
     if !all_digits(top) || !all_digits(bottom) {
         return None;
     }
-    let top: BigInt = top.parse().ok()?;
-    let bottom: BigInt = bottom.parse().ok()?;
+    let (Some(top), Some(bottom)) = (big::parse(top, 10), big::parse(bottom, 10)) else {
+        return Some(Err(TOO_LONG));
+    };
     if bottom.is_zero() {
         return Some(Err("Divide by zero"));
     }
-    let ratio = BigRational::new(if negative { -top } else { top }, bottom);
+    let Ok(ratio) = big::reduced(if negative { -top } else { top }, bottom) else {
+        return Some(Err(TOO_LONG));
+    };
     Some(Ok(if ratio.is_integer() {
         let int = ratio.to_integer();
         i64::try_from(&int).map_or_else(|_| Value::from(int), Value::Int)
@@ -158,7 +167,11 @@ fn decimal_literal(text: &str, body: &str) -> Parsed {
     Some(
         decimal(&text[..text.len() - 1])
             .map(Value::from)
-            .ok_or("Exponent out of range"),
+            .ok_or(if body.len() > MOST_DIGITS {
+                TOO_LONG
+            } else {
+                "Exponent out of range"
+            }),
     )
 }
 
@@ -175,7 +188,7 @@ pub(super) fn decimal(text: &str) -> Option<BigDecimal> {
     if !fraction.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    let unscaled: BigInt = digits.parse().ok()?;
+    let unscaled = big::parse(&digits, 10)?;
     Some(BigDecimal::new(
         unscaled,
         fraction.len() as i64 - i64::from(exponent),
@@ -190,8 +203,18 @@ fn float(text: &str, body: &str) -> Parsed {
     Some(text.parse().map(Value::Float).map_err(|_| "Invalid number"))
 }
 
+/// The first digits of a number, for messages.
+fn beginning(text: &str) -> String {
+    const SHOWN: usize = 60;
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 #[cold]
 fn explain(text: &str, body: &str) -> String {
+    let text = beginning(text);
     if body.len() > 1 && body.starts_with('0') && body.bytes().all(|byte| byte.is_ascii_digit()) {
         return format!(
             "Invalid number: {text} (a leading zero means octal, which has no digits 8 and 9)"

@@ -1,7 +1,10 @@
 //! Values that hold no others: how each is written by `pr`, `print` and `str`.
 
 use super::{PrintOptions, inst, print_value};
-use crate::value::number::{java_float, push_int, write_decimal, write_float};
+use crate::value::meter;
+use crate::value::number::{
+    java_float, push_int, write_big, write_decimal, write_float, write_ratio,
+};
 use crate::value::{Force, Object, Result, Symbol, TextReader, TextWriter, Value};
 
 /// Writes a value that holds no others; tells whether it was one.
@@ -21,10 +24,10 @@ pub(super) fn write(out: &mut String, value: &Value, options: PrintOptions) -> b
         Value::Char(char) if options.readable => write_char(out, *char),
         Value::Char(char) => out.push(*char),
         Value::BigInt(int) => {
-            out.push_str(&int.to_string());
+            write_big(out, int);
             out.push('N');
         }
-        Value::Ratio(ratio) => out.push_str(&ratio.to_string()),
+        Value::Ratio(ratio) => write_ratio(out, ratio),
         Value::Decimal(decimal) => {
             write_decimal(out, decimal);
             out.push('M');
@@ -239,8 +242,14 @@ pub fn write_str(out: &mut String, force: &mut dyn Force, value: &Value) -> Resu
         Value::Text(text) => out.push_str(text),
         Value::Char(char) => out.push(*char),
         Value::Float(float) if !float.is_finite() => out.push_str(&java_float(*float)),
-        Value::BigInt(int) => out.push_str(&int.to_string()),
-        Value::Decimal(decimal) => write_decimal(out, decimal),
+        Value::BigInt(int) => {
+            write_big(out, int);
+            meter::stopped()?;
+        }
+        Value::Decimal(decimal) => {
+            write_decimal(out, decimal);
+            meter::stopped()?;
+        }
         Value::Exception(exception) => {
             out.push_str(exception.class.0.full_name);
             if let Some(message) = &exception.message {

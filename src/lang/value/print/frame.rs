@@ -82,6 +82,7 @@ impl Frame {
                 written,
                 close,
             } => loop {
+                printer.tick(force)?;
                 let is_cut = !force.computes() && walk.is_uncomputed();
                 if is_cut || printer.options.length == Some(*written) && !is_over(walk, force)? {
                     if *written > 0 {
@@ -105,7 +106,7 @@ impl Frame {
                     return Ok(Some(item));
                 }
             },
-            Frame::Entries { .. } => Ok(self.advance_entries(printer)),
+            Frame::Entries { .. } => self.advance_entries(printer, force),
             Frame::Parts(parts) => {
                 for part in parts.by_ref() {
                     match part {
@@ -128,7 +129,11 @@ impl Frame {
         }
     }
 
-    fn advance_entries(&mut self, printer: &mut Printer<'_>) -> Option<Value> {
+    fn advance_entries(
+        &mut self,
+        printer: &mut Printer<'_>,
+        force: &mut dyn Force,
+    ) -> Result<Option<Value>> {
         let Frame::Entries {
             entries,
             written,
@@ -136,9 +141,10 @@ impl Frame {
             lifted,
         } = self
         else {
-            return None;
+            return Ok(None);
         };
         loop {
+            printer.tick(force)?;
             if let Some(value) = pending.take() {
                 printer.out.push(' ');
                 if !printer.options.extended
@@ -146,18 +152,18 @@ impl Frame {
                 {
                     continue;
                 }
-                return Some(value);
+                return Ok(Some(value));
             }
             let Some((key, value)) = entries.next() else {
                 printer.out.push('}');
-                return None;
+                return Ok(None);
             };
             if *written > 0 {
                 printer.out.push_str(", ");
             }
             if printer.options.length == Some(*written) {
                 printer.out.push_str("...}");
-                return None;
+                return Ok(None);
             }
             *written += 1;
             *pending = Some(value);
@@ -166,7 +172,7 @@ impl Frame {
             } else if printer.options.extended
                 || !super::atom::write(printer.out, &key, printer.options)
             {
-                return Some(key);
+                return Ok(Some(key));
             }
         }
     }

@@ -8,6 +8,7 @@ use super::program::{Counts, Inst, Program};
 use super::property::{holds, with_word_sets};
 use super::tree::{Assert, Fold, Greed, Lengths, Lines, Side, Words};
 use super::{Groups, Mode, STEP_LIMIT, TooManySteps};
+use crate::value::meter;
 
 /// How many ways to go back to are remembered.
 const STACK_LIMIT: usize = 2_000_000;
@@ -147,7 +148,8 @@ impl<'a> Machine<'a> {
         if self.steps > self.limit || self.stack.len() > STACK_LIMIT {
             return Err(TooManySteps);
         }
-        Ok(())
+        // The machine of the language sees the stop itself.
+        meter::spend(u32::try_from(steps).unwrap_or(u32::MAX)).map_err(|_| TooManySteps)
     }
 
     fn push(&mut self, back: Back) {

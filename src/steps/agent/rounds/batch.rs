@@ -32,7 +32,7 @@ impl Rounds<'_> {
         calls: Vec<Call>,
     ) -> Result<Option<Ending>, StepError> {
         let proposed = Value::vector(calls.iter().map(Call::proposed));
-        if let Some(ending) = self.hook(When::Before, proposed) {
+        if let Some(ending) = self.hook(When::Before, proposed).await {
             return Ok(Some(ending.or_said(reply)));
         }
         let names: Vec<&str> = calls.iter().map(|call| call.name.as_str()).collect();
@@ -65,7 +65,7 @@ impl Rounds<'_> {
         if let Some(request) = stopped {
             return Ok(Some(Ending::approval(reply, request)));
         }
-        if let Some(ending) = self.hook(When::After, last) {
+        if let Some(ending) = self.hook(When::After, last).await {
             return Ok(Some(ending.or_said(reply)));
         }
         if let Some(reason) = self.over_budget() {
@@ -78,7 +78,7 @@ impl Rounds<'_> {
     }
 
     /// Calls a hook of the flow. Gives an ending where it ends the loop.
-    fn hook(&mut self, when: When, calls: Value) -> Option<Ending> {
+    async fn hook(&mut self, when: When, calls: Value) -> Option<Ending> {
         let key = match when {
             When::Before => "proposed-tool-calls",
             When::After => "last-results",
@@ -94,7 +94,7 @@ impl Rounds<'_> {
             ("usage", self.record.usage.value()),
         ]);
         let hooks = &self.config.hooks;
-        match hooks.call(self.cx, when, &self.tools, sees) {
+        match hooks.call(self.cx, when, &self.tools, sees).await {
             Ok(Wish::GoOn) => None,
             Ok(Wish::Tools(tools)) => {
                 self.tools = tools;

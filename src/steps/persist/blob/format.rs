@@ -100,7 +100,7 @@ fn table(cx: &StepContext, rows: &Value, separator: &str) -> Result<String, Step
     }
     let code =
         Value::from("(fn [rows separator] (flow.util/write-csv rows {:separator separator}))");
-    let written = cx.call(
+    let written = cx.call_at_once(
         &cx.function(&code)?,
         &[rows.clone(), Value::from(separator)],
     );
