@@ -43,9 +43,8 @@ use flowstone_engine::ports::{
     Agenda, BackedUp, Batch, BlobRow, BlobWriter, Blobs, Changesets, Claim, ClaimBy, Clock as _,
     Completion, Entry, Import, Journal, Kv, NewRun, PlanChange, PortFuture, Probe, Program,
     Receipt, Removed, Resources, RunFilter, RunQuery, RunRow, RunStatus, RunSummary, Runs,
-    ScheduleRow, Setback, SignalFilter, SignalRow, StoreError, StoredInput, Stores, Sweep, SystemClock,
-    Tables,
-    Taken, Upkeep, Usage, Verified, WaitFilter, WaitRow, Waits, WaitsAnswer,
+    ScheduleRow, Setback, SignalFilter, SignalRow, StoreError, StoredInput, Stores, Sweep,
+    SystemClock, Tables, Taken, Upkeep, Usage, Verified, WaitFilter, WaitRow, Waits, WaitsAnswer,
 };
 use flowstone_engine::ports::{ResourcePage, ResourceQuery, ResourceRow};
 use flowstone_engine::resource::SearchEntry;

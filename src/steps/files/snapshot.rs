@@ -403,7 +403,6 @@ impl<'a> Taking<'a> {
 
     /// Reads a file that may grow while it is read.
     fn read_at_most(&self, path: &str, likely: u64) -> io::Result<Option<Vec<u8>>> {
-        const MOST_AT_ONCE: u64 = 64 << 20;
         let limit = self.limits.file_bytes;
         tracing::debug!(target: "flowstone::files", path = %self.root.path().join(path).display(), "read");
         let likely = usize::try_from(likely.min(LIKELY_MAX)).unwrap_or(0);

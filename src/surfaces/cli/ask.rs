@@ -172,9 +172,7 @@ pub fn secrets(names: &[String]) -> Option<Value> {
     }
     let mut given = Vec::new();
     for name in names {
-        let mut err = io::stderr();
-        let _ = write!(err, "{name} (secret): ");
-        let _ = err.flush();
+        output::note_part(&format!("{name} (secret): "));
         let text = answer(true).filter(|text| !text.trim().is_empty())?;
         given.push((Value::from(name.as_str()), Value::from(text.trim())));
     }

@@ -56,6 +56,12 @@ pub fn json(value: &serde_json::Value) {
     checked(writeln!(io::stdout(), "{}", as_json(&format!("{value:#}"))));
 }
 
+/// Prints a piece of a JSON object that has all its line ends.
+pub fn json_part(text: &str) {
+    let mut stdout = io::stdout();
+    checked(write!(stdout, "{}", as_json(text)).and_then(|()| stdout.flush()));
+}
+
 /// Prints one JSON object on a line of its own.
 pub fn json_line(value: &serde_json::Value) {
     checked(writeln!(io::stdout(), "{}", as_json(&value.to_string())));

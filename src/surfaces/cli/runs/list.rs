@@ -117,7 +117,7 @@ impl List<'_> {
                 text += line;
             }
         }
-        output::raw(&text);
+        output::json_part(&text);
     }
 
     fn end(self) {
@@ -128,7 +128,7 @@ impl List<'_> {
         if self.args.json && self.count == 0 {
             output::json(&json!({"ok": true, "runs": [], "next": next}));
         } else if self.args.json {
-            output::raw(&format!("\n  ],\n  \"next\": {}\n}}\n", json!(next)));
+            output::json_part(&format!("\n  ],\n  \"next\": {}\n}}\n", json!(next)));
         } else if self.rows.is_empty() {
             output::note("no runs");
         } else {
