@@ -21,6 +21,7 @@ mod packaged;
 mod park;
 mod question;
 mod rehearse;
+mod report;
 mod review;
 pub(crate) mod trace;
 mod underway;
@@ -766,39 +767,6 @@ impl<'a> Driver<'a> {
             Value::Bool(said.any(|it| !it.is_nil()))
         });
         bound.unwrap_or(Value::Bool(false))
-    }
-
-    fn log(&self, line: &Line, level: &Value, message: &Value, data: Value) -> Evaluated<Value> {
-        let level = name_of(level).unwrap_or_else(|| "info".into()).to_string();
-        let message = match message {
-            Value::Text(text) => text.to_string(),
-            other => codec::encode(other).unwrap_or_else(|_| other.kind().to_owned()),
-        };
-        let said = Value::map([
-            (Value::keyword("level"), Value::from(level.as_str())),
-            (Value::keyword("message"), Value::from(message.as_str())),
-            (Value::keyword("data"), data.clone()),
-        ]);
-        if self.shared.record_line(line, "flow/log", &said)? {
-            self.emit(&RunEvent::Log {
-                level,
-                message,
-                data,
-            });
-        }
-        Ok(Value::Nil)
-    }
-
-    fn emitted(&self, line: &Line, name: &Value, data: Value) -> Evaluated<Value> {
-        let name = name_of(name).unwrap_or_default().to_string();
-        let said = Value::map([
-            (Value::keyword("name"), Value::from(name.as_str())),
-            (Value::keyword("data"), data.clone()),
-        ]);
-        if self.shared.record_line(line, "flow/emit", &said)? {
-            self.emit(&RunEvent::Emitted { name, data });
-        }
-        Ok(Value::Nil)
     }
 }
 

@@ -22,7 +22,7 @@ pub use edit::with_row;
 pub use host::{HostPattern, NetRow};
 pub use line::{Missing, shown};
 pub use manifest::{KEYS, ManifestError, add_flag, check, read};
-pub use path::{PROTECTED, is_protected};
+pub use path::{PROTECTED, is_environment, is_protected, is_write_protected};
 pub use planned::PlannedNeed;
 pub use project::{Grants, Permissions};
 
@@ -204,8 +204,8 @@ pub enum Decision {
 pub fn decide(allow: &Allow, need: &Need) -> Decision {
     let is_granted = allow.all
         || match need {
-            Need::Read(path) => allow.covers_path(&allow.read, path),
-            Need::Write(path) => allow.covers_path(&allow.write, path),
+            Need::Read(path) => allow.covers_path(&allow.read, path, is_protected),
+            Need::Write(path) => allow.covers_path(&allow.write, path, is_write_protected),
             Need::Net {
                 host,
                 address,
@@ -238,8 +238,9 @@ impl Allow {
         }
     }
 
-    fn covers_path(&self, rows: &[PathBuf], path: &Path) -> bool {
-        rows.iter().any(|row| path::covers(row, path, &self.home))
+    fn covers_path(&self, rows: &[PathBuf], path: &Path, is_kept: fn(&str) -> bool) -> bool {
+        rows.iter()
+            .any(|row| path::covers(row, path, &self.home, is_kept))
     }
 
     fn covers_secret(&self, name: &str, host: &Host) -> bool {

@@ -403,3 +403,43 @@ fn check_says_what_a_flow_needs() {
         Some(3)
     );
 }
+
+#[test]
+fn a_tree_is_not_a_way_around_protected_files() {
+    let scratch = Scratch::new();
+    let settings = "{:flows {:other {:allow {:read [\"/tmp\"]}}}}";
+    scratch.write("flowstone.edn", settings);
+    for path in [".env", ".env.local", "sub/.env"] {
+        scratch.write(path, "TOKEN=s3cret-of-the-crm");
+    }
+    let all = "{:type :dir :path \".\" :ignored? true}";
+    let listed = flow(&format!(
+        "(mapv :path (:entries (flow/step :files :l {{:op :list :source {all}}})))"
+    ));
+    scratch.write("list.edn", listed);
+    let paths = scratch.run(&["run", "list.edn"]).ok();
+    assert!(!paths.contains(".env"), "{paths}");
+    for change in [
+        "{:op :write-file :changeset d :path \"flowstone.edn\" :content \"{:allow {:read [\\\"/\\\"]}}\"}",
+        "{:op :write-file :changeset d :path \".env\" :content \"A=b\"}",
+        "{:op :delete-file :changeset d :path \"flowstone.edn\"}",
+    ] {
+        let body = format!(
+            "(let [d (flow/step :files :d {{:op :init-changeset :source {all}}})]
+               (flow/step :files :w {change})
+               (flow/step :files :m {{:op :materialize :changeset d :to \".\" :overwrite? true}}))"
+        );
+        scratch.write("write.edn", flow(&body));
+        let ran = scratch.run(&["run", "write.edn", "--new"]);
+        assert!(ran.err.contains("E0960"), "{change}: {ran:?}");
+        assert_eq!(scratch.read("flowstone.edn"), settings, "{change}");
+        assert_eq!(scratch.read(".env"), "TOKEN=s3cret-of-the-crm", "{change}");
+    }
+    let direct = "{:op :write-out :path \"flowstone.edn\" :overwrite? true :content \"{}\"}";
+    scratch.write(
+        "direct.edn",
+        flow(&format!("(flow/step :files :w {direct})")),
+    );
+    let ran = scratch.run(&["run", "direct.edn"]);
+    assert!(ran.err.contains("E0960"), "{ran:?}");
+}

@@ -66,7 +66,7 @@ fn only_run(scratch: &Scratch) -> Value {
 
 #[test]
 fn a_run_that_ends_its_worker_three_times_is_resumed_only_by_name() {
-    let (scratch, killer) = (Scratch::new(), Killer::new());
+    let (scratch, killer) = (Scratch::with_local_servers(), Killer::new());
     scratch.write("flow.edn", killer.flow());
     let serve: &[&str] = &["serve", "--until-idle"];
     let all: &[&str] = &["runs", "resume", "--all", "--quiet"];
@@ -100,7 +100,7 @@ fn a_run_that_ends_its_worker_three_times_is_resumed_only_by_name() {
 
 #[test]
 fn the_number_of_crashes_is_a_setting_and_a_quarantined_run_can_be_ended() {
-    let (scratch, killer) = (Scratch::new(), Killer::new());
+    let (scratch, killer) = (Scratch::with_local_servers(), Killer::new());
     scratch.write("flow.edn", killer.flow());
     scratch.write("flowstone.edn", "{:limits {:crashes 1}}");
     assert_eq!(killer.run(&scratch, &["run", "flow.edn"]).code, None);
@@ -114,7 +114,7 @@ fn the_number_of_crashes_is_a_setting_and_a_quarantined_run_can_be_ended() {
 
 #[test]
 fn runs_that_only_wait_are_not_blamed() {
-    let (scratch, killer) = (Scratch::new(), Killer::new());
+    let (scratch, killer) = (Scratch::with_local_servers(), Killer::new());
     scratch.write("flow.edn", killer.flow());
     scratch.write("flowstone.edn", "{:limits {:crashes 1}}");
     scratch.write("waits.edn", "(flow/step :wait :door {:key \"door\"})");

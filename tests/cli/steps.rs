@@ -53,7 +53,9 @@ fn schemas_are_printed() {
         |args: &[&str]| -> Value { scratch.run(&[&["steps", "schema"], args].concat()).json() };
     let get = schema(&["kv", "get"]);
     assert_eq!(get["properties"]["operation"], json!({"const": "get"}));
-    assert_eq!(get["required"], json!(["operation", "key"]));
+    assert_eq!(get["required"], json!(["key"]));
+    let names = json!([{"required": ["operation"]}, {"required": ["op"]}]);
+    assert_eq!(get["oneOf"], names);
     assert_eq!(get["additionalProperties"], json!(false));
     assert_eq!(
         get["properties"]["retry"]["properties"]["max-attempts"]["maximum"],

@@ -131,6 +131,17 @@ const ROWS: &[(&str, &str, bool)] = &[
     ("{:read [\"/etc/hosts\"]}", "read /etc/passwd", false),
     ("{:read [\".env\"]}", "read /srv/shop/.env", true),
     ("{:read [\".env\"]}", "write /srv/shop/.env", false),
+    ("{}", "read /srv/shop/.env.local", false),
+    ("{}", "read /srv/shop/sub/.ENV.production", false),
+    ("{}", "read /srv/shop/.env.example", true),
+    ("{}", "read /srv/shop/flowstone.edn", true),
+    ("{}", "write /srv/shop/flowstone.edn", false),
+    ("{}", "write /srv/shop/sub/FLOWSTONE.EDN", false),
+    (
+        "{:write [\"flowstone.edn\"]}",
+        "write /srv/shop/flowstone.edn",
+        true,
+    ),
     ("{:read [\".git\"]}", "read /srv/shop/.git/config", true),
     (
         "{:read [\".git\"]}",

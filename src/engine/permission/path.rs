@@ -3,24 +3,43 @@
 use std::path::{Component, Path};
 
 /// Names that a row for a folder around them does not cover: Flowstone's own data, the history of a repository, and
-/// the file of secrets.
+/// the file of secrets with its variants.
 pub const PROTECTED: [&str; 3] = [".env", ".flowstone", ".git"];
+
+/// The project's settings, which say what its flows may touch. They are read freely and written only where a row names them.
+pub const SETTINGS: &str = "flowstone.edn";
 
 /// Tells whether a path component is protected wherever it occurs.
 pub fn is_protected(component: &str) -> bool {
     // Some file systems do not tell upper from lower case.
-    PROTECTED
-        .iter()
-        .any(|name| name.eq_ignore_ascii_case(component))
+    is_environment(component)
+        || PROTECTED
+            .iter()
+            .any(|name| name.eq_ignore_ascii_case(component))
 }
 
-/// Tells whether a row covers a path. Both are absolute, with links resolved.
-pub(super) fn covers(row: &Path, path: &Path, home: &Path) -> bool {
+/// Tells whether a path component is protected from being written.
+pub fn is_write_protected(component: &str) -> bool {
+    is_protected(component) || component.eq_ignore_ascii_case(SETTINGS)
+}
+
+/// Tells whether a file holds the secrets of an environment, by its name: `.env`, `.env.local`. Examples hold none.
+pub fn is_environment(name: &str) -> bool {
+    const EXAMPLES: &[&str] = &[".dist", ".example", ".sample", ".template"];
+    let name = name.to_ascii_lowercase();
+    let rest = name.strip_prefix(".env");
+    rest.is_some_and(|rest| {
+        (rest.is_empty() || rest.starts_with('.')) && !EXAMPLES.iter().any(|it| rest.ends_with(it))
+    })
+}
+
+/// Tells whether a row covers a path, below which what `is_kept` names is not covered. Both are absolute, with links resolved.
+pub(super) fn covers(row: &Path, path: &Path, home: &Path, is_kept: fn(&str) -> bool) -> bool {
     let Ok(rest) = path.strip_prefix(row) else {
         return false;
     };
     let is_plain = |part: Component<'_>| match part {
-        Component::Normal(name) => !is_protected(&name.to_string_lossy()),
+        Component::Normal(name) => !is_kept(&name.to_string_lossy()),
         Component::CurDir => true,
         Component::ParentDir | Component::RootDir | Component::Prefix(_) => false,
     };

@@ -89,6 +89,7 @@ impl<'a, 'b> Planning<'a, 'b> {
     fn new(rendering: &'a Rendering<'b>, place: &'a Path) -> Result<Self, FilesError> {
         let (ignored, hidden) = rendering.manifest.rules();
         let there = snapshot::look(&Folder {
+            environment: true,
             path: place.to_path_buf(),
             said: rendering.target.shown.clone(),
             ignored,

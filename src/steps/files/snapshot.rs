@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
+use flowstone_engine::permission::is_environment;
 use flowstone_engine::rooted::Root;
 use ignore::{WalkBuilder, WalkState};
 
@@ -26,6 +27,8 @@ pub struct Folder {
     pub said: String,
     /// Also files that `.gitignore` leaves out.
     pub ignored: bool,
+    /// Whether files such as `.env` are read, too.
+    pub environment: bool,
     /// Also files whose name starts with a dot.
     pub hidden: bool,
     /// Also the ignore files of the folders above it.
@@ -162,6 +165,7 @@ impl Found {
 /// Returns the files of a folder, in the order of their paths.
 fn walk(folder: &Folder, root: &Path) -> Result<Vec<Found>, FilesError> {
     let respect = !folder.ignored;
+    let with_environment = folder.environment;
     if respect {
         check_rules(folder, root)?;
     }
@@ -180,7 +184,7 @@ fn walk(folder: &Folder, root: &Path) -> Result<Vec<Found>, FilesError> {
             let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
             let is_left_out = match is_folder {
                 true => respect && !is_readable_rule(entry.path()),
-                false => respect && name.is_some_and(is_environment),
+                false => !with_environment && name.is_some_and(is_environment),
             };
             let is_reserved = name.is_some_and(is_reserved);
             entry.depth() == 0 || !(is_reserved || is_left_out || entry.path() == without)
@@ -216,16 +220,6 @@ fn walk(folder: &Folder, root: &Path) -> Result<Vec<Found>, FilesError> {
     let mut found = all.into_inner().unwrap_or_else(PoisonError::into_inner);
     found.sort_unstable_by(|a, b| a.path.cmp(&b.path));
     Ok(found)
-}
-
-/// Tells whether a file holds the secrets of an environment, by its name: `.env`, `.env.local`. Examples hold none.
-fn is_environment(name: &str) -> bool {
-    const EXAMPLES: &[&str] = &[".dist", ".example", ".sample", ".template"];
-    let name = name.to_ascii_lowercase();
-    let rest = name.strip_prefix(".env");
-    rest.is_some_and(|rest| {
-        (rest.is_empty() || rest.starts_with('.')) && !EXAMPLES.iter().any(|it| rest.ends_with(it))
-    })
 }
 
 /// Tells whether the ignore file of a folder can be read without waiting. A folder with a fifo there is left out.

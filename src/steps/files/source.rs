@@ -175,10 +175,12 @@ fn folder(cx: &StepContext, fields: Fields<'_>) -> Result<Folder, StepError> {
     }
     let folder = cx.project_root().join(path);
     cx.gate().read(&folder)?;
+    let ignored = fields.bool("ignored?")?.unwrap_or(false);
     Ok(Folder {
+        environment: ignored && cx.gate().may_read(&folder.join(".env")),
         path: folder,
         said: path.to_string(),
-        ignored: fields.bool("ignored?")?.unwrap_or(false),
+        ignored,
         hidden: fields.bool("hidden?")?.unwrap_or(true),
         parents: true,
         without: cx.home().to_path_buf(),

@@ -39,7 +39,7 @@ impl Owner {
         private::make_folder(folder).map_err(failed)?;
         let unique = RunId::new(SystemClock.now_ms(), SystemRandom.next());
         let id = format!("{unique}-{}", std::process::id());
-        let lock = File::create_new(folder.join(&id)).map_err(failed)?;
+        let lock = private::open(&folder.join(&id)).map_err(failed)?;
         lock.try_lock().map_err(|error| match error {
             TryLockError::Error(error) => failed(error),
             TryLockError::WouldBlock => failed(std::io::ErrorKind::WouldBlock.into()),

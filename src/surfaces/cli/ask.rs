@@ -2,7 +2,6 @@
 
 use std::io::{self, BufRead, IsTerminal as _};
 
-use console::Term;
 use flowstone_engine::Engine;
 use flowstone_engine::diagnostic::nearest;
 use flowstone_engine::flow::{ACTIVATION, Flow, Input, InputError, name_of};
@@ -155,7 +154,7 @@ fn ask(field: &Input) -> Option<Value> {
 /// Reads a line from the terminal; `None` at the end of the input. What is typed for a secret does not appear.
 fn answer(is_secret: bool) -> Option<String> {
     if is_secret {
-        return Term::stderr().read_secure_line().ok();
+        return output::read_hidden();
     }
     let mut line = String::new();
     match io::stdin().lock().read_line(&mut line) {

@@ -112,6 +112,11 @@ pub fn note_part(text: &str) {
     checked(write!(stderr, "{}", as_noted(text)).and_then(|()| stderr.flush()));
 }
 
+/// Reads a line from the terminal without showing what is typed.
+pub fn read_hidden() -> Option<String> {
+    console::Term::stderr().read_secure_line().ok()
+}
+
 /// Returns a text as standard error would show it, for those who draw there by themselves.
 pub fn as_noted(text: &str) -> String {
     paint::shown(text, notes_show_color())

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use flowstone_engine::changeset::OnRace;
+use flowstone_engine::permission::is_environment;
 use flowstone_engine::step::{Effect, Operation, Outcome, Progress, StepError};
 use flowstone_lang::value::Value;
 
@@ -46,7 +47,12 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
     };
     cx.emit(Progress::Status(format!("reading {said}")));
     let (ignored, hidden) = draft.manifest.rules();
+    let environment = draft
+        .manifest
+        .entries()
+        .any(|entry| entry.path.rsplit('/').next().is_some_and(is_environment));
     let folder = Folder {
+        environment,
         path: root.clone(),
         said,
         ignored,

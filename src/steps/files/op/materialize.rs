@@ -1,12 +1,17 @@
 //! `:materialize`: a tree or changeset as a folder on disk.
 
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use flowstone_engine::codec;
+use flowstone_engine::permission::is_write_protected;
+use flowstone_engine::rooted::Root;
 use flowstone_engine::step::{Effect, Operation, Outcome, Progress, StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use super::super::folder::{self, Earlier, Record, Records, Rendering, Skipped, Target};
+use super::super::manifest::Manifest;
+use super::super::objects;
 use super::super::value::map;
 use super::super::{Call, blocking, place, temporary};
 
@@ -24,6 +29,9 @@ pub(in super::super) const OPERATION: Operation = Operation {
 pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> {
     let target = target(call)?;
     let tree = call.tree().await?;
+    if !target.is_temporary {
+        ask_for_protected(call.cx, &tree.manifest, &target.path)?;
+    }
     call.cx
         .emit(Progress::Status(format!("writing {}", target.shown)));
     let earlier = earlier(call, &target).await;
@@ -46,6 +54,33 @@ pub(in super::super) async fn run(call: Call<'_>) -> Result<Outcome, StepError> 
         ("written", Value::from(done.written)),
         ("removed", Value::from(done.removed)),
     ])))
+}
+
+/// Asks about the files that a permission for the folder around them does not cover, where they would change.
+fn ask_for_protected(cx: &StepContext, tree: &Manifest, folder: &Path) -> Result<(), StepError> {
+    let is_kept = |path: &str| path.split('/').any(is_write_protected);
+    let there = Root::open(folder).ok();
+    let content = |path: &str| {
+        let mut bytes = Vec::new();
+        let mut file = there.as_ref()?.file(path).ok()?;
+        file.read_to_end(&mut bytes).ok()?;
+        Some(bytes)
+    };
+    let removed = tree
+        .over()
+        .into_iter()
+        .filter(|(path, now)| now.is_none() && is_kept(path))
+        .map(|(path, _)| (path, None));
+    let written = tree
+        .entries()
+        .filter(|entry| is_kept(&entry.path))
+        .map(|entry| (entry.path.clone(), Some(entry.hash.clone())));
+    for (path, hash) in written.chain(removed) {
+        if content(&path).map(|bytes| objects::hash(&bytes)) != hash {
+            cx.gate().write(&folder.join(&path))?;
+        }
+    }
+    Ok(())
 }
 
 /// Returns what the folder was filled with before. A tree that is not kept any more is not known.

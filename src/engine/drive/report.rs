@@ -1,0 +1,50 @@
+//! What a flow reports while it is executed: lines of the log, and events of its own. Each is reported once, and not again on replay.
+
+use flowstone_lang::value::{Result as Evaluated, Value};
+
+use super::Driver;
+use super::line::Line;
+use crate::codec;
+use crate::flow::name_of;
+use crate::observer::RunEvent;
+
+impl Driver<'_> {
+    pub(super) fn log(
+        &self,
+        line: &Line,
+        level: &Value,
+        message: &Value,
+        data: Value,
+    ) -> Evaluated<Value> {
+        let level = name_of(level).unwrap_or_else(|| "info".into()).to_string();
+        let message = match message {
+            Value::Text(text) => text.to_string(),
+            other => codec::encode(other).unwrap_or_else(|_| other.kind().to_owned()),
+        };
+        let said = Value::map([
+            (Value::keyword("level"), Value::from(level.as_str())),
+            (Value::keyword("message"), Value::from(message.as_str())),
+            (Value::keyword("data"), data.clone()),
+        ]);
+        if self.shared.record_line(line, "flow/log", &said)? {
+            self.emit(&RunEvent::Log {
+                level,
+                message,
+                data,
+            });
+        }
+        Ok(Value::Nil)
+    }
+
+    pub(super) fn emitted(&self, line: &Line, name: &Value, data: Value) -> Evaluated<Value> {
+        let name = name_of(name).unwrap_or_default().to_string();
+        let said = Value::map([
+            (Value::keyword("name"), Value::from(name.as_str())),
+            (Value::keyword("data"), data.clone()),
+        ]);
+        if self.shared.record_line(line, "flow/emit", &said)? {
+            self.emit(&RunEvent::Emitted { name, data });
+        }
+        Ok(Value::Nil)
+    }
+}
