@@ -3,5 +3,6 @@
 mod agents;
 mod codec;
 mod flow;
+mod fuzz;
 mod mcp;
 mod permission;

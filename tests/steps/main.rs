@@ -19,6 +19,7 @@ mod folder_merge;
 #[cfg(target_os = "linux")]
 mod full;
 mod function;
+mod fuzz;
 mod git;
 mod git_hostile;
 mod http;
