@@ -156,7 +156,7 @@ const UNREADABLE: &[&str] = &[
     "", " ", ")", "]", "}", "(", "[", "{", "#{", "(]", "[1 2", "{:a}", "{:a 1 :b}", "1 2", "[1] ]",
     "\"", "\"a", "\"\\", "\"\\q\"", "\"\\u12\"", "\"\\ud800\"", "\"\\uzzzz\"", "\"\\u+123\"",
     "\\", "\\unknown", "\\ud800", "\\u110000", "\\newlin",
-    "1x", "1.2.3", "0x10", "1/0", "1/", "-1/0", "1e", "1MN", "1NN", "12N3", "1e5N", "--1", "+-1",
+    "1x", "1.2.3", "0x10", "1/0", "1/", "-1/0", "4/2", "3/-1", "1e", "1MN", "1NN", "12N3", "1e5N",
     "#", "#inst", "#inst 1", "#inst \"\"", "#inst \"Z\"", "#inst \"2026-01-01\"", "#inst \"2026-01-01T00:00:00Z\"",
     "#inst \"2026-13-01T00:00:00.000Z\"", "#inst \"2026-00-01T00:00:00.000Z\"", "#inst \"2026-01-32T00:00:00.000Z\"",
     "#inst \"2026-01-01T24:00:00.000Z\"", "#inst \"2026-01-01T00:60:00.000Z\"", "#inst \"2026-01-01T00:00:00.1000Z\"",
@@ -167,19 +167,19 @@ const UNREADABLE: &[&str] = &[
     "#uuid 1", "#uuid \"\"", "#uuid \"01234567-89ab-cdef-0123-456789abcde\"", "#uuid \"+1234567-89ab-cdef-0123-456789abcdef\"",
     "#uuid \"01234567-89ab-cdef-0123-456789abcdefff\"", "#uuid \"g1234567-89ab-cdef-0123-456789abcdef\"",
     "#flowstone/bytes 1", "#flowstone/bytes \"0\"", "#flowstone/bytes \"0g\"", "#flowstone/bytes \"éé\"",
-    "#flowstone/keyword 1", "#flowstone/symbol nil", "#flowstone/regex \"(\"", "#flowstone/regex 1", "#flowstone/regex \"a{999999999}{999999999}\"",
+    "#flowstone/keyword 1", "#flowstone/symbol nil", "#flowstone/regex \"(\"", "#flowstone/regex 1",
     "#flowstone/error 1", "#flowstone/error {}", "#flowstone/error {:class 1}",
 ];
 
 #[test]
 fn text_that_nobody_wrote_is_refused() {
-    for text in UNREADABLE {
-        let found = codec::decode(text);
-        assert!(
-            matches!(found, Err(CodecError::Unreadable { .. })),
-            "{text}: {found:?}"
-        );
-    }
+    let read: Vec<String> = UNREADABLE
+        .iter()
+        .map(|text| (text, codec::decode(text)))
+        .filter(|(_, found)| !matches!(found, Err(CodecError::Unreadable { .. })))
+        .map(|(text, found)| format!("{text}: {found:?}"))
+        .collect();
+    assert!(read.is_empty(), "{}", read.join("\n"));
 }
 
 #[test]

@@ -162,8 +162,7 @@ impl<'a> Reader<'a> {
     fn unicode(&mut self) -> Result<char, CodecError> {
         let digits = self.text.get(self.at..self.at + 4);
         let char = digits
-            .and_then(|digits| u32::from_str_radix(digits, 16).ok())
-            .and_then(char::from_u32);
+            .and_then(code_point);
         self.at += 4;
         char.ok_or_else(|| self.unreadable("a wrong code point"))
     }
@@ -186,8 +185,7 @@ impl<'a> Reader<'a> {
             name if name.len() == first.len_utf8() => first,
             name => name
                 .strip_prefix('u')
-                .and_then(|digits| u32::from_str_radix(digits, 16).ok())
-                .and_then(char::from_u32)
+                .and_then(code_point)
                 .ok_or_else(|| self.unreadable("an unknown character"))?,
         };
         Ok(Value::Char(char))
@@ -231,6 +229,12 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Reads hexadecimal digits, without a sign.
+fn code_point(digits: &str) -> Option<char> {
+    let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    char::from_u32(u32::from_str_radix(is_hex.then_some(digits)?, 16).ok()?)
+}
+
 fn number(token: &str) -> Option<Value> {
     if let Ok(int) = token.parse::<i64>() {
         return Some(Value::Int(int));
@@ -248,6 +252,7 @@ fn number(token: &str) -> Option<Value> {
     if token.contains('/') {
         return BigRational::from_str(token)
             .ok()
+            .filter(|ratio| !ratio.is_integer())
             .map(|ratio| Value::Ratio(ratio.into()));
     }
     token.parse::<f64>().ok().map(Value::Float)
