@@ -105,7 +105,14 @@ pub fn schedule(input: &[u8]) {
         cron: Box::new(cron),
         zone,
     };
-    for start in [i64::MIN, -1, 0, 1_772_323_200_000, 253_402_300_799_000, i64::MAX] {
+    for start in [
+        i64::MIN,
+        -1,
+        0,
+        1_772_323_200_000,
+        253_402_300_799_000,
+        i64::MAX,
+    ] {
         let mut after = start;
         for _ in 0..20 {
             let Some(next) = timing.next_ms(after) else {

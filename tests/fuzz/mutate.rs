@@ -68,7 +68,10 @@ pub fn mutate(targets: &[(&str, Target)], more: &[More]) {
             }
             tried += 1;
         }
-        println!("{name}: {tried} mutations with seed {seed}, {:?}", start.elapsed());
+        println!(
+            "{name}: {tried} mutations with seed {seed}, {:?}",
+            start.elapsed()
+        );
     }
     tries.store(u64::MAX, Ordering::Relaxed);
     let _ = fs::remove_file(&saved);
@@ -100,7 +103,10 @@ fn watch(saved: &Path) -> &'static AtomicU64 {
 
 fn number(name: &str) -> Option<u64> {
     let text = std::env::var(name).ok()?;
-    Some(text.parse().unwrap_or_else(|_| panic!("{name} is not a number: {text}")))
+    Some(
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name} is not a number: {text}")),
+    )
 }
 
 /// Returns the inputs of a target, in the order of their names.
@@ -111,11 +117,15 @@ fn corpus(name: &str, more: &[More]) -> Vec<(PathBuf, Vec<u8>)> {
     folders.extend(others.map(|(_, folder, end)| (root.join(folder), *end)));
     let mut found = Vec::new();
     for (folder, end) in folders {
-        let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+        let entries =
+            fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
         for entry in entries {
             let path = entry.expect("the folder is readable").path();
             if path.is_file() && path.to_string_lossy().ends_with(end) {
-                found.push((path.clone(), fs::read(&path).expect("the input is readable")));
+                found.push((
+                    path.clone(),
+                    fs::read(&path).expect("the input is readable"),
+                ));
             }
         }
     }
@@ -134,14 +144,101 @@ struct Random(u64);
 
 /// Pieces that formats give a meaning to.
 const PIECES: &[&str] = &[
-    "\0", "\n", "\r\n", "\u{feff}", "\u{202e}", "\u{1b}[8m", "é", "🦀", "\\", "\"", "\\u", "\\ud800", "\\udc00\\ud83d",
-    "(", ")", "[", "]", "{", "}", "#{", "#", "#_", "'", "`", "~@", "^", "@", ":", "::", ";", ",", "nil", "true", "##NaN",
-    "##Inf", "0", "-1", "1e400", "1e-400", "9223372036854775808", "-9223372036854775808", "18446744073709551616",
-    "4294967295", "1N", "1M", "1/0", "0x7f000001", "null", "[]", "{}", "\"\"", "[[[[[[[[", "{\"a\":{\"a\":{\"a\":",
-    "data: ", "event: ", "id: ", "retry: ", ": ", "[DONE]", "{{", "}}", "{{#each this}}", "{{/each}}", "{{> x}}", "{{&",
-    "--- a/x\n+++ b/x\n@@ -0,0 +1 @@\n", "@@ -1,3 +1,4 @@\n", "\\ No newline at end of file\n", "GIT binary patch\n",
-    "/dev/null", "../", "..%2f", "%00", "%", "&amp;", "&#0;", "<!DOCTYPE", "<![CDATA[", "&a", "*a", "<<: *a", "!!binary ",
-    "@", "//", "[::ffff:", "]:", "*/0", "0-59/7", "L", "#5", "MON-", "http://", "#inst \"", "#uuid \"", "#flowstone/bytes \"",
+    "\0",
+    "\n",
+    "\r\n",
+    "\u{feff}",
+    "\u{202e}",
+    "\u{1b}[8m",
+    "é",
+    "🦀",
+    "\\",
+    "\"",
+    "\\u",
+    "\\ud800",
+    "\\udc00\\ud83d",
+    "(",
+    ")",
+    "[",
+    "]",
+    "{",
+    "}",
+    "#{",
+    "#",
+    "#_",
+    "'",
+    "`",
+    "~@",
+    "^",
+    "@",
+    ":",
+    "::",
+    ";",
+    ",",
+    "nil",
+    "true",
+    "##NaN",
+    "##Inf",
+    "0",
+    "-1",
+    "1e400",
+    "1e-400",
+    "9223372036854775808",
+    "-9223372036854775808",
+    "18446744073709551616",
+    "4294967295",
+    "1N",
+    "1M",
+    "1/0",
+    "0x7f000001",
+    "null",
+    "[]",
+    "{}",
+    "\"\"",
+    "[[[[[[[[",
+    "{\"a\":{\"a\":{\"a\":",
+    "data: ",
+    "event: ",
+    "id: ",
+    "retry: ",
+    ": ",
+    "[DONE]",
+    "{{",
+    "}}",
+    "{{#each this}}",
+    "{{/each}}",
+    "{{> x}}",
+    "{{&",
+    "--- a/x\n+++ b/x\n@@ -0,0 +1 @@\n",
+    "@@ -1,3 +1,4 @@\n",
+    "\\ No newline at end of file\n",
+    "GIT binary patch\n",
+    "/dev/null",
+    "../",
+    "..%2f",
+    "%00",
+    "%",
+    "&amp;",
+    "&#0;",
+    "<!DOCTYPE",
+    "<![CDATA[",
+    "&a",
+    "*a",
+    "<<: *a",
+    "!!binary ",
+    "@",
+    "//",
+    "[::ffff:",
+    "]:",
+    "*/0",
+    "0-59/7",
+    "L",
+    "#5",
+    "MON-",
+    "http://",
+    "#inst \"",
+    "#uuid \"",
+    "#flowstone/bytes \"",
 ];
 
 impl Random {
@@ -210,7 +307,9 @@ impl Random {
     /// Replaces a number in the text by another.
     fn change_number(&mut self, input: &mut Vec<u8>) {
         let starts: Vec<usize> = (0..input.len())
-            .filter(|at| input[*at].is_ascii_digit() && (*at == 0 || !input[at - 1].is_ascii_digit()))
+            .filter(|at| {
+                input[*at].is_ascii_digit() && (*at == 0 || !input[at - 1].is_ascii_digit())
+            })
             .collect();
         let Some(start) = starts.get(self.below(starts.len())).copied() else {
             return;

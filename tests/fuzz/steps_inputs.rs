@@ -293,7 +293,10 @@ fn agree(row: &Dialect, reply: &Result<Reply, LlmError>, deltas: &[Delta]) {
         Delta::Thought(_) => None,
     });
     let text: String = texts.collect();
-    assert!(text.is_empty() || text == reply.content, "{deltas:?} {reply:?}");
+    assert!(
+        text.is_empty() || text == reply.content,
+        "{deltas:?} {reply:?}"
+    );
 }
 
 /// Makes the next call of a conversation that has this answer in it, as an agent does.
@@ -308,7 +311,10 @@ fn send_back(row: &'static Dialect, reply: Result<Reply, LlmError>) {
         }
     };
     if let Some(usage) = reply.usage {
-        assert!(usage.prompt >= 0 && usage.completion >= 0 && usage.total >= 0, "{usage:?}");
+        assert!(
+            usage.prompt >= 0 && usage.completion >= 0 && usage.total >= 0,
+            "{usage:?}"
+        );
     }
     let results = reply.tool_calls.iter().map(|call| Message {
         tool_call_id: Some(call.id.clone()),

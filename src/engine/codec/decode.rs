@@ -161,8 +161,7 @@ impl<'a> Reader<'a> {
 
     fn unicode(&mut self) -> Result<char, CodecError> {
         let digits = self.text.get(self.at..self.at + 4);
-        let char = digits
-            .and_then(code_point);
+        let char = digits.and_then(code_point);
         self.at += 4;
         char.ok_or_else(|| self.unreadable("a wrong code point"))
     }
