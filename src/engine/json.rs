@@ -1,14 +1,21 @@
 //! Values to JSON and back.
 //!
 //! Object keys become keywords of the same spelling, keywords become strings of theirs. Whatever JSON
-//! cannot say exactly is either written as a string or refused in words; nothing is lost silently.
+//! cannot say exactly is either written as a string or refused in words; nothing is lost silently. Text is read and
+//! written with every number's own digits: [`read`] and [`write`].
+
+mod read;
+mod text;
 
 use base64::Engine as _;
 use flowstone_lang::value::{
-    BigDecimal, BigInt, Force, Number, Object, PrintOptions, Result as Eval, SeqView, Signal,
-    Unforced, Value, print_value,
+    BigDecimal, BigInt, Force, Object, PrintOptions, Result as Eval, SeqView, Signal, Unforced,
+    Value, number, print_value,
 };
 use serde_json::{Map as JsonMap, Number as JsonNumber, Value as Json};
+
+pub use read::{Build, ReadError, read, read_all, read_bytes, read_first, read_with_string_keys};
+pub use text::{compact, pretty, to_exact_json, write, write_pretty_with, write_with};
 
 /// Deeper nesting than this is refused, in both directions.
 pub const MAX_DEPTH: usize = 128;
@@ -55,6 +62,7 @@ pub fn to_json_with(force: &mut dyn Force, value: &Value) -> Result<Json, JsonEr
     Writer {
         force,
         path: Vec::new(),
+        numbers: Numbers::Tree,
     }
     .write(value)
 }
@@ -107,9 +115,19 @@ pub fn name_text(value: &Value) -> Option<String> {
     }
 }
 
+/// What becomes of a number that neither an integer of 64 bits nor a double holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Numbers {
+    /// A string of its digits.
+    Tree,
+    /// What [`compact`] and [`pretty`] write as a number.
+    Exact,
+}
+
 struct Writer<'a> {
     force: &'a mut dyn Force,
     path: Vec<String>,
+    numbers: Numbers,
 }
 
 impl Writer<'_> {
@@ -126,9 +144,9 @@ impl Writer<'_> {
             Value::Keyword(keyword) => Json::from(keyword.parts().to_string()),
             Value::Symbol(_) | Value::Name(_) => Json::from(self.shown(value)?),
             Value::Text(text) => Json::from(text.as_str()),
-            Value::BigInt(int) => big_int(int),
-            Value::Ratio(_) => self.float(ratio_float(value))?,
-            Value::Decimal(decimal) => decimal_json(decimal),
+            Value::BigInt(int) => self.big_int(int),
+            Value::Ratio(_) => self.float(number_float(value).unwrap_or(f64::NAN))?,
+            Value::Decimal(decimal) => self.decimal(decimal),
             Value::Vector(vector) => self.items(&mut vector.iter().cloned())?,
             Value::Set(set) => self.items(&mut set.iter().cloned())?,
             Value::Map(map) => self.object(&mut map.iter())?,
@@ -179,6 +197,26 @@ impl Writer<'_> {
         })
     }
 
+    fn big_int(&self, int: &BigInt) -> Json {
+        match (i64::try_from(int), u64::try_from(int), self.numbers) {
+            (Ok(int), _, _) => Json::from(int),
+            (_, Ok(int), _) => Json::from(int),
+            (_, _, Numbers::Tree) => Json::from(int.to_string()),
+            (_, _, Numbers::Exact) => text::number(int.to_string()),
+        }
+    }
+
+    fn decimal(&self, decimal: &BigDecimal) -> Json {
+        match self.numbers {
+            Numbers::Tree => decimal_json(decimal),
+            Numbers::Exact => {
+                let mut digits = String::new();
+                number::write_decimal(&mut digits, decimal);
+                text::number(digits)
+            }
+        }
+    }
+
     fn float(&self, float: f64) -> Result<Json, JsonError> {
         match JsonNumber::from_f64(float) {
             Some(number) => Ok(Json::Number(number)),
@@ -212,7 +250,11 @@ impl Writer<'_> {
             }
             object.insert(key, json);
         }
-        Ok(Json::Object(object))
+        let json = Json::Object(object);
+        if self.numbers == Numbers::Exact && text::is_exact(&json) {
+            return Err(self.refuse("a map with the key of a number"));
+        }
+        Ok(json)
     }
 
     fn key(&mut self, key: &Value) -> Result<String, JsonError> {
@@ -346,18 +388,10 @@ pub fn instant_millis(text: &str) -> Option<i64> {
     Some(zoned.timestamp().as_millisecond())
 }
 
-/// A number where JSON has room for it, else its digits as a string.
-fn big_int(int: &BigInt) -> Json {
-    match (i64::try_from(int), u64::try_from(int)) {
-        (Ok(int), _) => Json::from(int),
-        (_, Ok(int)) => Json::from(int),
-        _ => Json::from(int.to_string()),
-    }
-}
-
 /// A number where a double says the same, else its digits as a string.
 fn decimal_json(decimal: &BigDecimal) -> Json {
-    let text = decimal.to_plain_string();
+    let mut text = String::new();
+    number::write_decimal(&mut text, decimal);
     let exact = text.parse::<f64>().ok().filter(|float| {
         float.is_finite()
             && format!("{float}")
@@ -370,32 +404,7 @@ fn decimal_json(decimal: &BigDecimal) -> Json {
     }
 }
 
-fn ratio_float(value: &Value) -> f64 {
-    let Value::Ratio(ratio) = value else {
-        return f64::NAN;
-    };
-    let part = |int: &BigInt| int.to_string().parse::<f64>().unwrap_or(f64::NAN);
-    part(ratio.numer()) / part(ratio.denom())
-}
-
-/// Returns any number as a double; `None` for what is no number.
+/// Returns any number as the nearest double; `None` for what is not a number.
 pub fn number_float(value: &Value) -> Option<f64> {
-    Some(match number(value)? {
-        Number::Int(int) => int as f64,
-        Number::BigInt(int) => int.to_string().parse().unwrap_or(f64::NAN),
-        Number::Ratio(_) => ratio_float(value),
-        Number::Decimal(decimal) => decimal.to_plain_string().parse().unwrap_or(f64::NAN),
-        Number::Float(float) => float,
-    })
-}
-
-fn number(value: &Value) -> Option<Number<'_>> {
-    Some(match value {
-        Value::Int(int) => Number::Int(*int),
-        Value::Float(float) => Number::Float(*float),
-        Value::BigInt(int) => Number::BigInt(int),
-        Value::Ratio(ratio) => Number::Ratio(ratio),
-        Value::Decimal(decimal) => Number::Decimal(decimal),
-        _ => return None,
-    })
+    number::to_float(value, "double").ok()
 }

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Read;
 use std::path::Path;
 
-use flowstone_engine::json::from_json;
+use flowstone_engine::json::read as read_json;
 use flowstone_lang::reader::{NoContext, ReadOptions, Reader};
 use flowstone_lang::value::{Sources, Value};
 
@@ -59,10 +59,10 @@ pub fn text(file: &Path) -> Result<String, Report> {
 fn parse(name: &str, text: &str, syntax: Syntax) -> Result<Value, Report> {
     let json = match syntax {
         Syntax::Edn => None,
-        Syntax::Json | Syntax::Either => Some(serde_json::from_str::<serde_json::Value>(text)),
+        Syntax::Json | Syntax::Either => Some(read_json(text)),
     };
     match json {
-        Some(Ok(json)) => Ok(from_json(&json)),
+        Some(Ok(value)) => Ok(value),
         Some(Err(error)) if syntax == Syntax::Json || looks_like_json(text) => {
             Err(json_report(name, text, &error))
         }

@@ -2,6 +2,8 @@
 
 use std::io::{self, Write};
 
+use flowstone_engine::json::{compact, pretty};
+
 use super::args::Color;
 use super::report::{Report, Shown};
 
@@ -26,12 +28,12 @@ pub fn data(text: &str) {
 
 /// Prints one JSON object.
 pub fn json(value: &serde_json::Value) {
-    checked(writeln!(io::stdout(), "{value:#}"));
+    checked(writeln!(io::stdout(), "{}", pretty(value)));
 }
 
 /// Prints one JSON object on a line of its own.
 pub fn json_line(value: &serde_json::Value) {
-    checked(writeln!(io::stdout(), "{value}"));
+    checked(writeln!(io::stdout(), "{}", compact(value)));
 }
 
 /// Writes to the terminal as it is.
