@@ -4,5 +4,6 @@ mod agents;
 mod codec;
 mod flow;
 mod fuzz;
+mod hostile;
 mod mcp;
 mod permission;

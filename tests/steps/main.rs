@@ -22,6 +22,7 @@ mod function;
 mod fuzz;
 mod git;
 mod git_hostile;
+mod hostile;
 mod http;
 mod http_hostile;
 mod json;
