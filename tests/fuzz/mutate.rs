@@ -1,6 +1,12 @@
 //! Replays the corpus of fuzzing targets, and changes of it that a seeded generator makes: on any toolchain, without a
 //! fuzzer. `docs/testing.md` says how long runs are started.
 
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a long run says what it does"
+)]
+
 use std::fs;
 use std::panic::{self, AssertUnwindSafe};
 use std::path::{Path, PathBuf};
