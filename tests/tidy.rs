@@ -7,6 +7,7 @@ mod gate;
 mod layers;
 mod licences;
 mod lists;
+mod promises;
 mod screen;
 mod texts;
 mod tree;

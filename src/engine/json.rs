@@ -1,7 +1,11 @@
 //! Values to JSON and back.
 //!
 //! Object keys become keywords of the same spelling, keywords become strings of theirs. Whatever JSON
-//! cannot say exactly is either written as a string or refused in words; nothing is lost silently.
+//! cannot say exactly is either written as a string or refused in words; nothing is lost silently. Text is read and
+//! written with every number's own digits: [`read`] and [`write`].
+
+mod read;
+mod text;
 
 use base64::Engine as _;
 use flowstone_lang::value::{
@@ -9,6 +13,9 @@ use flowstone_lang::value::{
     Value, is_written_within, number, print_value,
 };
 use serde_json::{Map as JsonMap, Number as JsonNumber, Value as Json};
+
+pub use read::{Build, ReadError, read, read_all, read_bytes, read_first, read_with_string_keys};
+pub use text::{compact, pretty, to_exact_json, write, write_pretty_with, write_with};
 
 /// Deeper nesting than this is refused, in both directions.
 pub const MAX_DEPTH: usize = 128;
@@ -57,6 +64,7 @@ pub fn to_json_with(force: &mut dyn Force, value: &Value) -> Result<Json, JsonEr
     Writer {
         force,
         path: Vec::new(),
+        numbers: Numbers::Tree,
         written: 0,
         root: value,
     }
@@ -115,10 +123,19 @@ pub fn name_text(value: &Value) -> Option<String> {
 const MOST_TEXT: u64 = 500_000_000;
 /// How many values are written before the whole size is estimated: most values have fewer parts.
 const FEW: u32 = 10_000;
+/// What becomes of a number that neither an integer of 64 bits nor a double holds.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Numbers {
+    /// A string of its digits.
+    Tree,
+    /// What [`compact`] and [`pretty`] write as a number.
+    Exact,
+}
 
 struct Writer<'a> {
     force: &'a mut dyn Force,
     path: Vec<String>,
+    numbers: Numbers,
     written: u32,
     root: &'a Value,
 }
@@ -144,9 +161,9 @@ impl Writer<'_> {
             Value::Keyword(keyword) => Json::from(keyword.parts().to_string()),
             Value::Symbol(_) | Value::Name(_) => Json::from(self.shown(value)?),
             Value::Text(text) => Json::from(text.as_str()),
-            Value::BigInt(int) => big_int(int),
-            Value::Ratio(_) => self.float(ratio_float(value))?,
-            Value::Decimal(decimal) => decimal_json(decimal).map_err(JsonError::Signal)?,
+            Value::BigInt(int) => self.big_int(int),
+            Value::Ratio(_) => self.float(number_float(value).unwrap_or(f64::NAN))?,
+            Value::Decimal(decimal) => self.decimal(decimal).map_err(JsonError::Signal)?,
             Value::Vector(vector) => self.items(&mut vector.iter().cloned())?,
             Value::Set(set) => self.items(&mut set.iter().cloned())?,
             Value::Map(map) => self.object(&mut map.iter())?,
@@ -197,6 +214,32 @@ impl Writer<'_> {
         })
     }
 
+    fn big_int(&self, int: &BigInt) -> Json {
+        match (i64::try_from(int), u64::try_from(int), self.numbers) {
+            (Ok(int), _, _) => Json::from(int),
+            (_, Ok(int), _) => Json::from(int),
+            (_, _, numbers) => {
+                let mut digits = String::new();
+                number::write_big(&mut digits, int);
+                match numbers {
+                    Numbers::Tree => Json::from(digits),
+                    Numbers::Exact => text::number(digits),
+                }
+            }
+        }
+    }
+
+    fn decimal(&self, decimal: &BigDecimal) -> Eval<Json> {
+        match self.numbers {
+            Numbers::Tree => decimal_json(decimal),
+            Numbers::Exact => {
+                let mut digits = String::new();
+                number::write_decimal(&mut digits, decimal);
+                Ok(text::number(digits))
+            }
+        }
+    }
+
     fn float(&self, float: f64) -> Result<Json, JsonError> {
         match JsonNumber::from_f64(float) {
             Some(number) => Ok(Json::Number(number)),
@@ -230,7 +273,11 @@ impl Writer<'_> {
             }
             object.insert(key, json);
         }
-        Ok(Json::Object(object))
+        let json = Json::Object(object);
+        if self.numbers == Numbers::Exact && text::is_exact(&json) {
+            return Err(self.refuse("a map with the key of a number"));
+        }
+        Ok(json)
     }
 
     fn key(&mut self, key: &Value) -> Result<String, JsonError> {
@@ -440,22 +487,10 @@ pub fn instant_millis(text: &str) -> Option<i64> {
     Some(zoned.timestamp().as_millisecond())
 }
 
-/// A number where JSON has room for it, else its digits as a string.
-fn big_int(int: &BigInt) -> Json {
-    match (i64::try_from(int), u64::try_from(int)) {
-        (Ok(int), _) => Json::from(int),
-        (_, Ok(int)) => Json::from(int),
-        _ => {
-            let mut digits = String::new();
-            number::write_big(&mut digits, int);
-            Json::from(digits)
-        }
-    }
-}
-
 /// A number where a double says the same, else its digits as a string.
 fn decimal_json(decimal: &BigDecimal) -> Eval<Json> {
-    let text = number::plain_decimal(decimal)?;
+    let mut text = String::new();
+    number::write_decimal(&mut text, decimal);
     let exact = text.parse::<f64>().ok().filter(|float| {
         float.is_finite()
             && format!("{float}")
@@ -468,11 +503,7 @@ fn decimal_json(decimal: &BigDecimal) -> Eval<Json> {
     })
 }
 
-fn ratio_float(value: &Value) -> f64 {
-    number::to_float(value, "double").unwrap_or(f64::NAN)
-}
-
-/// Returns any number as a double; `None` for what is no number.
+/// Returns any number as the nearest double; `None` for what is not a number.
 pub fn number_float(value: &Value) -> Option<f64> {
-    value.is_number().then(|| ratio_float(value))
+    number::to_float(value, "double").ok()
 }

@@ -27,6 +27,7 @@ mod host_math;
 mod host_numbers;
 mod host_system;
 mod host_text;
+mod host_url;
 mod machine;
 mod maps;
 mod math;
@@ -105,6 +106,8 @@ const AREAS: &[(&str, &[crate::value::Native])] = &[
     ("Thread", host_system::THREAD_FNS),
     ("Character", host_text::CHARACTER_FNS),
     ("String", host_text::STRING_FNS),
+    ("URLDecoder", host_url::DECODER_FNS),
+    ("URLEncoder", host_url::ENCODER_FNS),
     ("clojure.core", machine::FNS),
     ("clojure.core", maps::FNS),
     ("clojure.math", math::FNS),

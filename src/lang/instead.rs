@@ -59,10 +59,11 @@ const CLASSES: &[(&str, &str)] = &[
     ("SecureRandom", "use random-uuid or rand-int"),
     ("SimpleDateFormat", "use java.time.format.DateTimeFormatter"),
     ("ThreadLocalRandom", "use rand and rand-int"),
-    ("URI", "use flow.util/url-encode and plain text"),
+    (
+        "URI",
+        "use plain text, java.net.URLEncoder/encode for its parts, and clojure.string/split",
+    ),
     ("URL", "use an :http step in a flow"),
-    ("URLDecoder", "use flow.util/url-decode"),
-    ("URLEncoder", "use flow.util/url-encode"),
 ];
 
 /// Namespaces. Sorted.

@@ -399,8 +399,9 @@ fn body(decoded: Decoded, host: &str, answer: &Answer) -> Result<Value, StepErro
     };
     Ok(match decoded {
         Decoded::Empty => Value::Nil,
-        Decoded::Json(json) => json::from_json(&json),
-        Decoded::JsonLines(lines) => Value::vector(lines.iter().map(json::from_json)),
+        Decoded::Json(text) => json::read(text.trim_start_matches('\u{feff}'))
+            .map_err(|error| bad("JSON", error.to_string()))?,
+        Decoded::JsonLines(text) => json_lines(&text).map_err(|cause| bad("JSON", cause))?,
         Decoded::Text(text) => Value::from(text),
         Decoded::Events(events) => Value::vector(events.into_iter().map(|event| {
             let name = if event.name.is_empty() {
@@ -509,14 +510,24 @@ impl From<HttpError> for StepError {
     }
 }
 
+/// Reads a JSON value from each line that is not blank.
+fn json_lines(text: &str) -> Result<Value, String> {
+    let lines = text.trim_start_matches('\u{feff}').lines().enumerate();
+    let lines = lines.filter(|(_, line)| !line.trim().is_empty());
+    let values = lines.map(|(idx, line)| {
+        json::read(line).map_err(|error| format!("in its line {}, {error}", idx + 1))
+    });
+    Ok(Value::vector(values.collect::<Result<Vec<_>, _>>()?))
+}
+
 /// Returns what the server says about its error, read as JSON where it is that.
 fn error_body(answer: &Answer) -> Option<Value> {
     if answer.body.is_empty() {
         return None;
     }
     let start = &answer.body[..answer.body.len().min(error::MOST_SHOWN)];
-    match serde_json::from_slice::<serde_json::Value>(start) {
-        Ok(json) => Some(json::from_json(&json)),
+    match json::read_bytes(start) {
+        Ok(value) => Some(value),
         Err(_) => Some(Value::from(String::from_utf8_lossy(start).into_owned())),
     }
 }

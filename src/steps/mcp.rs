@@ -10,6 +10,7 @@ mod client;
 mod connection;
 mod error;
 mod fault;
+mod message;
 mod pool;
 mod process;
 mod server;
@@ -30,6 +31,7 @@ use tokio::sync::mpsc;
 
 use client::Heard;
 use connection::ToolCall;
+pub use message::{answer_of, misfits};
 use pool::{Ask, Lazy, Told};
 
 use crate::fields::Fields;

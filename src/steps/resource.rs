@@ -11,7 +11,7 @@ use flowstone_engine::resource::{ResourceKind, ResourceName, value_text};
 use flowstone_engine::step::{StepContext, StepError};
 use flowstone_lang::value::{Object, Value};
 
-use crate::json::from_json;
+use crate::json::{read_all, read_bytes};
 use crate::words::shown;
 
 /// Values as the codec writes them.
@@ -182,15 +182,11 @@ fn decoded(row: &ResourceRow, bytes: Vec<u8>) -> Result<Value, StepError> {
         return codec::decode(&text).map_err(|error| unreadable(error.to_string()));
     }
     if format == Some(Format::Json) {
-        return serde_json::from_slice(&bytes)
-            .map(|json| from_json(&json))
-            .map_err(|error| unreadable(error.to_string()));
+        return read_bytes(&bytes).map_err(|error| unreadable(error.to_string()));
     }
     if format == Some(Format::JsonLines) {
-        let values = serde_json::Deserializer::from_slice(&bytes).into_iter();
-        let values = values.map(|json| json.map(|json: serde_json::Value| from_json(&json)));
-        let values = values.collect::<Result<Vec<Value>, _>>();
-        return values
+        let text = String::from_utf8(bytes).map_err(|error| unreadable(error.to_string()))?;
+        return read_all(&text)
             .map(Value::vector)
             .map_err(|error| unreadable(error.to_string()));
     }

@@ -250,12 +250,13 @@ impl<'a> Call<'a> {
     }
 
     fn wrong(&self, expected: &str) -> RenderError {
-        RenderErrorReason::Other(format!(
-            "`{}` needs {expected}, and got {}",
-            self.name,
-            shown(self.value)
-        ))
-        .into()
+        self.wrong_part(expected, self.value)
+    }
+
+    /// Refuses an option, or another part of the call.
+    fn wrong_part(&self, expected: &str, got: &Json) -> RenderError {
+        let (name, got) = (self.name, shown(got));
+        RenderErrorReason::Other(format!("`{name}` needs {expected}, and got {got}")).into()
     }
 }
 
@@ -400,7 +401,7 @@ fn truncate(call: &Call<'_>) -> Result<Json, RenderError> {
         Some(length) => length
             .as_u64()
             .and_then(|length| usize::try_from(length).ok())
-            .ok_or_else(|| call.wrong("a `length` of 0 or more"))?,
+            .ok_or_else(|| call.wrong_part("a `length` of 0 or more", length))?,
     };
     let suffix = call.option("suffix", 2).map_or("...".to_owned(), shown);
     let text = shown(call.value);

@@ -669,7 +669,8 @@
           items))
 
 (defn cl-format
-  "Writes arguments by a format string of Common Lisp: to a string if writer is nil or false, else to standard output."
+  "Writes arguments by a format string of Common Lisp: to a string if writer is nil or false, to standard output if it is
+  true, else to the writer."
   {:examples '[[(cl-format nil "~a and ~s" "x" "y") "x and \"y\""]
                [(cl-format nil "~{~a~^, ~}" [1 2 3]) "1, 2, 3"]
                [(cl-format nil "~:d item~:p" 1234) "1,234 items"]
@@ -678,6 +679,23 @@
   [writer format-string & arguments]
   (let [[items] (parse format-string #{})
         text (:out (run {:arguments (vec arguments) :at 0 :out ""} items))]
-    (if-not writer
-      text
-      (do (print text) nil))))
+    (cond
+      (not writer) text
+      (true? writer) (print text)
+      :else (binding [*out* writer] (print text)))))
+
+(defmacro formatter
+  "Returns a function of a writer and arguments that does what cl-format does with a format string."
+  {:examples '[[((formatter "~a of ~d") nil "x" 2) "x of 2"]]}
+  [format-string]
+  `(let [text# ~format-string]
+     (fn [writer# & arguments#]
+       (apply cl-format writer# text# arguments#))))
+
+(defmacro formatter-out
+  "Returns a function of arguments that writes them to standard output by a format string, as cl-format does."
+  {:examples '[[(with-out-str ((formatter-out "~a of ~d") "x" 2)) "x of 2"]]}
+  [format-string]
+  `(let [text# ~format-string]
+     (fn [& arguments#]
+       (apply cl-format true text# arguments#))))

@@ -149,3 +149,44 @@ fn json_keeps_spelling_and_numbers() {
     assert_eq!(value.get("htmlUrl"), Some(&Value::from("x")));
     assert_eq!(json::to_json(&value).expect("data").to_string(), text);
 }
+
+/// Texts that no build wrote: damaged, made up, or meant to do harm.
+#[rustfmt::skip]
+const UNREADABLE: &[&str] = &[
+    "", " ", ")", "]", "}", "(", "[", "{", "#{", "(]", "[1 2", "{:a}", "{:a 1 :b}", "1 2", "[1] ]",
+    "\"", "\"a", "\"\\", "\"\\q\"", "\"\\u12\"", "\"\\ud800\"", "\"\\uzzzz\"", "\"\\u+123\"",
+    "\\", "\\unknown", "\\ud800", "\\u110000", "\\newlin",
+    "1x", "1.2.3", "0x10", "1/0", "1/", "-1/0", "4/2", "3/-1", "1e", "1MN", "1NN", "12N3", "1e5N",
+    "#", "#inst", "#inst 1", "#inst \"\"", "#inst \"Z\"", "#inst \"2026-01-01\"", "#inst \"2026-01-01T00:00:00Z\"",
+    "#inst \"2026-13-01T00:00:00.000Z\"", "#inst \"2026-00-01T00:00:00.000Z\"", "#inst \"2026-01-32T00:00:00.000Z\"",
+    "#inst \"2026-01-01T24:00:00.000Z\"", "#inst \"2026-01-01T00:60:00.000Z\"", "#inst \"2026-01-01T00:00:00.1000Z\"",
+    "#inst \"2026-01-01T2304855273472004613:00:00.123Z\"", "#inst \"9223372036854775807-01-01T00:00:00.000Z\"",
+    "#inst \"-9223372036854775808-01-01T00:00:00.000Z\"", "#inst \"300000001-01-01T00:00:00.000Z\"",
+    "#inst \"2026-01-9223372036854775807T00:00:00.000Z\"", "#inst \"2026-01-01T00:00:-1.000Z\"", "#inst \"2026-1-1-1T0:0:0.0Z\"",
+    "#inst \"2026-01-01T00:00:00:00.000Z\"", "#inst \"292278994-08-17T07:12:55.808Z\"", "#inst \"2026-01-01T00:00:00.000+00:00\"",
+    "#uuid 1", "#uuid \"\"", "#uuid \"01234567-89ab-cdef-0123-456789abcde\"", "#uuid \"+1234567-89ab-cdef-0123-456789abcdef\"",
+    "#uuid \"01234567-89ab-cdef-0123-456789abcdefff\"", "#uuid \"g1234567-89ab-cdef-0123-456789abcdef\"",
+    "#flowstone/bytes 1", "#flowstone/bytes \"0\"", "#flowstone/bytes \"0g\"", "#flowstone/bytes \"éé\"",
+    "#flowstone/keyword 1", "#flowstone/symbol nil", "#flowstone/regex \"(\"", "#flowstone/regex 1",
+    "#flowstone/error 1", "#flowstone/error {}", "#flowstone/error {:class 1}",
+];
+
+#[test]
+fn text_that_nobody_wrote_is_refused() {
+    let read: Vec<String> = UNREADABLE
+        .iter()
+        .map(|text| (text, codec::decode(text)))
+        .filter(|(_, found)| !matches!(found, Err(CodecError::Unreadable { .. })))
+        .map(|(text, found)| format!("{text}: {found:?}"))
+        .collect();
+    assert!(read.is_empty(), "{}", read.join("\n"));
+}
+
+#[test]
+fn the_first_and_last_instants_come_back() {
+    for millis in [i64::MIN, i64::MIN + 1, -1, 0, 1, i64::MAX - 1, i64::MAX] {
+        let text = codec::encode(&Object::Inst(millis).into()).expect("data");
+        let back = codec::decode(&text).expect("what was written");
+        assert_eq!(back, Object::Inst(millis).into(), "{text}");
+    }
+}

@@ -3,6 +3,8 @@
 mod agents;
 mod codec;
 mod flow;
+mod fuzz;
+mod hostile;
 mod mcp;
 mod permission;
 mod redact;

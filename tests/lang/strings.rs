@@ -132,7 +132,7 @@ fn formats() {
             r#"(format "%d")"#,
             "E0382 `%d` is directive 1, but there are only 0 values",
         ),
-        (r#"(format "%q" 1)"#, "E0382 `%q` is no directive"),
+        (r#"(format "%q" 1)"#, "E0382 `%q` is not a directive"),
         (
             r#"(format "100%")"#,
             "E0382 the directive `%` is not complete",

@@ -138,8 +138,32 @@ fn names_of_other_libraries_do_what_those_do() {
             "E0740 there is no JSON: the text is empty | `:eof-error? false` gives nil, or `:eof-value`",
         ),
         (
-            r#"(clojure.data.json/read-str "1" :bigdec true)"#,
-            "E0741 there is no option :bigdec; there are :eof-error? :eof-value :key-fn :value-fn",
+            r#"(clojure.data.json/read-str "[1, 1.50, 1e400, 9223372036854775808]")"#,
+            "[1 1.5 ##Inf 9223372036854775808N]",
+        ),
+        (
+            r#"(clojure.data.json/read-str "[1, 1.50, 1e400]" :bigdec true)"#,
+            "[1 150E-2M 1E400M]",
+        ),
+        (
+            "(clojure.data.json/write-str [1e10 1.5M 1E+400M 9223372036854775808 1/3])",
+            r#""[1.0E10,1.5,1E+400,9223372036854775808,0.3333333333333333]""#,
+        ),
+        (
+            "(cheshire.core/generate-string [1e10 1.50M 9223372036854775808 1/3])",
+            r#""[1.0E10,1.50,9223372036854775808,0.3333333333333333]""#,
+        ),
+        (
+            r#"(cheshire.core/parse-string "[1e400, 9223372036854775808]")"#,
+            "[##Inf 9223372036854775808N]",
+        ),
+        (
+            "(json/write-str {:n [1.50M 9223372036854775808N]})",
+            r#""{\"n\":[1.50,9223372036854775808]}""#,
+        ),
+        (
+            r#"(clojure.data.json/read-str "1" :bigdecimals true)"#,
+            "E0741 there is no option :bigdecimals; there are :bigdec :eof-error? :eof-value :key-fn :value-fn",
         ),
         (
             r#"(clojure.data.json/write-str {"é/" 'a/b :k [#{1} nil 1/2]})"#,

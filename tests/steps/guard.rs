@@ -357,7 +357,8 @@ fn a_flow_cannot_lift_the_guard() {
         assert!(found.starts_with("E0731 "), "{requires} {config}: {found}");
     }
     // A proxy that no row names is not asked at all.
-    let config = "{:url \"http://93.184.216.34/\" :client-opts {:proxy \"http://169.254.169.254:80\"}}";
+    let config =
+        "{:url \"http://93.184.216.34/\" :client-opts {:proxy \"http://169.254.169.254:80\"}}";
     let found = flow(&net, "", config);
     assert!(found.starts_with("E0960 "), "{found}");
     // The project's own proxy stays the way out.

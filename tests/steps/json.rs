@@ -1,7 +1,9 @@
 use std::str::FromStr as _;
 
 use flowstone_lang::value::{BigDecimal, BigInt, BigRational, Keyword, Object, Symbol, Value};
-use flowstone_steps::json::{from_json, from_json_with_string_keys, to_json};
+use flowstone_steps::json::{
+    from_json, from_json_with_string_keys, read, read_all, to_json, write, write_pretty_with,
+};
 use serde_json::json;
 
 fn written(value: &Value) -> String {
@@ -123,4 +125,102 @@ fn json_becomes_values() {
             .get(&Value::from("user name"))
             .is_some()
     );
+}
+
+fn reread(text: &str) -> String {
+    match read(text) {
+        Ok(value) => flowstone_engine::codec::encode(&value).expect("data"),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn numbers_of_a_text_keep_their_value() {
+    for (text, expected) in [
+        ("9223372036854775807", "9223372036854775807"),
+        ("9223372036854775808", "9223372036854775808N"),
+        (
+            "-123456789012345678901234567890",
+            "-123456789012345678901234567890N",
+        ),
+        ("-0", "0"),
+        ("-0.0", "-0.0"),
+        ("1e400", "##Inf"),
+        ("-1.5E+400", "##-Inf"),
+        ("1e-400", "0.0"),
+        ("9007199254740992.999", "9007199254740992.0"),
+        ("0.000244140625000000000001", "0.000244140625"),
+        ("[1, 2.50, 1E2]", "[1 2.5 100.0]"),
+        (r#"{"a": {"b": []}, "a": 2}"#, "{:a 2}"),
+        (r#""\u00e9\ud83d\ude00\n""#, "\"é😀\\n\""),
+    ] {
+        assert_eq!(reread(text), expected, "{text}");
+    }
+}
+
+#[test]
+fn what_is_not_json_is_described_with_its_place() {
+    let long = "9".repeat(10_001);
+    let deep = "[".repeat(200) + &"]".repeat(200);
+    for (text, expected) in [
+        ("", "EOF while parsing a value at line 1 column 0"),
+        ("[1,]", "trailing comma at line 1 column 4"),
+        ("01", "invalid number at line 1 column 2"),
+        ("1.", "EOF while parsing a value at line 1 column 2"),
+        ("[1e400, +1]", "expected value at line 1 column 9"),
+        ("nul", "EOF while parsing a value at line 1 column 3"),
+        ("\"\\é\"", "invalid escape at line 1 column 3"),
+        (
+            "\"\\ud800\"",
+            "unexpected end of hex escape at line 1 column 8",
+        ),
+        (
+            "\"a\nb\"",
+            "control character (\\u0000-\\u001F) found while parsing a string at line 2 column 0",
+        ),
+        (&deep, "recursion limit exceeded at line 1 column 128"),
+        (&long, "a number has more than 10000 digits"),
+    ] {
+        assert_eq!(reread(text), expected, "{text}");
+    }
+    let lines = read_all("1 [2]\n{}").expect("three values");
+    assert_eq!(lines.len(), 3);
+    assert!(read_all("1 x").is_err());
+}
+
+#[test]
+fn numbers_are_written_with_their_own_digits() {
+    for text in [
+        "9223372036854775808",
+        "[-123456789012345678901234567890]",
+        r#"{"n":[1,{"big":18446744073709551616}]}"#,
+    ] {
+        let value = read(text).expect("JSON");
+        assert_eq!(write(&value).expect("data"), text);
+    }
+    for (edn, expected) in [
+        ("1.10M", "1.10"),
+        ("1E+400M", "1E+400"),
+        ("[1e100 2/3]", "[1e+100,0.6666666666666667]"),
+        (
+            "{:a 10000000000000000000000000000000/30000000000000000000000000000001}",
+            r#"{"a":0.3333333333333333}"#,
+        ),
+        (
+            "##Inf",
+            "error: an infinite number cannot be written as JSON",
+        ),
+    ] {
+        let value = flowstone_engine::codec::decode(edn).expect("data");
+        let written = write(&value).unwrap_or_else(|error| format!("error: {error}"));
+        assert_eq!(written, expected);
+    }
+    let value = flowstone_engine::codec::decode("{:a [1.5M {}] :b []}").expect("data");
+    let mut unforced = flowstone_lang::value::Unforced;
+    assert_eq!(
+        write_pretty_with(&mut unforced, &value).expect("data"),
+        "{\n  \"a\": [\n    1.5,\n    {}\n  ],\n  \"b\": []\n}"
+    );
+    let taken = Value::map([(Value::from("\u{1}number"), Value::from("12"))]);
+    assert!(write(&taken).is_err());
 }

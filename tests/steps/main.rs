@@ -20,9 +20,11 @@ mod folder_merge;
 #[cfg(target_os = "linux")]
 mod full;
 mod function;
+mod fuzz;
 mod git;
 mod git_hostile;
 mod guard;
+mod hostile;
 mod http;
 mod http_hostile;
 mod json;

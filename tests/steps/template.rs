@@ -117,7 +117,7 @@ fn bad_templates_are_explained() {
         ),
         (
             "{{truncate text length=-1}}",
-            "error: rendering the template failed: `truncate` needs a `length` of 0 or more, and got a long sentence that is cut (line 1, column 1)",
+            "error: rendering the template failed: `truncate` needs a `length` of 0 or more, and got -1 (line 1, column 1)",
         ),
         (
             "{{> part}}",

@@ -136,6 +136,19 @@ const STREAMS: &[(&str, &[&str])] = &[
 ];
 
 #[test]
+fn streamed_text_of_an_unknown_item_is_not_lost() {
+    let data = [
+        r#"{"type":"response.output_text.delta","output_index":0,"delta":"Hi"}"#,
+        r#"{"type":"response.completed","response":{"status":"completed","output":[{"type":"memo"}]}}"#,
+    ];
+    let shown = stream("openai", &events(&data));
+    assert!(
+        shown.starts_with("E0808") && shown.contains("an item with text is not a message"),
+        "{shown}"
+    );
+}
+
+#[test]
 fn an_answer_without_text_is_not_a_finished_answer() {
     for (provider, body) in WHOLE {
         let shown = whole(provider, body);

@@ -193,3 +193,42 @@ fn a_wrong_record_is_named() {
         assert_eq!(error.to_string(), format!("the file is damaged: {words}"));
     }
 }
+
+/// Changes of a file whose digest was corrected: each is refused, whatever the field.
+#[rustfmt::skip]
+const RECORDS: &[(&str, &str)] = &[
+    (":engine-abi 1", ":engine-abi \"1\""), (":engine-abi 1", ":engine-abi"), (":engine-abi 1", ":engine-abi 1.5"),
+    (":status \"", ":status \"x"), (":status \"", ":status 7 :x \""), (":seed \"", ":seed \"g"), (":seed \"", ":seed 7 :x \""),
+    (":seed \"", ":seed \"ffffffffffffffffffff"), (":priority ", ":priority \"high\" :x "), (":pass ", ":pass nil :x "), (":created ", ":created #{} :x "),
+    (":updated ", ":updated 1e99 :x "), (":started-by \"", ":started-by nil :x \""), (":program \"", ":program \"0"), (":id \"", ":id 7 :x \""), (":input \"", ":input {} :x \""),
+    (":kind \"", ":kind \"x"), (":kind \"", ":kind nil :x \""), (":path \"", ":path [] :x \""), (":what \"", ":what :k :x \""), (":payload \"", ":payload 1 :x \""),
+    (":digest \"", ":digest 1 :x \""), (":at ", ":at 99999999999999999999 :x "), (":at ", ":at -1.0 :x "),
+    (":runs [", ":runs {} :x ["), (":runs [", ":runs [7 "), (":runs [", ":runs [nil "), (":programs [", ":programs nil :x ["), (":programs [", ":programs [[] "),
+    (":blobs [", ":blobs \"\" :x ["), (":blobs [", ":blobs [{} "), (":journal [", ":journal [{} "), (":journal [", ":journal 7 :x ["), (":waits [", ":waits [{} "), (":waits [", ":waits nil :x ["),
+    (":row {", ":row 7 :x {"), (":row {", ":row nil :x {"), (":blobs [", ":blobs [{:uri \"u\" :hash \"h\" :base64 \"!\"} "), (":blobs [", ":blobs [{:uri \"u\" :hash \"h\" :base64 \"aGk=\"} "),
+    (":runs [", ":runs #inst \"2026-99-01T00:00:00.000Z\" :x ["), (":runs [", ":runs ##NaN :x ["), (":runs [", ") :x ["), (":runs [", "\"\\u\" :x ["),
+];
+
+#[test]
+fn changed_records_are_refused() {
+    let bench = Bench::new();
+    let engine = bench.engine();
+    let run = bench.start(&engine, "(flow/step :pure :one {:value 1})");
+    outcome(&engine, &run);
+    let text = export(&engine, &run).write();
+    let body = text.splitn(3, '\n').nth(2).expect("a body");
+    for (from, to) in RECORDS {
+        assert!(body.contains(from), "{from} is not in {body}");
+        let body = body.replacen(from, to, 1);
+        let digest = codec::digest_bytes(body.as_bytes());
+        let text = format!("{{:flowstone-archive 1\n :digest \"{digest}\"\n{body}");
+        match Archive::read(&text) {
+            Ok(_) => panic!("{from} as {to} is read"),
+            Err(error) => assert_eq!(error.code(), "E0561", "{to}: {error}"),
+        }
+    }
+    for version in ["0", "-1", "2", "1.5", "", "x", "99999999999999999999"] {
+        let text = text.replacen("archive 1", &format!("archive {version}"), 1);
+        assert!(Archive::read(&text).is_err(), "version {version}");
+    }
+}

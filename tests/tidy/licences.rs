@@ -93,13 +93,14 @@ fn licences_are_allowed() {
     none(problems);
 }
 
-/// Decides about an SPDX expression: of `OR` (older: `/`) one side is enough, of `AND` both are needed.
+/// Decides about an SPDX expression: of `OR` (older: `/`) one side is enough, of `AND` both are needed. A licence `or later`
+/// is allowed where the licence itself is.
 fn is_allowed(expression: &str, allowed: &BTreeSet<&str>) -> bool {
     let expression = expression.replace(" / ", " OR ").replace('/', " OR ");
     expression.split(" AND ").all(|part| {
         let part = part.trim().trim_start_matches('(').trim_end_matches(')');
         part.split(" OR ")
-            .any(|licence| allowed.contains(licence.trim()))
+            .any(|licence| allowed.contains(licence.trim().trim_end_matches('+')))
     })
 }
 

@@ -28,7 +28,9 @@ pub(super) fn read(text: &str) -> Read<Archive> {
     let found: i64 = version
         .trim_end()
         .parse()
-        .map_err(|_| damaged("its first line has no version"))?;
+        .ok()
+        .filter(|version| *version > 0)
+        .ok_or_else(|| damaged("its first line has no version"))?;
     if found > FORMAT {
         return Err(ArchiveError::TooNew {
             found,

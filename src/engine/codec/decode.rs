@@ -160,9 +160,7 @@ impl<'a> Reader<'a> {
 
     fn unicode(&mut self) -> Result<char, CodecError> {
         let digits = self.text.get(self.at..self.at + 4);
-        let char = digits
-            .and_then(|digits| u32::from_str_radix(digits, 16).ok())
-            .and_then(char::from_u32);
+        let char = digits.and_then(code_point);
         self.at += 4;
         char.ok_or_else(|| self.unreadable("a wrong code point"))
     }
@@ -185,8 +183,7 @@ impl<'a> Reader<'a> {
             name if name.len() == first.len_utf8() => first,
             name => name
                 .strip_prefix('u')
-                .and_then(|digits| u32::from_str_radix(digits, 16).ok())
-                .and_then(char::from_u32)
+                .and_then(code_point)
                 .ok_or_else(|| self.unreadable("an unknown character"))?,
         };
         Ok(Value::Char(char))
@@ -230,6 +227,12 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Reads hexadecimal digits, without a sign.
+fn code_point(digits: &str) -> Option<char> {
+    let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    char::from_u32(u32::from_str_radix(is_hex.then_some(digits)?, 16).ok()?)
+}
+
 fn number(token: &str) -> Option<Value> {
     if let Ok(int) = token.parse::<i64>() {
         return Some(Value::Int(int));
@@ -247,15 +250,15 @@ fn number(token: &str) -> Option<Value> {
     if token.contains('/') {
         let (top, bottom) = token.split_once('/')?;
         let (top, bottom) = (parse_big(top)?, parse_big(bottom)?);
-        // Ratios are written in lowest terms.
         if bottom <= BigInt::ZERO {
             return None;
         }
         // Ratios are written in lowest terms; what others wrote is short.
-        return Some(match bottom.bits() > 4096 {
-            true => BigRational::new_raw(top, bottom).into(),
-            false => BigRational::new(top, bottom).into(),
-        });
+        let ratio = match bottom.bits() > 4096 {
+            true => BigRational::new_raw(top, bottom),
+            false => BigRational::new(top, bottom),
+        };
+        return (!ratio.is_integer()).then(|| ratio.into());
     }
     token.parse::<f64>().ok().map(Value::Float)
 }

@@ -14,25 +14,46 @@ pub fn instant(millis: i64) -> String {
     )
 }
 
-/// Reads what [`instant`] writes.
+/// Reads what [`instant`] writes; `None` for any other text, also for times that no calendar has.
 pub(super) fn parse_instant(text: &str) -> Option<i64> {
     let (date, time) = text.strip_suffix('Z')?.split_once('T')?;
-    let (negative, date) = match date.strip_prefix('-') {
-        Some(date) => (true, date),
-        None => (false, date),
+    let (sign, date) = match date.strip_prefix('-') {
+        Some(date) => (-1, date),
+        None => (1, date),
     };
-    let mut date = date.split('-').map(str::parse::<i64>);
-    let (year, month, day) = (date.next()?.ok()?, date.next()?.ok()?, date.next()?.ok()?);
+    let [year, month, day] = numbers(date, '-')?;
     let (clock, fraction) = time.split_once('.')?;
-    let mut clock = clock.split(':').map(str::parse::<i64>);
-    let (hours, minutes, seconds) = (
-        clock.next()?.ok()?,
-        clock.next()?.ok()?,
-        clock.next()?.ok()?,
-    );
-    let days = days_of(if negative { -year } else { year }, month, day);
+    let [hours, minutes, seconds] = numbers(clock, ':')?;
+    let [millis] = numbers(fraction, '.')?;
+    let is_time = (1..=12).contains(&month)
+        && (1..=31).contains(&day)
+        && hours < 24
+        && minutes < 60
+        && seconds < 60
+        && millis < 1000;
+    if !is_time || year > MOST_YEARS {
+        return None;
+    }
+    let days = days_of(sign * year, month, day);
     let seconds = ((days * 24 + hours) * 60 + minutes) * 60 + seconds;
-    Some(seconds * 1000 + fraction.parse::<i64>().ok()?)
+    i64::try_from(i128::from(seconds) * 1000 + i128::from(millis)).ok()
+}
+
+/// No count of milliseconds reaches further.
+const MOST_YEARS: i64 = 300_000_000;
+
+/// Reads as many numbers as the caller wants, without signs.
+fn numbers<const COUNT: usize>(text: &str, separator: char) -> Option<[i64; COUNT]> {
+    let mut parts = text.split(separator);
+    let mut found = [0; COUNT];
+    for number in &mut found {
+        let digits = parts.next()?;
+        if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        *number = digits.parse().ok()?;
+    }
+    parts.next().is_none().then_some(found)
 }
 
 /// Days since 1970 to year, month and day, by the algorithm for the proleptic Gregorian calendar that counts
@@ -75,5 +96,7 @@ pub(super) fn uuid(bits: u128) -> String {
 }
 
 pub(super) fn parse_uuid(text: &str) -> Option<u128> {
-    u128::from_str_radix(&text.replace('-', ""), 16).ok()
+    let digits = text.replace('-', "");
+    let is_plain = digits.len() == 32 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    u128::from_str_radix(is_plain.then_some(&*digits)?, 16).ok()
 }

@@ -299,9 +299,7 @@ fn coerce_one(input: &Input, value: Value) -> Result<Value, InputError> {
             None => Err(wrong("a list")),
         },
         "json" => match text {
-            Some(text) => serde_json::from_str(text)
-                .map(|json| crate::json::from_json(&json))
-                .map_err(|_| wrong("JSON")),
+            Some(text) => crate::json::read(text).map_err(|_| wrong("JSON")),
             None => Ok(value),
         },
         _ => match is_reference(&value) {

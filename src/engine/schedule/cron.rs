@@ -186,6 +186,12 @@ impl Cron {
     }
 }
 
+/// Reads digits, without a sign.
+fn plain_number(text: &str) -> Option<u32> {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_digit());
+    text.parse().ok().filter(|_| is_plain)
+}
+
 fn has(set: u64, number: u32) -> bool {
     number < u64::BITS && set & (1 << number) != 0
 }
@@ -255,8 +261,8 @@ impl Field {
     }
 
     fn step(&self, step: &str, text: &str) -> Result<u32, CronError> {
-        match step.parse::<u32>() {
-            Ok(step) if step > 0 && step <= self.most => Ok(step),
+        match plain_number(step) {
+            Some(step) if step > 0 && step <= self.most => Ok(step),
             _ => Err(self.error(format!(
                 "the step in `{text}` must be a number from 1 to {}",
                 self.most
@@ -269,8 +275,8 @@ impl Field {
         if let Some(idx) = self.names.iter().position(|name| *name == lower) {
             return Ok(self.least + u32::try_from(idx).unwrap_or(0));
         }
-        match text.parse::<u32>() {
-            Ok(number) if (self.least..=self.most).contains(&number) => Ok(number),
+        match plain_number(text) {
+            Some(number) if (self.least..=self.most).contains(&number) => Ok(number),
             _ => {
                 let error = self.error(format!(
                     "`{text}` is no number from {} to {}",

@@ -650,6 +650,7 @@ fn host_class(name: &str) -> Option<&str> {
         "clojure.lang",
         "java.lang",
         "java.math",
+        "java.net",
         "java.nio.charset",
         "java.time",
         "java.time.format",

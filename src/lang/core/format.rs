@@ -1,5 +1,6 @@
 //! `format`: Java's format strings.
 
+mod dates;
 mod directive;
 mod number;
 
@@ -9,6 +10,7 @@ use crate::value::{
 };
 use crate::vm::{Args, Vm};
 
+use dates::NoText;
 use directive::{Directive, Flags, Piece, pieces};
 
 pub(super) const FNS: &[Native] = &[FORMAT];
@@ -16,7 +18,7 @@ pub(super) const FNS: &[Native] = &[FORMAT];
 pub(super) const FORMAT: Native = Native {
     name: "format",
     usage: "(format fmt & args)",
-    doc: "Returns fmt with each directive replaced by an argument: %s any text, %d an integer, %x hexadecimal, %f and %.2f a double, %e with exponent, %b true or false, %c a character, %n a line end, %% a percent sign. Width and flags stand in front: %5d %-5s %05d %,d %+d.",
+    doc: "Returns fmt with each directive replaced by an argument: %s any text, %d an integer, %x hexadecimal, %f and %.2f a double, %e with exponent, %b true or false, %c a character, %tY-%<tm-%<td a date or time by its parts (%tF %tT %tB %ta %tZ ...), %n a line end, %% a percent sign. Width and flags stand in front: %5d %-5s %05d %,d %+d.",
     examples: &[
         (r#"(format "%s is %d" "x" 42)"#, r#""x is 42""#),
         (
@@ -24,6 +26,10 @@ pub(super) const FORMAT: Native = Native {
             r#""3.14|   42|ab   |00007""#,
         ),
         (r#"(format "%,d" 1234567)"#, r#""1,234,567""#),
+        (
+            r#"(format "%1$tF %1$tT" #inst "2026-01-31T09:30:00Z")"#,
+            r#""2026-01-31 09:30:00""#,
+        ),
     ],
     arity: Arity::at_least(1),
     run: |vm, args| {
@@ -131,6 +137,13 @@ impl Formatter<'_, '_> {
                 value => cut(format!("{:x}", host_hash(vm, value)?), directive),
             },
             _ if value.is_nil() => "null".to_owned(),
+            't' => {
+                let letter = directive.date.unwrap_or_default();
+                dates::text(value, letter).map_err(|why| match why {
+                    NoText::Kind => wrong("a date or time"),
+                    NoText::Field(field) => no_field(directive, value, idx, field),
+                })?
+            }
             'c' => {
                 let char = match value {
                     Value::Char(char) => Some(*char),
@@ -176,6 +189,19 @@ fn wrong_argument(directive: &Directive<'_>, value: &Value, idx: usize, expected
         _ => error.hint("`%s` takes anything"),
     }
     .into()
+}
+
+fn no_field(directive: &Directive<'_>, value: &Value, idx: usize, field: &str) -> Signal {
+    let class = Class::ILLEGAL_FORMAT_CONVERSION;
+    let message = format!(
+        "`{}` needs the field {field}, got {}",
+        directive.source,
+        describe(value)
+    );
+    Exception::new(class, "E0382", message)
+        .argument(idx)
+        .hint("a zone gives an instant all fields: `.atZone`; a date gets a time with `.atStartOfDay`")
+        .into()
 }
 
 /// Keeps as many characters as the precision says.

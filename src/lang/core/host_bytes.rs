@@ -150,6 +150,14 @@ fn part<'a, T>(args: &Args<'_>, items: &'a [T]) -> Result<&'a [T]> {
     })
 }
 
+/// Tells whether an argument names UTF-8.
+///
+/// # Errors
+/// When it is not the name of a charset.
+pub(super) fn is_utf8(args: &Args<'_>, idx: usize) -> Result<bool> {
+    Ok(charset_argument(args, idx)?.ordinal == UTF_8.ordinal)
+}
+
 fn charset_argument(args: &Args<'_>, idx: usize) -> Result<&'static HostConstant> {
     let known = || CHARSETS.iter().map(|(_, charset)| *charset);
     match args.get(idx) {

@@ -11,6 +11,7 @@ mod units;
 
 use crate::value::{Arity, HostConstant, Native, Value};
 use kinds::Temporal;
+pub(super) use kinds::zone_id;
 
 /// A table of natives: name, usage, doc, examples, arity, body.
 macro_rules! natives {
@@ -131,6 +132,32 @@ pub(super) fn constants() -> Vec<(&'static str, &'static str, Value)> {
         .chain(fixed.map(|(class, name, value)| (class, name, value.into())))
         .chain(formatter::constants())
         .collect()
+}
+
+/// A value of `java.time` that is a point in time, or a part of one.
+pub(super) enum Moment {
+    Instant(jiff::Timestamp),
+    Date(jiff::civil::Date),
+    Time(jiff::civil::Time),
+    DateTime(jiff::civil::DateTime),
+    Zoned(jiff::Zoned),
+}
+
+impl Moment {
+    /// Returns the moment that a value is.
+    pub(super) fn of(value: &Value) -> Option<Moment> {
+        Some(match value.as_host::<Temporal>()? {
+            Temporal::Instant(at) => Moment::Instant(*at),
+            Temporal::Date(date) => Moment::Date(*date),
+            Temporal::Time(time) => Moment::Time(*time),
+            Temporal::DateTime(at) => Moment::DateTime(*at),
+            Temporal::Zoned(at) => Moment::Zoned(at.clone()),
+            Temporal::Duration(_)
+            | Temporal::Period(_)
+            | Temporal::Zone(_)
+            | Temporal::Adjuster(_) => return None,
+        })
+    }
 }
 
 /// The milliseconds of a `java.time.Instant` since 1970; `None` for anything else.

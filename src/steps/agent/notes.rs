@@ -2,7 +2,7 @@
 
 use flowstone_lang::value::Value;
 
-use crate::json::to_json;
+use crate::json::write;
 
 /// Returns a map with these keywords.
 pub(super) fn facts<'a>(facts: impl IntoIterator<Item = (&'a str, Value)>) -> Value {
@@ -47,8 +47,8 @@ pub(super) fn plain(value: &Value) -> String {
     match value {
         Value::Nil => String::new(),
         Value::Text(text) => text.as_str().to_owned(),
-        data => match to_json(data) {
-            Ok(json) => json.to_string(),
+        data => match write(data) {
+            Ok(text) => text,
             Err(_) => crate::words::shown(data),
         },
     }

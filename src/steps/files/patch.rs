@@ -462,6 +462,16 @@ pub fn apply(text: &str, hunks: &[Hunk]) -> Result<String, Misfit> {
             out.push_str(&line.text);
         }
         done = at + old.len();
+        if done < lines.len() && !out.is_empty() && !out.ends_with('\n') {
+            return Err(Misfit {
+                hunk: idx + 1,
+                header: hunk.header.clone(),
+                why: format!(
+                    "its last line has no newline, but line {} of the file follows",
+                    done + 1
+                ),
+            });
+        }
     }
     out.extend(lines[done..].iter().copied());
     Ok(out)

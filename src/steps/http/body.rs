@@ -18,8 +18,8 @@ impl Body {
     }
 
     /// Returns a JSON document.
-    pub fn json(json: &serde_json::Value) -> Body {
-        Body::new(json.to_string(), "application/json")
+    pub fn json(text: String) -> Body {
+        Body::new(text, "application/json")
     }
 
     /// Returns what a web form would send.

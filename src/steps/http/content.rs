@@ -45,7 +45,7 @@ pub(super) async fn body(
         }
         [] => return Ok(None),
         // As the reference has it.
-        ["body", "json"] | ["json"] => Body::json(&as_json(":json", fields.get("json"))?),
+        ["body", "json"] | ["json"] => Body::json(as_json(":json", fields.get("json"))?),
         ["body"] => raw(fields, said)?,
         ["body-from-ref"] => {
             let reference = fields.get("body-from-ref").unwrap_or(&Value::Nil);
@@ -133,8 +133,8 @@ fn encoded(text: &str, content_type: Option<&str>) -> Result<Vec<u8>, StepError>
     }
 }
 
-fn as_json(key: &str, value: Option<&Value>) -> Result<serde_json::Value, StepError> {
-    json::to_json(value.unwrap_or(&Value::Nil))
+fn as_json(key: &str, value: Option<&Value>) -> Result<String, StepError> {
+    json::write(value.unwrap_or(&Value::Nil))
         .map_err(|error| StepError::config("E0738", format!("`{key}`: {error}")))
 }
 
@@ -187,7 +187,7 @@ async fn part(cx: &StepContext, value: &Value, most: Option<u64>) -> Result<Part
             part.content_type = Some(OCTETS.to_owned());
         }
         (Some(data), None) => {
-            part.bytes = as_json(":content", Some(data))?.to_string().into_bytes();
+            part.bytes = as_json(":content", Some(data))?.into_bytes();
             part.content_type = Some("application/json".to_owned());
         }
         (None, Some(reference)) => {

@@ -1,7 +1,5 @@
 //! Response bodies: bytes to what a flow works with. Plain data; nothing here knows of values.
 
-use serde_json::Value as Json;
-
 use super::content::charset;
 use super::error::{Answer, HttpError, preview};
 use crate::sse::{Event, Parser};
@@ -47,12 +45,12 @@ impl ResponseAs {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Decoded {
     Empty,
-    Json(Json),
-    JsonLines(Vec<Json>),
     Events(Vec<Event>),
     Text(String),
     /// Text that is not read yet, as what follows.
     Edn(String),
+    Json(String),
+    JsonLines(String),
     Xml(String),
     Yaml(String),
     Bytes,
@@ -76,9 +74,6 @@ pub fn decode(wanted: ResponseAs, host: &str, answer: &Answer) -> Result<Decoded
         return Err(bad("readable", cause));
     }
     let text = || text(answer).map_err(|cause| bad("text", cause));
-    let json = |text: &str| {
-        serde_json::from_str::<Json>(text).map_err(|error| bad("JSON", error.to_string()))
-    };
     if wanted == ResponseAs::Bytes {
         return Ok(Decoded::Bytes);
     }
@@ -91,17 +86,8 @@ pub fn decode(wanted: ResponseAs, host: &str, answer: &Answer) -> Result<Decoded
     }
     match wanted {
         ResponseAs::Auto => decode(by_content_type(answer), host, answer),
-        ResponseAs::Json => Ok(Decoded::Json(json(text()?.trim_start_matches('\u{feff}'))?)),
-        ResponseAs::JsonLines => {
-            let text = text()?;
-            let lines = text.trim_start_matches('\u{feff}').lines().enumerate();
-            let lines = lines.filter(|(_, line)| !line.trim().is_empty());
-            let lines = lines.map(|(idx, line)| {
-                serde_json::from_str(line)
-                    .map_err(|error| bad("JSON", format!("in its line {}, {error}", idx + 1)))
-            });
-            Ok(Decoded::JsonLines(lines.collect::<Result<_, _>>()?))
-        }
+        ResponseAs::Json => Ok(Decoded::Json(text()?)),
+        ResponseAs::JsonLines => Ok(Decoded::JsonLines(text()?)),
         ResponseAs::Events => {
             let mut parser = Parser::default();
             let mut events = parser.push(&answer.body);

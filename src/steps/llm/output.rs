@@ -202,10 +202,11 @@ impl Wanted {
         let text = unfenced(content);
         let data: Json =
             serde_json::from_str(text).map_err(|error| format!("it is not JSON ({error})"))?;
+        let value = || json::read(text).unwrap_or_else(|_| json::from_json(&data));
         match &self.check {
-            Check::Text | Check::Json => Ok(json::from_json(&data)),
+            Check::Text | Check::Json => Ok(value()),
             Check::Malli(schema) => {
-                let value = schema::decode(schema, json::from_json(&data));
+                let value = schema::decode(schema, value());
                 match schema::validate(schema, &value).as_slice() {
                     [] => Ok(value),
                     problems => Err(cut(schema::explain(problems))),
@@ -221,7 +222,7 @@ impl Wanted {
                     })
                     .collect();
                 match problems.is_empty() {
-                    true => Ok(json::from_json(&data)),
+                    true => Ok(value()),
                     false => Err(cut(problems.join("; "))),
                 }
             }

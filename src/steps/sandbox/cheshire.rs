@@ -141,6 +141,7 @@ fn reading(args: &Args<'_>) -> Result<Reading> {
         key,
         value: None,
         array: given(2).filter(|function| !function.is_nil()),
+        decimals: false,
     })
 }
 

@@ -7,7 +7,7 @@ use super::keywords::Keywords;
 
 pub(super) const FNS: &[Native] = &[READ, READ_STR, WRITE, WRITE_STR];
 
-const READING: &[&str] = &["eof-error?", "eof-value", "key-fn", "value-fn"];
+const READING: &[&str] = &["bigdec", "eof-error?", "eof-value", "key-fn", "value-fn"];
 const WRITING: &[&str] = &[
     "escape-slash",
     "escape-unicode",
@@ -18,7 +18,7 @@ const WRITING: &[&str] = &[
 
 const READ: Native = Native {
     name: "read",
-    usage: "(read reader & {:keys [key-fn value-fn eof-error? eof-value]})",
+    usage: "(read reader & {:keys [key-fn value-fn bigdec eof-error? eof-value]})",
     doc: "Reads one JSON value from a reader, such as *in*. The options are those of read-str.",
     examples: &[(
         r#"(with-in-str "[1] [2]" [(clojure.data.json/read *in*) (clojure.data.json/read *in*)])"#,
@@ -42,8 +42,8 @@ const READ: Native = Native {
 
 const READ_STR: Native = Native {
     name: "read-str",
-    usage: "(read-str s & {:keys [key-fn value-fn eof-error? eof-value]})",
-    doc: "Reads the first JSON value of a string. Keys stay strings, or become what :key-fn makes of them; :value-fn is called with each key of an object and its value. A blank string is an error, or :eof-value with :eof-error? false.",
+    usage: "(read-str s & {:keys [key-fn value-fn bigdec eof-error? eof-value]})",
+    doc: "Reads the first JSON value of a string. Keys stay strings, or become what :key-fn makes of them; :value-fn is called with each key of an object and its value. :bigdec true reads numbers with a fraction or an exponent as decimals. A blank string is an error, or :eof-value with :eof-error? false.",
     examples: &[
         (
             r#"(clojure.data.json/read-str "{\"a\": [1, null]}")"#,
@@ -52,6 +52,10 @@ const READ_STR: Native = Native {
         (
             r#"(clojure.data.json/read-str "{\"a\": 1}" :key-fn keyword :value-fn (fn [k v] [k v]))"#,
             "{:a [:a 1]}",
+        ),
+        (
+            r#"(clojure.data.json/read-str "[1.10, 12345678901234567890]" :bigdec true)"#,
+            "[1.10M 12345678901234567890N]",
         ),
     ],
     arity: Arity::at_least(1),
@@ -107,6 +111,7 @@ fn reading(options: &Keywords) -> Reading {
         key: options.get("key-fn").map(Key::Of),
         value: options.get("value-fn"),
         array: None,
+        decimals: options.flag("bigdec", false),
     }
 }
 

@@ -2,13 +2,16 @@
 
 use std::fmt::Write;
 
+use flowstone_lang::value::number::{write_decimal, write_float};
 use flowstone_lang::value::{
     Class, Exception, PrintOptions, Result, Signal, Symbol, TextReader, Value,
 };
 use flowstone_lang::vm::Vm;
 use serde_json::Value as Json;
 
-use crate::json::{JsonError, MAX_DEPTH, from_json, name_text, to_json_with};
+use crate::json::{
+    Build, JsonError, MAX_DEPTH, ReadError, name_text, number_float, read_first, to_json_with,
+};
 
 /// How a text is read.
 pub(super) struct Reading {
@@ -18,6 +21,8 @@ pub(super) struct Reading {
     pub value: Option<Value>,
     /// Makes what an array is collected into, given the key above it.
     pub array: Option<Value>,
+    /// Whether numbers with a fraction or an exponent become decimals.
+    pub decimals: bool,
 }
 
 /// What becomes of a key.
@@ -29,53 +34,52 @@ pub(super) enum Key {
 }
 
 impl Reading {
-    /// Reads the first JSON value of a text, and returns it with what is left; nothing for a blank text.
+    /// Reads the first JSON value of a text, and returns it with the place where it ends; nothing for a blank text.
     pub fn first(&self, vm: &mut Vm, text: &str) -> Result<Option<(Value, usize)>> {
-        let mut found = serde_json::Deserializer::from_str(text).into_iter::<Json>();
-        let json = match found.next() {
-            None => return Ok(None),
-            Some(json) => json.map_err(|error| not_json(&error))?,
-        };
-        let end = found.byte_offset();
-        Ok(Some((self.convert(vm, &json, &Value::Nil)?, end)))
+        let mut build = Building { vm, reading: self };
+        read_first(text, &mut build).map_err(|error| match error {
+            ReadError::Syntax(error) => not_json(&error),
+            ReadError::Build(signal) => signal,
+        })
+    }
+}
+
+struct Building<'a> {
+    vm: &'a mut Vm,
+    reading: &'a Reading,
+}
+
+impl Build for Building<'_> {
+    type Error = Signal;
+
+    fn key(&mut self, text: &str) -> Result<Value> {
+        match &self.reading.key {
+            None => Ok(Value::from(text)),
+            Some(Key::Keyword) => Ok(Value::keyword(text)),
+            Some(Key::Of(function)) => self.vm.call(function, &[Value::from(text)]),
+        }
     }
 
-    fn convert(&self, vm: &mut Vm, json: &Json, above: &Value) -> Result<Value> {
-        match json {
-            Json::Object(entries) => {
-                let mut converted = Vec::with_capacity(entries.len());
-                for (key, json) in entries {
-                    let key = match &self.key {
-                        None => Value::from(key.as_str()),
-                        Some(Key::Keyword) => Value::keyword(key),
-                        Some(Key::Of(function)) => {
-                            vm.call(function, &[Value::from(key.as_str())])?
-                        }
-                    };
-                    let mut value = self.convert(vm, json, &key)?;
-                    if let Some(function) = &self.value {
-                        value = vm.call(function, &[key.clone(), value])?;
-                    }
-                    converted.push((key, value));
-                }
-                Ok(Value::map(converted))
-            }
-            Json::Array(items) => {
-                let mut converted = Vec::with_capacity(items.len());
-                for item in items {
-                    converted.push(self.convert(vm, item, above)?);
-                }
-                let vector = Value::vector(converted);
-                match &self.array {
-                    None => Ok(vector),
-                    Some(function) => {
-                        let into = vm.call(function, std::slice::from_ref(above))?;
-                        call_core(vm, "into", &[into, vector])
-                    }
-                }
-            }
-            scalar => Ok(from_json(scalar)),
+    fn entry(&mut self, key: &Value, value: Value) -> Result<Value> {
+        match &self.reading.value {
+            None => Ok(value),
+            Some(function) => self.vm.call(function, &[key.clone(), value]),
         }
+    }
+
+    fn array(&mut self, above: &Value, items: Vec<Value>) -> Result<Value> {
+        let vector = Value::vector(items);
+        match &self.reading.array {
+            None => Ok(vector),
+            Some(function) => {
+                let into = self.vm.call(function, std::slice::from_ref(above))?;
+                call_core(self.vm, "into", &[into, vector])
+            }
+        }
+    }
+
+    fn decimals(&self) -> bool {
+        self.reading.decimals
     }
 }
 
@@ -207,6 +211,22 @@ impl Writing {
             }
             Value::Keyword(_) | Value::Symbol(_) | Value::Name(_) => {
                 self.string(out, &self.name(value));
+                Ok(())
+            }
+            Value::Float(float) if float.is_finite() => {
+                write_float(out, *float);
+                Ok(())
+            }
+            Value::Ratio(_) => {
+                write_float(out, number_float(value).unwrap_or(f64::NAN));
+                Ok(())
+            }
+            Value::BigInt(int) => {
+                out.push_str(&int.to_string());
+                Ok(())
+            }
+            Value::Decimal(decimal) => {
+                write_decimal(out, decimal);
                 Ok(())
             }
             value => {

@@ -10,7 +10,7 @@ use flowstone_lang::value::{
 use flowstone_lang::vm::{Args, Vm};
 
 use crate::json::{
-    JsonError, from_json, from_json_with_string_keys, items, name_text, to_json_with,
+    JsonError, items, name_text, read, read_with_string_keys, write_pretty_with, write_with,
 };
 use crate::words::{nearest, shown};
 
@@ -128,7 +128,11 @@ impl<'a> Options<'a> {
 fn parse_json(_: &mut Vm, args: Args<'_>) -> Result<Value> {
     let options = Options::new(&args, &["keys"])?;
     let text = args.text(0)?;
-    let json: serde_json::Value = serde_json::from_str(text).map_err(|error| {
+    let read = match options.string_keys() {
+        true => read_with_string_keys(text),
+        false => read(text),
+    };
+    read.map_err(|error| {
         let why = error.to_string();
         let why = why.split(" at line ").next().unwrap_or(&why).to_owned();
         let exception = Exception::new(
@@ -144,25 +148,21 @@ fn parse_json(_: &mut Vm, args: Args<'_>) -> Result<Value> {
             true => exception.hint("the text is empty"),
             false => exception.with("line", Value::from(error.line())),
         })
-    })?;
-    Ok(match options.string_keys() {
-        true => from_json_with_string_keys(&json),
-        false => from_json(&json),
     })
 }
 
 fn write_json(vm: &mut Vm, args: Args<'_>) -> Result<Value> {
     let pretty = Options::new(&args, &["pretty"])?.flag("pretty", false);
-    let json = to_json_with(vm, args.get(0)).map_err(|error| match error {
+    let text = match pretty {
+        true => write_pretty_with(vm, args.get(0)),
+        false => write_with(vm, args.get(0)),
+    };
+    text.map(Value::from).map_err(|error| match error {
         JsonError::Signal(signal) => signal,
         error => Exception::new(Class::ILLEGAL_ARGUMENT, "E0740", error.to_string())
             .argument(0)
             .into(),
-    })?;
-    Ok(Value::from(match pretty {
-        true => format!("{json:#}"),
-        false => json.to_string(),
-    }))
+    })
 }
 
 fn parse_csv(vm: &mut Vm, args: Args<'_>) -> Result<Value> {
@@ -375,8 +375,8 @@ fn cell_text(vm: &mut Vm, cell: &Value) -> Result<String> {
         }
         Value::Decimal(decimal) => number::plain_decimal(decimal)?,
         Value::Object(object) if let Object::Inst(ms) = &**object => codec::instant(*ms),
-        Value::Map(_) | Value::Vector(_) | Value::Set(_) => match to_json_with(vm, cell) {
-            Ok(json) => json.to_string(),
+        Value::Map(_) | Value::Vector(_) | Value::Set(_) => match write_with(vm, cell) {
+            Ok(text) => text,
             Err(JsonError::Signal(signal)) => return Err(signal),
             Err(error) => return Err(csv_error(error.to_string(), "give text, numbers or data")),
         },

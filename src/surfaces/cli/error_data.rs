@@ -1,6 +1,6 @@
 //! The data of errors: whole, as JSON for programs, and the way through child runs for people.
 
-use flowstone_engine::json::to_json;
+use flowstone_engine::json::to_exact_json;
 use flowstone_engine::outcome::Failure;
 use flowstone_lang::value::{Exception, PrintOptions, Unforced, Value, print_value};
 use serde_json::{Map, json};
@@ -45,7 +45,7 @@ pub fn error_json(report: &Report, exception: &Exception) -> serde_json::Value {
 
 /// Returns data as JSON. Values that JSON cannot represent, such as functions, are printed.
 pub fn data_json(data: &Value) -> serde_json::Value {
-    if let Ok(json) = to_json(data) {
+    if let Ok(json) = to_exact_json(data) {
         return json;
     }
     if let Some(map) = data.as_map() {

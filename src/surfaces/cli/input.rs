@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 use flowstone_engine::Limits;
-use flowstone_engine::json::{from_json, read_strictly};
+use flowstone_engine::json::{read as read_json, read_strictly};
 use flowstone_lang::reader::{NoContext, ReadOptions, Reader};
 use flowstone_lang::value::{Sources, Value};
 
@@ -89,10 +89,16 @@ fn read_text(source: impl Read, most: u64) -> io::Result<Option<String>> {
 fn parse(name: &str, text: &str, syntax: Syntax) -> Result<Value, Report> {
     let json = match syntax {
         Syntax::Edn => None,
-        Syntax::Json | Syntax::Either => Some(read_strictly(text)),
+        Syntax::Json | Syntax::Either => Some(read_json(text).and_then(|value| {
+            match read_strictly(text) {
+                // A key is there twice. Numbers may be larger than it reads.
+                Err(error) if error.is_data() => Err(error),
+                Ok(_) | Err(_) => Ok(value),
+            }
+        })),
     };
     match json {
-        Some(Ok(json)) => Ok(from_json(&json)),
+        Some(Ok(value)) => Ok(value),
         Some(Err(error)) if syntax == Syntax::Json || looks_like_json(text) => {
             Err(json_report(name, text, &error))
         }

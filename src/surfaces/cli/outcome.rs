@@ -2,7 +2,7 @@
 
 use flowstone_engine::EngineError;
 use flowstone_engine::ids::RunId;
-use flowstone_engine::json::to_json;
+use flowstone_engine::json::to_exact_json;
 use flowstone_engine::outcome::{Failure, FailurePlace, RunOutcome};
 use flowstone_engine::ports::{RunStatus, StoreError};
 use flowstone_lang::value::{Object, Sources, Value};
@@ -127,18 +127,18 @@ pub fn in_json(run: &RunId, outcome: &RunOutcome) -> serde_json::Value {
 pub fn stored_json(text: &str) -> serde_json::Value {
     flowstone_engine::codec::decode(text)
         .ok()
-        .and_then(|value| to_json(&value).ok())
+        .and_then(|value| to_exact_json(&value).ok())
         .unwrap_or_else(|| json!(text))
 }
 
 /// Returns milliseconds since 1970 as JSON, in the words of ISO 8601.
 pub fn instant(millis: i64) -> serde_json::Value {
-    to_json(&Value::Object(std::rc::Rc::new(Object::Inst(millis))))
+    to_exact_json(&Value::Object(std::rc::Rc::new(Object::Inst(millis))))
         .unwrap_or(serde_json::Value::Null)
 }
 
 fn value_json(value: &Value) -> serde_json::Value {
-    to_json(value).unwrap_or_else(|_| json!(pretty(value)))
+    to_exact_json(value).unwrap_or_else(|_| json!(pretty(value)))
 }
 
 /// Says why a run failed.

@@ -8,6 +8,8 @@ use std::io::{self, IsTerminal as _, Write};
 
 use flowstone_lang::visible::visible;
 
+use flowstone_engine::json::{compact, pretty};
+
 use super::args::Color;
 use super::paint;
 use super::report::{Report, Shown};
@@ -53,7 +55,7 @@ fn is_for_a_person() -> bool {
 
 /// Prints one JSON object.
 pub fn json(value: &serde_json::Value) {
-    checked(writeln!(io::stdout(), "{}", as_json(&format!("{value:#}"))));
+    checked(writeln!(io::stdout(), "{}", as_json(&pretty(value))));
 }
 
 /// Prints a piece of a JSON object that has all its line ends.
@@ -64,7 +66,7 @@ pub fn json_part(text: &str) {
 
 /// Prints one JSON object on a line of its own.
 pub fn json_line(value: &serde_json::Value) {
-    checked(writeln!(io::stdout(), "{}", as_json(&value.to_string())));
+    checked(writeln!(io::stdout(), "{}", as_json(&compact(value))));
 }
 
 /// Returns JSON text as it is, or with everything that a person would not see written as JSON's own escapes.

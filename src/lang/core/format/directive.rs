@@ -2,12 +2,13 @@
 
 use nom::branch::alt;
 use nom::bytes::complete::{is_not, tag, take_while};
-use nom::character::complete::{anychar, char, digit1};
+use nom::character::complete::{anychar, char, digit1, one_of};
 use nom::combinator::{consumed, map, map_opt, opt};
 use nom::multi::many0;
 use nom::sequence::{preceded, terminated};
 use nom::{IResult, Parser};
 
+use super::dates::LETTERS;
 use super::only_for_numbers;
 use crate::value::Class;
 
@@ -32,6 +33,8 @@ pub(super) struct Directive<'a> {
     pub width: Option<usize>,
     pub precision: Option<usize>,
     pub conversion: char,
+    /// The letter after `t` or `T`: a date or time.
+    pub date: Option<char>,
 }
 
 /// What stands between `%` and the width.
@@ -90,10 +93,13 @@ fn directive(text: &str) -> IResult<&str, Directive<'_>> {
         flags,
         opt(number),
         opt(preceded(char('.'), number)),
-        anychar,
+        alt((
+            map((one_of("tT"), anychar), |(t, letter)| (t, Some(letter))),
+            map(anychar, |conversion| (conversion, None)),
+        )),
     );
     let (rest, (source, parts)) = consumed(preceded(char('%'), parts)).parse(text)?;
-    let (argument, flags, width, precision, conversion) = parts;
+    let (argument, flags, width, precision, (conversion, date)) = parts;
     Ok((
         rest,
         Directive {
@@ -103,6 +109,7 @@ fn directive(text: &str) -> IResult<&str, Directive<'_>> {
             width,
             precision,
             conversion,
+            date,
         },
     ))
 }
@@ -144,10 +151,26 @@ fn check(directive: &Directive<'_>) -> Result<(), Wrong> {
         conversion,
         ..
     } = directive;
-    if !"bBhHsScCdoxXeEfgGn%".contains(*conversion) {
+    let is_known = match directive.date {
+        Some(letter) => LETTERS.contains(letter),
+        None => "bBhHsScCdoxXeEfgGn%".contains(*conversion),
+    };
+    if directive.date.is_some() && precision.is_some() {
+        return Err((
+            Class::ILLEGAL_FORMAT_PRECISION,
+            format!("`{source}` cannot have a precision"),
+        ));
+    }
+    if !is_known {
         return Err((
             Class::UNKNOWN_FORMAT_CONVERSION,
-            format!("`{source}` is no directive"),
+            format!("`{source}` is not a directive"),
+        ));
+    }
+    if directive.date.is_some() && (flags.alternate || only_for_numbers(*flags)) {
+        return Err((
+            Class::FORMAT_FLAGS_CONVERSION,
+            format!("`{source}` has a flag that dates do not take"),
         ));
     }
     if (flags.left || flags.zero) && width.is_none() {

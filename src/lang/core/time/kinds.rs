@@ -169,7 +169,7 @@ pub(super) fn offset_id(offset: Offset) -> String {
 }
 
 /// The name of a zone, or its offset.
-pub(super) fn zone_id(zone: &TimeZone) -> String {
+pub(in crate::core) fn zone_id(zone: &TimeZone) -> String {
     match zone.iana_name() {
         Some(name) => name.to_owned(),
         None => offset_id(zone.to_fixed_offset().unwrap_or(Offset::UTC)),

@@ -11,7 +11,7 @@ use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind as Kind;
 use serde_json::{Map as JsonMap, Value as Json, json};
 
-use crate::json::{from_json, to_json};
+use crate::json::{from_json, read, to_json};
 
 /// How many problems are told at once.
 const TOLD: usize = 5;
@@ -49,7 +49,14 @@ impl Shape {
     /// # Errors
     /// E0837, in words for the model.
     pub fn read(&self, given: &Value) -> Result<Value, StepError> {
-        Ok(from_json(&self.read_json(given)?))
+        let json = self.read_json(given)?;
+        // Where nothing was corrected, numbers keep all of their digits.
+        let exact = given.as_str().and_then(|text| {
+            let text = unfenced(text);
+            let is_same = serde_json::from_str::<Json>(text).is_ok_and(|plain| plain == json);
+            read(text).ok().filter(|_| is_same)
+        });
+        Ok(exact.unwrap_or_else(|| from_json(&json)))
     }
 
     pub(super) fn read_json(&self, given: &Value) -> Result<Json, StepError> {

@@ -275,8 +275,10 @@ impl Stream {
 impl Item {
     /// Says what is wrong with a message whose content is not a list of parts with their texts.
     fn misfit(&self) -> Option<&'static str> {
-        if self.json.get("type").and_then(Json::as_str) != Some("message") {
-            return None;
+        match self.json.get("type").and_then(Json::as_str) {
+            Some("message") => {}
+            Some(_) if !self.text.is_empty() => return Some("an item with text is not a message"),
+            _ => return None,
         }
         let has_pieces = !self.text.is_empty() || !self.refusal.is_empty();
         match self.json.get("content") {

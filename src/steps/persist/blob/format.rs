@@ -5,15 +5,15 @@ use flowstone_engine::resource::media::Format;
 use flowstone_engine::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
 
-use crate::json::{from_json, items, to_json};
+use crate::json::{compact, items, pretty, read, to_exact_json, write as write_json};
 
 /// Writes data.
 pub(super) fn write(cx: &StepContext, value: &Value, format: Format) -> Result<Vec<u8>, StepError> {
     let text = match format {
         Format::Edn | Format::Text => edn(value)?,
-        Format::Json => json(value)?.to_string(),
+        Format::Json => compact(&json(value)?),
         // All JSON is YAML.
-        Format::Yaml => format!("{:#}\n", json(value)?),
+        Format::Yaml => format!("{}\n", pretty(&json(value)?)),
         Format::JsonLines => {
             let lines = items(value).filter(|_| value.as_map().is_none());
             let lines = lines.ok_or_else(|| {
@@ -24,7 +24,7 @@ pub(super) fn write(cx: &StepContext, value: &Value, format: Format) -> Result<V
             })?;
             let mut text = String::new();
             for line in &lines {
-                text.push_str(&json(line)?.to_string());
+                text.push_str(&compact(&json(line)?));
                 text.push('\n');
             }
             text
@@ -37,11 +37,10 @@ pub(super) fn write(cx: &StepContext, value: &Value, format: Format) -> Result<V
 
 /// Tells whether a value is what reading JSON gives, so that nothing of it is lost when it is written as JSON.
 pub(super) fn is_plain(value: &Value) -> bool {
-    let as_read = to_json(value).map(|json| from_json(&json));
     let text = |value: &Value| codec::encode(value).ok();
-    match as_read {
-        Ok(read) => text(value).is_some() && text(value) == text(&read),
-        Err(_) => false,
+    match write_json(value).ok().and_then(|text| read(&text).ok()) {
+        Some(read) => text(value).is_some() && text(value) == text(&read),
+        None => false,
     }
 }
 
@@ -87,7 +86,7 @@ fn edn(value: &Value) -> Result<String, StepError> {
 }
 
 fn json(value: &Value) -> Result<serde_json::Value, StepError> {
-    to_json(value).map_err(|error| wrong(error.to_string()))
+    to_exact_json(value).map_err(|error| wrong(error.to_string()))
 }
 
 /// Writes rows as the language's own function does.

@@ -16,7 +16,7 @@ use std::cmp::Ordering;
 use std::str::FromStr as _;
 
 use flowstone_engine::codec::{decode, encode};
-use flowstone_engine::json::instant_millis;
+use flowstone_engine::json::{compact, instant_millis, to_exact_json};
 use flowstone_engine::table::{Cell, ColumnType};
 use flowstone_lang::value::{BigDecimal, Object, Value};
 use jiff::Timestamp;
@@ -210,9 +210,9 @@ pub(super) fn to_plain(type_: ColumnType, kept: &Sql) -> String {
             Err(_) => millis.to_string(),
         },
         (ColumnType::Json, Sql::Text(text)) => {
-            match decode(text).map(|value| flowstone_engine::json::to_json(&value)) {
+            match decode(text).map(|value| to_exact_json(&value)) {
                 Ok(Ok(serde_json::Value::String(text))) => text,
-                Ok(Ok(json)) => json.to_string(),
+                Ok(Ok(json)) => compact(&json),
                 _ => text.clone(),
             }
         }

@@ -1,6 +1,6 @@
 //! `flowstone resources read`: the beginning of a resource, as what it is.
 
-use flowstone_engine::json::{items, to_json};
+use flowstone_engine::json::{items, to_exact_json};
 use flowstone_engine::ports::ResourceRow;
 use flowstone_engine::resource::ResourceKind;
 use flowstone_engine::step::StepError;
@@ -288,7 +288,7 @@ impl Preview {
     fn to_json(&self, row: &ResourceRow) -> serde_json::Value {
         let value = match &self.shown {
             Shown::Text(text) => json!(text),
-            Shown::Data(value) => to_json(value).unwrap_or_else(|_| json!(pretty(value))),
+            Shown::Data(value) => to_exact_json(value).unwrap_or_else(|_| json!(pretty(value))),
             Shown::Json(json) => json.clone(),
             Shown::Binary(_) => serde_json::Value::Null,
         };

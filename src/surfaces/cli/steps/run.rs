@@ -4,7 +4,7 @@ use std::path::Path;
 
 use flowstone_engine::StartOptions;
 use flowstone_engine::flow::{LoadedFlow, single};
-use flowstone_engine::json::to_json;
+use flowstone_engine::json::{pretty as pretty_json, to_exact_json};
 use flowstone_engine::outcome::RunOutcome;
 use flowstone_engine::step::respelled;
 use flowstone_engine::words::nearest;
@@ -148,8 +148,8 @@ fn write(file: &Path, value: &Value) -> Result<(), Report> {
     let is_json = file.extension().is_some_and(|ending| ending == "json");
     let text = match is_json {
         true => {
-            let json = to_json(value).map_err(|error| failed(error.to_string()))?;
-            format!("{json:#}\n")
+            let json = to_exact_json(value).map_err(|error| failed(error.to_string()))?;
+            format!("{}\n", pretty_json(&json))
         }
         false => format!("{}\n", pretty(value)),
     };

@@ -1,7 +1,7 @@
 //! What a trial came to: as JSON between processes, as words for people.
 
 use flowstone_engine::codec;
-use flowstone_engine::json::to_json as value_json;
+use flowstone_engine::json::to_exact_json as value_json;
 use flowstone_engine::trial::{self, Case, Told, Unused, Uses};
 use serde_json::json;
 

@@ -3,7 +3,7 @@
 use std::str::FromStr as _;
 
 use flowstone_engine::codec::encode;
-use flowstone_engine::json::{from_json, instant_millis};
+use flowstone_engine::json::{self, instant_millis};
 use flowstone_engine::table::{Cell, ColumnType};
 use flowstone_lang::value::BigDecimal;
 use rusqlite::ToSql;
@@ -324,8 +324,8 @@ fn boolean(text: &str) -> Option<bool> {
 
 /// JSON where it is JSON, else a string.
 fn data(text: &str) -> Option<String> {
-    match serde_json::from_str::<serde_json::Value>(text) {
-        Ok(json) => encode(&from_json(&json)).ok(),
+    match json::read(text) {
+        Ok(value) => encode(&value).ok(),
         Err(_) => data_text(&Cell::Text(text.to_owned())),
     }
 }

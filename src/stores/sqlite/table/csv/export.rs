@@ -6,6 +6,7 @@
 use std::path::Path;
 
 use flowstone_engine::codec::decode;
+use flowstone_engine::json;
 use flowstone_engine::ports::StoreError;
 use flowstone_engine::table::ColumnType;
 use flowstone_engine::table::csv::{CsvContent, ExportCsv, ExportedCsv, MAX_TEXT, is_formula};
@@ -156,17 +157,13 @@ impl Writing {
 
 /// Data as JSON; a string as it is, unless it would come back as something else.
 fn data(edn: &str) -> String {
-    let json = match decode(edn).map(|value| flowstone_engine::json::to_json(&value)) {
-        Ok(Ok(json)) => json,
+    let tree = match decode(edn).map(|value| json::to_exact_json(&value)) {
+        Ok(Ok(tree)) => tree,
         _ => return edn.to_owned(),
     };
-    match &json {
-        serde_json::Value::String(text)
-            if serde_json::from_str::<serde_json::Value>(text).is_err() =>
-        {
-            text.clone()
-        }
-        json => json.to_string(),
+    match &tree {
+        serde_json::Value::String(text) if json::read(text).is_err() => text.clone(),
+        tree => json::compact(tree),
     }
 }
 

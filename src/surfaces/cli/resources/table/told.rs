@@ -1,7 +1,7 @@
 //! How tables and what happened to them are shown.
 
 use flowstone_engine::flow::name_of;
-use flowstone_engine::json::to_json;
+use flowstone_engine::json::to_exact_json;
 use flowstone_lang::value::Value;
 use serde_json::{Map, json};
 
@@ -49,7 +49,7 @@ fn spelled(value: &Value) -> serde_json::Value {
 }
 
 fn plain(value: &Value) -> serde_json::Value {
-    to_json(value).unwrap_or(serde_json::Value::Null)
+    to_exact_json(value).unwrap_or(serde_json::Value::Null)
 }
 
 /// `has-more` is `hasMore`, and `created?` is `created`.

@@ -1,0 +1,153 @@
+//! JSON text in which every number has its own digits.
+//!
+//! A number that neither an integer of 64 bits nor a double holds has no place in [`Json`]. In a tree made by
+//! [`to_exact_json`] it is an object with one key that no data has, and [`compact`] and [`pretty`] write its digits.
+
+use std::fmt::Write as _;
+
+use flowstone_lang::value::{Force, Unforced, Value};
+use serde_json::Value as Json;
+
+use super::read::is_number;
+use super::{JsonError, Numbers, Writer};
+
+/// The key of the object that stands for a number.
+const KEY: &str = "\u{1}number";
+
+/// Returns a realised value as a tree for [`compact`] and [`pretty`].
+///
+/// # Errors
+/// As [`super::to_json`].
+pub fn to_exact_json(value: &Value) -> Result<Json, JsonError> {
+    tree(&mut Unforced, value)
+}
+
+/// Returns a value as compact JSON text.
+///
+/// # Errors
+/// As [`super::to_json`].
+pub fn write(value: &Value) -> Result<String, JsonError> {
+    Ok(compact(&tree(&mut Unforced, value)?))
+}
+
+/// Returns a value as compact JSON text, computing what is lazy in it.
+///
+/// # Errors
+/// As [`super::to_json_with`].
+pub fn write_with(force: &mut dyn Force, value: &Value) -> Result<String, JsonError> {
+    Ok(compact(&tree(force, value)?))
+}
+
+/// Returns a value as JSON text, a line for each entry and item, computing what is lazy in it.
+///
+/// # Errors
+/// As [`super::to_json_with`].
+pub fn write_pretty_with(force: &mut dyn Force, value: &Value) -> Result<String, JsonError> {
+    Ok(pretty(&tree(force, value)?))
+}
+
+/// Returns a tree as compact text.
+pub fn compact(json: &Json) -> String {
+    text(json, None)
+}
+
+/// Returns a tree as text with a line for each entry and item.
+pub fn pretty(json: &Json) -> String {
+    text(json, Some(0))
+}
+
+/// Returns what stands for a number of these digits.
+pub(super) fn number(digits: String) -> Json {
+    Json::Object(
+        [(KEY.to_owned(), Json::String(digits))]
+            .into_iter()
+            .collect(),
+    )
+}
+
+fn tree(force: &mut dyn Force, value: &Value) -> Result<Json, JsonError> {
+    Writer {
+        force,
+        path: Vec::new(),
+        numbers: Numbers::Exact,
+        written: 0,
+        root: value,
+    }
+    .write(value)
+}
+
+fn text(json: &Json, indent: Option<usize>) -> String {
+    match (has_exact(json), indent) {
+        (false, None) => json.to_string(),
+        (false, Some(_)) => format!("{json:#}"),
+        (true, indent) => {
+            let mut out = String::new();
+            put(&mut out, json, indent);
+            out
+        }
+    }
+}
+
+/// Tells whether a tree stands for a number.
+pub(super) fn is_exact(json: &Json) -> bool {
+    digits(json).is_some()
+}
+
+fn digits(json: &Json) -> Option<&str> {
+    let object = json.as_object().filter(|object| object.len() == 1)?;
+    object.get(KEY)?.as_str().filter(|text| is_number(text))
+}
+
+fn has_exact(json: &Json) -> bool {
+    match json {
+        Json::Array(items) => items.iter().any(has_exact),
+        Json::Object(entries) => is_exact(json) || entries.values().any(has_exact),
+        Json::Null | Json::Bool(_) | Json::Number(_) | Json::String(_) => false,
+    }
+}
+
+fn put(out: &mut String, json: &Json, indent: Option<usize>) {
+    let inner = indent.map(|indent| indent + 1);
+    match json {
+        Json::Array(items) if !items.is_empty() => {
+            out.push('[');
+            for (idx, item) in items.iter().enumerate() {
+                begin(out, idx, inner);
+                put(out, item, inner);
+            }
+            line(out, indent);
+            out.push(']');
+        }
+        Json::Object(entries) if !entries.is_empty() => {
+            if let Some(digits) = digits(json) {
+                return out.push_str(digits);
+            }
+            out.push('{');
+            for (idx, (key, value)) in entries.iter().enumerate() {
+                begin(out, idx, inner);
+                let colon = if indent.is_some() { ": " } else { ":" };
+                let _ = write!(out, "{}{colon}", Json::from(key.as_str()));
+                put(out, value, inner);
+            }
+            line(out, indent);
+            out.push('}');
+        }
+        plain => {
+            let _ = write!(out, "{plain}");
+        }
+    }
+}
+
+fn begin(out: &mut String, idx: usize, indent: Option<usize>) {
+    if idx > 0 {
+        out.push(',');
+    }
+    line(out, indent);
+}
+
+fn line(out: &mut String, indent: Option<usize>) {
+    if let Some(indent) = indent {
+        out.push('\n');
+        out.extend(std::iter::repeat_n("  ", indent));
+    }
+}

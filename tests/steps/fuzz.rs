@@ -1,0 +1,18 @@
+//! The corpus of the steps' fuzzing targets, replayed and changed: `docs/testing.md` says how the fuzzer itself is run.
+
+#[path = "../fuzz/steps_inputs.rs"]
+mod inputs;
+#[path = "../fuzz/mutate.rs"]
+mod mutate;
+
+const MORE: &[mutate::More] = &[("flow", "flows", ".edn")];
+
+#[test]
+fn the_corpus_does_no_harm() {
+    mutate::replay(inputs::TARGETS, MORE);
+}
+
+#[test]
+fn mutations_of_the_corpus_do_no_harm() {
+    mutate::mutate(inputs::TARGETS, MORE);
+}
