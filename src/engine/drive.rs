@@ -510,7 +510,10 @@ impl<'a> Driver<'a> {
         loop {
             let exit = self.resume(&mut fiber, answer)?;
             let next = match exit {
-                Exit::Done(value) => return Ok(Ended::Value(value)),
+                Exit::Done(value) => match self.shared.ledger.usage().check_output() {
+                    Ok(()) => return Ok(Ended::Value(value)),
+                    Err(halt) => Err(halt),
+                },
                 Exit::Threw(exception) => return Ok(Ended::Threw(exception)),
                 Exit::Stopped(stop) => return Ok(Ended::Stopped(stop)),
                 Exit::OutOfFuel => self.breathe(usize::MAX).await,

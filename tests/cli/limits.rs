@@ -267,6 +267,11 @@ const EXCEEDING: &[(&str, &str, &str)] = &[
         "E0995",
     ),
     (
+        ":output 5000",
+        "(dotimes [i 100] (println (apply str (repeat 100 \"x\"))))",
+        "E0995",
+    ),
+    (
         ":waits 3",
         "(flow/pmap {:max 9} (fn [i] (flow/step :wait :door {:key (str i)})) (range 9))",
         "E0996",
@@ -388,6 +393,19 @@ fn an_endless_input_is_refused() {
     scratch.write("input.edn", "{:name \"somebody\"}");
     let ran = scratch.run(&["run", "flow.edn", "--input", "@input.edn"]);
     assert!(ran.code == Some(2) && ran.err.contains("E0997"), "{ran:?}");
+    let inline = "{\"name\": \"somebody\"}";
+    let ran = scratch.run(&["run", "flow.edn", "--input", inline]);
+    assert!(ran.code == Some(2) && ran.err.contains("E0997"), "{ran:?}");
+}
+
+#[test]
+fn an_exception_with_data_that_shares_its_parts_is_stored_without_them() {
+    let scratch = Scratch::new();
+    let thrown = "(throw (ex-info \"x\" {:d (nth (iterate (fn [x] [x x]) 1) 60)}))";
+    scratch.write("thrown.edn", flow("thrown", thrown));
+    let ran = scratch.run(&["run", "thrown.edn", "--timeout", "30s", "--json"]);
+    assert_eq!(ran.code, Some(1), "{ran:?}");
+    assert_eq!(ran.json()["error"]["message"], json!("x"), "{ran:?}");
 }
 
 #[test]

@@ -102,7 +102,10 @@ fn a_run_that_ends_its_worker_three_times_is_resumed_only_by_name() {
 fn the_number_of_crashes_is_a_setting_and_a_quarantined_run_can_be_ended() {
     let (scratch, killer) = (Scratch::with_local_servers(), Killer::new());
     scratch.write("flow.edn", killer.flow());
-    scratch.write("flowstone.edn", "{:limits {:crashes 1}}");
+    scratch.write(
+        "flowstone.edn",
+        "{:limits {:crashes 1} :allow {:net [\"127.0.0.1\"]}}",
+    );
     assert_eq!(killer.run(&scratch, &["run", "flow.edn"]).code, None);
     let again = killer.run(&scratch, &["run", "flow.edn", "--json"]);
     assert_eq!(again.json()["error"]["code"], json!("E0990"), "{again:?}");
@@ -116,7 +119,10 @@ fn the_number_of_crashes_is_a_setting_and_a_quarantined_run_can_be_ended() {
 fn runs_that_only_wait_are_not_blamed() {
     let (scratch, killer) = (Scratch::with_local_servers(), Killer::new());
     scratch.write("flow.edn", killer.flow());
-    scratch.write("flowstone.edn", "{:limits {:crashes 1}}");
+    scratch.write(
+        "flowstone.edn",
+        "{:limits {:crashes 1} :allow {:net [\"127.0.0.1\"]}}",
+    );
     scratch.write("waits.edn", "(flow/step :wait :door {:key \"door\"})");
     assert_eq!(scratch.run(&["run", "waits.edn", "--quiet"]).code, Some(3));
     assert_eq!(killer.run(&scratch, &["run", "flow.edn"]).code, None);

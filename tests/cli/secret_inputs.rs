@@ -296,3 +296,17 @@ fn a_weak_secret_is_refused_by_name() {
     }
     assert!(scratch.run(&["runs", "list"]).err.contains("no runs"));
 }
+
+#[test]
+fn a_title_that_holds_a_secret_is_shown_without_it() {
+    let scratch = Scratch::new();
+    let flow = FLOW.replace(
+        "{:timeout \"5m\"}",
+        "{:timeout \"5m\" :title (str \"ask \" password)}",
+    );
+    scratch.write("sign-in.edn", flow);
+    let input = format!("{{:user \"ann\" :password \"{SECRET}\"}}");
+    let ran = scratch.run(&["run", "sign-in.edn", "--input", &input]);
+    assert!(ran.err.contains("ask [secret]"), "{ran:?}");
+    assert!(!ran.transcript().contains(SECRET), "{ran:?}");
+}

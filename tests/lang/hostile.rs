@@ -1,5 +1,7 @@
 //! Hostile expressions: each ends soon with little fuel, after an interrupt, and with a small heap.
 
+#![expect(clippy::disallowed_methods, reason = "a guard stops what does not end")]
+
 use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};

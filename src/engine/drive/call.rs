@@ -368,7 +368,8 @@ impl Driver<'_> {
             place: Span::NONE,
             request: shorten(&self.scope.redact_edn(canonical.clone())),
             is_request_kept: Cell::new(false),
-            title: text("title").unwrap_or_else(|| path.step.clone()),
+            title: text("title")
+                .map_or_else(|| path.step.clone(), |title| self.scope.redact(title)),
             effect,
             policy: Policy::of(&config, effect)?.within(self.limits().attempts)?,
             timeout: config.get("timeout").and_then(duration::of_value),

@@ -21,7 +21,7 @@ impl FiberHost {
     ) -> FiberHost {
         let watch = Rc::new(FiberWatch {
             inner: inner.watch(),
-            exiter: exiter.into(),
+            exiter,
             world,
         });
         FiberHost {

@@ -38,6 +38,7 @@ impl Counting {
         match value {
             Value::Text(text) => return SMALL + text.len() as u64,
             Value::BigInt(int) => return SMALL + int.bits() / 4,
+            Value::Exception(_) if depth <= DEEPEST => {}
             _ if !value.is_compound() || depth > DEEPEST => return SMALL,
             _ => {}
         }
@@ -60,6 +61,12 @@ impl Counting {
             Value::Map(map) => self.entries(map.entries(), depth),
             Value::Record(record) => self.entries(&record.fields, depth),
             Value::Set(set) => self.sum(set.iter(), depth),
+            Value::Exception(exception) => {
+                let text = SMALL + exception.text().len() as u64;
+                let data = self.size(&exception.data, depth + 1, 1);
+                let cause = self.size(&exception.cause, depth + 1, 1);
+                text.saturating_add(data).saturating_add(cause)
+            }
             Value::Object(object) => match &**object {
                 Object::Tagged { form, .. } => SMALL + self.size(form, depth + 1, 1),
                 Object::Conditional { form, .. } => SMALL + self.size(form, depth + 1, 1),
@@ -104,6 +111,7 @@ impl Counting {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::value::{Class, Exception};
 
     #[test]
     fn shared_parts_count_wherever_they_appear() {
@@ -117,5 +125,8 @@ mod tests {
             100
         ));
         assert!(!is_written_within(&Value::from("x".repeat(200)), 100));
+        let mut thrown = Exception::new(Class::EXCEPTION_INFO, "", "x");
+        thrown.data = value;
+        assert!(!is_written_within(&thrown.into(), 1 << 40));
     }
 }

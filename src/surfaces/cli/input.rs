@@ -48,7 +48,16 @@ pub fn read_within(argument: &str, option: &str, most: u64) -> Result<Value, Rep
         };
         return parse(file, &text, syntax);
     }
+    if argument.len() as u64 > most {
+        return Err(too_large(option, most));
+    }
     parse(option, argument, Syntax::Either)
+}
+
+fn too_large(name: &str, most: u64) -> Report {
+    let message = format!("{name} has more than {most} bytes");
+    Report::error("E0997", message)
+        .hint("give a file with `--upload`, or raise `:limits {:input ...}` in flowstone.edn")
 }
 
 /// Reads the text of a file, or of standard input where that is `-`.
@@ -70,11 +79,7 @@ fn text_within(file: &Path, most: u64) -> Result<String, Report> {
         false => fs::File::open(file).and_then(|file| read_text(file, most)),
     };
     let text = read.map_err(|error| unreadable(&name, &error))?;
-    text.ok_or_else(|| {
-        let message = format!("{name} has more than {most} bytes");
-        Report::error("E0997", message)
-            .hint("give a file with `--upload`, or raise `:limits {:input ...}` in flowstone.edn")
-    })
+    text.ok_or_else(|| too_large(&name, most))
 }
 
 /// Reads a text to its end; nothing where it is too large.
@@ -99,7 +104,7 @@ fn parse(name: &str, text: &str, syntax: Syntax) -> Result<Value, Report> {
     };
     match json {
         Some(Ok(value)) => Ok(value),
-        Some(Err(error)) if syntax == Syntax::Json || looks_like_json(text) => {
+        Some(Err(error)) if syntax == Syntax::Json || error.is_data() || looks_like_json(text) => {
             Err(json_report(name, text, &error))
         }
         Some(Err(_)) | None => edn(name, text),
