@@ -11,7 +11,7 @@ use flowstone_lang::value::Value;
 use crate::diagnostic::Severity;
 use crate::duration;
 use crate::error::EngineError;
-use crate::flow::{self, Checked, LoadedFlow, activated, coerce_input, name_of};
+use crate::flow::{self, Checked, Flow, LoadedFlow, activated, coerce_input, name_of};
 use crate::ids::RunId;
 use crate::limits::Limits;
 use crate::ports::{NewRun, Parent, ParentClose, RunRow, mix};
@@ -137,15 +137,7 @@ pub(crate) async fn start(cx: &StepContext, config: &Value) -> Result<RunId, Ste
         let message = format!("the flow `{slug}` does not take this input: {error}");
         StepError::config(error.code(), message).hint(error.hint())
     })?;
-    let vault = &*cx.scope().services.vault;
-    let text = sealed::seal(vault, (&loaded.flow, None), &input, &cx.redactor());
-    let text = text.map_err(|error| {
-        let refused = StepError::config(error.code(), error.to_string());
-        match error.hint() {
-            Some(hint) => refused.hint(hint),
-            None => refused,
-        }
-    })?;
+    let text = sealed_input(cx, &loaded.flow, &input)?;
     let external_id = config.get("workflow-id").and_then(name_of);
     let run = NewRun {
         id: id.clone(),
@@ -186,6 +178,18 @@ pub(crate) async fn start(cx: &StepContext, config: &Value) -> Result<RunId, Ste
     let name = external_id.unwrap_or_default();
     let message = format!("the run {created} has the `:workflow-id` \"{name}\"");
     Err(StepError::new("E0549", "conflict", message).hint("give each child a name of its own"))
+}
+
+/// Returns the text of an input as it is stored, with its secrets encrypted.
+fn sealed_input(cx: &StepContext, flow: &Flow, input: &Value) -> Result<String, StepError> {
+    let vault = &*cx.scope().services.vault;
+    sealed::seal(vault, (flow, None), input, &cx.redactor()).map_err(|error| {
+        let refused = StepError::config(error.code(), error.to_string());
+        match error.hint() {
+            Some(hint) => refused.hint(hint),
+            None => refused,
+        }
+    })
 }
 
 /// Says why the flow does not take another run.

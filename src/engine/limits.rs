@@ -364,7 +364,7 @@ impl Limit {
         let units = [(1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "KB")];
         let unit = units
             .iter()
-            .find(|(size, _)| value >= *size && value % size == 0);
+            .find(|(size, _)| value >= *size && value.is_multiple_of(*size));
         match (self.unit, unit) {
             (Unit::Bytes, Some((size, name))) => format!("{}{name}", value / size),
             _ => value.to_string(),

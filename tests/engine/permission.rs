@@ -519,6 +519,7 @@ fn allow_is_checked_with_the_nearest_name() {
 
 /// What connections of project files allow: their hosts, the secrets that they name, their programs.
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table")]
 fn connections_of_the_project_allow_what_they_name() {
     let known = [Known {
         id: "openai".into(),

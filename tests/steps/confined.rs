@@ -74,6 +74,7 @@ fn what_is_swapped_during_a_read_shows_nothing_from_outside() {
 }
 
 /// Links of a tree, path and target, and those that are left out.
+#[expect(clippy::type_complexity, reason = "a table of files with their links")]
 const TREES: &[(&[(&str, &str)], &[&str])] = &[
     (&[("near", "a/b/file")], &[]),
     (&[("a/up", "..")], &[]),

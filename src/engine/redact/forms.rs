@@ -166,7 +166,7 @@ fn base64(bytes: &[u8], offset: usize) -> Option<String> {
         }
     }
     // The last character may hold the rest of the last byte.
-    if padded.len() % 3 != 0 {
+    if !padded.len().is_multiple_of(3) {
         out.push_str("[A-Za-z0-9+/_-]?");
     }
     Some(out)

@@ -141,7 +141,7 @@ impl List<'_> {
                     Column::Extra("took"),
                     Column::Extra("changed"),
                 ],
-                self.rows.into_iter(),
+                self.rows,
             ));
             if let Some(next) = next {
                 output::note(&format!("there may be more: --before {next}"));
