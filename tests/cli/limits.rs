@@ -399,16 +399,6 @@ fn an_endless_input_is_refused() {
 }
 
 #[test]
-fn an_exception_with_data_that_shares_its_parts_is_stored_without_them() {
-    let scratch = Scratch::new();
-    let thrown = "(throw (ex-info \"x\" {:d (nth (iterate (fn [x] [x x]) 1) 60)}))";
-    scratch.write("thrown.edn", flow("thrown", thrown));
-    let ran = scratch.run(&["run", "thrown.edn", "--timeout", "30s", "--json"]);
-    assert_eq!(ran.code, Some(1), "{ran:?}");
-    assert_eq!(ran.json()["error"]["message"], json!("x"), "{ran:?}");
-}
-
-#[test]
 fn a_size_from_a_config_is_not_allocated() {
     let scratch = Scratch::new();
     scratch.write("tree/small.txt", "small");
