@@ -399,6 +399,25 @@ fn an_endless_input_is_refused() {
 }
 
 #[test]
+fn an_exception_with_data_that_shares_its_parts_ends_the_run_at_once() {
+    let scratch = Scratch::new();
+    for (slug, leaf) in [("numbers", "1"), ("functions", "inc")] {
+        let data = format!("{{:d (nth (iterate (fn [x] [x x]) {leaf}) 60)}}");
+        let thrown = format!("(throw (ex-info \"x\" {data}))");
+        scratch.write("thrown.edn", flow(slug, &thrown));
+        let ran = scratch.run(&["run", "thrown.edn", "--json"]);
+        assert_eq!(ran.code, Some(1), "{ran:?}");
+        let error = &ran.json()["error"];
+        assert_eq!(error["message"], json!("ExceptionInfo: x"), "{ran:?}");
+        assert_eq!(error["data"], json!("#<a map, more than 50 MB>"), "{ran:?}");
+        assert_eq!(scratch.run(&["run", "thrown.edn", "--new"]).code, Some(1));
+        let function = format!("(flow/step :function :f {{:code '(fn [_] {thrown})}})");
+        scratch.write("inside.edn", flow("inside", &function));
+        assert_eq!(scratch.run(&["run", "inside.edn", "--new"]).code, Some(1));
+    }
+}
+
+#[test]
 fn a_size_from_a_config_is_not_allocated() {
     let scratch = Scratch::new();
     scratch.write("tree/small.txt", "small");

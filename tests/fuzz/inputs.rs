@@ -3,7 +3,8 @@
 
 #![allow(dead_code, reason = "each target uses one of these")]
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
 
 use flowstone_lang::reader::{NoContext, ReadOptions, Reader, read_all_data};
 use flowstone_lang::session::Session;
@@ -74,7 +75,7 @@ pub fn program(input: &[u8]) {
         return;
     };
     let session = Session::new();
-    let mut vm = session.vm(Box::new(Limited { refills: 10 }));
+    let mut vm = session.vm(Box::new(Limited(Rc::new(Cell::new(10)))));
     let options = PrintOptions {
         length: Some(20),
         level: Some(20),
@@ -100,19 +101,24 @@ pub fn text(input: &[u8]) {
         return;
     }
     TEXT.with_borrow_mut(|prepared| {
-        let (vm, function) = prepared.get_or_insert_with(prepare);
+        let (vm, function, refills) = prepared.get_or_insert_with(prepare);
+        refills.set(CALL);
         let args = [Value::from(pattern), Value::from(rest)];
         let _ = vm.call(function, &args);
     });
 }
 
 thread_local! {
-    static TEXT: RefCell<Option<(Vm, Value)>> = const { RefCell::new(None) };
+    static TEXT: RefCell<Option<(Vm, Value, Rc<Cell<u32>>)>> = const { RefCell::new(None) };
 }
 
-fn prepare() -> (Vm, Value) {
+/// How often a call on one input is given instructions: padding to a width of many digits ends here.
+const CALL: u32 = 200;
+
+fn prepare() -> (Vm, Value, Rc<Cell<u32>>) {
     let session = Session::new();
-    let mut vm = session.vm(Box::new(Limited { refills: u32::MAX }));
+    let refills = Rc::new(Cell::new(u32::MAX));
+    let mut vm = session.vm(Box::new(Limited(refills.clone())));
     let function = session
         .eval_text(
             &mut vm,
@@ -137,7 +143,7 @@ fn prepare() -> (Vm, Value) {
                    (bigint text))))",
         )
         .unwrap_or_else(|signal| panic!("the function compiles: {signal:?}"));
-    (vm, function)
+    (vm, function, refills)
 }
 
 fn printed(value: &Value) -> String {
@@ -147,14 +153,13 @@ fn printed(value: &Value) -> String {
     out
 }
 
-/// A host that gives 20,000 instructions so many times, and performs nothing.
-struct Limited {
-    refills: u32,
-}
+/// A host that gives 20,000 instructions as often as its counter allows, and performs nothing.
+struct Limited(Rc<Cell<u32>>);
 
 impl Host for Limited {
     fn refill(&mut self) -> Result<u32, Stop> {
-        self.refills = self.refills.checked_sub(1).ok_or(Stop::OutOfFuel)?;
+        self.0
+            .set(self.0.get().checked_sub(1).ok_or(Stop::OutOfFuel)?);
         Ok(20_000)
     }
 

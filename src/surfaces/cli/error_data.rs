@@ -2,7 +2,9 @@
 
 use flowstone_engine::json::to_exact_json;
 use flowstone_engine::outcome::Failure;
-use flowstone_lang::value::{Exception, PrintOptions, Unforced, Value, print_value};
+use flowstone_lang::value::{
+    Exception, PrintOptions, Unforced, Value, is_written_within, print_value,
+};
 use serde_json::{Map, json};
 
 use super::outcome::of_failure;
@@ -43,17 +45,30 @@ pub fn error_json(report: &Report, exception: &Exception) -> serde_json::Value {
     json
 }
 
-/// Returns data as JSON. Values that JSON cannot represent, such as functions, are printed.
+/// Data of more text is not written: parts that it shares would be written once for each place.
+const DATA_MAX: u64 = 50_000_000;
+
+/// Returns data as JSON. Values that JSON cannot represent, such as functions, are printed; data of more than 50 MB is
+/// named and left out.
 pub fn data_json(data: &Value) -> serde_json::Value {
+    match is_written_within(data, DATA_MAX) {
+        true => data_or_text(data),
+        false => json!(format!("#<{}, more than 50 MB>", data.kind())),
+    }
+}
+
+fn data_or_text(data: &Value) -> serde_json::Value {
     if let Ok(json) = to_exact_json(data) {
         return json;
     }
     if let Some(map) = data.as_map() {
-        let fields = map.iter().map(|(key, value)| (name(key), data_json(value)));
+        let fields = map
+            .iter()
+            .map(|(key, value)| (name(key), data_or_text(value)));
         return fields.collect::<Map<_, _>>().into();
     }
     match data.as_vector() {
-        Some(items) => items.iter().map(data_json).collect(),
+        Some(items) => items.iter().map(data_or_text).collect(),
         None => json!(printed(data)),
     }
 }
