@@ -54,6 +54,7 @@ const PATCHES: &[(&str, &str)] = &[
     ("--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n\\ No newline at end of file\n+x\n", "hunk 1: line 1 differs only in whether it ends with a"),
     ("--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+x\n\\ No newline at end of file\n", "its last line has no newline, but line 2"),
     ("--- a/f\n+++ b/f\n@@ -0,0 +1 @@\n+x\n\\ No newline at end of file\n", "its last line has no newline, but line 1"),
+    ("--- a/f\n+++ b/f\n@@ -4 +4 @@\n-d\n+\n\\ No newline at end of file\n", "line 3: the hunk `@@ -4 +4 @@` has an empty line"),
     ("--- a/f\n+++ b/f\n@@ -4 +4 @@\n-d\n+x\n\\ No newline at end of file\n", "ok"),
     ("--- a/f\n+++ b/f\n@@ -1 +1 @@\n\\ No newline at end of file\n-a\n+x\n", "ok"),
     ("--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n-a\n+x\n b\n@@ -1,2 +1,2 @@\n-a\n+x\n b\n", "hunk 2: line 3 is `c` where it has `a`"),

@@ -278,6 +278,14 @@ impl<'a> Reader<'a> {
             no_newline(&mut hunk);
             self.at += 1;
         }
+        if hunk.lines.iter().any(|line| line.text.is_empty()) {
+            return Err(BadPatch {
+                line: start + 1,
+                why: format!(
+                    "the hunk `{header}` has an empty line without a newline, which no file has"
+                ),
+            });
+        }
         if let Some(open) = &mut self.open {
             open.patch.hunks.push(hunk);
         }

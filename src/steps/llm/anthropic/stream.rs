@@ -205,6 +205,10 @@ impl Stream {
             None => Err(bad(&self.provider, "a piece has no `type`")),
             Some("text_delta") => {
                 let text = text("text")?;
+                // Text of another block would be shown, and missing from the answer.
+                if block.text("type") != "text" {
+                    return Err(bad(&self.provider, "text for a block that is not text"));
+                }
                 block.add("text", text);
                 self.chars += text.chars().count();
                 Ok(vec![Delta::Text(text.to_string())])
