@@ -109,13 +109,16 @@ pub fn text(input: &[u8]) {
 }
 
 thread_local! {
-    static TEXT: RefCell<Option<(Vm, Value, Rc<Cell<u32>>)>> = const { RefCell::new(None) };
+    static TEXT: RefCell<Option<Prepared>> = const { RefCell::new(None) };
 }
+
+/// A machine, the function that takes an input, and how often the machine is given instructions.
+type Prepared = (Vm, Value, Rc<Cell<u32>>);
 
 /// How often a call on one input is given instructions: padding to a width of many digits ends here.
 const CALL: u32 = 200;
 
-fn prepare() -> (Vm, Value, Rc<Cell<u32>>) {
+fn prepare() -> Prepared {
     let session = Session::new();
     let refills = Rc::new(Cell::new(u32::MAX));
     let mut vm = session.vm(Box::new(Limited(refills.clone())));
