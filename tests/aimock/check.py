@@ -23,7 +23,7 @@ import urllib.request
 HERE = pathlib.Path(__file__).resolve().parent
 SECONDS = 60
 AT_ONCE = 4
-KEY = "a-key"
+KEY = "a-key-of-the-fake"
 THOUGHT = "A seal is small."
 STREAMED = "one two three four five six seven eight nine ten"
 

@@ -10,6 +10,7 @@ import pathlib
 import re
 import signal
 import socket
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -129,9 +130,11 @@ def research(program, server, folder):
     Project(program, folder, {
         ":ai": model.connection, ":notes": {":backend": ":mcp", ":command": ["node", server, "notes"]},
     })
+    # As a flow of the project; one from elsewhere would have to be trusted first.
+    shutil.copy(FLOWS / "mcp-research.edn", folder)
     question = json.dumps({"question": "When does the harbour open?"})
     ran = subprocess.run(
-        [program, "run", str(FLOWS / "mcp-research.edn"), "--json", "--input", question],
+        [program, "run", "mcp-research.edn", "--json", "--input", question],
         cwd=folder, capture_output=True, text=True, timeout=SECONDS,
     )
     answer = json.loads(ran.stdout)
