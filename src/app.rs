@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use flowstone_engine::connections::{ConnectionReport, ConnectionTrial, PriceReport};
 use flowstone_engine::flow::Flow;
-use flowstone_engine::permission::Permissions;
+use flowstone_engine::permission::{Permissions, TrustedFlow};
 use flowstone_engine::ports::{Exchanges, Secrets, Stores, SystemClock, SystemRandom};
 use flowstone_engine::search::Embedder;
 use flowstone_engine::step::{LocalFuture, Step};
@@ -178,14 +178,18 @@ impl Flowstone {
 fn permissions(settings: &Value, project: &Project) -> Result<Permissions, Report> {
     let own = permissions::of_project(settings, &project.root, &project.home);
     let here = std::env::current_dir().unwrap_or_else(|_| project.root.clone());
-    let mut trusted = std::collections::BTreeMap::new();
+    let mut trusted = Vec::new();
     let unreadable = |error: std::io::Error| {
         let message = format!("the list of trusted flows cannot be used: {error}");
         Report::error("E0962", message)
     };
     for entry in trust::trusted(&project.home).map_err(unreadable)? {
         let allow = permissions::of_rows(&entry.rows, &project.root);
-        trusted.insert(entry.slug, allow.map_err(|error| of_settings(&error))?);
+        trusted.push(TrustedFlow {
+            slug: entry.slug,
+            digest: entry.digest,
+            allow: allow.map_err(|error| of_settings(&error))?,
+        });
     }
     Ok(Permissions {
         trusted,
@@ -293,5 +297,6 @@ impl Evaluator for WithSteps<'_> {
 }
 
 fn of_settings(error: &settings::SettingsError) -> Report {
-    Report::error(error.code(), error.to_string()).hint(error.hint())
+    let report = Report::error(error.code(), error.to_string());
+    error.hint().into_iter().fold(report, Report::hint)
 }

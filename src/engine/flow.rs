@@ -34,7 +34,9 @@ pub(crate) use lint::{
     arity as lint_arity, find as find_spec, packaged as lint_packaged, unknown as lint_unknown,
 };
 pub use load::{Checked, InProject, LoadedFlow, check, check_in, load, reload};
-pub(crate) use load::{ENGINE_ABI, check_text, program_files, program_name, program_text};
+pub(crate) use load::{
+    ENGINE_ABI, check_text, program_digest, program_files, program_name, program_text,
+};
 pub use mcp::{McpAdapter, McpToolDefinition, McpTransport};
 pub use packaged::{Contract, Origin, PackagedStep};
 pub use single::single;
@@ -67,6 +69,9 @@ pub struct Flow {
     pub mcp: Vec<Rc<McpAdapter>>,
     /// The whole definition map, or nil for a bare form.
     pub definition: Value,
+    /// The hash of the texts of its file and of all that this includes, whatever the file is called; none where the flow
+    /// is in no file.
+    pub digest: Option<Rc<str>>,
 }
 
 impl Flow {
@@ -88,6 +93,7 @@ impl Flow {
             llm_providers: Value::Nil,
             mcp: Vec::new(),
             definition: Value::Nil,
+            digest: None,
         }
     }
 

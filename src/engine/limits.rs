@@ -4,8 +4,8 @@
 
 use flowstone_lang::value::Value;
 
-use crate::diagnostic::nearest;
 use crate::flow::name_of;
+use crate::permission::unknown_key;
 use crate::runs::parse_size;
 
 /// What one run may take.
@@ -162,7 +162,7 @@ const INPUT: Limit = Limit {
     set: |limits, value| limits.input = value,
 };
 
-const INSTRUCTIONS: Limit = Limit {
+pub(crate) const INSTRUCTIONS: Limit = Limit {
     key: "instructions",
     unit: Unit::Count,
     default: 200_000_000_000,
@@ -188,7 +188,7 @@ pub(crate) const JOURNAL: Limit = Limit {
     set: |limits, value| limits.journal = value,
 };
 
-const MEMORY: Limit = Limit {
+pub(crate) const MEMORY: Limit = Limit {
     key: "memory",
     unit: Unit::Bytes,
     default: 512_000_000,
@@ -373,15 +373,7 @@ impl Limit {
 }
 
 fn unknown(name: &str) -> String {
-    let keys = || LIMITS.iter().map(|limit| limit.key);
-    let hint = match nearest(name, keys()) {
-        Some(near) => format!("did you mean `:{near}`?"),
-        None => {
-            let keys: Vec<String> = keys().map(|key| format!("`:{key}`")).collect();
-            format!("it takes {}", keys.join(", "))
-        }
-    };
-    format!("`:limits` has no key `:{name}`; {hint}")
+    unknown_key(":limits", name, LIMITS.iter().map(|limit| limit.key))
 }
 
 /// Reads how much memory a run may have, as in `512MB`.

@@ -21,10 +21,10 @@ pub use derive::{Known, derived};
 pub use edit::with_row;
 pub use host::{HostPattern, NetRow};
 pub use line::{Missing, shown};
-pub use manifest::{KEYS, ManifestError, add_flag, check, read};
+pub use manifest::{KEYS, ManifestError, add_flag, check, read, unknown_key};
 pub use path::{PROTECTED, is_environment, is_protected, is_write_protected};
 pub use planned::PlannedNeed;
-pub use project::{Grants, Permissions};
+pub use project::{Grants, Permissions, TrustedFlow};
 
 /// A kind of thing that a flow may touch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -137,9 +137,31 @@ pub struct SecretRow {
     pub hosts: Vec<NetRow>,
 }
 
+/// A flow for which the project's rows do not hold: only those under its own slug in `:flows`.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct OwnRows {
+    pub slug: Arc<str>,
+    pub trust: Trust,
+}
+
+/// Whether a flow has been trusted by a person.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Trust {
+    /// It is one of the project.
+    NotNeeded,
+    /// It is from elsewhere, and nobody has trusted it.
+    Missing,
+    /// Another version of it was trusted.
+    Outdated,
+    /// It is trusted, as it is.
+    Given,
+}
+
 /// Which servers may be asked.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct NetAllow {
+    /// Where a row that is missing belongs; the project's rows where this is not set.
+    pub own: Option<OwnRows>,
     /// Every address that is routed publicly.
     pub public: bool,
     pub rows: Vec<NetRow>,
@@ -180,6 +202,8 @@ impl NetAllow {
 /// Everything that one flow may touch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Allow {
+    /// Where a row that is missing belongs; the project's rows where this is not set.
+    pub own: Option<OwnRows>,
     /// Nothing is refused.
     pub all: bool,
     /// Absolute, links resolved.
@@ -218,7 +242,7 @@ pub fn decide(allow: &Allow, need: &Need) -> Decision {
         };
     match is_granted {
         true => Decision::Granted,
-        false => Decision::Missing(Missing::of(need)),
+        false => Decision::Missing(Missing::of(need).in_rows_of(allow.own.as_ref())),
     }
 }
 

@@ -7,6 +7,7 @@
 use flowstone_lang::value::Value;
 
 use crate::codec;
+use crate::diagnostic::nearest;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::flow::{ACTIVATION, Flow, Input};
@@ -57,6 +58,13 @@ pub enum SealError {
     Key { name: String, what: &'static str },
     #[error("the run {run} has no {}: an export leaves secrets out", names(paths))]
     LeftOut { run: String, paths: Vec<String> },
+    #[error("{run} has no secret input {}", names(given))]
+    NotSecret {
+        /// "the run 06h0".
+        run: String,
+        given: Vec<String>,
+        known: Vec<String>,
+    },
     #[error("the secret inputs of the run {run} cannot be decrypted: {cause}")]
     Vault { run: String, cause: VaultError },
     #[error("the secret inputs cannot be encrypted: {0}")]
@@ -75,6 +83,7 @@ impl SealError {
             SealError::Weak { .. } => "E0981",
             SealError::Key { .. } => "E0987",
             SealError::LeftOut { .. } => "E0984",
+            SealError::NotSecret { .. } => "E0988",
             SealError::Vault { cause, .. } | SealError::Unsealed(cause) => cause.code(),
         }
     }
@@ -94,6 +103,16 @@ impl SealError {
                     "give them with `flowstone runs resume {run} --secrets '{{{}}}'`",
                     fields.join(" ")
                 )
+            }
+            SealError::NotSecret { known, .. } if known.is_empty() => {
+                "leave `--secrets` out: nothing was left out of its input".to_owned()
+            }
+            SealError::NotSecret { given, known, .. } => {
+                let name = given.first().map(String::as_str).unwrap_or_default();
+                match nearest(name, known.iter().map(String::as_str)) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("its secret inputs are {}", names(known)),
+                }
             }
             SealError::Vault { cause, .. } | SealError::Unsealed(cause) => cause.hint(),
         }
@@ -249,11 +268,41 @@ impl Engine {
         seal(&*self.services.vault, contract, input, &known)
     }
 
-    /// Gives an imported run the secrets that its export left out: a map with them under their names.
+    /// Gives runs secret inputs: a map with them under their names. Those that an export left out have to be there;
+    /// others replace what a run has.
     ///
     /// # Errors
-    /// When one of them is still missing.
-    pub async fn give_secrets(&self, run: &RunId, given: &Value) -> Result<(), EngineError> {
+    /// When one of them is still missing, or when no run has one that is given: nothing is changed then.
+    pub async fn give_secrets(&self, runs: &[RunId], given: &Value) -> Result<(), EngineError> {
+        let mut known = Vec::new();
+        for run in runs {
+            known.extend(self.secret_inputs(run).await?);
+        }
+        let is_known = |name: &str| {
+            let is_same = |known: &String| known == name || known.split('.').next() == Some(name);
+            known.iter().any(is_same)
+        };
+        let keys = given.as_map().into_iter().flat_map(|map| map.iter());
+        let keys = keys.map(|(key, _)| path_text(std::slice::from_ref(key)));
+        let unknown: Vec<String> = keys.filter(|name| !is_known(name)).collect();
+        if !unknown.is_empty() {
+            return Err(SealError::NotSecret {
+                run: match runs {
+                    [run] => format!("the run {run}"),
+                    _ => "none of the runs".to_owned(),
+                },
+                given: unknown,
+                known,
+            }
+            .into());
+        }
+        for run in runs {
+            self.give_to(run, given).await?;
+        }
+        Ok(())
+    }
+
+    async fn give_to(&self, run: &RunId, given: &Value) -> Result<(), EngineError> {
         let row = self.run_row(run).await?;
         let filled = fill(&*self.services.vault, &row, given)?;
         let Some(sealed) = filled else {
@@ -274,6 +323,16 @@ impl Engine {
             .reseal(vec![(stored, new)])
             .await?;
         Ok(())
+    }
+
+    /// Returns the names of a run's secret inputs.
+    ///
+    /// # Errors
+    /// When there is no such run.
+    pub async fn secret_inputs(&self, run: &RunId) -> Result<Vec<String>, EngineError> {
+        let row = self.run_row(run).await?;
+        let paths = parts(&row)?.map(|(paths, _)| paths).unwrap_or_default();
+        Ok(paths.iter().map(|path| path_text(path)).collect())
     }
 
     /// Returns the names of the secrets that a run needs and an export left out.
@@ -420,12 +479,7 @@ fn open(vault: &dyn Vault, row: &RunRow) -> Result<Opened, EngineError> {
         }
         .into());
     };
-    let plain = vault.open(&envelope).map_err(|cause| SealError::Vault {
-        run: row.id.to_string(),
-        cause,
-    })?;
-    let values = codec::decode(&String::from_utf8_lossy(&plain))?;
-    let values = vector(&values).unwrap_or_default();
+    let values = unsealed(vault, row, &envelope)?;
     let mut secrets: Vec<Secret> = Vec::new();
     let mut input = shown;
     for (path, value) in paths.iter().zip(values) {
@@ -435,6 +489,16 @@ fn open(vault: &dyn Vault, row: &RunRow) -> Result<Opened, EngineError> {
     secrets.sort_by_key(|secret| std::cmp::Reverse(secret.reveal().len()));
     secrets.dedup();
     Ok((input, secrets))
+}
+
+/// Returns the values in an envelope.
+fn unsealed(vault: &dyn Vault, row: &RunRow, envelope: &str) -> Result<Vec<Value>, EngineError> {
+    let plain = vault.open(envelope).map_err(|cause| SealError::Vault {
+        run: row.id.to_string(),
+        cause,
+    })?;
+    let values = codec::decode(&String::from_utf8_lossy(&plain))?;
+    Ok(vector(&values).unwrap_or_default())
 }
 
 /// Collects the texts of what was sealed.
@@ -481,16 +545,29 @@ fn with(value: &Value, path: &[Value], new: Value) -> Value {
     }
 }
 
-/// Returns what seals the values that an export left out; `None` where it left out none.
+/// Returns what seals a run's secret inputs with those that are given; `None` where the run has none of these.
 fn fill(vault: &dyn Vault, row: &RunRow, given: &Value) -> Result<Option<String>, EngineError> {
-    let Some((paths, None)) = parts(row)? else {
+    let Some((paths, envelope)) = parts(row)? else {
         return Ok(None);
+    };
+    let news: Vec<Option<Value>> = paths
+        .iter()
+        .map(|path| found(given, path).or_else(|| given.get(&path_text(path)).cloned()))
+        .collect();
+    let is_replaced = news.iter().any(Option::is_some);
+    if envelope.is_some() && (!is_replaced || row.status.is_final()) {
+        return Ok(None);
+    }
+    // The old ones are not needed where all are replaced: their key may be lost.
+    let olds = match envelope {
+        Some(envelope) if news.iter().any(Option::is_none) => unsealed(vault, row, &envelope)?,
+        _ => Vec::new(),
     };
     let mut values = Vec::new();
     let mut missing = Vec::new();
-    for path in &paths {
+    for (idx, (path, new)) in paths.iter().zip(news).enumerate() {
         let name = path_text(path);
-        match found(given, path).or_else(|| given.get(&name).cloned()) {
+        match new {
             Some(value) => {
                 let text = value.as_str().unwrap_or_default();
                 if let Some(why) = redact::weakness(text) {
@@ -498,7 +575,10 @@ fn fill(vault: &dyn Vault, row: &RunRow, given: &Value) -> Result<Option<String>
                 }
                 values.push(value);
             }
-            None => missing.push(name),
+            None => match olds.get(idx) {
+                Some(old) => values.push(old.clone()),
+                None => missing.push(name),
+            },
         }
     }
     if !missing.is_empty() {

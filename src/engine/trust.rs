@@ -15,7 +15,7 @@ const FILE: &str = "trusted.edn";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trusted {
     pub slug: String,
-    /// The hash of its program when it was trusted.
+    /// The hash of its text and of all that it included when it was trusted.
     pub digest: String,
     /// What it may touch: maps as `:allow` takes them, as text.
     pub rows: Vec<String>,
@@ -48,18 +48,22 @@ pub fn trusted(home: &Path) -> io::Result<Vec<Trusted>> {
     Ok(read.collect())
 }
 
-/// Records a flow; what was recorded of it before is replaced.
+/// Records flows. What was recorded of other versions of them is kept: runs of these may be under way.
 ///
 /// # Errors
 /// When the file cannot be written.
-pub fn trust(home: &Path, entry: Trusted) -> io::Result<()> {
+pub fn trust(home: &Path, entries: &[Trusted]) -> io::Result<()> {
     let mut all = trusted(home)?;
-    all.retain(|it| it.slug != entry.slug);
-    all.push(entry);
+    let is_new = |it: &Trusted| {
+        let same = |entry: &Trusted| it.slug == entry.slug && it.digest == entry.digest;
+        !entries.iter().any(same)
+    };
+    all.retain(is_new);
+    all.extend_from_slice(entries);
     write(home, &all)
 }
 
-/// Removes a flow. Tells whether it was there.
+/// Removes all versions of a flow. Tells whether it was there.
 ///
 /// # Errors
 /// When the file cannot be written.

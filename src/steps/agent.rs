@@ -78,7 +78,7 @@ impl Step for Agent {
     }
 
     fn needs(&self, flow: &Flow, settings: &Value, config: &Value) -> Vec<PlannedNeed> {
-        crate::needs::of_model(flow, settings, config)
+        crate::needs::of_agent(flow, settings, config)
     }
 
     fn run<'a>(

@@ -20,7 +20,8 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use flowstone_engine::diagnostic::{Diagnostic, nearest};
-use flowstone_engine::flow::{Flow, McpAdapter};
+use flowstone_engine::flow::{Flow, McpAdapter, name_of};
+use flowstone_engine::permission::{Access, PlannedNeed};
 use flowstone_engine::step::{
     Effect, Field, FieldType, LocalFuture, Operation, Operations, Outcome, Progress, Step,
     StepContext, StepError, StepSpec,
@@ -128,6 +129,14 @@ impl Step for Mcp {
 
     fn remarks(&self, flow: &Flow, config: &Value) -> Vec<(&'static str, Diagnostic)> {
         remarks(flow, config)
+    }
+
+    fn needs(&self, flow: &Flow, settings: &Value, config: &Value) -> Vec<PlannedNeed> {
+        let id = config.get("adapter").and_then(name_of);
+        match id.as_deref().and_then(|id| flow.mcp_adapter(id)) {
+            Some(adapter) => crate::needs::of_adapters(settings, flow, [&**adapter]),
+            None => vec![PlannedNeed::Computed(Access::Net)],
+        }
     }
 
     fn run<'a>(

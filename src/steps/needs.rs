@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
-use flowstone_engine::flow::{Flow, name_of};
+use flowstone_engine::codec;
+use flowstone_engine::flow::{Flow, McpAdapter, McpTransport, name_of};
 use flowstone_engine::permission::{Access, Need, PlannedNeed, Reach};
 use flowstone_lang::value::Value;
 use reqwest::Url;
 
-use crate::connections::{Connection, planned};
+use crate::connections::{Connection, bound, planned};
 use crate::http::guard::{Zone, host_of, is_local_name, literal, zone};
 use crate::literal::is_known;
 use crate::llm::PROVIDERS;
@@ -99,6 +100,86 @@ pub(crate) fn of_model(flow: &Flow, settings: &Value, config: &Value) -> Vec<Pla
         Some(url) => vec![of_url(&url)],
         None => vec![PlannedNeed::Computed(Access::Net)],
     }
+}
+
+/// What a message needs: what its request needs. The channel may be in a template.
+pub(crate) fn of_message(flow: &Flow, settings: &Value, message: &Value) -> Vec<PlannedNeed> {
+    let template = message.get("template").filter(|it| is_known(it));
+    let template = template.and_then(|id| flow.template(&name_of(id)?));
+    let channels = template
+        .and_then(|it| it.body.get("channels"))
+        .or_else(|| message.get("channels"));
+    match channels
+        .filter(|it| it.as_map().is_some())
+        .map(|it| it.get("http"))
+    {
+        Some(Some(http)) => of_request(flow, settings, http),
+        Some(None) => Vec::new(),
+        None => vec![PlannedNeed::Computed(Access::Net)],
+    }
+}
+
+/// What calls of the tools of MCP servers need: the adapters' servers or programs.
+pub(crate) fn of_adapters<'a>(
+    settings: &Value,
+    flow: &Flow,
+    adapters: impl IntoIterator<Item = &'a McpAdapter>,
+) -> Vec<PlannedNeed> {
+    let mut needs = Vec::new();
+    for adapter in adapters {
+        for need in of_adapter(flow, settings, adapter) {
+            if !needs.contains(&need) {
+                needs.push(need);
+            }
+        }
+    }
+    needs
+}
+
+fn of_adapter(flow: &Flow, settings: &Value, adapter: &McpAdapter) -> Vec<PlannedNeed> {
+    if adapter.transport == McpTransport::Stdio {
+        let command = bound(settings, &adapter.connection).and_then(|it| it.get("command"));
+        let program =
+            command.and_then(|it| crate::json::items(it)?.first()?.as_str().map(str::to_owned));
+        return vec![match program {
+            Some(program) => PlannedNeed::Known(Need::Program(program)),
+            None => PlannedNeed::Computed(Access::Program),
+        }];
+    }
+    let config = Value::map([(
+        Value::keyword("connection"),
+        Value::keyword(&adapter.connection),
+    )]);
+    of_request(flow, settings, &config)
+}
+
+/// What an agent needs: its model, and the servers of its tools.
+pub(crate) fn of_agent(flow: &Flow, settings: &Value, config: &Value) -> Vec<PlannedNeed> {
+    let mut needs = of_model(flow, settings, config);
+    let tools = config.get("tools").filter(|it| !it.is_nil());
+    if tools.is_some() {
+        let adapters = flow.mcp.iter().map(|it| &**it);
+        let named = adapters.filter(|adapter| tools.is_some_and(|tools| names(tools, &adapter.id)));
+        for need in of_adapters(settings, flow, named) {
+            if !needs.contains(&need) {
+                needs.push(need);
+            }
+        }
+    }
+    needs
+}
+
+/// Tells whether the tools of an agent name an adapter, or a tool of it, or may do so because they are computed.
+fn names(tools: &Value, adapter: &str) -> bool {
+    if !is_known(tools) {
+        return true;
+    }
+    let text = codec::encode(tools).unwrap_or_default();
+    let words = text.split(|it: char| it.is_whitespace() || "()[]{}\",#:'".contains(it));
+    let space = adapter.split_once('/').map_or(adapter, |(space, _)| space);
+    words
+        .into_iter()
+        .any(|word| word == adapter || word.split_once('/').is_some_and(|(it, _)| it == space))
 }
 
 /// What a `:files` step needs: where it reads, and where it writes.

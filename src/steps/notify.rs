@@ -5,6 +5,7 @@
 
 use flowstone_engine::diagnostic::Diagnostic;
 use flowstone_engine::flow::{Flow, name_of};
+use flowstone_engine::permission::PlannedNeed;
 use flowstone_engine::step::{
     Effect, Field, FieldType, LocalFuture, Outcome, Step, StepContext, StepError, StepSpec,
 };
@@ -64,6 +65,10 @@ impl Step for Notify {
 
     fn remarks(&self, flow: &Flow, config: &Value) -> Vec<(&'static str, Diagnostic)> {
         crate::rendered::remarks(flow, config, "notification", true)
+    }
+
+    fn needs(&self, flow: &Flow, settings: &Value, config: &Value) -> Vec<PlannedNeed> {
+        crate::needs::of_message(flow, settings, config)
     }
 
     fn run<'a>(

@@ -104,10 +104,12 @@ fn inner(place: &str, map: &Value, known: &[Inner]) -> Result<(), SettingsError>
     for (key, value) in map.as_map().into_iter().flat_map(|map| map.iter()) {
         let name = name_of(key).unwrap_or_else(|| "?".into());
         let Some((_, words, fits)) = known.iter().find(|(known, ..)| *known == &*name) else {
-            let meant = nearest(&name, known.iter().map(|(name, ..)| *name))
-                .map(|near| format!("; did you mean `:{near}`?"))
-                .unwrap_or_default();
-            return Err(wrong(format!("`:{place}` has no key `:{name}`{meant}")));
+            let known = known.iter().map(|(name, ..)| *name);
+            return Err(wrong(permission::unknown_key(
+                &format!(":{place}"),
+                &name,
+                known,
+            )));
         };
         if !fits(value) {
             return Err(wrong(format!("`:{place} :{name}` is to be {words}")));
@@ -123,6 +125,8 @@ pub enum SettingsError {
     Unreadable { path: String, cause: String },
     #[error("flowstone.edn: {message}")]
     Wrong { message: String },
+    #[error("flowstone.edn: {message}")]
+    UnknownKey { message: String },
     #[error("{path} is not well formed: {cause}")]
     BadDotenv { path: String, cause: String },
 }
@@ -134,16 +138,18 @@ impl SettingsError {
     }
 
     /// Returns what to try.
-    pub fn hint(&self) -> &'static str {
-        match self {
+    pub fn hint(&self) -> Option<&'static str> {
+        Some(match self {
             Self::Unreadable { .. } => "the file holds one EDN map, such as {:connections {...}}",
-            Self::Wrong { .. } => {
+            // The message says what the key takes.
+            Self::Wrong { .. } => return None,
+            Self::UnknownKey { .. } => {
                 "it takes `:agent`, `:allow`, `:bindings`, `:connections`, `:durability`, `:flows`, `:http`, `:limits`, `:llm-providers`, `:prices`, `:profiles`, `:resources`, `:retention`, `:search`, `:secrets`, `:server`, `:setup` and `:waits`"
             }
             Self::BadDotenv { .. } => {
                 "each line of `.env` is NAME=value; quote a value that holds spaces or `#`"
             }
-        }
+        })
     }
 }
 
@@ -218,7 +224,7 @@ fn read(root: &Path) -> Result<Value, SettingsError> {
             let meant = nearest(&name, KEYS.iter().copied())
                 .map(|near| format!("; did you mean `:{near}`?"))
                 .unwrap_or_default();
-            return Err(SettingsError::Wrong {
+            return Err(SettingsError::UnknownKey {
                 message: format!("there is no key `:{name}`{meant}"),
             });
         }
@@ -230,7 +236,10 @@ fn read(root: &Path) -> Result<Value, SettingsError> {
         if !fits {
             let message = match &*name {
                 "durability" => "`:durability` is `:full` or `:relaxed`".to_owned(),
-                _ => format!("`:{name}` is {}", value.kind()),
+                "llm-providers" | "prices" => {
+                    format!("`:{name}` takes a vector, not {}", value.kind())
+                }
+                _ => format!("`:{name}` takes a map, not {}", value.kind()),
             };
             return Err(SettingsError::Wrong { message });
         }
@@ -357,10 +366,8 @@ fn check_profiles(settings: &Value) -> Result<(), SettingsError> {
         for (key, value) in map.iter() {
             let key = name_of(key).unwrap_or_else(|| "?".into());
             if !PROFILE.contains(&&*key) {
-                let meant = nearest(&key, PROFILE.iter().copied())
-                    .map(|near| format!("; did you mean `:{near}`?"))
-                    .unwrap_or_default();
-                return Err(wrong(format!("`{place}` has no key `:{key}`{meant}")));
+                let known = PROFILE.iter().copied();
+                return Err(wrong(permission::unknown_key(&place, &key, known)));
             }
             let fits = match &*key {
                 "llm-providers" | "prices" => value.as_vector().is_some(),
@@ -368,7 +375,11 @@ fn check_profiles(settings: &Value) -> Result<(), SettingsError> {
             };
             if !fits {
                 let kind = value.kind();
-                return Err(wrong(format!("`{place} :{key}` is {kind}")));
+                let takes = match &*key {
+                    "llm-providers" | "prices" => "a vector",
+                    _ => "a map",
+                };
+                return Err(wrong(format!("`{place} :{key}` takes {takes}, not {kind}")));
             }
             if &*key == "http" {
                 inner(

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use flowstone_engine::duration;
 use flowstone_engine::flow::{Flow, name_of};
+use flowstone_engine::permission::PlannedNeed;
 use flowstone_engine::schema;
 use flowstone_engine::step::{
     Effect, Field, FieldType, LocalFuture, OnTimeout, Outcome, Step, StepContext, StepError,
@@ -170,6 +171,13 @@ impl Step for Wait {
             literal::remark(&mut remarks, "timeout", timeout(settings, fields));
         }
         remarks
+    }
+
+    fn needs(&self, flow: &Flow, settings: &Value, config: &Value) -> Vec<PlannedNeed> {
+        match config.get("notify").filter(|it| !it.is_nil()) {
+            Some(message) => crate::needs::of_message(flow, settings, message),
+            None => Vec::new(),
+        }
     }
 
     fn run<'a>(

@@ -298,9 +298,12 @@ fn a_run_that_exceeds_a_limit_ends_with_its_code_and_cannot_catch_it() {
         scratch.write("flowstone.edn", "{}");
         scratch.write("of_flow.edn", narrowed(&format!("of-flow-{case}")));
         let of_flow = scratch.run(&["run", "of_flow.edn", "--json"]);
-        for ran in [of_project, of_flow] {
+        for (ran, place) in [(of_project, "in flowstone.edn"), (of_flow, "of the flow")] {
             assert_eq!(ran.code, Some(1), "{limit}: {ran:?}");
             assert_eq!(ran.json()["error"]["code"], json!(code), "{limit}: {ran:?}");
+            let hint = ran.json()["error"]["hints"].to_string();
+            assert!(hint.contains("raise `:limits {"), "{limit}: {hint}");
+            assert!(hint.contains(place), "{limit}: {hint}");
         }
     }
 }

@@ -310,3 +310,50 @@ fn a_title_that_holds_a_secret_is_shown_without_it() {
     assert!(ran.err.contains("ask [secret]"), "{ran:?}");
     assert!(!ran.transcript().contains(SECRET), "{ran:?}");
 }
+
+/// A secret that was given wrongly makes the run do something else than before; giving it again mends that.
+#[test]
+fn a_wrong_secret_is_replaced_by_giving_it_again() {
+    let scratch = Scratch::new();
+    scratch.write(
+        "sign-in.edn",
+        "{:slug :sign-in
+         :invocations {:default {:inputs [{:name :password :type :password :required true}]}}
+         :flow '(let [n (count (:password (flow/input)))]
+                  (flow/step :function :size {:code '(fn [{:keys [n]}] n) :input {:n n}})
+                  (flow/step :wait :go {:timeout \"5m\"})
+                  n)}",
+    );
+    let input = format!("{{:password \"{SECRET}\"}}");
+    let ran = scratch.run(&["run", "sign-in.edn", "--input", &input]);
+    assert_eq!(ran.code, Some(3), "{ran:?}");
+    let runs = scratch.json_of(&["runs", "list"]);
+    let id = runs["runs"][0]["id"].as_str().expect("an id").to_owned();
+    scratch.run(&["runs", "export", &id, "run.edn"]).ok();
+    let other = Scratch::new();
+    other.write("run.edn", scratch.read("run.edn"));
+    other
+        .run(&[
+            "runs",
+            "import",
+            "run.edn",
+            "--secrets",
+            "{:password \"too short\"}",
+        ])
+        .ok();
+    let wrong = resume(&other, &id, &[]);
+    let hint = format!("flowstone runs resume {id} --secrets '{{:password \"...\"}}'");
+    assert!(
+        wrong.err.contains("E0501") && wrong.err.contains(&hint),
+        "{wrong:?}"
+    );
+    let unknown = resume(&other, &id, &["--secrets", "{:pasword \"one more horse\"}"]);
+    assert!(
+        unknown.err.contains("E0988") && unknown.err.contains("did you mean `password`?"),
+        "{unknown:?}"
+    );
+    let right = resume(&other, &id, &["--secrets", &input]);
+    assert_eq!(right.code, Some(3), "{right:?}");
+    answered(&other, &[]);
+    assert_eq!(resume(&other, &id, &[]).out, "21\n");
+}

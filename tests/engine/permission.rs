@@ -448,7 +448,7 @@ fn a_flow_from_elsewhere_starts_with_nothing() {
     let granted = |permissions: &Permissions| {
         ROWS.iter()
             .filter(|(_, text, _)| {
-                decide(&permissions.of_stranger("any"), &need(text)) == Decision::Granted
+                decide(&permissions.of_stranger("any", None), &need(text)) == Decision::Granted
             })
             .count()
     };
@@ -476,15 +476,15 @@ fn allow_is_checked_with_the_nearest_name() {
         ),
         (
             "{:read [7]}",
-            "`:allow :read` has an integer in it; it takes strings",
+            "`:allow :read` has an integer in it; it takes paths",
         ),
         (
             "{:read [\"\"]}",
-            "`:allow :read` has a string in it; it takes strings",
+            "`:allow :read` has an empty string in it; it takes paths",
         ),
         (
             "{:read [:public]}",
-            "`:allow :read` has a keyword in it; it takes strings",
+            "`:allow :read` has a keyword in it; it takes paths such as",
         ),
         (
             "{:secrets [\"a\"]}",

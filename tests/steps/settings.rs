@@ -14,7 +14,10 @@ fn check(text: &str, expected: Expect) {
     let loaded = settings::load(world.path());
     let shown = match loaded.and_then(|it| ProjectSecrets::load(world.path(), &it).map(|_| it)) {
         Ok(settings) => codec::encode(settings.get("connections").unwrap()).unwrap(),
-        Err(error) => format!("{} {error}\n  hint: {}", error.code(), error.hint()),
+        Err(error) => {
+            let hint = error.hint().map(|hint| format!("\n  hint: {hint}"));
+            format!("{} {error}{}", error.code(), hint.unwrap_or_default())
+        }
     };
     expected.assert_eq(&shown.replace(&world.path().display().to_string(), "ROOT"));
 }
@@ -33,15 +36,11 @@ fn settings_are_one_map_with_known_keys() {
     );
     check(
         "[1]",
-        expect![[r#"
-            E0751 flowstone.edn: it takes a map, not a vector
-              hint: it takes `:agent`, `:allow`, `:bindings`, `:connections`, `:durability`, `:flows`, `:http`, `:limits`, `:llm-providers`, `:prices`, `:profiles`, `:resources`, `:retention`, `:search`, `:secrets`, `:server`, `:setup` and `:waits`"#]],
+        expect!["E0751 flowstone.edn: it takes a map, not a vector"],
     );
     check(
         "{:connections [1]}",
-        expect![[r#"
-            E0751 flowstone.edn: `:connections` is a vector
-              hint: it takes `:agent`, `:allow`, `:bindings`, `:connections`, `:durability`, `:flows`, `:http`, `:limits`, `:llm-providers`, `:prices`, `:profiles`, `:resources`, `:retention`, `:search`, `:secrets`, `:server`, `:setup` and `:waits`"#]],
+        expect!["E0751 flowstone.edn: `:connections` takes a map, not a vector"],
     );
     check(
         "{:connections {}",
@@ -51,9 +50,9 @@ fn settings_are_one_map_with_known_keys() {
     );
     check(
         "{:secrets {:a \"s3cret\"}}",
-        expect![[r#"
-            E0751 flowstone.edn: the secret `:a` is to be `{:env "VARIABLE"}`, `{:file "path"}` or `{:keyring "service/name"}`; a secret itself does not belong into the file
-              hint: it takes `:agent`, `:allow`, `:bindings`, `:connections`, `:durability`, `:flows`, `:http`, `:limits`, `:llm-providers`, `:prices`, `:profiles`, `:resources`, `:retention`, `:search`, `:secrets`, `:server`, `:setup` and `:waits`"#]],
+        expect![[
+            r#"E0751 flowstone.edn: the secret `:a` is to be `{:env "VARIABLE"}`, `{:file "path"}` or `{:keyring "service/name"}`; a secret itself does not belong into the file"#
+        ]],
     );
 }
 

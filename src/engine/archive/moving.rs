@@ -177,9 +177,11 @@ impl Engine {
     /// Notes that a run is of a flow that the project does not have: it starts without permissions here.
     fn of_outside(&self, row: RunRow, program: &Program) -> Result<RunRow, EngineError> {
         let own = flow::named(&self.services.project_root, &row.flow).ok();
-        let own = own.and_then(|path| std::fs::read_to_string(path).ok());
+        // What it includes belongs to it.
+        let own = own.and_then(|path| flow::load(&self.session(), &path, &row.flow).loaded);
+        let own = own.and_then(|own| own.flow.digest.clone());
         let bindings = Bindings {
-            is_outside: own.is_none() || own != flow::program_text(program),
+            is_outside: own.is_none() || own.as_deref() != flow::program_digest(program).as_deref(),
             ..Bindings::decode(row.bindings.as_deref())?
         };
         Ok(RunRow {

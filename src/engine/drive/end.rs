@@ -77,6 +77,7 @@ impl Driver<'_> {
             Ended::Stopped(stop) => stop,
             left @ (Ended::Interrupted | Ended::Parked { .. }) => return Verdict::Left(left),
         };
+        let usage = self.shared.ledger.usage();
         let (code, hint) = match &stop {
             Stop::Cancelled => {
                 return match (cancelling, self.again.take()) {
@@ -85,15 +86,20 @@ impl Driver<'_> {
                 };
             }
             Stop::Evicted => return Verdict::Left(Ended::Interrupted),
-            Stop::OutOfFuel | Stop::Deadline => (
-                "E0530",
-                "look for a loop that does not end, or give the run more",
-            ),
-            Stop::OutOfMemory(_) => (
-                StepError::OUT_OF_MEMORY,
-                "work on one item at a time instead of keeping them all, or raise `:limits {:memory ...}` in flowstone.edn",
-            ),
-            Stop::Interrupted(_) | Stop::Exit(_) => ("E0532", "start the flow again"),
+            Stop::OutOfFuel | Stop::Deadline => {
+                let raise = usage.how_to_raise(&limits::INSTRUCTIONS);
+                (
+                    "E0530",
+                    format!("look for a loop that does not end, or {raise}"),
+                )
+            }
+            Stop::OutOfMemory(_) => {
+                let raise = usage.how_to_raise(&limits::MEMORY);
+                let hint =
+                    format!("work on one item at a time instead of keeping them all, or {raise}");
+                (StepError::OUT_OF_MEMORY, hint)
+            }
+            Stop::Interrupted(_) | Stop::Exit(_) => ("E0532", "start the flow again".to_owned()),
         };
         let exception =
             Exception::new(Class::ERROR, code, format!("the run was stopped: {stop}")).hint(hint);
@@ -108,8 +114,9 @@ impl Driver<'_> {
                     "the result of the flow has {} bytes, and at most {most} are allowed",
                     text.len()
                 );
+                let raise = self.shared.ledger.usage().how_to_raise(&limits::RESULT);
                 let exception = Exception::new(Class::ERROR, limits::RESULT.code, words)
-                    .hint("return a reference to a file or blob, or raise `:limits {:result ...}`");
+                    .hint(format!("return a reference to a file or blob, or {raise}"));
                 Verdict::Failed(Rc::new(exception))
             }
             Ok(text) => Verdict::Completed(self.scope.redact_edn(text)),

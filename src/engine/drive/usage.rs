@@ -17,6 +17,9 @@ const ENTRY_BYTES: usize = 64;
 
 /// See the module.
 pub(crate) struct Usage {
+    /// Those of the project.
+    project: Limits,
+    /// Those of the run: what its flow lowers is lower.
     limits: Cell<Limits>,
     steps: Cell<u64>,
     journal: Cell<u64>,
@@ -29,6 +32,7 @@ pub(crate) struct Usage {
 impl Usage {
     pub(super) fn new(limits: Limits) -> Usage {
         Usage {
+            project: limits,
             limits: Cell::new(limits),
             steps: Cell::new(0),
             journal: Cell::new(0),
@@ -126,18 +130,28 @@ impl Usage {
     fn within(&self, count: u64, limit: &Limit) -> Result<(), Halt> {
         let most = self.limits.get().value(limit);
         match count > most {
-            true => Err(Halt::Limit(Rc::new(exceeded(limit, most)))),
+            true => Err(Halt::Limit(Rc::new(self.exceeded(limit, most)))),
             false => Ok(()),
         }
     }
-}
 
-fn exceeded(limit: &Limit, most: u64) -> Exception {
-    let (key, what, most) = (limit.key, limit.what, limit.shown(most));
-    let message = format!("the run was stopped: it exceeded its limit of {most} ({what})");
-    Exception::new(Class::ERROR, limit.code, message).hint(format!(
-        "do less in one run, or raise `:limits {{:{key} ...}}` in flowstone.edn"
-    ))
+    fn exceeded(&self, limit: &Limit, most: u64) -> Exception {
+        let (what, most) = (limit.what, limit.shown(most));
+        let message = format!("the run was stopped: it exceeded its limit of {most} ({what})");
+        let hint = format!("do less in one run, or {}", self.how_to_raise(limit));
+        Exception::new(Class::ERROR, limit.code, message).hint(hint)
+    }
+
+    /// Says where a limit of the run can be raised: where its flow has lowered it, only there.
+    pub(super) fn how_to_raise(&self, limit: &Limit) -> String {
+        let is_of_flow = self.limits.get().value(limit) < self.project.value(limit);
+        let place = if is_of_flow {
+            "of the flow"
+        } else {
+            "in flowstone.edn"
+        };
+        format!("raise `:limits {{:{} ...}}` {place}", limit.key)
+    }
 }
 
 fn size(entry: &Entry) -> usize {

@@ -162,6 +162,7 @@ pub(super) fn flow(sources: &Sources, map: &Value) -> (Option<Flow>, Vec<Diagnos
         llm_providers: values(llm_providers),
         mcp,
         definition: map.clone(),
+        digest: None,
     });
     let mut findings = reading.findings;
     if let Some(flow) = &flow {

@@ -8,7 +8,7 @@ pub(crate) mod packaged;
 mod tools;
 
 use std::collections::HashSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use flowstone_lang::value::{Sources, Span, Value};
 
@@ -73,6 +73,7 @@ pub(super) struct Linted {
     pub findings: Vec<Diagnostic>,
     pub code: Vec<Code>,
     pub needs: Vec<PlannedNeed>,
+    pub called: Vec<PathBuf>,
 }
 
 /// Checks every step call of a body, and all packaged steps.
@@ -86,6 +87,7 @@ pub(super) fn check_steps(sources: &Sources, flow: &Flow, around: Surroundings<'
         findings: Vec::new(),
         code: Vec::new(),
         needs: Vec::new(),
+        called: Vec::new(),
     };
     lint.packaged();
     lint.walk();
@@ -93,6 +95,7 @@ pub(super) fn check_steps(sources: &Sources, flow: &Flow, around: Surroundings<'
         findings: lint.findings,
         code: lint.code,
         needs: lint.needs,
+        called: lint.called,
     }
 }
 
@@ -105,6 +108,8 @@ struct Lint<'a> {
     findings: Vec<Diagnostic>,
     code: Vec<Code>,
     needs: Vec<PlannedNeed>,
+    /// The files of the flows that are called.
+    called: Vec<PathBuf>,
 }
 
 impl Lint<'_> {

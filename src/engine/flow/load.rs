@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use flowstone_lang::reader::{ReadContext, ReadError, ReadOptions, Reader};
@@ -47,6 +47,8 @@ pub struct Checked {
     definition: Option<Value>,
     /// What its steps need the flow to be allowed, as far as that is written out.
     pub needs: Vec<PlannedNeed>,
+    /// The files of the flows that it calls by name.
+    pub called: Vec<PathBuf>,
 }
 
 impl Checked {
@@ -195,6 +197,7 @@ fn with_code(session: &Session, mut checked: Checked, around: Surroundings<'_>) 
         let mut calls = lint::check_steps(&sources, &loaded.flow, around);
         drop(sources);
         checked.needs = std::mem::take(&mut calls.needs);
+        checked.called = std::mem::take(&mut calls.called);
         let mut code = compile::check_code(session, &loaded.flow, &calls.code);
         // What was said about a call in the words of flows is not said again in those of the compiler.
         let calls = calls.findings;
@@ -289,10 +292,17 @@ pub(crate) fn read(session: &Session, files: &dyn FlowFiles, main: &Main<'_>) ->
             || schedule::CODES.contains(&finding.code)
             || (main.is_stored && OF_INPUTS.contains(&finding.code))
     });
-    let loaded = flow.filter(|_| is_usable).map(|flow| LoadedFlow {
-        flow: Rc::new(flow),
-        program: program(main, reading.used.take()),
-        is_outside: false,
+    let loaded = flow.filter(|_| is_usable).map(|flow| {
+        let mut files = reading.used.take();
+        files.insert(MAIN.to_owned(), main.text.to_owned());
+        LoadedFlow {
+            flow: Rc::new(Flow {
+                digest: Some(content_digest(&files).into()),
+                ..flow
+            }),
+            program: program(main, files),
+            is_outside: false,
+        }
     });
     let definition = match &forms[..] {
         [only @ Value::Map(_)] => Some(only.clone()),
@@ -303,6 +313,7 @@ pub(crate) fn read(session: &Session, files: &dyn FlowFiles, main: &Main<'_>) ->
         findings,
         definition,
         needs: Vec::new(),
+        called: Vec::new(),
     }
 }
 
@@ -344,8 +355,21 @@ impl Stored {
     }
 }
 
-fn program(main: &Main<'_>, mut files: BTreeMap<String, String>) -> Program {
-    files.insert(MAIN.to_owned(), main.text.to_owned());
+/// Returns the hash of texts by their paths.
+fn content_digest(files: &BTreeMap<String, String>) -> String {
+    let texts = files
+        .iter()
+        .map(|(path, text)| Value::from(format!("{}:{path}{text}", path.len())));
+    let whole = codec::canonical(&Value::vector(texts)).expect("texts can be written down");
+    codec::digest_bytes(whole.as_bytes())
+}
+
+/// Returns the hash of all texts of a program, whatever its file is called: that of [`Flow::digest`].
+pub(crate) fn program_digest(program: &Program) -> Option<String> {
+    Some(content_digest(&Stored::decode(&program.source)?.files))
+}
+
+fn program(main: &Main<'_>, files: BTreeMap<String, String>) -> Program {
     let files = files
         .into_iter()
         .map(|(path, text)| (Value::from(path), Value::from(text)));

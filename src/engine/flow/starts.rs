@@ -181,11 +181,11 @@ fn limits(reading: &mut Reading<'_>, map: &Value, starts: &mut Starts) {
                 .hint("flows that name the same scope share the limit"),
         );
     }
-    let says_nothing = value.get("concurrency").is_none()
-        && value.get("rate").is_none()
-        && value.get("priority").is_none()
-        && !LIMITS.iter().any(|limit| value.get(limit.key).is_some());
-    if says_nothing {
+    // A key that is unknown was reported: it may be one of these.
+    let belongs_to_another =
+        |key: &Value| name_of(key).is_some_and(|it| matches!(&*it, "key" | "scope"));
+    let keys = value.as_map().into_iter().flat_map(|map| map.iter());
+    if keys.map(|(key, _)| key).all(belongs_to_another) {
         reading.push(
             Diagnostic::error("E0457", "`:limits` limits nothing")
                 .at(at)

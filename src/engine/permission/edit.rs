@@ -1,13 +1,12 @@
 //! Adds a row to the text of `flowstone.edn`, and leaves everything else of it as it is written.
 
 use super::Missing;
-use super::line::{in_edn, key_of_secret};
+use super::line::in_edn;
 
 /// Returns the text with the row that is missing. `None` when the text is not a map of the form that the row fits into:
 /// then a person has to add it.
 pub fn with_row(text: &str, missing: &Missing) -> Option<String> {
-    let mut keys = vec![":allow".to_owned(), format!(":{}", missing.access.key())];
-    keys.extend(missing.secret.as_deref().map(key_of_secret));
+    let keys = missing.keys();
     let item = in_edn(&missing.item);
     if Scan(text).skip_blank(0) == text.len() {
         return Some(format!("{text}{{{}}}\n", nested(&keys, &item)));

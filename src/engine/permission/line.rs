@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{ANY, Access, Allow, Host, Need};
+use super::{ANY, Access, Allow, Host, Need, OwnRows, Trust};
 
 /// A need that no row covers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,6 +14,8 @@ pub struct Missing {
     pub secret: Option<String>,
     /// The need is a proxy's.
     pub is_proxy: bool,
+    /// The flow whose own rows it belongs to; those of the project where this is not set.
+    pub own: Option<OwnRows>,
 }
 
 impl Missing {
@@ -32,6 +34,16 @@ impl Missing {
             item,
             secret,
             is_proxy: matches!(need, Need::Proxy(_)),
+            own: None,
+        }
+    }
+
+    /// Says which flow's rows it belongs to.
+    #[must_use]
+    pub fn in_rows_of(self, own: Option<&OwnRows>) -> Missing {
+        Missing {
+            own: own.cloned(),
+            ..self
         }
     }
 
@@ -85,13 +97,51 @@ impl Missing {
 
     /// Returns the entry of `flowstone.edn`.
     pub fn line(&self) -> String {
-        format!(":allow {}", self.edn())
+        let allow = format!(":allow {}", self.edn());
+        match &self.own {
+            None => allow,
+            Some(own) => format!(":flows {{{} {{{allow}}}}}", key_of_name(&own.slug)),
+        }
+    }
+
+    /// Returns what a person can do about it, a sentence each.
+    pub fn hints(&self) -> Vec<String> {
+        let trust = self.own.as_ref().and_then(|own| {
+            let state = match own.trust {
+                Trust::NotNeeded => return None,
+                Trust::Missing => "is not from this project",
+                Trust::Outdated => "is not from this project, and has changed since it was trusted",
+                Trust::Given => "is trusted with less",
+            };
+            Some(format!(
+                "the flow `{}` {state}; to see what it needs and to allow that: `flowstone flows trust FILE`",
+                shown(&own.slug)
+            ))
+        });
+        let lead = match &trust {
+            Some(_) => "or add to flowstone.edn",
+            None => "to allow it, add to flowstone.edn",
+        };
+        let line = format!("{lead}: {}", self.line());
+        let once = format!("or allow it for one command: {}", self.flag());
+        trust.into_iter().chain([line, once]).collect()
+    }
+
+    /// Returns the keys in `flowstone.edn` below which the row belongs, as they are written.
+    pub(super) fn keys(&self) -> Vec<String> {
+        let own = self
+            .own
+            .as_ref()
+            .map(|own| [":flows".to_owned(), key_of_name(&own.slug)]);
+        let row = [":allow".to_owned(), format!(":{}", self.access.key())];
+        let secret = self.secret.as_deref().map(key_of_name);
+        own.into_iter().flatten().chain(row).chain(secret).collect()
     }
 
     fn value(&self) -> String {
         let item = format!("[{}]", in_edn(&self.item));
         match &self.secret {
-            Some(secret) => format!("{{{} {item}}}", key_of_secret(secret)),
+            Some(secret) => format!("{{{} {item}}}", key_of_name(secret)),
             None => item,
         }
     }
@@ -122,8 +172,8 @@ fn is_word(text: &str) -> bool {
         && !text.starts_with(|it: char| it.is_ascii_digit())
 }
 
-/// Returns the key of a secret in `:secrets`.
-pub(super) fn key_of_secret(name: &str) -> String {
+/// Returns the key of a secret in `:secrets`, or of a flow in `:flows`.
+pub(super) fn key_of_name(name: &str) -> String {
     match is_word(name) {
         true => format!(":{name}"),
         false => in_edn(name),

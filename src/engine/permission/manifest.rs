@@ -49,18 +49,8 @@ pub fn read(place: &str, value: &Value, resolve: Resolve<'_>) -> Result<Grants, 
             Some(Access::Secret) => secrets(&at, rows, &mut grants.allow)?,
             Some(access) => {
                 for row in list(&at, rows)? {
-                    let text = row.as_str().map(str::to_owned).or_else(|| {
-                        let is_public = access == Access::Net;
-                        let word = name_of(&row).filter(|it| is_public && &**it == PUBLIC);
-                        word.map(|_| format!(":{PUBLIC}"))
-                    });
-                    let text = text.filter(|text| !text.trim().is_empty()).ok_or_else(|| {
-                        wrong(
-                            rows,
-                            format!("`{at}` has {} in it; it takes strings", row.kind()),
-                        )
-                    })?;
-                    add(&mut grants.allow, access, &text, resolve)
+                    text_of(access, &row)
+                        .and_then(|text| add(&mut grants.allow, access, &text, resolve))
                         .map_err(|why| wrong(rows, format!("`{at}` {why}")))?;
                 }
             }
@@ -72,15 +62,53 @@ pub fn read(place: &str, value: &Value, resolve: Resolve<'_>) -> Result<Grants, 
                 }
             },
             None => {
-                let meant = nearest(&name, KEYS.iter().copied())
-                    .map(|near| format!("; did you mean `:{near}`?"))
-                    .unwrap_or_default();
-                let message = format!("`{place}` has no key `:{name}`{meant}");
+                let message = unknown_key(place, &name, KEYS.iter().copied());
                 return Err(wrong(value, message));
             }
         }
     }
     Ok(grants)
+}
+
+/// Returns the text of a row.
+fn text_of(access: Access, row: &Value) -> Result<String, String> {
+    let words = match access {
+        Access::Read | Access::Write => "paths such as \"data\"",
+        Access::Net => "hosts such as \"api.internal:8443\"",
+        Access::Program => "programs such as \"node\"",
+        Access::Env => "variables such as \"CI_TOKEN\"",
+        Access::Secret => "names of secrets with their hosts",
+    };
+    match (row.as_str(), access) {
+        (Some(text), _) if text.trim().is_empty() => {
+            let all = match access {
+                Access::Read | Access::Write => "; the project's folder is \".\"",
+                _ => "",
+            };
+            Err(format!("has an empty string in it; it takes {words}{all}"))
+        }
+        (Some(text), _) => Ok(text.to_owned()),
+        (None, Access::Net) if name_of(row).is_some_and(|it| &*it == PUBLIC) => {
+            Ok(format!(":{PUBLIC}"))
+        }
+        (None, _) => Err(format!("has {} in it; it takes {words}", row.kind())),
+    }
+}
+
+/// Says that a key is unknown, with the one that was meant, or all.
+pub fn unknown_key<'a>(
+    place: &str,
+    name: &str,
+    known: impl Iterator<Item = &'a str> + Clone,
+) -> String {
+    let rest = match nearest(name, known.clone()) {
+        Some(near) => format!("did you mean `:{near}`?"),
+        None => {
+            let keys: Vec<String> = known.map(|key| format!("`:{key}`")).collect();
+            format!("it takes {}", keys.join(", "))
+        }
+    };
+    format!("`{place}` has no key `:{name}`; {rest}")
 }
 
 /// Checks `:allow` without resolving its paths.

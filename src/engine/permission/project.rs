@@ -1,8 +1,9 @@
 //! What the flows of a project may touch, put together from its rows.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
-use super::Allow;
+use super::{Allow, OwnRows, Trust};
 
 /// What `:allow` says, of the project or of one flow.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,8 +35,17 @@ pub struct Permissions {
     pub flows: BTreeMap<String, Grants>,
     /// The options of the command.
     pub command: Allow,
-    /// What was recorded by `flows trust`, by slug.
-    pub trusted: BTreeMap<String, Allow>,
+    /// What was recorded by `flows trust`.
+    pub trusted: Vec<TrustedFlow>,
+}
+
+/// A flow from elsewhere that a person trusts, as it was then.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrustedFlow {
+    pub slug: String,
+    /// That of [`crate::flow::Flow::digest`].
+    pub digest: String,
+    pub allow: Allow,
 }
 
 impl Permissions {
@@ -59,9 +69,12 @@ impl Permissions {
             allow.add(&self.defaults);
         }
         // A flow with rows of its own only is not given those of the project.
-        if own.is_none_or(|own| own.has_defaults) {
-            allow.add(&self.derived);
-            allow.add(&self.project.allow);
+        match own.is_none_or(|own| own.has_defaults) {
+            true => {
+                allow.add(&self.derived);
+                allow.add(&self.project.allow);
+            }
+            false => allow.set_own(slug, Trust::NotNeeded),
         }
         if let Some(own) = own {
             allow.add(&own.allow);
@@ -70,19 +83,41 @@ impl Permissions {
         allow
     }
 
-    /// Returns what a flow from elsewhere may touch: what it was trusted with, and what the command allows.
-    pub fn of_stranger(&self, slug: &str) -> Allow {
+    /// Returns what a flow from elsewhere may touch: what it was trusted with as it is now, by its digest, and what the
+    /// command allows.
+    pub fn of_stranger(&self, slug: &str, digest: Option<&str>) -> Allow {
         let mut allow = Allow {
             home: self.defaults.home.clone(),
             ..Allow::default()
         };
-        if let Some(trusted) = self.trusted.get(slug) {
-            allow.add(trusted);
+        let mut trust = Trust::Missing;
+        for trusted in self.trusted.iter().filter(|it| it.slug == slug) {
+            match Some(&*trusted.digest) == digest {
+                true => {
+                    allow.add(&trusted.allow);
+                    trust = Trust::Given;
+                }
+                false if trust == Trust::Missing => trust = Trust::Outdated,
+                false => {}
+            }
         }
+        allow.set_own(slug, trust);
         if let Some(own) = self.flows.get(slug) {
             allow.add(&own.allow);
         }
         allow.add(&self.command);
         allow
+    }
+}
+
+impl Allow {
+    /// Says that the project's rows do not hold for the flow.
+    fn set_own(&mut self, slug: &str, trust: Trust) {
+        let own = OwnRows {
+            slug: slug.into(),
+            trust,
+        };
+        Arc::make_mut(&mut self.net).own = Some(own.clone());
+        self.own = Some(own);
     }
 }

@@ -67,12 +67,8 @@ impl StepError {
             missing: Some(Box::new(missing.clone())),
             ..StepError::new(StepError::NOT_ALLOWED, "denied", message)
         };
+        let error = missing.hints().into_iter().fold(error, StepError::hint);
         error
-            .hint(format!(
-                "to allow it, add to flowstone.edn: {}",
-                missing.line()
-            ))
-            .hint(format!("or allow it for one command: {}", missing.flag()))
             .with("access", Value::keyword(missing.access.key()))
             .with("item", missing.item.as_str())
             .with("allow", missing.edn())

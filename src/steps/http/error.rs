@@ -142,11 +142,11 @@ impl HttpError {
             Self::BadUrl { .. } => "an address looks like https://host/path".into(),
             Self::BadRequest { .. } => "the reference page on `:http` lists what a request may hold".into(),
             Self::Refused(refused @ Refused { why: Why::Metadata, .. }) => {
-                let host = refused.missing(0).edn();
-                format!("if this is meant, allow it in flowstone.edn, `:allow {host}`, and set `:client-opts {{:allow-link-local true}}` on the step")
+                let line = refused.missing(0).line();
+                format!("if this is meant, allow it in flowstone.edn, `{line}`, and set `:client-opts {{:allow-link-local true}}` on the step")
             }
             Self::Refused(refused @ Refused { why: Why::NotAllowed(port), .. }) => {
-                format!("to allow it, add to flowstone.edn: {}", refused.missing(*port).line())
+                refused.missing(*port).hints().into_iter().next().unwrap_or_default()
             }
             Self::Refused(Refused { why: Why::Narrowed, .. }) => {
                 "add the host to `:allow-hosts` of the slot, or leave that out".into()
@@ -372,7 +372,7 @@ impl Refused {
             address: self.address,
             reach: Reach::Inside,
         };
-        Missing::of(&need)
+        Missing::of(&need).in_rows_of(self.own.as_ref())
     }
 }
 

@@ -7,7 +7,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-use flowstone_engine::permission::{Host, NetAllow, Reach};
+use flowstone_engine::permission::{Host, NetAllow, OwnRows, Reach};
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
@@ -19,6 +19,8 @@ pub struct Refused {
     /// What the name stands for, where that is known.
     pub address: Option<IpAddr>,
     pub why: Why,
+    /// Where the row that is missing belongs.
+    pub own: Option<OwnRows>,
 }
 
 /// Why an address is refused.
@@ -163,6 +165,7 @@ impl Guard {
             host: host.to_owned(),
             address: Some(address),
             why,
+            own: self.net.own.clone(),
         })
     }
 
@@ -191,6 +194,7 @@ impl Guard {
             host: host.to_owned(),
             address: None,
             why,
+            own: self.net.own.clone(),
         };
         let is_lifted = self.asks_link_local && self.net.names(&asked, None);
         let is_named =

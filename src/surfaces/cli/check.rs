@@ -62,7 +62,7 @@ pub fn run(args: &Check, app: &dyn App) -> Exit {
     for file in &files {
         reports.extend(check(file, &app.session(), (&steps, around), &mut seen));
     }
-    reports.extend(unknown_slugs(&settings, &project.root, &seen.slugs));
+    reports.extend(unknown_slugs(&settings, &project.root, &seen));
     let not_served = seen.not_served;
     let note = unserved::note(&not_served);
     let errors = reports
@@ -125,7 +125,10 @@ fn check(
         seen.slugs.insert(flow.slug.to_string());
         let is_outside = !real_path(file).starts_with(real_path(project.root));
         let allow = match is_outside {
-            true => seen.permissions.of_stranger(&flow.slug),
+            true => {
+                let digest = flow.digest.as_deref();
+                seen.permissions.of_stranger(&flow.slug, digest)
+            }
             false => seen.permissions.of_flow(&flow.slug),
         };
         let needs = Needs::of(&flow.slug, &checked.needs, &allow, project.root);
@@ -135,31 +138,42 @@ fn check(
     reports
 }
 
-/// Warns of setup values that the project's settings have for flows that the project does not have.
-fn unknown_slugs(settings: &Value, root: &Path, checked: &BTreeSet<String>) -> Vec<Report> {
-    let setup = settings.get("setup").and_then(Value::as_map);
-    let entries = setup.into_iter().flat_map(|map| map.iter());
-    let names = entries.filter_map(|(key, _)| name_of(key));
-    let unchecked: Vec<_> = names.filter(|name| !checked.contains(&**name)).collect();
-    if unchecked.is_empty() {
+/// Warns of setup values and permissions that the project's settings have for flows that the project does not have.
+fn unknown_slugs(settings: &Value, root: &Path, seen: &Seen) -> Vec<Report> {
+    let trusted = &seen.permissions.trusted;
+    let is_seen =
+        |name: &str| seen.slugs.contains(name) || trusted.iter().any(|it| it.slug == name);
+    let unseen = |key: &str| {
+        let map = settings.get(key).and_then(Value::as_map);
+        let entries = map.into_iter().flat_map(|map| map.iter());
+        let names = entries.filter_map(|(key, _)| name_of(key));
+        names.filter(|name| !is_seen(name)).collect::<Vec<_>>()
+    };
+    let (setup, permissions) = (unseen("setup"), unseen("flows"));
+    if setup.is_empty() && permissions.is_empty() {
         return Vec::new();
     }
     let mut slugs = flow::slugs(root);
-    slugs.extend(checked.iter().cloned());
-    let unknown = unchecked
-        .into_iter()
-        .filter(|name| slugs.iter().all(|slug| **slug != **name));
-    let report = |name: std::rc::Rc<str>| {
+    slugs.extend(seen.slugs.iter().cloned());
+    let warn = |(code, key, what): (&'static str, &str, &str), name: &str| {
         let message =
-            format!("`:setup` of {SETTINGS} has values for `{name}`, and no flow has this slug");
-        let mut report = Report::error("E0429", message);
+            format!("`:{key}` of {SETTINGS} has {what} for `{name}`, and no flow has this slug");
+        let mut report = Report::error(code, message);
         report.severity = report::Severity::Warning;
-        match nearest(&name, slugs.iter().map(String::as_str)) {
+        match nearest(name, slugs.iter().map(String::as_str)) {
             Some(near) => report.hint(format!("did you mean `{near}`?")),
-            None => report.hint("the keys of `:setup` are the slugs of flows"),
+            None => report.hint(format!("the keys of `:{key}` are the slugs of flows")),
         }
     };
-    unknown.map(report).collect()
+    let of_setup = ("E0429", "setup", "values");
+    let of_flows = ("E0963", "flows", "permissions");
+    let setup = setup.iter().map(|name| (of_setup, name));
+    let permissions = permissions.iter().map(|name| (of_flows, name));
+    let is_unknown = |name: &str| slugs.iter().all(|slug| slug != name);
+    let unknown = setup
+        .chain(permissions)
+        .filter(|(_, name)| is_unknown(name));
+    unknown.map(|(kind, name)| warn(kind, name)).collect()
 }
 
 /// Turns findings about a flow into reports, with their places.

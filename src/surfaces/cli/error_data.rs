@@ -2,6 +2,7 @@
 
 use flowstone_engine::json::to_exact_json;
 use flowstone_engine::outcome::Failure;
+use flowstone_engine::step::StepError;
 use flowstone_lang::value::{
     Exception, PrintOptions, Unforced, Value, is_written_within, print_value,
 };
@@ -89,8 +90,12 @@ fn printed(value: &Value) -> String {
     }
 }
 
-/// Adds the runs that an error came through, a line each, the outermost first.
+/// Adds the runs that an error came through, a line each, the outermost first. Leaves out data that the message and the
+/// hints repeat.
 pub fn with_chain(mut report: Report, exception: &Exception) -> Report {
+    if exception.code == StepError::NOT_ALLOWED {
+        report.data = None;
+    }
     if exception.code != CHILD_FAILED {
         return report;
     }

@@ -1,7 +1,11 @@
 //! `flowstone flows`: which flows from elsewhere are trusted, and with what.
 
 use std::io::{self, BufRead as _, IsTerminal as _};
+use std::path::PathBuf;
 
+use flowstone_engine::Engine;
+use flowstone_engine::permission::shown;
+use flowstone_engine::step::real_path;
 use flowstone_engine::trust::{Trusted, trust, trusted, untrust};
 use serde_json::json;
 
@@ -39,49 +43,89 @@ fn failed(error: &io::Error) -> Report {
 fn give(args: &FlowsTrust, app: &dyn App) -> Result<Exit, Report> {
     let project = Project::find(&args.home);
     let file = flow_file::find(&args.file, &project.root)?;
-    let (needs, digest) = Runtime::start()?.block_on(async {
+    let asking = Runtime::start()?.block_on(async {
         let engine = app.open(&project, Open::OrMake)?;
-        let session = engine.session();
-        let checked = engine.check(&session, &file, &file.display().to_string());
-        let loaded = run::load_file(&engine, &file, true)?;
-        let slug = loaded.flow.slug.to_string();
-        let nothing = Default::default();
-        let needs = Needs::of(&slug, &checked.needs, &nothing, &project.root);
-        Ok::<_, Report>((needs, loaded.program.hash))
+        gather(&engine, &project, file)
     })?;
     let known = trusted(&project.home).map_err(|error| failed(&error))?;
-    for line in needs
-        .lines()
-        .iter()
-        .take_while(|line| !line.starts_with("missing"))
-    {
-        output::note(line);
-    }
-    if let Some(earlier) = known.iter().find(|it| it.slug == needs.slug) {
-        let more = needs
-            .missing
-            .iter()
-            .filter(|it| !earlier.rows.contains(&it.edn()));
-        match earlier.digest == digest {
-            true => output::note("it is trusted, and has not changed"),
-            false => output::note("it was trusted, and has changed since"),
-        }
-        for missing in more {
-            output::note(&format!("new: {}", missing.action()));
-        }
+    for asking in &asking {
+        asking.show(&known);
     }
     if !args.yes && !agrees() {
         output::note("nothing was recorded");
         return Ok(Exit::Failed);
     }
-    let entry = Trusted {
-        rows: needs.missing.iter().map(|missing| missing.edn()).collect(),
-        slug: needs.slug,
-        digest,
-    };
-    trust(&project.home, entry.clone()).map_err(|error| failed(&error))?;
-    output::note(&format!("the flow `{}` is trusted", entry.slug));
+    let entries: Vec<Trusted> = asking.iter().map(Asking::entry).collect();
+    trust(&project.home, &entries).map_err(|error| failed(&error))?;
+    for entry in entries {
+        output::note(&format!("the flow `{}` is trusted", shown(&entry.slug)));
+    }
     Ok(Exit::Completed)
+}
+
+/// A flow that is to be trusted.
+struct Asking {
+    needs: Needs,
+    digest: String,
+}
+
+/// So many flows are trusted at once.
+const FLOWS_MAX: usize = 100;
+
+/// Returns a flow and those that it calls, at any depth.
+fn gather(engine: &Engine, project: &Project, file: PathBuf) -> Result<Vec<Asking>, Report> {
+    let mut files = vec![file];
+    let mut asking: Vec<Asking> = Vec::new();
+    let mut at = 0;
+    while let Some(file) = files.get(at).cloned() {
+        at += 1;
+        let session = engine.session();
+        let checked = engine.check(&session, &file, &file.display().to_string());
+        let loaded = run::load_file(engine, &file, true)?;
+        let nothing = Default::default();
+        asking.push(Asking {
+            needs: Needs::of(&loaded.flow.slug, &checked.needs, &nothing, &project.root),
+            digest: loaded.flow.digest.as_deref().unwrap_or_default().to_owned(),
+        });
+        for called in checked.called {
+            let is_known = files.iter().any(|it| real_path(it) == real_path(&called));
+            if !is_known && files.len() < FLOWS_MAX {
+                files.push(called);
+            }
+        }
+    }
+    Ok(asking)
+}
+
+impl Asking {
+    /// Shows what the flow needs, and what of that is new.
+    fn show(&self, known: &[Trusted]) {
+        let lines = self.needs.lines();
+        let needed = lines.iter().take_while(|line| !line.starts_with("missing"));
+        needed.for_each(|line| output::note(line));
+        let mut versions = known.iter().filter(|it| it.slug == self.needs.slug).rev();
+        let same = versions.clone().find(|it| it.digest == self.digest);
+        let Some(earlier) = same.or_else(|| versions.next()) else {
+            return;
+        };
+        match earlier.digest == self.digest {
+            true => output::note("it is trusted, and has not changed"),
+            false => output::note("it was trusted, and has changed since"),
+        }
+        let missing = self.needs.missing.iter();
+        for missing in missing.filter(|it| !earlier.rows.contains(&it.edn())) {
+            output::note(&format!("new: {}", missing.action()));
+        }
+    }
+
+    fn entry(&self) -> Trusted {
+        let missing = self.needs.missing.iter();
+        Trusted {
+            slug: self.needs.slug.clone(),
+            digest: self.digest.clone(),
+            rows: missing.map(|missing| missing.edn()).collect(),
+        }
+    }
 }
 
 /// Asks the person at the terminal; no without one.

@@ -96,8 +96,10 @@ impl Lint<'_> {
         {
             return;
         }
-        let Err(near) = crate::flow::find(root, self.around.folder, &slug) else {
-            return;
+        let near = match crate::flow::find(root, self.around.folder, &slug) {
+            Ok(found) if self.called.contains(&found.path) => return,
+            Ok(found) => return self.called.push(found.path),
+            Err(near) => near,
         };
         let at = match options.get("flow-slug") {
             Some(_) => entry_spans(self.sources, options, ":flow-slug").value,

@@ -76,14 +76,13 @@ async fn secrets(
     }
     names.sort();
     names.dedup();
-    if names.is_empty() {
-        return Ok(names);
-    }
-    let Some(given) = given.or_else(|| ask::secrets(&names)) else {
+    let asked = || match names.is_empty() {
+        true => None,
+        false => ask::secrets(&names),
+    };
+    let Some(given) = given.or_else(asked) else {
         return Ok(names);
     };
-    for run in runs {
-        engine.give_secrets(run, &given).await?;
-    }
+    engine.give_secrets(runs, &given).await?;
     Ok(Vec::new())
 }

@@ -34,7 +34,10 @@ pub(super) fn run(args: &RunsResume, app: &dyn App) -> Result<Exit, Report> {
                 Some(id) => resume_one(&engine, id, given.as_ref(), args).await,
                 None => resume_all(&engine, args).await,
             };
-            return resumed.map_err(|error| of_engine_error(&error));
+            return match resumed {
+                Ok(exit) => Ok(exit),
+                Err(error) => Err(with_secrets_hint(&engine, &error).await),
+            };
         };
         let edited = load_file(&engine, file, args.show.json)?;
         let id = args.id.as_deref().unwrap_or_default();
@@ -55,7 +58,9 @@ async fn resume_one(
 ) -> Result<Exit, EngineError> {
     let run = engine.find_run(id).await?.id;
     if let Some(given) = given {
-        engine.give_secrets(&run, given).await?;
+        engine
+            .give_secrets(std::slice::from_ref(&run), given)
+            .await?;
     }
     let (observer, options) = watched(engine, &args.show);
     let options = DriveOptions {
@@ -64,6 +69,27 @@ async fn resume_one(
     };
     let told = engine.drive_up(&run, observer, options).await?;
     Ok(tell_all(&told, args.show.json))
+}
+
+/// Says that a run which does something else than before may have been given a wrong secret.
+async fn with_secrets_hint(engine: &Engine, error: &EngineError) -> Report {
+    let report = of_engine_error(error);
+    let EngineError::Diverged { run, .. } = error else {
+        return report;
+    };
+    let id = RunId::from_text(run.clone());
+    let names = engine.secret_inputs(&id).await.unwrap_or_default();
+    if names.is_empty() {
+        return report;
+    }
+    let fields: Vec<String> = names
+        .iter()
+        .map(|name| format!(":{name} \"...\""))
+        .collect();
+    report.hint(format!(
+        "if a secret input was given wrongly, give it again: flowstone runs resume {run} --secrets '{{{}}}'",
+        fields.join(" ")
+    ))
 }
 
 async fn resume_all(engine: &Engine, args: &RunsResume) -> Result<Exit, EngineError> {
