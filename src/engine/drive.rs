@@ -55,7 +55,7 @@ use crate::outcome::{RunOutcome, decode_failure};
 use crate::ports::{Claim, ClaimBy, Revealed, RunRow, RunStatus, Secret, StoreError};
 use crate::redact::{self, RedactedObserver};
 use crate::sealed;
-use crate::sessions::Prepared;
+use crate::sessions::{Prepared, SessionUse};
 use crate::step::{Cutoff, Scope, Services};
 use crate::turn;
 
@@ -219,6 +219,7 @@ pub(crate) async fn drive_taken(
             }
             Err(error) => Err(error),
         };
+        let was_evicted = prepared.usage.was_evicted();
         // Whatever was stopped in the middle may have left its session so.
         match &driven {
             Ok(
@@ -227,6 +228,12 @@ pub(crate) async fn drive_taken(
             _ => engine.sessions.retire(&row.program, &prepared),
         }
         match driven {
+            // It needs a session of its own, and gets one now.
+            Ok(Driven::Over(RunOutcome::Interrupted))
+                if was_evicted && !options.interrupt.is_set() =>
+            {
+                row = engine.run_row(run).await?;
+            }
             Ok(Driven::Over(outcome)) => return Ok(outcome),
             Ok(Driven::Again) => row = engine.run_row(run).await?,
             Err(EngineError::Store(StoreError::LeaseLost { run: lost })) => {
@@ -279,7 +286,7 @@ async fn open<'a>(
     observer: Rc<dyn Observer>,
     options: DriveOptions,
 ) -> Result<Driver<'a>, EngineError> {
-    let prepared = engine.prepare(row).await?;
+    let prepared = engine.prepare_own(row).await?;
     open_with(engine, row, epoch, &prepared, (observer, options)).await
 }
 
@@ -309,6 +316,7 @@ async fn open_with<'a>(
         secrets,
         session: prepared.session.clone(),
         body: prepared.body.clone(),
+        usage: prepared.usage.clone(),
         seed: row.seed,
         cancel: row.cancel_requested.clone(),
         is_waiting: row.status == RunStatus::Waiting,
@@ -334,6 +342,7 @@ pub(crate) struct Place {
     pub session: Rc<Session>,
     /// The flow's body, for this session.
     pub body: Rc<Body>,
+    pub usage: Rc<SessionUse>,
     pub seed: u64,
     pub cancel: Option<String>,
     pub is_waiting: bool,
@@ -437,7 +446,7 @@ impl<'a> Driver<'a> {
             }),
             revealed,
             heap: shared.heap.clone(),
-            cutoff: Cutoff::new(options.interrupt.clone()),
+            cutoff: Cutoff::new(options.interrupt.clone(), place.usage.clone()),
         };
         Driver {
             engine,
@@ -495,6 +504,7 @@ impl<'a> Driver<'a> {
             line.clone(),
             self.scope.run.clone(),
             self.observer.clone(),
+            self.scope.cutoff.clone(),
         );
         Fiber::new(&self.scope.session, Box::new(host), body)
     }
@@ -515,6 +525,7 @@ impl<'a> Driver<'a> {
                     Err(halt) => Err(halt),
                 },
                 Exit::Threw(exception) => return Ok(Ended::Threw(exception)),
+                Exit::Stopped(Stop::Evicted) => return Ok(Ended::Interrupted),
                 Exit::Stopped(stop) => return Ok(Ended::Stopped(stop)),
                 Exit::OutOfFuel => self.breathe(usize::MAX).await,
                 Exit::Step(request) => self.answer_on(line, request).await,

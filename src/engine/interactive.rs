@@ -25,6 +25,7 @@ use crate::interrupt::Interrupt;
 use crate::natives;
 use crate::observer::Observer;
 use crate::ports::{Claim, ClaimBy, NewRun, Program, RunStatus};
+use crate::sessions::SessionUse;
 
 /// What such runs have instead of the hash of a program.
 pub(crate) const PROGRAM: &str = "interactive";
@@ -59,6 +60,7 @@ impl Engine {
             secrets: Vec::new(),
             session: session.clone(),
             body: Rc::new(Body::new(&Value::Nil)),
+            usage: SessionUse::own(),
             seed,
             cancel: None,
             is_waiting: false,

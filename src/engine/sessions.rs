@@ -1,15 +1,21 @@
 //! Sessions that several runs use: making one and reading a program costs more than most drives, and takes more memory
 //! than a run that waits.
 //!
-//! Runs of one program share a session, also at the same time, where nothing in that program can change what a session
-//! knows: so no run sees another. Where a drive did not come to a good end, its session goes to no further run. The
-//! compiled body of a flow is compiled step by step while it is evaluated, so one run has it at a time.
+//! Runs of one program share a session, also at the same time, as long as none of them changes what all share or asks how
+//! much of the library is loaded: the world of the session counts that ([`World::generation`]). So no run sees another.
+//! A run that is about to do so while others have the session is evicted: it leaves as when it is interrupted, and is
+//! replayed in a session of its own. From then on each run of its program gets its own. Where a drive did not come to a
+//! good end, its session goes to no further run. The compiled body of a flow is compiled step by step while it is
+//! evaluated, so one run has it at a time.
+//!
+//! [`World::generation`]: flowstone_lang::vm::World::generation
 
-use std::cell::RefCell;
-use std::collections::HashMap;
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use flowstone_lang::session::{Body, Session};
+use flowstone_lang::value::Stop;
 
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -22,56 +28,8 @@ const KEPT: usize = 64;
 const BODIES: usize = 32;
 /// What an evaluation leaves in a session is let go of with it.
 const USES: u32 = 1_000;
-
-/// Words that change what a session knows, or may find out what does. Where one of them stands anywhere in a program,
-/// even in a text, each of its runs has a session of its own.
-const CHANGING: &[&str] = &[
-    "alias",
-    "binding",
-    "derive",
-    "eval",
-    "find-var",
-    "gensym",
-    "import",
-    "in-ns",
-    "intern",
-    "macroexpand",
-    "macroexpand-1",
-    "macroexpand-all",
-    "ns-resolve",
-    "prefer-method",
-    "proxy",
-    "refer",
-    "refer-clojure",
-    "reify",
-    "require",
-    "requiring-resolve",
-    "reset-meta!",
-    "resolve",
-    "set!",
-    "set-validator!",
-    "underive",
-    "use",
-    "var-set",
-];
-/// Beginnings of such words.
-const CHANGING_STARTS: &[&str] = &[
-    "add-",
-    "alter-",
-    "bound-",
-    "create-ns",
-    "def",
-    "extend",
-    "load",
-    "ns",
-    "push-",
-    "remove-",
-    "the-ns",
-    "var-",
-    "with-",
-];
-/// Words with such a beginning that change nothing.
-const HARMLESS: &[&str] = &["default", "with-meta", "with-open"];
+/// How many programs are remembered whose runs need sessions of their own.
+const REMEMBERED: usize = 10_000;
 
 /// What a drive begins with.
 pub(crate) struct Prepared {
@@ -79,29 +37,111 @@ pub(crate) struct Prepared {
     pub flow: Rc<Flow>,
     /// Compiled as far as a drive came.
     pub body: Rc<Body>,
-    /// Other runs of the program may have the session, too.
-    is_shared: bool,
+    pub usage: Rc<SessionUse>,
+}
+
+impl Prepared {
+    /// Returns what a drive in a session of its own begins with.
+    fn own(session: Rc<Session>, flow: Rc<Flow>) -> Prepared {
+        Prepared {
+            session,
+            body: Rc::new(Body::new(&flow.body)),
+            flow,
+            usage: SessionUse::own(),
+        }
+    }
+}
+
+/// The use of a session by one run; over when it is dropped.
+pub(crate) struct SessionUse {
+    /// How many runs use the session now.
+    users: Rc<Cell<usize>>,
+    /// The program, and those whose runs need sessions of their own; `None` for a session that nobody else gets.
+    shared: Option<(String, Rc<RefCell<HashSet<String>>>)>,
+    was_evicted: Cell<bool>,
+}
+
+impl SessionUse {
+    /// Returns the use of a session that no other run gets.
+    pub(crate) fn own() -> Rc<SessionUse> {
+        SessionUse::new(Rc::default(), None)
+    }
+
+    fn new(
+        users: Rc<Cell<usize>>,
+        shared: Option<(String, Rc<RefCell<HashSet<String>>>)>,
+    ) -> Rc<SessionUse> {
+        users.set(users.get() + 1);
+        Rc::new(SessionUse {
+            users,
+            shared,
+            was_evicted: Cell::new(false),
+        })
+    }
+
+    /// Called before the run changes what all users of the session share.
+    ///
+    /// # Errors
+    /// [`Stop::Evicted`] where there are others.
+    pub(crate) fn touch(&self) -> Result<(), Stop> {
+        if let Some((program, own)) = &self.shared
+            && !own.borrow().contains(program)
+        {
+            let mut own = own.borrow_mut();
+            if own.len() >= REMEMBERED {
+                own.clear();
+            }
+            own.insert(program.clone());
+        }
+        if self.users.get() <= 1 {
+            return Ok(());
+        }
+        self.was_evicted.set(true);
+        Err(Stop::Evicted)
+    }
+
+    /// Tells whether the run has to begin again in a session of its own.
+    pub(crate) fn was_evicted(&self) -> bool {
+        self.was_evicted.get()
+    }
+}
+
+impl Drop for SessionUse {
+    fn drop(&mut self) {
+        self.users.set(self.users.get() - 1);
+    }
 }
 
 /// A session for the runs of one program.
 struct Shared {
     session: Rc<Session>,
     flow: Rc<Flow>,
+    /// What the world of the session said when the program was loaded.
+    generation: u64,
     /// Compiled bodies that no run has.
     bodies: Vec<Rc<Body>>,
     uses: u32,
+    /// How many runs use it now.
+    users: Rc<Cell<usize>>,
 }
 
 /// The sessions of programs.
 #[derive(Default)]
 pub(crate) struct Sessions {
     shared: RefCell<HashMap<String, Shared>>,
+    /// Programs whose runs need sessions of their own.
+    own: Rc<RefCell<HashSet<String>>>,
 }
 
 impl Sessions {
     fn take(&self, program: &str) -> Option<Prepared> {
         let mut all = self.shared.borrow_mut();
         let shared = all.get_mut(program)?;
+        let is_as_loaded = shared.session.world().generation() == shared.generation;
+        if !is_as_loaded || self.own.borrow().contains(program) {
+            all.remove(program);
+            return None;
+        }
         shared.uses += 1;
         let prepared = Prepared {
             session: shared.session.clone(),
@@ -110,7 +150,7 @@ impl Sessions {
                 .bodies
                 .pop()
                 .unwrap_or_else(|| Rc::new(Body::new(&shared.flow.body))),
-            is_shared: true,
+            usage: self.usage(program, &shared.users),
         };
         if shared.uses >= USES {
             all.remove(program);
@@ -118,9 +158,14 @@ impl Sessions {
         Some(prepared)
     }
 
-    /// Lets other runs of a program use a session.
-    fn share(&self, program: &str, prepared: &Prepared) {
-        if !prepared.is_shared {
+    fn usage(&self, program: &str, users: &Rc<Cell<usize>>) -> Rc<SessionUse> {
+        let shared = (program.to_owned(), self.own.clone());
+        SessionUse::new(users.clone(), Some(shared))
+    }
+
+    /// Lets other runs of a program use a session, unless they need their own.
+    fn share(&self, program: &str, prepared: &mut Prepared) {
+        if self.own.borrow().contains(program) {
             return;
         }
         let mut all = self.shared.borrow_mut();
@@ -131,9 +176,12 @@ impl Sessions {
         let shared = Shared {
             session: prepared.session.clone(),
             flow: prepared.flow.clone(),
+            generation: prepared.session.world().generation(),
             bodies: Vec::new(),
             uses: 1,
+            users: Rc::default(),
         };
+        prepared.usage = self.usage(program, &shared.users);
         all.insert(program.to_owned(), shared);
     }
 
@@ -165,14 +213,21 @@ impl Sessions {
 }
 
 impl Engine {
-    /// Returns a session with the program of a run.
+    /// Returns a session with the program of a run, which other runs of the program may use, too.
     pub(crate) async fn prepare(&self, row: &RunRow) -> Result<Prepared, EngineError> {
+        if let Some(prepared) = self.sessions.take(&row.program) {
+            return Ok(prepared);
+        }
+        let mut prepared = self.prepare_own(row).await?;
+        self.sessions.share(&row.program, &mut prepared);
+        Ok(prepared)
+    }
+
+    /// Returns a session with the program of a run, for this run alone.
+    pub(crate) async fn prepare_own(&self, row: &RunRow) -> Result<Prepared, EngineError> {
         let run = row.id.to_string();
         if row.program == crate::interactive::PROGRAM {
             return Err(EngineError::Interactive { run });
-        }
-        if let Some(prepared) = self.sessions.take(&row.program) {
-            return Ok(prepared);
         }
         let bad_program = |detail: &str| EngineError::BadProgram {
             run: run.clone(),
@@ -196,63 +251,6 @@ impl Engine {
                 .map(|finding| finding.message.as_str());
             return Err(bad_program(first.unwrap_or("it is no flow")));
         };
-        let prepared = Prepared {
-            session,
-            body: Rc::new(Body::new(&loaded.flow.body)),
-            flow: loaded.flow,
-            is_shared: flow::program_files(&program)
-                .is_some_and(|(_, files)| files.values().all(|text| is_harmless(text))),
-        };
-        self.sessions.share(&row.program, &prepared);
-        Ok(prepared)
-    }
-}
-
-/// Tells whether code leaves the session that it runs in as it was.
-fn is_harmless(text: &str) -> bool {
-    // A syntax quote makes names that no other run may see.
-    if text.contains('`') {
-        return false;
-    }
-    let text = text
-        .replace("\\n", " ")
-        .replace("\\t", " ")
-        .replace("\\r", " ");
-    let is_part = |char: char| char.is_alphanumeric() || "-_!?*+<>=.&:".contains(char);
-    // Of a qualified name, the part behind the slash counts; a keyword is no name.
-    text.split(|char| !is_part(char)).all(|word| {
-        word.starts_with(':')
-            || HARMLESS.contains(&word)
-            || !CHANGING.contains(&word)
-                && !CHANGING_STARTS.iter().any(|start| word.starts_with(start))
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_harmless;
-
-    #[test]
-    fn what_may_change_a_session() {
-        let harmless = [
-            "(let [x (flow/step :wait :gate {:key \"k\" :default-value 1})] {:got x})",
-            "(mapv #(assoc % :a 1) (range 10))",
-            "(with-meta [] {:a 1 :def 2})",
-        ];
-        for text in harmless {
-            assert!(is_harmless(text), "{text}");
-        }
-        let changing = [
-            "(defn f [] 1)",
-            "{:code \"(do\\ndefmulti)\"}",
-            "(clojure.core/eval '(+ 1 2))",
-            "(str `x#)",
-            "(with-redefs [inc dec] (inc 1))",
-            "(apply alter-var-root args)",
-            "(ns-unmap 'user 'x)",
-        ];
-        for text in changing {
-            assert!(!is_harmless(text), "{text}");
-        }
+        Ok(Prepared::own(session, loaded.flow))
     }
 }

@@ -15,6 +15,7 @@ mod host_names;
 mod hostile;
 mod leaks;
 mod reader;
+mod sharing;
 mod strings;
 mod values;
 

@@ -383,6 +383,66 @@ fn programs_that_define_things_do_not_see_one_another() {
     .assert_eq(&shop.work_as(1, Interrupt::new()));
 }
 
+/// The atom of the library that all programs of a session share, and code that takes some turns.
+const OF_LIBRARY: &str = "(let [all @#'clojure.core/global-hierarchy
+       known #(count (:parents @all))
+       work #(reduce + (range 300000))]
+   %)";
+
+/// Leaves four runs of a program, has one thread drive them side by side, and returns what they came to. Each must be
+/// replayed in a session of its own with the same result.
+fn side_by_side(text: &str) -> String {
+    let shop = Shop::new("2026-05-01T00:00:00Z");
+    let runs: Vec<RunId> = (0..4).map(|_| shop.leave(text)).collect();
+    let told = shop.work_as(1, Interrupt::new());
+    for run in &runs {
+        let replayed = block_on(shop.engine(shop.stores()).verify(run));
+        assert!(replayed.is_ok(), "{told}: {replayed:?}");
+    }
+    told
+}
+
+#[test]
+fn runs_that_change_an_atom_of_the_library_do_not_see_one_another() {
+    let body = "(let [before (known)]
+       (work)
+       (swap! all assoc-in [:parents (keyword (str (flow/uuid)))] #{:x})
+       (work)
+       [before (known)])";
+    expect![[r#"
+        flow [0 1]
+        flow [0 1]
+        flow [0 1]
+        flow [0 1]"#]]
+    .assert_eq(&side_by_side(&OF_LIBRARY.replace('%', body)));
+}
+
+#[test]
+fn branches_that_change_an_atom_of_the_library_do_not_see_other_runs() {
+    let body = "(flow/pmap (fn [n]
+                  (work)
+                  (swap! all assoc-in [:parents (keyword (str \"n\" n))] #{:x})
+                  (work)
+                  (known))
+                [1 2 3])";
+    let told = side_by_side(&OF_LIBRARY.replace('%', body));
+    let lines: Vec<&str> = told.lines().collect();
+    assert_eq!(lines.len(), 4, "{told}");
+    assert!(lines.iter().all(|line| *line == lines[0]), "{told}");
+}
+
+#[test]
+fn runs_that_ask_what_is_loaded_do_not_see_one_another() {
+    let text = "(let [before (nil? (find-ns 'clojure.walk))]
+                  (reduce + (range 300000))
+                  (clojure.walk/keywordize-keys {\"a\" 1})
+                  [before (str (gensym))])";
+    let told = side_by_side(text);
+    let lines: Vec<&str> = told.lines().collect();
+    assert_eq!(lines.len(), 4, "{told}");
+    assert!(lines.iter().all(|line| *line == lines[0]), "{told}");
+}
+
 #[test]
 fn an_interrupted_worker_gives_back_what_it_took() {
     let shop = Shop::new("2026-05-01T00:00:00Z");

@@ -272,6 +272,7 @@ impl<'d, 'a> Branching<'d, 'a> {
                 }
                 Exit::Done(value) => Ok(value),
                 Exit::Threw(exception) => Err(Signal::Throw(exception)),
+                Exit::Stopped(Stop::Evicted) => return Err(self.leave().await),
                 Exit::Stopped(stop) => Err(stop.into()),
             };
             self.ended(id, result);

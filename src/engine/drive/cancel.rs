@@ -79,7 +79,8 @@ impl Driver<'_> {
             return Ok(());
         }
         self.check_recorded_cancel(next)?;
-        if !is_replayed || next != usize::MAX {
+        // A run that is over is not cancelled any more.
+        if !is_replayed || next != usize::MAX || self.replay_only {
             return Ok(());
         }
         self.look_for_cancel().await

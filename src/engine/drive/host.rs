@@ -16,6 +16,7 @@ use crate::ids::RunId;
 use crate::limits::Limits;
 use crate::observer::{Observer, RunEvent};
 use crate::ports::EntryKind;
+use crate::step::Cutoff;
 
 const QUANTUM: u32 = 200_000;
 /// How often a computing run asks the store whether it is to be cancelled.
@@ -144,6 +145,7 @@ pub(super) struct FlowHost {
     line: Rc<Line>,
     run: RunId,
     observer: Rc<dyn Observer>,
+    cutoff: Cutoff,
 }
 
 impl FlowHost {
@@ -152,12 +154,14 @@ impl FlowHost {
         line: Rc<Line>,
         run: RunId,
         observer: Rc<dyn Observer>,
+        cutoff: Cutoff,
     ) -> FlowHost {
         FlowHost {
             shared,
             line,
             run,
             observer,
+            cutoff,
         }
     }
 }
@@ -224,6 +228,10 @@ impl Host for FlowHost {
 
     fn suspend(&mut self, _request: Value) -> Evaluated<Value> {
         Err(Stop::Interrupted("a fiber suspends by itself".to_owned()).into())
+    }
+
+    fn touch_session(&mut self) -> Evaluated<(), Stop> {
+        self.cutoff.touch_session()
     }
 
     fn company(&mut self) -> Option<Value> {

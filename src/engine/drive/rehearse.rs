@@ -23,6 +23,7 @@ use crate::observer::NoObserver;
 use crate::outcome::{FailurePlace, encode_failure};
 use crate::ports::Secret;
 use crate::ports::{Entry, Program};
+use crate::sessions::SessionUse;
 use crate::step::Effect;
 
 /// What the rehearsal is for.
@@ -215,6 +216,7 @@ pub(crate) async fn rehearse(engine: &Engine, script: Script) -> Result<Rehearse
         run: script.run,
         epoch: 0,
         body: Rc::new(Body::new(&loaded.flow.body)),
+        usage: SessionUse::own(),
         flow: loaded.flow,
         input: script.input,
         secrets: script.secrets,

@@ -16,6 +16,7 @@ use flowstone_lang::vm::{Host, Stream};
 use super::StepError;
 use super::context::Scope;
 use crate::interrupt::Interrupt;
+use crate::sessions::SessionUse;
 
 /// How long one call may compute.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -29,14 +30,26 @@ const GRACE: Duration = Duration::from_millis(50);
 pub struct Cutoff {
     interrupt: Interrupt,
     was_cut: Rc<Cell<bool>>,
+    /// `None` where no other run has the session.
+    usage: Option<Rc<SessionUse>>,
 }
 
 impl Cutoff {
-    pub(crate) fn new(interrupt: Interrupt) -> Cutoff {
+    pub(crate) fn new(interrupt: Interrupt, usage: Rc<SessionUse>) -> Cutoff {
         Cutoff {
             interrupt,
             was_cut: Rc::default(),
+            usage: Some(usage),
         }
+    }
+
+    /// Called before code of the run changes what all users of its session share.
+    pub(crate) fn touch_session(&self) -> Evaluated<(), Stop> {
+        let touched = self.usage.as_ref().map_or(Ok(()), |usage| usage.touch());
+        if touched.is_err() {
+            self.was_cut.set(true);
+        }
+        touched
     }
 
     /// Tells whether a function was ended before its time.
@@ -267,6 +280,10 @@ impl Host for PureHost {
 
     fn suspend(&mut self, _request: Value) -> Evaluated<Value> {
         Err(not_here("a step"))
+    }
+
+    fn touch_session(&mut self) -> Evaluated<(), Stop> {
+        self.bounds.cutoff.touch_session()
     }
 
     fn sleep(&mut self, _millis: u64) -> Evaluated<()> {

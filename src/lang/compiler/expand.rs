@@ -134,9 +134,13 @@ impl Analyzer<'_> {
         if !takes {
             return Err(refused_call(var, &function, args.len() - 2, place).into());
         }
-        match self.vm.invoke(&function, &mut args) {
+        let is_library = matches!(function, Value::Native(_)) || is_of_library(var);
+        let outer = self.vm.set_expands_library(is_library);
+        let expanded = self.vm.invoke(&function, &mut args);
+        self.vm.set_expands_library(outer);
+        match expanded {
             Ok(expanded) => {
-                if matches!(function, Value::Native(_)) || is_of_library(var) {
+                if is_library {
                     return Ok(Some(keep_place(expanded, form)));
                 }
                 expansion::mark(self.vm, &expanded, place, symbol).map(Some)

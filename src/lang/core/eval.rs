@@ -24,6 +24,7 @@ const DESTRUCTURE: Native = Native {
     arity: Arity::exactly(1),
     run: |vm, args| {
         args.vector(0)?;
+        vm.touch_session()?;
         compiler::destructure(vm, &Value::Nil, args.get(0))
     },
 };
@@ -35,6 +36,7 @@ const EVAL: Native = Native {
     examples: &[("(eval '(+ 1 2))", "3")],
     arity: Arity::exactly(1),
     run: |vm, args| {
+        vm.touch_session()?;
         let loader = vm.world().loader();
         loader.eval(vm, args.get(0))
     },
@@ -73,6 +75,7 @@ const GENSYM: Native = Native {
         } else {
             argument_text(&args, 0)?
         };
+        vm.touch_session()?;
         let id = vm.world().next_id();
         Ok(Value::symbol(&format!("{prefix}{id}")))
     },
@@ -106,6 +109,7 @@ const LOAD_STRING: Native = Native {
     arity: Arity::exactly(1),
     run: |vm, args| {
         let text = args.text(0)?.clone();
+        vm.touch_session()?;
         let loader = vm.world().loader();
         loader.load_text(vm, "<string>", &text)
     },
@@ -118,6 +122,7 @@ const MACROEXPAND: Native = Native {
     examples: &[("(macroexpand '(when a b))", "(if a (do b))")],
     arity: Arity::exactly(1),
     run: |vm, mut args| {
+        vm.touch_session()?;
         let loader = vm.world().loader();
         let mut form = args.take(0);
         loop {
@@ -138,6 +143,7 @@ const MACROEXPAND_1: Native = Native {
     examples: &[("(macroexpand-1 '(when a b))", "(if a (do b))")],
     arity: Arity::exactly(1),
     run: |vm, args| {
+        vm.touch_session()?;
         let loader = vm.world().loader();
         loader.macroexpand_1(vm, args.get(0))
     },

@@ -259,6 +259,9 @@ const PUSH_THREAD_BINDINGS: Native = Native {
     run: |vm, args| {
         let bindings = args.map(0)?.clone();
         check_dynamic(vm, &bindings)?;
+        if binds_namespace(vm, &bindings) {
+            vm.touch_session()?;
+        }
         for (var, value) in bindings.iter() {
             if let Value::Var(var) = var {
                 vm.bind(var.clone(), value.clone());
@@ -267,6 +270,13 @@ const PUSH_THREAD_BINDINGS: Native = Native {
         Ok(Value::from(bindings.len()))
     },
 };
+
+/// Tells whether `*ns*` is among the vars: the current namespace is the session's, not the evaluation's.
+fn binds_namespace(vm: &Vm, bindings: &Map) -> bool {
+    let ns_var = &vm.world().ns_var;
+    let mut vars = bindings.iter().map(|(var, _)| var);
+    vars.any(|var| matches!(var, Value::Var(var) if Rc::ptr_eq(var, ns_var)))
+}
 
 fn check_dynamic(_: &Vm, bindings: &Map) -> Result<()> {
     for (var, _) in bindings.iter() {
@@ -302,6 +312,7 @@ const VAR_SET: Native = Native {
         }
         // As in a file that Clojure loads, settings of core such as *warn-on-reflection* can be set.
         if var.is_dynamic() && var.namespace == vm.world().core.name {
+            vm.touch_session()?;
             var.set_root(value.clone());
             return Ok(value);
         }

@@ -34,6 +34,7 @@ const ADD_METHOD: Native = Native {
     arity: Arity::exactly(3),
     run: |vm, mut args| {
         vm.realise_key(args.get(1))?;
+        vm.touch_session()?;
         let (key, method) = (args.take(1), args.take(2));
         let multi = Multi::of(&args, 0)?;
         if multi.prints() && key != *multi.default {
@@ -146,6 +147,7 @@ const PREFER_METHOD: Native = Native {
             )
             .into());
         }
+        vm.touch_session()?;
         with_table(&args, |table| {
             let mut set = match table.prefers.get(&key) {
                 Some(Value::Set(set)) => set.items().clone(),
@@ -165,7 +167,8 @@ const REMOVE_ALL: Native = Native {
     doc: "Removes all methods of a multimethod, and returns it.",
     examples: &[],
     arity: Arity::exactly(1),
-    run: |_, mut args| {
+    run: |vm, mut args| {
+        vm.touch_session()?;
         with_table(&args, |table| *table = Table::default())?;
         Ok(args.take(0))
     },
@@ -179,6 +182,7 @@ const REMOVE_METHOD: Native = Native {
     arity: Arity::exactly(2),
     run: |vm, mut args| {
         vm.realise_key(args.get(1))?;
+        vm.touch_session()?;
         with_table(&args, |table| table.methods.remove(args.get(1)))?;
         Ok(args.take(0))
     },

@@ -49,6 +49,7 @@ const ALIAS: Native = Native {
     run: |vm, args| {
         let alias = args.symbol(0)?;
         let target = the_ns(vm, args.get(1))?;
+        vm.touch_session()?;
         current(vm).add_alias(alias, target.name);
         Ok(Value::Nil)
     },
@@ -64,6 +65,7 @@ const ALL_NS: Native = Native {
     )],
     arity: Arity::exactly(0),
     run: |vm, _| {
+        vm.touch_session()?;
         let mut all: Vec<Rc<Namespace>> =
             vm.world().namespaces.borrow().values().cloned().collect();
         all.sort_by_key(|namespace| namespace.name.to_string());
@@ -110,7 +112,14 @@ const CREATE_NS: Native = Native {
     doc: "Returns the namespace with that name, making it if there is none.",
     examples: &[("(ns-name (create-ns 'made.here))", "made.here")],
     arity: Arity::exactly(1),
-    run: |vm, args| Ok(namespace_value(vm.world().namespace(args.symbol(0)?))),
+    run: |vm, args| {
+        let name = args.symbol(0)?;
+        if let Some(namespace) = find_ns(vm, name)? {
+            return Ok(namespace_value(namespace));
+        }
+        vm.touch_session()?;
+        Ok(namespace_value(vm.world().namespace(name)))
+    },
 };
 
 const FIND_NS: Native = Native {
@@ -123,7 +132,7 @@ const FIND_NS: Native = Native {
     ],
     arity: Arity::exactly(1),
     run: |vm, args| {
-        let found = vm.world().find_namespace(args.symbol(0)?);
+        let found = find_ns(vm, args.symbol(0)?)?;
         Ok(found.map_or(Value::Nil, namespace_value))
     },
 };
@@ -140,7 +149,7 @@ const FIND_VAR: Native = Native {
             return Err(args.expected(0, "a symbol with a namespace"));
         };
         let namespace = Symbol::new(&namespace);
-        if vm.world().find_namespace(namespace).is_none() {
+        if find_ns(vm, namespace)?.is_none() {
             return Err(no_namespace(vm, namespace));
         }
         Ok(lookup(vm, namespace, Symbol::new(&symbol.name()))?.map_or(Value::Nil, Value::Var))
@@ -154,7 +163,9 @@ const IN_NS: Native = Native {
     examples: &[],
     arity: Arity::exactly(1),
     run: |vm, args| {
-        let namespace = vm.world().namespace(args.symbol(0)?);
+        let name = args.symbol(0)?;
+        vm.touch_session()?;
+        let namespace = vm.world().namespace(name);
         vm.world().set_current(namespace.clone());
         Ok(namespace_value(namespace))
     },
@@ -168,7 +179,9 @@ const INTERN: Native = Native {
     arity: Arity::between(2, 3),
     run: |vm, mut args| {
         let namespace = the_ns(vm, args.get(0))?;
-        let var = namespace.intern(Symbol::new(&args.symbol(1)?.name()));
+        let name = args.symbol(1)?;
+        vm.touch_session()?;
+        let var = namespace.intern(Symbol::new(&name.name()));
         let meta = args.get(1).meta();
         if !meta.is_nil() {
             var.set_meta(meta);
@@ -205,6 +218,7 @@ const FOREIGN_CLASS: Native = Native {
         let name = args.symbol(0)?;
         let is_foreign = Class::named(&name.to_string()).is_none();
         if is_foreign && vm.world().defers_host_names() {
+            vm.touch_session()?;
             let var = vm.world().foreign_class(name);
             current(vm).refer(var.name, var);
         }
@@ -308,7 +322,9 @@ const NS_UNALIAS: Native = Native {
     examples: &[("(ns-unalias 'user 'not-there)", "nil")],
     arity: Arity::exactly(2),
     run: |vm, args| {
-        the_ns(vm, args.get(0))?.remove_alias(args.symbol(1)?);
+        let (home, alias) = (the_ns(vm, args.get(0))?, args.symbol(1)?);
+        vm.touch_session()?;
+        home.remove_alias(alias);
         Ok(Value::Nil)
     },
 };
@@ -321,6 +337,7 @@ const NS_UNMAP: Native = Native {
     arity: Arity::exactly(2),
     run: |vm, args| {
         let (home, name) = (the_ns(vm, args.get(0))?, args.symbol(1)?);
+        vm.touch_session()?;
         if home.lookup(name).is_some() {
             home.unmap(name);
         } else {
@@ -346,6 +363,7 @@ const REMOVE_NS: Native = Native {
             )
             .into());
         }
+        vm.touch_session()?;
         let removed = vm.world().namespaces.borrow_mut().remove(&name);
         vm.world().forget_library(name);
         Ok(removed.map_or(Value::Nil, namespace_value))
@@ -415,7 +433,10 @@ const SET_ROOT: Native = Native {
         let var = var(&args, 0)?.clone();
         match args.vector(1)?.get(0) {
             Some(value) => vm.set_root(&var, value.clone())?,
-            None => var.clear_root(),
+            None => {
+                vm.touch_session()?;
+                var.clear_root();
+            }
         }
         Ok(Value::Nil)
     },
@@ -476,10 +497,18 @@ pub(crate) fn the_ns(vm: &mut Vm, value: &Value) -> Result<Rc<Namespace>> {
     let Some(name) = value.as_symbol() else {
         return Err(wrong_type(value, "a namespace or its name", 0).into());
     };
-    match vm.world().find_namespace(name) {
+    match find_ns(vm, name)? {
         Some(namespace) => Ok(namespace),
         None => Err(no_namespace(vm, name)),
     }
+}
+
+/// Returns the namespace with a name, if it is there. Those of the library are there from their first use on.
+fn find_ns(vm: &mut Vm, name: Symbol) -> Result<Option<Rc<Namespace>>> {
+    if name != vm.world().core.name && library::has(&name.to_string()) {
+        vm.touch_session()?;
+    }
+    Ok(vm.world().find_namespace(name))
 }
 
 #[cold]
@@ -537,6 +566,9 @@ pub(crate) fn lookup(vm: &mut Vm, namespace: Symbol, name: Symbol) -> Result<Opt
 }
 
 fn resolve_in(vm: &mut Vm, namespace: &Rc<Namespace>, symbol: Symbol) -> Result<Value> {
+    if let Some(prefix) = symbol.namespace() {
+        find_ns(vm, Symbol::new(&prefix))?;
+    }
     let found = vm.world().resolve_in(namespace, symbol);
     if let Some(var) = found {
         return Ok(Value::Var(var));
@@ -551,7 +583,7 @@ fn resolve_in(vm: &mut Vm, namespace: &Rc<Namespace>, symbol: Symbol) -> Result<
     };
     let is_seen = symbol.namespace().is_some() || namespace.sees_core(symbol);
     if is_seen
-        && vm.world().find_namespace(target).is_some()
+        && find_ns(vm, target)?.is_some()
         && let Some(var) = lookup(vm, target, name)?
     {
         return Ok(Value::Var(var));

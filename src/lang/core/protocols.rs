@@ -42,6 +42,7 @@ const ADD_METHODS: Native = Native {
     examples: &[],
     arity: Arity::exactly(3),
     run: |vm, mut args| {
+        vm.touch_session()?;
         let own = record_type(&args, 0)?.clone();
         own.above.borrow_mut().push(class_or_name(args.get(1)));
         for entry in vm.items(args.take(2))? {
@@ -62,6 +63,7 @@ const DECLARE_METHODS: Native = Native {
     examples: &[],
     arity: Arity::exactly(1),
     run: |vm, mut args| {
+        vm.change_session()?;
         for name in vm.items(args.take(0))? {
             if let Some(name) = name.as_symbol() {
                 vm.world().add_method(&name.name());
@@ -155,6 +157,7 @@ const EXTEND: Native = Native {
     arity: Arity::at_least(1),
     run: |vm, args| {
         let key = type_key(vm, args.get(0))?;
+        vm.touch_session()?;
         for idx in (1..args.len()).step_by(2) {
             let cell = implementations(&args, idx)?.clone();
             let methods = args.get(idx + 1).clone();

@@ -60,6 +60,7 @@ const LOADED_LIBS: Native = Native {
     )],
     arity: Arity::exactly(0),
     run: |vm, _| {
+        vm.touch_session()?;
         Ok(Value::set(
             vm.world().loaded_libraries().into_iter().map(Value::Symbol),
         ))
@@ -104,10 +105,12 @@ const REFER_CLOJURE: Native = Native {
             let Some(var) = lookup(vm, core, *old)? else {
                 return Err(not_there(vm, core, *old));
             };
+            vm.touch_session()?;
             current(vm).refer(*new, var);
         }
         let renamed = names.rename.iter().map(|(old, _)| *old);
         let hidden: Vec<Symbol> = names.exclude.iter().copied().chain(renamed).collect();
+        vm.touch_session()?;
         current(vm).see_core(match &names.only {
             Some(only) => CoreNames::Only(
                 only.iter()
@@ -239,6 +242,7 @@ fn refer(vm: &mut Vm, from: Symbol, names: &Names) -> Result<()> {
             return Err(Signal::from(refused).at(Some(place)));
         }
         let renamed = names.rename.iter().find(|(old, _)| *old == name);
+        vm.touch_session()?;
         into.refer(renamed.map_or(name, |(_, new)| *new), var);
     }
     Ok(())
@@ -358,9 +362,11 @@ fn load_spec(vm: &mut Vm, parts: &[Value], reload: bool, refers_all: bool) -> Re
         let place = parts[0].span();
         load_library(vm, name, reload).map_err(|signal| signal.at(Some(place)))?;
     } else {
+        vm.touch_session()?;
         vm.world().namespace(name);
     }
     for alias in aliases {
+        vm.touch_session()?;
         current(vm).add_alias(alias, name);
     }
     if refers {
@@ -378,6 +384,7 @@ pub(crate) fn load_library(vm: &mut Vm, name: Symbol, reload: bool) -> Result<()
     if vm.world().is_loaded(name) && !reload {
         return Ok(());
     }
+    vm.touch_session()?;
     if library::has(&name.to_string()) {
         vm.world().namespace(name);
         vm.world().set_loaded(name);

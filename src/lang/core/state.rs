@@ -47,6 +47,7 @@ const ADD_WATCH: Native = Native {
     arity: Arity::exactly(3),
     run: |vm, mut args| {
         vm.realise_key(args.get(1))?;
+        touch(vm, args.get(0))?;
         let (key, function) = (args.take(1), args.take(2));
         watches(&args)?.borrow_mut().insert(key, function);
         Ok(args.take(0))
@@ -67,7 +68,7 @@ const ALTER_META: Native = Native {
         let mut all = take_from(&mut args, 1);
         all[0] = holder.meta();
         let meta = vm.invoke(&function, &mut all)?;
-        reset_meta(&holder, meta)
+        reset_meta(vm, &holder, meta)
     },
 };
 
@@ -78,7 +79,8 @@ const ATOM: Native = Native {
     examples: &[("@(atom 1)", "1"), ("@(atom 1 :validator pos?)", "1")],
     arity: Arity::at_least(1),
     run: |vm, mut args| {
-        let made = Atom::new(args.take(0));
+        let mut made = Atom::new(args.take(0));
+        made.is_of_library = vm.is_library_at_work();
         if args.len().is_multiple_of(2) {
             return Err(super::maps::odd_keyvals("atom", args.get(args.len() - 1)));
         }
@@ -258,6 +260,7 @@ const REMOVE_WATCH: Native = Native {
     arity: Arity::exactly(2),
     run: |vm, mut args| {
         vm.realise_key(args.get(1))?;
+        touch(vm, args.get(0))?;
         watches(&args)?.borrow_mut().remove(args.get(1));
         Ok(args.take(0))
     },
@@ -283,9 +286,9 @@ const RESET_META: Native = Native {
     doc: "Sets the metadata of a var, atom or namespace, and returns it.",
     examples: &[("(reset-meta! (atom 1) {:a 1})", "{:a 1}")],
     arity: Arity::exactly(2),
-    run: |_, mut args| {
+    run: |vm, mut args| {
         let meta = args.take(1);
-        reset_meta(args.get(0), meta)
+        reset_meta(vm, args.get(0), meta)
     },
 };
 
@@ -311,6 +314,7 @@ const SET_VALIDATOR: Native = Native {
     arity: Arity::exactly(2),
     run: |vm, mut args| {
         let validator = args.take(1);
+        touch(vm, args.get(0))?;
         if let Value::Var(var) = args.get(0) {
             if let Some(value) = var.root() {
                 vm.validate(&validator, &value)?;
@@ -486,10 +490,21 @@ fn with_rest(args: &str) -> String {
 fn set(vm: &mut Vm, atom: &Rc<Atom>, new: Value) -> Result<Value> {
     let validator = atom.validator.borrow().clone();
     vm.validate(&validator, &new)?;
+    if atom.is_of_library {
+        vm.touch_session()?;
+    }
     let old = atom.value.replace(new.clone());
     let_go(&old);
     vm.notify(&atom.watches, || Value::Atom(atom.clone()), (&old, &new))?;
     Ok(old)
+}
+
+/// Notes that something about a reference is about to change, where all evaluations of the session share it.
+fn touch(vm: &mut Vm, reference: &Value) -> Result<()> {
+    match reference {
+        Value::Atom(atom) if !atom.is_of_library => Ok(()),
+        _ => vm.touch_session(),
+    }
 }
 
 /// Applies the function; returns the old and the new value.
@@ -609,7 +624,8 @@ fn is_realized(args: &Args<'_>) -> Result<bool> {
     }
 }
 
-fn reset_meta(holder: &Value, meta: Value) -> Result<Value> {
+fn reset_meta(vm: &mut Vm, holder: &Value, meta: Value) -> Result<Value> {
+    touch(vm, holder)?;
     match holder {
         Value::Var(var) => var.set_meta(meta.clone()),
         Value::Atom(atom) => drop(atom.meta.replace(meta.clone())),

@@ -125,6 +125,10 @@ impl Host for FiberHost {
         self.inner.company()
     }
 
+    fn touch_session(&mut self) -> Result<(), Stop> {
+        self.inner.touch_session()
+    }
+
     fn sleep(&mut self, millis: u64) -> Result<()> {
         self.inner.sleep(millis)
     }

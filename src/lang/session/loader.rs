@@ -164,7 +164,12 @@ impl Loader for SessionLoader {
             ..code
         };
         let mut reader = Reader::new(text, options);
+        let names = world.gensym.get();
         let form = read_next(vm, &mut reader)?;
+        if world.gensym.get() != names {
+            // The form has names in it that the session has not given before.
+            vm.touch_session()?;
+        }
         Ok(form.map(|form| (form, reader.position() as usize)))
     }
 
@@ -182,6 +187,10 @@ impl Loader for SessionLoader {
             ..ReadOptions::code(source)
         };
         let _watch = vm.watch();
+        if text.contains('`') {
+            // A syntax quote makes names that the session has not given before.
+            vm.touch_session()?;
+        }
         let mut reader = Reader::new(text, options);
         let mut last = Value::Nil;
         loop {

@@ -19,6 +19,8 @@ pub struct Atom {
     pub validator: RefCell<Value>,
     /// Key to function of key, atom, old and new value.
     pub watches: RefCell<PMap>,
+    /// Whether the library made it: all evaluations of the session share it.
+    pub is_of_library: bool,
 }
 
 impl Atom {
@@ -29,6 +31,7 @@ impl Atom {
             meta: RefCell::new(Value::Nil),
             validator: RefCell::new(Value::Nil),
             watches: RefCell::default(),
+            is_of_library: false,
         }
     }
 }

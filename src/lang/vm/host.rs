@@ -123,6 +123,15 @@ pub trait Host {
         None
     }
 
+    /// Called before code changes what all evaluations of the session share, such as roots of vars, names and atoms that
+    /// it did not make, or asks how much of the library is loaded.
+    ///
+    /// # Errors
+    /// [`Stop::Evicted`] where other evaluations use the session and would notice; no `catch` sees that.
+    fn touch_session(&mut self) -> Result<(), Stop> {
+        Ok(())
+    }
+
     /// Sleeps, for `Thread/sleep` in programs.
     fn sleep(&mut self, _millis: u64) -> Result<()> {
         Ok(())

@@ -52,6 +52,8 @@ pub struct Vm {
     native_limit: usize,
     /// Whether the last argument of the call that begins is the sequence of the further ones.
     pub(super) rest_is_given: bool,
+    /// Whether the innermost macro that is being expanded is one of the library.
+    expands_library: bool,
 }
 
 impl Vm {
@@ -84,7 +86,19 @@ impl Vm {
             bindings: Vec::new(),
             native_limit: address().saturating_sub(NATIVE_ROOM),
             rest_is_given: false,
+            expands_library: false,
         }
+    }
+
+    /// Tells whether the code that runs belongs to the loading of the library or to one of its macros: what it makes, every
+    /// session gets sooner or later.
+    pub(crate) fn is_library_at_work(&self) -> bool {
+        self.world.is_library_loading() || self.expands_library
+    }
+
+    /// Says whose macro is being expanded now; returns what it was.
+    pub(crate) fn set_expands_library(&mut self, is_library: bool) -> bool {
+        std::mem::replace(&mut self.expands_library, is_library)
     }
 
     /// Returns how far down the native stack may grow, as an address.

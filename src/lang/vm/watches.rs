@@ -1,10 +1,10 @@
-//! Watches: functions that are told when a reference gets another value.
+//! Changes of references: of what all evaluations of a session share, and the functions that are called after them.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use super::Vm;
-use crate::value::{Class, Exception, PMap, PrintOptions, Result, Value, Var};
+use crate::value::{Class, Exception, PMap, PrintOptions, Result, Signal, Value, Var};
 
 impl Vm {
     /// Calls the watches of a reference with its old and its new value.
@@ -46,6 +46,33 @@ impl Vm {
         Err(Exception::new(Class::ILLEGAL_STATE, "E0339", message).into())
     }
 
+    /// Notes that code is about to change what all evaluations of the session share, or to ask how much of the library is
+    /// loaded. No borrow may be alive.
+    ///
+    /// # Errors
+    /// When the host does not let it: others use the session.
+    #[cold]
+    pub fn touch_session(&mut self) -> Result<()> {
+        match self.is_library_at_work() {
+            true => Ok(()),
+            false => self.change_session(),
+        }
+    }
+
+    /// As [`Vm::touch_session`], for what a macro of the library changes for the program that uses it.
+    ///
+    /// # Errors
+    /// When the host does not let it: others use the session.
+    #[cold]
+    pub(crate) fn change_session(&mut self) -> Result<()> {
+        if self.world().is_library_loading() {
+            return Ok(());
+        }
+        self.host().touch_session().map_err(Signal::from)?;
+        self.world().raise_generation();
+        Ok(())
+    }
+
     /// Sets the root of a var, when its validator takes the value, and calls its watches.
     ///
     /// # Errors
@@ -53,6 +80,7 @@ impl Vm {
     pub(crate) fn set_root(&mut self, var: &Rc<Var>, new: Value) -> Result<()> {
         let validator = var.validator.borrow().clone();
         self.validate(&validator, &new)?;
+        self.touch_session()?;
         if var.watches.borrow().is_empty() {
             self.world().set_root(var, new);
             return Ok(());

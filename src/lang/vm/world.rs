@@ -85,6 +85,8 @@ pub struct World {
     loading: RefCell<Vec<Symbol>>,
     /// How many definitions of the library are being loaded, each for the one before it.
     library: Cell<u32>,
+    /// How often programs changed what all evaluations of the session share.
+    generation: Cell<u64>,
 }
 
 impl World {
@@ -140,6 +142,7 @@ impl World {
             loaded: RefCell::default(),
             loading: RefCell::default(),
             library: Cell::new(0),
+            generation: Cell::new(0),
         }
     }
 
@@ -293,6 +296,16 @@ impl World {
     /// Tells whether a definition of the library is being loaded. Nothing else of this world is evaluated meanwhile.
     pub(crate) fn is_library_loading(&self) -> bool {
         self.library.get() > 0
+    }
+
+    /// Returns how often programs changed what all evaluations of the session share, or asked how much of the library is
+    /// loaded. Loading the library does not count: it happens at the first use, and no program notices.
+    pub fn generation(&self) -> u64 {
+        self.generation.get()
+    }
+
+    pub(super) fn raise_generation(&self) {
+        self.generation.set(self.generation.get() + 1);
     }
 
     /// Notes that the source of a namespace is about to run; false if it is running already.

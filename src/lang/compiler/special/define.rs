@@ -52,6 +52,7 @@ pub(super) fn def(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Resul
             .into());
         }
     };
+    cx.vm.touch_session()?;
     let var = current.intern(Symbol::new(&name.name()));
     let meta = meta(cx, &items[1], doc, span)?;
     // Flags count from now on: what follows in this form already sees them.
