@@ -34,6 +34,7 @@ mod secrets;
 mod serve;
 mod setup;
 mod steps;
+mod strangers;
 mod suspend;
 mod system;
 mod test;

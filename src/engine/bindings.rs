@@ -9,7 +9,7 @@ use flowstone_lang::value::Value;
 
 use crate::codec;
 use crate::diagnostic::nearest;
-use crate::flow::name_of;
+use crate::flow::{LoadedFlow, name_of};
 
 /// A profile, and connections for single slots.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -54,6 +54,23 @@ impl BindingsError {
             }
             Self::Unreadable { .. } => "the run was started by another build".to_owned(),
         }
+    }
+}
+
+impl LoadedFlow {
+    /// Returns the bindings of a run that gets this flow instead of its own: it is judged by where this one is from.
+    ///
+    /// # Errors
+    /// When the run's bindings cannot be read.
+    pub(crate) fn bindings_from(
+        &self,
+        bindings: Option<&str>,
+    ) -> Result<Option<String>, BindingsError> {
+        let bindings = Bindings {
+            is_outside: self.is_outside,
+            ..Bindings::decode(bindings)?
+        };
+        Ok(bindings.encode())
     }
 }
 

@@ -43,8 +43,8 @@ pub use queue::{
 };
 pub use resources::{Gone, ResourcePage, ResourceQuery, ResourceRow, ResourceSort, Resources};
 pub use runs::{
-    Claim, ClaimBy, Import, ImportedRun, ImportedWait, NewRun, Parent, ParentClose, Program,
-    RunFilter, RunRow, RunStatus, RunUpdate, Runs, StoredInput,
+    Adoption, Claim, ClaimBy, Import, ImportedRun, ImportedWait, NewRun, Parent, ParentClose,
+    Program, RunFilter, RunRow, RunStatus, RunUpdate, Runs, StoredInput,
 };
 pub use search::{
     Embedded, Refreshed, SearchDoc, SearchFilter, SearchHit, SearchIndex, Target as SearchTarget,

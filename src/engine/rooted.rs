@@ -75,6 +75,18 @@ impl Root {
         system::look(self, relative(path)?)
     }
 
+    /// The same for a name that may not be text.
+    ///
+    /// # Errors
+    /// When there is nothing.
+    pub fn look_at(&self, path: &Path) -> io::Result<Metadata> {
+        let mut parts = path.components();
+        match parts.all(|part| matches!(part, Component::Normal(_))) {
+            true => system::look(self, path),
+            false => Err(outside()),
+        }
+    }
+
     /// Makes a folder, and those on the way to it.
     ///
     /// # Errors
@@ -149,13 +161,52 @@ pub fn read_regular(path: &Path) -> io::Result<String> {
 /// # Errors
 /// The same as for [`read_regular`].
 pub fn read_named(path: &Path) -> io::Result<String> {
+    let mut text = String::new();
+    open_named(path)?.read_to_string(&mut text)?;
+    Ok(text)
+}
+
+/// Opens a file that a person names, as [`read_named`] does.
+///
+/// # Errors
+/// When it cannot be opened, or is another fifo, a device or a folder.
+pub fn open_named(path: &Path) -> io::Result<File> {
     let is_of_shell = ["/dev/fd", "/dev/stdin", "/proc/self/fd"]
         .iter()
         .any(|it| path.starts_with(it));
     match is_of_shell {
-        true => std::fs::read_to_string(path),
-        false => read_regular(path),
+        true => File::open(path),
+        false => open_regular(path),
     }
+}
+
+/// A file that was opened by the handle of its folder, and the path that was checked for that.
+#[derive(Debug, Clone)]
+pub struct Opened {
+    pub path: PathBuf,
+    pub file: std::sync::Arc<File>,
+}
+
+/// Opens the file that a path leads to. `may` decides about the file's own path, without links, and what is opened then is
+/// that file, whatever is put in the place of its folders meanwhile.
+///
+/// # Errors
+/// What `may` says, or when the file cannot be opened, or is a fifo, a device or a folder.
+pub fn open_where<E: From<io::Error>>(
+    path: &Path,
+    may: impl FnOnce(&Path) -> Result<(), E>,
+) -> Result<Opened, E> {
+    let found = std::fs::canonicalize(path)?;
+    let (Some(folder), Some(name)) = (found.parent(), found.file_name().and_then(|it| it.to_str()))
+    else {
+        may(&found)?;
+        return Err(io::Error::from(io::ErrorKind::InvalidInput).into());
+    };
+    let root = Root::open(folder)?;
+    let path = root.path().join(name);
+    may(&path)?;
+    let file = std::sync::Arc::new(root.file(name)?);
+    Ok(Opened { path, file })
 }
 
 fn regular(file: File) -> io::Result<File> {

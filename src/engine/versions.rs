@@ -17,7 +17,7 @@ use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::flow::{self, Flow, LoadedFlow};
 use crate::ids::RunId;
-use crate::ports::{Entry, Program, RunFilter, RunRow, RunStatus};
+use crate::ports::{Adoption, Entry, Program, RunFilter, RunRow, RunStatus};
 
 /// How a run in flight and a flow that was edited go together.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -126,6 +126,7 @@ impl Engine {
             });
         }
         let seen = row.program.clone();
+        let bindings = edited.bindings_from(row.bindings.as_deref())?;
         let _active = self.activate(run)?;
         let against = self.against(row, edited).await?;
         if let Verdict::Conflict(difference) = &against.verdict {
@@ -133,8 +134,14 @@ impl Engine {
         }
         let now_ms = self.services.clock.now_ms();
         let runs = &self.services.stores.runs;
-        runs.adopt(run, &seen, edited.program.clone(), now_ms)
-            .await?;
+        let adoption = Adoption {
+            run: run.clone(),
+            seen,
+            program: edited.program.clone(),
+            bindings,
+            now_ms,
+        };
+        runs.adopt(adoption).await?;
         Ok(against.verdict)
     }
 

@@ -90,7 +90,7 @@ const FIELDS: &[Field] = &[
     Field::optional(
         "from",
         FieldType::Any,
-        "With `:op :import`: a file of the project, or a reference to a blob.",
+        "With `:op :import`: a file of the project or another that the flow may read, or a reference to a blob.",
     ),
     Field::optional(
         "from-ref",

@@ -127,6 +127,7 @@ impl Step for Workspace {
                 .cloned()
                 .unwrap_or_else(|| Value::map([]));
             let args = args::Args::read(&op, &given)?;
+            permission(cx, &op)?;
             let value = match &*op {
                 "docs/find" => docs::find(&args)?,
                 "docs/show" => docs::show(&args)?,
@@ -143,6 +144,17 @@ impl Step for Workspace {
             };
             Ok(Outcome::Value(value))
         })
+    }
+}
+
+/// Checks that the flow may see what an operation shows of the project, which steps reach by themselves here.
+fn permission(cx: &StepContext, op: &str) -> Result<(), StepError> {
+    match op {
+        "flows/list" | "flows/pull" | "flows/show" | "runs/list" | "runs/show" => {
+            cx.gate().read(cx.project_root()).map(drop)
+        }
+        "flows/push-draft" => cx.gate().write(cx.project_root()).map(drop),
+        _ => Ok(()),
     }
 }
 

@@ -40,9 +40,9 @@ use flowstone_engine::ids::RunId;
 use flowstone_engine::kv::KvEntry;
 use flowstone_engine::ports::{Admission, Queue, QueuePlace, StartRules};
 use flowstone_engine::ports::{
-    Agenda, BackedUp, Batch, BlobRow, BlobWriter, Blobs, Changesets, Claim, ClaimBy, Clock as _,
-    Completion, Entry, Import, Journal, Kv, NewRun, PlanChange, PortFuture, Probe, Program,
-    Receipt, Removed, Resources, RunFilter, RunQuery, RunRow, RunStatus, RunSummary, Runs,
+    Adoption, Agenda, BackedUp, Batch, BlobRow, BlobWriter, Blobs, Changesets, Claim, ClaimBy,
+    Clock as _, Completion, Entry, Import, Journal, Kv, NewRun, PlanChange, PortFuture, Probe,
+    Program, Receipt, Removed, Resources, RunFilter, RunQuery, RunRow, RunStatus, RunSummary, Runs,
     ScheduleRow, Setback, SignalFilter, SignalRow, StoreError, StoredInput, Stores, Sweep,
     SystemClock, Tables, Taken, Upkeep, Usage, Verified, WaitFilter, WaitRow, Waits, WaitsAnswer,
 };
@@ -337,10 +337,10 @@ impl Runs for Sqlite {
         self.owner.mark(run, is_executing);
     }
 
-    fn adopt(&self, run: &RunId, seen: &str, program: Program, now_ms: i64) -> PortFuture<'_, ()> {
-        let (run, seen, owner) = (run.clone(), seen.to_owned(), self.owner.clone());
+    fn adopt(&self, adoption: Adoption) -> PortFuture<'_, ()> {
+        let owner = self.owner.clone();
         self.writer
-            .submit(move |db| runs::adopt(db, &owner, &run, (&seen, &program), now_ms))
+            .submit(move |db| runs::adopt(db, &owner, &adoption))
     }
 
     fn release(&self, run: &RunId, epoch: i64) -> PortFuture<'_, ()> {

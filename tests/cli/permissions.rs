@@ -6,11 +6,11 @@ use crate::program::Scratch;
 use crate::server::{Answer, Server};
 
 /// A flow that performs one step.
-fn flow(step: &str) -> String {
+pub(super) fn flow(step: &str) -> String {
     format!("{{:slug :probe :flow '{step}}}")
 }
 
-fn http(url: &str, more: &str) -> String {
+pub(super) fn http(url: &str, more: &str) -> String {
     flow(&format!(
         "(:body (flow/step :http :ask {{:url {url:?} :retry {{:max-attempts 1}} {more}}}))"
     ))
@@ -444,170 +444,10 @@ fn a_tree_is_not_a_way_around_protected_files() {
     assert!(ran.err.contains("E0960"), "{ran:?}");
 }
 
-/// A project, and a folder beside it for flows from elsewhere.
-struct Beside {
-    scratch: Scratch,
-}
-
-impl Beside {
-    fn new() -> Beside {
-        let scratch = Scratch::new();
-        scratch.write("project/flowstone.edn", "{}");
-        Beside { scratch }
-    }
-
-    fn elsewhere(&self, file: &str, text: &str) {
-        self.scratch.write(&format!("elsewhere/{file}"), text);
-    }
-
-    fn run(&self, args: &[&str]) -> crate::program::Ran {
-        let mut command = self.scratch.command(args);
-        command.current_dir(self.scratch.path().join("project"));
-        crate::program::Ran::of(command.stdin(Stdio::null()).output().expect("it runs"))
-    }
-}
-
-fn reading(slug: &str, path: &str) -> String {
-    format!(
-        "{{:slug :{slug} :flow '(count (:entries (flow/step :files :list {{:op :list :source {{:type :dir :path {path:?}}}}})))}}"
-    )
-}
-
-#[test]
-fn the_hint_names_the_row_that_holds_for_the_flow() {
-    let beside = Beside::new();
-    beside.elsewhere("count.edn", &reading("count", "/etc"));
-    let file = "../elsewhere/count.edn";
-    let ran = beside.run(&["run", file, "--new"]);
-    for expected in [
-        "hint: the flow `count` is not from this project; to see what it needs and to allow that: `flowstone flows trust FILE`",
-        "hint: or add to flowstone.edn: :flows {:count {:allow {:read [\"/etc\"]}}}",
-        "hint: or allow it for one command: --allow-read /etc",
-    ] {
-        assert!(ran.err.contains(expected), "{expected}\n{}", ran.err);
-    }
-    let line = "{:flows {:count {:allow {:read [\"/etc\"]}}}}";
-    beside.scratch.write("project/flowstone.edn", line);
-    beside.run(&["run", file, "--new"]).ok();
-    // The same for a flow of the project that has nothing but its own rows.
-    beside.scratch.write(
-        "project/flowstone.edn",
-        "{:flows {:own {:allow {:defaults false}}}}",
-    );
-    beside.scratch.write("project/own.edn", reading("own", "."));
-    let ran = beside.run(&["run", "own.edn", "--new"]);
-    let expected = "to allow it, add to flowstone.edn: :flows {:own {:allow {:read [\".\"]}}}";
-    assert!(ran.err.contains(expected), "{}", ran.err);
-    // And for a server, which another part refuses.
-    beside.elsewhere("ask.edn", &http("http://127.0.0.1:9/", ""));
-    let ran = beside.run(&["run", "../elsewhere/ask.edn", "--new"]);
-    let expected = ":flows {:probe {:allow {:net [\"127.0.0.1:9\"]}}}";
-    assert!(ran.err.contains(expected), "{}", ran.err);
-    assert!(!ran.err.contains("data:"), "{}", ran.err);
-    let json = beside.run(&["run", "../elsewhere/ask.edn", "--new", "--json"]);
-    assert!(json.out.contains("\"access\""), "{json:?}");
-}
-
-#[test]
-fn trust_ends_when_an_include_changes() {
-    let beside = Beside::new();
-    let file = "../elsewhere/count.edn";
-    beside.elsewhere(
-        "count.edn",
-        "{:slug :count :flow '(count (:entries (flow/step :files :list #flow/include \"what.edn\")))}",
-    );
-    let what = |path: &str| format!("{{:op :list :source {{:type :dir :path {path:?}}}}}");
-    beside.elsewhere("what.edn", &what("/etc"));
-    beside.run(&["flows", "trust", file, "--yes"]).ok();
-    beside.run(&["run", file, "--new"]).ok();
-    // Nothing more is needed, and yet it is another flow.
-    beside.elsewhere("what.edn", &format!("{} ; changed", what("/etc")));
-    let ran = beside.run(&["run", file, "--new"]);
-    let expected = "is not from this project, and has changed since it was trusted";
-    assert!(ran.err.contains(expected), "{}", ran.err);
-    let asked = beside.run(&["flows", "trust", file]);
-    assert!(asked.err.contains("has changed since"), "{}", asked.err);
-    // Another flow of the same name is not the one that was trusted.
-    beside.elsewhere("other/count.edn", &reading("count", "/etc"));
-    let ran = beside.run(&["run", "../elsewhere/other/count.edn", "--new"]);
-    assert!(ran.err.contains("E0960"), "{}", ran.err);
-    // What the file is called is no part of it.
-    beside.elsewhere("what.edn", &what("/etc"));
-    let whole = beside.scratch.path().join("elsewhere/count.edn");
-    let whole = whole.to_str().expect("a path").to_owned();
-    beside.run(&["run", &whole, "--new"]).ok();
-}
-
-#[test]
-fn flows_that_a_flow_calls_are_trusted_with_it() {
-    let beside = Beside::new();
-    beside.elsewhere(
-        "outer.edn",
-        "{:slug :outer :flow '(flow/call-flow :inner {})}",
-    );
-    beside.elsewhere("inner.edn", &reading("inner", "/etc"));
-    let file = "../elsewhere/outer.edn";
-    let refused = beside.run(&["run", file, "--new"]);
-    assert!(
-        refused.err.contains("E0960") || refused.err.contains("E0548"),
-        "{}",
-        refused.err
-    );
-    let trusted = beside.run(&["flows", "trust", file, "--yes"]);
-    for line in [
-        "the flow `outer` needs no permission that is written out",
-        "the flow `inner` needs:",
-        "  read /etc",
-        "the flow `outer` is trusted",
-        "the flow `inner` is trusted",
-    ] {
-        let has = trusted.err.lines().any(|it| it == line);
-        assert!(has, "{line}\n{}", trusted.err);
-    }
-    beside.run(&["run", file, "--new"]).ok();
-    beside.elsewhere("inner.edn", &format!("{} ", reading("inner", "/etc")));
-    assert_eq!(beside.run(&["run", file, "--new"]).code, Some(1));
-}
-
-/// A run that is imported is one of the project only where the project has all of its text.
-#[test]
-fn an_imported_run_with_another_include_is_from_elsewhere() {
-    let project = |include: &str| {
-        let scratch = Scratch::new();
-        scratch.write("flowstone.edn", "{}");
-        scratch.write(
-            "probe.edn",
-            "{:slug :probe :flow '(do (flow/step :wait :go {:timeout \"5m\"}) #flow/include \"more.edn\")}",
-        );
-        scratch.write("more.edn", include);
-        scratch
-    };
-    let list =
-        "(count (:entries (flow/step :files :list {:op :list :source {:type :dir :path \".\"}})))";
-    let outcome = |include: &str| {
-        let other = project(include);
-        other.run(&["run", "probe.edn"]);
-        let runs = other.json_of(&["runs", "list"]);
-        let id = runs["runs"][0]["id"].as_str().expect("an id").to_owned();
-        other.run(&["runs", "export", &id, "run.edn"]).ok();
-        let here = project(list);
-        here.write("run.edn", other.read("run.edn"));
-        here.run(&["runs", "import", "run.edn"]).ok();
-        here.run(&["runs", "resume", &id]);
-        let waits = here.json_of(&["waits", "list"]);
-        let wait = waits["waits"][0]["id"].as_str().expect("a wait").to_owned();
-        here.run(&["waits", "complete", &wait, "--value", "1"]);
-        here.run(&["runs", "resume", &id])
-    };
-    assert_eq!(outcome(list).code, Some(0));
-    let changed = outcome(&format!("(do {list})"));
-    assert!(changed.err.contains("E0960"), "{changed:?}");
-}
-
 #[test]
 fn settings_that_hold_for_nothing_are_named() {
     let scratch = Scratch::new();
-    scratch.write("report.edn", reading("report", "."));
+    scratch.write("report.edn", "{:slug :report :flow '1}");
     let refused = |settings: &str| {
         scratch.write("flowstone.edn", settings);
         let ran = scratch.run(&["run", "report.edn", "--new"]);
@@ -729,4 +569,27 @@ fn a_misspelt_limit_of_a_flow_is_one_error() {
     );
     let json = scratch.json_of(&["check", "probe.edn"]);
     assert_eq!(json["findings"].as_array().map(Vec::len), Some(1), "{json}");
+}
+
+/// A fifo that nobody writes to is not waited for.
+#[cfg(unix)]
+#[test]
+fn an_input_is_read_from_files_only() {
+    let scratch = Scratch::new();
+    scratch.write("probe.edn", flow("(flow/input)"));
+    let made = std::process::Command::new("mkfifo")
+        .arg(scratch.path().join("fifo"))
+        .status();
+    assert!(made.expect("mkfifo is there").success());
+    for file in ["fifo", "/dev/zero", "/dev/tty"] {
+        for args in [
+            vec!["run", "probe.edn", "--input", &format!("@{file}")],
+            vec!["resources", "upload", file],
+            vec!["runs", "import", file],
+        ] {
+            let ran = scratch.run(&args);
+            assert!(matches!(ran.code, Some(1 | 2)), "{args:?}: {ran:?}");
+            assert!(ran.err.contains("E0905"), "{args:?}: {ran:?}");
+        }
+    }
 }

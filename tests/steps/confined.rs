@@ -73,6 +73,86 @@ fn what_is_swapped_during_a_read_shows_nothing_from_outside() {
     });
 }
 
+/// Files that are too large to be read are listed by their names and sizes, which are those of the folder.
+#[test]
+fn names_of_a_folder_that_is_swapped_in_are_not_listed() {
+    let outside = tempfile::tempdir().expect("a folder");
+    fs::create_dir(outside.path().join("d")).expect("a folder");
+    for idx in 0..200 {
+        let leak = outside.path().join(format!("d/leak-{idx}.txt"));
+        fs::write(leak, OUTSIDE).expect("a file");
+    }
+    let project = Project::new();
+    let root = project.path().to_path_buf();
+    for idx in 0..200 {
+        project.write(&format!("src/d/{idx}.txt"), b"inside, and too large");
+    }
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (folder, aside) = (root.join("src/d"), root.join("spare"));
+            while !stop.load(Ordering::Relaxed) {
+                if fs::rename(&folder, &aside).is_ok() {
+                    let _ = symlink(outside.path().join("d"), &folder);
+                    let _ = fs::remove_file(&folder);
+                    let _ = fs::rename(&aside, &folder);
+                }
+            }
+        });
+        for _ in 0..30 {
+            let found = project.eval(
+                r#"(pr-str (mapv :path (:entries (flow/step :files :all {:op :list :limit 1000
+                     :source {:type :dir :path "src" :max-file-bytes 4}}))))"#,
+            );
+            assert!(!found.contains("leak"), "{found}");
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+}
+
+/// What is imported is the file that was checked, or nothing.
+#[test]
+fn a_table_is_not_imported_through_a_link_that_is_swapped_in() {
+    let outside = tempfile::tempdir().expect("a folder");
+    fs::write(outside.path().join("rows.csv"), format!("a\n{OUTSIDE}\n")).expect("a file");
+    let project = Project::new();
+    let root = project.path().to_path_buf();
+    project.write("data/rows.csv", b"a\ninside\n");
+    fs::create_dir(root.join("spare")).expect("a folder");
+    fifo(&root.join("spare/fifo"));
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let (file, new) = (root.join("data/rows.csv"), root.join("spare/new"));
+            let (folder, aside) = (root.join("data"), root.join("aside"));
+            while !stop.load(Ordering::Relaxed) {
+                let _ = symlink(outside.path().join("rows.csv"), &new);
+                let _ = fs::rename(&new, &file);
+                let _ = fs::hard_link(root.join("spare/fifo"), &new);
+                let _ = fs::rename(&new, &file);
+                let _ = fs::write(&new, "a\ninside\n");
+                let _ = fs::rename(&new, &file);
+                if fs::rename(&folder, &aside).is_ok() {
+                    let _ = symlink(outside.path(), &folder);
+                    let _ = fs::remove_file(&folder);
+                    let _ = fs::rename(&aside, &folder);
+                }
+            }
+        });
+        let began = Instant::now();
+        for _ in 0..60 {
+            let found = project.eval(
+                r#"(try (flow/step :table :in {:op :import :table "t" :from "data/rows.csv" :write-mode :replace})
+                        (pr-str (flow/step :table :out {:op :query :table "t"}))
+                     (catch Throwable e (ex-message e)))"#,
+            );
+            assert!(!found.contains(OUTSIDE), "{found}");
+            assert!(began.elapsed() < Duration::from_secs(60), "it hangs");
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+}
+
 /// Links of a tree, path and target, and those that are left out.
 #[expect(clippy::type_complexity, reason = "a table of files with their links")]
 const TREES: &[(&[(&str, &str)], &[&str])] = &[

@@ -494,7 +494,7 @@ impl Runs for Nothing {
         unused()
     }
     fn executes(&self, _: &RunId, _: bool) {}
-    fn adopt(&self, _: &RunId, _: &str, _: Program, _: i64) -> PortFuture<'_, ()> {
+    fn adopt(&self, _: Adoption) -> PortFuture<'_, ()> {
         unused()
     }
     fn release(&self, _: &RunId, _: i64) -> PortFuture<'_, ()> {

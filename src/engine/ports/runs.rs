@@ -34,7 +34,7 @@ pub trait Runs: Send + Sync {
     ///
     /// # Errors
     /// [`StoreError::Rejected`](super::StoreError::Rejected) with kind `conflict` otherwise.
-    fn adopt(&self, run: &RunId, seen: &str, program: Program, now_ms: i64) -> PortFuture<'_, ()>;
+    fn adopt(&self, adoption: Adoption) -> PortFuture<'_, ()>;
 
     /// Gives the lease back. The run must not be changed under that epoch any more. Like a claim, it is worth as much
     /// as the processes that know of it, and need not survive a loss of power.
@@ -371,4 +371,16 @@ pub enum Claim {
         reason: String,
     },
     Missing,
+}
+
+/// Another program for a run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Adoption {
+    pub run: RunId,
+    /// The hash of the program that it has.
+    pub seen: String,
+    pub program: Program,
+    /// What its slots stand for, and whether the new program is one of the project.
+    pub bindings: Option<String>,
+    pub now_ms: i64,
 }

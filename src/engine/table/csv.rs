@@ -4,10 +4,9 @@
 //! disturbs nobody. Then the change that imports it names the copy, so that it is the same however often the
 //! step is tried.
 
-use std::path::PathBuf;
-
 use super::{ColumnType, Filter, Sort, TableTarget, WriteMode};
 use crate::blob::BlobHash;
+use crate::rooted::Opened;
 
 /// Exported text is handed over up to this size, and in a blob beyond.
 pub const MAX_TEXT: usize = 1 << 20;
@@ -15,10 +14,10 @@ pub const MAX_TEXT: usize = 1 << 20;
 pub const MAX_REJECTED: usize = 100;
 
 /// Where CSV text is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub enum CsvSource {
     Blob(BlobHash),
-    File(PathBuf),
+    File(Opened),
     Text(String),
 }
 
@@ -63,7 +62,7 @@ impl OnBadRow {
 }
 
 /// Asks for a file to be read, copied and looked at.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct StageCsv {
     pub source: CsvSource,
     pub format: CsvFormat,

@@ -98,7 +98,10 @@ impl Engine {
             invocation: row.invocation.clone(),
             key: None,
             priority: row.priority,
-            bindings: row.bindings.clone(),
+            bindings: match &options.flow {
+                Some(edited) => edited.bindings_from(row.bindings.as_deref())?,
+                None => row.bindings.clone(),
+            },
             started_by: "fork".to_owned(),
             origin: Some(run.clone()),
             parent: None,

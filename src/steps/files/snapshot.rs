@@ -146,6 +146,8 @@ pub(super) struct Found {
     is_named: bool,
     /// Of a file that is not a link.
     pub metadata: io::Result<Metadata>,
+    /// Where it is, where its name is not text.
+    place: PathBuf,
 }
 
 impl Found {
@@ -157,6 +159,7 @@ impl Found {
             is_link: metadata.file_type().is_symlink(),
             is_named: true,
             metadata: Ok(metadata),
+            place: PathBuf::new(),
         };
         Some((root, found))
     }
@@ -279,6 +282,10 @@ fn come_to(entry: ignore::DirEntry, root: &Path) -> Option<Found> {
         is_link: kind.is_symlink(),
         is_named: relative.to_str().is_some(),
         metadata: fs::symlink_metadata(entry.path()),
+        place: match relative.to_str() {
+            Some(_) => PathBuf::new(),
+            None => relative.to_path_buf(),
+        },
     })
 }
 
@@ -406,17 +413,30 @@ impl<'a> Taking<'a> {
         Ok((bytes.len() as u64 <= limit).then_some(bytes))
     }
 
+    /// Tells whether something that is listed without being opened is in the folder: the walk goes by names, and may have
+    /// come to another place.
+    fn is_there(&self, found: &Found) -> bool {
+        let looked = match found.is_named {
+            true => self.root.look(&found.path),
+            false => self.root.look_at(&found.place),
+        };
+        looked.is_ok_and(|looked| looked.is_file() || looked.is_symlink())
+    }
+
     /// Returns the entry of one file, and its content when that is to be stored; no entry when it is gone by now.
     fn one(&self, found: &Found, known: Option<&Known>) -> Result<One, FilesError> {
         let without_content = |entry| Ok((Some(Taken { entry, stamp: None }), None));
         let gone_or = |error: &io::Error, size| match error.kind() {
             // Also what is no longer a file, or is behind a link by now.
             io::ErrorKind::NotFound | io::ErrorKind::InvalidInput => Ok((None, None)),
-            _ if is_loop(error) => Ok((None, None)),
+            _ if is_loop(error) || !self.is_there(found) => Ok((None, None)),
             _ => without_content(entry(found, size, Kind::Unreadable)),
         };
         if !found.is_named {
-            return without_content(entry(found, 0, Kind::Unreadable));
+            return match self.is_there(found) {
+                true => without_content(entry(found, 0, Kind::Unreadable)),
+                false => Ok((None, None)),
+            };
         }
         if found.is_link {
             return match self.root.link(&found.path) {
@@ -437,7 +457,10 @@ impl<'a> Taking<'a> {
         entry.executable = is_executable(metadata);
         if metadata.len() > self.limits.file_bytes {
             entry.kind = Kind::Large;
-            return without_content(entry);
+            return match self.is_there(found) {
+                true => without_content(entry),
+                false => Ok((None, None)),
+            };
         }
         self.spend(metadata.len())?;
         let stamp = Stamp::of(metadata);

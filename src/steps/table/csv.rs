@@ -1,11 +1,13 @@
 //! `:op :import` and `:op :export`: CSV files go into tables and out of them without becoming values.
 
-use std::path::{Component, Path, PathBuf};
+use std::io;
+use std::path::Path;
 
 use flowstone_engine::blob::{BlobHash, BlobOp, BlobRow};
 use flowstone_engine::codec::encode;
 use flowstone_engine::ports::StoreOp;
 use flowstone_engine::resource::step_output;
+use flowstone_engine::rooted::{Opened, open_where};
 use flowstone_engine::step::{Outcome, StepContext, StepError};
 use flowstone_engine::table::csv::{
     CsvContent, CsvFormat, CsvSource, ExportCsv, ImportCsv, OnBadRow, StageCsv,
@@ -134,9 +136,7 @@ async fn source(cx: &StepContext, fields: Fields<'_>) -> Result<CsvSource, StepE
             match (resource::uri(given), given.as_str()) {
                 (Some(uri), _) => blob(cx, &uri).await.map(CsvSource::Blob),
                 (None, Some(path)) if *key == "from" => {
-                    let found = file(cx.project_root(), path)?;
-                    cx.gate().read(&found)?;
-                    Ok(CsvSource::File(found))
+                    Ok(CsvSource::File(file(cx, path)?))
                 }
                 _ => Err(bad(format!("`:{key}` is a reference, not {}", shown(given)))
                     .hint("give the value of a step that has `:persist {:type :blob}`, or `:from` with a path in the project")),
@@ -159,22 +159,21 @@ async fn blob(cx: &StepContext, uri: &str) -> Result<BlobHash, StepError> {
     }
 }
 
-/// Finds a file of the project; a path does not leave it, not by a link either.
-fn file(root: &Path, path: &str) -> Result<PathBuf, StepError> {
+/// Opens a file that the flow may read: one of the project, or another that `:allow :read` names. What is judged is
+/// where it is, whatever links lead there.
+fn file(cx: &StepContext, path: &str) -> Result<Opened, StepError> {
+    let root = cx.project_root();
     let refused =
         |kind, why: String| StepError::new("E0724", kind, format!("`:from` names {path:?}, {why}"));
-    let stays = !path.contains('\0')
-        && Path::new(path)
-            .components()
-            .all(|part| matches!(part, Component::Normal(_) | Component::CurDir));
-    let outside = "which is not in the project".to_owned();
-    if path.is_empty() || !stays {
-        return Err(refused("denied", outside)
+    if path.is_empty() || path.contains('\0') {
+        return Err(refused("denied", "which is not a path".to_owned())
             .hint("paths are relative to the project, as in \"data/orders.csv\""));
     }
-    let missing = |error: std::io::Error| {
+    // What may not be read may not be looked for either.
+    cx.gate().read(&root.join(path))?;
+    let missing = |error: io::Error| {
         let kind = match error.kind() {
-            std::io::ErrorKind::NotFound => {
+            io::ErrorKind::NotFound => {
                 let error = refused("not-found", "which is not there".to_owned());
                 return error.hint(match near(root, path) {
                     Some(near) => format!("did you mean {near:?}?"),
@@ -184,22 +183,36 @@ fn file(root: &Path, path: &str) -> Result<PathBuf, StepError> {
                     }
                 });
             }
-            std::io::ErrorKind::PermissionDenied => "denied",
+            io::ErrorKind::PermissionDenied => "denied",
             _ => "unavailable",
         };
         refused(kind, format!("which cannot be read: {error}"))
             .hint("check the permissions of the file and of the folders above it")
     };
-    let root = root.canonicalize().map_err(missing)?;
-    let found = root.join(path).canonicalize().map_err(missing)?;
-    if !found.starts_with(&root) {
-        return Err(refused("denied", outside).hint("a link leads out of it"));
-    }
-    if found.is_dir() {
+    if root.join(path).is_dir() {
         return Err(refused("bad-config", "which is a folder".to_owned())
             .hint("name a file in it, as in \"data/orders.csv\""));
     }
-    Ok(found)
+    open_where(&root.join(path), |found| match cx.gate().read(found) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(Unopened::Refused(Box::new(error))),
+    })
+    .map_err(|error| match error {
+        Unopened::Io(error) => missing(error),
+        Unopened::Refused(error) => *error,
+    })
+}
+
+/// Why a file is not opened.
+enum Unopened {
+    Io(io::Error),
+    Refused(Box<StepError>),
+}
+
+impl From<io::Error> for Unopened {
+    fn from(error: io::Error) -> Unopened {
+        Unopened::Io(error)
+    }
 }
 
 /// Returns the path of a file in the same folder, or in the project's own, whose name is like the one of a path.

@@ -1,12 +1,13 @@
 //! Flows of the project: lists, what one is, its text, a draft of one, a run of one.
 
-use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
+use std::{fs, io};
 
 use flowstone_engine::diagnostic::Severity;
 use flowstone_engine::flow::{Flow, LoadedFlow, reload};
 use flowstone_engine::ids::RunId;
+use flowstone_engine::rooted::open_where;
 use flowstone_engine::step::{StepContext, StepError};
 use flowstone_engine::workspace::flows::{self, FlowFile, TextFinding};
 use flowstone_engine::workspace::runs;
@@ -210,14 +211,25 @@ async fn asked(cx: &StepContext, args: &Args) -> Result<Asked, StepError> {
     {
         return by_version(cx, &slug, &hash).await;
     }
+    // A name from a model is not a path.
+    let is_slug = slug
+        .chars()
+        .all(|it| it.is_alphanumeric() || it == '-' || it == '_');
+    if !is_slug {
+        return found(cx, &slug).and_then(|file| of_file(cx, file, slug, "active", args));
+    }
     let draft = draft_path(cx, &slug);
     let source = args.name("source")?;
     let file = || found(cx, &slug);
     match source.as_deref().unwrap_or("active") {
-        "active" => of_file(file()?, slug, "active", args),
-        "draft" if draft.is_file() => {
-            of_file(flows::read(cx.project_root(), draft), slug, "draft", args)
-        }
+        "active" => of_file(cx, file()?, slug, "active", args),
+        "draft" if draft.is_file() => of_file(
+            cx,
+            flows::read(cx.project_root(), draft),
+            slug,
+            "draft",
+            args,
+        ),
         "draft" => Err(StepError::new(
             "E0839",
             "not-found",
@@ -228,10 +240,16 @@ async fn asked(cx: &StepContext, args: &Args) -> Result<Asked, StepError> {
             let changed = |path: &PathBuf| fs::metadata(path).and_then(|it| it.modified()).ok();
             match file() {
                 Ok(file) if !draft.is_file() || changed(&file.path) > changed(&draft) => {
-                    of_file(file, slug, "active", args)
+                    of_file(cx, file, slug, "active", args)
                 }
                 Err(error) if !draft.is_file() => Err(error),
-                _ => of_file(flows::read(cx.project_root(), draft), slug, "draft", args),
+                _ => of_file(
+                    cx,
+                    flows::read(cx.project_root(), draft),
+                    slug,
+                    "draft",
+                    args,
+                ),
             }
         }
         other => Err(args.wrong(format!(
@@ -255,13 +273,25 @@ fn found(cx: &StepContext, slug: &str) -> Result<FlowFile, StepError> {
 }
 
 fn of_file(
+    cx: &StepContext,
     file: FlowFile,
     slug: Rc<str>,
     source: &'static str,
     args: &Args,
 ) -> Result<Asked, StepError> {
-    let text = fs::read_to_string(&file.path)
-        .map_err(|error| args.wrong(format!("{} cannot be read: {error}", file.name)))?;
+    let is_draft = file.path.starts_with(cx.home().join("drafts"));
+    let may = |found: &Path| match is_draft {
+        true => Ok(()),
+        false => cx.gate().read(found).map(drop),
+    };
+    let unreadable = |error: &dyn std::fmt::Display| {
+        args.wrong(format!("{} cannot be read: {error}", file.name))
+    };
+    let read = open_where(&file.path, |found| {
+        may(found).map_err(|error| io::Error::other(error.message))
+    });
+    let text = read.and_then(|opened| io::read_to_string(&*opened.file));
+    let text = text.map_err(|error| unreadable(&error))?;
     Ok(Asked {
         slug: file
             .loaded

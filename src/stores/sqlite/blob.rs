@@ -6,7 +6,7 @@
 pub mod incoming;
 
 use std::fs::{self, File};
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
@@ -14,6 +14,7 @@ use flowstone_engine::blob::{BlobHash, BlobOp};
 use flowstone_engine::codec::digest_bytes;
 use flowstone_engine::ports::{BlobRow, Clock as _, Removed, StoreError, SystemClock};
 use flowstone_engine::private;
+use flowstone_engine::rooted::open_regular;
 use rusqlite::Connection;
 
 use super::failure::{failed, rejected, with_hint};
@@ -173,6 +174,16 @@ fn lock(folder: &Path, sharing: Sharing) -> Result<File, StoreError> {
     Ok(file)
 }
 
+/// Reads a file that is no fifo or device, whatever was put in its place.
+fn read_whole(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut file = open_regular(path)?;
+    let size = file.metadata()?.len();
+    bytes.reserve_exact(usize::try_from(size).unwrap_or(0));
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
 /// Reads the bytes of a blob and checks that they are what their name says.
 ///
 /// # Errors
@@ -180,7 +191,7 @@ fn lock(folder: &Path, sharing: Sharing) -> Result<File, StoreError> {
 /// changed.
 pub fn get(folder: &Path, hash: &BlobHash) -> Result<Vec<u8>, StoreError> {
     let path = place(folder, hash)?;
-    let bytes = fs::read(&path).map_err(|error| match error.kind() {
+    let bytes = read_whole(&path).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => with_hint(
             rejected(
                 "E0607",

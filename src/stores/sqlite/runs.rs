@@ -2,8 +2,8 @@
 
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{
-    Claim, ClaimBy, NewRun, Parent, ParentClose, Program, RunFilter, RunRow, RunStatus, RunUpdate,
-    StoreError, StoredInput,
+    Adoption, Claim, ClaimBy, NewRun, Parent, ParentClose, Program, RunFilter, RunRow, RunStatus,
+    RunUpdate, StoreError, StoredInput,
 };
 use flowstone_engine::sealed::split;
 use rusqlite::types::Value as Sql;
@@ -178,13 +178,14 @@ pub(super) fn keep_program(
 }
 
 /// Gives a run another program.
-pub(super) fn adopt(
-    db: &Connection,
-    owner: &Owner,
-    run: &RunId,
-    (seen, program): (&str, &Program),
-    now_ms: i64,
-) -> Result<(), StoreError> {
+pub(super) fn adopt(db: &Connection, owner: &Owner, adoption: &Adoption) -> Result<(), StoreError> {
+    let Adoption {
+        run,
+        seen,
+        program,
+        bindings,
+        now_ms,
+    } = adoption;
     let row = find(db, owner, run)?;
     let holder: Option<String> = db
         .prepare_cached("SELECT lease_owner FROM run WHERE id = ?1")
@@ -192,16 +193,16 @@ pub(super) fn adopt(
         .map_err(failed)?
         .flatten();
     let is_held = holder.is_some_and(|holder| holder != owner.id() && owner.is_alive(&holder));
-    let fits = row.is_some_and(|row| row.program == seen && !row.status.is_final() && !is_held);
+    let fits = row.is_some_and(|row| row.program == *seen && !row.status.is_final() && !is_held);
     if !fits {
         let words = format!("the run {run} has gone on meanwhile");
         return Err(rejected("E0574", "conflict", words));
     }
-    keep_program(db, program, now_ms)?;
+    keep_program(db, program, *now_ms)?;
     db.prepare_cached(
-        "UPDATE run SET program = ?2, lease_epoch = lease_epoch + 1, updated_ms = ?3 WHERE id = ?1",
+        "UPDATE run SET program = ?2, bindings = ?4, lease_epoch = lease_epoch + 1, updated_ms = ?3 WHERE id = ?1",
     )
-    .and_then(|mut sql| sql.execute(params![run.as_str(), program.hash, now_ms]))
+    .and_then(|mut sql| sql.execute(params![run.as_str(), program.hash, now_ms, bindings]))
     .map_err(failed)?;
     Ok(())
 }

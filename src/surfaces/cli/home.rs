@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use flowstone_engine::bindings::Bindings;
 
-use super::args::{Home, Permits};
+use super::args::{Home, Permits, RunLimits};
 
 /// The folder's name inside a project.
 const FOLDER: &str = ".flowstone";
@@ -43,6 +43,15 @@ pub enum ExchangesWith {
 }
 
 impl Project {
+    /// Finds the project as [`Project::find`] does, for a command that executes runs.
+    pub fn with(args: &Home, limits: &RunLimits, permits: &Permits) -> Project {
+        Project {
+            max_memory: limits.max_memory,
+            permits: permits.clone(),
+            ..Project::find(args)
+        }
+    }
+
     /// Finds the project of the current folder: this folder or the nearest above it that is marked, not above the
     /// repository it is in. Where none is marked, the current folder is the project.
     pub fn find(args: &Home) -> Project {

@@ -1,11 +1,11 @@
 //! Values that are given on the command line: JSON or EDN, in place, in a file, or on standard input.
 
-use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
 
 use flowstone_engine::Limits;
 use flowstone_engine::json::{read as read_json, read_strictly};
+use flowstone_engine::rooted::open_named;
 use flowstone_lang::reader::{NoContext, ReadOptions, Reader};
 use flowstone_lang::value::{Sources, Value};
 
@@ -76,7 +76,7 @@ fn text_within(file: &Path, most: u64) -> Result<String, Report> {
     };
     let read = match is_stdin {
         true => read_text(std::io::stdin().lock(), most),
-        false => fs::File::open(file).and_then(|file| read_text(file, most)),
+        false => open_named(file).and_then(|file| read_text(file, most)),
     };
     let text = read.map_err(|error| unreadable(&name, &error))?;
     text.ok_or_else(|| too_large(&name, most))

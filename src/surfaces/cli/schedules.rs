@@ -88,7 +88,7 @@ fn in_json(schedule: &ScheduleReport) -> serde_json::Value {
 }
 
 fn run_now(args: &SchedulesRun, app: &dyn App) -> Result<Exit, Report> {
-    let project = Project::find(&args.home);
+    let project = Project::with(&args.home, &args.limits, &args.permits);
     Runtime::start()?.block_on(async {
         let engine = app.open(&project, Open::Existing)?;
         let run = engine

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::{Home, Show};
+use super::{Home, Permits, RunLimits, Show};
 
 /// Lists schedules, and starts them out of turn
 #[derive(Debug, Args)]
@@ -47,6 +47,12 @@ pub struct SchedulesRun {
     /// Only add the run, and print its id: `flowstone serve` drives it
     #[arg(long)]
     pub detach: bool,
+
+    #[command(flatten)]
+    pub limits: RunLimits,
+
+    #[command(flatten)]
+    pub permits: Permits,
 
     #[command(flatten)]
     pub home: Home,

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 
-use super::{Home, Show};
+use super::{Home, Permits, RunLimits, Show};
 
 /// Lists, shows and answers what runs wait for
 #[derive(Debug, Args)]
@@ -37,6 +37,12 @@ pub struct Answer {
     /// Only store the answer; the run goes on with `runs resume`, or with a worker
     #[arg(long)]
     pub no_resume: bool,
+
+    #[command(flatten)]
+    pub limits: RunLimits,
+
+    #[command(flatten)]
+    pub permits: Permits,
 
     #[command(flatten)]
     pub home: Home,

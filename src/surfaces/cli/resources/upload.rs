@@ -6,6 +6,7 @@ use std::path::Path;
 
 use flowstone_engine::ports::ResourceRow;
 use flowstone_engine::resources::Upload;
+use flowstone_engine::rooted::open_named;
 use flowstone_engine::{Engine, EngineError};
 use flowstone_lang::value::Value;
 use serde_json::json;
@@ -56,10 +57,9 @@ pub(super) fn run(args: &ResourcesUpload, app: &dyn App) -> Result<Exit, Report>
 
 fn open(path: &Path) -> Result<File, Report> {
     let name = path.display().to_string();
-    let file = File::open(path).map_err(|error| unreadable(&name, &error))?;
-    match file.metadata().is_ok_and(|about| about.is_dir()) {
+    match path.is_dir() {
         true => Err(unreadable(&name, &io::ErrorKind::IsADirectory.into())),
-        false => Ok(file),
+        false => open_named(path).map_err(|error| unreadable(&name, &error)),
     }
 }
 

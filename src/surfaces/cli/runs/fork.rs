@@ -6,7 +6,7 @@ use clap::{Args, ValueHint};
 use flowstone_engine::{ForkOptions, Setting};
 use serde_json::json;
 
-use crate::cli::args::{Home, Show};
+use crate::cli::args::{Home, Permits, RunLimits, Show};
 use crate::cli::exit::Exit;
 use crate::cli::home::Project;
 use crate::cli::outcome::{of_engine_error, tell};
@@ -48,6 +48,12 @@ pub struct RunsFork {
     pub no_resume: bool,
 
     #[command(flatten)]
+    pub limits: RunLimits,
+
+    #[command(flatten)]
+    pub permits: Permits,
+
+    #[command(flatten)]
     pub home: Home,
 
     #[command(flatten)]
@@ -65,7 +71,7 @@ pub fn run(args: &RunsFork, app: &dyn App) -> Result<Exit, Report> {
             return Ok(Exit::Usage);
         }
     };
-    let project = Project::find(&args.home);
+    let project = Project::with(&args.home, &args.limits, &args.permits);
     Runtime::start()?.block_on(async {
         let engine = app.open(&project, Open::Existing)?;
         let flow = match &args.flow {

@@ -23,11 +23,7 @@ pub(super) fn run(args: &RunsResume, app: &dyn App) -> Result<Exit, Report> {
         .map(|text| input::read(text, "--secrets"))
         .transpose()?;
     Runtime::start()?.block_on(async {
-        let project = Project {
-            max_memory: args.limits.max_memory,
-            permits: args.permits.clone(),
-            ..Project::find(&args.home)
-        };
+        let project = Project::with(&args.home, &args.limits, &args.permits);
         let engine = app.open(&project, Open::Existing)?;
         let Some(file) = &args.flow else {
             let resumed = match &args.id {

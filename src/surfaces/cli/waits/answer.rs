@@ -135,7 +135,8 @@ fn perform(
     answer: impl AsyncFnOnce(&Engine) -> Result<Answered, EngineError>,
 ) -> Result<Exit, Report> {
     Runtime::start()?.block_on(async {
-        let engine = app.open(&Project::find(&args.home), Open::OrMake)?;
+        let project = Project::with(&args.home, &args.limits, &args.permits);
+        let engine = app.open(&project, Open::OrMake)?;
         let answered = answer(&engine)
             .await
             .map_err(|error| of_engine_error(&error))?;

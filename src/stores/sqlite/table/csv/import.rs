@@ -5,6 +5,7 @@
 use std::fs::File;
 
 use flowstone_engine::ports::StoreError;
+use flowstone_engine::rooted::open_regular;
 use flowstone_engine::table::csv::{ImportCsv, MAX_REJECTED, OnBadRow};
 use flowstone_engine::table::{ColumnType, Partitions, TableName, WriteMode};
 use rusqlite::{Connection, Statement};
@@ -266,7 +267,7 @@ impl Load<'_> {
     /// Returns how many rows were written.
     fn run(&mut self, db: &Connection, table: &Table) -> Result<u64, StoreError> {
         let path = place_of(db, &self.import.csv.blob)?;
-        let file = File::open(&path).map_err(|error| StoreError::of_reading(&path, &error))?;
+        let file = open_regular(&path).map_err(|error| StoreError::of_reading(&path, &error))?;
         let mut insert = db.prepare(&self.statement(table)).map_err(failed)?;
         let mut splitter = Splitter::new(file, self.import.delimiter);
         let mut is_header = self.import.header;

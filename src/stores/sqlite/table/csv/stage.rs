@@ -8,6 +8,7 @@ use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8};
 use flowstone_engine::blob::BlobHash;
 use flowstone_engine::codec::Digester;
 use flowstone_engine::ports::StoreError;
+use flowstone_engine::rooted::open_regular;
 use flowstone_engine::table::csv::{CsvColumn, CsvSource, OnBadRow, StageCsv, StagedCsv};
 use flowstone_engine::table::{ColumnType, ROW_ID};
 
@@ -70,7 +71,10 @@ impl<'a> Source<'a> {
     fn open(folder: &Path, ask: &'a StageCsv) -> Result<Source<'a>, StoreError> {
         let mut input: Box<dyn Read + 'a> = match &ask.source {
             CsvSource::Text(text) => Box::new(text.as_bytes()),
-            CsvSource::File(path) => Box::new(opened(path)?),
+            CsvSource::File(opened) => {
+                tracing::debug!(target: "flowstone::files", path = %opened.path.display(), "read");
+                Box::new(&*opened.file)
+            }
             CsvSource::Blob(hash) => Box::new(opened(&place(folder, hash)?)?),
         };
         let encoding = match &ask.format.encoding {
@@ -189,17 +193,8 @@ impl Read for Source<'_> {
 }
 
 fn opened(path: &Path) -> Result<File, StoreError> {
-    let refused = |detail: String| StoreError::Unreachable {
-        path: path.display().to_string(),
-        detail,
-    };
     tracing::debug!(target: "flowstone::files", path = %path.display(), "read");
-    let file = File::open(path).map_err(|error| StoreError::of_reading(path, &error))?;
-    match file.metadata() {
-        Ok(about) if about.is_dir() => Err(refused("it is a folder".to_owned())),
-        Ok(_) => Ok(file),
-        Err(error) => Err(refused(error.to_string())),
-    }
+    open_regular(path).map_err(|error| StoreError::of_reading(path, &error))
 }
 
 /// What is known of the columns so far.

@@ -1,0 +1,271 @@
+//! Flows and runs from elsewhere: they start with nothing, and what they were trusted with holds for them alone.
+
+use std::process::Stdio;
+
+use super::permissions::{flow, http};
+use crate::program::Scratch;
+
+/// A project, and a folder beside it for flows from elsewhere.
+struct Beside {
+    scratch: Scratch,
+}
+
+impl Beside {
+    fn new() -> Beside {
+        let scratch = Scratch::new();
+        scratch.write("project/flowstone.edn", "{}");
+        Beside { scratch }
+    }
+
+    fn elsewhere(&self, file: &str, text: &str) {
+        self.scratch.write(&format!("elsewhere/{file}"), text);
+    }
+
+    fn run(&self, args: &[&str]) -> crate::program::Ran {
+        let mut command = self.scratch.command(args);
+        command.current_dir(self.scratch.path().join("project"));
+        crate::program::Ran::of(command.stdin(Stdio::null()).output().expect("it runs"))
+    }
+}
+
+fn reading(slug: &str, path: &str) -> String {
+    format!(
+        "{{:slug :{slug} :flow '(count (:entries (flow/step :files :list {{:op :list :source {{:type :dir :path {path:?}}}}})))}}"
+    )
+}
+
+#[test]
+fn the_hint_names_the_row_that_holds_for_the_flow() {
+    let beside = Beside::new();
+    beside.elsewhere("count.edn", &reading("count", "/etc"));
+    let file = "../elsewhere/count.edn";
+    let ran = beside.run(&["run", file, "--new"]);
+    for expected in [
+        "hint: the flow `count` is not from this project; to see what it needs and to allow that: `flowstone flows trust FILE`",
+        "hint: or add to flowstone.edn: :flows {:count {:allow {:read [\"/etc\"]}}}",
+        "hint: or allow it for one command: --allow-read /etc",
+    ] {
+        assert!(ran.err.contains(expected), "{expected}\n{}", ran.err);
+    }
+    let line = "{:flows {:count {:allow {:read [\"/etc\"]}}}}";
+    beside.scratch.write("project/flowstone.edn", line);
+    beside.run(&["run", file, "--new"]).ok();
+    // The same for a flow of the project that has nothing but its own rows.
+    beside.scratch.write(
+        "project/flowstone.edn",
+        "{:flows {:own {:allow {:defaults false}}}}",
+    );
+    beside.scratch.write("project/own.edn", reading("own", "."));
+    let ran = beside.run(&["run", "own.edn", "--new"]);
+    let expected = "to allow it, add to flowstone.edn: :flows {:own {:allow {:read [\".\"]}}}";
+    assert!(ran.err.contains(expected), "{}", ran.err);
+    // And for a server, which another part refuses.
+    beside.elsewhere("ask.edn", &http("http://127.0.0.1:9/", ""));
+    let ran = beside.run(&["run", "../elsewhere/ask.edn", "--new"]);
+    let expected = ":flows {:probe {:allow {:net [\"127.0.0.1:9\"]}}}";
+    assert!(ran.err.contains(expected), "{}", ran.err);
+    assert!(!ran.err.contains("data:"), "{}", ran.err);
+    let json = beside.run(&["run", "../elsewhere/ask.edn", "--new", "--json"]);
+    assert!(json.out.contains("\"access\""), "{json:?}");
+}
+
+#[test]
+fn trust_ends_when_an_include_changes() {
+    let beside = Beside::new();
+    let file = "../elsewhere/count.edn";
+    beside.elsewhere(
+        "count.edn",
+        "{:slug :count :flow '(count (:entries (flow/step :files :list #flow/include \"what.edn\")))}",
+    );
+    let what = |path: &str| format!("{{:op :list :source {{:type :dir :path {path:?}}}}}");
+    beside.elsewhere("what.edn", &what("/etc"));
+    beside.run(&["flows", "trust", file, "--yes"]).ok();
+    beside.run(&["run", file, "--new"]).ok();
+    // Nothing more is needed, and yet it is another flow.
+    beside.elsewhere("what.edn", &format!("{} ; changed", what("/etc")));
+    let ran = beside.run(&["run", file, "--new"]);
+    let expected = "is not from this project, and has changed since it was trusted";
+    assert!(ran.err.contains(expected), "{}", ran.err);
+    let asked = beside.run(&["flows", "trust", file]);
+    assert!(asked.err.contains("has changed since"), "{}", asked.err);
+    // Another flow of the same name is not the one that was trusted.
+    beside.elsewhere("other/count.edn", &reading("count", "/etc"));
+    let ran = beside.run(&["run", "../elsewhere/other/count.edn", "--new"]);
+    assert!(ran.err.contains("E0960"), "{}", ran.err);
+    // What the file is called is no part of it.
+    beside.elsewhere("what.edn", &what("/etc"));
+    let whole = beside.scratch.path().join("elsewhere/count.edn");
+    let whole = whole.to_str().expect("a path").to_owned();
+    beside.run(&["run", &whole, "--new"]).ok();
+}
+
+#[test]
+fn flows_that_a_flow_calls_are_trusted_with_it() {
+    let beside = Beside::new();
+    beside.elsewhere(
+        "outer.edn",
+        "{:slug :outer :flow '(flow/call-flow :inner {})}",
+    );
+    beside.elsewhere("inner.edn", &reading("inner", "/etc"));
+    let file = "../elsewhere/outer.edn";
+    let refused = beside.run(&["run", file, "--new"]);
+    assert!(
+        refused.err.contains("E0960") || refused.err.contains("E0548"),
+        "{}",
+        refused.err
+    );
+    let trusted = beside.run(&["flows", "trust", file, "--yes"]);
+    for line in [
+        "the flow `outer` needs no permission that is written out",
+        "the flow `inner` needs:",
+        "  read /etc",
+        "the flow `outer` is trusted",
+        "the flow `inner` is trusted",
+    ] {
+        let has = trusted.err.lines().any(|it| it == line);
+        assert!(has, "{line}\n{}", trusted.err);
+    }
+    beside.run(&["run", file, "--new"]).ok();
+    beside.elsewhere("inner.edn", &format!("{} ", reading("inner", "/etc")));
+    assert_eq!(beside.run(&["run", file, "--new"]).code, Some(1));
+}
+
+/// A run that is imported is one of the project only where the project has all of its text.
+#[test]
+fn an_imported_run_with_another_include_is_from_elsewhere() {
+    let project = |include: &str| {
+        let scratch = Scratch::new();
+        scratch.write("flowstone.edn", "{}");
+        scratch.write(
+            "probe.edn",
+            "{:slug :probe :flow '(do (flow/step :wait :go {:timeout \"5m\"}) #flow/include \"more.edn\")}",
+        );
+        scratch.write("more.edn", include);
+        scratch
+    };
+    let list =
+        "(count (:entries (flow/step :files :list {:op :list :source {:type :dir :path \".\"}})))";
+    let outcome = |include: &str| {
+        let other = project(include);
+        other.run(&["run", "probe.edn"]);
+        let runs = other.json_of(&["runs", "list"]);
+        let id = runs["runs"][0]["id"].as_str().expect("an id").to_owned();
+        other.run(&["runs", "export", &id, "run.edn"]).ok();
+        let here = project(list);
+        here.write("run.edn", other.read("run.edn"));
+        here.run(&["runs", "import", "run.edn"]).ok();
+        here.run(&["runs", "resume", &id]);
+        let waits = here.json_of(&["waits", "list"]);
+        let wait = waits["waits"][0]["id"].as_str().expect("a wait").to_owned();
+        here.run(&["waits", "complete", &wait, "--value", "1"]);
+        here.run(&["runs", "resume", &id])
+    };
+    assert_eq!(outcome(list).code, Some(0));
+    let changed = outcome(&format!("(do {list})"));
+    assert!(changed.err.contains("E0960"), "{changed:?}");
+}
+
+/// A run of the project that gets a flow from elsewhere is one from elsewhere.
+#[test]
+fn a_run_is_judged_by_the_flow_that_it_gets() {
+    let beside = Beside::new();
+    let list =
+        "(count (:entries (flow/step :files :list {:op :list :source {:type :dir :path \".\"}})))";
+    let wait = "(flow/step :wait :go {:timeout \"5m\"})";
+    beside.scratch.write(
+        "project/probe.edn",
+        format!("{{:slug :probe :flow '(do {wait} 1)}}"),
+    );
+    beside.elsewhere(
+        "probe.edn",
+        &format!("{{:slug :probe :flow '(do {wait} {list})}}"),
+    );
+    let file = "../elsewhere/probe.edn";
+    beside.run(&["run", "probe.edn"]);
+    let runs = beside.run(&["runs", "list", "--json"]).json();
+    let id = runs["runs"][0]["id"].as_str().expect("an id").to_owned();
+    let answer = |options: &[&str]| {
+        let waits = beside.run(&["waits", "list", "--json"]).json();
+        let wait = waits["waits"][0]["id"].as_str().expect("a wait").to_owned();
+        let args = [&["waits", "complete", &wait, "--value", "1"], options].concat();
+        beside.run(&args)
+    };
+    beside.run(&["runs", "resume", &id, "--flow", file]);
+    let adopted = answer(&[]);
+    assert!(adopted.err.contains("E0960"), "{adopted:?}");
+    let forked = beside.run(&["runs", "fork", &id, "--flow", file]);
+    assert_eq!(forked.code, Some(3), "{forked:?}");
+    let forked = answer(&[]);
+    assert!(forked.err.contains("E0960"), "{forked:?}");
+    let forked = beside.run(&["runs", "fork", &id, "--flow", file]);
+    assert_eq!(forked.code, Some(3), "{forked:?}");
+    assert_eq!(answer(&["--allow-read", "."]).code, Some(0));
+    let again = ["runs", "fork", &id, "--at", "list", "--allow-read", "."];
+    beside.run(&again).ok();
+}
+
+/// What an agent or a flow calls a flow is a name, not a path; and what shows the project needs its permission.
+#[test]
+fn the_workspace_is_no_way_around_permissions() {
+    let scratch = Scratch::new();
+    scratch.write("flowstone.edn", "{}");
+    scratch.write("project/flowstone.edn", "{}");
+    scratch.write("outside.edn", "{:slug :outside :flow '1 :x \"0UTS1DE\"}");
+    let run = |args: &[&str]| {
+        let mut command = scratch.command(args);
+        command.current_dir(scratch.path().join("project"));
+        crate::program::Ran::of(command.stdin(Stdio::null()).output().expect("it runs"))
+    };
+    let pull = |slug: &str, source: &str| {
+        flow(&format!(
+            "(pr-str (flow/step :workspace :pull {{:op :flows/pull :args {{:flow-slug {slug:?} :source {source}}}}}))"
+        ))
+    };
+    run(&["run", "nothing.edn"]);
+    scratch.write("project/.flowstone/drafts/x.edn", "{:slug :x :flow '1}");
+    scratch.write("project/.flowstone/private.edn", "\"0UTS1DE\"");
+    for slug in [
+        "../private",
+        "../../../outside",
+        "/outside",
+        "x/../../private",
+    ] {
+        for source in [":draft", ":latest", ":active"] {
+            scratch.write("project/probe.edn", pull(slug, source));
+            let ran = run(&["run", "probe.edn", "--new"]);
+            let shown = format!("{}{}", ran.out, ran.err);
+            assert!(!shown.contains("0UTS1DE"), "{slug} {source}: {shown}");
+            assert_eq!(ran.code, Some(1), "{slug} {source}: {shown}");
+        }
+    }
+    scratch.write("project/probe.edn", pull("x", ":draft"));
+    run(&["run", "probe.edn", "--new"]).ok();
+    for op in ["flows/list", "flows/show", "flows/pull", "runs/list"] {
+        let args = match op {
+            "flows/list" => "{}",
+            _ => "{:flow-slug \"probe\"}",
+        };
+        let text = format!("(pr-str (flow/step :workspace :see {{:op :{op} :args {args}}}))");
+        scratch.write("elsewhere.edn", flow(&text));
+        let ran = run(&["run", "../elsewhere.edn", "--new"]);
+        assert!(ran.err.contains("E0960"), "{op}: {ran:?}");
+    }
+}
+
+#[test]
+fn a_table_is_imported_from_where_the_flow_may_read() {
+    let beside = Beside::new();
+    beside.elsewhere("rows.csv", "a\n7\n");
+    let import = flow(
+        "(do (flow/step :table :in {:op :import :table \"t\" :from \"../elsewhere/rows.csv\"})
+             (count (:rows (flow/step :table :out {:op :query :table \"t\"}))))",
+    );
+    beside.scratch.write("project/probe.edn", import);
+    let refused = beside.run(&["run", "probe.edn", "--new"]);
+    assert!(refused.err.contains("E0960"), "{refused:?}");
+    beside.scratch.write(
+        "project/flowstone.edn",
+        "{:allow {:read [\"../elsewhere\"]}}",
+    );
+    beside.run(&["run", "probe.edn", "--new"]).ok();
+}
