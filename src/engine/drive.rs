@@ -208,8 +208,12 @@ pub(crate) async fn drive_taken(
         return stored_outcome(&row);
     }
     let mut row = row;
+    let mut evicted: Option<Rc<SessionUse>> = None;
     loop {
         let prepared = engine.prepare(&row).await?;
+        if let Some(evicted) = evicted.take() {
+            prepared.usage.follow(&evicted);
+        }
         let view = (observer.clone(), options.clone());
         let driver = open_with(engine, &row, epoch, &prepared, view).await;
         let driven = match driver {
@@ -219,7 +223,7 @@ pub(crate) async fn drive_taken(
             }
             Err(error) => Err(error),
         };
-        let was_evicted = prepared.usage.was_evicted();
+        let usage = prepared.usage.clone();
         // Whatever was stopped in the middle may have left its session so.
         match &driven {
             Ok(
@@ -230,8 +234,9 @@ pub(crate) async fn drive_taken(
         match driven {
             // It needs a session of its own, and gets one now.
             Ok(Driven::Over(RunOutcome::Interrupted))
-                if was_evicted && !options.interrupt.is_set() =>
+                if usage.was_evicted() && !options.interrupt.is_set() =>
             {
+                evicted = Some(usage);
                 row = engine.run_row(run).await?;
             }
             Ok(Driven::Over(outcome)) => return Ok(outcome),
@@ -475,10 +480,13 @@ impl<'a> Driver<'a> {
     }
 
     async fn run(self) -> Result<Driven, EngineError> {
-        self.emit(&RunEvent::Started {
-            flow: self.scope.flow.slug.to_string(),
-            replayed: self.shared.history.borrow().finished(),
-        });
+        // Whoever watches was told so before the run was evicted.
+        if !self.scope.cutoff.follows_eviction() {
+            self.emit(&RunEvent::Started {
+                flow: self.scope.flow.slug.to_string(),
+                replayed: self.shared.history.borrow().finished(),
+            });
+        }
         let ended = self.evaluate(self.fiber()).await?;
         self.conclude(ended).await
     }

@@ -198,6 +198,17 @@ impl Engine {
         checked
     }
 
+    /// As [`Engine::check`], for a file that is to be run: the next run of it need not read and compile it again.
+    pub fn check_to_run(&self, session: &Rc<Session>, path: &Path, name: &str) -> Checked {
+        let mut checked = self.check(session, path, name);
+        let body = checked.body.take().filter(|_| !checked.has_errors());
+        if let (Some(body), Some(loaded)) = (body, &checked.loaded) {
+            self.sessions
+                .keep(&loaded.program.hash, session, &loaded.flow, body);
+        }
+        checked
+    }
+
     /// Adds a run, as [`Engine::submit`] does, and returns its id only.
     ///
     /// # Errors

@@ -3,7 +3,7 @@
 //!
 //! Runs of one program share a session, also at the same time, as long as none of them changes what all share or asks how
 //! much of the library is loaded: the world of the session counts that ([`World::generation`]). So no run sees another.
-//! A run that is about to do so while others have the session is evicted: it leaves as when it is interrupted, and is
+//! A run that is about to do so in a session that others have used is evicted: it leaves as when it is interrupted, and is
 //! replayed in a session of its own. From then on each run of its program gets its own. Where a drive did not come to a
 //! good end, its session goes to no further run. The compiled body of a flow is compiled step by step while it is
 //! evaluated, so one run has it at a time.
@@ -52,13 +52,16 @@ impl Prepared {
     }
 }
 
-/// The use of a session by one run; over when it is dropped.
+/// The use of a session by one run.
 pub(crate) struct SessionUse {
-    /// How many runs use the session now.
-    users: Rc<Cell<usize>>,
+    /// How many runs have used the session so far, and the check that compiled the program in it.
+    uses: Rc<Cell<u32>>,
     /// The program, and those whose runs need sessions of their own; `None` for a session that nobody else gets.
     shared: Option<(String, Rc<RefCell<HashSet<String>>>)>,
     was_evicted: Cell<bool>,
+    printed: Cell<usize>,
+    /// What the run had printed when it was evicted from the session before.
+    printed_before: Cell<Option<usize>>,
 }
 
 impl SessionUse {
@@ -68,21 +71,24 @@ impl SessionUse {
     }
 
     fn new(
-        users: Rc<Cell<usize>>,
+        uses: Rc<Cell<u32>>,
         shared: Option<(String, Rc<RefCell<HashSet<String>>>)>,
     ) -> Rc<SessionUse> {
-        users.set(users.get() + 1);
+        uses.set(uses.get() + 1);
         Rc::new(SessionUse {
-            users,
+            uses,
             shared,
             was_evicted: Cell::new(false),
+            printed: Cell::new(0),
+            printed_before: Cell::new(None),
         })
     }
 
-    /// Called before the run changes what all users of the session share.
+    /// Called before the run changes what all users of the session share, or asks how much of the library is loaded. The
+    /// first one may, because nobody has used the session before, and nobody will.
     ///
     /// # Errors
-    /// [`Stop::Evicted`] where there are others.
+    /// [`Stop::Evicted`] where the session has had other users.
     pub(crate) fn touch(&self) -> Result<(), Stop> {
         if let Some((program, own)) = &self.shared
             && !own.borrow().contains(program)
@@ -93,7 +99,7 @@ impl SessionUse {
             }
             own.insert(program.clone());
         }
-        if self.users.get() <= 1 {
+        if self.uses.get() <= 1 {
             return Ok(());
         }
         self.was_evicted.set(true);
@@ -104,11 +110,23 @@ impl SessionUse {
     pub(crate) fn was_evicted(&self) -> bool {
         self.was_evicted.get()
     }
-}
 
-impl Drop for SessionUse {
-    fn drop(&mut self) {
-        self.users.set(self.users.get() - 1);
+    /// Notes that the run prints something; tells whether it did not do so before it was evicted.
+    pub(crate) fn note_printed(&self) -> bool {
+        self.printed.set(self.printed.get() + 1);
+        self.printed.get() > self.printed_before.get().unwrap_or(0)
+    }
+
+    /// Begins where an evicted run was: what it has printed is not shown again.
+    pub(crate) fn follow(&self, evicted: &SessionUse) {
+        let before = evicted.printed_before.get().unwrap_or(0);
+        self.printed_before
+            .set(Some(before.max(evicted.printed.get())));
+    }
+
+    /// Tells whether the run was evicted from another session just now.
+    pub(crate) fn follows_eviction(&self) -> bool {
+        self.printed_before.get().is_some()
     }
 }
 
@@ -120,9 +138,19 @@ struct Shared {
     generation: u64,
     /// Compiled bodies that no run has.
     bodies: Vec<Rc<Body>>,
-    uses: u32,
-    /// How many runs use it now.
-    users: Rc<Cell<usize>>,
+    uses: Rc<Cell<u32>>,
+}
+
+impl Shared {
+    fn new(session: &Rc<Session>, flow: &Rc<Flow>) -> Shared {
+        Shared {
+            session: session.clone(),
+            flow: flow.clone(),
+            generation: session.world().generation(),
+            bodies: Vec::new(),
+            uses: Rc::default(),
+        }
+    }
 }
 
 /// The sessions of programs.
@@ -142,7 +170,6 @@ impl Sessions {
             all.remove(program);
             return None;
         }
-        shared.uses += 1;
         let prepared = Prepared {
             session: shared.session.clone(),
             flow: shared.flow.clone(),
@@ -150,21 +177,35 @@ impl Sessions {
                 .bodies
                 .pop()
                 .unwrap_or_else(|| Rc::new(Body::new(&shared.flow.body))),
-            usage: self.usage(program, &shared.users),
+            usage: self.usage(program, &shared.uses),
         };
-        if shared.uses >= USES {
+        if shared.uses.get() >= USES {
             all.remove(program);
         }
         Some(prepared)
     }
 
-    fn usage(&self, program: &str, users: &Rc<Cell<usize>>) -> Rc<SessionUse> {
+    fn usage(&self, program: &str, uses: &Rc<Cell<u32>>) -> Rc<SessionUse> {
         let shared = (program.to_owned(), self.own.clone());
-        SessionUse::new(users.clone(), Some(shared))
+        SessionUse::new(uses.clone(), Some(shared))
     }
 
     /// Lets other runs of a program use a session, unless they need their own.
     fn share(&self, program: &str, prepared: &mut Prepared) {
+        let shared = Shared::new(&prepared.session, &prepared.flow);
+        prepared.usage = self.usage(program, &shared.uses);
+        self.add(program, shared);
+    }
+
+    /// Keeps a program that was compiled while it was checked for the next run of it.
+    pub(crate) fn keep(&self, program: &str, session: &Rc<Session>, flow: &Rc<Flow>, body: Body) {
+        let mut shared = Shared::new(session, flow);
+        shared.uses.set(1);
+        shared.bodies.push(Rc::new(body));
+        self.add(program, shared);
+    }
+
+    fn add(&self, program: &str, shared: Shared) {
         if self.own.borrow().contains(program) {
             return;
         }
@@ -173,15 +214,6 @@ impl Sessions {
             let other = all.keys().next().cloned();
             other.map(|other| all.remove(&other));
         }
-        let shared = Shared {
-            session: prepared.session.clone(),
-            flow: prepared.flow.clone(),
-            generation: prepared.session.world().generation(),
-            bodies: Vec::new(),
-            uses: 1,
-            users: Rc::default(),
-        };
-        prepared.usage = self.usage(program, &shared.users);
         all.insert(program.to_owned(), shared);
     }
 

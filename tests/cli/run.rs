@@ -50,6 +50,29 @@ fn text_is_printed_as_it_is() {
     assert_eq!(scratch.run(&["run", "text.edn"]).ok(), "# Title\n\nText\n");
 }
 
+/// Checking the flow leaves a session that the run uses first, and then one of its own.
+#[test]
+fn a_flow_that_changes_the_library_prints_everything_once() {
+    let scratch = Scratch::new();
+    let flow = "(do (println \"before\")
+       (flow/step :kv :note {:operation :set :key \"a\" :value 1})
+       (println \"in between\")
+       (derive :a/b :a/c)
+       (println (str (gensym \"name\")) (count (:parents @@#'clojure.core/global-hierarchy))))";
+    scratch.write("own.clj", flow);
+    let ran = scratch.run(&["run", "own.clj"]);
+    let shown: Vec<&str> = ran
+        .err
+        .lines()
+        .filter(|line| !line.contains("note"))
+        .collect();
+    assert_eq!(shown, ["own", "before", "in between", "name2 1"], "{ran:?}");
+    let runs = scratch.run(&["runs", "list", "--json"]).json();
+    let id = runs["runs"][0]["id"].as_str().expect("an id").to_owned();
+    let replayed = scratch.run(&["runs", "replay", &id]);
+    assert_eq!(replayed.code, Some(0), "{replayed:?}");
+}
+
 #[test]
 fn json_is_one_object() {
     let ran = hello().run(&["run", "hello.edn", "--json", "--input", "{:who \"Ada\"}"]);

@@ -191,7 +191,8 @@ impl Host for FlowHost {
     fn write(&mut self, _stream: Stream, text: &str) -> Result<(), String> {
         self.shared.ledger.usage().wrote(text.len());
         // What was printed before the run was interrupted has been seen.
-        if self.shared.history.borrow().is_empty() {
+        let is_new = self.cutoff.note_printed();
+        if is_new && self.shared.history.borrow().is_empty() {
             let text = text.to_owned();
             self.observer.event(&self.run, &RunEvent::Printed { text });
         }

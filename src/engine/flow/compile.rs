@@ -2,7 +2,7 @@
 //! `recur` in a wrong place are known before a run starts.
 
 use flowstone_lang::Sandbox;
-use flowstone_lang::session::Session;
+use flowstone_lang::session::{Body, Session};
 use flowstone_lang::value::{Signal, Stop, Value};
 use flowstone_lang::vm::Vm;
 
@@ -20,16 +20,25 @@ const IN_A_FLOW: &str = "a flow loads no files of code: put the functions into `
 /// Instructions that the macros of a flow may take together: some seconds.
 const MACRO_FUEL: u64 = 200_000_000;
 
+/// What is wrong with the code of a flow.
+pub(super) struct CheckedCode {
+    pub findings: Vec<Diagnostic>,
+    /// The compiled `:flow`, where the session is as it was: runs of the flow can use both.
+    pub body: Option<Body>,
+}
+
 /// Compiles the body, the functions and the code in steps; the session must know what flows may use.
-pub(super) fn check_code(session: &Session, flow: &Flow, in_steps: &[Code]) -> Vec<Diagnostic> {
+pub(super) fn check_code(session: &Session, flow: &Flow, in_steps: &[Code]) -> CheckedCode {
+    let generation = session.world().generation();
     let host = Sandbox::new()
         .fuel(MACRO_FUEL)
         .heap_limit(Limits::default().memory);
     let mut vm = session.vm(Box::new(host));
     let mut findings = Vec::new();
     let mut whole = vec![flow.body.clone()];
+    let body = Body::default();
     for form in statements(&flow.body) {
-        findings.extend(compile(session, &mut vm, &form));
+        findings.extend(compile(session, &mut vm, &form, Some(&body)));
     }
     findings.extend(outside::check_body(&flow.body));
     let named = flow.functions.iter().map(|function| Code {
@@ -64,7 +73,7 @@ pub(super) fn check_code(session: &Session, flow: &Flow, in_steps: &[Code]) -> V
             let parts = statements(&form);
             let found = parts
                 .iter()
-                .filter_map(|part| compile(session, &mut vm, part));
+                .filter_map(|part| compile(session, &mut vm, part, None));
             let mut found: Vec<Diagnostic> = found.collect();
             if found.is_empty() {
                 found.extend(outside::check(&form));
@@ -78,7 +87,11 @@ pub(super) fn check_code(session: &Session, flow: &Flow, in_steps: &[Code]) -> V
         }
     }
     findings.extend(bindings::check(&whole));
-    findings
+    let is_as_it_was = session.world().generation() == generation;
+    CheckedCode {
+        findings,
+        body: is_as_it_was.then_some(body),
+    }
 }
 
 /// Returns what is compiled one by one when the body is run: the parts of an outer `do`.
@@ -89,16 +102,25 @@ fn statements(body: &Value) -> Vec<Value> {
     }
 }
 
-/// Compiles a form. Definitions are made, because what follows may need them; all else is only wrapped into a
-/// function that nobody calls.
-fn compile(session: &Session, vm: &mut Vm, form: &Value) -> Option<Diagnostic> {
-    let code = if is_call_of(form, &["defmacro", "defn", "defn-"]) || is_require(form) {
-        form.clone()
-    } else {
-        Value::list([Value::symbol("fn*"), Value::vector([]), form.clone()])
+/// Compiles a form, for a body or into a function that nobody calls. Definitions are made, because what follows may need
+/// them.
+fn compile(
+    session: &Session,
+    vm: &mut Vm,
+    form: &Value,
+    body: Option<&Body>,
+) -> Option<Diagnostic> {
+    let is_made = is_call_of(form, &["defmacro", "defn", "defn-"]) || is_require(form);
+    let compiled = match (body, is_made) {
+        (_, true) => session.eval(vm, form).map(|_| ()),
+        (Some(body), false) => body.compile_more(vm, form),
+        (None, false) => {
+            let code = Value::list([Value::symbol("fn*"), Value::vector([]), form.clone()]);
+            session.eval(vm, &code).map(|_| ())
+        }
     };
-    match session.eval(vm, &code) {
-        Ok(_) => None,
+    match compiled {
+        Ok(()) => None,
         Err(Signal::Stop(stop)) => {
             let (code, why) = match *stop {
                 Stop::OutOfMemory(_) => ("E0903", stop.to_string()),

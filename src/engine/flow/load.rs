@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use flowstone_lang::reader::{ReadContext, ReadError, ReadOptions, Reader};
-use flowstone_lang::session::{Session, WorldContext};
+use flowstone_lang::session::{Body, Session, WorldContext};
 use flowstone_lang::value::{Span, Symbol, Value};
 
 use super::files::{DiskFiles, FlowFiles, StoredFiles, join};
@@ -49,6 +49,8 @@ pub struct Checked {
     pub needs: Vec<PlannedNeed>,
     /// The files of the flows that it calls by name.
     pub called: Vec<PathBuf>,
+    /// The compiled `:flow`, where it was compiled and the session is as it was before.
+    pub(crate) body: Option<Body>,
 }
 
 impl Checked {
@@ -198,7 +200,9 @@ fn with_code(session: &Session, mut checked: Checked, around: Surroundings<'_>) 
         drop(sources);
         checked.needs = std::mem::take(&mut calls.needs);
         checked.called = std::mem::take(&mut calls.called);
-        let mut code = compile::check_code(session, &loaded.flow, &calls.code);
+        let compiled = compile::check_code(session, &loaded.flow, &calls.code);
+        checked.body = compiled.body;
+        let mut code = compiled.findings;
         // What was said about a call in the words of flows is not said again in those of the compiler.
         let calls = calls.findings;
         code.retain(|finding| calls.iter().all(|call| !overlap(call.span, finding.span)));
@@ -313,6 +317,7 @@ pub(crate) fn read(session: &Session, files: &dyn FlowFiles, main: &Main<'_>) ->
         findings,
         definition,
         needs: Vec::new(),
+        body: None,
         called: Vec::new(),
     }
 }

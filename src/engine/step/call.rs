@@ -52,6 +52,17 @@ impl Cutoff {
         touched
     }
 
+    /// Tells whether the run was evicted from another session just now.
+    pub(crate) fn follows_eviction(&self) -> bool {
+        let usage = self.usage.as_ref();
+        usage.is_some_and(|usage| usage.follows_eviction())
+    }
+
+    /// Notes that the run prints something; tells whether that is new.
+    pub(crate) fn note_printed(&self) -> bool {
+        self.usage.as_ref().is_none_or(|usage| usage.note_printed())
+    }
+
     /// Tells whether a function was ended before its time.
     pub(crate) fn was_cut(&self) -> bool {
         self.was_cut.get()

@@ -12,10 +12,19 @@ use crate::vm::Vm;
 ///
 /// Of a `(do ...)`, each form is compiled when the first evaluation comes to it. After an error in that, the body is
 /// spent.
+#[derive(Default)]
 pub struct Body {
     compiled: RefCell<Vec<Value>>,
     /// What no evaluation came to yet, the next one last.
     left: RefCell<Vec<Value>>,
+}
+
+impl std::fmt::Debug for Body {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let compiled = self.compiled.borrow().len();
+        let left = self.left.borrow().len();
+        write!(out, "Body({compiled} compiled, {left} left)")
+    }
 }
 
 impl Body {
@@ -26,6 +35,16 @@ impl Body {
             compiled: RefCell::default(),
             left: RefCell::new(vec![form.clone()]),
         }
+    }
+
+    /// Compiles a form that is evaluated after those before it, without evaluating those first.
+    ///
+    /// # Errors
+    /// What is wrong with the form; the body is spent then.
+    pub fn compile_more(&self, vm: &mut Vm, form: &Value) -> Result<()> {
+        self.left.borrow_mut().push(form.clone());
+        while self.compile_next(vm)?.is_some() {}
+        Ok(())
     }
 
     /// Evaluates the form in the session of the machine: the same in each call.

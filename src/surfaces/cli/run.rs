@@ -165,9 +165,9 @@ fn load(engine: &Engine, args: &Run) -> Result<LoadedFlow, Report> {
 /// Reads and checks a file; warnings are left out where nobody reads them.
 pub fn load_file(engine: &Engine, file: &Path, quietly: bool) -> Result<LoadedFlow, Report> {
     let file = &flow_file::find(file, engine.project_root())?;
-    let session = engine.session();
+    let session = Rc::new(engine.session());
     let name = file.display().to_string();
-    let checked = engine.check(&session, file, &name);
+    let checked = engine.check_to_run(&session, file, &name);
     let mut first = None;
     let mut warnings = Vec::new();
     for report in of_findings(&session, &checked.findings) {
