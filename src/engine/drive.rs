@@ -3,13 +3,13 @@
 //! Replay is the same loop with answers from the journal. Whatever must be on disk before an effect starts goes out
 //! with the effect's own intent; what costs nothing to compute again is handed to the writer without waiting.
 
+mod ask;
 mod attempt;
 mod branches;
 mod call;
 mod cancel;
 mod child;
-mod confirm;
-mod doubt;
+mod draft;
 mod end;
 mod family;
 mod host;
@@ -19,10 +19,10 @@ mod line;
 mod notify;
 mod packaged;
 mod park;
-mod question;
+mod probe;
 mod rehearse;
 mod report;
-mod review;
+mod requests;
 pub(crate) mod trace;
 mod underway;
 mod undo;

@@ -1,14 +1,12 @@
 //! A run's journal by path: what replay answers from.
 
 use std::collections::HashMap;
-use std::rc::Rc;
 
 use flowstone_lang::value::Value;
 
 use crate::codec;
-use crate::flow::name_of;
-use crate::ids::RunId;
 use crate::ports::{Entry, EntryKind};
+use crate::state::{End, Progress};
 
 /// The path of the note that the flow was told of a cancel.
 pub(crate) const CANCEL: &str = "flow/cancel";
@@ -62,100 +60,32 @@ struct Fork {
     before: usize,
 }
 
-/// What is known of one path.
+/// What the journal has of one path.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct Recorded {
     pub what: String,
     pub digest: String,
     pub request: Option<String>,
-    /// How often it was attempted, as far as known.
-    pub attempts: u32,
-    /// The last attempt was begun and nothing says how it ended.
-    pub in_flight: bool,
-    /// What the path waits for.
-    pub timer: Option<Timer>,
-    /// How many questions were asked.
-    pub questions: u32,
-    /// Attempts before a person said to try again: the policy counts from there.
-    pub base: u32,
-    /// What a person said before the step.
-    pub approval: Approval,
-    /// EDN text of its value, which something is still to be done about: a review, a check.
-    pub draft: Option<String>,
-    /// EDN text of what a person said about the draft.
-    pub verdict: Option<String>,
-    /// Somebody decided about it, so that its value need not be what the flow expects.
-    pub decided: bool,
-    /// Its value is what somebody gave instead of the step's own, or nil because somebody had it skipped.
-    pub is_given: bool,
-    /// What became of telling somebody that it waits.
-    pub notice: Notice,
-    pub end: Option<End>,
-    /// Where in the journal the end stands.
+    pub progress: Progress,
+    /// Where in the journal its last entry stands.
     pub place: usize,
-    /// Which attempt at performing others has begun last, and when.
-    pub begun: Option<(u32, i64)>,
     /// When it ended.
     pub ended_ms: i64,
 }
 
 impl Recorded {
     fn ended_before(&self, place: usize) -> bool {
-        self.end.is_some() && self.place < place
+        self.end().is_some() && self.place < place
+    }
+
+    /// Returns how it ended, if it did.
+    pub(crate) fn end(&self) -> Option<&End> {
+        self.progress.end()
     }
 
     fn is_step(&self) -> bool {
         !self.what.starts_with("flow/")
     }
-}
-
-/// What became of a `:confirm`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) enum Approval {
-    /// Nobody said anything yet.
-    #[default]
-    Open,
-    Given,
-    /// With EDN text of the answer.
-    Refused(String),
-}
-
-/// How far telling somebody of a wait is.
-#[derive(Debug, Default, Clone)]
-pub(crate) struct Notice {
-    pub attempts: u32,
-    /// It failed, and is tried again then.
-    pub due_ms: Option<i64>,
-    /// It was sent, or there is no point in trying again.
-    pub is_over: bool,
-}
-
-/// A moment that a step waits for.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Timer {
-    /// Try again then.
-    Retry { due_ms: i64 },
-    /// Go on then, with this value.
-    Sleep { due_ms: i64, value: Value },
-    /// A child run comes to its end.
-    Child { run: RunId },
-    /// Somebody answers the step's own wait.
-    Wait,
-    /// Somebody decides what to do about the step.
-    Question,
-    /// Somebody decides whether the step may run.
-    Confirm,
-    /// Somebody decides about the step's value.
-    Review,
-}
-
-/// How a path ended.
-#[derive(Debug, Clone)]
-pub(crate) enum End {
-    /// EDN text of its value.
-    Value(String),
-    /// EDN text of its error.
-    Error(String),
 }
 
 impl History {
@@ -179,6 +109,8 @@ impl History {
             }
             history.add(place, entry);
         }
+        let paths = history.paths.values_mut();
+        paths.for_each(|path| path.progress.lose_process());
         if let Some((noted, _)) = &history.cancel {
             let ended = history
                 .paths
@@ -257,7 +189,7 @@ impl History {
     /// Returns a step that has ended and was not asked for again.
     pub(crate) fn left_done(&self) -> Option<(&str, &Recorded)> {
         let mut steps = self.left_steps();
-        steps.retain(|(_, recorded)| recorded.end.is_some());
+        steps.retain(|(_, recorded)| recorded.end().is_some());
         steps.into_iter().next()
     }
 
@@ -307,7 +239,10 @@ impl History {
         while let Some(above) = open.pop() {
             for path in below.remove(&above).unwrap_or_default() {
                 // It may itself have performed steps, as often as it was attempted.
-                let attempts = self.paths.get(&path).map_or(1, |it| it.attempts.max(1));
+                let attempts = self
+                    .paths
+                    .get(&path)
+                    .map_or(1, |it| it.progress.attempts.max(1));
                 open.extend((1..=attempts).map(|attempt| inside_of(&path, attempt)));
                 inner.push(path);
             }
@@ -338,32 +273,19 @@ impl History {
             recorded.request = entry.request;
         }
         match entry.kind {
-            EntryKind::Intent => {
-                recorded.attempts += 1;
-                recorded.in_flight = true;
-                recorded.timer = None;
-            }
-            EntryKind::Result => {
-                recorded.end = Some(End::Value(entry.payload));
-                self.finished += usize::from(is_step);
-            }
-            EntryKind::Note => recorded.end = Some(End::Value(entry.payload)),
-            EntryKind::Error => {
-                recorded.end = Some(End::Error(entry.payload));
-                self.finished += 1;
-            }
-            EntryKind::Draft => {
-                recorded.draft = Some(entry.payload);
-                recorded.verdict = None;
-                recorded.in_flight = false;
-                recorded.timer = None;
-            }
-            EntryKind::Timer => recorded.wait_for(&entry.payload),
-            EntryKind::Signal => recorded.answered(entry.payload),
-            EntryKind::Cost => {}
-            EntryKind::Begin => recorded.note_begin(&entry.payload, entry.at_ms),
-            EntryKind::Reuse | EntryKind::Log => {}
+            EntryKind::Result => self.finished += usize::from(is_step),
+            EntryKind::Error => self.finished += 1,
+            EntryKind::Begin => recorded.progress.begin(&entry.payload, entry.at_ms),
+            EntryKind::Intent
+            | EntryKind::Timer
+            | EntryKind::Draft
+            | EntryKind::Cost
+            | EntryKind::Signal
+            | EntryKind::Note
+            | EntryKind::Log
+            | EntryKind::Reuse => {}
         }
+        recorded.progress.fold(entry.kind, entry.payload);
     }
 
     /// Forgets the error that an undoing failed with, and what came after it.
@@ -374,7 +296,7 @@ impl History {
             .paths
             .iter()
             .filter(|(path, recorded)| {
-                path.starts_with(&inside) && matches!(recorded.end, Some(End::Error(_)))
+                path.starts_with(&inside) && matches!(recorded.end(), Some(End::Error(_)))
             })
             .max_by_key(|(_, recorded)| recorded.place);
         let Some((path, place)) = failed.map(|(path, recorded)| (path.clone(), recorded.place))
@@ -384,9 +306,7 @@ impl History {
         self.paths
             .retain(|other, recorded| !other.starts_with(&inside) || recorded.place <= place);
         if let Some(recorded) = self.paths.get_mut(&path) {
-            recorded.end = None;
-            recorded.in_flight = false;
-            recorded.again();
+            recorded.progress.restart();
         }
     }
 
@@ -395,7 +315,7 @@ impl History {
             what: entry.what,
             digest: entry.digest,
             request: entry.request,
-            end: Some(End::Value(entry.payload)),
+            progress: Progress::ended(End::Value(entry.payload)),
             ..Recorded::default()
         };
         self.reusable.insert(entry.path, recorded);
@@ -408,95 +328,4 @@ pub(crate) fn inside_of(path: &str, attempt: u32) -> String {
         0 | 1 => path.to_owned(),
         later => format!("{path}~{later}"),
     }
-}
-
-impl Recorded {
-    fn note_begin(&mut self, payload: &str, at_ms: i64) {
-        let note = codec::decode(payload).unwrap_or(Value::Nil);
-        let attempt = note.get("attempt").and_then(Value::as_int);
-        let attempt = attempt.and_then(|attempt| u32::try_from(attempt).ok());
-        self.begun = attempt.map(|attempt| (attempt, at_ms));
-    }
-
-    fn wait_for(&mut self, payload: &str) {
-        let note = codec::decode(payload).unwrap_or(Value::Nil);
-        let number = |key: &str| note.get(key).and_then(Value::as_int);
-        let attempts = number("attempt").and_then(|number| u32::try_from(number).ok());
-        let kind = note.get("kind").and_then(name_of);
-        if kind.as_deref() == Some("notify") {
-            self.notice = Notice {
-                attempts: attempts.unwrap_or(0),
-                due_ms: number("due"),
-                is_over: number("due").is_none(),
-            };
-            return;
-        }
-        self.attempts = attempts.unwrap_or(self.attempts);
-        self.in_flight = false;
-        let due_ms = number("due").unwrap_or(0);
-        self.timer = Some(match kind.as_deref() {
-            Some("retry") => Timer::Retry { due_ms },
-            Some("sleep") => Timer::Sleep {
-                due_ms,
-                value: note.get("value").cloned().unwrap_or(Value::Nil),
-            },
-            Some("child") => Timer::Child {
-                run: RunId::from_text(note.get("run").and_then(Value::as_str).unwrap_or("")),
-            },
-            Some("question") => Timer::Question,
-            Some("confirm") => Timer::Confirm,
-            Some("review") => Timer::Review,
-            _ => Timer::Wait,
-        });
-        let asks = matches!(
-            self.timer,
-            Some(Timer::Question | Timer::Confirm | Timer::Review)
-        );
-        self.questions += u32::from(asks);
-    }
-
-    /// Takes in what a person said, or what a probe found.
-    fn answered(&mut self, payload: String) {
-        self.in_flight = false;
-        match self.timer.take() {
-            Some(Timer::Confirm) => {
-                self.approval = match action(&payload).as_deref() {
-                    Some("approve") => Approval::Given,
-                    Some("reject" | "timeout") => Approval::Refused(payload),
-                    _ => Approval::Open,
-                };
-            }
-            Some(Timer::Review) => {
-                self.decided = true;
-                self.verdict = Some(payload);
-            }
-            Some(Timer::Question) => {
-                self.decided = true;
-                // A value that does not fit is asked about again.
-                let action = action(&payload);
-                self.is_given = matches!(action.as_deref(), Some("skip" | "use"));
-                if action.as_deref() == Some("retry") {
-                    self.again();
-                }
-            }
-            Some(Timer::Child { .. } | Timer::Retry { .. } | Timer::Sleep { .. } | Timer::Wait)
-            | None => {}
-        }
-    }
-
-    /// Forgets what came of it: it is to be done again.
-    pub(crate) fn again(&mut self) {
-        self.base = self.attempts;
-        self.draft = None;
-        self.verdict = None;
-        if self.approval != Approval::Given {
-            self.approval = Approval::Open;
-        }
-    }
-}
-
-/// Returns what an answer says to do.
-fn action(payload: &str) -> Option<Rc<str>> {
-    let answer = codec::decode(payload).ok()?;
-    name_of(answer.get("action").unwrap_or(&answer))
 }

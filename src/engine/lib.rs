@@ -53,6 +53,7 @@ pub mod sealed;
 pub mod search;
 mod sessions;
 mod start;
+mod state;
 pub mod step;
 pub mod table;
 mod timeline;

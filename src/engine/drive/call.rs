@@ -18,7 +18,7 @@ use crate::duration;
 use crate::error::EngineError;
 use crate::flow::{PackagedStep, find_spec, lint_unknown, name_of};
 use crate::gate::Gate;
-use crate::history::{End, Recorded, Timer};
+use crate::history::Recorded;
 use crate::ids::StepPath;
 use crate::metering::Metering;
 use crate::natives::exception;
@@ -26,7 +26,8 @@ use crate::observer::{RunEvent, StepNote};
 use crate::outcome::{FailurePlace, place_at};
 use crate::ports::{Entry, EntryKind};
 use crate::redact::SECRET;
-use crate::retry::Policy;
+use crate::retry;
+use crate::state::{End, OnError, Policy, State};
 use crate::step::{Effect, Retry, Step, StepContext, StepError, StepRequest, StepSpec, config};
 
 /// As much of a request is kept to be shown.
@@ -63,7 +64,7 @@ pub(super) struct StepCall<'a> {
     pub is_request_kept: Cell<bool>,
     pub title: String,
     pub effect: Effect,
-    pub policy: Policy,
+    pub retry: retry::Policy,
     pub timeout: Option<Duration>,
     pub idempotency_key: String,
     pub on_error: OnError,
@@ -118,18 +119,26 @@ impl Drop for Counted {
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum OnError {
-    Fail,
-    Skip,
-    Checkpoint,
-}
-
 impl StepCall<'_> {
     /// Tells whether this is the request that the journal has.
     pub(super) fn is_asked_by(&self, recorded: &Recorded) -> bool {
         recorded.what == self.spec.kind
             && (recorded.digest == self.digest || self.older_digests.contains(&recorded.digest))
+    }
+
+    /// Returns what the config says about the transitions of the request.
+    pub(super) fn policy(&self) -> Policy<'_> {
+        let persists = self.has("persist");
+        Policy {
+            journals_attempts: self.effect == Effect::External,
+            retry: &self.retry,
+            on_error: self.on_error,
+            on_doubt: &self.on_doubt,
+            confirms: self.confirm.is_some(),
+            reviews: self.review.is_some(),
+            drafts: self.review.is_some() || (self.has("expect") && !persists),
+            persists,
+        }
     }
 
     pub(super) fn note(&self, attempt: u32) -> StepNote {
@@ -223,10 +232,10 @@ impl Driver<'_> {
             self.compare(&call, &recorded)?;
         }
         call.is_request_kept.set(recorded.request.is_some());
-        if let Some(Timer::Child { run }) = &recorded.timer {
+        if let State::Child(run) = &recorded.progress.state {
             line.set_child(run.clone(), child::close(&call.config));
         }
-        let is_over = recorded.end.is_some();
+        let is_over = recorded.end().is_some();
         let asked = Box::new(Asked {
             call,
             recorded,
@@ -258,7 +267,7 @@ impl Driver<'_> {
         if !is_known && let Some(answer) = self.reused(call) {
             return answer;
         }
-        self.go_on(call, recorded).await
+        self.execute(call, recorded.progress).await
     }
 
     fn prepare<'s>(
@@ -371,7 +380,7 @@ impl Driver<'_> {
             title: text("title")
                 .map_or_else(|| path.step.clone(), |title| self.scope.redact(title)),
             effect,
-            policy: Policy::of(&config, effect)?.within(self.limits().attempts)?,
+            retry: retry::Policy::of(&config, effect)?.within(self.limits().attempts)?,
             timeout: config.get("timeout").and_then(duration::of_value),
             idempotency_key: text("idempotency-key")
                 .unwrap_or_else(|| format!("{}/{at}", self.pass_name())),
@@ -447,7 +456,7 @@ impl Driver<'_> {
     /// Answers with what a run that this one was forked from has got for the same request.
     fn reused(&self, call: &StepCall<'_>) -> Option<Answer> {
         let recorded = self.shared.history.borrow_mut().take_reusable(&call.at)?;
-        let Some(End::Value(text)) = &recorded.end else {
+        let Some(End::Value(text)) = recorded.end() else {
             return None;
         };
         if !call.is_asked_by(&recorded) {
@@ -468,7 +477,7 @@ impl Driver<'_> {
 
     /// Answers a step request with what the journal has.
     pub(super) fn replay(&self, asked: &Asked<'_>) -> Answer {
-        match &asked.recorded.end {
+        match asked.recorded.end() {
             Some(end) => {
                 let answer = self.replayed(&asked.call, &asked.recorded, end)?;
                 Ok(self.concluded(&asked.call, answer))
@@ -478,11 +487,11 @@ impl Driver<'_> {
     }
 
     pub(super) fn replayed(&self, call: &StepCall<'_>, recorded: &Recorded, end: &End) -> Answer {
-        call.is_given.set(recorded.is_given);
+        call.is_given.set(recorded.progress.is_given);
         match end {
             End::Value(text) => {
                 let value = self.decode(text)?;
-                match recorded.decided {
+                match recorded.progress.is_decided {
                     true => Ok(Ok(value)),
                     false => Ok(self.expected(call, value)),
                 }

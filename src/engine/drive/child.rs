@@ -5,16 +5,16 @@
 
 use flowstone_lang::value::{Exception, Value};
 
-use super::attempt::Attempted;
-use super::call::{StepCall, preview};
+use super::call::StepCall;
 use super::line::{Line, Waiting};
+use super::requests::{Performed, Request};
 use super::{Driver, Halt, Stay};
 use crate::child;
 use crate::error::EngineError;
 use crate::ids::RunId;
-use crate::observer::RunEvent;
 use crate::outcome::{RunOutcome, decode_failure};
 use crate::ports::{CHILD_KEY, Change, EntryKind, ParentClose, RunRow, RunStatus, WaitState};
+use crate::state::Note;
 use crate::step::{Outcome, Retry, StepError};
 
 /// How often a process that stays looks whether the child is over.
@@ -23,38 +23,44 @@ const LOOK_EVERY_MS: i64 = 250;
 const FAILED: &str = "E0548";
 
 impl Driver<'_> {
-    /// Journals that a step waits for its child, and waits.
-    pub(super) async fn call_child(
+    /// Journals that a step waits for its child.
+    pub(super) fn start_child(
         &self,
-        call: &StepCall<'_>,
-        attempt: u32,
+        request: &mut Request<'_, '_>,
         child: RunId,
-    ) -> Result<Attempted, Halt> {
-        let note = format!("{{:kind :child :attempt {attempt} :run \"{child}\"}}");
-        let entry = call.entry(self, EntryKind::Timer, note);
+    ) -> Result<Performed, Halt> {
+        let call = request.call;
+        let attempt = request.progress.attempts;
         let key = format!("{CHILD_KEY}{child}");
         let details = format!("{{:kind :child :run \"{child}\"}}");
+        let note = Note::Child {
+            attempt,
+            run: child,
+        };
+        let text = note.into_payload(|error| self.error_text(call, error));
+        let entry = call.entry(self, EntryKind::Timer, text.clone());
         let wait = self.new_wait(wait_path(call, attempt), key, None, details);
         self.shared.ledger.append(entry);
         self.shared.ledger.push(Change::OpenWait(Box::new(wait)));
         self.shared.ledger.post()?;
-        self.await_child(call, attempt, child).await
+        request.progress.fold(EntryKind::Timer, text);
+        Ok(Performed::Moved)
     }
 
     /// Waits until a child is over, and says what that means for the step.
     pub(super) async fn await_child(
         &self,
-        call: &StepCall<'_>,
-        attempt: u32,
+        request: &mut Request<'_, '_>,
         child: RunId,
-    ) -> Result<Attempted, Halt> {
+    ) -> Result<Performed, Halt> {
+        let call = request.call;
         call.line
             .set_child(child.clone(), child::close(&call.config));
         let mut said = None;
         loop {
             let row = self.engine.run_row(&child).await?;
             if row.status.is_final() {
-                return self.child_ended(call, attempt, &row).await;
+                return self.child_ended(request, &row).await;
             }
             let is_new = said.is_none();
             let drives = !self.options.leave_children && !row.driven;
@@ -167,13 +173,14 @@ impl Driver<'_> {
             .collect()
     }
 
-    /// Takes what a child came to.
+    /// Takes the end of a child.
     async fn child_ended(
         &self,
-        call: &StepCall<'_>,
-        attempt: u32,
+        request: &mut Request<'_, '_>,
         row: &RunRow,
-    ) -> Result<Attempted, Halt> {
+    ) -> Result<Performed, Halt> {
+        let call = request.call;
+        let attempt = request.progress.attempts;
         call.line.take_child();
         let wait = self.find_wait(&wait_path(call, attempt)).await?;
         if wait.state != WaitState::Closed {
@@ -184,25 +191,17 @@ impl Driver<'_> {
         }
         self.awake();
         if row.status != RunStatus::Completed {
-            return Ok(Attempted::Failed(failed(row)));
+            return Ok(self.failed_attempt(failed(row)));
         }
         let text = row.result.as_deref().unwrap_or("nil");
         let value = self.decode(text)?;
+        let ended_ms = row.ended_ms.unwrap_or_else(|| self.now_ms());
+        let lasted_ms = (ended_ms - row.created_ms).max(0);
+        request.since_ms = Some(self.now_ms().saturating_sub(lasted_ms));
         let cx = call.context(self, attempt);
         match self.accept(call, &cx, Outcome::Value(value)).await {
-            Ok(outcome) => {
-                let done = self.settle(call, outcome).await?;
-                if let Attempted::Value(text) = &done {
-                    let ended_ms = row.ended_ms.unwrap_or_else(|| self.now_ms());
-                    self.emit(&RunEvent::StepFinished {
-                        step: call.note(attempt),
-                        millis: (ended_ms - row.created_ms).max(0),
-                        preview: preview(text),
-                    });
-                }
-                Ok(done)
-            }
-            Err(error) => Ok(Attempted::Failed(error)),
+            Ok(outcome) => self.settle(request, outcome).await,
+            Err(error) => Ok(self.failed_attempt(error)),
         }
     }
 }

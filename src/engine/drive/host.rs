@@ -11,12 +11,13 @@ use flowstone_lang::vm::{Host, Stream};
 use super::journal::Ledger;
 use super::line::Line;
 use crate::codec;
-use crate::history::{End, History};
+use crate::history::History;
 use crate::ids::RunId;
 use crate::limits::Limits;
 use crate::observer::{Observer, RunEvent};
 use crate::ports::EntryKind;
 use crate::step::Cutoff;
+use crate::state::End;
 
 const QUANTUM: u32 = 200_000;
 /// How often a computing run asks the store whether it is to be cancelled.
@@ -82,8 +83,8 @@ impl Shared {
     ) -> Option<Value> {
         let path = line.next_path(what).to_string();
         if let Some(recorded) = self.history.borrow_mut().take(&path) {
-            return match recorded.end {
-                Some(End::Value(text)) => codec::decode(&text).ok(),
+            return match recorded.end() {
+                Some(End::Value(text)) => codec::decode(text).ok(),
                 _ => None,
             };
         }

@@ -137,8 +137,8 @@ impl Driver<'_> {
     /// Forgets what the journal has of steps inside another, where it will not be asked for again: those of earlier
     /// attempts; all, where the journal has what the outer step came to, or where nothing is performed.
     pub(super) fn forget_inside(&self, call: &StepCall<'_>, recorded: Option<&Recorded>) {
-        let attempts = recorded.map_or(0, |recorded| recorded.attempts);
-        let is_over = recorded.is_some_and(|recorded| recorded.end.is_some());
+        let attempts = recorded.map_or(0, |recorded| recorded.progress.attempts);
+        let is_over = recorded.is_some_and(|recorded| recorded.end().is_some());
         let forgotten = match is_over || self.rehearsal.is_some() {
             true => attempts + 1,
             false => attempts,
@@ -165,7 +165,7 @@ impl Driver<'_> {
             match self.begin_step(&line, (&kind, &id), &config, Span::NONE)? {
                 Begun::Replayed(asked) => {
                     self.check_recorded_cancel(asked.recorded.place)?;
-                    let Some(end) = &asked.recorded.end else {
+                    let Some(end) = asked.recorded.end() else {
                         return Err(self.unfinished(&asked.call).into());
                     };
                     let answer = self.replayed(&asked.call, &asked.recorded, end)?;

@@ -12,10 +12,10 @@ use super::{Driver, Halt};
 use crate::codec;
 use crate::duration;
 use crate::error::EngineError;
-use crate::history::Notice;
 use crate::observer::RunEvent;
 use crate::ports::{EntryKind, Secret, WaitState};
 use crate::retry::Policy;
+use crate::state::Notice;
 use crate::step::{Effect, StepContext, StepError, StepRequest, WaitNotice};
 
 /// How long one attempt may take.

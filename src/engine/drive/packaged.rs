@@ -8,12 +8,13 @@ use std::rc::Rc;
 use flowstone_lang::value::{Result as Evaluated, Value};
 
 use super::Driver;
-use super::call::{OnError, StepCall, exception_at};
+use super::call::{StepCall, exception_at};
 use super::line::Line;
 use crate::diagnostic::Diagnostic;
 use crate::flow::{PackagedStep, lint_packaged};
 use crate::ids::StepPath;
 use crate::packaged;
+use crate::state::OnError;
 use crate::step::{Step, StepError, StepSpec};
 
 impl Driver<'_> {

@@ -2,18 +2,18 @@
 
 use flowstone_lang::value::Value;
 
-use super::attempt::drafts;
 use super::call::StepCall;
 use super::line::Waiting;
-use super::{Answer, Driver, Halt, Stay};
+use super::requests::{Performed, Request};
+use super::{Driver, Halt, Stay};
 use crate::codec;
 use crate::error::EngineError;
-use crate::history::Recorded;
 use crate::observer::RunEvent;
 use crate::ports::{
     Change, Entry, EntryKind, NewWait, RunStatus, RunUpdate, StoreError, WaitEnding, WaitRow,
     WaitState,
 };
+use crate::state::{Event, Note};
 use crate::step::{OnTimeout, StepError, WaitSpec};
 
 /// A pause up to this long is not worth a status.
@@ -29,72 +29,20 @@ pub(super) enum Waited {
 }
 
 impl Driver<'_> {
-    /// Puts a step to sleep.
-    pub(super) async fn start_sleep(
-        &self,
-        call: &StepCall<'_>,
-        recorded: Recorded,
-        until_ms: i64,
-        value: Value,
-    ) -> Answer {
-        if let Some(timeout) = call.timeout
-            && until_ms - self.now_ms() > crate::duration::millis(timeout)
-        {
-            let error = sleeps_too_long(call, until_ms - self.now_ms());
-            return Box::pin(self.failed(call, recorded, error)).await;
-        }
-        let note = Value::map([
-            (Value::keyword("kind"), Value::keyword("sleep")),
-            (
-                Value::keyword("attempt"),
-                Value::Int(i64::from(recorded.attempts)),
-            ),
-            (Value::keyword("due"), Value::Int(until_ms)),
-            (Value::keyword("value"), value.clone()),
-        ]);
-        let text = codec::encode(&note).map_err(EngineError::from)?;
-        let entry = call.entry(self, EntryKind::Timer, text);
-        self.shared.ledger.append(entry);
-        self.emit(&RunEvent::StepSleeping {
-            step: call.note(recorded.attempts),
-            until_ms,
-        });
-        self.sleep(call, recorded, until_ms, value).await
-    }
-
-    /// Sleeps to the end, and answers with what the step said.
+    /// Does nothing until a time. `value`: what a step that sleeps answers then.
     pub(super) async fn sleep(
         &self,
-        call: &StepCall<'_>,
-        recorded: Recorded,
-        due_ms: i64,
-        value: Value,
-    ) -> Answer {
-        let started_ms = self.now_ms();
-        self.pause(call, due_ms).await?;
-        let text = codec::encode(&value).map_err(EngineError::from)?;
-        self.value_entries(call, &value, text.clone(), drafts(call));
-        self.came_to(call, recorded, text, started_ms).await
-    }
-
-    /// Answers with a value that was waited for and is journaled.
-    async fn came_to(
-        &self,
-        call: &StepCall<'_>,
-        mut recorded: Recorded,
-        text: String,
-        started_ms: i64,
-    ) -> Answer {
-        if drafts(call) {
-            recorded.draft = Some(text);
-            return Box::pin(self.drafted(call, recorded)).await;
-        }
-        self.emit(&RunEvent::StepFinished {
-            step: call.note(recorded.attempts),
-            millis: self.now_ms() - started_ms,
-            preview: super::call::preview(&text),
-        });
-        Ok(Ok(self.decode(&text)?))
+        request: &mut Request<'_, '_>,
+        until_ms: i64,
+        value: Option<Value>,
+    ) -> Result<Performed, Halt> {
+        request.since_ms = Some(self.now_ms());
+        self.pause(request.call, until_ms).await?;
+        let text = match value {
+            Some(value) => codec::encode(&value).map_err(EngineError::from)?,
+            None => String::new(),
+        };
+        Ok(Performed::Event(Event::Due { text }))
     }
 
     /// Waits for a moment, here or by leaving.
@@ -216,13 +164,13 @@ impl Driver<'_> {
         }
     }
 
-    /// Opens the wait of a step, and waits.
-    pub(super) async fn park(
+    /// Opens the wait of a step.
+    pub(super) async fn start_wait(
         &self,
-        call: &StepCall<'_>,
-        recorded: Recorded,
+        request: &mut Request<'_, '_>,
         spec: WaitSpec,
-    ) -> Answer {
+    ) -> Result<Performed, Halt> {
+        let call = request.call;
         let (on_timeout, default) = match &spec.on_timeout {
             OnTimeout::Fail => ("fail", Value::Nil),
             OnTimeout::Continue(value) => ("continue", value.clone()),
@@ -240,7 +188,7 @@ impl Driver<'_> {
             Err(error) => {
                 let message = format!("what the wait shows cannot be stored: {error}");
                 let error = StepError::new(error.code(), "invalid", message);
-                return self.end_with_error(call, &error);
+                return Ok(Performed::failed(error));
             }
         };
         let key = spec
@@ -251,9 +199,11 @@ impl Driver<'_> {
             webhook: spec.webhook,
             ..self.new_wait(call.at.clone(), key, spec.deadline_ms, details)
         };
-        self.open_wait(call, recorded.attempts, "wait", wait)
-            .await?;
-        self.wait(call, recorded).await
+        let note = Note::Wait {
+            attempt: request.progress.attempts,
+        };
+        self.open_wait(request, note, wait).await?;
+        Ok(Performed::Moved)
     }
 
     pub(super) fn new_wait(
@@ -278,31 +228,36 @@ impl Driver<'_> {
         }
     }
 
-    /// Journals that a path waits for somebody, and makes the wait known, in one commit.
+    /// Journals that a request waits for somebody, and makes the wait known, in one commit.
     pub(super) async fn open_wait(
         &self,
-        call: &StepCall<'_>,
-        attempt: u32,
-        kind: &str,
+        request: &mut Request<'_, '_>,
+        note: Note,
         wait: NewWait,
     ) -> Result<(), Halt> {
+        let call = request.call;
         self.shared.ledger.usage().waits(&wait.path)?;
-        let note = format!("{{:kind :{kind} :attempt {attempt}}}");
-        let entry = call.entry(self, EntryKind::Timer, note);
+        let text = note.into_payload(|error| self.error_text(call, error));
+        let entry = call.entry(self, EntryKind::Timer, text.clone());
         let reason = format!("`{}` waits for an answer", call.title);
         let due_ms = wait.deadline_ms;
         let changes = vec![Change::Append(entry), Change::OpenWait(Box::new(wait))];
         self.say_waiting(call, &reason, due_ms, changes).await?;
+        request.progress.fold(EntryKind::Timer, text);
         Ok(())
     }
 
     /// Waits for the answer to a step's own wait.
-    pub(super) async fn wait(&self, call: &StepCall<'_>, mut recorded: Recorded) -> Answer {
-        let started_ms = self.now_ms();
+    pub(super) async fn wait(&self, request: &mut Request<'_, '_>) -> Result<Performed, Halt> {
+        let call = request.call;
+        self.shared.ledger.usage().waits(&call.at)?;
+        let since_ms = self.now_ms();
         loop {
-            let wake_ms = Box::pin(self.notify(call, &mut recorded.notice)).await?;
+            let notice = &mut request.progress.notice;
+            let wake_ms = Box::pin(self.notify(call, notice)).await?;
+            let attempts = request.progress.attempts;
             let found = self
-                .look_for_answer(call, &call.at, recorded.attempts, wake_ms)
+                .look_for_answer(call, &call.at, attempts, wake_ms)
                 .await?;
             let Some((row, waited)) = found else {
                 continue;
@@ -317,10 +272,10 @@ impl Driver<'_> {
                     if !self.close_wait(&row, Vec::new()).await? {
                         continue;
                     }
-                    return Box::pin(self.failed(call, recorded, error)).await;
+                    return Ok(Performed::failed(error));
                 }
             };
-            let kind = match drafts(call) {
+            let kind = match request.policy.drafts {
                 true => EntryKind::Draft,
                 false => EntryKind::Result,
             };
@@ -329,11 +284,17 @@ impl Driver<'_> {
                 call.line.set_ticket(None);
                 continue;
             }
-            let value = self.decode(&text)?;
-            if let Some(cost) = self.cost(call, Some(&value)) {
-                self.shared.ledger.append(cost);
+            if call.metering.is_some() {
+                let value = self.decode(&text)?;
+                let cost = self.cost(call, Some(&value));
+                cost.into_iter()
+                    .for_each(|cost| self.shared.ledger.append(cost));
             }
-            return self.came_to(call, recorded, text, started_ms).await;
+            let event = Event::Produced {
+                text,
+                is_checked: false,
+            };
+            return Ok(Performed::Journaled { event, since_ms });
         }
     }
 
@@ -502,7 +463,7 @@ fn timeout_value(row: &WaitRow) -> Result<String, StepError> {
     .hint("`:on-timeout :continue` with a `:default-value` lets the flow go on"))
 }
 
-fn sleeps_too_long(call: &StepCall<'_>, millis: i64) -> StepError {
+pub(super) fn sleeps_too_long(call: &StepCall<'_>, millis: i64) -> StepError {
     let timeout = call.timeout.unwrap_or_default().as_secs_f64();
     let asked = millis as f64 / 1000.0;
     StepError::new(

@@ -24,6 +24,7 @@ use crate::outcome::{FailurePlace, encode_failure};
 use crate::ports::Secret;
 use crate::ports::{Entry, Program};
 use crate::sessions::SessionUse;
+use crate::state::Progress;
 use crate::step::Effect;
 
 /// What the rehearsal is for.
@@ -265,7 +266,7 @@ impl Driver<'_> {
             return self.rehearse_new(rehearsal, call).await;
         };
         let met = rehearsal.changed.met_by(call);
-        let Some(end) = &recorded.end else {
+        let Some(end) = recorded.end() else {
             return self.rehearse_open(rehearsal, call, &recorded);
         };
         if call.is_asked_by(&recorded) && met.is_none() {
@@ -280,7 +281,7 @@ impl Driver<'_> {
         if rehearsal.may_do(call) {
             difference.answer = Stand::Performed;
             rehearsal.note(difference);
-            return self.attempts(call, Recorded::default()).await;
+            return self.execute(call, Progress::default()).await;
         }
         let stops = rehearsal.purpose == Purpose::Fit || recorded.what != call.spec.kind;
         if stops {
@@ -310,7 +311,7 @@ impl Driver<'_> {
             Purpose::Differences { .. } if rehearsal.may_do(call) => {
                 difference.answer = Stand::Performed;
                 rehearsal.note(difference);
-                self.attempts(call, Recorded::default()).await
+                self.execute(call, Progress::default()).await
             }
             Purpose::Differences { .. } => {
                 rehearsal.note(difference);

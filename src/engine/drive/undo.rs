@@ -9,9 +9,10 @@ use super::line::Line;
 use super::{Driver, Ended};
 use crate::codec;
 use crate::error::EngineError;
-use crate::history::{COMPENSATE, End, ON_CANCEL};
+use crate::history::{COMPENSATE, ON_CANCEL};
 use crate::observer::RunEvent;
 use crate::ports::EntryKind;
+use crate::state::End;
 
 /// Something to do when the run does not complete.
 #[derive(Debug, Clone)]
@@ -163,8 +164,9 @@ impl Driver<'_> {
         let text = codec::encode(&Value::map(said)).unwrap_or_else(|_| "{}".to_owned());
         let text = self.scope.redact_strings(text);
         let known = self.shared.history.borrow_mut().take(&undo.path);
-        let is_known = known
-            .is_some_and(|known| matches!(known.end, Some(End::Value(before)) if before == text));
+        let is_known = known.is_some_and(
+            |known| matches!(known.end(), Some(End::Value(before)) if *before == text),
+        );
         if is_known || self.replay_only {
             return;
         }

@@ -1,17 +1,19 @@
-//! A step that was under way when the process ended: it may or may not have been done.
+//! Probing a step that was under way when the process ended: it may or may not have been done.
 
 use std::rc::Rc;
 
 use flowstone_lang::value::Value;
 
 use super::call::StepCall;
-use super::{Answer, Driver, Halt};
+use super::requests::{Performed, Request};
+use super::{Driver, Halt};
+use crate::codec;
 use crate::diagnostic::nearest;
-use crate::doubt::{OnDoubt, Probe, Settle};
+use crate::doubt::{OnDoubt, Probe};
+use crate::error::EngineError;
 use crate::expect;
 use crate::flow::name_of;
-use crate::history::Recorded;
-use crate::ports::EntryKind;
+use crate::state::{Event, Probed};
 use crate::step::{Effect, Outcome, Progress, StepError};
 
 /// Options that mean nothing for a step that only looks.
@@ -32,37 +34,28 @@ enum Found {
 }
 
 impl Driver<'_> {
-    /// Goes on with a step that is in doubt.
-    pub(super) async fn settle_doubt(&self, call: &StepCall<'_>, mut recorded: Recorded) -> Answer {
-        let (settle, failure) = match &call.on_doubt {
-            OnDoubt::Settle(settle) => (*settle, None),
-            OnDoubt::Probe(probe) => match self.probe(call, probe).await? {
-                Ok(found) => {
-                    let is_done = matches!(found, Found::Done(_));
-                    let note = format!("{{:kind :probe :done? {is_done}}}");
-                    let signal = call.entry(self, EntryKind::Signal, note);
-                    self.shared.ledger.append(signal);
-                    return match found {
-                        Found::Done(value) => self.found(call, recorded, &value).await,
-                        Found::NotDone => {
-                            recorded.in_flight = false;
-                            self.start_step(call, recorded).await
-                        }
-                    };
-                }
-                Err(error) => (probe.otherwise, Some(error)),
+    /// Looks whether an attempt in doubt was done.
+    pub(super) async fn probe(&self, request: &Request<'_, '_>) -> Result<Performed, Halt> {
+        let call = request.call;
+        let OnDoubt::Probe(probe) = &call.on_doubt else {
+            let message = "a step without a probe was to be probed".to_owned();
+            return Err(EngineError::Internal(message).into());
+        };
+        let probed = match self.look_for_effect(call, probe).await? {
+            Ok(Found::Done(value)) => {
+                let text = codec::encode(&value).map_err(EngineError::from)?;
+                Probed::Done(self.scope.redact_edn(text))
+            }
+            Ok(Found::NotDone) => Probed::NotDone,
+            Err(error) => Probed::Failed {
+                settle: probe.otherwise,
+                error: Box::new(in_doubt(call, Some(&error))),
             },
         };
-        let error = in_doubt(call, failure.as_ref());
-        match settle {
-            Settle::Retry => self.start_step(call, recorded).await,
-            Settle::Ask => self.ask(call, recorded, &error).await,
-            Settle::Fail => self.failed(call, recorded, error).await,
-        }
+        Ok(Performed::Event(Event::Probed(probed)))
     }
 
-    /// Looks whether a step was done.
-    async fn probe(
+    async fn look_for_effect(
         &self,
         call: &StepCall<'_>,
         probe: &Probe,
@@ -167,7 +160,7 @@ impl Driver<'_> {
                 Err(error) => error,
             };
             let random = self.engine.services.random.next();
-            let Some(delay) = call.policy.delay(attempt, &error, random) else {
+            let Some(delay) = call.retry.delay(attempt, &error, random) else {
                 return Ok(Err(error));
             };
             let due_ms = self.now_ms().saturating_add(crate::duration::millis(delay));
@@ -243,7 +236,7 @@ fn only_looks(kind: &str) -> StepError {
     StepError::config("E0534", message).hint("probe with a step that reads")
 }
 
-fn in_doubt(call: &StepCall<'_>, failure: Option<&StepError>) -> StepError {
+pub(super) fn in_doubt(call: &StepCall<'_>, failure: Option<&StepError>) -> StepError {
     let mut message = format!(
         "the process ended while the `:{}` step was under way, so that it may or may not have been done",
         call.spec.kind

@@ -1,0 +1,84 @@
+//! A step's value before it is the step's result: `:expect` of what was not seen before, and `:persist`.
+
+use flowstone_lang::value::Value;
+
+use super::call::StepCall;
+use super::requests::{Performed, Request};
+use super::{Driver, Halt};
+use crate::codec;
+use crate::ports::{EntryKind, StoreError};
+use crate::state::Event;
+use crate::step::{Retry, StepError};
+
+impl Driver<'_> {
+    /// Checks a draft against what the flow expects.
+    pub(super) fn check(&self, request: &Request<'_, '_>, text: &str) -> Result<Performed, Halt> {
+        let value = self.decode(text)?;
+        Ok(match self.meets(request.call, &value) {
+            Ok(()) => Performed::Event(Event::Checked),
+            // What the step changed is changed: another attempt would change it twice.
+            Err(error) => Performed::failed(error.retry(Retry::Never)),
+        })
+    }
+
+    /// Checks a value that is not persisted yet.
+    pub(super) fn meets(&self, call: &StepCall<'_>, value: &Value) -> Result<(), StepError> {
+        let expectation = call.config.get("expect");
+        match expectation.zip(call.step.judged(value)) {
+            Some((expectation, judged)) => {
+                let cx = call.context(self, call.attempts.get());
+                crate::expect::check_at_once(&cx, expectation, &judged)
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Checks a value against the step's `:expect`. Of what is persisted, the value itself was checked, not the
+    /// reference to it.
+    pub(super) fn fits(&self, call: &StepCall<'_>, value: &Value) -> Result<(), StepError> {
+        match call.config.get("expect") {
+            Some(expectation) if !call.has("persist") => {
+                let Some(judged) = call.step.judged(value) else {
+                    return Ok(());
+                };
+                let cx = call.context(self, call.attempts.get());
+                crate::expect::check_at_once(&cx, expectation, &judged)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Accepts a value, and stores it where the flow asks for that.
+    pub(super) async fn accept_draft(
+        &self,
+        request: &mut Request<'_, '_>,
+        text: String,
+    ) -> Result<Performed, Halt> {
+        let call = request.call;
+        request.since_ms = None;
+        let Some((persist, config)) = (match self.persistence(call) {
+            Ok(found) => found,
+            Err(error) => return Ok(Performed::failed(error)),
+        }) else {
+            return Ok(Performed::Event(Event::Accepted(text)));
+        };
+        let value =
+            codec::decode(&text).map_err(|error| StoreError::Internal(error.to_string()))?;
+        let cx = call.context(self, call.attempts.get());
+        let op = match persist.persist(&cx, &config, value).await {
+            Ok(op) => op,
+            Err(error) => return Ok(Performed::failed(error)),
+        };
+        match self.perform_as(call, EntryKind::Result, op, None).await {
+            Ok(text) => Ok(Performed::Journaled {
+                event: Event::Accepted(text),
+                since_ms: self.now_ms(),
+            }),
+            Err(error @ StoreError::Rejected { .. }) => {
+                call.line.set_ticket(None);
+                Ok(Performed::failed(error.into()))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! An attempt failed: it is tried again, or the step ends as its `:on-error` says.
+
+use std::time::Duration;
+
+use super::{Action, Asking, Decision, Note, OnError, Policy, Progress};
+use crate::duration;
+use crate::step::StepError;
+
+/// The wait for a file handle, at first and at most.
+const LACK: Duration = Duration::from_millis(250);
+const LONGEST_LACK: Duration = Duration::from_secs(15);
+/// The number of waits after which they no longer grow.
+const MOST_LACKS: u32 = 8;
+
+pub(super) fn decide(
+    progress: &Progress,
+    error: Box<StepError>,
+    (now_ms, random): (i64, u64),
+    policy: &Policy<'_>,
+) -> Decision {
+    let round = progress.attempts.saturating_sub(progress.base);
+    match policy.retry.delay(round, &error, random) {
+        Some(delay) => retry(
+            progress,
+            &error,
+            now_ms.saturating_add(duration::millis(delay)),
+            false,
+        ),
+        None => for_good(error, policy),
+    }
+}
+
+/// The step waits for a file handle for as long as it takes, and that is no attempt of the retry policy.
+pub(super) fn lacked(progress: &Progress, error: &StepError, now_ms: i64) -> Decision {
+    let doublings = progress.lacks.min(MOST_LACKS);
+    let delay = LACK.saturating_mul(1 << doublings).min(LONGEST_LACK);
+    let due_ms = now_ms.saturating_add(duration::millis(delay));
+    retry(progress, error, due_ms, true)
+}
+
+fn retry(progress: &Progress, error: &StepError, due_ms: i64, lack: bool) -> Decision {
+    Decision::note(Note::Retry {
+        attempt: progress.attempts,
+        due_ms,
+        message: error.message.clone(),
+        lack,
+    })
+}
+
+/// Ends a step that failed for good.
+pub(super) fn for_good(error: Box<StepError>, policy: &Policy<'_>) -> Decision {
+    match policy.on_error {
+        OnError::Checkpoint => Decision::then(Action::Ask(Box::new(Asking::Failure(error)))),
+        OnError::Fail => Decision::note(Note::Failed(error)),
+        OnError::Skip => Decision {
+            notes: vec![Note::Skip, Note::Failed(error)],
+            then: None,
+        },
+    }
+}

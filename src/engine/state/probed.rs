@@ -1,0 +1,39 @@
+//! A probe looked whether an attempt in doubt was done.
+
+use super::{Decision, Note, Policy, Progress, doubted};
+use crate::doubt::Settle;
+use crate::step::StepError;
+
+/// What a probe found.
+#[derive(Debug, Clone)]
+pub(crate) enum Probed {
+    /// The attempt was done, and this is its value, as EDN text.
+    Done(String),
+    NotDone,
+    /// The probe failed, so the doubt is settled without it.
+    Failed {
+        settle: Settle,
+        error: Box<StepError>,
+    },
+}
+
+pub(super) fn decide(progress: &Progress, probed: Probed, policy: &Policy<'_>) -> Decision {
+    match probed {
+        Probed::Done(text) => Decision {
+            notes: vec![
+                Note::Probe { done: true },
+                match policy.drafts || policy.persists {
+                    true => Note::Draft(text),
+                    false => Note::Result(text),
+                },
+            ],
+            then: None,
+        },
+        Probed::NotDone => Decision::note(Note::Probe { done: false }),
+        Probed::Failed { settle, error } => match settle {
+            Settle::Ask => doubted::decide(error, true, policy),
+            Settle::Fail => doubted::decide(error, false, policy),
+            Settle::Retry => Decision::then(progress.settle(Settle::Retry, policy)),
+        },
+    }
+}

@@ -1,0 +1,76 @@
+//! A person replied to a question about a step.
+
+use flowstone_lang::value::Value;
+
+use super::{About, Action, Asking, Decision, Note, Policy, Progress, failed};
+use crate::step::StepError;
+
+/// A reply, with what the checks of its value found.
+#[derive(Debug, Clone)]
+pub(crate) struct Reply {
+    pub about: About,
+    pub action: ReplyAction,
+}
+
+/// What a person chose.
+#[derive(Debug, Clone)]
+pub(crate) enum ReplyAction {
+    /// The step may run, or its value is good.
+    Approve,
+    /// It may not, it is not, or nobody replied in time and silence means failure.
+    Reject(Box<StepError>),
+    /// The step is attempted again.
+    Retry,
+    /// The step fails with the error of the question, as EDN text.
+    Abort { error: String },
+    /// The value is nil.
+    Skip,
+    /// This value is used instead, as EDN text.
+    Use(String),
+    /// The reply is not one of the actions, or its value is not what the flow expects: the question is asked again.
+    Again {
+        problem: String,
+        /// The kind of the error that a question after a failure is about, and that error.
+        failure: Option<(String, Value)>,
+    },
+}
+
+pub(super) fn decide(progress: &mut Progress, reply: Reply, policy: &Policy<'_>) -> Decision {
+    match reply.action {
+        ReplyAction::Approve => match reply.about {
+            About::Review => {
+                Decision::then(Action::Accept(progress.draft().unwrap_or("nil").to_owned()))
+            }
+            About::Confirm | About::Failure => Decision::default(),
+        },
+        ReplyAction::Reject(error) => failed::for_good(error, policy),
+        ReplyAction::Retry => Decision::default(),
+        ReplyAction::Abort { error } => Decision::note(Note::Error(error)),
+        ReplyAction::Skip => given(progress, "nil".to_owned()),
+        ReplyAction::Use(text) if reply.about == About::Review => {
+            Decision::then(Action::Accept(text))
+        }
+        ReplyAction::Use(text) => given(progress, text),
+        ReplyAction::Again { problem, failure } => {
+            let problem = Some(problem);
+            Decision::then(Action::Ask(Box::new(match (reply.about, failure) {
+                (About::Confirm, _) => Asking::Confirm { problem },
+                (About::Review, _) => Asking::Review { problem },
+                (About::Failure, failure) => {
+                    let (kind, error) = failure.unwrap_or((String::new(), Value::Nil));
+                    Asking::FailureAgain {
+                        kind,
+                        message: problem.unwrap_or_default(),
+                        error,
+                    }
+                }
+            })))
+        }
+    }
+}
+
+/// Takes a value that a person gave instead of the step's own.
+fn given(progress: &mut Progress, text: String) -> Decision {
+    progress.is_given = true;
+    Decision::note(Note::Result(text))
+}
