@@ -413,4 +413,6 @@ impl Progress {
 }
 
 #[cfg(test)]
+mod simulation;
+#[cfg(test)]
 mod tests;
