@@ -16,8 +16,8 @@ use crate::ids::RunId;
 use crate::limits::Limits;
 use crate::observer::{Observer, RunEvent};
 use crate::ports::EntryKind;
-use crate::step::Cutoff;
 use crate::state::End;
+use crate::step::Cutoff;
 
 const QUANTUM: u32 = 200_000;
 /// How often a computing run asks the store whether it is to be cancelled.

@@ -5,14 +5,14 @@ use std::fmt::Write as _;
 use flowstone_lang::value::Value;
 
 use super::{
-    About, Action, Asking, End, Event, Note, OnError, Policy, Probed, Progress, Reply, ReplyAction,
+    About, Action, Asking, Event, Note, OnError, Policy, Probed, Progress, Reply, ReplyAction,
     State, WaitFor, next,
 };
-use crate::doubt::{OnDoubt, Probe, Settle};
+use crate::doubt::{OnDoubt, Settle};
 use crate::ids::RunId;
 use crate::ports::EntryKind;
 use crate::retry;
-use crate::step::{Effect, OnTimeout, Retry, StepError, WaitSpec};
+use crate::step::{Effect, Retry, StepError};
 
 /// What a test's step is like.
 #[derive(Debug, Clone)]
