@@ -3,6 +3,8 @@
 //! It reads forms from a terminal or a pipe, has them evaluated, and prints their values. Where the world comes
 //! from and how steps are performed is the business of its [`Evaluator`].
 
+#![forbid(unsafe_code)]
+
 mod complete;
 mod editor;
 mod forms;

@@ -1,5 +1,7 @@
 //! The facade: Flowstone as a library is its command line with everything plugged in.
 
+#![forbid(unsafe_code)]
+
 mod app;
 mod limits;
 

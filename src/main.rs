@@ -1,5 +1,7 @@
 //! The runner binary.
 
+#![forbid(unsafe_code)]
+
 use std::process::ExitCode;
 
 use flowstone::CountingAllocator;

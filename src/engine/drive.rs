@@ -51,7 +51,7 @@ use crate::limits::Limits;
 use crate::natives::Request;
 use crate::natives::branches::Branches;
 use crate::observer::{Observer, RunEvent};
-use crate::outcome::{RunOutcome, decode_failure};
+use crate::outcome::RunOutcome;
 use crate::ports::{Claim, ClaimBy, Revealed, RunRow, RunStatus, Secret, StoreError};
 use crate::redact::{self, RedactedObserver};
 use crate::sealed;
@@ -60,7 +60,7 @@ use crate::step::{Cutoff, Scope, Services};
 use crate::turn;
 
 use call::Asked;
-use end::Driven;
+use end::{Driven, stored_outcome};
 pub(crate) use family::Family;
 use host::{FlowHost, Shared};
 pub(crate) use journal::Ledger;
@@ -252,36 +252,6 @@ pub(crate) async fn drive_taken(
             Err(error) => return Err(error),
         }
     }
-}
-
-/// Tells again how a run ended.
-fn stored_outcome(row: &RunRow) -> Result<RunOutcome, EngineError> {
-    Ok(match row.status {
-        RunStatus::Completed => {
-            let text = row.result.as_deref().unwrap_or("nil");
-            RunOutcome::Completed(codec::decode(text)?)
-        }
-        RunStatus::Failed => {
-            let failure = row.error.as_deref().and_then(decode_failure);
-            RunOutcome::Failed(Box::new(failure.ok_or_else(|| {
-                EngineError::Internal("the stored error cannot be read".to_owned())
-            })?))
-        }
-        RunStatus::Cancelled | RunStatus::Terminated => RunOutcome::Cancelled {
-            reason: row.cancel_requested.clone().unwrap_or_default(),
-            status: row.status,
-        },
-        RunStatus::TimedOut => RunOutcome::Cancelled {
-            reason: end::TOO_LONG.to_owned(),
-            status: row.status,
-        },
-        RunStatus::Queued
-        | RunStatus::Running
-        | RunStatus::Waiting
-        | RunStatus::FailedCompensating => {
-            return Err(EngineError::Internal("the run is not over".to_owned()));
-        }
-    })
 }
 
 async fn open<'a>(

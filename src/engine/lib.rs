@@ -4,6 +4,8 @@
 //! journal on replay. It knows nothing of SQL, HTTP, providers or terminals: those come through
 //! [`ports`] and [`step::Step`].
 
+#![forbid(unsafe_code)]
+
 mod answer;
 pub mod archive;
 mod asker;

@@ -8,11 +8,9 @@ mod read_context;
 
 use std::rc::Rc;
 
-use serde::de::DeserializeOwned;
-
-use crate::data::from_value;
-use crate::embed::{Failure, Function, Sandbox};
+use crate::failure::Failure;
 use crate::reader::{ReadOptions, Reader};
+use crate::sandbox::Sandbox;
 use crate::value::{
     Class, Exception, Namespace, Native, PrintOptions, Result, Signal, Symbol, Value, Var,
 };
@@ -31,8 +29,8 @@ pub use read_context::{WorldContext, read_next};
 ///
 /// let session = Session::new();
 /// session.evaluate("(defn square [x] (* x x))")?;
-/// let squares: Vec<i64> = session.evaluate_as("(map square [1 2 3])")?;
-/// assert_eq!(squares, [1, 4, 9]);
+/// let squares = session.evaluate("(map square [1 2 3])")?;
+/// assert_eq!(session.show(&squares), "(1 4 9)");
 ///
 /// let output = Output::new();
 /// let host = Sandbox::new().fuel(1_000_000).output(&output);
@@ -70,7 +68,7 @@ impl Session {
 
     /// Evaluates every form of a text and returns the last value. Code can compute, and do nothing else; there are no
     /// limits. Lazy sequences in the value are computed when they are looked at with a machine: see
-    /// [`Session::show`] and [`Session::evaluate_as`].
+    /// [`Session::show`] and `evaluate_as` of the crate `flowstone-embed`.
     ///
     /// # Errors
     /// What was thrown, or what is wrong with the text.
@@ -91,22 +89,6 @@ impl Session {
     ) -> Result<Value, Failure> {
         let mut vm = self.vm(Box::new(host));
         self.eval_text(&mut vm, name, text)
-            .map_err(|signal| self.explain(signal))
-    }
-
-    /// Evaluates a text as [`Session::evaluate`] does, and turns the value into anything that serde can read.
-    ///
-    /// # Errors
-    /// What was thrown, or how the value does not fit.
-    pub fn evaluate_as<T: DeserializeOwned>(&self, text: &str) -> Result<T, Failure> {
-        let mut vm = self.vm(Box::new(Sandbox::new()));
-        self.eval_text(&mut vm, "<text>", text)
-            .and_then(|value| {
-                vm.realise(&value)?;
-                from_value(&value).map_err(|error| {
-                    Exception::new(Class::ILLEGAL_ARGUMENT, "E0371", error.to_string()).into()
-                })
-            })
             .map_err(|signal| self.explain(signal))
     }
 
@@ -171,22 +153,6 @@ impl Session {
     /// Describes what stopped an evaluation, with the places of this session's texts.
     pub fn explain(&self, signal: Signal) -> Failure {
         Failure::new(&self.world.sources.borrow(), signal)
-    }
-
-    /// Adds a function written in Rust, under its own name.
-    pub fn add(&self, function: Function) -> Rc<Var> {
-        let symbol = Symbol::new(function.name());
-        let home = symbol.namespace();
-        let home = Symbol::new(home.as_deref().unwrap_or("user"));
-        let var = self
-            .world
-            .namespace(home)
-            .intern(Symbol::new(&symbol.name()));
-        // What `require` finds here needs no source.
-        self.world.set_loaded(home);
-        var.set_meta(function.meta());
-        var.set_root(function.into_value());
-        var
     }
 
     /// Adds natives to a namespace, making it if need be.

@@ -1,5 +1,7 @@
 //! One file for each step type, one for each model provider.
 
+#![forbid(unsafe_code)]
+
 pub mod agent;
 pub mod connections;
 mod fields;

@@ -1,5 +1,7 @@
 //! What keeps a project's data behind the engine's ports: SQLite, and the vault of its secrets.
 
+#![forbid(unsafe_code)]
+
 pub mod sqlite;
 pub mod vault;
 

@@ -2,4 +2,6 @@
 //!
 //! Surfaces decide nothing. They turn a request into a call of the engine or the language, and the answer into text.
 
+#![forbid(unsafe_code)]
+
 pub mod cli;

@@ -6,9 +6,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use flowstone_lang::embed::Interrupt;
 use flowstone_lang::value::Stop;
-use flowstone_lang::{Sandbox, Session};
+use flowstone_lang::{Interrupt, Sandbox, Session};
 
 /// Instructions of each run with little fuel.
 const FUEL: u64 = 300_000;

@@ -3,8 +3,9 @@
 
 use std::rc::Rc;
 
+use flowstone_embed::{Embed, Function};
 use flowstone_lang::value::heap::thread_bytes;
-use flowstone_lang::{Function, Sandbox, Session};
+use flowstone_lang::{Sandbox, Session};
 
 /// Returns how many bytes each of `runs` runs leaves behind, after some to warm up.
 fn left_behind(runs: isize, run: impl Fn()) -> isize {

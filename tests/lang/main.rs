@@ -8,7 +8,6 @@ mod budget;
 mod calls;
 mod core;
 mod diagnostic;
-mod embed;
 mod expectations;
 mod fuzz;
 mod host_names;

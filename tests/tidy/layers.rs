@@ -4,6 +4,7 @@ use super::tree::{files, none, text};
 
 /// Each crate, its folder, and the crates of ours that it may use.
 const CRATES: &[(&str, &str, &[&str])] = &[
+    ("embed", "src/embed", &["lang"]),
     ("engine", "src/engine", &["lang"]),
     ("lang", "src/lang", &[]),
     ("repl", "repl", &["engine", "lang"]),

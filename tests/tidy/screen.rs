@@ -31,7 +31,7 @@ fn only_the_writers_of_the_screen_reach_it() {
     let mut problems = Vec::new();
     for path in ["src", "repl"].iter().flat_map(|it| files(it, &[".rs"])) {
         let name = path.to_string_lossy().replace('\\', "/");
-        let is_build = name.ends_with("build.rs") || name.starts_with("src/lang/examples/");
+        let is_build = name.ends_with("build.rs") || name.starts_with("src/embed/examples/");
         if is_build || WRITERS.iter().any(|(writer, _)| *writer == name) {
             continue;
         }

@@ -10,7 +10,7 @@ use crate::codec;
 use crate::error::EngineError;
 use crate::limits;
 use crate::outcome::{Failure, RunOutcome, decode_failure, encode_failure};
-use crate::ports::{Change, RunStatus, RunUpdate, mix};
+use crate::ports::{Change, RunRow, RunStatus, RunUpdate, mix};
 use crate::step::StepError;
 
 /// How a drive went.
@@ -22,6 +22,36 @@ pub(crate) enum Driven {
 
 /// Why a run is unwound that had a deadline.
 pub(super) const TOO_LONG: &str = "it took longer than it was given";
+
+/// Tells again how a run ended.
+pub(super) fn stored_outcome(row: &RunRow) -> Result<RunOutcome, EngineError> {
+    Ok(match row.status {
+        RunStatus::Completed => {
+            let text = row.result.as_deref().unwrap_or("nil");
+            RunOutcome::Completed(codec::decode(text)?)
+        }
+        RunStatus::Failed => {
+            let failure = row.error.as_deref().and_then(decode_failure);
+            RunOutcome::Failed(Box::new(failure.ok_or_else(|| {
+                EngineError::Internal("the stored error cannot be read".to_owned())
+            })?))
+        }
+        RunStatus::Cancelled | RunStatus::Terminated => RunOutcome::Cancelled {
+            reason: row.cancel_requested.clone().unwrap_or_default(),
+            status: row.status,
+        },
+        RunStatus::TimedOut => RunOutcome::Cancelled {
+            reason: TOO_LONG.to_owned(),
+            status: row.status,
+        },
+        RunStatus::Queued
+        | RunStatus::Running
+        | RunStatus::Waiting
+        | RunStatus::FailedCompensating => {
+            return Err(EngineError::Internal("the run is not over".to_owned()));
+        }
+    })
+}
 
 /// What the flow came to.
 enum Verdict {

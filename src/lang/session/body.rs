@@ -88,7 +88,7 @@ impl Body {
 #[cfg(test)]
 mod tests {
     use super::Body;
-    use crate::embed::Sandbox;
+    use crate::sandbox::Sandbox;
     use crate::session::Session;
     use crate::value::{Symbol, Value};
 

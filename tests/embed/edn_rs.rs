@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 
 use edn_rs::{Edn, Map};
-use flowstone_lang::Value;
-use flowstone_lang::reader::read_data;
+use flowstone_embed::Value;
+use flowstone_embed::edn_rs::{from_value, to_value};
+use flowstone_embed::reader::read_data;
 
 fn value(text: &str) -> Value {
     read_data(text).expect("data")
@@ -39,8 +40,8 @@ fn data_goes_there_and_back() {
         "#inst \"2020-01-02T03:04:05.000-00:00\"",
         "#uuid \"00000000-0000-0000-0000-00000000000a\"",
     ] {
-        let edn = Edn::try_from(&value(text)).unwrap_or_else(|error| panic!("{text}: {error}"));
-        let back = Value::try_from(&edn).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let edn = from_value(&value(text)).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let back = to_value(&edn).unwrap_or_else(|error| panic!("{text}: {error}"));
         assert_eq!(back, value(text), "{text}: {edn}");
     }
 }
@@ -49,8 +50,8 @@ fn data_goes_there_and_back() {
 fn text_of_one_is_read_by_the_other() {
     let text = "{:a [1 2.5 \"x\" nil], :b #{:c}, :d (1 2)}";
     let theirs: Edn = text.parse().expect("edn-rs reads it");
-    assert_eq!(Value::try_from(&theirs), Ok(value(text)));
-    let theirs_again: Edn = Edn::try_from(&value(text)).expect("plain data");
+    assert_eq!(to_value(&theirs), Ok(value(text)));
+    let theirs_again: Edn = from_value(&value(text)).expect("plain data");
     assert_eq!(theirs_again, theirs);
 }
 
@@ -71,12 +72,12 @@ fn what_cannot_be_kept_is_an_error() {
             "-9223372036854775809N (an integer) has no counterpart in edn-rs",
         ),
     ] {
-        let error = Edn::try_from(value(text)).expect_err(text);
+        let error = from_value(&value(text)).expect_err(text);
         assert_eq!(error.to_string(), expected);
     }
     let odd = Edn::Map(Map::new(BTreeMap::from([(
         ":a".to_owned(),
         Edn::Key("a b".to_owned()),
     )])));
-    assert!(Value::try_from(odd).is_err());
+    assert!(to_value(&odd).is_err());
 }

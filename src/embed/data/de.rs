@@ -10,7 +10,7 @@ use serde::de::{
 use serde::forward_to_deserialize_any;
 
 use super::{DataError, MAX_DEPTH};
-use crate::value::{
+use flowstone_lang::value::{
     Force, Lazy, Object, PrintOptions, SeqView, Signal, Symbol, Value, brief, number, print_value,
 };
 
@@ -155,7 +155,7 @@ fn printed(value: &Value) -> String {
     // Atoms of data print without computing anything, so this cannot fail.
     let _ = print_value(
         &mut out,
-        &mut crate::value::Unforced,
+        &mut flowstone_lang::value::Unforced,
         value,
         PrintOptions::READABLE,
     );

@@ -7,8 +7,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::data::{from_value, to_value};
-use crate::value::{BigInt, Class, Exception, Keyword, Result, Signal, Symbol, Value, brief};
-use crate::vm::{Args, Vm, wrong_type};
+use flowstone_lang::value::{
+    BigInt, Class, Exception, Keyword, Result, Signal, Symbol, Value, brief,
+};
+use flowstone_lang::vm::{Args, Vm, wrong_type};
 
 /// Why a value is not what a parameter takes.
 #[derive(Debug)]
@@ -236,7 +238,7 @@ integers! { i8 i16 i32 u8 u16 u32 u64 usize }
 
 impl FromValue for f64 {
     fn from_value(_vm: &mut Vm, value: Value) -> Result<Self, Mismatch> {
-        crate::value::number::to_float(&value, "number")
+        flowstone_lang::value::number::to_float(&value, "number")
             .map_err(|_| Mismatch::unfit("a number", &value))
     }
 }
@@ -303,14 +305,9 @@ impl<T: DeserializeOwned> FromValue for Data<T> {
     fn from_value(vm: &mut Vm, value: Value) -> Result<Self, Mismatch> {
         vm.realise(&value)?;
         from_value(&value).map(Data).map_err(|error| {
-            Exception::new(Class::ILLEGAL_ARGUMENT, "E0371", error.to_string()).into_mismatch()
+            let misfit = Exception::new(Class::ILLEGAL_ARGUMENT, "E0371", error.to_string());
+            Mismatch::Signal(misfit.into())
         })
-    }
-}
-
-impl Exception {
-    fn into_mismatch(self) -> Mismatch {
-        Mismatch::Signal(self.into())
     }
 }
 

@@ -3,16 +3,16 @@
 use std::fmt;
 use std::marker::PhantomData;
 
-use super::convert::{IntoResult, Param};
-use crate::value::{Arity, NativeClosure, Object, Result, Value};
-use crate::vm::{Args, Vm};
+use crate::convert::{IntoResult, Param};
+use flowstone_lang::value::{Arity, NativeClosure, Object, Result, Value};
+use flowstone_lang::vm::{Args, Vm};
 
 type Run = Box<dyn Fn(&mut Vm, Args<'_>) -> Result<Value>>;
 
-/// A function for [`Session::add`](crate::Session::add): a name, a closure, and what `doc` says about it.
+/// A function for [`Session::add`](crate::Embed::add): a name, a closure, and what `doc` says about it.
 ///
 /// ```
-/// use flowstone_lang::{Function, Session};
+/// use flowstone_embed::{Embed, Function, Session};
 ///
 /// let session = Session::new();
 /// session.add(
@@ -85,7 +85,7 @@ impl Function {
     /// Returns metadata for the var: what `doc` prints.
     pub(crate) fn meta(&self) -> Value {
         let arglists = self.usage.lines().filter_map(|line| {
-            let form = crate::reader::read_data(line).ok()?;
+            let form = flowstone_lang::reader::read_data(line).ok()?;
             let Value::List(list) = form else {
                 return None;
             };

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use flowstone_lang::value::{Class, Exception, Keyword, Signal};
-use flowstone_lang::vm::Vm;
-use flowstone_lang::{Data, Function, Rest, Session, Value};
+use flowstone_embed::value::{Class, Exception, Keyword, Signal};
+use flowstone_embed::vm::Vm;
+use flowstone_embed::{Data, Embed, Function, Rest, Session, Value};
 
 use super::shown;
 
@@ -181,7 +181,7 @@ fn functions_of_the_program_and_the_library_are_called_by_name() {
         .evaluate("(ns app.main) (defn run [x] {:got x})")
         .expect("defines");
     let call = |name: &str, args: &[Value]| {
-        let host = flowstone_lang::Sandbox::new();
+        let host = flowstone_embed::Sandbox::new();
         shown(&session, session.call(host, name, args))
     };
     assert_eq!(call("run", &[1_i64.into()]), "{:got 1}");
@@ -204,7 +204,7 @@ fn a_raw_function_may_take_its_arguments_apart() {
     let session = Session::new();
     session.add(Function::raw(
         "first-of",
-        flowstone_lang::value::Arity::at_least(1),
+        flowstone_embed::value::Arity::at_least(1),
         |_vm, mut args| match args.get(0) {
             Value::Vector(vector) => Ok(vector.get(0).cloned().unwrap_or(Value::Nil)),
             _ => Err::<Value, Signal>(args.expected(0, "a vector")).or(Ok(args.take(0))),

@@ -21,7 +21,7 @@ use std::fmt;
 use serde::Serialize;
 use serde::de::{DeserializeOwned, Expected, Unexpected};
 
-use crate::value::{Force, Unforced, Value};
+use flowstone_lang::value::{Force, Unforced, Value};
 
 /// How deep values may be nested here.
 const MAX_DEPTH: usize = 256;
@@ -35,7 +35,7 @@ const MAX_DEPTH: usize = 256;
 ///     tags: Vec<String>,
 /// }
 /// let order = Order { id: 7, tags: vec!["new".to_owned()] };
-/// let value = flowstone_lang::to_value(&order).expect("plain data");
+/// let value = flowstone_embed::to_value(&order).expect("plain data");
 /// assert_eq!(value.to_string(), r#"{:id 7, :tags ["new"]}"#);
 /// ```
 ///
@@ -55,12 +55,12 @@ pub fn to_value<T: Serialize + ?Sized>(data: &T) -> Result<Value, DataError> {
 ///     tags: Vec<String>,
 /// }
 /// let text = r#"{:id 7 :tags ["new" :urgent]}"#;
-/// let value = flowstone_lang::reader::read_data(text).expect("data");
-/// let order: Order = flowstone_lang::from_value(&value).expect("an order");
+/// let value = flowstone_embed::reader::read_data(text).expect("data");
+/// let order: Order = flowstone_embed::from_value(&value).expect("an order");
 /// assert_eq!((order.id, order.tags.len()), (7, 2));
 ///
-/// let value = flowstone_lang::reader::read_data("{:id 7 :tags [1]}").expect("data");
-/// let error = flowstone_lang::from_value::<Order>(&value).map(|_| ()).expect_err("1 is no string");
+/// let value = flowstone_embed::reader::read_data("{:id 7 :tags [1]}").expect("data");
+/// let error = flowstone_embed::from_value::<Order>(&value).map(|_| ()).expect_err("1 is no string");
 /// assert_eq!(error.to_string(), "at [:tags 0]: invalid type: integer `1`, expected a string");
 /// ```
 ///

@@ -1,6 +1,6 @@
 //! No globals: sessions beside one another, on one thread and on many.
 
-use flowstone_lang::{Function, Session};
+use flowstone_embed::{Embed, Function, Session};
 
 use super::shown;
 

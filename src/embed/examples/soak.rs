@@ -1,5 +1,5 @@
 //! Runs short programs over and over and prints what memory each kind leaves behind, as counted by the allocator:
-//! `cargo run --release -p flowstone-lang --example soak [RUNS]`.
+//! `cargo run --release -p flowstone-embed --example soak [RUNS]`.
 
 #![expect(
     clippy::disallowed_methods,
@@ -12,7 +12,7 @@ use std::io::Write;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use flowstone_lang::{Function, Sandbox, Session};
+use flowstone_embed::{Embed, Function, Sandbox, Session};
 
 /// Counts the bytes that are in use.
 struct Counting;

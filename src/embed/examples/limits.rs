@@ -11,7 +11,7 @@ use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use flowstone_lang::{Interrupt, Sandbox, Session};
+use flowstone_embed::{Interrupt, Sandbox, Session};
 
 /// Counts the bytes that are in use.
 struct Counting;
@@ -67,7 +67,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
 fn report(
     out: &mut impl Write,
-    result: Result<flowstone_lang::Value, flowstone_lang::Failure>,
+    result: Result<flowstone_embed::Value, flowstone_embed::Failure>,
 ) -> Result<(), Box<dyn Error>> {
     match result {
         Ok(value) => writeln!(out, "=> {value}")?,

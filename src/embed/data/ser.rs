@@ -9,7 +9,7 @@ use serde::ser::{
 };
 
 use super::{DataError, MAX_DEPTH};
-use crate::value::{BigInt, Object, Value};
+use flowstone_lang::value::{BigInt, Object, Value};
 
 /// Makes one value.
 #[derive(Clone, Copy)]

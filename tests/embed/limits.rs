@@ -3,10 +3,10 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use flowstone_lang::fiber::{Exit, Fiber};
-use flowstone_lang::value::Stop;
-use flowstone_lang::vm::Vm;
-use flowstone_lang::{Function, Interrupt, Output, Sandbox, Session, Value};
+use flowstone_embed::fiber::{Exit, Fiber};
+use flowstone_embed::value::Stop;
+use flowstone_embed::vm::Vm;
+use flowstone_embed::{Embed, Function, Interrupt, Output, Sandbox, Session, Value};
 
 use super::shown;
 

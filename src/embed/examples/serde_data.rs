@@ -3,8 +3,8 @@
 use std::error::Error;
 use std::io::Write;
 
-use flowstone_lang::reader::read_data;
-use flowstone_lang::{Data, Function, Sandbox, Session, from_value, to_value};
+use flowstone_embed::reader::read_data;
+use flowstone_embed::{Data, Embed, Function, Sandbox, Session, from_value, to_value};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, Serialize, Deserialize)]

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use flowstone_lang::reader::read_data;
-use flowstone_lang::{Session, from_value, to_value};
+use flowstone_embed::reader::read_data;
+use flowstone_embed::{Embed, Session, from_value, to_value};
 use serde::{Deserialize, Serialize};
 
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
@@ -178,8 +178,8 @@ fn lazy_sequences_need_a_machine() {
     let lazy = session.evaluate("{:a (map inc [1 2])}").expect("a map");
     let error = from_value::<BTreeMap<String, Vec<i64>>>(&lazy).expect_err("not computed");
     assert!(error.to_string().starts_with("at [:a]: a lazy sequence"));
-    let mut vm = session.vm(Box::new(flowstone_lang::Sandbox::new()));
-    let computed = flowstone_lang::data::from_value_with(&mut vm, &lazy);
+    let mut vm = session.vm(Box::new(flowstone_embed::Sandbox::new()));
+    let computed = flowstone_embed::data::from_value_with(&mut vm, &lazy);
     assert_eq!(computed, Ok(BTreeMap::from([("a".to_owned(), vec![2, 3])])));
     let numbers: Vec<i64> = session
         .evaluate_as("(filter even? (range 6))")

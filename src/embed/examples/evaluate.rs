@@ -1,4 +1,4 @@
-//! Evaluates a file, or the text of this example: `cargo run -p flowstone-lang --example evaluate [FILE]`.
+//! Evaluates a file, or the text of this example: `cargo run -p flowstone-embed --example evaluate [FILE]`.
 
 #![expect(
     clippy::disallowed_methods,
@@ -8,7 +8,7 @@
 use std::error::Error;
 use std::io::Write;
 
-use flowstone_lang::{Output, Sandbox, Session};
+use flowstone_embed::{Output, Sandbox, Session};
 
 const PROGRAM: &str = r#"
 (defn primes [n]

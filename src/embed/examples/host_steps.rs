@@ -5,10 +5,10 @@ use std::error::Error;
 use std::io::Write;
 use std::rc::Rc;
 
-use flowstone_lang::fiber::{Exit, Fiber};
-use flowstone_lang::value::Keyword;
-use flowstone_lang::vm::Vm;
-use flowstone_lang::{Function, Sandbox, Session, Value};
+use flowstone_embed::fiber::{Exit, Fiber};
+use flowstone_embed::value::Keyword;
+use flowstone_embed::vm::Vm;
+use flowstone_embed::{Embed, Function, Sandbox, Session, Value};
 
 fn program(session: &Rc<Session>, text: &'static str) -> Fiber {
     let inner = session.clone();

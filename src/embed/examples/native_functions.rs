@@ -5,8 +5,8 @@ use std::error::Error;
 use std::io::Write;
 use std::rc::Rc;
 
-use flowstone_lang::vm::Vm;
-use flowstone_lang::{Function, Rest, Session, Value};
+use flowstone_embed::vm::Vm;
+use flowstone_embed::{Embed, Function, Rest, Session, Value};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let session = Session::new();
@@ -44,7 +44,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             for item in items {
                 count += i64::from(vm.call(&test, &[item])?.is_truthy());
             }
-            Ok::<_, flowstone_lang::value::Signal>(count)
+            Ok::<_, flowstone_embed::value::Signal>(count)
         },
     ));
 

@@ -7,7 +7,7 @@ mod functions;
 mod limits;
 mod sessions;
 
-use flowstone_lang::{Failure, Session, Value};
+use flowstone_embed::{Failure, Session, Value};
 
 /// Returns a value as it prints, or code and message of a failure.
 fn shown(session: &Session, result: Result<Value, Failure>) -> String {
