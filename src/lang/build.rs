@@ -19,12 +19,19 @@ fn main() {
     find(&folder, &mut files);
     files.sort();
     let mut index = String::from("&[\n");
+    let mut methods = std::collections::BTreeSet::new();
     for file in &files {
         println!("cargo::rerun-if-changed={}", file.display());
         let text = fs::read_to_string(file).expect("a file of the library is readable");
         write_source(&mut index, &folder, file, &text);
+        if relative(&folder, file).starts_with("host") {
+            methods.extend(methods_of_types(&text));
+        }
     }
     index.push_str("]\n");
+    let methods = format!("&{:?}\n", methods.into_iter().collect::<Vec<_>>());
+    let out = Path::new(&env::var("OUT_DIR").expect("cargo sets it")).join("methods.rs");
+    fs::write(out, methods).expect("the folder for output is writable");
     let out = Path::new(&env::var("OUT_DIR").expect("cargo sets it")).join("library.rs");
     fs::write(out, index).expect("the folder for output is writable");
 }
@@ -43,10 +50,13 @@ fn find(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
+fn relative<'a>(folder: &Path, file: &'a Path) -> &'a Path {
+    file.strip_prefix(folder)
+        .expect("files are found in the folder")
+}
+
 fn write_source(index: &mut String, folder: &Path, file: &Path, text: &str) {
-    let relative = file
-        .strip_prefix(folder)
-        .expect("files are found in the folder");
+    let relative = relative(folder, file);
     let mut header = 0..0;
     let mut rows = String::new();
     for form in forms(text) {
@@ -78,6 +88,16 @@ fn write_source(index: &mut String, folder: &Path, file: &Path, text: &str) {
         header.start,
         header.end
     );
+}
+
+/// Returns the names of the methods that the types of a file have: the methods whose first parameter is `this`.
+fn methods_of_types(text: &str) -> Vec<String> {
+    let found = text.match_indices(" [this").filter_map(|(at, _)| {
+        let start = text[..at].rfind(|char: char| char.is_whitespace() || char == '(')?;
+        let is_method = text.as_bytes()[start] == b'(';
+        is_method.then(|| text[start + 1..at].to_owned())
+    });
+    found.filter(|name| !name.is_empty()).collect()
 }
 
 /// Returns the ranges of the top-level forms.
@@ -148,13 +168,21 @@ fn names(form: &str) -> Vec<String> {
         return Vec::new();
     };
     match head.as_str() {
-        "defrecord" | "deftype" => {
+        // The macros of `host/mutable.clj` define types, too; each type of the host names its package.
+        head if matches!(head, "defrecord" | "deftype") || form.contains("^{:package ") => {
             vec![format!("->{name}"), format!("map->{name}"), name]
         }
         "defprotocol" => {
             let methods = form[1..]
                 .match_indices('(')
                 .filter_map(|(at, _)| self::words(&form[at + 1..]).next());
+            std::iter::once(name).chain(methods).collect()
+        }
+        // Implementations belong to the functions of their protocol.
+        "extend-protocol" => {
+            let methods = form
+                .match_indices("\n  (")
+                .filter_map(|(at, _)| self::words(&form[at + 3..]).next());
             std::iter::once(name).chain(methods).collect()
         }
         _ => vec![name],

@@ -25,6 +25,7 @@ use crate::value::{Class, Closure, Exception, Result, Signal, Span, Symbol, Valu
 use crate::vm::Vm;
 use crate::vm::code::Proto;
 
+pub(crate) use analyze::library_class;
 pub(crate) use destructure::bindings as destructure;
 pub(crate) use expand::{expand_once, macroexpand_1};
 

@@ -3,23 +3,6 @@
 /// Classes by their short names. Sorted.
 const CLASSES: &[(&str, &str)] = &[
     (
-        "ArrayList",
-        "use a vector: conj adds to it, and (atom []) holds one that changes",
-    ),
-    ("AtomicInteger", "use an atom: (swap! counter inc)"),
-    ("AtomicLong", "use an atom: (swap! counter inc)"),
-    ("AtomicReference", "use an atom"),
-    ("ByteArrayInputStream", "use the bytes themselves"),
-    (
-        "ByteArrayOutputStream",
-        "use byte-array, or flow.util/base64-encode for text",
-    ),
-    (
-        "Collections",
-        "use sort, reverse, shuffle, max-key and the like",
-    ),
-    ("ConcurrentHashMap", "use an atom that holds a map"),
-    (
         "ConcurrentLinkedQueue",
         "use clojure.lang.PersistentQueue/EMPTY in an atom",
     ),
@@ -28,42 +11,19 @@ const CLASSES: &[(&str, &str)] = &[
         "Executors",
         "use flow/pmap in a flow; programs run on one thread",
     ),
-    (
-        "File",
-        "use slurp, spit and file-seq with --allow-files, and :files steps in flows",
-    ),
-    (
-        "HashMap",
-        "use a map: assoc adds to it, and (atom {}) holds one that changes",
-    ),
-    (
-        "HashSet",
-        "use a set: conj adds to it, and (atom #{}) holds one that changes",
-    ),
     ("HttpClient", "use an :http step in a flow"),
     (
         "LinkedBlockingQueue",
         "use clojure.lang.PersistentQueue/EMPTY in an atom",
     ),
     (
-        "LinkedHashMap",
-        "use a map: one of up to 8 entries keeps their order",
-    ),
-    ("LinkedList", "use a vector or a list"),
-    (
         "Locale",
         "leave it out: case and formats do not depend on a locale here",
     ),
     ("MessageDigest", "use flow.util/sha256-hex"),
-    ("Random", "use rand and rand-int"),
     ("SecureRandom", "use random-uuid or rand-int"),
     ("SimpleDateFormat", "use java.time.format.DateTimeFormatter"),
     ("ThreadLocalRandom", "use rand and rand-int"),
-    (
-        "URI",
-        "use plain text, java.net.URLEncoder/encode for its parts, and clojure.string/split",
-    ),
-    ("URL", "use an :http step in a flow"),
 ];
 
 /// Namespaces. Sorted.

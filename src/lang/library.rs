@@ -43,6 +43,15 @@ pub struct LibraryForm {
 /// All files, by path.
 pub const SOURCES: &[LibrarySource] = include!(concat!(env!("OUT_DIR"), "/library.rs"));
 
+/// The names of the methods of types of the library.
+pub const METHODS: &[&str] = include!(concat!(env!("OUT_DIR"), "/methods.rs"));
+
+/// Returns the namespace of the library that defines a host class: named as the class is, without its package.
+pub fn class(name: &str) -> Option<&str> {
+    let short = name.rsplit('.').next()?;
+    (name != short && defines(short, short)).then_some(short)
+}
+
 /// Returns the files of a namespace; none for one that is not in the library.
 pub fn sources(namespace: &str) -> impl Iterator<Item = &'static LibrarySource> {
     SOURCES

@@ -133,8 +133,9 @@
                [(with-out-str (pprint '(f 'a @b))) "(f 'a @b)\n"]]}
   ([x]
    (println (layout x 0 0)))
-  ([x _writer]
-   (pprint x)))
+  ([x writer]
+   (binding [*out* writer]
+     (pprint x))))
 
 (defmacro pp
   "Prints the last value at the prompt prettily."

@@ -8,6 +8,20 @@
    \* "_STAR_" \| "_BAR_" \{ "_LBRACE_" \} "_RBRACE_" \[ "_LBRACK_" \] "_RBRACK_" \/ "_SLASH_"
    \\ "_BSLASH_" \? "_QMARK_"})
 
+(defn demunge
+  "Returns the name in the language for the name of a class of a function."
+  {:examples '[[(clojure.lang.Compiler/demunge "a.b$c_QMARK_") "a.b/c?"]]}
+  [s]
+  (let [chars (into {} (map (fn [[c text]] [text (str c)]) (dissoc CHAR_MAP \-)))
+        found (re-pattern (str (clojure.string/join "|" (keys chars)) "|_|\\$"))]
+    (clojure.string/replace s found (fn [text] (get chars text (if (= "$" text) "/" "-"))))))
+
+(defn munge
+  "Returns the name that the host has for a name in the language."
+  {:examples '[[(clojure.lang.Compiler/munge "c?") "c_QMARK_"]]}
+  [s]
+  (clojure.core/munge s))
+
 (def specials
   "The special forms, as the keys of a map."
   (zipmap '[& . case* catch clojure.core/import* def deftype* do finally fn* if let* letfn* loop* monitor-enter

@@ -490,6 +490,9 @@ impl Analyzer<'_> {
         if let Some(var) = self.vm.world().class_var(&text) {
             return Ok(Meaning::Var(var));
         }
+        if let Some(var) = library_class(self.vm, &text)? {
+            return Ok(Meaning::Var(var));
+        }
         Err(undefined::describe(self.vm, &self.scopes, symbol, span).into())
     }
 
@@ -636,6 +639,20 @@ pub(crate) fn resolve_var(vm: &mut Vm, symbol: Symbol) -> Result<Option<Rc<Var>>
     }
 }
 
+/// Finds the var of a host class that the library defines, by the full name of the class.
+pub(crate) fn library_class(vm: &mut Vm, full_name: &str) -> Result<Option<Rc<Var>>> {
+    let class = match host_class(full_name) {
+        Some(_) => crate::library::class(full_name),
+        None => undefined::is_known_everywhere(full_name)
+            .then_some(full_name)
+            .filter(|name| crate::library::defines(name, name)),
+    };
+    match class {
+        Some(class) => resolve_var(vm, Symbol::with_namespace(Some(class), class)),
+        None => Ok(None),
+    }
+}
+
 /// Returns the short name of a host class that is written with its package.
 fn class_of_package(name: &str) -> Option<&str> {
     let is_host = ["java.", "clojure.lang."]
@@ -648,15 +665,21 @@ fn class_of_package(name: &str) -> Option<&str> {
 fn host_class(name: &str) -> Option<&str> {
     const PACKAGES: &[&str] = &[
         "clojure.lang",
+        "java.io",
         "java.lang",
+        "java.lang.ref",
         "java.math",
         "java.net",
         "java.nio.charset",
+        "java.security",
+        "java.text",
         "java.time",
         "java.time.format",
         "java.time.temporal",
         "java.util",
         "java.util.concurrent",
+        "java.util.concurrent.atomic",
+        "java.util.concurrent.locks",
         "java.util.regex",
     ];
     let (package, class) = name.rsplit_once('.')?;

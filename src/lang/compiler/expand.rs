@@ -72,7 +72,10 @@ impl Analyzer<'_> {
         if let Some(expanded) = sugar(symbol, form, list) {
             return Ok(Some(expanded));
         }
-        if self.vm.world().is_method(symbol) || self.is_unknown_method(symbol)? {
+        if self.vm.world().is_method(symbol)
+            || self.is_unknown_method(symbol)?
+            || self.is_library_method(symbol)?
+        {
             let name = Value::list([Value::symbol("quote"), Value::Symbol(symbol)]);
             let call = List::cons(
                 Value::symbol("clojure.core/invoke-method"),
@@ -104,6 +107,14 @@ impl Analyzer<'_> {
             && symbol.name().len() > 1
             && !symbol.is("..");
         Ok(is_method && self.vm.world().defers_host_names() && self.var(symbol)?.is_none())
+    }
+
+    /// Tells whether a symbol is a method for which a function of core stands. It is called by way of the object, which may be nil or have a
+    /// method of its own.
+    fn is_library_method(&mut self, symbol: Symbol) -> Result<bool> {
+        let name = symbol.name();
+        let is_method = symbol.namespace().is_none() && name.len() > 1 && name.starts_with('.');
+        Ok(is_method && !symbol.is("..") && self.var(symbol)?.is_some_and(|var| !var.is_macro.get()))
     }
 
     /// Calls a macro with a form.

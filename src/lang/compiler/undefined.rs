@@ -46,7 +46,7 @@ pub(super) fn describe(vm: &Vm, scopes: &Scopes, symbol: Symbol, span: Span) -> 
     refused
 }
 
-/// Classes that Clojure's host knows everywhere without their package, and that do not exist here.
+/// Classes that Clojure's host knows everywhere without their package. They do not exist here, or are types of the library.
 const EVERYWHERE: &[&str] = &[
     "Appendable",
     "AutoCloseable",
@@ -54,8 +54,6 @@ const EVERYWHERE: &[&str] = &[
     "ClassCircularityError",
     "ClassFormatError",
     "ClassLoader",
-    "ClassNotFoundException",
-    "CloneNotSupportedException",
     "Compiler",
     "Deprecated",
     "Enum",
@@ -76,7 +74,6 @@ const EVERYWHERE: &[&str] = &[
     "Readable",
     "Runtime",
     "RuntimePermission",
-    "SecurityException",
     "SecurityManager",
     "StackTraceElement",
     "StrictMath",
@@ -90,6 +87,11 @@ const EVERYWHERE: &[&str] = &[
     "VirtualMachineError",
     "Void",
 ];
+
+/// Tells whether Clojure's host knows a class without its package.
+pub(super) fn is_known_everywhere(class: &str) -> bool {
+    EVERYWHERE.contains(&class)
+}
 
 /// Describes a class that cannot be made.
 pub(super) fn class(vm: &Vm, name: &str, span: Span) -> Exception {

@@ -24,15 +24,18 @@ const FILES_BELOW: Native = Native {
 
 const SLURP: Native = Native {
     name: "slurp",
-    usage: "(slurp path)\n(slurp reader)",
-    doc: "Returns the text of a file, or what is left of a reader. Programs may read files when they are started with --allow-files; in a flow, use a :files step.",
+    usage: "(slurp path)\n(slurp reader & options)",
+    doc: "Returns the text of a file, or what is left of a reader or stream. Options such as :encoding are accepted; texts are UTF-8. Programs may read files when they are started with --allow-files; in a flow, use a :files step.",
     examples: &[],
-    arity: Arity::exactly(1),
+    arity: Arity::at_least(1),
     run: |vm, args| {
         if let Some(reader) = TextReader::of(args.get(0)) {
             return super::streams::read_all(vm, reader);
         }
-        let path = args.text(0)?.as_str().to_owned();
+        if let Some(text) = vm.ask(args.get(0), "readText", &[])? {
+            return Ok(text);
+        }
+        let path = path(vm, &args)?;
         let text = vm.host().read_file(&path);
         text.map(Value::from).map_err(|why| refused(why).into())
     },
@@ -47,8 +50,16 @@ const SPIT: Native = Native {
     run: spit,
 };
 
+/// Returns the path of a file: a text, or what an object of `java.io.File` has for one.
+fn path(vm: &mut Vm, args: &Args<'_>) -> Result<String> {
+    if let Some(Value::Text(path)) = vm.ask(args.get(0), "getPath", &[])? {
+        return Ok(path.as_str().to_owned());
+    }
+    Ok(args.text(0)?.as_str().to_owned())
+}
+
 fn spit(vm: &mut Vm, args: Args<'_>) -> Result<Value> {
-    let path = args.text(0)?.as_str().to_owned();
+    let path = path(vm, &args)?;
     let text = match args.get(1) {
         Value::Nil => String::new(),
         content => {

@@ -216,6 +216,10 @@ const FOREIGN_CLASS: Native = Native {
     arity: Arity::exactly(1),
     run: |vm, args| {
         let name = args.symbol(0)?;
+        if let Some(var) = crate::compiler::library_class(vm, &name.to_string())? {
+            current(vm).refer(var.name, var);
+            return Ok(Value::Nil);
+        }
         let is_foreign = Class::named(&name.to_string()).is_none();
         if is_foreign && vm.world().defers_host_names() {
             vm.touch_session()?;
@@ -588,8 +592,13 @@ fn resolve_in(vm: &mut Vm, namespace: &Rc<Namespace>, symbol: Symbol) -> Result<
     {
         return Ok(Value::Var(var));
     }
-    Ok(Class::named(&symbol.to_string())
-        .map_or(Value::Nil, |class| Value::from(Object::Class(class))))
+    let class = Class::named(&symbol.to_string());
+    if class.is_none()
+        && let Some(var) = crate::compiler::library_class(vm, &symbol.to_string())?
+    {
+        return Ok(var.root().unwrap_or(Value::Nil));
+    }
+    Ok(class.map_or(Value::Nil, |class| Value::from(Object::Class(class))))
 }
 
 /// Compiles everything that the library has for a namespace.

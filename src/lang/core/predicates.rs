@@ -163,8 +163,8 @@ predicates! {
         |x| x.as_symbol().is_some();
     TRUE "true?" "Tells whether x is true." [("(true? true)", "true"), ("(true? 1)", "false")]
         |x| matches!(x, Value::Bool(true));
-    URI "uri?" "Tells whether x is a URI object; there are none here." [(r#"(uri? "http://a")"#, "false")]
-        |_| false;
+    URI "uri?" "Tells whether x is a java.net.URI." [(r#"(uri? (java.net.URI. "http://a"))"#, "true")]
+        |x| crate::vm::objects::type_of(x).is_some_and(|own| own.name == Symbol::new("java.net/URI"));
     UUID "uuid?" "Tells whether x is a UUID." [(r#"(uuid? "a")"#, "false")]
         |x| object(x, |object| matches!(object, Object::Uuid(_)));
     VAR "var?" "Tells whether x is a var." [("(var? #'inc)", "true")] |x| matches!(x, Value::Var(_));

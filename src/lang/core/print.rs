@@ -231,6 +231,12 @@ pub(super) fn write_to(vm: &mut Vm, out: &Value, text: &str) -> Result<()> {
             } => {
                 return vm.write(Stream::Error, text);
             }
+            Object::Instance(_) => {
+                let text = Value::from(text);
+                if vm.ask(out, "write", &[text])?.is_some() {
+                    return Ok(());
+                }
+            }
             _ => {}
         }
     }

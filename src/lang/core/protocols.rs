@@ -91,6 +91,9 @@ const INVOKE_METHOD: Native = Native {
         if let Some(answer) = vm.ask(&object, short, &own[1..])? {
             return Ok(answer);
         }
+        if object.is_nil() {
+            return Err(of_nil(name));
+        }
         // The functions of core that stand for methods of the host are loaded when they are first called.
         let world = vm.world().clone();
         if world.core.lookup(name).is_none() {
@@ -110,10 +113,12 @@ const INVOKE_METHOD: Native = Native {
             let of = crate::value::describe(&object);
             let refused = crate::compiler::unknown_method(vm, name);
             let class = brief(&Class::of(&object));
+            let message = match given {
+                0 => format!("No matching field found: {short} for class {class}"),
+                _ => format!("No matching method {short} found taking {given} args for class {class}"),
+            };
             return Err(refused
-                .clojure(format!(
-                    "No matching method {short} found taking {given} args for class {class}"
-                ))
+                .clojure(message)
                 .words(format!(
                     "`.{short}` is not defined: {of} has no such method here"
                 ))
@@ -126,6 +131,23 @@ const INVOKE_METHOD: Native = Native {
         ))
     },
 };
+
+/// A method of nil is called.
+#[cold]
+fn of_nil(method: Symbol) -> crate::value::Signal {
+    let short = method.name();
+    let short = short.trim_start_matches('.');
+    Exception::new(
+        Class::NULL_POINTER,
+        "E0301",
+        format!("`{method}` is called on nil, which has no methods"),
+    )
+    .clojure(format!(
+        "Cannot invoke \"Object.{short}()\" because the target is null"
+    ))
+    .argument(1)
+    .into()
+}
 
 const SET_FIELD: Native = Native {
     name: "set-field-of",
@@ -564,6 +586,8 @@ fn type_key(vm: &mut Vm, value: &Value) -> Result<Value> {
             Object::RecordType(record_type) => Ok(Value::Symbol(record_type.name)),
             _ => Err(crate::vm::wrong_type(value, "a class or record type", 0).into()),
         },
+        // The interface of a protocol: all types that implement it inline.
+        protocol if protocol.get("impls").is_some() => Ok(protocol_name(protocol)),
         _ => {
             vm.charge(1)?;
             Err(crate::vm::wrong_type(value, "a class, a record type or nil", 0).into())
@@ -584,10 +608,25 @@ fn find(cell: &Atom, value: &Value) -> Option<Value> {
             .filter_map(|name| Class::named(name))
             .find_map(|class| all.get(&Value::symbol(class.0.full_name)))
     };
+    let declared = |own: &crate::value::RecordType| {
+        let declared = own.above.borrow();
+        declared.iter().find_map(|above| match above {
+            Value::Object(object) => match &**object {
+                Object::Class(class) => std::iter::once(*class)
+                    .chain(class.supers())
+                    .filter(|class| class.0.name != "Object")
+                    .find_map(|class| all.get(&Value::symbol(class.0.full_name))),
+                _ => None,
+            },
+            Value::Map(_) => all.get(&protocol_name(above)),
+            name => all.get(name),
+        })
+    };
     let found = match value {
         Value::Nil => return all.get(&Value::Nil).cloned(),
         Value::Record(record) => all
             .get(&Value::Symbol(record.record_type.name))
+            .or_else(|| declared(&record.record_type))
             .or_else(|| {
                 above(&[
                     "IRecord",
@@ -600,6 +639,7 @@ fn find(cell: &Atom, value: &Value) -> Option<Value> {
             }),
         Value::Object(object) if let Object::Instance(instance) = &**object => {
             all.get(&Value::Symbol(instance.instance_type.name))
+                .or_else(|| declared(&instance.instance_type))
         }
         value => {
             let class = match Class::of(value) {

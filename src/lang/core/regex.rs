@@ -71,10 +71,11 @@ const RE_FIND: Native = Native {
         (r#"(re-find #"z" "abc")"#, "nil"),
     ],
     arity: Arity::between(1, 2),
-    run: |vm, args| {
+    run: |vm, mut args| {
         if args.len() == 1 {
             return matcher::next(vm, &args);
         }
+        args.read_characters(vm, 1)?;
         let regex = regex(&args, 0)?;
         let text = args.text(1)?;
         let found = find(vm, &regex, regex.subject(text), (0, 0))?;
@@ -94,7 +95,8 @@ const RE_MATCHES: Native = Native {
         (r#"(re-matches #"\d+" "1a")"#, "nil"),
     ],
     arity: Arity::exactly(2),
-    run: |vm, args| {
+    run: |vm, mut args| {
+        args.read_characters(vm, 1)?;
         let regex = regex(&args, 0)?;
         let text = args.text(1)?;
         let found = search(vm, &regex, regex.subject(text), Mode::Whole, (0, 0))?;
@@ -108,7 +110,8 @@ const RE_SEQ: Native = Native {
     doc: "Returns a lazy sequence of the matches of re in s, each as re-find gives it, or nil without any.",
     examples: &[(r#"(re-seq #"\w+" "one two")"#, r#"("one" "two")"#)],
     arity: Arity::exactly(2),
-    run: |vm, args| {
+    run: |vm, mut args| {
+        args.read_characters(vm, 1)?;
         let regex = regex(&args, 0)?;
         let text = args.text(1)?.clone();
         let facts = regex.subject(&text).facts;

@@ -357,8 +357,17 @@ const VARY_META: Native = Native {
     run: |vm, mut args| {
         let (value, function) = (args.take(0), args.take(1));
         let mut all = take_from(&mut args, 1);
-        all[0] = value.meta();
+        let own = match &value {
+            Value::Object(_) => vm.ask(&value, "meta", &[])?,
+            _ => None,
+        };
+        all[0] = own.unwrap_or_else(|| value.meta());
         let meta = vm.invoke(&function, &mut all)?;
+        if let Value::Object(_) = value
+            && let Some(changed) = vm.ask(&value, "withMeta", std::slice::from_ref(&meta))?
+        {
+            return Ok(changed);
+        }
         with_meta(vm, value, meta)
     },
 };

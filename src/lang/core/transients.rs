@@ -10,6 +10,7 @@ use super::collections::{assoc, conj};
 use super::maps::dissoc;
 use super::sets::disj;
 use crate::value::{Arity, Class, Exception, Native, Object, Result, Value, Vector};
+use crate::vm::objects::type_of;
 use crate::vm::{Args, Vm, transient_is_done, wrong_type};
 
 /// The functions of this area.
@@ -86,7 +87,10 @@ const PERSISTENT: Native = Native {
     doc: "Returns the collection that a transient holds; the transient is of no more use.",
     examples: &[("(persistent! (transient [1 2]))", "[1 2]")],
     arity: Arity::exactly(1),
-    run: |_, args| {
+    run: |vm, args| {
+        if let Some(own) = vm.ask(args.get(0), "persistent", &[])? {
+            return Ok(own);
+        }
         let inner = cell(&args)?.borrow_mut().take();
         inner.ok_or_else(transient_is_done)
     },
@@ -99,7 +103,10 @@ const POP: Native = Native {
     examples: &[("(persistent! (pop! (transient [1 2])))", "[1]")],
     arity: Arity::exactly(1),
     run: |vm, mut args| {
-        change(vm, args.take(0), |_, mut coll| {
+        change(vm, args.take(0), |vm, mut coll| {
+            if let Some(own) = vm.ask(&coll, "pop", &[])? {
+                return Ok(own);
+            }
             let Value::Vector(vector) = &mut coll else {
                 return Err(wrong_type(&coll, "a transient vector", 0).into());
             };
@@ -122,10 +129,11 @@ const TRANSIENT: Native = Native {
     doc: "Returns a transient with the items of a vector, map or set.",
     examples: &[("(persistent! (conj! (transient #{}) 1))", "#{1}")],
     arity: Arity::exactly(1),
-    run: |_, mut args| match args.get(0) {
+    run: |vm, mut args| match args.get(0) {
         Value::Map(map) if map.entries().sorted().is_none() => Ok(transient(args.take(0))),
         Value::Set(set) if set.items().sorted().is_none() => Ok(transient(args.take(0))),
         Value::Vector(_) => Ok(transient(args.take(0))),
+        own if let Some(own) = vm.ask(own, "asTransient", &[])? => Ok(own),
         _ => Err(args.expected(0, "a vector, map or set that is not sorted")),
     },
 };
@@ -161,7 +169,11 @@ fn change(
         other => return Err(wrong_type(other, "a transient", 0).into()),
     };
     let Object::Transient(inner) = &*object else {
-        return Err(wrong_type(&holder, "a transient", 0).into());
+        return match type_of(&holder) {
+            // A transient of a type of the program: the functions of collections ask its methods.
+            Some(_) => change(vm, holder),
+            None => Err(wrong_type(&holder, "a transient", 0).into()),
+        };
     };
     let coll = inner.borrow_mut().take().ok_or_else(transient_is_done)?;
     match change(vm, coll) {

@@ -151,31 +151,39 @@ const KINDS: &[Row] = rows! {
 /// Names of several kinds together.
 const INTERFACES: &[Row] = rows! {
     "java.lang" "Object" [], |x| !x.is_nil();
-    "java.lang" "Number" ["Object"], is_number;
-    "java.lang" "Integer" ["Number"], |_| false;
-    "java.lang" "Short" ["Number"], |_| false;
-    "java.lang" "Byte" ["Number"], |_| false;
-    "java.lang" "Float" ["Number"], |_| false;
-    "java.math" "BigInteger" ["Number"], |_| false;
-    "java.lang" "CharSequence" [], |x| matches!(x, Value::Text(_));
+    "java.lang" "Number" ["Object", "Serializable"], is_number;
+    "java.lang" "Integer" ["Number", "Comparable", "Serializable", "Object"], |_| false;
+    "java.lang" "Short" ["Number", "Comparable", "Serializable", "Object"], |_| false;
+    "java.lang" "Byte" ["Number", "Comparable", "Serializable", "Object"], |_| false;
+    "java.lang" "Float" ["Number", "Comparable", "Serializable", "Object"], |_| false;
+    "java.math" "BigInteger" ["Number", "Comparable", "Serializable", "Object"], |_| false;
+    "java.lang" "CharSequence" [], |x| matches!(x, Value::Text(_)) || is_kind_below(x, "CharSequence");
     "java.lang" "Comparable" [], |x| is_number(x)
         || x.as_symbol().is_some()
         || matches!(x, Value::Text(_) | Value::Keyword(_) | Value::Bool(_) | Value::Char(_) | Value::Vector(_));
     "java.lang" "Iterable" [], is_coll;
     "java.lang" "Runnable" [], is_function;
     "java.util.concurrent" "Callable" [], is_function;
-    "java.io" "Writer" [], |x| TextWriter::of(x).is_some();
-    "java.io" "Reader" [], |x| TextReader::of(x).is_some();
-    "java.util" "Collection" [], |x| is_coll(x) && !is_map(x);
-    "java.util" "List" [], |x| is_seq(x) || matches!(x, Value::Vector(_));
+    "java.io" "Writer" ["Closeable", "AutoCloseable", "Object"], |x| TextWriter::of(x).is_some();
+    "java.io" "Reader" ["Closeable", "AutoCloseable", "Object"], |x| TextReader::of(x).is_some();
+    "java.util" "Collection" ["Iterable"], |x| is_coll(x) && !is_map(x);
+    "java.util" "Deque" ["Queue", "Collection", "Iterable"], |_| false;
+    "java.util" "Enumeration" [], |_| false;
+    "java.util" "Iterator" [], |_| false;
+    "java.util" "Queue" ["Collection", "Iterable"], is_queue;
+    "java.io" "Closeable" ["AutoCloseable"], |x| TextWriter::of(x).is_some() || TextReader::of(x).is_some();
+    "java.lang" "AutoCloseable" [], |x| TextWriter::of(x).is_some() || TextReader::of(x).is_some();
+    "java.io" "InputStream" ["Closeable", "AutoCloseable", "Object"], |_| false;
+    "java.io" "OutputStream" ["Closeable", "AutoCloseable", "Object"], |_| false;
+    "java.util" "List" ["Collection", "Iterable"], |x| is_seq(x) || matches!(x, Value::Vector(_));
     "java.util" "Map" [], is_map;
-    "java.util" "Set" [], |x| matches!(x, Value::Set(_));
-    "clojure.lang" "APersistentMap" ["IPersistentMap"], |x| matches!(x, Value::Map(_));
-    "clojure.lang" "APersistentSet" ["IPersistentSet"], |x| matches!(x, Value::Set(_));
-    "clojure.lang" "APersistentVector" ["IPersistentVector"], |x| matches!(x, Value::Vector(_));
-    "clojure.lang" "ASeq" ["ISeq"], |x| matches!(x, Value::List(_) | Value::Seq(_));
-    "clojure.lang" "AFn" ["IFn"], is_function;
-    "clojure.lang" "Associative" ["ILookup"], |x| is_map(x) || matches!(x, Value::Vector(_));
+    "java.util" "Set" ["Collection", "Iterable"], |x| matches!(x, Value::Set(_));
+    "clojure.lang" "APersistentMap" ["IPersistentMap", "AFn", "Associative", "Callable", "Counted", "IFn", "IHashEq", "ILookup", "IPersistentCollection", "Iterable", "Map", "MapEquivalence", "Runnable", "Seqable", "Serializable", "Object"], |x| matches!(x, Value::Map(_));
+    "clojure.lang" "APersistentSet" ["IPersistentSet", "AFn", "Callable", "Collection", "Counted", "IFn", "IHashEq", "IPersistentCollection", "Iterable", "Runnable", "Seqable", "Serializable", "Set", "Object"], |x| matches!(x, Value::Set(_));
+    "clojure.lang" "APersistentVector" ["IPersistentVector", "AFn", "Associative", "Callable", "Collection", "Comparable", "Counted", "IFn", "IHashEq", "ILookup", "IPersistentCollection", "IPersistentStack", "Indexed", "Iterable", "List", "RandomAccess", "Reversible", "Runnable", "Seqable", "Sequential", "Serializable", "Object"], |x| matches!(x, Value::Vector(_));
+    "clojure.lang" "ASeq" ["ISeq", "Collection", "IHashEq", "IMeta", "IObj", "IPersistentCollection", "Iterable", "List", "Obj", "Seqable", "Sequential", "Serializable", "Object"], |x| matches!(x, Value::List(_) | Value::Seq(_));
+    "clojure.lang" "AFn" ["IFn", "Callable", "Runnable", "Object"], is_function;
+    "clojure.lang" "Associative" ["ILookup", "IPersistentCollection", "Seqable"], |x| is_map(x) || matches!(x, Value::Vector(_));
     "clojure.lang" "Counted" [], |x| matches!(x, Value::Vector(_) | Value::Set(_))
         || matches!(x, Value::Seq(view) if matches!(**view, SeqView::Range { end, .. } if end != i64::MAX))
         || is_map(x) || matches!(x, Value::List(list) if list.count.is_some());
@@ -189,34 +197,34 @@ const INTERFACES: &[Row] = rows! {
         x => matches!(x, Value::Vector(_)),
     };
     "clojure.lang" "IExceptionInfo" [], |x| matches!(x, Value::Exception(exception) if exception.class == Class::EXCEPTION_INFO);
-    "clojure.lang" "IFn" [], |x| is_function(x)
+    "clojure.lang" "IFn" ["Callable", "Runnable"], |x| is_function(x)
         || matches!(x, Value::Keyword(_) | Value::Symbol(_) | Value::Name(_) | Value::Map(_) | Value::Set(_) | Value::Vector(_) | Value::Var(_));
     "clojure.lang" "ILookup" [], |x| is_map(x) || matches!(x, Value::Vector(_));
-    "clojure.lang" "IMapEntry" [], |x| matches!(x, Value::Vector(vector) if vector.is_entry);
+    "clojure.lang" "IMapEntry" ["Map$Entry"], |x| matches!(x, Value::Vector(vector) if vector.is_entry);
     "clojure.lang" "IMeta" [], |x| is_coll(x) || is_function(x) || x.as_symbol().is_some()
         || matches!(x, Value::Var(_) | Value::Atom(_));
-    "clojure.lang" "IObj" [], |x| is_coll(x) || is_function(x) || x.as_symbol().is_some();
+    "clojure.lang" "IObj" ["IMeta"], |x| is_coll(x) || is_function(x) || x.as_symbol().is_some();
     "clojure.lang" "IPending" [], |x| matches!(x, Value::Lazy(_))
         || object(x, |object| matches!(object, Object::Delay(_)));
     "clojure.lang" "IPersistentCollection" ["Seqable"], is_coll;
-    "clojure.lang" "IPersistentList" [], |x| matches!(x, Value::List(list) if list.count.is_some());
-    "clojure.lang" "IPersistentMap" ["Associative"], is_map;
-    "clojure.lang" "IPersistentSet" [], |x| matches!(x, Value::Set(_));
-    "clojure.lang" "IPersistentStack" [], |x| matches!(x, Value::Vector(_) | Value::List(_)) || is_queue(x);
-    "clojure.lang" "IPersistentVector" ["Associative"], |x| matches!(x, Value::Vector(_));
+    "clojure.lang" "IPersistentList" ["IPersistentCollection", "IPersistentStack", "Seqable", "Sequential"], |x| matches!(x, Value::List(list) if list.count.is_some());
+    "clojure.lang" "IPersistentMap" ["Associative", "Counted", "ILookup", "IPersistentCollection", "Iterable", "Seqable"], is_map;
+    "clojure.lang" "IPersistentSet" ["Counted", "IPersistentCollection", "Seqable"], |x| matches!(x, Value::Set(_));
+    "clojure.lang" "IPersistentStack" ["IPersistentCollection", "Seqable"], |x| matches!(x, Value::Vector(_) | Value::List(_)) || is_queue(x);
+    "clojure.lang" "IPersistentVector" ["Associative", "Counted", "ILookup", "IPersistentCollection", "IPersistentStack", "Indexed", "Reversible", "Seqable", "Sequential"], |x| matches!(x, Value::Vector(_));
     "clojure.lang" "IRecord" [], |x| matches!(x, Value::Record(_));
     "clojure.lang" "IRef" ["IDeref"], |x| matches!(x, Value::Atom(_) | Value::Var(_));
-    "clojure.lang" "ISeq" [], is_seq;
+    "clojure.lang" "ISeq" ["IPersistentCollection", "Seqable"], is_seq;
     "clojure.lang" "IType" [], |x| object(x, |object| matches!(object, Object::Instance(_)));
-    "clojure.lang" "Indexed" [], |x| matches!(x, Value::Vector(_));
+    "clojure.lang" "Indexed" ["Counted"], |x| matches!(x, Value::Vector(_));
     "clojure.lang" "Named" [], |x| matches!(x, Value::Keyword(_)) || x.as_symbol().is_some();
     "clojure.lang" "Reversible" [], |x| is_sorted(x) || matches!(x, Value::Vector(_));
     "clojure.lang" "Seqable" [], is_coll;
     "clojure.lang" "Sorted" [], is_sorted;
     "clojure.lang" "Sequential" [], |x| is_seq(x) || matches!(x, Value::Vector(_)) || is_queue(x);
-    "clojure.lang" "AMapEntry" ["APersistentVector", "IMapEntry"], |x| is_kind_below(x, "AMapEntry");
-    "clojure.lang" "ARef" ["AReference", "IRef"], |x| is_kind_below(x, "ARef");
-    "clojure.lang" "AReference" ["IReference", "IMeta"], |x| is_kind_below(x, "AReference");
+    "clojure.lang" "AMapEntry" ["APersistentVector", "IMapEntry", "AFn", "Associative", "Callable", "Collection", "Comparable", "Counted", "IFn", "IHashEq", "ILookup", "IPersistentCollection", "IPersistentStack", "IPersistentVector", "Indexed", "Iterable", "List", "Map$Entry", "RandomAccess", "Reversible", "Runnable", "Seqable", "Sequential", "Serializable", "Object"], |x| is_kind_below(x, "AMapEntry");
+    "clojure.lang" "ARef" ["AReference", "IRef", "IDeref", "IMeta", "IReference", "Object"], |x| is_kind_below(x, "ARef");
+    "clojure.lang" "AReference" ["IReference", "IMeta", "Object"], |x| is_kind_below(x, "AReference");
     "java.lang" "Cloneable" [], |x| is_kind_below(x, "Cloneable");
     "java.util" "Comparator" [], |x| is_kind_below(x, "Comparator");
     "clojure.lang" "IAtom2" ["IAtom"], |x| is_kind_below(x, "IAtom2");
@@ -228,7 +236,7 @@ const INTERFACES: &[Row] = rows! {
     "clojure.lang" "IReference" ["IMeta"], |x| is_kind_below(x, "IReference");
     "java.util" "Map$Entry" [], |x| is_kind_below(x, "Map$Entry");
     "clojure.lang" "MapEquivalence" [], |x| is_kind_below(x, "MapEquivalence");
-    "clojure.lang" "Obj" ["IObj", "IMeta"], |x| is_kind_below(x, "Obj");
+    "clojure.lang" "Obj" ["IObj", "IMeta", "Serializable", "Object"], |x| is_kind_below(x, "Obj");
     "java.util" "RandomAccess" [], |x| is_kind_below(x, "RandomAccess");
     "java.io" "Serializable" [], |x| is_kind_below(x, "Serializable");
     "clojure.lang" "Settable" [], |x| is_kind_below(x, "Settable");

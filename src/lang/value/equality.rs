@@ -47,6 +47,14 @@ pub trait Force {
         Ok(None)
     }
 
+    /// Returns the sequence of an object of the program's own types; `None` where it has none.
+    ///
+    /// # Errors
+    /// Whatever the methods of the type throw.
+    fn own_items(&mut self, _value: &Value) -> Result<Option<Value>> {
+        Ok(None)
+    }
+
     /// Compares with the `equals` of a type of the program; `None` where neither value has one.
     ///
     /// # Errors

@@ -114,6 +114,52 @@ impl RecordType {
             is_record: false,
         }
     }
+
+    /// Returns as what kind of collection an instance is printed, by the classes that the type implements.
+    pub fn shape(&self) -> Option<Shape> {
+        let above = self.above.borrow();
+        if self.is_record || above.is_empty() {
+            return None;
+        }
+        let is_any = |names: &[&str]| {
+            above.iter().any(|class| match class {
+                Value::Object(object) => match &**object {
+                    Object::Class(class) => {
+                        names.contains(&class.0.name)
+                            || class.supers().iter().any(|above| names.contains(&above.0.name))
+                    }
+                    _ => false,
+                },
+                _ => false,
+            })
+        };
+        if is_any(&["ISeq"]) {
+            Some(Shape::Seq)
+        } else if is_any(&["IPersistentMap", "Map"]) {
+            Some(Shape::Map)
+        } else if is_any(&["IPersistentSet", "Set"]) {
+            Some(Shape::Set)
+        } else if is_any(&["IPersistentVector", "RandomAccess"]) {
+            Some(Shape::Vector)
+        } else if is_any(&["Sequential", "Collection"]) {
+            Some(Shape::Seq)
+        } else {
+            None
+        }
+    }
+}
+
+/// The kinds of collections that objects of the program's own types are printed as.
+#[derive(Debug, Clone, Copy)]
+pub enum Shape {
+    /// `{a b}`.
+    Map,
+    /// `(a b)`.
+    Seq,
+    /// `#{a b}`.
+    Set,
+    /// `[a b]`.
+    Vector,
 }
 
 /// A map of a named type.

@@ -8,7 +8,7 @@ mod frame;
 mod inst;
 
 use self::frame::Frame;
-use super::{Class, Exception, Force, Result, Unforced, Value};
+use super::{Class, Exception, Force, Object, Result, Shape, Unforced, Value};
 
 pub use atom::write_str;
 pub use inst::{CivilTime, civil_time, millis_of};
@@ -99,7 +99,7 @@ pub fn print_default(
         open: Vec::new(),
         work: 0,
     };
-    printer.start_default(value)?;
+    printer.start_own(value, force)?;
     printer.finish(force)
 }
 
@@ -123,6 +123,17 @@ pub fn describe(value: &Value) -> String {
         return "nil".to_owned();
     }
     format!("{} ({})", brief(value), value.kind())
+}
+
+/// Returns as what kind of collection an object of the program's own types is written.
+fn shape(value: &Value) -> Option<Shape> {
+    match value {
+        Value::Object(object) => match &**object {
+            Object::Instance(instance) => instance.instance_type.shape(),
+            _ => None,
+        },
+        _ => None,
+    }
 }
 
 /// What is being written.
@@ -169,7 +180,29 @@ impl Printer<'_> {
             self.out.push_str(&text);
             return Ok(());
         }
-        self.start_default(value)
+        self.start_own(value, force)
+    }
+
+    /// Writes a value as the collection that its type says it is, where it is an object of the program's own.
+    fn start_own(&mut self, value: &Value, force: &mut dyn Force) -> Result<()> {
+        let Some(shape) = shape(value) else {
+            return self.start_default(value);
+        };
+        match force.own_items(value)? {
+            Some(items) if !self.is_too_deep() => {
+                let frame = frame::open_own(self, force, shape, &items)?;
+                self.open.push(frame);
+                Ok(())
+            }
+            _ => self.start_default(value),
+        }
+    }
+
+    /// Tells whether `*print-level*` collections are open.
+    fn is_too_deep(&self) -> bool {
+        self.options.level.is_some_and(|limit| {
+            self.open.iter().filter(|frame| frame.is_level()).count() >= limit
+        })
     }
 
     /// Writes a value whole where it holds no others, else its opening, and leaves the rest on the stack.
@@ -186,10 +219,7 @@ impl Printer<'_> {
             .hint("does it contain itself, as an atom can?")
             .into());
         }
-        if let Some(limit) = self.options.level
-            && value.is_compound()
-            && self.open.iter().filter(|frame| frame.is_level()).count() >= limit
-        {
+        if value.is_compound() && self.is_too_deep() {
             self.out.push('#');
             return Ok(());
         }

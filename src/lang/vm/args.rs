@@ -88,6 +88,24 @@ impl<'a> Args<'a> {
         }
     }
 
+    /// Replaces an argument that is a sequence of characters of the host, or of a type of the program, by its text.
+    ///
+    /// # Errors
+    /// Whatever its `toString` throws.
+    pub fn read_characters(&mut self, vm: &mut super::Vm, idx: usize) -> Result<()> {
+        let value = self.get(idx).clone();
+        if matches!(value, Value::Object(_))
+            && (super::objects::implements_named(&value, "CharSequence")
+                || value.is_host("java.lang.StringBuilder")
+                || value.is_host("java.lang.StringBuffer"))
+        {
+            let mut text = String::new();
+            crate::value::write_str(&mut text, vm, &value)?;
+            self.as_mut_slice()[idx] = Value::from(text);
+        }
+        Ok(())
+    }
+
     /// Returns a map argument.
     pub fn map(&self, idx: usize) -> Result<&Rc<Map>> {
         match self.get(idx) {

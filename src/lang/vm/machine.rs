@@ -637,6 +637,11 @@ impl Force for Vm {
         Ok(text.and_then(|text| text.as_str().map(str::to_owned)))
     }
 
+    fn own_items(&mut self, value: &Value) -> Result<Option<Value>> {
+        self.check_native_stack()?;
+        self.seq_of_object(value)
+    }
+
     fn own_equality(&mut self, left: &Value, right: &Value) -> Result<Option<bool>> {
         self.equal_objects(left, right)
     }

@@ -87,7 +87,13 @@ impl Vm {
         key: &Value,
     ) -> Result<Option<Value>> {
         let Some(method) = own_method(object, "valAt") else {
-            return Ok(None);
+            // A set, or a map of the host, gives what it has.
+            return match implements_named(object, "IPersistentSet") || implements_named(object, "Map") {
+                true => Ok(self
+                    .ask(object, "get", std::slice::from_ref(key))?
+                    .filter(|found| !found.is_nil())),
+                false => Ok(None),
+            };
         };
         let takes_default = match &method {
             Value::Fn(closure) => closure.proto.body(3).is_some(),

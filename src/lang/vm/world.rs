@@ -73,7 +73,7 @@ pub struct World {
     pub print_extended: Cell<bool>,
     /// Where the program was when it was stopped; whoever reports it takes this.
     pub stopped: RefCell<Option<Origin>>,
-    /// The methods that types of the program have, each with its dot: `.area`.
+    /// The methods that types of the program and the library have, each with its dot: `.area`.
     methods: RefCell<std::collections::HashSet<Symbol>>,
     /// Whether names of classes and methods that do not exist are refused only when they are reached.
     defers_host_names: Cell<bool>,
@@ -123,6 +123,8 @@ impl World {
         let core = Rc::new(Namespace::new(Symbol::new("clojure.core")));
         let user = Rc::new(Namespace::new(Symbol::new("user")));
         let namespaces = [core.clone(), user.clone()].map(|namespace| (namespace.name, namespace));
+        let methods = crate::library::METHODS.iter();
+        let methods = methods.map(|name| Symbol::new(&format!(".{name}")));
         World {
             namespaces: RefCell::new(namespaces.into_iter().collect()),
             current: RefCell::new(user),
@@ -136,7 +138,7 @@ impl World {
             features: RefCell::default(),
             print_extended: Cell::new(false),
             stopped: RefCell::default(),
-            methods: RefCell::default(),
+            methods: RefCell::new(methods.collect()),
             defers_host_names: Cell::new(false),
             foreign: RefCell::default(),
             loaded: RefCell::default(),

@@ -134,10 +134,16 @@
   (instance? c x))
 
 (defn .iterator
-  "Returns the items of a collection as a sequence."
-  {:examples '[[(.iterator [1 2]) (1 2)]]}
+  "Returns an iterator over the items of a collection."
+  {:examples '[[(.next (.iterator [1 2])) 1]]}
   [coll]
-  (sequence coll))
+  (clojure.lang.SeqIterator. coll))
+
+(defn .key
+  "Returns the key of a map entry."
+  {:examples '[[(.key (first {:a 1})) :a]]}
+  [entry]
+  (key entry))
 
 (defn .lines
   "Returns the lines of a string."
@@ -337,3 +343,9 @@
   {:examples '[[(meta (.withMeta [] {:a 1})) {:a 1}]]}
   [x m]
   (with-meta x m))
+
+(defn .val
+  "Returns the value of a map entry."
+  {:examples '[[(.val (first {:a 1})) 1]]}
+  [entry]
+  (val entry))

@@ -50,16 +50,22 @@
   (eduction xform coll))
 
 (defn iterator-seq
-  "Returns a sequence of what an iterator gives; collections are their own iterators here."
-  {:examples '[[(iterator-seq [1 2]) (1 2)]]}
+  "Returns a sequence of what an iterator gives; a collection is its own iterator, too."
+  {:examples '[[(iterator-seq (.iterator [1 2])) (1 2)]]}
   [iterator]
-  (seq iterator))
+  (if (or (nil? iterator) (seqable? iterator))
+    (seq iterator)
+    ((fn more []
+       (lazy-seq (when (.hasNext iterator) (cons (.next iterator) (more))))))))
 
 (defn enumeration-seq
-  "Returns a sequence of what an enumeration gives; collections are their own enumerations here."
-  {:examples '[[(enumeration-seq [1 2]) (1 2)]]}
+  "Returns a sequence of what an enumeration gives; a collection is its own enumeration, too."
+  {:examples '[[(enumeration-seq (java.util.Collections/enumeration [1 2])) (1 2)]]}
   [enumeration]
-  (seq enumeration))
+  (if (or (nil? enumeration) (seqable? enumeration))
+    (seq enumeration)
+    ((fn more []
+       (lazy-seq (when (.hasMoreElements enumeration) (cons (.nextElement enumeration) (more))))))))
 
 (defn inst-ms*
   "Returns the milliseconds since 1970 of an instant."

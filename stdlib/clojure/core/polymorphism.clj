@@ -42,9 +42,9 @@
 ;; Protocols
 
 (defn- qualified
-  "Returns the symbol sym with the name of the current namespace."
+  "Returns the symbol sym with the name of the current namespace, or of the package that its metadata names."
   [sym]
-  (symbol (str (ns-name *ns*)) (name sym)))
+  (symbol (str (or (:package (meta sym)) (ns-name *ns*))) (name sym)))
 
 (defn- parse-sig
   "Returns a method of a protocol: its name, its argument vectors and its docstring."

@@ -7,7 +7,7 @@ use crate::compiler::error;
 use crate::value::{Arity, Native, Value};
 
 /// What this file adds to `clojure.core`. Sorted by name.
-pub(super) const FNS: &[Native] = &[GEN_INTERFACE, PROXY, PROXY_SUPER];
+pub(super) const FNS: &[Native] = &[GEN_INTERFACE, PROXY_SUPER];
 
 macro_rules! absent {
     ($($constant:ident $name:literal $usage:literal $instead:literal;)*) => {
@@ -32,6 +32,5 @@ macro_rules! absent {
 
 absent! {
     GEN_INTERFACE "gen-interface" "(gen-interface & options)" "Use defprotocol.";
-    PROXY "proxy" "(proxy [Class Interface ...] [args ...] methods ...)" "Use reify with a protocol.";
     PROXY_SUPER "proxy-super" "(proxy-super method & args)" "Use a function that both methods call.";
 }

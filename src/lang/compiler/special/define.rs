@@ -117,11 +117,10 @@ pub(super) fn set(cx: &mut Analyzer<'_>, _form: &Value, items: &[Value]) -> Resu
     let Some(name) = items[1].as_symbol() else {
         return match super::fields::set_member(cx, items)? {
             Some(node) => Ok(node),
-            None => fail(
-                "E0212",
-                span,
-                "`set!` changes bound dynamic vars and mutable fields only",
-            ),
+            None => {
+                let message = "`set!` changes bound dynamic vars and mutable fields only";
+                cx.deferred(crate::compiler::error("E0212", span, message))
+            }
         };
     };
     if let Some(node) = super::fields::set(cx, items, name)? {

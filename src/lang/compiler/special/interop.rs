@@ -20,8 +20,17 @@ pub(super) fn new(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Resul
         call.extend_from_slice(&items[2..]);
         return cx.node(&with_place(form, call));
     }
+    // The namespace of a name before the dot is left out: `(alias/Type. x)` is a call of `Type`, as in Clojure.
+    if let Some((_, plain)) = name.split_once('/')
+        && cx.var(Symbol::with_namespace(Some(plain), "new"))?.is_some()
+    {
+        let mut call = vec![items[0].clone(), Value::symbol(plain)];
+        call.extend_from_slice(&items[2..]);
+        return cx.node(&with_place(form, call));
+    }
     let full = name.replace('_', "-");
-    for class in [short(&name), &full] {
+    // A type of the program may have the short name of a host class.
+    for class in [&full, short(&name)] {
         let constructor = Symbol::with_namespace(Some(class), "new");
         if cx.var(constructor)?.is_none() {
             continue;

@@ -49,7 +49,8 @@ pub(super) const RE_MATCHER: Native = Native {
         r#"["1" "2" nil]"#,
     )],
     arity: Arity::exactly(2),
-    run: |_, args| {
+    run: |vm, mut args| {
+        args.read_characters(vm, 1)?;
         let (regex, text) = (regex(&args, 0)?, args.text(1)?.clone());
         let facts = regex.subject(&text).facts;
         Ok(Value::host(Matcher {

@@ -110,6 +110,7 @@ fn write_object(out: &mut String, object: &Object) -> bool {
             out.push(']');
         }
         Object::Function(function) => write_function(out, &function.name),
+        Object::Instance(instance) if instance.instance_type.shape().is_some() => return false,
         Object::Instance(instance) => {
             out.push_str("#object[");
             write_class_name(out, instance.instance_type.name);

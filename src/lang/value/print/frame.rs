@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::{Printer, Result};
 use crate::value::walk::Walk;
 use crate::value::{
-    DelayState, Exception, Force, Keyword, Map, Object, PMap, Record, Symbol, Value,
+    DelayState, Exception, Force, Keyword, Map, Object, PMap, Record, Shape, Symbol, Value,
 };
 
 /// A value of which a part is written.
@@ -197,6 +197,40 @@ fn write_without_namespace(out: &mut String, key: &Value) {
     }
 }
 
+/// Writes the opening of an object of the program's own that is a collection.
+pub(super) fn open_own(
+    printer: &mut Printer<'_>,
+    force: &mut dyn Force,
+    shape: Shape,
+    own: &Value,
+) -> Result<Frame> {
+    let (open, close) = match shape {
+        Shape::Map => {
+            let mut entries = Vec::new();
+            let mut walk = Walk::over(own).unwrap_or(Walk::Seq(Value::Nil));
+            while let Some(entry) = walk.next(force)? {
+                if let Value::Vector(entry) = &entry
+                    && let (Some(key), Some(value)) = (entry.get(0), entry.get(1))
+                {
+                    entries.push((key.clone(), value.clone()));
+                }
+            }
+            printer.out.push('{');
+            return Ok(Frame::Entries {
+                entries: Entries::Listed(entries.into_iter()),
+                written: 0,
+                pending: None,
+                lifted: false,
+            });
+        }
+        Shape::Set => ("#{", '}'),
+        Shape::Vector => ("[", ']'),
+        Shape::Seq => ("(", ')'),
+    };
+    printer.out.push_str(open);
+    Ok(over(own, close))
+}
+
 /// Writes the opening of a value that holds others.
 pub(super) fn open(printer: &mut Printer<'_>, value: &Value) -> Frame {
     match value {
@@ -340,6 +374,12 @@ fn open_object(printer: &mut Printer<'_>, value: &Value, object: &Object) -> Fra
                 DelayState::Pending(_) | DelayState::Running => ("pending", Value::Nil),
             };
             parts(reference("clojure.lang.Delay", status, value))
+        }
+        Object::Instance(instance) => {
+            let mut text = "#object[".to_owned();
+            super::atom::write_class_name(&mut text, instance.instance_type.name);
+            text.push(']');
+            parts(vec![Part::Text(text)])
         }
         _ => parts(vec![Part::Text(format!("#object[{}]", object.kind()))]),
     }

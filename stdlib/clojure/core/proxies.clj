@@ -1,0 +1,33 @@
+(in-ns 'clojure.core)
+
+;; proxy: objects that implement methods of classes and interfaces
+
+(defn- with-this
+  "Returns a method of proxy as reify wants it: each arity has the object first."
+  [[method & arities]]
+  (map (fn [[params & body]] (list* method (into ['this] params) body))
+       (if (vector? (first arities)) [arities] arities)))
+
+(def ^:private thread-local-methods
+  "What a ThreadLocal has beside what a proxy says."
+  '((get [this]
+      (when (nil? @held) (vreset! held [(.initialValue this)]))
+      (first @held))
+    (remove [this] (vreset! held nil) nil)
+    (set [this x] (vreset! held [x]) nil)))
+
+(defmacro proxy
+  "Returns an object that implements interfaces with these methods, in which `this` is the object. Of classes only ThreadLocal has methods of its
+  own beside those given."
+  {:arglists '([class-and-interfaces args & methods])
+   :examples '[[(str (proxy [Object] [] (toString [] "a"))) "a"]
+               [(.get (proxy [ThreadLocal] [] (initialValue [] 1))) 1]]}
+  [class-and-interfaces args & methods]
+  (let [own (mapcat with-this methods)
+        local? (some #(= "ThreadLocal" (last (clojure.string/split (name %) #"\."))) class-and-interfaces)]
+    (if local?
+      (let [names (set (map first own))
+            initial (when-not (names 'initialValue) '((initialValue [this] nil)))]
+        `(let [~'held (volatile! nil)]
+           (reify ~@class-and-interfaces ~@own ~@initial ~@(remove #(names (first %)) thread-local-methods))))
+      `(do ~@args (reify ~@class-and-interfaces ~@own)))))

@@ -1,0 +1,21 @@
+(ns ReentrantLock
+  "`java.util.concurrent.locks.ReentrantLock`: a lock, which the one thread always gets.")
+
+(deftype ^{:package "java.util.concurrent.locks"} ReentrantLock [^:unsynchronized-mutable holds]
+  java.lang.Object
+  (getHoldCount [this] holds)
+  (isHeldByCurrentThread [this] (pos? holds))
+  (isLocked [this] (pos? holds))
+  (lock [this] (set! holds (inc holds)) nil)
+  (tryLock [this] (set! holds (inc holds)) true)
+  (tryLock [this _time _unit] (set! holds (inc holds)) true)
+  (unlock [this]
+    (when (zero? holds) (throw (IllegalMonitorStateException.)))
+    (set! holds (dec holds))
+    nil))
+
+(defn new
+  "Returns a lock that nobody holds."
+  {:examples '[[(.isLocked (doto (java.util.concurrent.locks.ReentrantLock.) (.lock))) true]]}
+  ([] (->ReentrantLock 0))
+  ([_fair] (->ReentrantLock 0)))

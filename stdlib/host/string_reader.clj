@@ -1,0 +1,56 @@
+(ns LispReader$StringReader
+  "`clojure.lang.LispReader$StringReader`: what reads a string behind its opening quote.")
+
+(def ^:private escapes
+  {\t \tab, \r \return, \n \newline, \\ \\, \" \", \b \backspace, \f \formfeed})
+
+(defn- next-char
+  "Returns the next character, or throws at the end of the text."
+  [reader]
+  (let [code (-read-char reader)]
+    (when (neg? code)
+      (throw (RuntimeException. "EOF while reading string")))
+    (char code)))
+
+(defn- digits
+  "Returns the number in digits of a base that follow: the first is read already."
+  [reader first-digit base most]
+  (loop [n (Character/digit first-digit base), length 1]
+    (let [code (if (< length most) (-read-char reader) -1)
+          digit (if (neg? code) -1 (Character/digit (char code) base))]
+      (if (neg? digit)
+        (do (when-not (neg? code) (-unread reader code))
+            [n length])
+        (recur (+ (* n base) digit) (inc length))))))
+
+(defn- escaped
+  "Returns the character that stands behind a backslash."
+  [reader]
+  (let [c (next-char reader)]
+    (cond
+      (contains? escapes c) (get escapes c)
+      (= \u c) (let [first-digit (next-char reader)
+                     _ (when (neg? (Character/digit first-digit 16))
+                         (throw (RuntimeException. (str "Invalid unicode escape: \\u" first-digit))))
+                     [n length] (digits reader first-digit 16 4)]
+                 (when-not (= 4 length)
+                   (throw (IllegalArgumentException. (str "Invalid character length: " length ", should be: 4"))))
+                 (char n))
+      (<= 0 (Character/digit c 8)) (let [[n] (digits reader c 8 3)]
+                                     (when (> n 255)
+                                       (throw (RuntimeException. "Octal escape sequence must be in range [0, 377].")))
+                                     (char n))
+      :else (throw (RuntimeException. (str "Unsupported escape character: \\" c))))))
+
+(defn new
+  "Returns a function of a reader, and of the quote before, that reads the rest of a string."
+  {:examples '[[((clojure.lang.LispReader$StringReader.) (java.io.PushbackReader. (java.io.StringReader. "a\\nb\" c")) \")
+                "a\nb"]]}
+  []
+  (fn [reader _quote & _options]
+    (loop [text (StringBuilder.)]
+      (let [c (next-char reader)]
+        (case c
+          \" (str text)
+          \\ (recur (.append text (escaped reader)))
+          (recur (.append text c)))))))
