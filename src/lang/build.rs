@@ -169,7 +169,8 @@ fn names(form: &str) -> Vec<String> {
     };
     match head.as_str() {
         // The macros of `host/mutable.clj` define types, too; each type of the host names its package.
-        head if matches!(head, "defrecord" | "deftype") || form.contains("^{:package ") => {
+        _ if form.contains("^{:package ") => vec![format!("->{name}"), name],
+        "defrecord" | "deftype" => {
             vec![format!("->{name}"), format!("map->{name}"), name]
         }
         "defprotocol" => {

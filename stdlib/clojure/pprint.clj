@@ -1,6 +1,7 @@
 (ns clojure.pprint
   "Printing of nested data in lines that are not too long, of tables, and by format strings."
-  (:require [clojure.string :as string]))
+  (:require [clojure.string :as string]
+            [clojure.walk :as walk]))
 
 (def ^:dynamic *print-right-margin*
   "The width that lines should keep to; nil for no limit."
@@ -18,7 +19,11 @@
   "Kept for code that binds it."
   nil)
 
-(declare layout)
+(declare layout simple-dispatch)
+
+(def ^:dynamic *print-suppress-namespaces*
+  "Whether symbols are printed without their namespaces."
+  nil)
 
 (defn- fits?
   [text column tail]
@@ -94,11 +99,22 @@
            "\n" (apply str (repeat column " "))
            (layout v column tail)))))
 
+(defn- own-method
+  "Returns the method of the program for a value: what simple-dispatch has beside its own."
+  [x]
+  (let [all (methods simple-dispatch)]
+    (when (next all)
+      (let [found (get-method simple-dispatch (class x))]
+        (when-not (= found (get all :default))
+          found)))))
+
 (defn- layout
   "Returns the text of x for a place at a column, with room for so many characters after it."
   [x column tail]
-  (let [text (one-line x)]
+  (let [own (own-method x)
+        text (if own (with-out-str (own x)) (one-line x))]
     (cond
+      own text
       (not (coll? x)) text
       (fits? text column tail) text
       (reader-mark x) (let [mark (reader-mark x)]
@@ -110,13 +126,20 @@
       (vector? x) (join-lines "" (layout-items "[" x "]" column tail layout))
       :else (join-lines "" (layout-items "(" x ")" column tail layout)))))
 
+(defn- as-shown
+  "Returns x, with symbols without their namespaces where those are not to be printed."
+  [x]
+  (if *print-suppress-namespaces*
+    (walk/postwalk #(if (symbol? %) (symbol (name %)) %) x)
+    x))
+
 (defn write
   "Prints x prettily, or returns the text if :stream is nil; :pretty and :right-margin set how."
   {:examples '[[(write [1 2] :stream nil) "[1 2]"]]}
   [x & {:keys [stream pretty right-margin] :as options}]
   (binding [*print-pretty* (if (contains? options :pretty) pretty *print-pretty*)
             *print-right-margin* (if (contains? options :right-margin) right-margin *print-right-margin*)]
-    (let [text (layout x 0 0)]
+    (let [text (layout (as-shown x) 0 0)]
       (if (and (contains? options :stream) (nil? stream))
         text
         (do (print text) nil)))))
@@ -132,7 +155,7 @@
   {:examples '[[(with-out-str (pprint {:a 1})) "{:a 1}\n"]
                [(with-out-str (pprint '(f 'a @b))) "(f 'a @b)\n"]]}
   ([x]
-   (println (layout x 0 0)))
+   (println (layout (as-shown x) 0 0)))
   ([x writer]
    (binding [*out* writer]
      (pprint x))))
@@ -142,10 +165,12 @@
   []
   `(pprint *1))
 
-(defn simple-dispatch
-  "Prints x prettily, as pprint does."
-  {:examples '[[(with-out-str (simple-dispatch 1)) "1"]]}
-  [x]
+(defmulti simple-dispatch
+  "Prints x prettily, as pprint does. Its methods for further classes are those of pprint, too."
+  {:examples '[[(with-out-str (clojure.pprint/simple-dispatch 1)) "1"]]}
+  class)
+
+(defmethod simple-dispatch :default [x]
   (write-out x))
 
 (defn code-dispatch

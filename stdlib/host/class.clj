@@ -9,7 +9,7 @@
 
 (defn forName
   "Returns the class with a full name, or throws."
-  {:examples '[[(Class/forName "java.lang.String") java.lang.String]]}
+  {:examples '[[(.getName (Class/forName "java.lang.String")) "java.lang.String"]]}
   ([full-name]
    (let [found (when (clojure.string/includes? full-name ".") (resolve (symbol full-name)))
          found (if (var? found) @found found)]

@@ -45,13 +45,13 @@
   "Returns the greatest item of a collection, by a comparator if one is given."
   {:examples '[[(java.util.Collections/max [1 3 2]) 3]]}
   ([coll] (java.util.Collections/max coll compare))
-  ([coll order] (host.mutable/first-of (rseq (vec (sort order coll))))))
+  ([coll order] (host.mutable/first-of (rseq (vec (clojure.core/sort order coll))))))
 
 (defn min
   "Returns the least item of a collection, by a comparator if one is given."
   {:examples '[[(java.util.Collections/min [3 1 2]) 1]]}
   ([coll] (java.util.Collections/min coll compare))
-  ([coll order] (host.mutable/first-of (sort order coll))))
+  ([coll order] (host.mutable/first-of (clojure.core/sort order coll))))
 
 (defn nCopies
   "Returns a list of one item, a number of times."

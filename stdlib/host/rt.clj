@@ -13,7 +13,7 @@
 
 (defn classForName
   "Returns the class with a full name, or throws."
-  {:examples '[[(clojure.lang.RT/classForName "java.lang.String") java.lang.String]]}
+  {:examples '[[(.getName (clojure.lang.RT/classForName "java.lang.String")) "java.lang.String"]]}
   ([full-name] (Class/forName full-name))
   ([full-name _initialize _loader] (Class/forName full-name)))
 

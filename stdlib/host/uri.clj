@@ -101,14 +101,20 @@
   (when (re-find #"^(?:[^a-zA-Z/?#.%][^/?#]*|[a-zA-Z]*[^a-zA-Z0-9+.\-/?#:][^/?#:]*):" text)
     (throw (java.net.URISyntaxException. (str "Illegal character in scheme name at index 0: " text)))))
 
+(defn unchecked
+  "Returns the name of a resource from a text that may have any characters."
+  {:examples '[[(.getPath (URI/unchecked "a b")) "a b"]]}
+  [text]
+  (let [[_ scheme authority path query fragment] (re-matches parts text)]
+    (->URI text scheme (not-empty authority) path query fragment)))
+
 (defn new
   "Returns the name of a resource from its text, or from scheme, part and fragment, or from all parts."
   {:examples '[[(.getHost (java.net.URI. "http://example.com:80/a?b=c#d")) "example.com"]
                [(str (java.net.URI. "http" "example.com" "/a" nil)) "http://example.com/a"]]}
   ([text]
    (check text)
-   (let [[_ scheme authority path query fragment] (re-matches parts text)]
-     (->URI text scheme (not-empty authority) path query fragment)))
+   (unchecked text))
   ([scheme part fragment] (java.net.URI. (joined scheme nil part nil fragment)))
   ([scheme host path fragment] (java.net.URI. (joined scheme host path nil fragment)))
   ([scheme authority path query fragment] (java.net.URI. (joined scheme authority path query fragment)))

@@ -17,13 +17,13 @@
   (hasheq [this] (hash (str uri)))
   (toExternalForm [this] (str uri))
   (toString [this] (str uri))
-  (toURI [this] uri))
+  (toURI [this] (java.net.URI. (str uri))))
 
 (defn new
   "Returns an address from its text."
   {:examples '[[(.getHost (java.net.URL. "http://example.com/a")) "example.com"]]}
   [text]
-  (let [uri (java.net.URI/create (clojure.string/replace text " " "%20"))]
+  (let [uri (URI/unchecked text)]
     (cond
       (nil? (.getScheme uri)) (throw (java.net.MalformedURLException. (str "no protocol: " text)))
       (contains? #{"file" "ftp" "http" "https" "jar" "mailto"} (clojure.string/lower-case (.getScheme uri))) (->URL uri)

@@ -308,7 +308,7 @@ impl Analyzer<'_> {
                 return Ok(Node::new(Kind::Inline { operation, args }, span));
             }
             if !native.arity.takes(args.len()) {
-                if self.guards > 0 {
+                if self.guards > 0 || self.is_in_library() {
                     return Ok(call(head, args, span));
                 }
                 let usage = native.usage.lines().collect::<Vec<_>>().join(" or ");
@@ -333,9 +333,16 @@ impl Analyzer<'_> {
         Ok(call(head, args, span))
     }
 
+    /// Tells whether the code is that of a file which `require` loads in a program that may use parts of libraries: a wrong call in it fails when it is
+    /// reached.
+    fn is_in_library(&self) -> bool {
+        let world = self.vm.world();
+        world.defers_host_names() && !world.loading().is_empty()
+    }
+
     /// Refuses a call of a known function with a number of arguments that it never takes.
     fn check_arity(&self, var: &Rc<Var>, count: usize, span: Span) -> Result<()> {
-        if var.is_dynamic() || self.guards > 0 {
+        if var.is_dynamic() || self.guards > 0 || self.is_in_library() {
             return Ok(());
         }
         let Some(Value::Fn(closure)) = var.root() else {

@@ -61,12 +61,8 @@ const EVERYWHERE: &[&str] = &[
     "InheritableThreadLocal",
     "InstantiationException",
     "InternalError",
-    "LinkageError",
-    "NoClassDefFoundError",
     "NoSuchFieldError",
-    "NoSuchFieldException",
     "NoSuchMethodError",
-    "NoSuchMethodException",
     "Override",
     "Package",
     "Process",
@@ -79,17 +75,15 @@ const EVERYWHERE: &[&str] = &[
     "StrictMath",
     "SuppressWarnings",
     "Thread",
-    "ThreadDeath",
     "ThreadGroup",
     "ThreadLocal",
     "UnknownError",
     "VerifyError",
-    "VirtualMachineError",
     "Void",
 ];
 
 /// Tells whether Clojure's host knows a class without its package.
-pub(super) fn is_known_everywhere(class: &str) -> bool {
+pub(crate) fn is_known_everywhere(class: &str) -> bool {
     EVERYWHERE.contains(&class)
 }
 

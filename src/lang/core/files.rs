@@ -37,7 +37,8 @@ const SLURP: Native = Native {
         }
         let path = path(vm, &args)?;
         let text = vm.host().read_file(&path);
-        text.map(Value::from).map_err(|why| refused(why).into())
+        text.map(Value::from)
+            .map_err(|why| refused(why).of_class(Class::FILE_NOT_FOUND).into())
     },
 };
 

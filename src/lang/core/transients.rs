@@ -42,7 +42,12 @@ const CONJ: Native = Native {
     run: |vm, mut args| match args.len() {
         0 => Ok(transient(Value::vector([]))),
         1 => Ok(args.take(0)),
-        _ => change(vm, args.take(0), |vm, coll| conj(vm, coll, args.take(1))),
+        _ => change(vm, args.take(0), |vm, coll| {
+            match vm.ask(&coll, "conj", std::slice::from_ref(args.get(1)))? {
+                Some(own) => Ok(own),
+                None => conj(vm, coll, args.take(1)),
+            }
+        }),
     },
 };
 
@@ -55,7 +60,10 @@ const DISJ: Native = Native {
     run: |vm, mut args| {
         change(vm, args.take(0), |vm, mut coll| {
             for item in args.from(1) {
-                coll = disj(vm, coll, item)?;
+                coll = match vm.ask(&coll, "disjoin", std::slice::from_ref(&item))? {
+                    Some(own) => own,
+                    None => disj(vm, coll, item)?,
+                };
             }
             Ok(coll)
         })

@@ -66,7 +66,9 @@ impl<'a> WorldContext<'a> {
             if let Some(class) = Class::named(&name) {
                 return Symbol::new(class.0.full_name);
             }
-            if self.world.find_namespace(symbol).is_some() {
+            if self.world.find_namespace(symbol).is_some()
+                || crate::compiler::is_known_everywhere(&name)
+            {
                 return symbol;
             }
         }

@@ -49,6 +49,10 @@ fn is_seq(value: &Value) -> bool {
     matches!(value, Value::List(_) | Value::Seq(_) | Value::Lazy(_))
 }
 
+fn is_transient(value: &Value) -> bool {
+    object(value, |object| matches!(object, Object::Transient(_)))
+}
+
 fn is_queue(value: &Value) -> bool {
     object(value, |object| matches!(object, Object::Queue { .. }))
 }
@@ -215,6 +219,11 @@ const INTERFACES: &[Row] = rows! {
     "clojure.lang" "IRecord" [], |x| matches!(x, Value::Record(_));
     "clojure.lang" "IRef" ["IDeref"], |x| matches!(x, Value::Atom(_) | Value::Var(_));
     "clojure.lang" "ISeq" ["IPersistentCollection", "Seqable"], is_seq;
+    "clojure.lang" "ITransientAssociative" ["ITransientCollection", "ILookup"], is_transient;
+    "clojure.lang" "ITransientCollection" [], is_transient;
+    "clojure.lang" "ITransientMap" ["ITransientAssociative", "ITransientCollection", "ILookup", "Counted"], is_transient;
+    "clojure.lang" "ITransientSet" ["ITransientCollection", "Counted"], is_transient;
+    "clojure.lang" "ITransientVector" ["ITransientAssociative", "ITransientCollection", "ILookup", "Indexed", "Counted"], is_transient;
     "clojure.lang" "IType" [], |x| object(x, |object| matches!(object, Object::Instance(_)));
     "clojure.lang" "Indexed" ["Counted"], |x| matches!(x, Value::Vector(_));
     "clojure.lang" "Named" [], |x| matches!(x, Value::Keyword(_)) || x.as_symbol().is_some();

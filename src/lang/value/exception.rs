@@ -193,7 +193,7 @@ classes! {
     UNSUPPORTED_ENCODING "java.io" "UnsupportedEncodingException" < under(Class::IO_EXCEPTION);
     UNCHECKED_IO "java.io" "UncheckedIOException" < under(Class::RUNTIME_EXCEPTION);
     ARRAY_STORE "java.lang" "ArrayStoreException" < under(Class::RUNTIME_EXCEPTION);
-    CLASS_NOT_FOUND "java.lang" "ClassNotFoundException" < under(Class::EXCEPTION);
+    CLASS_NOT_FOUND "java.lang" "ClassNotFoundException" < under(Class::REFLECTIVE_OPERATION);
     CLONE_NOT_SUPPORTED "java.lang" "CloneNotSupportedException" < under(Class::EXCEPTION);
     ILLEGAL_MONITOR_STATE "java.lang" "IllegalMonitorStateException" < under(Class::RUNTIME_EXCEPTION);
     SECURITY "java.lang" "SecurityException" < under(Class::RUNTIME_EXCEPTION);
@@ -206,9 +206,16 @@ classes! {
     TIMEOUT "java.util.concurrent" "TimeoutException" < under(Class::EXCEPTION);
     INTERRUPTED "java.lang" "InterruptedException" < under(Class::EXCEPTION);
     ASSERTION_ERROR "java.lang" "AssertionError" < under(Class::ERROR);
-    ILLEGAL_ACCESS "java.lang" "IllegalAccessError" < under(Class::ERROR);
-    STACK_OVERFLOW "java.lang" "StackOverflowError" < under(Class::ERROR);
-    OUT_OF_MEMORY "java.lang" "OutOfMemoryError" < under(Class::ERROR);
+    LINKAGE "java.lang" "LinkageError" < under(Class::ERROR);
+    ILLEGAL_ACCESS "java.lang" "IllegalAccessError" < under(Class::LINKAGE);
+    NO_CLASS_DEF_FOUND "java.lang" "NoClassDefFoundError" < under(Class::LINKAGE);
+    THREAD_DEATH "java.lang" "ThreadDeath" < under(Class::ERROR);
+    VIRTUAL_MACHINE "java.lang" "VirtualMachineError" < under(Class::ERROR);
+    STACK_OVERFLOW "java.lang" "StackOverflowError" < under(Class::VIRTUAL_MACHINE);
+    OUT_OF_MEMORY "java.lang" "OutOfMemoryError" < under(Class::VIRTUAL_MACHINE);
+    REFLECTIVE_OPERATION "java.lang" "ReflectiveOperationException" < under(Class::EXCEPTION);
+    NO_SUCH_FIELD "java.lang" "NoSuchFieldException" < under(Class::REFLECTIVE_OPERATION);
+    NO_SUCH_METHOD "java.lang" "NoSuchMethodException" < under(Class::REFLECTIVE_OPERATION);
 }
 
 /// One call on the way to an error.

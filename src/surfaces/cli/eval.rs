@@ -4,7 +4,6 @@ use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use flowstone_lang::reader::read_all_data;
 use flowstone_lang::session::Session;
 use flowstone_lang::value::{Phase, PrintOptions, Result, Signal, Stop, Symbol, Value};
 use flowstone_lang::vm::Vm;
@@ -51,7 +50,7 @@ pub fn run(args: &Eval, app: &dyn App) -> Exit {
     let mut vm = session.vm(Box::new(host));
     vm.set_native_stack_limit(stack::limit());
     set_args(&session, &args.args);
-    set_data_readers(&session, &args.paths);
+    set_data_readers(&session, &mut vm, &args.paths);
     let printed = session
         .eval_text(&mut vm, &text.name, &text.text)
         .and_then(|value| print(&mut vm, value, &text, args.json).map_err(while_printing));
@@ -78,24 +77,23 @@ pub fn run(args: &Eval, app: &dyn App) -> Exit {
 }
 
 /// Makes the functions that `data_readers.clj` and `data_readers.cljc` of the folders of --path name read their tags.
-fn set_data_readers(session: &Session, paths: &[PathBuf]) {
+fn set_data_readers(session: &Session, vm: &mut Vm, paths: &[PathBuf]) {
     let files = paths.iter().flat_map(|path| {
         ["data_readers.clj", "data_readers.cljc"].map(|name| path.join(name))
     });
     let mut readers = Vec::new();
     for text in files.filter_map(|file| fs::read_to_string(file).ok()) {
-        let Ok(forms) = read_all_data(&text) else {
+        // Read as code, which may choose between dialects.
+        let Ok(tags) = session.eval_text(vm, "data_readers", &format!("(quote {text}\n)")) else {
             continue;
         };
-        for form in &forms {
-            let entries = form.as_map().map(|map| map.iter()).into_iter().flatten();
-            readers.extend(entries.filter_map(|(tag, function)| {
-                let function = function.as_symbol()?;
-                let home = session.world().namespace(Symbol::new(&function.namespace()?));
-                let var = home.intern(Symbol::new(&function.name()));
-                Some((tag.clone(), Value::Var(var)))
-            }));
-        }
+        let entries = tags.as_map().map(|map| map.iter()).into_iter().flatten();
+        readers.extend(entries.filter_map(|(tag, function)| {
+            let function = function.as_symbol()?;
+            let home = session.world().namespace(Symbol::new(&function.namespace()?));
+            let var = home.intern(Symbol::new(&function.name()));
+            Some((tag.clone(), Value::Var(var)))
+        }));
     }
     if !readers.is_empty() {
         let var = session.world().core.intern(Symbol::new("*data-readers*"));

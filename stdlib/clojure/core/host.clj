@@ -27,8 +27,8 @@
   [x item]
   (cond
     (string? x) (clojure.string/includes? x (str item))
-    (set? x) (contains? x item)
-    :else (boolean (some #(= item %) x))))
+    (sequential? x) (boolean (some #(= item %) x))
+    :else (contains? x item)))
 
 (defn .containsKey
   "Tells whether a map has a key."

@@ -21,10 +21,12 @@
   (apply f args))
 
 (defn .assoc
-  "Returns a map or vector with a value at a key."
+  "Returns a map or vector with a value at a key; a transient changes."
   {:examples '[[(.assoc {} :a 1) {:a 1}]]}
   [coll k v]
-  (assoc coll k v))
+  (if (instance? clojure.lang.ITransientCollection coll)
+    (assoc! coll k v)
+    (assoc coll k v)))
 
 (defn .cast
   "Returns x if it is an instance of a class, else throws."
@@ -43,6 +45,14 @@
   {:examples '[[(.cons [1] 2) [1 2]]]}
   [coll item]
   (conj coll item))
+
+(defn .disjoin
+  "Returns a set without an item; a transient changes."
+  {:examples '[[(.disjoin #{1 2} 1) #{2}]]}
+  [coll x]
+  (if (instance? clojure.lang.ITransientCollection coll)
+    (disj! coll x)
+    (disj coll x)))
 
 (defn .divide
   "Returns a big integer or decimal divided by another: the whole part of integers; a decimal with the places
@@ -102,12 +112,23 @@
   [])
 
 (defn .hashCode
-  "Returns the hash of a value as a host integer: of a string Java's, of anything else Clojure's."
-  {:examples '[[(.hashCode "abc") 96354]]}
+  "Returns the hash of a value as a host integer, which Java makes of the parts of a value."
+  {:examples '[[(.hashCode "abc") 96354]
+               [(.hashCode [1 2]) 994]]}
   [x]
-  (if (string? x)
-    (unchecked-int (reduce (fn [h c] (unchecked-add-int (unchecked-multiply-int 31 h) (int c))) 0 x))
-    (hash x)))
+  (let [of #(if (nil? %) 0 (.hashCode %))
+        fold #(unchecked-int (bit-xor % (unsigned-bit-shift-right % 32)))
+        total #(reduce unchecked-add-int 0 %)
+        listed #(reduce (fn [h item] (unchecked-add-int (unchecked-multiply-int 31 h) (of item))) 1 %)]
+    (cond
+      (string? x) (reduce (fn [h c] (unchecked-add-int (unchecked-multiply-int 31 h) (int c))) 0 x)
+      (map? x) (total (map (fn [[k v]] (bit-xor (of k) (of v))) x))
+      (set? x) (total (map of x))
+      (sequential? x) (listed x)
+      (int? x) (fold x)
+      (double? x) (fold (Double/doubleToLongBits x))
+      (ratio? x) (bit-xor (of (numerator x)) (of (denominator x)))
+      :else (hash x))))
 
 (defn .hasheq
   "Returns the hash of a value."
@@ -333,10 +354,12 @@
   (if (var? x) (symbol (name (symbol x))) (symbol x)))
 
 (defn .without
-  "Returns a map without a key."
+  "Returns a map without a key; a transient changes."
   {:examples '[[(.without {:a 1} :a) {}]]}
   [m k]
-  (dissoc m k))
+  (if (instance? clojure.lang.ITransientCollection m)
+    (dissoc! m k)
+    (dissoc m k)))
 
 (defn .withMeta
   "Returns a value with metadata."
@@ -349,3 +372,41 @@
   {:examples '[[(.val (first {:a 1})) 1]]}
   [entry]
   (val entry))
+
+(defn .asTransient
+  "Returns a transient with the items of a collection."
+  {:examples '[[(.persistent (.conj (.asTransient [1]) 2)) [1 2]]]}
+  [coll]
+  (transient coll))
+
+(defn .conj
+  "Adds an item to a transient, and returns it."
+  {:examples '[[(.persistent (.conj (.asTransient [1]) 2)) [1 2]]]}
+  [coll x]
+  (conj! coll x))
+
+(defn .persistent
+  "Returns the collection that a transient holds."
+  {:examples '[[(.persistent (.asTransient [1])) [1]]]}
+  [coll]
+  (persistent! coll))
+
+(defn .subSequence
+  "Returns the part of a string from start up to end."
+  {:examples '[[(.subSequence "abcd" 1 3) "bc"]]}
+  [s start end]
+  (subs (str s) start end))
+
+(defn .withLocale
+  "Returns the formatter: its words are English, as of the locales that exist."
+  {:examples '[[(.format (.withLocale (java.time.format.DateTimeFormatter/ofPattern "yyyy") java.util.Locale/US)
+                         (java.time.LocalDate/parse "2024-01-02"))
+                 "2024"]]}
+  [formatter _locale]
+  formatter)
+
+(defn StackTraceElement->vec
+  "Returns a line of a trace as a vector: class, method, file and line."
+  {:examples '[[(StackTraceElement->vec (StackTraceElement. "a.B" "c" "B.java" 7)) [a.B c "B.java" 7]]]}
+  [element]
+  [(symbol (.getClassName element)) (symbol (.getMethodName element)) (.getFileName element) (.getLineNumber element)])

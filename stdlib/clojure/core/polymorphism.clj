@@ -248,13 +248,15 @@
         ~(str "Returns a " tname " with these values of its fields.")
         ~hinted
         (~constructor ~tname ~@fields))
-      (make-constructor '~tname
-                        ~(if (= constructor `new-record)
-                           `(fn (~fields (~positional ~@fields))
-                                ([~@fields meta# more#]
-                                 (with-meta (into (~positional ~@fields) more#) meta#)))
-                           positional)
-                        '~fields)
+      ;; A class of the host has its constructor in its namespace.
+      ~@(when-not (:package (meta tname))
+          [`(make-constructor '~tname
+                              ~(if (= constructor `new-record)
+                                 `(fn (~fields (~positional ~@fields))
+                                      ([~@fields meta# more#]
+                                       (with-meta (into (~positional ~@fields) more#) meta#)))
+                                 positional)
+                              '~fields)])
       ~@(map (fn [[protocol methods]]
                (let [methods (method-map methods (with-fields fields mutable))]
                  (if (extends-class? protocol)
