@@ -72,7 +72,7 @@
 
 (defn reverseOrder
   "Returns a comparator for the other direction."
-  {:examples '[[(sort (java.util.Collections/reverseOrder) [1 3 2]) (3 2 1)]]}
+  {:examples '[[(.compare (java.util.Collections/reverseOrder) 1 2) 1]]}
   ([] (fn [x y] (compare y x)))
   ([order] (fn [x y] (order y x))))
 

@@ -6,7 +6,7 @@
   (getContextClassLoader [this] nil)
   (getId [this] 1)
   (getName [this] "main")
-  (getStackTrace [this] [])
+  (getStackTrace [this] (object-array 0))
   (interrupt [this] nil)
   (isAlive [this] true)
   (isDaemon [this] false)

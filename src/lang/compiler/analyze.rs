@@ -228,7 +228,7 @@ impl Analyzer<'_> {
         let head = list
             .first
             .as_symbol()
-            .filter(|symbol| !self.scopes.is_local(*symbol));
+            .filter(|symbol| !self.is_shadowed(*symbol));
         let special = head.and_then(|symbol| self.special(symbol));
         if special.is_none()
             && head.is_some()

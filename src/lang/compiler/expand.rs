@@ -66,7 +66,7 @@ impl Analyzer<'_> {
         let Some(symbol) = list.first.as_symbol() else {
             return Ok(None);
         };
-        if self.scopes.is_local(symbol) || self.special(symbol).is_some() {
+        if self.is_shadowed(symbol) || self.special(symbol).is_some() {
             return Ok(None);
         }
         if let Some(expanded) = sugar(symbol, form, list) {
@@ -98,6 +98,15 @@ impl Analyzer<'_> {
             }));
         }
         self.expand_macro(form, symbol, &var)
+    }
+
+    /// Tells whether a symbol in front of a form means a local. Special forms cannot be hidden: their macros can.
+    pub fn is_shadowed(&self, symbol: Symbol) -> bool {
+        const FIXED: &[&str] = &[
+            "def", "do", "fn*", "if", "let*", "loop*", "new", "quote", "recur", "set!", "throw",
+            "try", "var",
+        ];
+        self.scopes.is_local(symbol) && !FIXED.iter().any(|fixed| symbol.is(fixed))
     }
 
     /// Tells whether a symbol is a method that nothing has so far, in a program where that matters only when it is called.

@@ -89,7 +89,18 @@
   "Returns the class of a value."
   {:examples '[[(.getName (.getClass 1)) "java.lang.Long"]]}
   [x]
-  (class x))
+  (if (fn? x)
+    (function-class x)
+    (class x)))
+
+(defn- function-class
+  "Returns the class of a function, which has the name of the function."
+  [f]
+  (let [[_ shown] (re-matches #"(?s)#function\[(.*)\]" (pr-str f))
+        [home short] (if (clojure.string/includes? shown "/")
+                       (clojure.string/split shown #"/" 2)
+                       ["clojure.core" shown])]
+    (new-type (symbol (str (namespace-munge home) "$" (munge (if (= "" short) "fn" short)))) [] [] false)))
 
 (defn .getData
   "Returns the map that an exception carries."

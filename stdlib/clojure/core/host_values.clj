@@ -106,10 +106,16 @@
   (get m k default))
 
 (defn .getStackTrace
-  "Returns an empty vector: an exception here has its place in the source and no host's frames."
-  {:examples '[[(.getStackTrace (ex-info "a" {})) []]]}
+  "Returns an empty array: an exception here has its place in the source and no host's frames."
+  {:examples '[[(alength (.getStackTrace (ex-info "a" {}))) 0]]}
   [_]
-  [])
+  (object-array 0))
+
+(defn .setStackTrace
+  "Does nothing: an exception here keeps its place in the source."
+  {:examples '[[(.setStackTrace (ex-info "a" {}) (object-array 0)) nil]]}
+  [_ _elements]
+  nil)
 
 (defn .hashCode
   "Returns the hash of a value as a host integer, which Java makes of the parts of a value."
@@ -410,3 +416,39 @@
   {:examples '[[(StackTraceElement->vec (StackTraceElement. "a.B" "c" "B.java" 7)) [a.B c "B.java" 7]]]}
   [element]
   [(symbol (.getClassName element)) (symbol (.getMethodName element)) (.getFileName element) (.getLineNumber element)])
+
+(defn .denominator
+  "Returns the denominator of a ratio."
+  {:examples '[[(.denominator 1/3) 3]]}
+  [x]
+  (denominator x))
+
+(defn .isArray
+  "Tells whether a class is one of arrays."
+  {:examples '[[(.isArray (class (int-array 0))) true]]}
+  [c]
+  (clojure.string/starts-with? (.getName c) "["))
+
+(defn .isInfinite
+  "Tells whether a number is infinite."
+  {:examples '[[(.isInfinite ##Inf) true]]}
+  [x]
+  (infinite? x))
+
+(defn .isNaN
+  "Tells whether a number is NaN."
+  {:examples '[[(.isNaN ##NaN) true]]}
+  [x]
+  (NaN? x))
+
+(defn .matcher
+  "Returns a matcher of a regular expression for a text."
+  {:examples '[[(.find (.matcher #"b" "abc")) true]]}
+  [re s]
+  (re-matcher re s))
+
+(defn .numerator
+  "Returns the numerator of a ratio."
+  {:examples '[[(.numerator 1/3) 1]]}
+  [x]
+  (numerator x))

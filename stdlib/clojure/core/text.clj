@@ -122,10 +122,18 @@
   nil)
 
 (defn .read
-  "Returns the number of the next character of a reader, or -1 at its end."
-  {:examples '[[(.read (java.io.StringReader. "a")) 97]]}
-  [reader]
-  (-read-char reader))
+  "Returns the number of the next character of a reader, or -1 at its end; or reads characters into an array, and returns how many."
+  {:examples '[[(.read (java.io.StringReader. "a")) 97]
+               [(let [chars (char-array 3)] [(.read (java.io.StringReader. "ab") chars 1 2) (vec chars)]) [2 [\o0 \a \b]]]]}
+  ([reader] (-read-char reader))
+  ([reader chars] (.read reader chars 0 (count chars)))
+  ([reader chars start length]
+   (loop [n 0]
+     (let [code (if (< n length) (-read-char reader) -1)]
+       (cond
+         (nat-int? code) (do (aset chars (+ start n) (char code)) (recur (inc n)))
+         (and (zero? n) (pos? length)) -1
+         :else n)))))
 
 (defn .readLine
   "Returns the next line of a reader, or nil at its end."
