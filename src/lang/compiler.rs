@@ -26,9 +26,9 @@ use crate::vm::Vm;
 use crate::vm::code::Proto;
 
 pub(crate) use analyze::library_class;
-pub(crate) use undefined::is_known_everywhere;
 pub(crate) use destructure::bindings as destructure;
 pub(crate) use expand::{expand_once, macroexpand_1};
+pub(crate) use undefined::is_known_everywhere;
 
 /// Compiles a form of the current namespace to a function of no arguments.
 ///

@@ -56,9 +56,7 @@ pub(crate) use intern::{check_names, name_count};
 pub use map::{Comparison, Map, MapIter, MapPlace, PMap, Sorted};
 pub use namespace::{CoreNames, Namespace, Var};
 pub use number::{Number, format_float};
-pub use object::{
-    Atom, Delay, DelayState, Instance, Object, Promise, Record, RecordType, Shape,
-};
+pub use object::{Atom, Delay, DelayState, Instance, Object, Promise, Record, RecordType, Shape};
 pub use order::{compare, compare_exact};
 pub use print::{
     CivilTime, PrintOptions, brief, civil_time, describe, millis_of, print_default, print_value,

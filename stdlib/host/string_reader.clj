@@ -44,10 +44,10 @@
 
 (defn new
   "Returns a function of a reader, and of the quote before, that reads the rest of a string."
-  {:examples '[[((clojure.lang.LispReader$StringReader.) (java.io.PushbackReader. (java.io.StringReader. "a\\nb\" c")) \")
+  {:examples '[[((clojure.lang.LispReader$StringReader.) (java.io.PushbackReader. (java.io.StringReader. "a\\nb\" c")) \" nil nil)
                 "a\nb"]]}
   []
-  (fn [reader _quote & _options]
+  (fn [reader _quote _options _pending]
     (loop [text (StringBuilder.)]
       (let [c (next-char reader)]
         (case c

@@ -123,7 +123,9 @@ impl Analyzer<'_> {
     fn is_library_method(&mut self, symbol: Symbol) -> Result<bool> {
         let name = symbol.name();
         let is_method = symbol.namespace().is_none() && name.len() > 1 && name.starts_with('.');
-        Ok(is_method && !symbol.is("..") && self.var(symbol)?.is_some_and(|var| !var.is_macro.get()))
+        Ok(is_method
+            && !symbol.is("..")
+            && self.var(symbol)?.is_some_and(|var| !var.is_macro.get()))
     }
 
     /// Calls a macro with a form.

@@ -114,7 +114,7 @@ const COUNT: Native = Native {
         if let Some(count) = known_count(&coll) {
             return Ok(Value::from(count));
         }
-        if let Some(count) = vm.ask_any(&coll, &["count", "size"], &[])? {
+        if let Some(count) = vm.ask_any(&coll, &["count", "size", "length"], &[])? {
             return Ok(count);
         }
         let coll = match vm.ask(&coll, "seq", &[])? {

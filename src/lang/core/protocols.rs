@@ -115,7 +115,9 @@ const INVOKE_METHOD: Native = Native {
             let class = brief(&Class::of(&object));
             let message = match given {
                 0 => format!("No matching field found: {short} for class {class}"),
-                _ => format!("No matching method {short} found taking {given} args for class {class}"),
+                _ => format!(
+                    "No matching method {short} found taking {given} args for class {class}"
+                ),
             };
             return Err(refused
                 .clojure(message)
@@ -637,10 +639,9 @@ fn find(cell: &Atom, value: &Value) -> Option<Value> {
                     "Seqable",
                 ])
             }),
-        Value::Object(object) if let Object::Instance(instance) = &**object => {
-            all.get(&Value::Symbol(instance.instance_type.name))
-                .or_else(|| declared(&instance.instance_type))
-        }
+        Value::Object(object) if let Object::Instance(instance) = &**object => all
+            .get(&Value::Symbol(instance.instance_type.name))
+            .or_else(|| declared(&instance.instance_type)),
         value => {
             let class = match Class::of(value) {
                 Value::Object(object) => match &*object {

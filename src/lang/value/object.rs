@@ -126,7 +126,10 @@ impl RecordType {
                 Value::Object(object) => match &**object {
                     Object::Class(class) => {
                         names.contains(&class.0.name)
-                            || class.supers().iter().any(|above| names.contains(&above.0.name))
+                            || class
+                                .supers()
+                                .iter()
+                                .any(|above| names.contains(&above.0.name))
                     }
                     _ => false,
                 },

@@ -200,9 +200,9 @@ impl Printer<'_> {
 
     /// Tells whether `*print-level*` collections are open.
     fn is_too_deep(&self) -> bool {
-        self.options.level.is_some_and(|limit| {
-            self.open.iter().filter(|frame| frame.is_level()).count() >= limit
-        })
+        self.options
+            .level
+            .is_some_and(|limit| self.open.iter().filter(|frame| frame.is_level()).count() >= limit)
     }
 
     /// Writes a value whole where it holds no others, else its opening, and leaves the rest on the stack.

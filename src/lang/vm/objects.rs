@@ -88,7 +88,9 @@ impl Vm {
     ) -> Result<Option<Value>> {
         let Some(method) = own_method(object, "valAt") else {
             // A set, or a map of the host, gives what it has.
-            return match implements_named(object, "IPersistentSet") || implements_named(object, "Map") {
+            return match implements_named(object, "IPersistentSet")
+                || implements_named(object, "Map")
+            {
                 true => Ok(self
                     .ask(object, "get", std::slice::from_ref(key))?
                     .filter(|found| !found.is_nil())),

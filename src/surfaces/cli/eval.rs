@@ -78,9 +78,9 @@ pub fn run(args: &Eval, app: &dyn App) -> Exit {
 
 /// Makes the functions that `data_readers.clj` and `data_readers.cljc` of the folders of --path name read their tags.
 fn set_data_readers(session: &Session, vm: &mut Vm, paths: &[PathBuf]) {
-    let files = paths.iter().flat_map(|path| {
-        ["data_readers.clj", "data_readers.cljc"].map(|name| path.join(name))
-    });
+    let files = paths
+        .iter()
+        .flat_map(|path| ["data_readers.clj", "data_readers.cljc"].map(|name| path.join(name)));
     let mut readers = Vec::new();
     for text in files.filter_map(|file| fs::read_to_string(file).ok()) {
         // Read as code, which may choose between dialects.
@@ -90,7 +90,9 @@ fn set_data_readers(session: &Session, vm: &mut Vm, paths: &[PathBuf]) {
         let entries = tags.as_map().map(|map| map.iter()).into_iter().flatten();
         readers.extend(entries.filter_map(|(tag, function)| {
             let function = function.as_symbol()?;
-            let home = session.world().namespace(Symbol::new(&function.namespace()?));
+            let home = session
+                .world()
+                .namespace(Symbol::new(&function.namespace()?));
             let var = home.intern(Symbol::new(&function.name()));
             Some((tag.clone(), Value::Var(var)))
         }));

@@ -452,3 +452,16 @@
   {:examples '[[(.numerator 1/3) 1]]}
   [x]
   (numerator x))
+
+(defn .shiftLeft
+  "Returns a big integer multiplied by a power of 2."
+  {:examples '[[(.shiftLeft 3N 2) 12N]]}
+  [x n]
+  (reduce *' (bigint x) (repeat n 2)))
+
+(defn .shiftRight
+  "Returns a big integer divided by a power of 2, rounded down."
+  {:examples '[[(.shiftRight 13N 2) 3N]]}
+  [x n]
+  (let [divisor (reduce *' 1N (repeat n 2))]
+    (bigint (quot (- x (mod x divisor)) divisor))))

@@ -55,8 +55,8 @@
   [iterator]
   (if (or (nil? iterator) (seqable? iterator))
     (seq iterator)
-    ((fn more []
-       (lazy-seq (when (.hasNext iterator) (cons (.next iterator) (more))))))))
+    (seq ((fn more []
+            (lazy-seq (when (.hasNext iterator) (cons (.next iterator) (more)))))))))
 
 (defn enumeration-seq
   "Returns a sequence of what an enumeration gives; a collection is its own enumeration, too."
@@ -64,8 +64,8 @@
   [enumeration]
   (if (or (nil? enumeration) (seqable? enumeration))
     (seq enumeration)
-    ((fn more []
-       (lazy-seq (when (.hasMoreElements enumeration) (cons (.nextElement enumeration) (more))))))))
+    (seq ((fn more []
+            (lazy-seq (when (.hasMoreElements enumeration) (cons (.nextElement enumeration) (more)))))))))
 
 (defn inst-ms*
   "Returns the milliseconds since 1970 of an instant."

@@ -144,8 +144,9 @@
 (defn .unread
   "Makes a reader give a character, or the one with a number, again."
   {:examples '[[(let [r (java.io.StringReader. "b")] (.unread r 97) (.readLine r)) "ab"]]}
-  [reader x]
-  (-unread reader x))
+  ([reader x] (-unread reader x))
+  ([reader chars start length]
+   (-unread reader (apply str (take length (drop start chars))))))
 
 (defn .write
   "Writes a string, or the character with a number, to a writer."

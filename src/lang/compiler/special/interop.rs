@@ -22,7 +22,9 @@ pub(super) fn new(cx: &mut Analyzer<'_>, form: &Value, items: &[Value]) -> Resul
     }
     // The namespace of a name before the dot is left out: `(alias/Type. x)` is a call of `Type`, as in Clojure.
     if let Some((_, plain)) = name.split_once('/')
-        && cx.var(Symbol::with_namespace(Some(plain), "new"))?.is_some()
+        && cx
+            .var(Symbol::with_namespace(Some(plain), "new"))?
+            .is_some()
     {
         let mut call = vec![items[0].clone(), Value::symbol(plain)];
         call.extend_from_slice(&items[2..]);

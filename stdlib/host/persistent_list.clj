@@ -1,0 +1,8 @@
+(ns PersistentList
+  "`clojure.lang.PersistentList/...`: collections made of others.")
+
+(defn create
+  "Returns a list of the items of a collection."
+  {:examples '[[(clojure.lang.PersistentList/create [1 2]) (1 2)]]}
+  [items]
+  (apply list items))
