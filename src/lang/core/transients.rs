@@ -60,7 +60,7 @@ const DISJ: Native = Native {
     run: |vm, mut args| {
         change(vm, args.take(0), |vm, mut coll| {
             for item in args.from(1) {
-                coll = match vm.ask(&coll, "disjoin", std::slice::from_ref(&item))? {
+                coll = match vm.ask(&coll, "disjoin", std::slice::from_ref(item))? {
                     Some(own) => own,
                     None => disj(vm, coll, item)?,
                 };
