@@ -80,7 +80,7 @@ impl Host for Clock {
 
     fn suspend(
         &mut self,
-        request: flowstone_lang::value::Value,
+        request: flowstone_lang::vm::Request,
     ) -> flowstone_lang::value::Result<flowstone_lang::value::Value> {
         self.rest.suspend(request)
     }

@@ -36,7 +36,7 @@ use std::rc::Rc;
 use flowstone_lang::fiber::{Exit, Fiber};
 use flowstone_lang::session::{Body, Session};
 use flowstone_lang::value::{Class, Exception, Result as Evaluated, Stop, Value};
-use flowstone_lang::vm::Vm;
+use flowstone_lang::vm::{self, Vm};
 use tokio::sync::Notify;
 
 use crate::asker::Asker;
@@ -603,11 +603,11 @@ impl<'a> Driver<'a> {
     }
 
     /// Answers what the main line asks for.
-    pub(crate) async fn answer(&self, request: Value) -> Answer {
+    pub(crate) async fn answer(&self, request: vm::Request) -> Answer {
         self.answer_on(&self.line, request).await
     }
 
-    async fn answer_on(&self, line: &Rc<Line>, request: Value) -> Answer {
+    async fn answer_on(&self, line: &Rc<Line>, request: vm::Request) -> Answer {
         let answer = self.answer_request(line, request).await;
         self.check_cut()?;
         answer
@@ -621,7 +621,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    async fn answer_request(&self, line: &Rc<Line>, request: Value) -> Answer {
+    async fn answer_request(&self, line: &Rc<Line>, request: vm::Request) -> Answer {
         match self.begin(line, request)? {
             Begun::Now(answer) => Ok(answer),
             Begun::Replayed(asked) => {
@@ -649,9 +649,9 @@ impl<'a> Driver<'a> {
     }
 
     /// Looks at a request, and answers it where nothing has to be waited for.
-    fn begin(&self, line: &Rc<Line>, request: Value) -> Result<Begun<'_>, Halt> {
+    fn begin(&self, line: &Rc<Line>, request: vm::Request) -> Result<Begun<'_>, Halt> {
         self.shared.ledger.usage().check()?;
-        let Some(request) = Request::read(&request) else {
+        let Ok(request) = request.take::<Request>() else {
             return Ok(Begun::Now(Err(Exception::new(
                 Class::UNSUPPORTED_OPERATION,
                 "E0517",

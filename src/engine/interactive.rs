@@ -10,7 +10,7 @@ use std::rc::Rc;
 use flowstone_lang::fiber::{Exit, Fiber};
 use flowstone_lang::session::{Body, Session};
 use flowstone_lang::value::{Class, Exception, Result as Evaluated, Signal, Stop, Value};
-use flowstone_lang::vm::{Host, Vm};
+use flowstone_lang::vm::{Host, Request, Vm};
 use tracing::Instrument;
 
 use crate::asker::Asker;
@@ -121,12 +121,12 @@ impl Interactive<'_> {
         }
     }
 
-    async fn answer(&self, request: Value) -> Evaluated<Value> {
+    async fn answer(&self, request: Request) -> Evaluated<Value> {
         let span = trace::span(&self.run);
         Box::pin(self.answer_in_run(request)).instrument(span).await
     }
 
-    async fn answer_in_run(&self, request: Value) -> Evaluated<Value> {
+    async fn answer_in_run(&self, request: Request) -> Evaluated<Value> {
         self.create().await.map_err(|error| thrown(&error))?;
         let answering = self.driver.answer(request);
         match self.driver.family().accompany(self.engine, answering).await {

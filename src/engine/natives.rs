@@ -1,6 +1,6 @@
 //! The `flow` namespace: how a flow reaches what is outside its own evaluation.
 //!
-//! Each function leaves the VM with a request, a vector that starts with a keyword; [`Request`] reads it back.
+//! Each function leaves the VM with a [`Request`], which whoever executes the run answers.
 
 pub(crate) mod branches;
 mod family;
@@ -10,9 +10,7 @@ pub(crate) mod poll;
 mod saga;
 
 use flowstone_lang::session::Session;
-use flowstone_lang::value::{
-    Arity, Class, Exception, Native, Result, Signal, SourceId, Span, Symbol, Value,
-};
+use flowstone_lang::value::{Arity, Class, Exception, Native, Result, Signal, Span, Symbol, Value};
 use flowstone_lang::vm::{Args, Vm};
 
 use crate::diagnostic::Diagnostic;
@@ -63,7 +61,7 @@ pub fn install(session: &Session) {
 }
 
 /// What a flow asks for.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) enum Request {
     Step {
         /// As written: also an alias, or something that is no step type.
@@ -104,52 +102,9 @@ pub(crate) enum Request {
     Turn,
 }
 
-impl Request {
-    /// Reads a request; `None` where something else left the VM.
-    pub(crate) fn read(value: &Value) -> Option<Request> {
-        let items = value.as_vector()?;
-        let item = |idx: usize| items.get(idx).cloned().unwrap_or(Value::Nil);
-        let what = item(0).as_keyword()?;
-        Some(match &*what.name() {
-            "step" => Request::Step {
-                kind: item(1),
-                id: item(2),
-                config: item(3),
-                place: read_place(&item(4)),
-            },
-            "input" => Request::Input,
-            "now" => Request::Now,
-            "uuid" => Request::Uuid,
-            "rand" => Request::Rand,
-            "log" => Request::Log {
-                level: item(1),
-                message: item(2),
-                data: item(3),
-            },
-            "emit" => Request::Emit {
-                name: item(1),
-                data: item(2),
-            },
-            "compensate" => Request::Compensate {
-                value: item(1),
-                undo: item(2),
-            },
-            "continue-as-new" => Request::ContinueAsNew { input: item(1) },
-            "on-cancel" => Request::OnCancel { undo: item(1) },
-            "slot-bound" => Request::SlotBound { slot: item(1) },
-            "turn" => Request::Turn,
-            "branches" => {
-                let items: Vec<Value> = items.iter().cloned().collect();
-                Request::Branches(Box::new(branches::Branches::read(&items)?))
-            }
-            _ => return None,
-        })
-    }
-}
-
-fn ask(vm: &mut Vm, what: &str, args: &[Value]) -> Result<Value> {
-    let request = std::iter::once(Value::keyword(what)).chain(args.iter().cloned());
-    vm.suspend(Value::vector(request))
+/// Leaves the VM with a request.
+fn ask(vm: &mut Vm, request: Request) -> Result<Value> {
+    vm.suspend(request)
 }
 
 /// Makes an exception of what the checks say.
@@ -171,9 +126,13 @@ const STEP: Native = Native {
         if let (Some(_), 2) = (packaged, args.len()) {
             // Its id is that of the packaged step.
             vm.realise(args.get(1))?;
-            let parts = [args.get(0), &Value::Nil, args.get(1)].map(Value::clone);
-            let request = parts.into_iter().chain([place(vm.here())]);
-            return ask(vm, "step", &request.collect::<Vec<_>>());
+            let request = Request::Step {
+                kind: args.get(0).clone(),
+                id: Value::Nil,
+                config: args.get(1).clone(),
+                place: vm.here(),
+            };
+            return ask(vm, request);
         }
         if args.len() != 3 {
             let name = packaged.map(|kind| kind.to_string().trim_start_matches(':').to_owned());
@@ -192,32 +151,15 @@ const STEP: Native = Native {
         if fanout::is_meant(args.get(0)) {
             return fanout::perform(vm, args.get(1), args.get(2), &STEP);
         }
-        let place = place(vm.here());
-        let request = args.as_slice().iter().cloned().chain([place]);
-        ask(vm, "step", &request.collect::<Vec<_>>())
+        let request = Request::Step {
+            kind: args.get(0).clone(),
+            id: args.get(1).clone(),
+            config: args.get(2).clone(),
+            place: vm.here(),
+        };
+        ask(vm, request)
     },
 };
-
-/// Writes a place into a request.
-fn place(span: Span) -> Value {
-    let numbers = [span.source.0, span.start, span.end];
-    Value::vector(numbers.map(|number| Value::Int(i64::from(number))))
-}
-
-fn read_place(value: &Value) -> Span {
-    let number = |idx: usize| {
-        let number = value.as_vector()?.get(idx)?.as_int()?;
-        u32::try_from(number).ok()
-    };
-    match (number(0), number(1), number(2)) {
-        (Some(source), Some(start), Some(end)) => Span {
-            source: SourceId(source),
-            start,
-            end,
-        },
-        _ => Span::NONE,
-    }
-}
 
 const INPUT: Native = Native {
     name: "input",
@@ -225,7 +167,7 @@ const INPUT: Native = Native {
     doc: "Returns the input of the run, a map with keyword keys; `:flow/ctx` in it tells about the run.",
     examples: &[],
     arity: Arity::exactly(0),
-    run: |vm, _| ask(vm, "input", &[]),
+    run: |vm, _| ask(vm, Request::Input),
 };
 
 const NOW_MS: Native = Native {
@@ -234,7 +176,7 @@ const NOW_MS: Native = Native {
     doc: "Returns the time in milliseconds since 1970; journaled, so that a resumed run sees the same.",
     examples: &[],
     arity: Arity::exactly(0),
-    run: |vm, _| ask(vm, "now", &[]),
+    run: |vm, _| ask(vm, Request::Now),
 };
 
 const UUID: Native = Native {
@@ -243,7 +185,7 @@ const UUID: Native = Native {
     doc: "Returns a random UUID; the same one when the run is resumed.",
     examples: &[],
     arity: Arity::exactly(0),
-    run: |vm, _| ask(vm, "uuid", &[]),
+    run: |vm, _| ask(vm, Request::Uuid),
 };
 
 const RAND: Native = Native {
@@ -252,7 +194,7 @@ const RAND: Native = Native {
     doc: "Returns a random double from 0 up to 1; the same one when the run is resumed.",
     examples: &[],
     arity: Arity::exactly(0),
-    run: |vm, _| ask(vm, "rand", &[]),
+    run: |vm, _| ask(vm, Request::Rand),
 };
 
 const LOG: Native = Native {
@@ -263,7 +205,12 @@ const LOG: Native = Native {
     arity: Arity::between(2, 3),
     run: |vm, args| {
         vm.realise(args.get(2))?;
-        ask(vm, "log", args.as_slice())
+        let request = Request::Log {
+            level: args.get(0).clone(),
+            message: args.get(1).clone(),
+            data: args.get(2).clone(),
+        };
+        ask(vm, request)
     },
 };
 
@@ -275,7 +222,11 @@ const EMIT: Native = Native {
     arity: Arity::between(1, 2),
     run: |vm, args| {
         vm.realise(args.get(1))?;
-        ask(vm, "emit", args.as_slice())
+        let request = Request::Emit {
+            name: args.get(0).clone(),
+            data: args.get(1).clone(),
+        };
+        ask(vm, request)
     },
 };
 
@@ -285,7 +236,7 @@ const SLOT_BOUND: Native = Native {
     doc: "Tells whether the project's settings have a connection for a slot of `:requires`.",
     examples: &[],
     arity: Arity::exactly(1),
-    run: |vm, args| ask(vm, "slot-bound", args.as_slice()),
+    run: |vm, mut args| ask(vm, Request::SlotBound { slot: args.take(0) }),
 };
 
 const ELAPSED: Native = Native {
@@ -300,7 +251,7 @@ const ELAPSED: Native = Native {
         let Some(duration) = duration::of_millis_value(args.get(1)) else {
             return Err(args.expected(1, "milliseconds or a duration such as \"10m\""));
         };
-        let now = ask(vm, "now", &[])?.as_int().unwrap_or(since);
+        let now = ask(vm, Request::Now)?.as_int().unwrap_or(since);
         Ok(Value::from(
             now.saturating_sub(since) >= duration::millis(duration),
         ))

@@ -16,7 +16,7 @@ use crate::session::Session;
 use crate::value::meter::{self, Meter};
 use crate::value::number::{MathContext, set_math_context};
 use crate::value::{Exception, Result, Signal, Stop, Value};
-use crate::vm::{Host, Size, Vm, World};
+use crate::vm::{Host, Request, Size, Vm, World};
 use host::FiberHost;
 
 #[cfg(not(all(windows, target_arch = "aarch64")))]
@@ -38,7 +38,7 @@ pub enum Exit {
     /// The body threw and nothing caught it.
     Threw(Rc<Exception>),
     /// The body asks for something: answer with [`Fiber::resume`].
-    Step(Value),
+    Step(Request),
     /// A quantum of fuel is used up: look at the clock and the others, then resume with nil.
     OutOfFuel,
     /// The body was stopped from outside.
@@ -64,7 +64,7 @@ enum State {
 
 /// Why a body leaves its stack for a while.
 enum Leave {
-    Step(Value),
+    Step(Request),
     OutOfFuel,
 }
 

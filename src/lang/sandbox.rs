@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::value::heap::HeapBudget;
 use crate::value::meter::Watch;
 use crate::value::{Result, Stop, Value};
-use crate::vm::{Host, Stream};
+use crate::vm::{Host, Request, Stream};
 
 /// Instructions between two looks at the limits.
 const QUANTUM: u32 = 20_000;
@@ -140,7 +140,7 @@ impl Sandbox {
         self
     }
 
-    /// Answers requests that functions make with [`Vm::suspend`](crate::vm::Vm::suspend).
+    /// Answers requests that functions make with [`Vm::suspend`](crate::vm::Vm::suspend), where they are values.
     #[must_use]
     pub fn steps(mut self, answer: impl FnMut(Value) -> Result<Value> + 'static) -> Sandbox {
         self.steps = Some(Box::new(answer));
@@ -250,10 +250,10 @@ impl Host for Sandbox {
         "a host adds the sources of namespaces with Sandbox::source".to_owned()
     }
 
-    fn suspend(&mut self, request: Value) -> Result<Value> {
-        match &mut self.steps {
-            Some(answer) => answer(request),
-            None => Err(Stop::Interrupted("a step cannot run here".to_owned()).into()),
+    fn suspend(&mut self, request: Request) -> Result<Value> {
+        match (&mut self.steps, request.take()) {
+            (Some(answer), Ok(request)) => answer(request),
+            _ => Err(Stop::Interrupted("a step cannot run here".to_owned()).into()),
         }
     }
 }

@@ -30,7 +30,7 @@ pub use args::{Args, wrong_type};
 pub(crate) use call::{arity_error, out_of_bounds, transient_is_done};
 pub(crate) use code::Body;
 pub use code::Proto;
-pub use host::{Host, NoHost, Stream};
+pub use host::{Host, NoHost, Request, Stream};
 pub use iter::Iter;
 pub(crate) use lazy::{join, made_at};
 pub use machine::Vm;

@@ -169,7 +169,7 @@ fn steps_are_answered_at_once_or_later() {
     loop {
         answer = match fiber.resume(answer) {
             Exit::Step(request) => {
-                asked.push(request.as_int());
+                asked.push(request.take::<Value>().expect("a value").as_int());
                 Ok(Value::Int(0))
             }
             Exit::OutOfFuel => Ok(Value::Nil),

@@ -11,7 +11,7 @@ use flowstone_lang::session::Session;
 use flowstone_lang::value::{
     PrintOptions, Result, Signal, SourceId, Stop, Unforced, Value, print_value,
 };
-use flowstone_lang::vm::{Host, NoHost, Stream, Vm};
+use flowstone_lang::vm::{Host, NoHost, Request, Stream, Vm};
 
 /// Does something with an input.
 pub type Target = fn(&[u8]);
@@ -198,7 +198,7 @@ impl Host for Limited {
         None
     }
 
-    fn suspend(&mut self, request: Value) -> Result<Value> {
+    fn suspend(&mut self, request: Request) -> Result<Value> {
         NoHost::default().suspend(request)
     }
 

@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use flowstone_lang::value::{Result, Stop, Value};
-use flowstone_lang::vm::{Host, NoHost, Stream};
+use flowstone_lang::vm::{Host, NoHost, Request, Stream};
 
 /// What is left of a budget and what was printed, shared with the host that a machine owns.
 #[derive(Clone, Default)]
@@ -62,7 +62,7 @@ impl Host for Budget {
         NoHost::default().find_source(namespace)
     }
 
-    fn suspend(&mut self, request: Value) -> Result<Value> {
+    fn suspend(&mut self, request: Request) -> Result<Value> {
         NoHost::default().suspend(request)
     }
 

@@ -43,6 +43,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             Exit::Stopped(stop) => writeln!(out, "{name} was stopped: {stop}")?,
             Exit::OutOfFuel => waiting.push_back((name, fiber, Value::Nil)),
             Exit::Step(request) => {
+                let request = request.take().map_err(|_| "a request of another kind")?;
                 writeln!(out, "{name} asks {request}")?;
                 let answer = perform(&request);
                 waiting.push_back((name, fiber, answer));

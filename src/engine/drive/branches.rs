@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use flowstone_lang::fiber::{Exit, Fiber};
 use flowstone_lang::value::{Result as Evaluated, Signal, Stop, Value};
+use flowstone_lang::vm::Request;
 
 use super::call::Asked;
 use super::line::{Line, Waiting};
@@ -285,7 +286,7 @@ impl<'d, 'a> Branching<'d, 'a> {
         &mut self,
         id: u64,
         line: &Rc<Line>,
-        request: Value,
+        request: Request,
     ) -> Result<Option<Evaluated<Value>>, Halt> {
         let driver = self.driver;
         let state = match driver.begin(line, request)? {

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use flowstone_lang::value::heap::HeapBudget;
 use flowstone_lang::value::meter::Watch;
 use flowstone_lang::value::{Class, Exception, Result as Evaluated, Stop, Value};
-use flowstone_lang::vm::{Host, Stream};
+use flowstone_lang::vm::{Host, Request, Stream};
 
 use super::journal::Ledger;
 use super::line::Line;
@@ -14,6 +14,7 @@ use crate::codec;
 use crate::history::History;
 use crate::ids::RunId;
 use crate::limits::Limits;
+use crate::natives;
 use crate::observer::{Observer, RunEvent};
 use crate::ports::EntryKind;
 use crate::state::End;
@@ -228,7 +229,7 @@ impl Host for FlowHost {
         None
     }
 
-    fn suspend(&mut self, _request: Value) -> Evaluated<Value> {
+    fn suspend(&mut self, _request: Request) -> Evaluated<Value> {
         Err(Stop::Interrupted("a fiber suspends by itself".to_owned()).into())
     }
 
@@ -236,8 +237,8 @@ impl Host for FlowHost {
         self.cutoff.touch_session()
     }
 
-    fn company(&mut self) -> Option<Value> {
-        (!self.line.is_main()).then(|| Value::vector([Value::keyword("turn")]))
+    fn company(&mut self) -> Option<Request> {
+        (!self.line.is_main()).then(|| Request::new(natives::Request::Turn))
     }
 
     fn sleep(&mut self, _millis: u64) -> Evaluated<()> {

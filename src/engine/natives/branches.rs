@@ -8,7 +8,7 @@ use std::rc::Rc;
 use flowstone_lang::value::{Arity, Class, Exception, Native, Result, Value, Var};
 use flowstone_lang::vm::{Args, Vm};
 
-use super::ask;
+use super::{Request, ask};
 use crate::diagnostic::nearest;
 use crate::flow::name_of;
 
@@ -33,6 +33,18 @@ pub(crate) enum OnFailure {
     Continue,
     /// They go on; its value says what went wrong.
     Collect,
+}
+
+impl OnFailure {
+    /// Returns what `:fail`, `:continue` and `:collect` mean.
+    pub(super) fn named(value: &Value) -> Option<OnFailure> {
+        match name_of(value).as_deref() {
+            Some("fail") => Some(OnFailure::Fail),
+            Some("continue") => Some(OnFailure::Continue),
+            Some("collect") => Some(OnFailure::Collect),
+            _ => None,
+        }
+    }
 }
 
 /// Branches that a flow asks for.
@@ -60,57 +72,14 @@ pub(crate) struct Node {
     pub needs: Vec<usize>,
 }
 
-impl Branches {
-    /// Reads what [`request`] wrote.
-    pub(super) fn read(items: &[Value]) -> Option<Branches> {
-        let [_, id, gather, on_failure, max, nodes, bound] = items else {
-            return None;
-        };
-        let node = |node: &Value| {
-            let node = node.as_vector()?;
-            let part = |idx: usize| node.get(idx).cloned();
-            let items = |idx: usize| Some(part(idx)?.as_vector()?.iter().cloned().collect());
-            let needs: Vec<Value> = items(3)?;
-            Some(Node {
-                name: part(0)?,
-                function: part(1)?,
-                args: items(2)?,
-                needs: needs.iter().filter_map(index).collect(),
-            })
-        };
-        let bound = bound.as_vector()?.iter().map(|pair| {
-            let pair = pair.as_vector()?;
-            match (pair.get(0)?, pair.get(1)?) {
-                (Value::Var(var), value) => Some((var.clone(), value.clone())),
-                _ => None,
-            }
-        });
-        Some(Branches {
-            id: id.as_str()?.to_owned(),
-            gather: match gather {
-                Value::Bool(true) => Gather::First,
-                _ => Gather::All,
-            },
-            on_failure: match name_of(on_failure).as_deref() {
-                Some("continue") => OnFailure::Continue,
-                Some("collect") => OnFailure::Collect,
-                _ => OnFailure::Fail,
-            },
-            max: index(max)?,
-            nodes: nodes.as_vector()?.iter().map(node).collect::<Option<_>>()?,
-            bound: bound.collect::<Option<_>>()?,
-        })
-    }
-}
-
 fn index(value: &Value) -> Option<usize> {
     usize::try_from(value.as_int()?).ok()
 }
 
 /// What a call says beside its branches.
 pub(super) struct Options {
-    pub id: Value,
-    pub on_error: Value,
+    pub id: String,
+    pub on_failure: OnFailure,
     pub max: usize,
 }
 
@@ -118,8 +87,8 @@ impl Options {
     /// Reads the options of a call; nil means that there are none.
     fn read(caller: &str, given: &Value, known: &[&str]) -> Result<Options> {
         let mut options = Options {
-            id: Value::from(caller),
-            on_error: Value::keyword("fail"),
+            id: caller.to_owned(),
+            on_failure: OnFailure::Fail,
             max: AT_ONCE,
         };
         if given.is_nil() {
@@ -144,14 +113,14 @@ impl Options {
             }
             match &*name {
                 "max" => options.max = most(caller, value)?,
-                "on-error" => options.on_error = on_error(caller, value)?,
+                "on-error" => options.on_failure = on_error(caller, value)?,
                 _ => {
                     let id = name_of(value).filter(|id| !id.is_empty());
                     let Some(id) = id else {
                         let what = format!("`:id` of `flow/{caller}` is a keyword");
                         return Err(refused(what).into());
                     };
-                    options.id = Value::from(&*id);
+                    options.id = id.to_string();
                 }
             }
         }
@@ -168,10 +137,9 @@ fn most(caller: &str, value: &Value) -> Result<usize> {
     })
 }
 
-fn on_error(caller: &str, value: &Value) -> Result<Value> {
-    let name = name_of(value);
-    if ["fail", "continue", "collect"].contains(&name.as_deref().unwrap_or_default()) {
-        return Ok(value.clone());
+fn on_error(caller: &str, value: &Value) -> Result<OnFailure> {
+    if let Some(found) = OnFailure::named(value) {
+        return Ok(found);
     }
     Err(refused(format!(
         "`:on-error` of `flow/{caller}` must be one of :fail, :continue and :collect"
@@ -212,8 +180,14 @@ fn check_thunk(caller: &str, name: &Value, thunk: &Value) -> Result<()> {
         .into())
 }
 
-pub(super) fn node(name: Value, function: Value, args: Vec<Value>, needs: Value) -> Value {
-    Value::vector([name, function, Value::vector(args), needs])
+/// Returns a branch that needs no other.
+pub(super) fn node(name: Value, function: Value, args: Vec<Value>) -> Node {
+    Node {
+        name,
+        function,
+        args,
+        needs: Vec::new(),
+    }
 }
 
 /// Leaves the VM with the branches.
@@ -221,26 +195,25 @@ pub(super) fn request(
     vm: &mut Vm,
     options: Options,
     gather: Gather,
-    nodes: Vec<Value>,
+    nodes: Vec<Node>,
 ) -> Result<Value> {
     let mut bound = Vec::new();
     for var in vm.bound_vars() {
         // Which namespace is current is the session's, not the branch's.
         if !Rc::ptr_eq(&var, &vm.world().ns_var) {
             let value = vm.var_value(&var)?;
-            bound.push(Value::vector([Value::Var(var), value]));
+            bound.push((var, value));
         }
     }
-    let max = i64::try_from(options.max).unwrap_or(i64::MAX);
-    let args = [
-        options.id,
-        Value::Bool(gather == Gather::First),
-        options.on_error,
-        Value::Int(max),
-        Value::vector(nodes),
-        Value::vector(bound),
-    ];
-    ask(vm, "branches", &args)
+    let branches = Branches {
+        id: options.id,
+        gather,
+        on_failure: options.on_failure,
+        max: options.max,
+        nodes,
+        bound,
+    };
+    ask(vm, Request::Branches(Box::new(branches)))
 }
 
 fn items(vm: &mut Vm, args: &Args<'_>, idx: usize, expected: &str) -> Result<Vec<Value>> {
@@ -289,7 +262,7 @@ pub(super) const ALL: Native = Native {
         for (idx, thunk) in thunks.into_iter().enumerate() {
             let name = Value::Int(i64::try_from(idx).unwrap_or(i64::MAX));
             check_thunk("all", &name, &thunk)?;
-            nodes.push(node(name, thunk, Vec::new(), Value::vector([])));
+            nodes.push(node(name, thunk, Vec::new()));
         }
         request(vm, options, Gather::All, nodes)
     },
@@ -314,7 +287,7 @@ pub(super) const PMAP: Native = Native {
         let nodes = vm.items(args.get(at).clone())?;
         let nodes = nodes.into_iter().enumerate().map(|(idx, item)| {
             let name = Value::Int(i64::try_from(idx).unwrap_or(i64::MAX));
-            node(name, function.clone(), vec![item], Value::vector([]))
+            node(name, function.clone(), vec![item])
         });
         let nodes = nodes.collect();
         request(vm, options, Gather::All, nodes)
@@ -366,7 +339,7 @@ pub(super) const RACE: Native = Native {
         let mut nodes = Vec::with_capacity(named.len());
         for (name, thunk) in named {
             check_thunk("race", &name, &thunk)?;
-            nodes.push(node(name, thunk, Vec::new(), Value::vector([])));
+            nodes.push(node(name, thunk, Vec::new()));
         }
         options.max = usize::MAX;
         request(vm, options, Gather::First, nodes)
@@ -382,26 +355,24 @@ pub(super) const GRAPH: Native = Native {
     examples: &[],
     arity: Arity::exactly(1),
     run: |vm, args| {
-        let mut nodes = Vec::new();
+        let mut nodes: Vec<Node> = Vec::new();
         for given in vm.items(args.get(0).clone())? {
             let parts = vm.items(given)?;
             let [name, function, needs] = &parts[..] else {
                 return Err(args.expected(0, "nodes of a name, a function and what it needs"));
             };
             let needed = vm.items(needs.clone())?;
-            if needed
-                .iter()
-                .any(|need| index(need).is_none_or(|need| need >= nodes.len()))
-            {
+            let needs = needed.iter().map(index).collect::<Option<Vec<usize>>>();
+            let Some(needs) = needs.filter(|all| all.iter().all(|need| *need < nodes.len())) else {
                 return Err(args.expected(0, "nodes that need only nodes before them"));
-            }
+            };
             check_thunk("let", name, function)?;
-            nodes.push(node(
-                name.clone(),
-                function.clone(),
-                Vec::new(),
-                Value::vector(needed),
-            ));
+            nodes.push(Node {
+                name: name.clone(),
+                function: function.clone(),
+                args: Vec::new(),
+                needs,
+            });
         }
         let mut options = Options::read("let", &Value::Nil, &[])?;
         options.max = usize::MAX;

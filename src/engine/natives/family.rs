@@ -3,7 +3,7 @@
 use flowstone_lang::value::{Arity, Class, Exception, Map, Native, Result, Value};
 use flowstone_lang::vm::{Args, Vm};
 
-use super::{ask, place};
+use super::{Request, ask};
 use crate::child;
 use crate::flow::name_of;
 
@@ -54,10 +54,11 @@ fn call_flow(vm: &mut Vm, args: &Args<'_>) -> Result<Value> {
         config.insert(Value::keyword("input"), input.clone());
     }
     let config = Value::Map(std::rc::Rc::new(Map::new(config)));
-    let place = place(vm.here());
-    ask(
-        vm,
-        "step",
-        &[Value::keyword(child::KIND), id, config, place],
-    )
+    let request = Request::Step {
+        kind: Value::keyword(child::KIND),
+        id,
+        config,
+        place: vm.here(),
+    };
+    ask(vm, request)
 }

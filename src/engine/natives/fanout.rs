@@ -4,7 +4,7 @@
 use flowstone_lang::value::{Class, Exception, Native, Result, Signal, Value};
 use flowstone_lang::vm::Vm;
 
-use super::branches::{self, Gather, Options};
+use super::branches::{self, Gather, Node, OnFailure, Options};
 use crate::diagnostic::Diagnostic;
 use crate::flow::name_of;
 use crate::step::{
@@ -110,9 +110,12 @@ pub(super) fn perform(
         let message = format!("a step id is a keyword, not {}", id.kind());
         return Err(super::exception(Diagnostic::error("E0433", message)).into());
     };
+    let on_error = resolved.get("on-error");
     let options = Options {
-        id: Value::from(&*name),
-        on_error: resolved.get("on-error").cloned().unwrap_or(Value::Nil),
+        id: name.to_string(),
+        on_failure: on_error
+            .and_then(OnFailure::named)
+            .unwrap_or(OnFailure::Fail),
         max: if are_children { most } else { 1 },
     };
     let values = branches::request(vm, options, Gather::All, nodes)?;
@@ -143,14 +146,13 @@ pub(crate) fn check_types(items: &[Value]) -> Result<bool, Diagnostic> {
 }
 
 /// Returns a branch for each item, and whether they are child runs.
-fn nodes(items: &[Value], step: &'static Native) -> Result<(Vec<Value>, bool), Diagnostic> {
+fn nodes(items: &[Value], step: &'static Native) -> Result<(Vec<Node>, bool), Diagnostic> {
     let are_children = check_types(items)?;
     let each = (0..).zip(items).map(|(number, item)| {
         let kind = item.get("type").and_then(name_of).unwrap_or_default();
         let kind = Value::keyword(&kind);
         let args = vec![kind.clone(), kind, item.clone()];
-        let needs = Value::vector([]);
-        branches::node(Value::Int(number), Value::Native(step), args, needs)
+        branches::node(Value::Int(number), Value::Native(step), args)
     });
     Ok((each.collect(), are_children))
 }

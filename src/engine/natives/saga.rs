@@ -3,7 +3,7 @@
 use flowstone_lang::value::{Arity, Native, Result, Value};
 use flowstone_lang::vm::Args;
 
-use super::ask;
+use super::{Request, ask};
 
 pub(super) const COMPENSATE: Native = Native {
     name: "compensate",
@@ -16,7 +16,8 @@ pub(super) const COMPENSATE: Native = Native {
     run: |vm, args| {
         vm.realise(args.get(0))?;
         function(&args, 1)?;
-        ask(vm, "compensate", args.as_slice())
+        let (value, undo) = (args.get(0).clone(), args.get(1).clone());
+        ask(vm, Request::Compensate { value, undo })
     },
 };
 
@@ -29,7 +30,8 @@ pub(super) const ON_CANCEL: Native = Native {
     arity: Arity::exactly(1),
     run: |vm, args| {
         function(&args, 0)?;
-        ask(vm, "on-cancel", args.as_slice())
+        let undo = args.get(0).clone();
+        ask(vm, Request::OnCancel { undo })
     },
 };
 
@@ -43,7 +45,8 @@ pub(super) const CONTINUE_AS_NEW: Native = Native {
     arity: Arity::exactly(1),
     run: |vm, args| {
         vm.realise(args.get(0))?;
-        ask(vm, "continue-as-new", args.as_slice())
+        let input = args.get(0).clone();
+        ask(vm, Request::ContinueAsNew { input })
     },
 };
 

@@ -11,7 +11,7 @@ use flowstone_lang::fiber::{Exit, Fiber};
 use flowstone_lang::value::heap::HeapBudget;
 use flowstone_lang::value::meter::Watch;
 use flowstone_lang::value::{Class, Exception, Result as Evaluated, Signal, Stop, Value};
-use flowstone_lang::vm::{Host, Stream};
+use flowstone_lang::vm::{Host, Request, Stream};
 
 use super::StepError;
 use super::context::Scope;
@@ -289,7 +289,7 @@ impl Host for PureHost {
         None
     }
 
-    fn suspend(&mut self, _request: Value) -> Evaluated<Value> {
+    fn suspend(&mut self, _request: Request) -> Evaluated<Value> {
         Err(not_here("a step"))
     }
 

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use super::{Exiter, Leave};
 use crate::value::meter::Watch;
 use crate::value::{Result, Signal, Stop, Value};
-use crate::vm::{Host, Stream, World};
+use crate::vm::{Host, Request, Stream, World};
 
 pub(super) struct FiberHost {
     inner: Box<dyn Host>,
@@ -117,11 +117,11 @@ impl Host for FiberHost {
         self.inner.missing_source()
     }
 
-    fn suspend(&mut self, request: Value) -> Result<Value> {
+    fn suspend(&mut self, request: Request) -> Result<Value> {
         self.watch.exiter.leave(Leave::Step(request))
     }
 
-    fn company(&mut self) -> Option<Value> {
+    fn company(&mut self) -> Option<Request> {
         self.inner.company()
     }
 

@@ -1,5 +1,7 @@
 //! What the VM asks of the world around it.
 
+use std::any::Any;
+use std::fmt;
 use std::rc::Rc;
 
 use crate::value::meter::Watch;
@@ -7,6 +9,34 @@ use crate::value::{Class, Exception, Result, Signal, Stop, Value};
 
 /// What a host says of what it does not have.
 const NOT_HERE: &str = "not available here";
+
+/// What code asks of whoever evaluates it, beyond what a [`Host`] answers at once. The language does not look into it: a
+/// native that asks and the one who answers know its type.
+pub struct Request(Box<dyn Any>);
+
+impl Request {
+    /// Wraps what is asked for.
+    pub fn new(asked: impl Any) -> Request {
+        Request(Box::new(asked))
+    }
+
+    /// Returns what is asked for.
+    ///
+    /// # Errors
+    /// The request itself, where it is of another type.
+    pub fn take<T: Any>(self) -> Result<T, Request> {
+        match self.0.downcast::<T>() {
+            Ok(asked) => Ok(*asked),
+            Err(asked) => Err(Request(asked)),
+        }
+    }
+}
+
+impl fmt::Debug for Request {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Request")
+    }
+}
 
 /// Where printed text goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -113,13 +143,13 @@ pub trait Host {
     ///
     /// # Errors
     /// Whatever the request came to.
-    fn suspend(&mut self, _request: Value) -> Result<Value> {
+    fn suspend(&mut self, _request: Request) -> Result<Value> {
         Err(Stop::Interrupted("a step cannot run here".to_owned()).into())
     }
 
     /// Returns the request that lets other evaluations of the session go on for a while, where there are such: what
     /// is needed may be what one of them computes. Its answer says whether they did.
-    fn company(&mut self) -> Option<Value> {
+    fn company(&mut self) -> Option<Request> {
         None
     }
 

@@ -1,11 +1,12 @@
 //! The VM's state and its outside: calling functions, walking sequences.
 
+use std::any::Any;
 use std::cmp::Ordering;
 use std::rc::Rc;
 
 use super::code::Word;
 use super::stack::{Frames, Size, Stack};
-use super::{Host, World, slots};
+use super::{Host, Request, World, slots};
 use crate::value::meter::{self, Watch, Watched};
 use crate::value::parked::{self, Running};
 use crate::value::{
@@ -464,9 +465,9 @@ impl Vm {
     ///
     /// # Errors
     /// Whatever the request came to.
-    pub fn suspend(&mut self, request: Value) -> Result<Value> {
+    pub fn suspend(&mut self, asked: impl Any) -> Result<Value> {
         meter::stopped()?;
-        self.host.suspend(request)
+        self.host.suspend(Request::new(asked))
     }
 
     /// Tells whether two values are equal as by `=`.

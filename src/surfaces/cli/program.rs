@@ -14,7 +14,7 @@ use flowstone_lang::value::heap::HeapBudget;
 use flowstone_lang::value::meter::Watch;
 use flowstone_lang::value::{Result, Signal, Stop, Value};
 use flowstone_lang::visible::visible;
-use flowstone_lang::vm::{Host, Stream};
+use flowstone_lang::vm::{Host, Request, Stream};
 
 use super::interrupt::Interrupt;
 
@@ -223,7 +223,7 @@ impl Host for ProgramHost {
             })
     }
 
-    fn suspend(&mut self, _request: Value) -> Result<Value> {
+    fn suspend(&mut self, _request: Request) -> Result<Value> {
         let why = "a program has no steps: use `flowstone run` for a flow, or `flowstone repl`";
         Err(Stop::Interrupted(why.to_owned()).into())
     }
