@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use crate::ports::{BlobRow, Entry, Program, RunRow, WaitEnding, WaitEvent, WaitState};
 
-pub use moving::{ImportOptions, Imported, uris_in};
+pub use moving::{ImportOptions, Imported};
 
 /// The version of the format. Raised when an earlier build could not read what this one writes.
 pub const FORMAT: i64 = 2;

@@ -29,6 +29,7 @@ pub(crate) use definition::{Reading as FlowReading, is_identifier};
 pub use files::{DiskFiles, FlowFiles, StoredFiles};
 pub use find::{NotNamed, named, slugs};
 pub(crate) use find::{files_of, find};
+pub use flowstone_model::names::name_of;
 pub use inputs::{ACTIVATION, InputError, activated, coerce_input};
 pub(crate) use lint::{
     arity as lint_arity, find as find_spec, packaged as lint_packaged, unknown as lint_unknown,
@@ -191,15 +192,4 @@ pub struct Input {
     pub options: Vec<Value>,
     pub multiple: bool,
     pub span: Span,
-}
-
-/// Returns the name of a keyword, symbol or string.
-pub fn name_of(value: &Value) -> Option<Rc<str>> {
-    match value {
-        Value::Keyword(keyword) => Some(Rc::from(&keyword.to_string()[1..])),
-        Value::Text(text) => Some(Rc::from(&***text)),
-        other => other
-            .as_symbol()
-            .map(|symbol| Rc::from(&*symbol.to_string())),
-    }
 }

@@ -21,7 +21,7 @@ pub use derive::{Known, derived};
 pub use edit::with_row;
 pub use host::{HostPattern, NetRow};
 pub use line::{Missing, shown};
-pub use manifest::{KEYS, ManifestError, add_flag, check, read, unknown_key};
+pub use manifest::{KEYS, ManifestError, add_flag, check, read};
 pub use path::{PROTECTED, is_environment, is_protected, is_write_protected};
 pub use planned::PlannedNeed;
 pub use project::{Grants, Permissions, TrustedFlow};

@@ -4,6 +4,8 @@
 //! Code that shows, lists, compares or exports a run's input never has them. Only the execution of the run puts them
 //! back.
 
+pub use flowstone_model::sealed::{Split, join, split};
+
 use flowstone_lang::value::Value;
 
 use crate::codec;
@@ -14,40 +16,6 @@ use crate::flow::{ACTIVATION, Flow, Input};
 use crate::ids::RunId;
 use crate::ports::{RunRow, Secret, StoredInput, Vault, VaultError};
 use crate::redact::{self, Redactor, SECRET};
-
-/// What separates the text of an input from its sealed secrets. The text is one line.
-const MARK: &str = "\n#flowstone/sealed ";
-
-/// An input as the store keeps it, in its two parts.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Split<'a> {
-    /// EDN text, with `[secret]` for each secret.
-    pub shown: &'a str,
-    /// EDN text `[paths envelope]`; the envelope is nil where an export left the secrets out.
-    pub sealed: Option<&'a str>,
-}
-
-/// Splits an input as the store keeps it.
-pub fn split(stored: &str) -> Split<'_> {
-    match stored.split_once(MARK) {
-        Some((shown, sealed)) => Split {
-            shown,
-            sealed: Some(sealed),
-        },
-        None => Split {
-            shown: stored,
-            sealed: None,
-        },
-    }
-}
-
-/// Returns what the store keeps of both parts.
-pub fn join(shown: &str, sealed: Option<&str>) -> String {
-    match sealed {
-        Some(sealed) => format!("{shown}{MARK}{sealed}"),
-        None => shown.to_owned(),
-    }
-}
 
 /// Why an input with secrets cannot be kept or used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

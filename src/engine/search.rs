@@ -5,25 +5,22 @@
 //! document: of connections only names, types, labels and addresses are taken.
 
 mod answer;
-mod chunks;
 mod connections;
 mod embed;
 mod error;
 mod flows;
 mod fuse;
-mod text;
-mod words;
 
 use std::path::Path;
 
 use flowstone_lang::value::Value;
 
 pub use answer::{Content, Found, FoundHit};
-pub use chunks::chunks;
 pub use embed::{EmbedError, Embedder};
 pub use error::SearchError;
-pub use text::{TEXT_MAX, cut, may_be_text, start_of};
-pub use words::{Term, Words, read as read_words};
+pub use flowstone_model::search::{
+    TEXT_MAX, Term, Words, chunks, cut, may_be_text, read_words, start_of,
+};
 
 use crate::engine::Engine;
 use crate::ids::RunId;
@@ -247,7 +244,7 @@ impl Seeker<'_> {
         is_fused: bool,
         warnings: &mut Vec<String>,
     ) -> Result<Vec<SearchHit>, StoreError> {
-        let words = words::read(&ask.query);
+        let words = read_words(&ask.query);
         if words.is_cut {
             warnings.push(format!(
                 "the query is long: only its first {} words were looked for",
@@ -291,7 +288,7 @@ impl Seeker<'_> {
         filter: &SearchFilter,
         warnings: &mut Vec<String>,
     ) -> Result<Vec<SearchHit>, SearchError> {
-        let query = text::cut(&ask.query, embed::QUERY_MAX).to_owned();
+        let query = cut(&ask.query, embed::QUERY_MAX).to_owned();
         let vector = embed::one(embedder, query).await?;
         let left = embed::pending(self.stores, embedder, &ask.targets, embed::TEXTS_MAX)
             .await?

@@ -3,12 +3,13 @@
 //! An answer is judged inside the transaction that takes it; here is what is said before and after.
 
 mod error;
-mod judge;
 
 use flowstone_lang::value::Value;
 
 pub use error::{Decided, WaitError};
-pub use judge::{accepts, actions, event_key, is_for, judge, roles, shown_digest};
+pub use flowstone_model::waits::{
+    accepts, actions, event_key, is_for, judge, listed, roles, shown_digest,
+};
 
 use crate::codec;
 use crate::engine::Engine;
@@ -406,10 +407,4 @@ fn refused(target: &str, refusals: &[(WaitRow, Refusal)]) -> EngineError {
         .into(),
         Refusal::Stale => WaitError::Stale { target }.into(),
     }
-}
-
-/// Names as they are written in a flow.
-pub(crate) fn listed(names: &[String]) -> String {
-    let names: Vec<String> = names.iter().map(|name| format!("`:{name}`")).collect();
-    names.join(", ")
 }

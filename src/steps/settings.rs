@@ -105,7 +105,7 @@ fn inner(place: &str, map: &Value, known: &[Inner]) -> Result<(), SettingsError>
         let name = name_of(key).unwrap_or_else(|| "?".into());
         let Some((_, words, fits)) = known.iter().find(|(known, ..)| *known == &*name) else {
             let known = known.iter().map(|(name, ..)| *name);
-            return Err(wrong(permission::unknown_key(
+            return Err(wrong(flowstone_engine::diagnostic::unknown_key(
                 &format!(":{place}"),
                 &name,
                 known,
@@ -367,7 +367,9 @@ fn check_profiles(settings: &Value) -> Result<(), SettingsError> {
             let key = name_of(key).unwrap_or_else(|| "?".into());
             if !PROFILE.contains(&&*key) {
                 let known = PROFILE.iter().copied();
-                return Err(wrong(permission::unknown_key(&place, &key, known)));
+                return Err(wrong(flowstone_engine::diagnostic::unknown_key(
+                    &place, &key, known,
+                )));
             }
             let fits = match &*key {
                 "llm-providers" | "prices" => value.as_vector().is_some(),

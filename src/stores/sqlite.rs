@@ -33,23 +33,23 @@ mod writer;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use flowstone_engine::Limits;
-use flowstone_engine::blob::BlobHash;
-use flowstone_engine::changeset::{Overlay, Referenced};
-use flowstone_engine::ids::RunId;
-use flowstone_engine::kv::KvEntry;
-use flowstone_engine::ports::{Admission, Queue, QueuePlace, StartRules};
-use flowstone_engine::ports::{
+use flowstone_model::blob::BlobHash;
+use flowstone_model::changeset::{Overlay, Referenced};
+use flowstone_model::ids::RunId;
+use flowstone_model::kv::KvEntry;
+use flowstone_model::limits::Limits;
+use flowstone_model::ports::{Admission, Queue, QueuePlace, StartRules};
+use flowstone_model::ports::{
     Adoption, Agenda, BackedUp, Batch, BlobRow, BlobWriter, Blobs, Changesets, Claim, ClaimBy,
     Clock as _, Completion, Entry, Import, Journal, Kv, NewRun, PlanChange, PortFuture, Probe,
     Program, Receipt, Removed, Resources, RunFilter, RunQuery, RunRow, RunStatus, RunSummary, Runs,
     ScheduleRow, Setback, SignalFilter, SignalRow, StoreError, StoredInput, Stores, Sweep,
     SystemClock, Tables, Taken, Upkeep, Usage, Verified, WaitFilter, WaitRow, Waits, WaitsAnswer,
 };
-use flowstone_engine::ports::{ResourcePage, ResourceQuery, ResourceRow};
-use flowstone_engine::resource::SearchEntry;
-use flowstone_engine::table::csv::{ExportCsv, ExportedCsv, StageCsv, StagedCsv};
-use flowstone_engine::table::{TableOp, TableQuery};
+use flowstone_model::ports::{ResourcePage, ResourceQuery, ResourceRow};
+use flowstone_model::resource::SearchEntry;
+use flowstone_model::table::csv::{ExportCsv, ExportedCsv, StageCsv, StagedCsv};
+use flowstone_model::table::{TableOp, TableQuery};
 use rusqlite::{Connection, InterruptHandle};
 use tokio::sync::watch;
 

@@ -1,15 +1,16 @@
-//! Imports go one way: app, then surfaces, steps and stores, then engine, then lang.
+//! Imports go one way: app, then surfaces and steps, then engine, then model, then lang; stores need model alone.
 
 use super::tree::{files, none, text};
 
 /// Each crate, its folder, and the crates of ours that it may use.
 const CRATES: &[(&str, &str, &[&str])] = &[
     ("embed", "src/embed", &["lang"]),
-    ("engine", "src/engine", &["lang"]),
+    ("engine", "src/engine", &["lang", "model"]),
     ("lang", "src/lang", &[]),
+    ("model", "src/model", &["lang"]),
     ("repl", "repl", &["engine", "lang"]),
     ("steps", "src/steps", &["engine", "lang"]),
-    ("stores", "src/stores", &["engine", "lang"]),
+    ("stores", "src/stores", &["lang", "model"]),
     ("surfaces", "src/surfaces", &["engine", "lang"]),
 ];
 

@@ -12,10 +12,8 @@ use crate::ports::{
     Import, ImportedRun, ImportedWait, Parent, Program, RunFilter, RunRow, StoreError, WaitFilter,
     WaitRow,
 };
+use crate::resource::uris_in;
 use crate::sealed;
-
-/// What the names of stored resources start with.
-const RESOURCE: &str = "res://";
 
 /// How an archive is taken in.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -296,13 +294,4 @@ fn find_uris(run: &ArchivedRun, uris: &mut BTreeSet<String>) {
     for text in texts.chain(run.entries.iter().map(|entry| &entry.payload)) {
         uris.extend(uris_in(text).map(str::to_owned));
     }
-}
-
-/// Returns the names of resources in EDN text: a name has no spaces, quotes or backslashes.
-pub fn uris_in(text: &str) -> impl Iterator<Item = &str> {
-    text.match_indices(RESOURCE).map(|(start, _)| {
-        let rest = &text[start..];
-        let end = rest.find(|char: char| char.is_whitespace() || "\"\\".contains(char));
-        &rest[..end.unwrap_or(rest.len())]
-    })
 }

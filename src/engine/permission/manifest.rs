@@ -6,7 +6,7 @@ use std::sync::Arc;
 use flowstone_lang::value::{Span, Value};
 
 use super::{Access, Allow, Grants, NetAllow, NetRow, SecretRow};
-use crate::diagnostic::nearest;
+use crate::diagnostic::unknown_key;
 use crate::flow::name_of;
 use crate::json::items;
 
@@ -93,22 +93,6 @@ fn text_of(access: Access, row: &Value) -> Result<String, String> {
         }
         (None, _) => Err(format!("has {} in it; it takes {words}", row.kind())),
     }
-}
-
-/// Says that a key is unknown, with the one that was meant, or all.
-pub fn unknown_key<'a>(
-    place: &str,
-    name: &str,
-    known: impl Iterator<Item = &'a str> + Clone,
-) -> String {
-    let rest = match nearest(name, known.clone()) {
-        Some(near) => format!("did you mean `:{near}`?"),
-        None => {
-            let keys: Vec<String> = known.map(|key| format!("`:{key}`")).collect();
-            format!("it takes {}", keys.join(", "))
-        }
-    };
-    format!("`{place}` has no key `:{name}`; {rest}")
 }
 
 /// Checks `:allow` without resolving its paths.

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use flowstone_lang::value::Value;
 
+use flowstone_model::size::parse_size;
+
 use crate::duration;
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -105,27 +107,6 @@ fn age(key: &str, value: &Value) -> Result<Option<Duration>, String> {
     let age = duration::of_value(value);
     age.map(Some)
         .ok_or_else(|| format!("`:{key}` is a duration such as \"30d\", or `:forever`"))
-}
-
-/// Reads a size such as `500MB` or `2 GiB`; a bare number is bytes.
-pub fn parse_size(text: &str) -> Option<u64> {
-    let text = text.trim();
-    let end = text
-        .find(|char: char| !char.is_ascii_digit() && char != '.')
-        .unwrap_or(text.len());
-    let number: f64 = text[..end].parse().ok()?;
-    let unit: u64 = match text[end..].trim().to_ascii_lowercase().as_str() {
-        "" | "b" => 1,
-        "k" | "kb" => 1_000,
-        "kib" => 1 << 10,
-        "m" | "mb" => 1_000_000,
-        "mib" => 1 << 20,
-        "g" | "gb" => 1_000_000_000,
-        "gib" => 1 << 30,
-        _ => return None,
-    };
-    let bytes = number * unit as f64;
-    (0.0..9e15).contains(&bytes).then_some(bytes as u64)
 }
 
 /// How garbage is collected.

@@ -2,7 +2,7 @@
 
 use flowstone_lang::value::Value;
 
-use super::{Mode, text};
+use super::{Mode, may_be_text, start_of};
 use crate::ports::{SearchHit, SearchTarget, StoreError, Stores};
 
 /// The fact that is a number.
@@ -110,7 +110,7 @@ pub(super) async fn content(
     let Some(row) = stores.blobs.find(uri).await? else {
         return Ok(Content::Omitted);
     };
-    if !text::may_be_text(row.content_type.as_deref()) {
+    if !may_be_text(row.content_type.as_deref()) {
         return Ok(Content::Omitted);
     }
     let bytes = match stores.blobs.get(&row.hash).await {
@@ -119,7 +119,7 @@ pub(super) async fn content(
         Err(StoreError::Rejected { .. }) => return Ok(Content::Omitted),
         Err(error) => return Err(error),
     };
-    let Some((start, is_cut)) = text::start_of(&bytes, max_chars.saturating_mul(CHAR_BYTES)) else {
+    let Some((start, is_cut)) = start_of(&bytes, max_chars.saturating_mul(CHAR_BYTES)) else {
         return Ok(Content::Omitted);
     };
     Ok(match start.char_indices().nth(max_chars) {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 
 use flowstone_lang::value::Value;
 
-use super::text::cut;
+use super::cut;
 use crate::codec::digest_bytes;
 use crate::flow::name_of;
 use crate::json::items;

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
 
-use super::text::cut;
+use super::cut;
 use crate::codec::digest_bytes;
 use crate::flow::{self, Flow, name_of};
 use crate::json::items;

@@ -3,8 +3,8 @@
 
 use std::collections::HashSet;
 
-use flowstone_engine::ids::RunId;
-use flowstone_engine::ports::{Setback, StoreError, Taken};
+use flowstone_model::ids::RunId;
+use flowstone_model::ports::{Setback, StoreError, Taken};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::failed;

@@ -7,8 +7,8 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use flowstone_engine::ports::{BackedUp, StoreError};
-use flowstone_engine::private;
+use flowstone_model::ports::{BackedUp, StoreError};
+use flowstone_model::private;
 use rusqlite::Connection;
 
 use super::failure::{failed, located};

@@ -10,11 +10,11 @@ use std::io::{Read as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, UNIX_EPOCH};
 
-use flowstone_engine::blob::{BlobHash, BlobOp};
-use flowstone_engine::codec::digest_bytes;
-use flowstone_engine::ports::{BlobRow, Clock as _, Removed, StoreError, SystemClock};
-use flowstone_engine::private;
-use flowstone_engine::rooted::open_regular;
+use flowstone_model::blob::{BlobHash, BlobOp};
+use flowstone_model::codec::digest_bytes;
+use flowstone_model::ports::{BlobRow, Clock as _, Removed, StoreError, SystemClock};
+use flowstone_model::private;
+use flowstone_model::rooted::open_regular;
 use rusqlite::Connection;
 
 use super::failure::{failed, rejected, with_hint};

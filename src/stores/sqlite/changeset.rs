@@ -3,10 +3,10 @@
 //! Each edit raises the revision of its changeset and notes it in the rows it writes. So an edit that was made for an
 //! earlier revision is compared with what came since: other paths do not matter, its own must not have changed.
 
-use flowstone_engine::changeset::{
+use flowstone_model::changeset::{
     ChangesetEdit, ChangesetOp, FileState, NewChangeset, OnRace, Overlay, PathChange, Referenced,
 };
-use flowstone_engine::ports::StoreError;
+use flowstone_model::ports::StoreError;
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::failure::{failed, rejected, with_hint};

@@ -1,7 +1,7 @@
 //! EDN text of results, put together from parts that are text already.
 
-use flowstone_engine::codec::encode;
 use flowstone_lang::value::Value;
+use flowstone_model::codec::encode;
 
 /// Returns a string literal.
 pub(super) fn text(text: &str) -> String {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use flowstone_engine::ports::StoreError;
+use flowstone_model::ports::StoreError;
 use rusqlite::{Error, ErrorCode};
 
 /// Refuses an operation that is wrong itself. `kind` is what the flow sees under `:kind`.

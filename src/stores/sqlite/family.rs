@@ -1,7 +1,7 @@
 //! Runs that hang together: what becomes of a run's parent and children when it is ended.
 
-use flowstone_engine::ids::RunId;
-use flowstone_engine::ports::{CHILD_KEY, ParentClose, RunStatus, StoreError};
+use flowstone_model::ids::RunId;
+use flowstone_model::ports::{CHILD_KEY, ParentClose, RunStatus, StoreError};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::failed;

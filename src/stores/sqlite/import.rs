@@ -1,10 +1,10 @@
 //! Runs that were exported elsewhere: their rows, journals and waits in one transaction.
 
-use flowstone_engine::ids::RunId;
-use flowstone_engine::ports::{
+use flowstone_model::ids::RunId;
+use flowstone_model::ports::{
     Import, ImportedRun, ImportedWait, RunRow, RunStatus, StoreError, WaitEnding,
 };
-use flowstone_engine::sealed::join;
+use flowstone_model::sealed::join;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::{failed, rejected, with_hint};

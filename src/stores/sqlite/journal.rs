@@ -3,8 +3,8 @@
 //! A row's number is made of its run and its place in the run, so that a journal lies together in the file and
 //! is read in order without an index.
 
-use flowstone_engine::ids::RunId;
-use flowstone_engine::ports::{Batch, Change, Entry, EntryKind, Receipt, StoreError, StoreOp};
+use flowstone_model::ids::RunId;
+use flowstone_model::ports::{Batch, Change, Entry, EntryKind, Receipt, StoreError, StoreOp};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::failed;

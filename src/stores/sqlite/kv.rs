@@ -1,9 +1,9 @@
 //! The key-value store. Expired keys are missing at once, and removed as others are written.
 
-use flowstone_engine::codec::{decode, encode};
-use flowstone_engine::kv::{KvEntry, KvNumber, KvOp, KvSet, MAX_TTL, key_problem};
-use flowstone_engine::ports::StoreError;
 use flowstone_lang::value::Value;
+use flowstone_model::codec::{decode, encode};
+use flowstone_model::kv::{KvEntry, KvNumber, KvOp, KvSet, MAX_TTL, key_problem};
+use flowstone_model::ports::StoreError;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::edn::MapText;

@@ -3,8 +3,8 @@
 //! Where statuses or a flow are asked for, each status is asked for alone: then an index gives the rows in order,
 //! and the first few are enough, however many there are.
 
-use flowstone_engine::ids::RunId;
-use flowstone_engine::ports::{RunOrder, RunQuery, RunStatus, RunSummary, StoreError};
+use flowstone_model::ids::RunId;
+use flowstone_model::ports::{RunOrder, RunQuery, RunStatus, RunSummary, StoreError};
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, OptionalExtension as _, Row, params_from_iter};
 

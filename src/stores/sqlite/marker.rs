@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use flowstone_engine::ports::StoreError;
-use flowstone_engine::private;
+use flowstone_model::ports::StoreError;
+use flowstone_model::private;
 use rusqlite::Connection;
 
 use super::owner::Owner;

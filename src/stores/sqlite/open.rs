@@ -5,8 +5,8 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use flowstone_engine::ports::StoreError;
-use flowstone_engine::private;
+use flowstone_model::ports::StoreError;
+use flowstone_model::private;
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 

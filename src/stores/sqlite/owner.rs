@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
-use flowstone_engine::ids::RunId;
-use flowstone_engine::ports::{Clock as _, Random as _, StoreError, SystemClock, SystemRandom};
-use flowstone_engine::private;
+use flowstone_model::ids::RunId;
+use flowstone_model::ports::{Clock as _, Random as _, StoreError, SystemClock, SystemRandom};
+use flowstone_model::private;
 
 use marks::Marks;
 

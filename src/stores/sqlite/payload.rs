@@ -5,8 +5,8 @@
 
 use std::collections::HashSet;
 
-use flowstone_engine::codec::digest_bytes;
-use flowstone_engine::ports::{Removed, StoreError};
+use flowstone_model::codec::digest_bytes;
+use flowstone_model::ports::{Removed, StoreError};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::failed;

@@ -3,8 +3,8 @@
 //! Which of several runs ended a process cannot be known, so that counts against each that the process executed at
 //! the time. A run that has got on since the last time is counted from the beginning.
 
-use flowstone_engine::ids::RunId;
-use flowstone_engine::ports::StoreError;
+use flowstone_model::ids::RunId;
+use flowstone_model::ports::StoreError;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::failed;

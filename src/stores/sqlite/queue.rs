@@ -4,8 +4,8 @@
 //! limit, if it has one. So things are taken in one order, and each end of a run looks at two heads of queues,
 //! however long these are. What is taken is read from the rows of live runs.
 
-use flowstone_engine::ids::RunId;
-use flowstone_engine::ports::{
+use flowstone_model::ids::RunId;
+use flowstone_model::ports::{
     Admission, Entry, LimitRule, NewRun, OnConflict, OnNewVersion, QueuePlace, QueueReason,
     RunStatus, SlotRule, StartDecision, StartRules, StoreError,
 };

@@ -1,11 +1,11 @@
 //! Runs, their programs, and their leases.
 
-use flowstone_engine::ids::RunId;
-use flowstone_engine::ports::{
+use flowstone_model::ids::RunId;
+use flowstone_model::ports::{
     Adoption, Claim, ClaimBy, NewRun, Parent, ParentClose, Program, RunFilter, RunRow, RunStatus,
     RunUpdate, StoreError, StoredInput,
 };
-use flowstone_engine::sealed::split;
+use flowstone_model::sealed::split;
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
 

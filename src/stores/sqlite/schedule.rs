@@ -1,7 +1,7 @@
 //! What is known of schedules: when each comes next, and what became of it last.
 
-use flowstone_engine::ids::RunId;
-use flowstone_engine::ports::{PlanChange, ScheduleRow, StoreError};
+use flowstone_model::ids::RunId;
+use flowstone_model::ports::{PlanChange, ScheduleRow, StoreError};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 
 use super::failure::failed;

@@ -9,7 +9,7 @@ mod docs;
 mod fresh;
 mod vectors;
 
-use flowstone_engine::ports::{
+use flowstone_model::ports::{
     Embedded, PortFuture, Refreshed, SearchDoc, SearchHit, SearchIndex, SearchTarget, Unembedded,
     VectorQuery, WordQuery,
 };

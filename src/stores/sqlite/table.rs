@@ -27,8 +27,8 @@ mod update;
 mod write;
 mod writer;
 
-use flowstone_engine::ports::StoreError;
-use flowstone_engine::table::{TableOp, TableQuery};
+use flowstone_model::ports::StoreError;
+use flowstone_model::table::{TableOp, TableQuery};
 use rusqlite::Connection;
 
 /// The tables of this part, without those of users.
@@ -144,7 +144,7 @@ pub fn query(db: &Connection, query: &TableQuery) -> Result<String, StoreError> 
 
 #[cfg(test)]
 mod tests {
-    use flowstone_engine::table::{
+    use flowstone_model::table::{
         Cell, Partitions, SetColumn, TableName, TableTarget, WriteMode, WriteRows,
     };
 
@@ -201,8 +201,8 @@ mod tests {
         let set = TableOp::SetColumn(SetColumn {
             table: target.clone(),
             column: "status".to_owned(),
-            definition: flowstone_engine::table::ColumnDefinition {
-                type_: Some(flowstone_engine::table::ColumnType::Enum),
+            definition: flowstone_model::table::ColumnDefinition {
+                type_: Some(flowstone_model::table::ColumnType::Enum),
                 ..Default::default()
             },
         });

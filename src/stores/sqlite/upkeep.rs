@@ -9,8 +9,8 @@ mod resources;
 
 use std::path::{Path, PathBuf};
 
-use flowstone_engine::ids::RunId;
-use flowstone_engine::ports::{Removed, RunStatus, StoreError, Sweep, Swept, Usage};
+use flowstone_model::ids::RunId;
+use flowstone_model::ports::{Removed, RunStatus, StoreError, Sweep, Swept, Usage};
 use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};
 
 use super::Options;

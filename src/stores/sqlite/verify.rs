@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use flowstone_engine::blob::BlobHash;
-use flowstone_engine::codec::{self, Digester, digest_bytes};
-use flowstone_engine::ports::{Flaw, StoreError, Verified};
+use flowstone_model::blob::BlobHash;
+use flowstone_model::codec::{self, Digester, digest_bytes};
+use flowstone_model::ports::{Flaw, StoreError, Verified};
 use rusqlite::Connection;
 
 use super::failure::failed;

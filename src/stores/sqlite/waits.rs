@@ -6,8 +6,8 @@
 mod complete;
 mod inbox;
 
-use flowstone_engine::ids::RunId;
-use flowstone_engine::ports::{
+use flowstone_model::ids::RunId;
+use flowstone_model::ports::{
     Completion, NewWait, StoreError, Target, WaitAnswer, WaitEnding, WaitEvent, WaitFilter,
     WaitRow, WaitState,
 };

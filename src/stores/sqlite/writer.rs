@@ -13,8 +13,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use flowstone_engine::ids::RunId;
-use flowstone_engine::ports::{
+use flowstone_model::ids::RunId;
+use flowstone_model::ports::{
     Ack, Batch, Change, Durability, Moment, PortFuture, Probe, Receipt, RunStatus, StoreError,
 };
 use rusqlite::Connection;

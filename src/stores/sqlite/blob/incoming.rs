@@ -8,10 +8,10 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use flowstone_engine::blob::BlobHash;
-use flowstone_engine::codec::Digester;
-use flowstone_engine::ports::{BlobWriter, PortFuture, StoreError, StoredBlob};
-use flowstone_engine::private;
+use flowstone_model::blob::BlobHash;
+use flowstone_model::codec::Digester;
+use flowstone_model::ports::{BlobWriter, PortFuture, StoreError, StoredBlob};
+use flowstone_model::private;
 
 use super::{Sharing, is_there, lock, place, unwritable};
 

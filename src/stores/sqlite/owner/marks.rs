@@ -7,7 +7,7 @@ use std::fs::{self, File};
 use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 
-use flowstone_engine::ids::RunId;
+use flowstone_model::ids::RunId;
 
 /// Bytes of a line; longer ids are not noted.
 const LINE: usize = 64;

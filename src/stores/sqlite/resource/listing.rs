@@ -1,7 +1,7 @@
 //! Lists of resources: rows of the registry, and what is found in other tables, in one order.
 
-use flowstone_engine::ports::{ResourcePage, ResourceQuery, ResourceRow, ResourceSort, StoreError};
-use flowstone_engine::resource::{self, PREFIX, ResourceKind, ResourceName};
+use flowstone_model::ports::{ResourcePage, ResourceQuery, ResourceRow, ResourceSort, StoreError};
+use flowstone_model::resource::{self, PREFIX, ResourceKind, ResourceName};
 use rusqlite::functions::FunctionFlags;
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, OptionalExtension as _, params, params_from_iter};

@@ -1,9 +1,9 @@
 //! Rows of the registry: finding, adding, taking away.
 
-use flowstone_engine::blob::{BlobHash, BlobRow};
-use flowstone_engine::ids::RunId;
-use flowstone_engine::ports::{Gone, ResourceRow, RunStatus, StoreError};
-use flowstone_engine::resource::{self, ResourceKind, ResourceName, SearchEntry, Tier};
+use flowstone_model::blob::{BlobHash, BlobRow};
+use flowstone_model::ids::RunId;
+use flowstone_model::ports::{Gone, ResourceRow, RunStatus, StoreError};
+use flowstone_model::resource::{self, ResourceKind, ResourceName, SearchEntry, Tier};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde_json::json;
 

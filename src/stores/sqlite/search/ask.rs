@@ -1,7 +1,7 @@
 //! Finding by words.
 
-use flowstone_engine::ports::{SearchHit, SearchTarget, StoreError, WordQuery};
-use flowstone_engine::search::Term;
+use flowstone_model::ports::{SearchHit, SearchTarget, StoreError, WordQuery};
+use flowstone_model::search::Term;
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, params, params_from_iter};
 

@@ -1,7 +1,7 @@
 //! The texts that are found: put, read, removed. To be changed inside a transaction.
 
-use flowstone_engine::codec::digest_bytes;
-use flowstone_engine::ports::{SearchDoc, SearchTarget, StoreError};
+use flowstone_model::codec::digest_bytes;
+use flowstone_model::ports::{SearchDoc, SearchTarget, StoreError};
 use rusqlite::{Connection, OptionalExtension as _, Row, params};
 use serde_json::Value as Json;
 

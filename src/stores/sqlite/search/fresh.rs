@@ -5,11 +5,11 @@ use std::fs::File;
 use std::io::Read as _;
 use std::path::Path;
 
-use flowstone_engine::blob::BlobHash;
-use flowstone_engine::ports::{Refreshed, RunStatus, SearchDoc, SearchTarget, StoreError};
-use flowstone_engine::resource::PREFIX;
-use flowstone_engine::sealed::split;
-use flowstone_engine::search::{TEXT_MAX, cut, may_be_text, start_of};
+use flowstone_model::blob::BlobHash;
+use flowstone_model::ports::{Refreshed, RunStatus, SearchDoc, SearchTarget, StoreError};
+use flowstone_model::resource::PREFIX;
+use flowstone_model::sealed::split;
+use flowstone_model::search::{TEXT_MAX, cut, may_be_text, start_of};
 use rusqlite::{Connection, Row, params};
 
 use super::super::failure::failed;

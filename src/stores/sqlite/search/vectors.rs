@@ -4,10 +4,10 @@
 
 use std::collections::{BinaryHeap, HashMap};
 
-use flowstone_engine::ports::{
+use flowstone_model::ports::{
     Embedded, SearchHit, SearchTarget, StoreError, Unembedded, VectorQuery,
 };
-use flowstone_engine::search::chunks;
+use flowstone_model::search::chunks;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension as _, params};
 

@@ -4,9 +4,9 @@
 
 use std::cmp::Ordering;
 
-use flowstone_engine::diagnostic::nearest;
-use flowstone_engine::ports::StoreError;
-use flowstone_engine::table::{Aggregate, Cell, Filter, Test};
+use flowstone_model::diagnostic::nearest;
+use flowstone_model::ports::StoreError;
+use flowstone_model::table::{Aggregate, Cell, Filter, Test};
 use rusqlite::Connection;
 use rusqlite::types::Value as Sql;
 

@@ -15,10 +15,10 @@
 use std::cmp::Ordering;
 use std::str::FromStr as _;
 
-use flowstone_engine::codec::{decode, encode};
-use flowstone_engine::json::{compact, instant_millis, to_exact_json};
-use flowstone_engine::table::{Cell, ColumnType};
 use flowstone_lang::value::{BigDecimal, Object, Value};
+use flowstone_model::codec::{decode, encode};
+use flowstone_model::json::{compact, instant_millis, to_exact_json};
+use flowstone_model::table::{Cell, ColumnType};
 use jiff::Timestamp;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;

@@ -2,11 +2,11 @@
 
 use std::str::FromStr as _;
 
-use flowstone_engine::codec::decode;
-use flowstone_engine::json::instant_millis;
-use flowstone_engine::ports::StoreError;
-use flowstone_engine::table::ColumnType;
 use flowstone_lang::value::BigDecimal;
+use flowstone_model::codec::decode;
+use flowstone_model::json::instant_millis;
+use flowstone_model::ports::StoreError;
+use flowstone_model::table::ColumnType;
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, params};
 

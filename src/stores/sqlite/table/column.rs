@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use flowstone_engine::ports::StoreError;
-use flowstone_engine::table::{
+use flowstone_model::ports::StoreError;
+use flowstone_model::table::{
     ColumnDefinition, ColumnType, Computed, EnumDefinition, Patch, Reference, SetColumn,
 };
 use rusqlite::Connection;

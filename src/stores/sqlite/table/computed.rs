@@ -5,8 +5,8 @@
 
 use std::collections::HashSet;
 
-use flowstone_engine::ports::StoreError;
-use flowstone_engine::table::{ColumnType, Recompute, TableName};
+use flowstone_model::ports::StoreError;
+use flowstone_model::table::{ColumnType, Recompute, TableName};
 use rusqlite::{Connection, params_from_iter};
 
 use super::super::edn::MapText;

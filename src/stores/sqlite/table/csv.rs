@@ -11,8 +11,8 @@ mod stage;
 
 use std::path::PathBuf;
 
-use flowstone_engine::blob::BlobHash;
-use flowstone_engine::ports::StoreError;
+use flowstone_model::blob::BlobHash;
+use flowstone_model::ports::StoreError;
 use rusqlite::Connection;
 
 use self::split::SplitError;

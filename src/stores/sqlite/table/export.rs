@@ -1,7 +1,7 @@
 //! What there is to know about a table.
 
-use flowstone_engine::ports::StoreError;
-use flowstone_engine::table::{TableName, TableTarget};
+use flowstone_model::ports::StoreError;
+use flowstone_model::table::{TableName, TableTarget};
 use rusqlite::Connection;
 
 use super::super::edn::{self, MapText};

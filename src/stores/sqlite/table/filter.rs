@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use flowstone_engine::ports::StoreError;
-use flowstone_engine::table::{Cell, ColumnType, Filter, PARTITION, ROW_ID, RowChoice, Sort, Test};
+use flowstone_model::ports::StoreError;
+use flowstone_model::table::{Cell, ColumnType, Filter, PARTITION, ROW_ID, RowChoice, Sort, Test};
 use rusqlite::types::Value as Sql;
 
 use super::super::failure::{rejected, with_hint};

@@ -5,8 +5,8 @@
 
 use std::collections::HashMap;
 
-use flowstone_engine::ports::StoreError;
-use flowstone_engine::table::{Aggregate, Bucket, ColumnType, DateUnit, GroupBy, MetricKind};
+use flowstone_model::ports::StoreError;
+use flowstone_model::table::{Aggregate, Bucket, ColumnType, DateUnit, GroupBy, MetricKind};
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use jiff::{ToSpan as _, Unit};

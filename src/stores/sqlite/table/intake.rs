@@ -1,11 +1,11 @@
 //! What cells go through on their way into a table: enums find their ids, and what a column asks of its cells is
 //! checked. Most tables ask nothing, and have none of this.
 
-use flowstone_engine::codec::decode;
-use flowstone_engine::ports::StoreError;
-use flowstone_engine::schema::{self, Schema};
-use flowstone_engine::table::{Cell, CheckRule, ColumnType, Validation};
 use flowstone_lang::value::Value;
+use flowstone_model::codec::decode;
+use flowstone_model::ports::StoreError;
+use flowstone_model::schema::{self, Schema};
+use flowstone_model::table::{Cell, CheckRule, ColumnType, Validation};
 use rusqlite::Connection;
 use rusqlite::types::Value as Sql;
 
@@ -259,7 +259,7 @@ pub(super) fn checks(
 
 fn kept_as(column: &str, type_: ColumnType, cell: &Cell) -> Option<Sql> {
     let operand = Operand::plain_column(column, type_);
-    value(&operand, flowstone_engine::table::Test::Equal, cell)
+    value(&operand, flowstone_model::table::Test::Equal, cell)
         .ok()
         .or_else(|| to_sql(type_, cell))
 }

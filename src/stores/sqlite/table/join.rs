@@ -1,9 +1,9 @@
 //! Joins whose result is a table: done by SQLite, which makes an index on the join fields for as long as it needs
 //! one. Rows come in the order of the left side, then of the right.
 
-use flowstone_engine::codec::digest_bytes;
-use flowstone_engine::ports::StoreError;
-use flowstone_engine::table::{
+use flowstone_model::codec::digest_bytes;
+use flowstone_model::ports::StoreError;
+use flowstone_model::table::{
     ColumnType, JoinSide, JoinSource, MaterializeJoin, Projected, RightFields, WriteMode,
 };
 use rusqlite::types::Value as Sql;

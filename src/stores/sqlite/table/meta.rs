@@ -1,7 +1,7 @@
 //! What is said of a column beside its name and type, as the registry keeps it: one JSON object.
 
-use flowstone_engine::codec::decode;
-use flowstone_engine::table::{Cell, CellFormat, CheckRule, Display, Validation};
+use flowstone_model::codec::decode;
+use flowstone_model::table::{Cell, CellFormat, CheckRule, Display, Validation};
 use serde_json::{Map, Value as Json, json};
 
 use super::super::edn::{self, MapText};

@@ -4,9 +4,9 @@ use std::cmp::Ordering;
 use std::collections::HashSet;
 use std::str::FromStr as _;
 
-use flowstone_engine::ports::StoreError;
-use flowstone_engine::table::{ColumnType, MetricKind};
 use flowstone_lang::value::BigDecimal;
+use flowstone_model::ports::StoreError;
+use flowstone_model::table::{ColumnType, MetricKind};
 use rusqlite::types::{Value as Sql, ValueRef};
 
 use super::super::failure::rejected;

@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
-use flowstone_engine::ports::StoreError;
-use flowstone_engine::table::{ColumnType, EnumDefinition};
+use flowstone_model::ports::StoreError;
+use flowstone_model::table::{ColumnType, EnumDefinition};
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, params};
 

@@ -3,9 +3,9 @@
 //! A row says in the SQL column `part` whose it is, and every index starts with it. A table has partitions
 //! from its first row on, or never.
 
-use flowstone_engine::diagnostic::nearest;
-use flowstone_engine::ports::StoreError;
-use flowstone_engine::table::Partitions;
+use flowstone_model::diagnostic::nearest;
+use flowstone_model::ports::StoreError;
+use flowstone_model::table::Partitions;
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::super::failure::{failed, rejected, with_hint};

@@ -1,6 +1,6 @@
 //! That indexes are used: what SQLite says it would do for the questions that flows ask.
 
-use flowstone_engine::table::{
+use flowstone_model::table::{
     Cell, ColumnDefinition, ColumnType, CreateTable, Filter, NewColumn, Sort, TableName, Test,
 };
 use rusqlite::{Connection, params_from_iter};

@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use flowstone_engine::diagnostic::nearest;
-use flowstone_engine::ports::StoreError;
-use flowstone_engine::table::{ColumnType, ROW_ID, TableName, TableTarget};
+use flowstone_model::diagnostic::nearest;
+use flowstone_model::ports::StoreError;
+use flowstone_model::table::{ColumnType, ROW_ID, TableName, TableTarget};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::super::failure::{failed, rejected, with_hint};

@@ -2,12 +2,12 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use flowstone_engine::codec::{decode, digest_bytes, encode};
-use flowstone_engine::ports::StoreError;
-use flowstone_engine::table::{
+use flowstone_lang::value::Value;
+use flowstone_model::codec::{decode, digest_bytes, encode};
+use flowstone_model::ports::StoreError;
+use flowstone_model::table::{
     ColumnType, MAX_PAGE, PageStart, ROW_ID, RowChoice, RowsQuery, Sort, TableTarget,
 };
-use flowstone_lang::value::Value;
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, params_from_iter};
 

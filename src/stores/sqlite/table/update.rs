@@ -1,7 +1,7 @@
 //! One cell: what it holds, and how it is shown.
 
-use flowstone_engine::ports::StoreError;
-use flowstone_engine::table::{Cell, FormatCell, RowChoice, UpdateCell};
+use flowstone_model::ports::StoreError;
+use flowstone_model::table::{Cell, FormatCell, RowChoice, UpdateCell};
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, params, params_from_iter};
 

@@ -1,7 +1,7 @@
 //! Creating tables, writing rows, deleting rows.
 
-use flowstone_engine::ports::StoreError;
-use flowstone_engine::table::{
+use flowstone_model::ports::StoreError;
+use flowstone_model::table::{
     Cell, ColumnType, CreateTable, NewColumn, Partitions, Patch, Row, RowChoice, TableName,
     TableTarget, WriteMode, WriteRows,
 };

@@ -2,8 +2,8 @@
 
 use std::collections::HashMap;
 
-use flowstone_engine::ports::StoreError;
-use flowstone_engine::table::{Cell, ColumnType, Row, WriteMode};
+use flowstone_model::ports::StoreError;
+use flowstone_model::table::{Cell, ColumnType, Row, WriteMode};
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, OptionalExtension as _, Statement, params_from_iter};
 

@@ -4,8 +4,8 @@ use std::collections::HashSet;
 use std::fs;
 use std::path::Path;
 
-use flowstone_engine::blob::BlobHash;
-use flowstone_engine::ports::{Removed, StoreError};
+use flowstone_model::blob::BlobHash;
+use flowstone_model::ports::{Removed, StoreError};
 use rusqlite::{Connection, params};
 
 use super::super::blob;

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use flowstone_engine::ports::StoreError;
+use flowstone_model::ports::StoreError;
 use rusqlite::Connection;
 
 use super::super::failure::failed;

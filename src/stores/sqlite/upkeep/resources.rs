@@ -2,8 +2,8 @@
 
 use std::collections::HashSet;
 
-use flowstone_engine::archive::uris_in;
-use flowstone_engine::ports::StoreError;
+use flowstone_model::ports::StoreError;
+use flowstone_model::resource::uris_in;
 use rusqlite::{Connection, params};
 
 use super::super::failure::failed;

@@ -1,9 +1,9 @@
 //! Completing waits: what a target means, who takes the answer, and who was first.
 
-use flowstone_engine::ports::{
+use flowstone_model::ports::{
     Completion, Refusal, StoreError, Target, WaitEnding, WaitRow, WaitState, WaitsAnswer,
 };
-use flowstone_engine::waits::{event_key, judge};
+use flowstone_model::waits::{event_key, judge};
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, params};
 

@@ -1,10 +1,10 @@
 //! Signals that came before their wait, and those whose `dedup` is remembered.
 
-use flowstone_engine::ports::{
+use flowstone_model::ports::{
     Completion, NewWait, SignalFilter, SignalRow, StoreError, Target, WaitAnswer, WaitEnding,
     WaitsAnswer,
 };
-use flowstone_engine::waits::{is_for, judge};
+use flowstone_model::waits::{is_for, judge};
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, Row, params, params_from_iter};
 

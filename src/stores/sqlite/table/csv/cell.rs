@@ -2,10 +2,10 @@
 
 use std::str::FromStr as _;
 
-use flowstone_engine::codec::encode;
-use flowstone_engine::json::{self, instant_millis};
-use flowstone_engine::table::{Cell, ColumnType};
 use flowstone_lang::value::BigDecimal;
+use flowstone_model::codec::encode;
+use flowstone_model::json::{self, instant_millis};
+use flowstone_model::table::{Cell, ColumnType};
 use rusqlite::ToSql;
 use rusqlite::types::{ToSqlOutput, Value as Sql, ValueRef};
 

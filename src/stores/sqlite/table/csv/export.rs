@@ -5,11 +5,11 @@
 
 use std::path::Path;
 
-use flowstone_engine::codec::decode;
-use flowstone_engine::json;
-use flowstone_engine::ports::StoreError;
-use flowstone_engine::table::ColumnType;
-use flowstone_engine::table::csv::{CsvContent, ExportCsv, ExportedCsv, MAX_TEXT, is_formula};
+use flowstone_model::codec::decode;
+use flowstone_model::json;
+use flowstone_model::ports::StoreError;
+use flowstone_model::table::ColumnType;
+use flowstone_model::table::csv::{CsvContent, ExportCsv, ExportedCsv, MAX_TEXT, is_formula};
 use rusqlite::types::{Value as Sql, ValueRef};
 use rusqlite::{Connection, params_from_iter};
 

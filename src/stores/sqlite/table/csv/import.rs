@@ -4,10 +4,10 @@
 
 use std::fs::File;
 
-use flowstone_engine::ports::StoreError;
-use flowstone_engine::rooted::open_regular;
-use flowstone_engine::table::csv::{ImportCsv, MAX_REJECTED, OnBadRow};
-use flowstone_engine::table::{ColumnType, Partitions, TableName, WriteMode};
+use flowstone_model::ports::StoreError;
+use flowstone_model::rooted::open_regular;
+use flowstone_model::table::csv::{ImportCsv, MAX_REJECTED, OnBadRow};
+use flowstone_model::table::{ColumnType, Partitions, TableName, WriteMode};
 use rusqlite::{Connection, Statement};
 
 use super::super::super::edn;

@@ -5,12 +5,12 @@ use std::io::{self, Cursor, Read};
 use std::path::Path;
 
 use encoding_rs::{Decoder, DecoderResult, Encoding, UTF_8};
-use flowstone_engine::blob::BlobHash;
-use flowstone_engine::codec::Digester;
-use flowstone_engine::ports::StoreError;
-use flowstone_engine::rooted::open_regular;
-use flowstone_engine::table::csv::{CsvColumn, CsvSource, OnBadRow, StageCsv, StagedCsv};
-use flowstone_engine::table::{ColumnType, ROW_ID};
+use flowstone_model::blob::BlobHash;
+use flowstone_model::codec::Digester;
+use flowstone_model::ports::StoreError;
+use flowstone_model::rooted::open_regular;
+use flowstone_model::table::csv::{CsvColumn, CsvSource, OnBadRow, StageCsv, StagedCsv};
+use flowstone_model::table::{ColumnType, ROW_ID};
 
 use super::super::super::blob::incoming::{self, Written};
 use super::super::super::blob::place;

@@ -83,3 +83,19 @@ impl Diagnostic {
 pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     did_you_mean(word, names.into_iter()).into_iter().next()
 }
+
+/// Says that a key is unknown, with the one that was meant, or all.
+pub fn unknown_key<'a>(
+    place: &str,
+    name: &str,
+    known: impl Iterator<Item = &'a str> + Clone,
+) -> String {
+    let rest = match nearest(name, known.clone()) {
+        Some(near) => format!("did you mean `:{near}`?"),
+        None => {
+            let keys: Vec<String> = known.map(|key| format!("`:{key}`")).collect();
+            format!("it takes {}", keys.join(", "))
+        }
+    };
+    format!("`{place}` has no key `:{name}`; {rest}")
+}

@@ -1,6 +1,5 @@
 //! Secrets in what goes to the stores: journal entries, operations and blobs.
 
-use std::rc::Rc;
 use std::sync::Arc;
 
 use super::{RedactStream, Redactor};
@@ -11,12 +10,11 @@ use crate::ports::{
     BlobWriter, Blobs, Change, Entry, EntryKind, PortFuture, Revealed, RunUpdate, StoreOp,
     StoredBlob,
 };
-use crate::step::Services;
 use crate::table::{Cell, RowChoice, TableOp};
 
 impl Redactor {
     /// Takes the secrets out of changes of a run. Inputs of its next pass are left: they are sealed.
-    pub(crate) fn changes(&self, changes: &mut [Change]) {
+    pub fn changes(&self, changes: &mut [Change]) {
         if self.is_empty() {
             return;
         }
@@ -98,7 +96,7 @@ impl Redactor {
     }
 
     /// Takes the secrets out of a change of a table.
-    pub(crate) fn table(&self, op: &mut TableOp) {
+    pub fn table(&self, op: &mut TableOp) {
         match op {
             TableOp::Write(write) => {
                 let cells = write.rows.iter_mut().flatten();
@@ -166,14 +164,12 @@ impl Redactor {
     }
 }
 
-/// Returns services whose blobs store no secrets.
-pub(crate) fn services(services: &Services, revealed: &Revealed) -> Rc<Services> {
-    let mut services = services.clone();
-    services.stores.blobs = Arc::new(RedactedBlobs {
-        blobs: services.stores.blobs.clone(),
+/// Returns blobs that store no secrets.
+pub fn blobs(blobs: Arc<dyn Blobs>, revealed: &Revealed) -> Arc<dyn Blobs> {
+    Arc::new(RedactedBlobs {
+        blobs,
         revealed: revealed.clone(),
-    });
-    Rc::new(services)
+    })
 }
 
 /// The blobs as the steps of a run see them: what they store has no secrets.

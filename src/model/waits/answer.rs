@@ -2,9 +2,9 @@
 
 use flowstone_lang::value::{Map, Value};
 
-use crate::flow::name_of;
+use super::{actions, listed};
+use crate::names::name_of;
 use crate::ports::Refusal;
-use crate::waits::{actions, listed};
 
 /// Actions that come with a `:value`.
 const WITH_VALUE: &[&str] = &["edit", "use"];
@@ -13,7 +13,7 @@ const WITH_VALUE: &[&str] = &["edit", "use"];
 ///
 /// # Errors
 /// When it is none of the `:actions` that are offered, or lacks its value.
-pub(crate) fn check(details: &Value, payload: &Value) -> Result<Value, Refusal> {
+pub fn check(details: &Value, payload: &Value) -> Result<Value, Refusal> {
     let invalid = |problem: String| Refusal::Invalid {
         problems: vec![problem],
     };

@@ -159,11 +159,11 @@ impl fmt::Debug for Revealed {
 /// Shows the requests of one step.
 #[derive(Clone)]
 pub struct Witness {
-    pub(crate) exchanges: Arc<dyn Exchanges>,
-    pub(crate) clock: Arc<dyn Clock>,
-    pub(crate) step: String,
-    pub(crate) secrets: Revealed,
-    pub(crate) passing: Vec<(String, &'static str)>,
+    pub exchanges: Arc<dyn Exchanges>,
+    pub clock: Arc<dyn Clock>,
+    pub step: String,
+    pub secrets: Revealed,
+    pub passing: Vec<(String, &'static str)>,
 }
 
 impl Witness {

@@ -70,7 +70,7 @@ impl Random for Mutex<u64> {
 }
 
 /// The finishing function of SplitMix64.
-pub(crate) fn mix(state: u64) -> u64 {
+pub fn mix(state: u64) -> u64 {
     let mut bits = state;
     bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 pub use agenda::{Agenda, PlanChange, ScheduleRow, Setback, Taken};
 pub use changesets::Changesets;
-pub(crate) use clock::mix;
+pub use clock::mix;
 pub use clock::{Clock, Random, SystemClock, SystemRandom};
 pub use exchanges::{
     AnswerEnd, AnswerFault, AnswerHead, AskedRequest, ExchangeError, Exchanged, Exchanges,

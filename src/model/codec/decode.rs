@@ -326,7 +326,7 @@ fn error(fields: &Value) -> Option<Exception> {
 
 /// Returns a code that lives as long as the program. There are as many as pages in `docs/errors`; anything
 /// that is not a code is dropped.
-pub(crate) fn code(text: &str) -> &'static str {
+pub fn code(text: &str) -> &'static str {
     use std::cell::RefCell;
     thread_local! {
         static CODES: RefCell<Vec<&'static str>> = const { RefCell::new(Vec::new()) };

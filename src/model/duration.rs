@@ -73,7 +73,7 @@ pub fn millis(duration: Duration) -> i64 {
 }
 
 /// Returns a duration as a flow's number of seconds.
-pub(crate) fn seconds_value(duration: Duration) -> Value {
+pub fn seconds_value(duration: Duration) -> Value {
     match duration.subsec_nanos() {
         0 => Value::Int(i64::try_from(duration.as_secs()).unwrap_or(i64::MAX)),
         _ => Value::Float(duration.as_secs_f64()),

@@ -4,9 +4,9 @@
 
 use flowstone_lang::value::Value;
 
-use crate::flow::name_of;
-use crate::permission::unknown_key;
-use crate::runs::parse_size;
+use crate::diagnostic::unknown_key;
+use crate::names::name_of;
+use crate::size::parse_size;
 
 /// What one run may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,7 +97,7 @@ const ATTEMPTS: Limit = Limit {
     set: |limits, value| limits.attempts = u32::try_from(value).unwrap_or(u32::MAX),
 };
 
-pub(crate) const BRANCHES: Limit = Limit {
+pub const BRANCHES: Limit = Limit {
     key: "branches",
     unit: Unit::Count,
     default: 20_000,
@@ -110,7 +110,7 @@ pub(crate) const BRANCHES: Limit = Limit {
     set: |limits, value| limits.branches = value,
 };
 
-pub(crate) const BRANCHES_IN_TOTAL: Limit = Limit {
+pub const BRANCHES_IN_TOTAL: Limit = Limit {
     key: "branches-in-total",
     unit: Unit::Count,
     default: 1_000_000,
@@ -162,7 +162,7 @@ const INPUT: Limit = Limit {
     set: |limits, value| limits.input = value,
 };
 
-pub(crate) const INSTRUCTIONS: Limit = Limit {
+pub const INSTRUCTIONS: Limit = Limit {
     key: "instructions",
     unit: Unit::Count,
     default: 200_000_000_000,
@@ -175,7 +175,7 @@ pub(crate) const INSTRUCTIONS: Limit = Limit {
     set: |limits, value| limits.fuel = value,
 };
 
-pub(crate) const JOURNAL: Limit = Limit {
+pub const JOURNAL: Limit = Limit {
     key: "journal",
     unit: Unit::Bytes,
     default: 1_000_000_000,
@@ -188,7 +188,7 @@ pub(crate) const JOURNAL: Limit = Limit {
     set: |limits, value| limits.journal = value,
 };
 
-pub(crate) const MEMORY: Limit = Limit {
+pub const MEMORY: Limit = Limit {
     key: "memory",
     unit: Unit::Bytes,
     default: 512_000_000,
@@ -201,7 +201,7 @@ pub(crate) const MEMORY: Limit = Limit {
     set: |limits, value| limits.memory = usize::try_from(value).unwrap_or(usize::MAX),
 };
 
-pub(crate) const OUTPUT: Limit = Limit {
+pub const OUTPUT: Limit = Limit {
     key: "output",
     unit: Unit::Bytes,
     default: 100_000_000,
@@ -214,7 +214,7 @@ pub(crate) const OUTPUT: Limit = Limit {
     set: |limits, value| limits.output = value,
 };
 
-pub(crate) const RESULT: Limit = Limit {
+pub const RESULT: Limit = Limit {
     key: "result",
     unit: Unit::Bytes,
     default: 128_000_000,
@@ -227,7 +227,7 @@ pub(crate) const RESULT: Limit = Limit {
     set: |limits, value| limits.result = usize::try_from(value).unwrap_or(usize::MAX),
 };
 
-pub(crate) const STEPS: Limit = Limit {
+pub const STEPS: Limit = Limit {
     key: "steps",
     unit: Unit::Count,
     default: 1_000_000,
@@ -240,7 +240,7 @@ pub(crate) const STEPS: Limit = Limit {
     set: |limits, value| limits.steps = value,
 };
 
-pub(crate) const WAITS: Limit = Limit {
+pub const WAITS: Limit = Limit {
     key: "waits",
     unit: Unit::Count,
     default: 20_000,

@@ -3,10 +3,10 @@
 
 use flowstone_lang::value::Value;
 
-use crate::answer;
+use super::answer;
 use crate::codec;
-use crate::flow::name_of;
 use crate::json::items;
+use crate::names::name_of;
 use crate::ports::{Refusal, Target, WaitAnswer, WaitEnding, WaitEvent, WaitRow};
 use crate::schema;
 
@@ -190,10 +190,10 @@ impl Refusal {
             Refusal::Invalid { problems } => problems.join("; "),
             Refusal::NotOffered { action, offered } => format!(
                 "`:{action}` is not offered; there are {}",
-                crate::waits::listed(offered)
+                super::listed(offered)
             ),
             Refusal::Role { needed } => {
-                format!("it takes one of the roles {}", crate::waits::listed(needed))
+                format!("it takes one of the roles {}", super::listed(needed))
             }
             Refusal::Expired { deadline_ms } => {
                 format!("its time was over at {}", codec::instant(*deadline_ms))

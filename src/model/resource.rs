@@ -238,6 +238,15 @@ pub fn unescaped(text: &str) -> String {
     String::from_utf8(out).unwrap_or_else(|_| text.to_owned())
 }
 
+/// Returns the names of resources in EDN text: a name has no spaces, quotes or backslashes.
+pub fn uris_in(text: &str) -> impl Iterator<Item = &str> {
+    text.match_indices("res://").map(|(start, _)| {
+        let rest = &text[start..];
+        let end = rest.find(|char: char| char.is_whitespace() || "\"\\".contains(char));
+        &rest[..end.unwrap_or(rest.len())]
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

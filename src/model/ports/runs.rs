@@ -97,7 +97,7 @@ pub struct NewRun {
     pub key: Option<String>,
     /// Higher starts first.
     pub priority: i64,
-    /// What [`crate::bindings::Bindings`] wrote.
+    /// What the bindings of a run wrote.
     pub bindings: Option<String>,
     /// What started it: `manual`, `schedule:<id>`, `call`, `fork`, `import`.
     pub started_by: String,

@@ -21,7 +21,7 @@ pub fn shown(value: &Value) -> String {
 }
 
 /// Returns a value as it prints, whole, so that it can be read again.
-pub(crate) fn printed(value: &Value) -> String {
+pub fn printed(value: &Value) -> String {
     let mut text = String::new();
     match print_value(&mut text, &mut Unforced, value, PrintOptions::READABLE) {
         Ok(_) => text,

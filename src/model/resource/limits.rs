@@ -7,9 +7,9 @@ use flowstone_lang::value::Value;
 use super::Tier;
 use crate::diagnostic::nearest;
 use crate::duration;
-use crate::flow::name_of;
 use crate::kv;
-use crate::runs::parse_size;
+use crate::names::name_of;
+use crate::size::parse_size;
 
 /// What the project's settings say about resources.
 #[derive(Debug, Clone, PartialEq, Eq)]

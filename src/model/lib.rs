@@ -1,0 +1,29 @@
+//! What the parts of the product share: ids, codec, diagnostics, schemas, rows and operations, and the ports.
+//!
+//! Pure data and pure functions. It knows nothing of flows, of execution, or of how a store or a step works; stores need
+//! nothing else.
+
+#![forbid(unsafe_code)]
+
+pub mod blob;
+pub mod changeset;
+pub mod codec;
+pub mod diagnostic;
+pub mod duration;
+pub mod ids;
+pub mod json;
+pub mod kv;
+pub mod limits;
+pub mod names;
+pub mod ports;
+pub mod private;
+pub mod redact;
+pub mod resource;
+pub mod rooted;
+pub mod schema;
+pub mod sealed;
+pub mod search;
+pub mod size;
+pub mod table;
+pub mod waits;
+pub mod words;

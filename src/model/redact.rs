@@ -1,0 +1,340 @@
+//! Redaction: finds known secrets in text and bytes, in each form in which text may hold them, and takes them out.
+//!
+//! One automaton searches for all forms of all secrets of a run at once, so that the cost is linear in the text,
+//! however many secrets there are. It knows the escapes of EDN, JSON, HTML and addresses, also nested in one another, and
+//! Base64 and hexadecimal digits at any offset. What has been encrypted, compressed or cut in two is not found.
+
+mod edn;
+mod forms;
+mod ops;
+mod stream;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use regex_automata::hybrid::dfa;
+use regex_automata::hybrid::regex::{Cache, Regex};
+use regex_automata::nfa::thompson;
+use regex_automata::util::pool::Pool;
+use regex_automata::util::syntax;
+use regex_automata::{Input, Span};
+use serde_json::Value as Json;
+
+use crate::ports::Secret;
+
+pub use ops::blobs;
+pub use stream::RedactStream;
+
+/// What replaces a secret.
+pub const SECRET: &str = "[secret]";
+/// A shorter secret is refused: replacing it would damage ordinary text.
+pub const SHORTEST: usize = 6;
+/// What the automaton may keep of its states.
+const CACHE_BYTES: usize = 16 << 20;
+/// How many sets of secrets an engine keeps automata for.
+const KEPT_SETS: usize = 32;
+
+/// Texts that are secrets of nobody: redacting them would damage ordinary text.
+const COMMON: &[&str] = &[
+    "bearer",
+    "changeme",
+    "content",
+    "default",
+    "example",
+    "flowstone",
+    "message",
+    "password",
+    "secret",
+    "string",
+];
+
+/// Returns why a text cannot serve as a secret; `None` where it can.
+pub fn weakness(text: &str) -> Option<String> {
+    let count = text.chars().count();
+    if text.len() < SHORTEST {
+        return Some(format!(
+            "it has {count} characters, and a secret needs at least {SHORTEST} to be kept out of journals"
+        ));
+    }
+    let lower = text.to_ascii_lowercase();
+    let first = text.chars().next();
+    if COMMON.contains(&lower.as_str()) || text == SECRET {
+        return Some("it is an ordinary word, which cannot be kept out of journals".to_owned());
+    }
+    if text.chars().all(|char| Some(char) == first) {
+        return Some("it repeats one character, which cannot be kept out of journals".to_owned());
+    }
+    None
+}
+
+/// Finds and replaces a set of secrets.
+pub struct Redactor {
+    /// `None`: there are no secrets.
+    matcher: Option<Matcher>,
+}
+
+struct Matcher {
+    regex: Arc<Regex>,
+    caches: Pool<Cache, MakeCache>,
+    /// Secrets that a reader of data takes for numbers.
+    numbers: Vec<String>,
+}
+
+type MakeCache =
+    Box<dyn Fn() -> Cache + Send + Sync + std::panic::UnwindSafe + std::panic::RefUnwindSafe>;
+
+impl fmt::Debug for Redactor {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Redactor(…)")
+    }
+}
+
+impl Redactor {
+    /// Makes a redactor of secrets. Those that [`weakness`] refuses are left out.
+    pub fn new<'a>(secrets: impl IntoIterator<Item = &'a Secret>) -> Redactor {
+        let texts = secrets.into_iter().map(Secret::reveal);
+        let mut texts: Vec<&str> = texts.filter(|text| weakness(text).is_none()).collect();
+        // Of two that begin alike, the longer one is replaced.
+        texts.sort_by(|one, other| other.len().cmp(&one.len()).then(one.cmp(other)));
+        texts.dedup();
+        Redactor {
+            matcher: (!texts.is_empty()).then(|| Matcher::new(&texts)),
+        }
+    }
+
+    /// Tells whether there is nothing to look for.
+    pub fn is_empty(&self) -> bool {
+        self.matcher.is_none()
+    }
+
+    /// Tells whether a text or bytes hold a secret.
+    pub fn holds(&self, bytes: impl AsRef<[u8]>) -> bool {
+        let bytes = bytes.as_ref();
+        self.matcher
+            .as_ref()
+            .is_some_and(|matcher| matcher.find(bytes, 0).is_some())
+    }
+
+    /// Takes the secrets out of plain text, such as a message.
+    pub fn text(&self, text: String) -> String {
+        match self.bytes_of(text.as_bytes()) {
+            Some(clean) => into_text(clean),
+            None => text,
+        }
+    }
+
+    /// Takes the secrets out of bytes.
+    pub fn bytes(&self, bytes: Vec<u8>) -> Vec<u8> {
+        self.bytes_of(&bytes).unwrap_or(bytes)
+    }
+
+    /// Takes the secrets out of EDN text that [`crate::codec`] wrote, so that it can still be read.
+    pub fn edn(&self, text: String) -> String {
+        match self.holds(&text) {
+            true => edn::clean(self, &text, edn::Tokens::Redacted),
+            false => text,
+        }
+    }
+
+    /// The same in strings only: keys and numbers are the engine's own.
+    pub fn edn_strings(&self, text: String) -> String {
+        match self.holds(&text) {
+            true => edn::clean(self, &text, edn::Tokens::Kept),
+            false => text,
+        }
+    }
+
+    /// Tells whether a number is a secret. One that only has its digits in it is another number.
+    fn is_number(&self, digits: &str) -> bool {
+        let digits = digits
+            .trim_start_matches(['-', '+'])
+            .trim_end_matches(['N', 'M']);
+        let matcher = self.matcher.as_ref();
+        matcher.is_some_and(|matcher| matcher.numbers.iter().any(|number| number == digits))
+    }
+
+    /// Takes the secrets out of JSON, so that it stays JSON.
+    pub fn json(&self, json: Json) -> Json {
+        match json {
+            _ if self.is_empty() => json,
+            Json::String(text) => Json::String(self.text(text)),
+            Json::Array(items) => items.into_iter().map(|item| self.json(item)).collect(),
+            Json::Object(map) => {
+                let entries = map.into_iter();
+                let clean = entries.map(|(key, value)| (self.text(key), self.json(value)));
+                Json::Object(clean.collect())
+            }
+            Json::Number(number) if self.is_number(&number.to_string()) => Json::from(SECRET),
+            Json::Null | Json::Bool(_) | Json::Number(_) => json,
+        }
+    }
+
+    /// Takes the secrets out of parts that follow one another, also where one lies across two of them.
+    pub fn parts(&self, parts: &mut [Vec<u8>]) {
+        let Some(matcher) = &self.matcher else {
+            return;
+        };
+        let whole = parts.concat();
+        let found = matcher.all(&whole);
+        if found.is_empty() {
+            return;
+        }
+        let mut start = 0;
+        for part in parts {
+            let end = start + part.len();
+            let mut clean = Vec::with_capacity(part.len());
+            let mut from = start;
+            for span in found
+                .iter()
+                .filter(|span| span.end > start && span.start < end)
+            {
+                if span.start >= start {
+                    clean.extend_from_slice(&whole[from..span.start]);
+                    clean.extend_from_slice(SECRET.as_bytes());
+                }
+                from = span.end.min(end);
+            }
+            clean.extend_from_slice(&whole[from..end]);
+            *part = clean;
+            start = end;
+        }
+    }
+
+    /// Returns the bytes without the secrets; `None` where they hold none.
+    fn bytes_of(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let matcher = self.matcher.as_ref()?;
+        let found = matcher.all(bytes);
+        if found.is_empty() {
+            return None;
+        }
+        let mut clean = Vec::with_capacity(bytes.len());
+        let mut from = 0;
+        for span in found {
+            clean.extend_from_slice(&bytes[from..span.start]);
+            clean.extend_from_slice(SECRET.as_bytes());
+            from = span.end;
+        }
+        clean.extend_from_slice(&bytes[from..]);
+        Some(clean)
+    }
+}
+
+/// Matches lie at boundaries of characters, so that what is left is text.
+fn into_text(bytes: Vec<u8>) -> String {
+    String::from_utf8(bytes)
+        .unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
+}
+
+impl Matcher {
+    fn new(texts: &[&str]) -> Matcher {
+        let patterns: Vec<String> = texts
+            .iter()
+            .flat_map(|text| forms::patterns(text))
+            .collect();
+        let regex = Regex::builder()
+            .syntax(syntax::Config::new().unicode(false).utf8(false))
+            .thompson(thompson::Config::new().utf8(false).nfa_size_limit(None))
+            .dfa(
+                dfa::Config::new()
+                    .cache_capacity(CACHE_BYTES)
+                    .skip_cache_capacity_check(true),
+            )
+            .build_many(&patterns)
+            .expect("the patterns are made of escaped bytes");
+        let regex = Arc::new(regex);
+        let maker = regex.clone();
+        let make: MakeCache = Box::new(move || maker.create_cache());
+        Matcher {
+            regex,
+            caches: Pool::new(make),
+            numbers: texts
+                .iter()
+                .filter(|text| forms::is_like_number(text))
+                .map(|text| (*text).to_owned())
+                .collect(),
+        }
+    }
+
+    fn find(&self, bytes: &[u8], from: usize) -> Option<Span> {
+        let mut cache = self.caches.get();
+        self.find_with(&mut cache, bytes, from)
+    }
+
+    fn find_with(&self, cache: &mut Cache, bytes: &[u8], from: usize) -> Option<Span> {
+        let input = Input::new(bytes).range(from.min(bytes.len())..);
+        let found = self.regex.try_search(cache, &input);
+        let found = found.expect("the automaton never gives up")?;
+        Some(found.span())
+    }
+
+    /// Returns the places of all secrets, in order. Those that overlap are one place.
+    fn all(&self, bytes: &[u8]) -> Vec<Span> {
+        let mut cache = self.caches.get();
+        let mut spans: Vec<Span> = Vec::new();
+        let mut from = 0;
+        while let Some(found) = self.find_with(&mut cache, bytes, from) {
+            match spans.last_mut() {
+                Some(last) if found.start < last.end => last.end = last.end.max(found.end),
+                _ => spans.push(found),
+            }
+            // Another may begin inside of this one.
+            from = found.start + 1;
+        }
+        spans
+    }
+
+    /// Tells whether bytes from a place to their end begin a form of a secret, or are one that may continue.
+    fn may_go_on(&self, cache: &mut Cache, bytes: &[u8], from: usize) -> bool {
+        let forward = self.regex.forward();
+        let cache = cache.as_parts_mut().0;
+        let input = Input::new(bytes)
+            .range(from..)
+            .anchored(regex_automata::Anchored::Yes);
+        let mut state = forward
+            .start_state_forward(cache, &input)
+            .expect("anchored searches are allowed");
+        for byte in &bytes[from..] {
+            state = forward
+                .next_state(cache, state, *byte)
+                .expect("the automaton never gives up");
+            if state.is_dead() {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+/// The redactors of an engine, so that runs with the same secrets share one.
+#[derive(Clone, Default)]
+pub struct Redactors(Arc<Mutex<Vec<Kept>>>);
+
+type Kept = (Vec<Secret>, Arc<Redactor>);
+
+impl Redactors {
+    /// Returns the redactor of these secrets.
+    pub fn of(&self, secrets: &[Secret]) -> Arc<Redactor> {
+        if secrets.is_empty() {
+            return Arc::new(Redactor { matcher: None });
+        }
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(at) = kept.iter().position(|(known, _)| known == secrets) {
+            let found = kept.remove(at);
+            let redactor = found.1.clone();
+            kept.push(found);
+            return redactor;
+        }
+        let redactor = Arc::new(Redactor::new(secrets));
+        if kept.len() == KEPT_SETS {
+            kept.remove(0);
+        }
+        kept.push((secrets.to_vec(), redactor.clone()));
+        redactor
+    }
+}
+
+impl fmt::Debug for Redactors {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("Redactors(…)")
+    }
+}
