@@ -258,33 +258,3 @@ impl Driver<'_> {
         })
     }
 }
-
-/// Returns the outcome of a run that is over, from its row.
-pub(super) fn stored_outcome(row: &RunRow) -> Result<RunOutcome, EngineError> {
-    Ok(match row.status {
-        RunStatus::Completed => {
-            let text = row.result.as_deref().unwrap_or("nil");
-            RunOutcome::Completed(codec::decode(text)?)
-        }
-        RunStatus::Failed => {
-            let failure = row.error.as_deref().and_then(decode_failure);
-            RunOutcome::Failed(Box::new(failure.ok_or_else(|| {
-                EngineError::Internal("the stored error cannot be read".to_owned())
-            })?))
-        }
-        RunStatus::Cancelled | RunStatus::Terminated => RunOutcome::Cancelled {
-            reason: row.cancel_requested.clone().unwrap_or_default(),
-            status: row.status,
-        },
-        RunStatus::TimedOut => RunOutcome::Cancelled {
-            reason: TOO_LONG.to_owned(),
-            status: row.status,
-        },
-        RunStatus::Queued
-        | RunStatus::Running
-        | RunStatus::Waiting
-        | RunStatus::FailedCompensating => {
-            return Err(EngineError::Internal("the run is not over".to_owned()));
-        }
-    })
-}
