@@ -20,7 +20,7 @@ mod syntax_quote;
 mod token;
 mod words;
 
-use crate::value::{Conditionals, SourceId, Span, Symbol, Value};
+use crate::value::{Conditionals, SourceId, Span, Symbol, Value, meter};
 
 use frame::{Frame, Kind};
 use function::FunctionArgs;
@@ -203,6 +203,9 @@ impl<'a> Reader<'a> {
             let Some(&byte) = self.text.as_bytes().get(self.at) else {
                 return self.end();
             };
+            if meter::spend_watched(1).is_err() {
+                return Err(self.stopped());
+            }
             if let Some((value, span)) = self.read_at(byte, cx)?
                 && let Some(form) = self.complete(value, span, cx)?
             {

@@ -13,6 +13,7 @@ mod fuzz;
 mod host_names;
 mod hostile;
 mod leaks;
+mod paid;
 mod reader;
 mod sharing;
 mod strings;

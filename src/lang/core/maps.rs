@@ -430,6 +430,7 @@ fn map_of(
     }
     for idx in (0..args.len()).step_by(2) {
         let (key, value) = (args.take(idx), args.take(idx + 1));
+        vm.charge(1)?;
         vm.realise_key(&key)?;
         insert(&mut entries, key, value);
     }

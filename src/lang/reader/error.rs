@@ -218,6 +218,11 @@ impl Reader<'_> {
         .hint("let functions build the inner parts: `(list 'a b)` is the same as `` `(a ~b) ``")
     }
 
+    /// A limit of the evaluation that reads: the machine stops right after.
+    pub(super) fn stopped(&self) -> ReadError {
+        ReadError::new("E0902", self.span(0, 0), "reading was stopped by a limit")
+    }
+
     pub(super) fn too_large(&self) -> ReadError {
         ReadError::new("E0127", self.span(0, 0), "the text is larger than 4 GB")
             .hint("split it into several texts")

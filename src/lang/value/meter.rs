@@ -136,6 +136,26 @@ pub fn spend_in_turns(units: u32) -> Result<()> {
     }
 }
 
+/// As [`spend`], for work that is also done where nothing is evaluated, such as reading the answer of a server: there it is
+/// free.
+///
+/// # Errors
+/// As [`spend`].
+#[inline]
+pub fn spend_watched(units: u32) -> Result<()> {
+    match CREDIT.get().checked_sub(units) {
+        Some(left) => {
+            CREDIT.set(left);
+            Ok(())
+        }
+        None if METER.with_borrow(|meter| meter.watch.is_none()) => {
+            CREDIT.set(RATION);
+            Ok(())
+        }
+        None => settle(units, false),
+    }
+}
+
 #[cold]
 fn settle(units: u32, in_turns: bool) -> Result<()> {
     let spent = u64::from(RATION.saturating_sub(CREDIT.get())) + u64::from(units);

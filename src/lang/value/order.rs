@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use super::number::compare_numbers;
 use super::{
-    Class, Exception, Force, Named, Object, PrintOptions, Result, Unforced, Value, Vector,
+    Class, Exception, Force, Named, Object, PrintOptions, Result, Unforced, Value, Vector, meter,
     print_value,
 };
 
@@ -79,7 +79,7 @@ fn compare_one(left: &Value, right: &Value) -> Result<Step> {
         (Value::Nil, Value::Nil) => 0,
         (Value::Nil, _) => -1,
         (_, Value::Nil) => 1,
-        (Value::Text(left), Value::Text(right)) => compare_text(left, right),
+        (Value::Text(left), Value::Text(right)) => compare_text(left, right)?,
         (Value::Keyword(left), Value::Keyword(right)) => {
             if left == right {
                 0
@@ -130,12 +130,49 @@ fn sign(order: Ordering) -> i64 {
 }
 
 /// Java's `String.compareTo`: the distance of the first characters that differ, or of the lengths.
-fn compare_text(left: &str, right: &str) -> i64 {
-    let same = left
-        .bytes()
-        .zip(right.bytes())
-        .take_while(|(left, right)| left == right)
-        .count();
+///
+/// # Errors
+/// When a limit of the evaluation is met.
+fn compare_text(left: &str, right: &str) -> Result<i64> {
+    let same = same_bytes(left.as_bytes(), right.as_bytes())?;
+    Ok(difference(left, right, same))
+}
+
+/// So many bytes are compared between two payments.
+const BLOCK: usize = 1 << 16;
+/// So many compared bytes are a unit of work.
+const BYTES_A_UNIT: usize = 256;
+
+/// Returns how many bytes at the beginning are the same.
+fn same_bytes(left: &[u8], right: &[u8]) -> Result<usize> {
+    let mut same = 0;
+    // Texts that differ early, as most do, are free.
+    for (left, right) in left.chunks(BLOCK).zip(right.chunks(BLOCK)) {
+        let least = left.len().min(right.len());
+        if left[..least] != right[..least] {
+            let pairs = left.iter().zip(right);
+            return Ok(same + pairs.take_while(|(left, right)| left == right).count());
+        }
+        same += least;
+        if least > BYTES_A_UNIT {
+            meter::spend((least / BYTES_A_UNIT) as u32)?;
+        }
+    }
+    Ok(same)
+}
+
+/// As [`compare_text`], for names, which are short.
+fn plain_distance(left: &str, right: &str) -> i64 {
+    let pairs = left.bytes().zip(right.bytes());
+    difference(
+        left,
+        right,
+        pairs.take_while(|(left, right)| left == right).count(),
+    )
+}
+
+/// Returns the distance of two texts of which so many bytes at the beginning are the same.
+fn difference(left: &str, right: &str, same: usize) -> i64 {
     if same == left.len() && same == right.len() {
         return 0;
     }
@@ -161,14 +198,14 @@ fn compare_names(left: &Named, right: &Named) -> i64 {
         (None, Some(_)) => return -1,
         (Some(_), None) => return 1,
         (Some(left), Some(right)) => {
-            let difference = compare_text(left, right);
+            let difference = plain_distance(left, right);
             if difference != 0 {
                 return difference;
             }
         }
         (None, None) => {}
     }
-    compare_text(&left.name, &right.name)
+    plain_distance(&left.name, &right.name)
 }
 
 #[cold]

@@ -6,7 +6,7 @@
 use std::borrow::Cow;
 use std::convert::Infallible;
 
-use flowstone_lang::value::{BigDecimal, BigInt, Value};
+use flowstone_lang::value::{BigDecimal, BigInt, Value, meter};
 use serde::de::{Error as _, IgnoredAny};
 use serde_json::{Deserializer, Error, Value as Json};
 
@@ -128,6 +128,7 @@ pub fn read_first<B: Build>(
     match read {
         Ok(value) => Ok(Some((value, parser.at))),
         Err(Stop::Build(error)) => Err(ReadError::Build(error)),
+        Err(Stop::Limit) => Err(ReadError::Syntax(stopped())),
         Err(Stop::Syntax) => {
             let tree = Deserializer::from_str(text).into_iter::<Json>().next();
             let error = explained(tree.and_then(Result::err), || {
@@ -152,6 +153,7 @@ fn plain<F: Fn(&str) -> Value>(text: &str, key: F) -> Result<Value, Error> {
     match read {
         Ok(value) => Ok(value),
         Err(Stop::Build(never)) => match never {},
+        Err(Stop::Limit) => Err(stopped()),
         Err(Stop::Syntax) => {
             let tree = serde_json::from_str::<Json>(text).err();
             Err(explained(tree, || {
@@ -170,6 +172,10 @@ fn explained(tree: Option<Error>, ignored: impl FnOnce() -> Option<Error>) -> Er
         .unwrap_or_else(|| Error::custom(format!("a number has more than {MAX_DIGITS} digits")))
 }
 
+fn stopped() -> Error {
+    Error::custom("reading was stopped by a limit")
+}
+
 struct Keys<F>(F);
 
 impl<F: Fn(&str) -> Value> Build for Keys<F> {
@@ -181,6 +187,8 @@ impl<F: Fn(&str) -> Value> Build for Keys<F> {
 }
 
 enum Stop<E> {
+    /// A limit of the evaluation that reads: the machine stops right after.
+    Limit,
     Syntax,
     Build(E),
 }
@@ -221,6 +229,7 @@ impl<'a, B: Build> Parser<'a, B> {
 
     fn value(&mut self, above: &Value) -> Result<Value, Stop<B::Error>> {
         self.skip_blanks();
+        meter::spend_watched(1).map_err(|_| Stop::Limit)?;
         match self.peek() {
             Some(b'"') => Ok(Value::from(&*self.string()?)),
             Some(b'{') => self.nested(|parser| parser.object()),

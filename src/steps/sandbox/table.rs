@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use flowstone_engine::codec;
 use flowstone_engine::table::csv::is_formula;
+use flowstone_lang::value::meter;
 use flowstone_lang::value::{
     Arity, Class, Exception, Native, Object, Result, Signal, Value, number,
 };
@@ -186,6 +187,7 @@ fn parse_csv(vm: &mut Vm, args: Args<'_>) -> Result<Value> {
     let mut width = None;
     for (idx, record) in reader.records().enumerate() {
         let record = record.map_err(|error| csv_error(error.to_string(), "the text is not CSV"))?;
+        vm.charge_much(record.len() as u64 + record.as_slice().len() as u64 / 64 + 1)?;
         let expected = *width.get_or_insert(record.len());
         if record.len() != expected {
             return Err(ragged(idx + 1, &record, expected));
@@ -260,13 +262,18 @@ fn csv_error(message: String, hint: &str) -> Signal {
 
 /// The reader takes anything for CSV; what it would misread without a word is found here.
 fn check_quotes(text: &str, separator: char) -> Result<()> {
-    let mut line = 1;
+    const BLOCK: u32 = 1 << 14;
+    let (mut line, mut read) = (1, 0_u32);
     let mut opened = None;
     let mut at_start = true;
     let mut chars = text.chars().peekable();
     while let Some(char) = chars.next() {
         if char == '\n' {
             line += 1;
+        }
+        read += 1;
+        if read % BLOCK == 0 {
+            meter::spend(BLOCK / 32)?;
         }
         match (opened, char) {
             (None, '"') if at_start => opened = Some(line),
@@ -343,6 +350,7 @@ fn write_csv(vm: &mut Vm, args: Args<'_>) -> Result<Value> {
                 )
             })?,
         };
+        vm.charge_much(cells.len() as u64 + 1)?;
         let cells: Result<Vec<String>> = cells.iter().map(|cell| cell_text(vm, cell)).collect();
         put(cells?)?;
     }

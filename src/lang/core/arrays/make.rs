@@ -1,7 +1,7 @@
 //! Functions that make arrays.
 
 use super::{array, element, items};
-use crate::value::{Arity, Class, Element, Exception, Native, Object, Result, Value};
+use crate::value::{Arity, Class, Element, Exception, Native, Object, Result, Value, meter};
 use crate::vm::{Args, Vm};
 
 /// The functions of this area.
@@ -137,7 +137,7 @@ fn construct(vm: &mut Vm, mut args: Args<'_>, kind: Element) -> Result<Value> {
     let size = size(&args, 0)?;
     charge(vm, size)?;
     if args.len() == 1 {
-        return Ok(array(kind, vec![kind.initial(); size]));
+        return Ok(array(kind, filled(vm, &kind.initial(), size)?));
     }
     let init = args.get(1);
     let is_one = match kind {
@@ -146,7 +146,8 @@ fn construct(vm: &mut Vm, mut args: Args<'_>, kind: Element) -> Result<Value> {
         _ => init.is_number(),
     };
     if is_one {
-        return Ok(array(kind, vec![element::narrowed(kind, init)?; size]));
+        let init = element::narrowed(kind, init)?;
+        return Ok(array(kind, filled(vm, &init, size)?));
     }
     let mut made = Vec::new();
     let mut coll = vm.iter(args.take(1))?;
@@ -157,6 +158,19 @@ fn construct(vm: &mut Vm, mut args: Args<'_>, kind: Element) -> Result<Value> {
     }
     made.resize(size, kind.initial());
     Ok(array(kind, made))
+}
+
+/// So many places are filled between two payments.
+const FILLED_AT_ONCE: usize = 1 << 20;
+
+fn filled(vm: &mut Vm, init: &Value, size: usize) -> Result<Vec<Value>> {
+    let mut made = Vec::with_capacity(size);
+    while made.len() < size {
+        made.resize((made.len() + FILLED_AT_ONCE).min(size), init.clone());
+        meter::spend(FILLED_AT_ONCE as u32 / 64)?;
+        vm.charge(1)?;
+    }
+    Ok(made)
 }
 
 fn narrowed(kind: Element, items: &[Value]) -> Result<Vec<Value>> {
@@ -172,7 +186,7 @@ fn nested(vm: &mut Vm, kind: Element, sizes: &[usize]) -> Result<Value> {
     };
     charge(vm, *size)?;
     if inner.is_empty() {
-        return Ok(array(kind, vec![kind.initial(); *size]));
+        return Ok(array(kind, filled(vm, &kind.initial(), *size)?));
     }
     let rows: Result<Vec<Value>> = (0..*size).map(|_| nested(vm, kind, inner)).collect();
     Ok(array(Element::Any, rows?))

@@ -45,6 +45,7 @@ const SHUFFLE: Native = Native {
         }
         let mut items = vm.items(args.take(0))?;
         for idx in (1..items.len()).rev() {
+            vm.charge(1)?;
             let other = random::below(vm, idx + 1)?;
             items.swap(idx, other);
         }
@@ -135,23 +136,85 @@ fn order_of(vm: &mut Vm, keys: &[Value], comparator: &Comparator) -> Result<Vec<
         }
         other => other,
     };
-    let steps = keys.len() as u64 * u64::from(keys.len().checked_ilog2().unwrap_or(0)) / 8;
     match comparator {
         Comparator::Natural if all_ints(keys) => {
-            vm.charge(u32::try_from(steps).unwrap_or(u32::MAX))?;
-            order.sort_by_key(|idx| keys[*idx].as_int());
+            sort_in_parts(vm, &mut order, |left, right| {
+                keys[left].as_int().cmp(&keys[right].as_int())
+            })?;
         }
-        Comparator::Natural if keys.iter().all(|key| key.as_str().is_some()) => {
-            vm.charge(u32::try_from(steps).unwrap_or(u32::MAX))?;
-            order.sort_by(|left, right| compare_text(&keys[*left], &keys[*right]));
+        Comparator::Natural if keys.iter().all(is_short_text) => {
+            sort_in_parts(vm, &mut order, |left, right| {
+                compare_text(&keys[left], &keys[right])
+            })?;
         }
         Comparator::Reversed => {
-            vm.charge(u32::try_from(steps).unwrap_or(u32::MAX))?;
-            order.sort_by_key(|idx| std::cmp::Reverse(keys[*idx].as_int()));
+            sort_in_parts(vm, &mut order, |left, right| {
+                keys[right].as_int().cmp(&keys[left].as_int())
+            })?;
         }
         other => merge_sort(vm, keys, &mut order, other)?,
     }
     Ok(order)
+}
+
+/// Comparing longer texts is paid for each time.
+const SHORT: usize = 256;
+
+fn is_short_text(key: &Value) -> bool {
+    key.as_str().is_some_and(|text| text.len() <= SHORT)
+}
+
+/// So many positions are sorted or merged between two payments.
+const PART: usize = 1 << 15;
+
+/// Sorts positions by an order that is total: part by part, then merging the parts, so that limits act in between.
+fn sort_in_parts(
+    vm: &mut Vm,
+    order: &mut Vec<usize>,
+    compare: impl Fn(usize, usize) -> Ordering,
+) -> Result<()> {
+    for part in order.chunks_mut(PART) {
+        vm.charge_much(part.len() as u64 * 2)?;
+        part.sort_by(|left, right| compare(*left, *right));
+    }
+    let count = order.len();
+    let mut merged = Vec::new();
+    let mut width = PART;
+    while width < count {
+        merged.clear();
+        for start in (0..count).step_by(width * 2) {
+            let middle = (start + width).min(count);
+            let end = (start + width * 2).min(count);
+            let in_order = middle == end || compare(order[middle - 1], order[middle]).is_le();
+            if in_order {
+                merged.extend_from_slice(&order[start..end]);
+                continue;
+            }
+            let (mut left, mut right) = (start, middle);
+            let mut unpaid = 0;
+            while left < middle && right < end {
+                unpaid += 1;
+                if unpaid == PART {
+                    vm.charge_much(std::mem::take(&mut unpaid) as u64 / 8)?;
+                }
+                match compare(order[left], order[right]).is_gt() {
+                    true => {
+                        merged.push(order[right]);
+                        right += 1;
+                    }
+                    false => {
+                        merged.push(order[left]);
+                        left += 1;
+                    }
+                }
+            }
+            merged.extend_from_slice(&order[left..middle]);
+            merged.extend_from_slice(&order[right..end]);
+        }
+        std::mem::swap(order, &mut merged);
+        width *= 2;
+    }
+    Ok(())
 }
 
 fn all_ints(keys: &[Value]) -> bool {

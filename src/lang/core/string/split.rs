@@ -25,7 +25,12 @@ const SPLIT: Native = Native {
         let regex = regex(&args, 1)?;
         let limit = if args.len() == 3 { args.int(2)? } else { 0 };
         let parts = split(vm, text, &regex, limit)?;
-        Ok(Value::vector(parts.into_iter().map(Value::from)))
+        let mut made = Vec::with_capacity(parts.len());
+        for part in parts {
+            vm.charge(1)?;
+            made.push(Value::from(part));
+        }
+        Ok(Value::vector(made))
     },
 };
 

@@ -20,6 +20,8 @@ const DIV_AT_ONCE: u64 = 1 << 15;
 const GCD_AT_ONCE: u64 = 1 << 12;
 /// Numbers of up to so many digits are written and read at once.
 const TEXT_AT_ONCE: usize = 1 << 12;
+/// A common divisor of small numbers takes as long as so many products of them: it works bit by bit.
+const GCD_ROUNDS: u64 = 64;
 /// Bits of a word of the library.
 const WORD: u64 = 64;
 
@@ -33,6 +35,17 @@ fn pay(multiplications: u64) -> Result<()> {
     meter::spend_in_turns(units)
 }
 
+/// Numbers of up to so many bits cost hardly more than others.
+const FREE: u64 = 1 << 8;
+
+/// Pays for an operation that the library does at once, with numbers of so many bits in it.
+fn pay_small(bits: u64, rounds: u64) -> Result<()> {
+    match bits <= FREE {
+        true => Ok(()),
+        false => pay(words(bits) * words(bits) * rounds),
+    }
+}
+
 /// `left * right`.
 ///
 /// # Errors
@@ -40,6 +53,7 @@ fn pay(multiplications: u64) -> Result<()> {
 pub(crate) fn mul(left: &BigInt, right: &BigInt) -> Result<BigInt> {
     let bits = left.bits().saturating_add(right.bits());
     if bits <= GCD_AT_ONCE {
+        pay_small(bits, 1)?;
         return Ok(left * right);
     }
     check_size(bits)?;
@@ -88,6 +102,7 @@ fn low_bits(number: &BigUint, count: u64) -> BigUint {
 /// When a limit is met.
 pub(crate) fn div_rem(left: &BigInt, right: &BigInt) -> Result<(BigInt, BigInt)> {
     if left.bits() <= GCD_AT_ONCE {
+        pay_small(left.bits(), 1)?;
         return Ok(left.div_rem(right));
     }
     let (quotient, rest) = divide(left.magnitude(), right.magnitude())?;
@@ -213,6 +228,7 @@ pub(crate) fn gcd(left: &BigInt, right: &BigInt) -> Result<BigInt> {
         return Ok(left);
     }
     let rest = div_rem(&left, &right)?.1;
+    pay_small(right.bits(), GCD_ROUNDS)?;
     Ok(right.gcd(&rest))
 }
 
@@ -400,6 +416,7 @@ pub(crate) fn digit_count(number: &BigInt) -> Result<i64> {
 pub(crate) fn write(out: &mut String, number: &BigInt) -> Result<()> {
     use std::fmt::Write;
     if number.bits() <= GCD_AT_ONCE {
+        pay_small(number.bits(), 1)?;
         let _ = write!(out, "{number}");
         return Ok(());
     }
@@ -490,7 +507,9 @@ fn parse_part(digits: &str, radix: u32, powers: &[BigInt]) -> Option<BigInt> {
 /// # Errors
 /// When a limit is met.
 pub(crate) fn reduced(top: BigInt, bottom: BigInt) -> Result<BigRational> {
-    if top.bits().max(bottom.bits()) <= GCD_AT_ONCE {
+    let bits = top.bits().max(bottom.bits());
+    if bits <= GCD_AT_ONCE {
+        pay_small(bits, GCD_ROUNDS)?;
         return Ok(BigRational::new(top, bottom));
     }
     let common = gcd(&top, &bottom)?;
