@@ -13,3 +13,4 @@ mod texts;
 mod tree;
 
 pub use tree::{files, root, text};
+mod words;
