@@ -13,7 +13,7 @@ use flowstone_engine::outcome::RunOutcome;
 use flowstone_engine::ports::{
     NewRun, NoSecrets, Random as _, RunFilter, RunStatus, Stores, SystemClock, SystemRandom,
 };
-use flowstone_engine::{DriveOptions, Engine, EngineConfig, Limits, Stay};
+use flowstone_engine::{Engine, EngineConfig, ExecuteOptions, Limits, Stay};
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
 use nix::sys::resource::{UsageWho, getrusage};
@@ -202,9 +202,9 @@ fn new_run(id: RunId, loaded: &LoadedFlow) -> NewRun {
 
 /// Drives a run in this thread, and returns its value.
 pub async fn drive(engine: &Engine, run: &RunId) -> Result<Value> {
-    let options = DriveOptions {
+    let options = ExecuteOptions {
         stay: Stay::No,
-        ..DriveOptions::default()
+        ..ExecuteOptions::default()
     };
     let outcome = engine.drive(run, Rc::new(NoObserver), options).await;
     match outcome.map_err(Error::other)? {

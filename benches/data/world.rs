@@ -15,7 +15,7 @@ use flowstone_engine::outcome::RunOutcome;
 use flowstone_engine::ports::{
     Durability, NewRun, NoSecrets, Random as _, Stores, SystemClock, SystemRandom,
 };
-use flowstone_engine::{DriveOptions, Engine, EngineConfig, Limits, Stay};
+use flowstone_engine::{Engine, EngineConfig, ExecuteOptions, Limits, Stay};
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
 
@@ -92,9 +92,9 @@ impl World {
         };
         block_on(async {
             let run = self.stores.runs.create(new).await.map_err(Error::other)?;
-            let options = DriveOptions {
+            let options = ExecuteOptions {
                 stay: Stay::No,
-                ..DriveOptions::default()
+                ..ExecuteOptions::default()
             };
             let begun = Instant::now();
             let outcome = engine.drive(&run, Rc::new(NoObserver), options).await;

@@ -19,7 +19,7 @@ use flowstone_engine::ports::{
 use flowstone_engine::step::{
     Effect, Field, FieldType, LocalFuture, Outcome, Step, StepContext, StepError, StepSpec,
 };
-use flowstone_engine::{DriveOptions, Engine, EngineConfig, Limits, Stay};
+use flowstone_engine::{Engine, EngineConfig, ExecuteOptions, Limits, Stay};
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
 
@@ -116,9 +116,9 @@ pub async fn add_runs(stores: &Stores, loaded: &LoadedFlow, count: usize) -> Res
 
 /// Drives a run in this thread, to its end or to where it waits.
 pub async fn drive(engine: &Engine, run: &RunId) -> Result<RunOutcome> {
-    let options = DriveOptions {
+    let options = ExecuteOptions {
         stay: Stay::No,
-        ..DriveOptions::default()
+        ..ExecuteOptions::default()
     };
     let outcome = engine.drive(run, Rc::new(NoObserver), options).await;
     outcome.map_err(Error::other)

@@ -11,8 +11,8 @@ use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
 
 use crate::bindings::Bindings;
-use crate::drive::{self, DriveOptions, Family, trace};
 use crate::error::EngineError;
+use crate::execute::{self, ExecuteOptions, Family, trace};
 use crate::flow::{self, Checked, LoadedFlow};
 use crate::ids::RunId;
 use crate::limits::Limits;
@@ -231,7 +231,7 @@ impl Engine {
         &self,
         run: &RunId,
         observer: Rc<dyn Observer>,
-        options: DriveOptions,
+        options: ExecuteOptions,
     ) -> Result<RunOutcome, EngineError> {
         let family = Rc::new(Family::default());
         let main = self.drive_in(run, observer, options, family.clone());
@@ -247,12 +247,12 @@ impl Engine {
         &self,
         run: &RunId,
         observer: Rc<dyn Observer>,
-        options: DriveOptions,
+        options: ExecuteOptions,
     ) -> Result<Vec<(RunId, RunOutcome)>, EngineError> {
         let outcome = self.drive(run, observer.clone(), options.clone()).await?;
         let mut told = vec![(run.clone(), outcome)];
         let mut row = self.run_row(run).await?;
-        let options = DriveOptions {
+        let options = ExecuteOptions {
             by: ClaimBy::Search,
             ..options
         };
@@ -265,7 +265,7 @@ impl Engine {
             match self.drive(&row.id, observer.clone(), options.clone()).await {
                 Ok(outcome) => told.push((row.id.clone(), outcome)),
                 // Somebody was faster.
-                Err(EngineError::Driven { .. }) => break,
+                Err(EngineError::Held { .. }) => break,
                 Err(error) => return Err(error),
             }
             row = self.run_row(&row.id).await?;
@@ -278,12 +278,12 @@ impl Engine {
         &self,
         run: &RunId,
         observer: Rc<dyn Observer>,
-        options: DriveOptions,
+        options: ExecuteOptions,
         family: Rc<Family>,
     ) -> Result<RunOutcome, EngineError> {
         let _active = self.activate(run)?;
         // In a box: the frames of what surrounds it stay small.
-        let work = Box::pin(drive::drive(self, run, observer, options, family));
+        let work = Box::pin(execute::execute_run(self, run, observer, options, family));
         trace::in_span(run, work).await
     }
 
@@ -292,13 +292,13 @@ impl Engine {
         &self,
         taken: &Taken,
         observer: Rc<dyn Observer>,
-        options: DriveOptions,
+        options: ExecuteOptions,
     ) -> Result<RunOutcome, EngineError> {
         let run = &taken.row.id;
         let _active = self.activate(run)?;
         let family = Rc::new(Family::default());
         let place = (run, taken.epoch);
-        let main = drive::drive_taken(self, place, observer, options, family.clone());
+        let main = execute::execute_taken(self, place, observer, options, family.clone());
         let work = Box::pin(family.accompany(self, main));
         trace::in_span(run, work).await
     }
@@ -312,7 +312,7 @@ impl Engine {
     /// # Errors
     /// When it asks for something else than it did, or comes to another end.
     pub async fn verify(&self, run: &RunId) -> Result<(), EngineError> {
-        drive::verify(self, run).await
+        execute::verify(self, run).await
     }
 
     /// Drives every run that can go on: interrupted ones, and waiting ones whose timer is due or whose wait
@@ -323,7 +323,7 @@ impl Engine {
     pub async fn resume_all(
         &self,
         observer: Rc<dyn Observer>,
-        options: DriveOptions,
+        options: ExecuteOptions,
     ) -> Result<Vec<(RunId, Result<RunOutcome, EngineError>)>, EngineError> {
         let mut outcomes = Vec::new();
         for run in self.resumable().await? {
@@ -414,12 +414,12 @@ impl Engine {
         }
         let now_ms = self.services.clock.now_ms();
         stores.runs.request_cancel(run, reason, now_ms).await?;
-        match self.drive(run, observer, DriveOptions::default()).await {
+        match self.drive(run, observer, ExecuteOptions::default()).await {
             Ok(RunOutcome::Waiting { .. } | RunOutcome::Stuck { .. }) => {
                 Ok(CancelOutcome::Unwinding)
             }
             Ok(_) => Ok(CancelOutcome::Cancelled),
-            Err(EngineError::Driven { .. }) => Ok(CancelOutcome::Requested),
+            Err(EngineError::Held { .. }) => Ok(CancelOutcome::Requested),
             Err(error) => Err(error),
         }
     }
@@ -457,7 +457,7 @@ impl Engine {
         for child in runs.list(filter).await? {
             let is_asked = child.cancel_requested.is_some() && !child.status.is_final();
             if is_asked && !child.driven {
-                self.drive(&child.id, observer.clone(), DriveOptions::default())
+                self.drive(&child.id, observer.clone(), ExecuteOptions::default())
                     .await?;
             }
         }
@@ -489,7 +489,7 @@ impl Engine {
 
     pub(crate) fn activate(&self, run: &RunId) -> Result<Active<'_>, EngineError> {
         if !self.active.borrow_mut().insert(run.clone()) {
-            return Err(EngineError::Driven {
+            return Err(EngineError::Held {
                 run: run.to_string(),
                 owner: "this one".to_owned(),
             });

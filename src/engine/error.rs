@@ -18,7 +18,7 @@ pub enum EngineError {
     #[error("`{prefix}` may be any of these runs: {}", runs.join(", "))]
     AmbiguousRun { prefix: String, runs: Vec<String> },
     #[error("the run {run} is being driven by another process ({owner})")]
-    Driven { run: String, owner: String },
+    Held { run: String, owner: String },
     #[error("the run {run} is of the flow `{flow}`, and the file is the flow `{given}`")]
     OtherFlow {
         run: String,
@@ -123,7 +123,7 @@ impl EngineError {
             EngineError::Diverged { .. } => "E0501",
             EngineError::NoSuchRun { .. } => "E0502",
             EngineError::AmbiguousRun { .. } => "E0503",
-            EngineError::Driven { .. } => "E0504",
+            EngineError::Held { .. } => "E0504",
             EngineError::Over { .. } => "E0505",
             EngineError::BadProgram { .. } => "E0507",
             EngineError::OtherAbi { .. } => "E0508",
@@ -169,7 +169,7 @@ impl EngineError {
             EngineError::Bindings(error) => error.hint(),
             EngineError::NoSuchRun { .. } => "`flowstone runs list` shows the runs".to_owned(),
             EngineError::AmbiguousRun { .. } => "give more of its id".to_owned(),
-            EngineError::Driven { .. } => {
+            EngineError::Held { .. } => {
                 "wait for it, or stop that process; the run goes on where it is".to_owned()
             }
             EngineError::Quarantined { run, .. } => format!(

@@ -14,14 +14,14 @@ use flowstone_lang::vm::{Host, Request, Vm};
 use tracing::Instrument;
 
 use crate::asker::Asker;
-use crate::drive::trace;
-use crate::drive::{DriveOptions, Driver, Facts, Halt, Place, Stay, panic_words};
 use crate::engine::Engine;
 use crate::error::EngineError;
+use crate::execute::trace;
+use crate::execute::{ExecuteOptions, Executor, Facts, Halt, Place, Stay, panic_words};
 use crate::flow::{ENGINE_ABI, Flow};
-use crate::history::History;
 use crate::ids::RunId;
 use crate::interrupt::Interrupt;
+use crate::journal::History;
 use crate::natives;
 use crate::observer::Observer;
 use crate::ports::{Claim, ClaimBy, NewRun, Program, RunStatus};
@@ -36,7 +36,7 @@ pub struct Interactive<'a> {
     session: Rc<Session>,
     run: RunId,
     seed: u64,
-    driver: Driver<'a>,
+    executor: Executor<'a>,
     is_created: Cell<bool>,
 }
 
@@ -69,7 +69,7 @@ impl Engine {
                 ..Facts::default()
             },
         };
-        let options = DriveOptions {
+        let options = ExecuteOptions {
             interrupt,
             stay: Stay::Always,
             leave_children: false,
@@ -81,7 +81,7 @@ impl Engine {
             session,
             run,
             seed,
-            driver: Driver::new(self, place, History::default(), observer, options),
+            executor: Executor::new(self, place, History::default(), observer, options),
             is_created: Cell::new(false),
         }
     }
@@ -128,16 +128,21 @@ impl Interactive<'_> {
 
     async fn answer_in_run(&self, request: Request) -> Evaluated<Value> {
         self.create().await.map_err(|error| thrown(&error))?;
-        let answering = self.driver.answer(request);
-        match self.driver.family().accompany(self.engine, answering).await {
+        let answering = self.executor.answer(request);
+        match self
+            .executor
+            .family()
+            .accompany(self.engine, answering)
+            .await
+        {
             Ok(answer) => {
-                let written = self.driver.settle_now().await;
+                let written = self.executor.settle_now().await;
                 written.map_err(|error| thrown(&error))?;
                 answer
             }
             Err(Halt::Engine(error)) => Err(thrown(&error)),
             Err(Halt::Interrupted) => {
-                self.driver.forget_cut();
+                self.executor.forget_cut();
                 Err(Stop::Interrupted("interrupted".to_owned()).into())
             }
             Err(Halt::Cancelled { .. }) => Err(Stop::Cancelled.into()),
@@ -181,7 +186,7 @@ impl Interactive<'_> {
         let runs = &services.stores.runs;
         match runs.claim(&self.run, ClaimBy::Search, now_ms).await? {
             Claim::Taken { epoch } => {
-                self.driver.set_epoch(epoch);
+                self.executor.set_epoch(epoch);
                 Ok(())
             }
             Claim::Held { .. } | Claim::Quarantined { .. } | Claim::Missing => Err(
@@ -198,11 +203,11 @@ impl Interactive<'_> {
         if !self.is_created.replace(false) {
             return Ok(());
         }
-        self.driver
+        self.executor
             .end(RunStatus::Completed, Some("nil".to_owned()), None)
             .await?;
         let runs = &self.engine.services.stores.runs;
-        runs.release(&self.run, self.driver.epoch()).await?;
+        runs.release(&self.run, self.executor.epoch()).await?;
         Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! Durable runs: events, journal, replay, the ports.
 //!
-//! The engine drives a flow's fiber, journals what it asks for and what came of it, and answers from the
+//! The engine executes a flow's fiber, journals what it asks for and what came of it, and answers from the
 //! journal on replay. It knows nothing of SQL, HTTP, providers or terminals: those come through
 //! [`ports`] and [`step::Step`].
 
@@ -15,15 +15,15 @@ mod child;
 pub mod connections;
 mod direct;
 mod doubt;
-mod drive;
 mod engine;
 mod error;
+mod execute;
 mod expect;
 pub mod flow;
 mod gate;
-mod history;
 mod interactive;
 mod interrupt;
+mod journal;
 mod metering;
 pub mod natives;
 pub mod observer;
@@ -59,9 +59,9 @@ pub use flowstone_model::{
 
 pub use asker::{AskPermission, Asker, Permission, PermissionQuestion};
 pub use direct::Direct;
-pub use drive::{Difference, DriveOptions, Stand, Stay};
 pub use engine::{CancelOutcome, Engine, EngineConfig, StartOptions};
 pub use error::EngineError;
+pub use execute::{Difference, ExecuteOptions, Stand, Stay};
 pub use flowstone_model::size::parse_size;
 pub use interactive::Interactive;
 pub use interrupt::Interrupt;

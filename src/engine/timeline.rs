@@ -12,8 +12,8 @@ use crate::codec;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::flow::name_of;
-use crate::history::{COMPENSATE, ON_CANCEL};
 use crate::ids::RunId;
+use crate::journal::{COMPENSATE, ON_CANCEL};
 use crate::outcome::{Failure, decode_failure};
 use crate::ports::{
     Durability, Entry, EntryKind, QueuePlace, RunFilter, RunRow, RunStatus, RunSummary, Stores,

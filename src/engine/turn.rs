@@ -6,9 +6,9 @@
 use std::collections::HashSet;
 use std::rc::Rc;
 
-use crate::drive::{DriveOptions, Stay};
 use crate::engine::Engine;
 use crate::error::EngineError;
+use crate::execute::{ExecuteOptions, Stay};
 use crate::ids::RunId;
 use crate::observer::{Observer, RunEvent};
 use crate::outcome::RunOutcome;
@@ -24,7 +24,7 @@ pub(crate) async fn await_turn(
     engine: &Engine,
     run: &RunId,
     observer: &Rc<dyn Observer>,
-    options: &DriveOptions,
+    options: &ExecuteOptions,
 ) -> Result<Option<RunOutcome>, EngineError> {
     let runs = &engine.services.stores.runs;
     let now_ms = engine.services.clock.now_ms();
@@ -37,7 +37,7 @@ pub(crate) async fn await_turn(
             });
         }
         Claim::Held { owner } => {
-            return Err(EngineError::Driven {
+            return Err(EngineError::Held {
                 run: run.to_string(),
                 owner,
             });
@@ -68,7 +68,7 @@ struct Turn<'a> {
     engine: &'a Engine,
     run: &'a RunId,
     observer: &'a Rc<dyn Observer>,
-    options: &'a DriveOptions,
+    options: &'a ExecuteOptions,
     since_ms: i64,
 }
 
@@ -130,7 +130,7 @@ impl Turn<'_> {
         for row in ahead {
             let is_ours = row.cancel_requested.is_some() && !row.driven;
             if is_ours && cleared.insert(row.id.clone()) {
-                let options = DriveOptions {
+                let options = ExecuteOptions {
                     stay: Stay::Timers,
                     by: ClaimBy::Search,
                     ..self.options.clone()

@@ -12,9 +12,9 @@ pub use fork::{ForkOptions, Setting};
 pub use replay::Replayed;
 
 use crate::codec;
-use crate::drive::{Changed, Difference, Purpose, Rehearsed, RehearsedEnd, Script, rehearse};
 use crate::engine::Engine;
 use crate::error::EngineError;
+use crate::execute::{Changed, Difference, DryRunEnd, DryRunReport, Purpose, Script, dry_run};
 use crate::flow::{self, Flow, LoadedFlow};
 use crate::ids::RunId;
 use crate::ports::{Adoption, Entry, Program, RunFilter, RunRow, RunStatus};
@@ -91,8 +91,8 @@ impl Engine {
         let is_same = same_forms(&old, &edited.flow);
         let mut script = self.script(&row, edited.program.clone(), entries)?;
         script.changed = Changed::between(&old, &edited.flow);
-        let rehearsed = rehearse(self, script).await?;
-        let verdict = match (conflict(&rehearsed), is_same) {
+        let dry_run_report = dry_run(self, script).await?;
+        let verdict = match (conflict(&dry_run_report), is_same) {
             (_, true) => Verdict::Same,
             (Some(difference), false) => Verdict::Conflict(Box::new(difference)),
             (None, false) => Verdict::Safe,
@@ -100,8 +100,8 @@ impl Engine {
         Ok(Against {
             row,
             verdict,
-            at: rehearsed.next,
-            answered: rehearsed.answered,
+            at: dry_run_report.next,
+            answered: dry_run_report.answered,
         })
     }
 
@@ -200,16 +200,16 @@ fn check_journal(row: &RunRow) -> Result<(), EngineError> {
 }
 
 /// Returns the first thing that a run has done and that the flow does not do.
-fn conflict(rehearsed: &Rehearsed) -> Option<Difference> {
-    let mut differences = rehearsed.differences.iter();
+fn conflict(dry_run_report: &DryRunReport) -> Option<Difference> {
+    let mut differences = dry_run_report.differences.iter();
     let met = differences.find(|met| !met.undoes())?;
     let mut met = met.clone();
     if met.requested.is_none() {
-        met.requested = Some(match &rehearsed.end {
-            RehearsedEnd::Open if rehearsed.next.is_empty() => "nothing".to_owned(),
-            RehearsedEnd::Open => format!("`{}` next, and not this", rehearsed.next.join("`, `")),
-            RehearsedEnd::Value(_) => "nothing: the flow returns before it".to_owned(),
-            RehearsedEnd::Error(_) => "nothing: the flow fails before it".to_owned(),
+        met.requested = Some(match &dry_run_report.end {
+            DryRunEnd::Open if dry_run_report.next.is_empty() => "nothing".to_owned(),
+            DryRunEnd::Open => format!("`{}` next, and not this", dry_run_report.next.join("`, `")),
+            DryRunEnd::Value(_) => "nothing: the flow returns before it".to_owned(),
+            DryRunEnd::Error(_) => "nothing: the flow fails before it".to_owned(),
         });
     }
     Some(met)

@@ -11,7 +11,7 @@ use flowstone_engine::observer::NoObserver;
 use flowstone_engine::outcome::RunOutcome;
 use flowstone_engine::permission::Permissions;
 use flowstone_engine::ports::{Clock as _, Durability, RunFilter, Secret, Secrets, SimulatedClock};
-use flowstone_engine::{DriveOptions, Engine, EngineConfig, EngineError, Limits, StartOptions};
+use flowstone_engine::{Engine, EngineConfig, EngineError, ExecuteOptions, Limits, StartOptions};
 use flowstone_lang::value::Value;
 
 use crate::world::this_machine;
@@ -181,7 +181,7 @@ impl Project {
             let start = StartOptions::with_input(input);
             let run = self.engine.start(&loaded, start).await?;
             self.engine
-                .drive(&run, Rc::new(NoObserver), DriveOptions::default())
+                .drive(&run, Rc::new(NoObserver), ExecuteOptions::default())
                 .await
         })
     }
@@ -225,7 +225,7 @@ impl Project {
     async fn resume(&self) -> Vec<String> {
         let outcomes = self
             .engine
-            .resume_all(Rc::new(NoObserver), DriveOptions::default())
+            .resume_all(Rc::new(NoObserver), ExecuteOptions::default())
             .await;
         let outcomes = outcomes.expect("the runs can be listed");
         outcomes

@@ -7,7 +7,7 @@ use flowstone_engine::archive::{Archive, ImportOptions};
 use flowstone_engine::ids::RunId;
 use flowstone_engine::observer::NoObserver;
 use flowstone_engine::ports::{RunFilter, WaitFilter};
-use flowstone_engine::{DriveOptions, Engine, EngineError, codec};
+use flowstone_engine::{Engine, EngineError, ExecuteOptions, codec};
 
 use crate::bench::{Bench, block_on, outcome};
 
@@ -100,7 +100,7 @@ fn an_unfinished_run_is_held_until_somebody_asks_for_it() {
     import(&other, &text, false).expect("it is imported");
     let answer = codec::decode("{:action :approve}").expect("EDN");
     block_on(other.complete_wait("door", &answer, false)).expect("answered");
-    let driven = block_on(other.resume_all(Rc::new(NoObserver), DriveOptions::default()));
+    let driven = block_on(other.resume_all(Rc::new(NoObserver), ExecuteOptions::default()));
     assert_eq!(driven.expect("listed").len(), 0);
     expect!["[1 :approve 2]"].assert_eq(&outcome(&other, &run));
     expect!["last=1"].assert_eq(&there.effects());

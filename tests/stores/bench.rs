@@ -21,7 +21,7 @@ use flowstone_engine::step::{
     StepSpec, WaitSpec,
 };
 use flowstone_engine::{
-    DriveOptions, Engine, EngineConfig, EngineError, Interrupt, Limits, StartOptions, codec,
+    Engine, EngineConfig, EngineError, ExecuteOptions, Interrupt, Limits, StartOptions, codec,
 };
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
@@ -147,7 +147,7 @@ pub fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 pub fn drive(engine: &Engine, run: &RunId) -> Result<RunOutcome, EngineError> {
-    block_on(engine.drive(run, Rc::new(NoObserver), DriveOptions::default()))
+    block_on(engine.drive(run, Rc::new(NoObserver), ExecuteOptions::default()))
 }
 
 /// Drives a run, and says in words what came of it.

@@ -6,7 +6,7 @@ use expect_test::expect;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::observer::NoObserver;
 use flowstone_engine::ports::WaitFilter;
-use flowstone_engine::{DriveOptions, Engine, Interrupt, codec};
+use flowstone_engine::{Engine, ExecuteOptions, Interrupt, codec};
 use flowstone_lang::value::Value;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
@@ -110,9 +110,9 @@ fn an_interrupted_run_goes_on() {
             at: at.to_owned(),
             interrupt: interrupt.clone(),
         });
-        let options = DriveOptions {
+        let options = ExecuteOptions {
             interrupt,
-            ..DriveOptions::default()
+            ..ExecuteOptions::default()
         };
         let first = words(&block_on(engine.drive(&run, trip, options)));
         drop(engine);

@@ -6,7 +6,7 @@ use expect_test::expect;
 use flowstone_engine::observer::NoObserver;
 use flowstone_engine::outcome::RunOutcome;
 use flowstone_engine::ports::{RunFilter, RunRow, RunStatus, WaitFilter};
-use flowstone_engine::{DriveOptions, Engine, codec};
+use flowstone_engine::{Engine, ExecuteOptions, codec};
 use flowstone_lang::value::Value;
 
 use crate::bench::{Bench, block_on, drive, outcome, words};
@@ -218,9 +218,9 @@ fn whoever_drives_children_itself_is_left_to_it() {
     let bench = bench();
     let engine = bench.engine();
     let run = bench.start(&engine, "(flow/call-flow :double {:n 1})");
-    let options = DriveOptions {
+    let options = ExecuteOptions {
         leave_children: true,
-        ..DriveOptions::default()
+        ..ExecuteOptions::default()
     };
     let parked = block_on(engine.drive(&run, Rc::new(NoObserver), options));
     let child = runs(&engine)[1].id.clone();

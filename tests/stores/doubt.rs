@@ -5,7 +5,7 @@ use std::rc::Rc;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::observer::NoObserver;
 use flowstone_engine::ports::{RunQuery, WaitFilter};
-use flowstone_engine::{DriveOptions, Engine, StepStatus, codec};
+use flowstone_engine::{Engine, ExecuteOptions, StepStatus, codec};
 
 use crate::bench::{Bench, block_on, outcome, words};
 use crate::crash;
@@ -16,7 +16,7 @@ fn in_doubt(flow: &str, done: bool) -> (Bench, RunId) {
     // The first commit holds the intent; the next one would hold the result.
     let engine = bench.engine_over(crash::stores(&bench, i64::from(done), !done));
     let run = bench.start(&engine, flow);
-    let end = block_on(engine.drive(&run, Rc::new(NoObserver), DriveOptions::default()));
+    let end = block_on(engine.drive(&run, Rc::new(NoObserver), ExecuteOptions::default()));
     assert!(
         words(&end).contains("the process is dead"),
         "{}",

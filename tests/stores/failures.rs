@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::{StoreError, Stores, WaitFilter};
-use flowstone_engine::{DriveOptions, Engine, Stay};
+use flowstone_engine::{Engine, ExecuteOptions, Stay};
 use flowstone_lang::value::Value;
 use flowstone_stores::{Options, open};
 
@@ -13,9 +13,9 @@ use crate::lossy::{self, Trouble};
 
 /// Drives a run without staying for its timers.
 fn pass(engine: &Engine, run: &RunId) -> String {
-    let options = DriveOptions {
+    let options = ExecuteOptions {
         stay: Stay::No,
-        ..DriveOptions::default()
+        ..ExecuteOptions::default()
     };
     let observer = std::rc::Rc::new(flowstone_engine::observer::NoObserver);
     words(&block_on(engine.drive(run, observer, options)))
@@ -161,7 +161,7 @@ fn survives(trouble: Trouble, code: &str) {
     let first = words(&block_on(engine.drive(
         &run,
         watch,
-        DriveOptions::default(),
+        ExecuteOptions::default(),
     )));
     assert!(first.contains(code), "{first}");
     let begun = |path: &str| {

@@ -8,7 +8,7 @@ use flowstone_engine::ports::WaitFilter;
 use flowstone_engine::step::{
     Effect, Field, FieldType, Inside, LocalFuture, Outcome, Step, StepContext, StepError, StepSpec,
 };
-use flowstone_engine::{DriveOptions, Interrupt};
+use flowstone_engine::{ExecuteOptions, Interrupt};
 use flowstone_lang::value::Value;
 
 use crate::bench::{Bench, Recorder, Trip, block_on, drive, outcome, words};
@@ -265,15 +265,15 @@ fn an_interrupt_and_a_cancel_leave_at_once() {
         at: "agent/beside".to_owned(),
         interrupt: interrupt.clone(),
     };
-    let options = DriveOptions {
+    let options = ExecuteOptions {
         interrupt,
-        ..DriveOptions::default()
+        ..ExecuteOptions::default()
     };
     let said = block_on(engine.drive(&run, Rc::new(trip), options));
     assert_eq!(words(&said), "interrupted");
     assert_eq!(bench.effects(), "agent/beside=1 agent/turn=1");
     let cancel = block_on(async {
-        let driving = engine.drive(&run, Rc::new(NoObserver), DriveOptions::default());
+        let driving = engine.drive(&run, Rc::new(NoObserver), ExecuteOptions::default());
         let cancelling = async {
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
             engine
@@ -298,7 +298,7 @@ fn a_run_that_is_over_is_replayed_without_looking_inside() {
     let engine = bench.engine();
     let run = bench.start(&engine, FLOW);
     let recorder = Rc::new(Recorder::default());
-    block_on(engine.drive(&run, recorder.clone(), DriveOptions::default())).expect("driven");
+    block_on(engine.drive(&run, recorder.clone(), ExecuteOptions::default())).expect("driven");
     let lines = recorder.0.borrow().clone();
     assert!(
         lines.iter().any(|line| line == "start agent/sub/turn"),

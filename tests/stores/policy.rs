@@ -574,7 +574,7 @@ fn attempts_at(config: &str) -> (Vec<i64>, String) {
     let end = block_on(engine.drive(
         &run,
         recorder.clone(),
-        flowstone_engine::DriveOptions::default(),
+        flowstone_engine::ExecuteOptions::default(),
     ));
     let dues = recorder.0.borrow();
     let dues = dues.iter().filter_map(|line| line.strip_prefix("retry "));
@@ -685,7 +685,7 @@ fn retries_come_when_the_policy_says() {
 #[test]
 fn a_crash_does_not_reset_the_count() {
     const FLOW: &str = "(flow/step :write :a {:times 3 :value :ok :on-doubt :fail :retry {:max-attempts 4 :backoff-ms 5000 :jitter 0}})";
-    let options = || flowstone_engine::DriveOptions {
+    let options = || flowstone_engine::ExecuteOptions {
         stay: flowstone_engine::Stay::No,
         ..Default::default()
     };

@@ -9,8 +9,8 @@ use flowstone_engine::observer::NoObserver;
 use flowstone_engine::outcome::RunOutcome;
 use flowstone_engine::ports::{Claim, ClaimBy, QueueReason, RunFilter, RunStatus, StartDecision};
 use flowstone_engine::{
-    CancelOutcome, DriveOptions, Engine, EngineError, ForkOptions, StartOptions, StartedRun, Stay,
-    codec,
+    CancelOutcome, Engine, EngineError, ExecuteOptions, ForkOptions, StartOptions, StartedRun,
+    Stay, codec,
 };
 
 use crate::bench::{Bench, block_on, words};
@@ -51,9 +51,9 @@ fn start(bench: &Bench, engine: &Engine, text: &str, input: &str) -> StartedRun 
 
 /// Drives without staying for anything, and says what came of it.
 fn drive(engine: &Engine, run: &RunId) -> String {
-    let options = DriveOptions {
+    let options = ExecuteOptions {
         stay: Stay::No,
-        ..DriveOptions::default()
+        ..ExecuteOptions::default()
     };
     words(&block_on(engine.drive(run, Rc::new(NoObserver), options)))
 }
@@ -296,7 +296,7 @@ fn queued_runs_of_an_older_version_are_superseded_too() {
         "waiting (to be cancelled), cancelled, queued"
     );
     // Who waits for the turn clears up what nobody drives.
-    let driven = block_on(engine.drive(&third.run, Rc::new(NoObserver), DriveOptions::default()));
+    let driven = block_on(engine.drive(&third.run, Rc::new(NoObserver), ExecuteOptions::default()));
     assert_eq!(words(&driven), "waiting: `door` waits for an answer");
     assert_eq!(statuses(&engine), "cancelled, cancelled, waiting");
     let row = block_on(engine.find_run(first.run.as_str())).expect("a run");
@@ -498,7 +498,7 @@ fn who_waits_for_a_rate_in_the_process_goes_on_by_itself() {
     let text = quick(":limits {:rate {:max 1 :per \"10s\"}}");
     start(&bench, &engine, &text, "{:n 1}");
     let second = submit(&bench, &engine, &text, options("{:n 2}")).expect("it starts");
-    let options = DriveOptions::default();
+    let options = ExecuteOptions::default();
     let outcome = block_on(engine.drive(&second.run, Rc::new(NoObserver), options));
     assert_eq!(words(&outcome), "2");
 }
@@ -711,7 +711,7 @@ fn who_waits_for_a_turn_and_is_interrupted_leaves_a_queued_run() {
     let text = flow(":concurrency {:type :singleton}", 1);
     start(&bench, &engine, &text, "{}");
     let second = start(&bench, &engine, &text, "{}").run;
-    let options = DriveOptions::default();
+    let options = ExecuteOptions::default();
     options.interrupt.trigger();
     let left = block_on(engine.drive(&second, Rc::new(NoObserver), options));
     assert!(matches!(left, Ok(RunOutcome::Queued { .. })), "{left:?}");

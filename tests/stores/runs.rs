@@ -6,7 +6,7 @@ use expect_test::expect;
 use flowstone_engine::observer::NoObserver;
 use flowstone_engine::ports::{Change, Entry, EntryKind, RunFilter, RunStatus, WaitFilter};
 use flowstone_engine::{
-    Answered, CancelOutcome, DriveOptions, Interrupt, StartOptions, Stay, StepStatus, codec,
+    Answered, CancelOutcome, ExecuteOptions, Interrupt, StartOptions, Stay, StepStatus, codec,
 };
 use flowstone_lang::value::Value;
 
@@ -49,9 +49,9 @@ fn an_interrupted_run_goes_on_without_repeating_a_step() {
             at: at.to_owned(),
             interrupt: interrupt.clone(),
         });
-        let options = DriveOptions {
+        let options = ExecuteOptions {
             interrupt,
-            ..DriveOptions::default()
+            ..ExecuteOptions::default()
         };
         let first = block_on(engine.drive(&run, trip, options));
         drop(engine);
@@ -241,9 +241,9 @@ fn sleeping_needs_no_process() {
         &engine,
         "[(flow/step :pause :nap {:times 60000}) (flow/now-ms)]",
     );
-    let options = DriveOptions {
+    let options = ExecuteOptions {
         stay: Stay::No,
-        ..DriveOptions::default()
+        ..ExecuteOptions::default()
     };
     let first = block_on(engine.drive(&run, Rc::new(NoObserver), options));
     expect!["waiting: `nap` until 1970-01-01T00:17:40.000Z"].assert_eq(&words(&first));
@@ -311,14 +311,14 @@ fn what_was_told_is_not_told_again() {
              (flow/step :write :w {}) (flow/step :hold :door {}) (println \"four\") (flow/log \"warn\" \"five\"))",
     );
     let first = Rc::new(Recorder::default());
-    let outcome = block_on(engine.drive(&run, first.clone(), DriveOptions::default()));
+    let outcome = block_on(engine.drive(&run, first.clone(), ExecuteOptions::default()));
     assert!(words(&outcome).starts_with("waiting"));
     expect![[r#"started 0 | print one | log info two | emit three | start w | done w nil | start door | wait door"#]]
         .assert_eq(&first.0.borrow().join(" | "));
     let answer = codec::decode("{:action 1}").expect("EDN");
     block_on(engine.complete_wait("door", &answer, false)).expect("answered");
     let second = Rc::new(Recorder::default());
-    let outcome = block_on(engine.drive(&run, second.clone(), DriveOptions::default()));
+    let outcome = block_on(engine.drive(&run, second.clone(), ExecuteOptions::default()));
     assert_eq!(words(&outcome), "nil");
     expect![[r#"started 1 | done door {:action 1} | print four | log warn five"#]]
         .assert_eq(&second.0.borrow().join(" | "));
@@ -485,9 +485,9 @@ fn a_loop_without_end_is_stopped_by_an_interrupt() {
     let engine = bench.engine();
     let run = bench.start(&engine, "(loop [] (recur))");
     let interrupt = Interrupt::new();
-    let options = DriveOptions {
+    let options = ExecuteOptions {
         interrupt: interrupt.clone(),
-        ..DriveOptions::default()
+        ..ExecuteOptions::default()
     };
     interrupt.trigger();
     let found = block_on(engine.drive(&run, Rc::new(NoObserver), options));
@@ -547,7 +547,7 @@ fn many_runs_go_on_together() {
     let outcomes = block_on(async {
         let drives = runs
             .iter()
-            .map(|run| engine.drive(run, Rc::new(NoObserver), DriveOptions::default()));
+            .map(|run| engine.drive(run, Rc::new(NoObserver), ExecuteOptions::default()));
         let mut drives: Vec<_> = drives.map(Box::pin).collect();
         let mut outcomes = Vec::new();
         // Each in turn until all are over: they take turns at every await.

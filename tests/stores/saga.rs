@@ -6,7 +6,7 @@ use std::time::Duration;
 use expect_test::expect;
 use flowstone_engine::observer::NoObserver;
 use flowstone_engine::ports::{RunStatus, WaitFilter};
-use flowstone_engine::{CancelOutcome, DriveOptions, Engine, StartOptions, Stay, codec};
+use flowstone_engine::{CancelOutcome, Engine, ExecuteOptions, StartOptions, Stay, codec};
 use flowstone_lang::value::Value;
 
 use crate::bench::{Bench, block_on, drive, outcome, words};
@@ -222,7 +222,7 @@ fn a_run_that_is_driven_stops_when_it_is_ended() {
     let engine = bench.engine();
     let run = bench.start(&engine, "(flow/step :look :slow {:hang true})");
     let found = block_on(async {
-        let driving = engine.drive(&run, Rc::new(NoObserver), DriveOptions::default());
+        let driving = engine.drive(&run, Rc::new(NoObserver), ExecuteOptions::default());
         let ending = async {
             tokio::time::sleep(Duration::from_millis(20)).await;
             engine
@@ -258,9 +258,9 @@ fn a_run_has_a_time_limit() {
             ..StartOptions::with_input(Value::Nil)
         };
         let run = block_on(engine.start(&bench.flow(text), options)).expect("it starts");
-        let options = DriveOptions {
+        let options = ExecuteOptions {
             stay: Stay::No,
-            ..DriveOptions::default()
+            ..ExecuteOptions::default()
         };
         let first = block_on(engine.drive(&run, Rc::new(NoObserver), options));
         assert!(words(&first).starts_with("waiting"), "{}", words(&first));

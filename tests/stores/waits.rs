@@ -7,7 +7,7 @@ use flowstone_engine::ids::RunId;
 use flowstone_engine::observer::NoObserver;
 use flowstone_engine::ports::{SignalFilter, Target, WaitFilter, WaitRow, WaitState};
 use flowstone_engine::{
-    Answered, Answering, Caller, DriveOptions, Engine, EngineError, Remark, codec,
+    Answered, Answering, Caller, Engine, EngineError, ExecuteOptions, Remark, codec,
 };
 use flowstone_lang::value::Value;
 
@@ -128,7 +128,7 @@ fn a_timer_fires_late_rather_than_never() {
     drop(engine);
     bench.clock.advance(90 * 86_400_000);
     let engine = bench.engine();
-    let driven = block_on(engine.resume_all(Rc::new(NoObserver), DriveOptions::default()));
+    let driven = block_on(engine.resume_all(Rc::new(NoObserver), ExecuteOptions::default()));
     assert_eq!(driven.expect("listed").len(), 1);
     assert_eq!(outcome(&engine, &run), ":late");
 }
@@ -320,7 +320,7 @@ fn what_happens_at_a_crash_happens_once() {
         signal(&engine, "door", "{:action :no}", Some("a")),
         "duplicate"
     );
-    let driven = block_on(engine.resume_all(Rc::new(NoObserver), DriveOptions::default()));
+    let driven = block_on(engine.resume_all(Rc::new(NoObserver), ExecuteOptions::default()));
     assert_eq!(driven.expect("listed").len(), 1);
     assert_eq!(outcome(&engine, &run), "[1 :go 2]");
     assert_eq!(bench.effects(), "after=1 before=1");

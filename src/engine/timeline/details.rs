@@ -2,9 +2,9 @@
 //! found by replaying the run, in which nothing is performed.
 
 use super::StepReport;
-use crate::drive::{Script, WholeRequest, rehearse};
 use crate::engine::Engine;
 use crate::error::EngineError;
+use crate::execute::{Script, WholeRequest, dry_run};
 use crate::ids::RunId;
 use crate::outcome::FailurePlace;
 use crate::ports::{RunRow, WaitRow};
@@ -67,6 +67,6 @@ impl Engine {
             wanted: Some(path.to_owned()),
             ..self.script(row, program, entries).ok()?
         };
-        rehearse(self, script).await.ok()?.asked
+        dry_run(self, script).await.ok()?.asked
     }
 }

@@ -9,8 +9,8 @@ use flowstone_lang::value::Value;
 
 use super::{PROCESSES, TrialError, World};
 use crate::codec;
-use crate::drive::DriveOptions;
 use crate::engine::{Engine, StartOptions};
+use crate::execute::ExecuteOptions;
 use crate::flow::{LoadedFlow, name_of};
 use crate::ids::RunId;
 use crate::observer::{NoObserver, Observer};
@@ -69,7 +69,7 @@ pub async fn play(
     let mut turns = 0;
     loop {
         engine
-            .drive(&run, observer.clone(), DriveOptions::default())
+            .drive(&run, observer.clone(), ExecuteOptions::default())
             .await?;
         let row = engine.run_row(&run).await?;
         if row.status.is_final() && unfinished(engine).await?.is_empty() {
@@ -165,7 +165,7 @@ async fn go_on(engine: &Engine, run: &RunId) -> Result<usize, TrialError> {
     let mut driven = 0;
     for other in engine.resumable().await? {
         if other.id != *run {
-            let options = DriveOptions::default();
+            let options = ExecuteOptions::default();
             engine
                 .drive(&other.id, Rc::new(NoObserver), options)
                 .await?;

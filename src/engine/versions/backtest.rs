@@ -1,8 +1,8 @@
 //! Past runs against an edited flow: a regression test made of what really happened.
 
-use crate::drive::{Changed, Difference, Purpose, RehearsedEnd, Script, Stand, rehearse};
 use crate::engine::Engine;
 use crate::error::EngineError;
+use crate::execute::{Changed, Difference, DryRunEnd, Purpose, Script, Stand, dry_run};
 use crate::flow::{LoadedFlow, coerce_input};
 use crate::outcome::decode_failure;
 use crate::ports::{RunFilter, RunRow, RunStatus};
@@ -121,7 +121,7 @@ impl Engine {
             purpose: Purpose::Differences { live },
             wanted: None,
         };
-        let rehearsed = rehearse(self, script).await?;
+        let dry_run_report = dry_run(self, script).await?;
         let failure = |text: &str| match decode_failure(text) {
             Some(failure) => format!("failed: {}", failure.exception.text()),
             None => format!("failed: {text}"),
@@ -131,23 +131,23 @@ impl Engine {
             (_, _, Some(error)) => failure(error),
             (status, _, _) => status.name().to_owned(),
         };
-        let now = match &rehearsed.end {
-            RehearsedEnd::Value(text) => Some(text.clone()),
-            RehearsedEnd::Error(text) => Some(failure(text)),
-            RehearsedEnd::Open => None,
+        let now = match &dry_run_report.end {
+            DryRunEnd::Value(text) => Some(text.clone()),
+            DryRunEnd::Error(text) => Some(failure(text)),
+            DryRunEnd::Open => None,
         };
         // What undoes a failed run comes after its end.
-        let mut rehearsed = rehearsed;
-        rehearsed.differences.retain(|met| !met.undoes());
+        let mut dry_run_report = dry_run_report;
+        dry_run_report.differences.retain(|met| !met.undoes());
         // The flow came to its end without this step: its branch lost a race, in which it may or may not have begun.
         if now.is_some() && old.body == edited.flow.body {
             let is_lost = |met: &Difference| met.recorded.is_none() && met.answer == Stand::Stopped;
-            rehearsed.differences.retain(|met| !is_lost(met));
+            dry_run_report.differences.retain(|met| !is_lost(met));
         }
         Ok(Backtest {
             row: row.clone(),
-            differences: rehearsed.differences,
-            answered: rehearsed.answered,
+            differences: dry_run_report.differences,
+            answered: dry_run_report.answered,
             recorded,
             now,
         })

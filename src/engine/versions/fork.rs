@@ -6,12 +6,12 @@ use flowstone_lang::value::Value;
 
 use super::{conflict, incompatible};
 use crate::codec;
-use crate::drive::{Changed, Purpose, Script, rehearse};
 use crate::engine::Engine;
 use crate::error::EngineError;
+use crate::execute::{Changed, Purpose, Script, dry_run};
 use crate::flow::{LoadedFlow, coerce_input, name_of};
-use crate::history::FORK;
 use crate::ids::RunId;
+use crate::journal::FORK;
 use crate::ports::{Entry, EntryKind, NewRun};
 use crate::start::admit_with;
 
@@ -82,8 +82,8 @@ impl Engine {
             purpose: Purpose::Fit,
             wanted: None,
         };
-        let rehearsed = rehearse(self, script).await?;
-        if let Some(difference) = conflict(&rehearsed) {
+        let dry_run_report = dry_run(self, script).await?;
+        if let Some(difference) = conflict(&dry_run_report) {
             return Err(incompatible(run, &difference));
         }
         let id = RunId::new(now_ms, self.services.random.next());

@@ -2,9 +2,9 @@
 
 use super::{check_journal, conflict};
 use crate::archive::Archive;
-use crate::drive::{Changed, Difference, Purpose, RehearsedEnd, Script, Stand, rehearse};
 use crate::engine::Engine;
 use crate::error::EngineError;
+use crate::execute::{Changed, Difference, DryRunEnd, Purpose, Script, Stand, dry_run};
 use crate::ids::RunId;
 use crate::outcome::decode_failure;
 use crate::ports::{Entry, Program, RunRow, RunStatus};
@@ -66,7 +66,7 @@ impl Engine {
             });
         }
         let (input, secrets) = self.input_of_row(&row)?;
-        let rehearsed = rehearse(
+        let dry_run_report = dry_run(
             self,
             Script {
                 run: row.id.clone(),
@@ -92,7 +92,7 @@ impl Engine {
             row.status,
             RunStatus::Cancelled | RunStatus::Terminated | RunStatus::TimedOut
         );
-        if let (Some(met), false) = (conflict(&rehearsed), is_unwound) {
+        if let (Some(met), false) = (conflict(&dry_run_report), is_unwound) {
             return Err(diverged(met));
         }
         let recorded = match row.status {
@@ -100,10 +100,10 @@ impl Engine {
             RunStatus::Failed => row.error.as_deref().map(failure_words),
             _ => None,
         };
-        let now = match &rehearsed.end {
-            RehearsedEnd::Value(text) => text.clone(),
-            RehearsedEnd::Error(text) => failure_words(text),
-            RehearsedEnd::Open => format!("nothing: it stops at {}", rehearsed.next.join(", ")),
+        let now = match &dry_run_report.end {
+            DryRunEnd::Value(text) => text.clone(),
+            DryRunEnd::Error(text) => failure_words(text),
+            DryRunEnd::Open => format!("nothing: it stops at {}", dry_run_report.next.join(", ")),
         };
         match recorded {
             Some(recorded) if recorded != now => Err(diverged(Difference {
@@ -114,8 +114,8 @@ impl Engine {
                 answer: Stand::Stopped,
             })),
             _ => Ok(Replayed {
-                answered: rehearsed.answered,
-                at: rehearsed.next,
+                answered: dry_run_report.answered,
+                at: dry_run_report.next,
                 row,
             }),
         }

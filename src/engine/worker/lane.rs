@@ -16,9 +16,9 @@ use tokio::task::{JoinSet, LocalSet, spawn_local};
 use super::setbacks::Setbacks;
 use super::{Watch, WorkerEvent, WorkerOptions};
 use crate::asker::Asker;
-use crate::drive::{DriveOptions, Stay, panic_words};
 use crate::engine::Engine;
 use crate::error::EngineError;
+use crate::execute::{ExecuteOptions, Stay, panic_words};
 use crate::ids::RunId;
 use crate::observer::Observer;
 use crate::outcome::RunOutcome;
@@ -104,7 +104,7 @@ impl Lane {
 struct Shop {
     engine: Engine,
     observer: Rc<dyn Observer>,
-    drive: DriveOptions,
+    drive: ExecuteOptions,
     watch: Arc<dyn Watch>,
     load: Arc<Load>,
     setbacks: Setbacks,
@@ -128,7 +128,7 @@ impl Inside {
         let shop = Rc::new(Shop {
             engine,
             observer: watch.observer(),
-            drive: DriveOptions {
+            drive: ExecuteOptions {
                 interrupt: options.interrupt.clone(),
                 stay: Stay::Briefly,
                 // They are runs like others, and may be driven by another thread.

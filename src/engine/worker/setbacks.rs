@@ -33,7 +33,7 @@ impl Setbacks {
     /// Returns when to try again after an error; none where somebody else has the run now.
     pub(super) fn after(&self, run: &RunId, error: &EngineError, now_ms: i64) -> Option<i64> {
         let pause = match error {
-            EngineError::Store(StoreError::LeaseLost { .. }) | EngineError::Driven { .. } => {
+            EngineError::Store(StoreError::LeaseLost { .. }) | EngineError::Held { .. } => {
                 return None;
             }
             EngineError::BadProgram { .. }

@@ -7,7 +7,7 @@ use flowstone_engine::flow::LoadedFlow;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::observer::{NoObserver, Observer};
 use flowstone_engine::ports::{RunRow, RunStatus, StartDecision};
-use flowstone_engine::{DriveOptions, Engine, EngineError, StartOptions, StartedRun};
+use flowstone_engine::{Engine, EngineError, ExecuteOptions, StartOptions, StartedRun};
 use flowstone_lang::value::Value;
 use serde_json::json;
 
@@ -284,9 +284,9 @@ fn tell_decision(started: &StartedRun) {
 
 /// Returns what shows the progress of a run, and options under which Ctrl-C suspends it and a person at the terminal is asked
 /// where a permission is missing.
-pub fn watched(engine: &Engine, show: &Show) -> (Rc<dyn Observer>, DriveOptions) {
+pub fn watched(engine: &Engine, show: &Show) -> (Rc<dyn Observer>, ExecuteOptions) {
     let terminal = Rc::new(Terminal::new());
-    let options = DriveOptions {
+    let options = ExecuteOptions {
         asker: permission::asker(show, &terminal, engine.project_root()),
         ..drive_options()
     };
@@ -297,9 +297,9 @@ pub fn watched(engine: &Engine, show: &Show) -> (Rc<dyn Observer>, DriveOptions)
 }
 
 /// Returns options under which Ctrl-C suspends a run.
-fn drive_options() -> DriveOptions {
-    DriveOptions {
+fn drive_options() -> ExecuteOptions {
+    ExecuteOptions {
         interrupt: Interrupt::listen().for_engine(),
-        ..DriveOptions::default()
+        ..ExecuteOptions::default()
     }
 }

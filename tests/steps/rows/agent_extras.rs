@@ -6,7 +6,7 @@ use std::task::Poll;
 
 use flowstone_engine::ids::RunId;
 use flowstone_engine::observer::NoObserver;
-use flowstone_engine::{DriveOptions, StartOptions};
+use flowstone_engine::{ExecuteOptions, StartOptions};
 use serde_json::Value as Json;
 
 use crate::agent::{Bench, STEPS, calls, says};
@@ -459,7 +459,7 @@ fn result_persisted_ref() {
 /// Drives a run until the model was asked so often, and drops it there as a process that is killed does.
 async fn kill_at(bench: &Bench, run: &RunId, asked: usize) {
     let engine = &bench.project.engine;
-    let options = DriveOptions::default();
+    let options = ExecuteOptions::default();
     let mut drive = Box::pin(engine.drive(run, Rc::new(NoObserver), options));
     poll_fn(|cx| {
         if bench.server.requests().len() >= asked {

@@ -3,7 +3,7 @@
 use flowstone_engine::ids::RunId;
 use flowstone_engine::outcome::RunOutcome;
 use flowstone_engine::ports::ClaimBy;
-use flowstone_engine::{DriveOptions, Engine, EngineError};
+use flowstone_engine::{Engine, EngineError, ExecuteOptions};
 use flowstone_lang::value::Value;
 use serde_json::json;
 
@@ -59,7 +59,7 @@ async fn resume_one(
             .await?;
     }
     let (observer, options) = watched(engine, &args.show);
-    let options = DriveOptions {
+    let options = ExecuteOptions {
         by: ClaimBy::Name,
         ..options
     };

@@ -180,7 +180,7 @@ async fn go_on(engine: &Engine, runs: &[RunId], args: &Answer) -> Result<Exit, R
         let driven = engine.drive_up(run, observer, options).await;
         let driven = match driven {
             Ok(driven) => driven,
-            Err(EngineError::Driven { owner, .. }) => {
+            Err(EngineError::Held { owner, .. }) => {
                 let words = format!("answered; the run {run} goes on in another process ({owner})");
                 match args.show.json {
                     true => told.push(json!({"ok": true, "run": run.as_str(), "message": words})),

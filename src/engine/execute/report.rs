@@ -2,13 +2,13 @@
 
 use flowstone_lang::value::{Result as Evaluated, Value};
 
-use super::Driver;
+use super::Executor;
 use super::line::Line;
 use crate::codec;
 use crate::flow::name_of;
 use crate::observer::RunEvent;
 
-impl Driver<'_> {
+impl Executor<'_> {
     pub(super) fn log(
         &self,
         line: &Line,

@@ -9,8 +9,8 @@ use std::rc::Rc;
 
 use flowstone_lang::value::{Object, Value};
 
-use crate::history::History;
 use crate::ids::{RunId, StepPath};
+use crate::journal::History;
 use crate::ports::{ParentClose, mix};
 use crate::step::Inside;
 
@@ -37,7 +37,7 @@ pub(crate) struct Line {
     /// How many places it has passed where the run was forked.
     forks: Cell<usize>,
     /// Which end of the run's journal the request under way has made, counted in this drive.
-    ticket: Cell<Option<u64>>,
+    sequence: Cell<Option<u64>>,
     /// The child run whose end the request under way needs.
     child: RefCell<Option<(RunId, ParentClose)>>,
     /// What the request under way waits for, where nothing is done meanwhile.
@@ -83,7 +83,7 @@ impl Line {
             seed,
             draws: Cell::new(0),
             forks: Cell::new(0),
-            ticket: Cell::new(None),
+            sequence: Cell::new(None),
             child: RefCell::default(),
             waiting: RefCell::default(),
         }
@@ -193,13 +193,13 @@ impl Line {
         Value::Float((self.random(history) >> 11) as f64 / (1_u64 << 53) as f64)
     }
 
-    pub(super) fn ticket(&self) -> Option<u64> {
-        self.ticket.get()
+    pub(super) fn sequence(&self) -> Option<u64> {
+        self.sequence.get()
     }
 
-    /// Notes that the request under way has made its end, as the journal's `ticket`th; `None`: that was undone.
-    pub(super) fn set_ticket(&self, ticket: Option<u64>) {
-        self.ticket.set(ticket);
+    /// Notes that the request under way has made its end, as the journal's `sequence`th; `None`: that was undone.
+    pub(super) fn set_sequence(&self, sequence: Option<u64>) {
+        self.sequence.set(sequence);
     }
 
     pub(super) fn set_child(&self, child: RunId, close: ParentClose) {

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 
 use tokio::sync::Notify;
 
-use super::DriveOptions;
+use super::ExecuteOptions;
 use super::line::Line;
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -30,7 +30,7 @@ pub(crate) struct Family {
 struct Asked {
     run: RunId,
     observer: Rc<dyn Observer>,
-    options: DriveOptions,
+    options: ExecuteOptions,
     told: Rc<Told>,
 }
 
@@ -42,14 +42,14 @@ struct Told {
 }
 
 /// A child that is driven for a line of its parent.
-pub(super) struct Driven {
+pub(super) struct Executed {
     told: Rc<Told>,
     interrupt: Interrupt,
     line: Rc<Line>,
     close: ParentClose,
 }
 
-impl Driven {
+impl Executed {
     /// Returns when the child cannot be driven on.
     pub async fn outcome(&self) -> Result<RunOutcome, EngineError> {
         loop {
@@ -71,7 +71,7 @@ impl Driven {
     }
 }
 
-impl Drop for Driven {
+impl Drop for Executed {
     fn drop(&mut self) {
         self.leave();
     }
@@ -84,14 +84,14 @@ impl Family {
         child: &RunRow,
         line: Rc<Line>,
         observer: Rc<dyn Observer>,
-        options: &DriveOptions,
-    ) -> Driven {
+        options: &ExecuteOptions,
+    ) -> Executed {
         let interrupt = options.interrupt.below();
         let told = Rc::new(Told::default());
         self.asked.borrow_mut().push(Asked {
             run: child.id.clone(),
             observer,
-            options: DriveOptions {
+            options: ExecuteOptions {
                 interrupt: interrupt.clone(),
                 by: ClaimBy::Search,
                 ..options.clone()
@@ -99,7 +99,7 @@ impl Family {
             told: told.clone(),
         });
         let close = child.parent.as_ref().map(|parent| parent.close);
-        Driven {
+        Executed {
             told,
             interrupt,
             line,
@@ -108,11 +108,11 @@ impl Family {
     }
 
     /// Has a child driven that is cancelled and that nobody waits for, unless it is being driven already.
-    pub(super) fn tidy_up(&self, run: RunId, observer: Rc<dyn Observer>, options: &DriveOptions) {
+    pub(super) fn tidy_up(&self, run: RunId, observer: Rc<dyn Observer>, options: &ExecuteOptions) {
         self.asked.borrow_mut().push(Asked {
             run,
             observer,
-            options: DriveOptions {
+            options: ExecuteOptions {
                 by: ClaimBy::Search,
                 ..options.clone()
             },

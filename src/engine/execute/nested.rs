@@ -2,7 +2,7 @@
 //!
 //! Each is a step of the run at a path below that of the outer one. The outer step is performed from its beginning
 //! whenever the run goes on, and those inside that have ended answer from the journal. What is known of the outer one
-//! is only what it came to: once that is in the journal, nobody looks inside any more.
+//! is only what it came to: once that is in the journal, nobody polls inside any more.
 
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
@@ -16,9 +16,9 @@ use super::attempt::timed_out;
 use super::call::StepCall;
 use super::line::{Line, Waiting, WaitingNow};
 use super::underway::Underway;
-use super::{Begun, Driver, Halt};
+use super::{Begun, Executor, Halt};
 use crate::error::EngineError;
-use crate::history::{Recorded, inside_of};
+use crate::journal::{Recorded, inside_of};
 use crate::ports::EntryKind;
 use crate::step::{Answered, Desk, Inside, Outcome, StepError, error_of};
 
@@ -42,7 +42,7 @@ struct Leaving {
 
 /// What is under way inside a step.
 struct Within<'d, 'a> {
-    driver: &'d Driver<'a>,
+    executor: &'d Executor<'a>,
     owner: Rc<Line>,
     /// Where the steps inside stand; counts them.
     place: Line,
@@ -53,7 +53,7 @@ struct Within<'d, 'a> {
     waiting: Option<WaitingNow>,
 }
 
-impl Driver<'_> {
+impl Executor<'_> {
     /// Begins an attempt at a step that performs others, and notes when it began.
     pub(super) fn desk(&self, call: &StepCall<'_>, attempt: u32) -> Rc<Desk> {
         let began_ms = match call.begun.get() {
@@ -62,7 +62,7 @@ impl Driver<'_> {
                 let payload = format!("{{:attempt {attempt}}}");
                 let entry = call.entry(self, EntryKind::Begin, payload);
                 let at_ms = entry.at_ms;
-                self.shared.ledger.append(entry);
+                self.shared.journal.append(entry);
                 call.begun.set(Some((attempt, at_ms)));
                 at_ms
             }
@@ -80,7 +80,7 @@ impl Driver<'_> {
     ) -> Result<Result<Outcome, StepError>, Halt> {
         let mut performing = pin!(performing);
         let mut within = Within {
-            driver: self,
+            executor: self,
             owner: call.line.clone(),
             place: Line::inside(inside_of(&call.at, attempt), &call.line),
             underway: Underway::new(),
@@ -139,7 +139,7 @@ impl Driver<'_> {
     pub(super) fn forget_inside(&self, call: &StepCall<'_>, recorded: Option<&Recorded>) {
         let attempts = recorded.map_or(0, |recorded| recorded.progress.attempts);
         let is_over = recorded.is_some_and(|recorded| recorded.end().is_some());
-        let forgotten = match is_over || self.rehearsal.is_some() {
+        let forgotten = match is_over || self.dry_run.is_some() {
             true => attempts + 1,
             false => attempts,
         };
@@ -219,12 +219,13 @@ impl<'d> Within<'d, '_> {
         if self.leaving.is_interrupted {
             return;
         }
-        let driver = self.driver;
+        let executor = self.executor;
         while let Some((id, inside)) = desk.take_asked() {
             let line = self.place.twin(&inside);
             self.lines.insert(id, line.clone());
             // Boxed: it may hold further steps that perform others.
-            self.underway.add(id, Box::pin(driver.inner(line, inside)));
+            self.underway
+                .add(id, Box::pin(executor.inner(line, inside)));
         }
     }
 
@@ -248,7 +249,7 @@ impl<'d> Within<'d, '_> {
             Err(halt) => {
                 // Their children are to be told as well.
                 let lines = line.iter().chain(self.lines.values());
-                lines.for_each(|line| self.driver.leave_child(line));
+                lines.for_each(|line| self.executor.leave_child(line));
                 return Err(halt);
             }
         };

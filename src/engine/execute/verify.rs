@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::{DriveOptions, Driver, Ended, open, unstorable};
+use super::{Ended, ExecuteOptions, Executor, open, unstorable};
 use crate::codec;
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -16,26 +16,26 @@ pub(crate) async fn verify(engine: &Engine, run: &RunId) -> Result<(), EngineErr
     if !matches!(row.status, RunStatus::Completed | RunStatus::Failed) {
         return Ok(());
     }
-    let options = DriveOptions::default();
-    let mut driver = open(engine, &row, 0, Rc::new(NoObserver), options).await?;
-    driver.replay_only = true;
-    driver.is_waiting.set(false);
-    let end = match driver.evaluate(driver.fiber()).await? {
+    let options = ExecuteOptions::default();
+    let mut executor = open(engine, &row, 0, Rc::new(NoObserver), options).await?;
+    executor.replay_only = true;
+    executor.is_waiting.set(false);
+    let end = match executor.evaluate(executor.fiber()).await? {
         Ended::Value(value) => match codec::encode(&value) {
-            Ok(text) => driver.scope.redact_edn(text),
+            Ok(text) => executor.scope.redact_edn(text),
             Err(error) => unstorable(&error),
         },
-        Ended::Threw(exception) => driver.scope.redact(exception.text().to_owned()),
+        Ended::Threw(exception) => executor.scope.redact(exception.text().to_owned()),
         Ended::Stopped(stop) => format!("the run was stopped: {stop}"),
         Ended::Interrupted | Ended::Parked { .. } => "unfinished".to_owned(),
     };
     if row.status == RunStatus::Failed {
-        driver.undo().await?;
+        executor.compensate().await?;
     }
-    driver.compare_end(&row, end)
+    executor.compare_end(&row, end)
 }
 
-impl Driver<'_> {
+impl Executor<'_> {
     fn compare_end(&self, row: &RunRow, end: String) -> Result<(), EngineError> {
         let recorded = match row.status {
             RunStatus::Completed => row.result.clone(),

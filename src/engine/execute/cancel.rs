@@ -8,9 +8,9 @@ use std::cell::Cell;
 use flowstone_lang::value::Value;
 
 use super::end::TOO_LONG;
-use super::{Driver, Halt};
+use super::{Executor, Halt};
 use crate::codec;
-use crate::history::CANCEL;
+use crate::journal::CANCEL;
 use crate::ports::{Change, EntryKind, StoreError};
 
 /// Branches go on side by side for as long as this lives.
@@ -23,7 +23,7 @@ impl Drop for Beside<'_> {
     }
 }
 
-impl Driver<'_> {
+impl Executor<'_> {
     /// Raises a cancel that was asked for, once.
     pub(super) fn check_cancel(&self) -> Result<(), Halt> {
         if let Some(reason) = self.cancel.take() {
@@ -39,7 +39,7 @@ impl Driver<'_> {
 
     /// Returns when the run is to be unwound, if it is not yet.
     pub(super) fn deadline_ms(&self) -> Option<i64> {
-        let is_unwinding = self.is_undoing.get() || self.cancelling.borrow().is_some();
+        let is_unwinding = self.is_compensating.get() || self.cancelling.borrow().is_some();
         self.facts.deadline_ms.filter(|_| !is_unwinding)
     }
 
@@ -70,7 +70,7 @@ impl Driver<'_> {
 
     /// Asks, in the middle of a long computation, whether the run is to be cancelled. `next`: the place of the next
     /// answer that the journal has.
-    pub(super) async fn look_for_cancel_at(&self, next: usize) -> Result<(), Halt> {
+    pub(super) async fn poll_cancel_at(&self, next: usize) -> Result<(), Halt> {
         let (has_later, is_replayed) = {
             let history = self.shared.history.borrow();
             (history.has_later_cancel(), history.is_empty())
@@ -83,15 +83,15 @@ impl Driver<'_> {
         if !is_replayed || next != usize::MAX || self.replay_only {
             return Ok(());
         }
-        self.look_for_cancel().await
+        self.poll_cancel().await
     }
 
     /// Asks the store whether somebody wants the run cancelled.
-    pub(super) async fn look_for_cancel(&self) -> Result<(), Halt> {
+    pub(super) async fn poll_cancel(&self) -> Result<(), Halt> {
         self.check_cancel()?;
-        let is_unwinding = self.is_undoing.get() || self.cancelling.borrow().is_some();
+        let is_unwinding = self.is_compensating.get() || self.cancelling.borrow().is_some();
         let has_news = self.options.interrupt.take_news();
-        if !self.shared.look_is_due(self.now_ms()) && !has_news {
+        if !self.shared.poll_is_due(self.now_ms()) && !has_news {
             return Ok(());
         }
         let row = self
@@ -120,14 +120,14 @@ impl Driver<'_> {
             return;
         }
         let text = codec::encode(&Value::from(reason)).unwrap_or_else(|_| "\"\"".to_owned());
-        let ledger = &self.shared.ledger;
-        ledger.append(ledger.entry(EntryKind::Note, CANCEL.to_owned(), CANCEL, text));
+        let journal = &self.shared.journal;
+        journal.append(journal.entry(EntryKind::Note, CANCEL.to_owned(), CANCEL, text));
     }
 
     /// Lets go of a step under way on a branch that is cancelled: nobody is to answer its wait any more.
     pub(super) fn give_up(&self, path: String) {
-        self.shared.ledger.usage().closed(&path);
-        self.shared.ledger.push(Change::CloseWaitsOf { path });
+        self.shared.journal.usage().closed(&path);
+        self.shared.journal.push(Change::CloseWaitsOf { path });
     }
 
     /// Says that branches go on side by side, until what is returned is dropped.

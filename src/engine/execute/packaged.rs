@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use flowstone_lang::value::{Result as Evaluated, Value};
 
-use super::Driver;
+use super::Executor;
 use super::call::{StepCall, exception_at};
 use super::line::Line;
 use crate::diagnostic::Diagnostic;
@@ -17,7 +17,7 @@ use crate::packaged;
 use crate::state::OnError;
 use crate::step::{Step, StepError, StepSpec};
 
-impl Driver<'_> {
+impl Executor<'_> {
     /// Finds a packaged step by its keyword.
     pub(super) fn packaged(&self, keyword: &str) -> Result<Rc<PackagedStep>, Diagnostic> {
         let name = keyword.trim_start_matches(':');

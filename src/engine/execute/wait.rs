@@ -5,7 +5,7 @@ use flowstone_lang::value::Value;
 use super::call::StepCall;
 use super::line::Waiting;
 use super::requests::{Performed, Request};
-use super::{Driver, Halt, Stay};
+use super::{Executor, Halt, Stay};
 use crate::codec;
 use crate::error::EngineError;
 use crate::observer::RunEvent;
@@ -18,8 +18,8 @@ use crate::step::{OnTimeout, StepError, WaitSpec};
 
 /// A pause up to this long is not worth a status.
 const SHORT_MS: i64 = 1_000;
-/// How often a process that stays looks whether somebody answered.
-const LOOK_EVERY_MS: i64 = 250;
+/// How often a process that stays polls whether somebody answered.
+const POLL_EVERY_MS: i64 = 250;
 
 /// What became of a wait.
 pub(super) enum Waited {
@@ -28,7 +28,7 @@ pub(super) enum Waited {
     TimedOut,
 }
 
-impl Driver<'_> {
+impl Executor<'_> {
     /// Does nothing until a time. `value`: what a step that sleeps answers then.
     pub(super) async fn sleep(
         &self,
@@ -59,7 +59,7 @@ impl Driver<'_> {
             Stay::Timers | Stay::Always => true,
         };
         if stays && left <= SHORT_MS {
-            self.shared.ledger.post()?;
+            self.shared.journal.post()?;
         } else {
             self.say_waiting(call, &reason, Some(due_ms), Vec::new())
                 .await?;
@@ -72,7 +72,7 @@ impl Driver<'_> {
         };
         if !stays {
             while self.now_ms() < due_ms {
-                self.look_again(call, &waiting).await?;
+                self.poll_again(call, &waiting).await?;
             }
         } else {
             let _waiting = (!is_short).then(|| call.line.wait(waiting));
@@ -93,7 +93,7 @@ impl Driver<'_> {
 
     /// Where the process does not stay for what a line waits for: leaves, or waits a moment while other lines of the
     /// run go on.
-    pub(super) async fn look_again(
+    pub(super) async fn poll_again(
         &self,
         call: &StepCall<'_>,
         waiting: &Waiting,
@@ -108,17 +108,17 @@ impl Driver<'_> {
         tokio::select! {
             biased;
             halt = self.halted() => Err(halt),
-            () = self.looks.notified() => Ok(()),
+            () = self.polls.notified() => Ok(()),
         }
     }
 
     /// Says in the run's row what all lines wait for.
     pub(super) fn say_all_wait(&self, reason: &str, due_ms: Option<i64>) -> Result<(), StoreError> {
         self.shared
-            .ledger
+            .journal
             .push(waits_for(reason, self.bounded(due_ms)));
         self.is_waiting.set(true);
-        self.shared.ledger.post()
+        self.shared.journal.post()
     }
 
     /// Says that a line waits. The run's row says so when all lines wait: see [`Self::say_all_wait`].
@@ -133,9 +133,9 @@ impl Driver<'_> {
             changes.push(waits_for(reason, self.bounded(due_ms)));
             self.is_waiting.set(true);
         } else if changes.is_empty() {
-            return self.shared.ledger.post();
+            return self.shared.journal.post();
         }
-        self.shared.ledger.commit(changes).await?;
+        self.shared.journal.commit(changes).await?;
         Ok(())
     }
 
@@ -154,7 +154,7 @@ impl Driver<'_> {
     /// Says that the run goes on, where its row says that it waits.
     pub(super) fn awake(&self) {
         if self.is_waiting.replace(false) {
-            self.shared.ledger.push(Change::Update(RunUpdate {
+            self.shared.journal.push(Change::Update(RunUpdate {
                 status: RunStatus::Running,
                 wait_reason: None,
                 due_ms: None,
@@ -236,7 +236,7 @@ impl Driver<'_> {
         wait: NewWait,
     ) -> Result<(), Halt> {
         let call = request.call;
-        self.shared.ledger.usage().waits(&wait.path)?;
+        self.shared.journal.usage().waits(&wait.path)?;
         let text = note.into_payload(|error| self.error_text(call, error));
         let entry = call.entry(self, EntryKind::Timer, text.clone());
         let reason = format!("`{}` waits for an answer", call.title);
@@ -250,15 +250,13 @@ impl Driver<'_> {
     /// Waits for the answer to a step's own wait.
     pub(super) async fn wait(&self, request: &mut Request<'_, '_>) -> Result<Performed, Halt> {
         let call = request.call;
-        self.shared.ledger.usage().waits(&call.at)?;
+        self.shared.journal.usage().waits(&call.at)?;
         let since_ms = self.now_ms();
         loop {
             let notice = &mut request.progress.notice;
             let wake_ms = Box::pin(self.notify(call, notice)).await?;
             let attempts = request.progress.attempts;
-            let found = self
-                .look_for_answer(call, &call.at, attempts, wake_ms)
-                .await?;
+            let found = self.poll_answer(call, &call.at, attempts, wake_ms).await?;
             let Some((row, waited)) = found else {
                 continue;
             };
@@ -281,14 +279,14 @@ impl Driver<'_> {
             };
             let entry = call.entry(self, kind, text.clone());
             if !self.close_wait(&row, vec![entry]).await? {
-                call.line.set_ticket(None);
+                call.line.set_sequence(None);
                 continue;
             }
             if call.metering.is_some() {
                 let value = self.decode(&text)?;
                 let cost = self.cost(call, Some(&value));
                 cost.into_iter()
-                    .for_each(|cost| self.shared.ledger.append(cost));
+                    .for_each(|cost| self.shared.journal.append(cost));
             }
             let event = Event::Produced {
                 text,
@@ -305,17 +303,17 @@ impl Driver<'_> {
         entries: Vec<Entry>,
     ) -> Result<bool, Halt> {
         self.awake();
-        self.shared.ledger.usage().closed(&row.path);
+        self.shared.journal.usage().closed(&row.path);
         let closing = Change::CloseWait {
             path: row.path.clone(),
             seen: row.state,
         };
         let mut changes = vec![closing];
         changes.extend(entries.into_iter().map(Change::Append));
-        // Alone: a conflict must not undo what was finished before it.
-        self.shared.ledger.post()?;
+        // Alone: a conflict must not compensate what was finished before it.
+        self.shared.journal.post()?;
         // A change of our own stores: it is on disk before anything outside starts.
-        match self.shared.ledger.apply(changes).await {
+        match self.shared.journal.apply(changes).await {
             Ok(_) => Ok(true),
             Err(StoreError::Rejected {
                 kind: "conflict", ..
@@ -332,14 +330,14 @@ impl Driver<'_> {
         attempt: u32,
     ) -> Result<(WaitRow, Waited), Halt> {
         loop {
-            if let Some(found) = self.look_for_answer(call, path, attempt, None).await? {
+            if let Some(found) = self.poll_answer(call, path, attempt, None).await? {
                 return Ok(found);
             }
         }
     }
 
     /// As [`Self::await_answer`]; at `wake_ms` there is something else to do, and nothing is returned.
-    async fn look_for_answer(
+    async fn poll_answer(
         &self,
         call: &StepCall<'_>,
         path: &str,
@@ -395,11 +393,11 @@ impl Driver<'_> {
                 stays,
             };
             if !waiting.stays {
-                self.look_again(call, &waiting).await?;
+                self.poll_again(call, &waiting).await?;
                 continue;
             }
             let _waiting = call.line.wait(waiting);
-            let next = now_ms + LOOK_EVERY_MS;
+            let next = now_ms + POLL_EVERY_MS;
             let due_ms = due_ms.map_or(next, |due| due.min(next));
             let clock = self.engine.services.clock.clone();
             tokio::select! {

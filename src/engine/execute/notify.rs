@@ -8,7 +8,7 @@ use std::time::Duration;
 use flowstone_lang::value::Value;
 
 use super::call::StepCall;
-use super::{Driver, Halt};
+use super::{Executor, Halt};
 use crate::codec;
 use crate::duration;
 use crate::error::EngineError;
@@ -21,7 +21,7 @@ use crate::step::{Effect, StepContext, StepError, StepRequest, WaitNotice};
 /// How long one attempt may take.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-impl Driver<'_> {
+impl Executor<'_> {
     /// Sends the notification of a step's wait, where there is one and its moment has come. Returns when it is to
     /// be tried again.
     pub(super) async fn notify(

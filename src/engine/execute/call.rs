@@ -9,7 +9,7 @@ use flowstone_lang::value::heap::HeapBudget;
 use flowstone_lang::value::{Exception, Span, Value};
 
 use super::line::Line;
-use super::{Answer, Begun, Driver, Halt};
+use super::{Answer, Begun, Executor, Halt};
 use crate::child;
 use crate::codec;
 use crate::diagnostic::Diagnostic;
@@ -18,8 +18,8 @@ use crate::duration;
 use crate::error::EngineError;
 use crate::flow::{PackagedStep, find_spec, lint_unknown, name_of};
 use crate::gate::Gate;
-use crate::history::Recorded;
 use crate::ids::StepPath;
+use crate::journal::Recorded;
 use crate::metering::Metering;
 use crate::natives::exception;
 use crate::observer::{RunEvent, StepNote};
@@ -152,14 +152,15 @@ impl StepCall<'_> {
     }
 
     /// Returns an entry of the journal about this call. One that ends it takes its turn among all ends of the run:
-    /// it must go to the ledger before anything else is awaited.
-    pub(super) fn entry(&self, driver: &Driver<'_>, kind: EntryKind, payload: String) -> Entry {
+    /// it must go to the journal before anything else is awaited.
+    pub(super) fn entry(&self, executor: &Executor<'_>, kind: EntryKind, payload: String) -> Entry {
         if matches!(kind, EntryKind::Result | EntryKind::Error) {
-            self.line.set_ticket(Some(driver.shared.next_ticket()));
+            self.line
+                .set_sequence(Some(executor.shared.next_sequence()));
         }
-        let entry = driver
+        let entry = executor
             .shared
-            .ledger
+            .journal
             .entry(kind, self.at.clone(), self.spec.kind, payload);
         if matches!(kind, EntryKind::Result | EntryKind::Error) {
             self.ended_ms.set(Some(entry.at_ms));
@@ -184,17 +185,17 @@ impl StepCall<'_> {
         self.config.get(option).is_some_and(|given| !given.is_nil())
     }
 
-    pub(super) fn context(&self, driver: &Driver<'_>, attempt: u32) -> StepContext {
+    pub(super) fn context(&self, executor: &Executor<'_>, attempt: u32) -> StepContext {
         let timeout = self.timeout.map(duration::millis);
         StepContext::new(
-            driver.scope.clone(),
+            executor.scope.clone(),
             StepRequest {
                 path: self.path.clone(),
                 kind: self.spec.kind,
                 attempt,
                 idempotency_key: self.idempotency_key.clone(),
-                deadline_ms: timeout.map(|millis| driver.now_ms().saturating_add(millis)),
-                pass: driver.facts.pass,
+                deadline_ms: timeout.map(|millis| executor.now_ms().saturating_add(millis)),
+                pass: executor.facts.pass,
             },
         )
         .at_level(self.line.level())
@@ -203,7 +204,7 @@ impl StepCall<'_> {
     }
 }
 
-impl Driver<'_> {
+impl Executor<'_> {
     /// Looks a step request up: whether the journal has its answer, or it is to be done.
     pub(super) fn begin_step(
         &self,
@@ -212,7 +213,7 @@ impl Driver<'_> {
         config: &Value,
         place: Span,
     ) -> Result<Begun<'_>, Halt> {
-        self.shared.ledger.usage().step()?;
+        self.shared.journal.usage().step()?;
         let call = match self.prepare(line, kind, id, config) {
             Ok(call) => StepCall { place, ..call },
             Err(exception) => return Ok(Begun::Now(Err((*exception).into()))),
@@ -228,7 +229,7 @@ impl Driver<'_> {
         }
         let is_known = known.is_some();
         let recorded = known.unwrap_or_default();
-        if is_known && self.rehearsal.is_none() {
+        if is_known && self.dry_run.is_none() {
             self.compare(&call, &recorded)?;
         }
         call.is_request_kept.set(recorded.request.is_some());
@@ -260,9 +261,9 @@ impl Driver<'_> {
         recorded: Recorded,
         is_known: bool,
     ) -> Answer {
-        if let Some(rehearsal) = &self.rehearsal {
+        if let Some(dry_run) = &self.dry_run {
             let recorded = is_known.then_some(recorded);
-            return Box::pin(self.rehearse(rehearsal, call, recorded)).await;
+            return Box::pin(self.dry_run(dry_run, call, recorded)).await;
         }
         if !is_known && let Some(answer) = self.reused(call) {
             return answer;
@@ -463,7 +464,7 @@ impl Driver<'_> {
             return None;
         }
         let entry = call.entry(self, EntryKind::Result, text.clone());
-        self.shared.ledger.append(entry);
+        self.shared.journal.append(entry);
         self.emit(&RunEvent::StepFinished {
             step: call.note(0),
             millis: 0,

@@ -19,7 +19,7 @@ use flowstone_lang::vm::Request;
 
 use super::call::Asked;
 use super::line::{Line, Waiting};
-use super::{Answer, Begun, Driver, Halt};
+use super::{Answer, Begun, Executor, Halt};
 use crate::error::EngineError;
 use crate::natives::branches::Branches;
 use crate::observer::RunEvent;
@@ -28,7 +28,7 @@ use super::underway::Underway;
 use group::Group;
 
 /// How often what the process does not stay for is looked at again while other lines go on.
-const LOOK_EVERY: Duration = Duration::from_millis(250);
+const POLL_EVERY: Duration = Duration::from_millis(250);
 /// How long an interrupted run waits for lines to see it: longer than effects outside are let finish.
 const LEAVING: Duration = Duration::from_secs(8);
 
@@ -68,7 +68,7 @@ enum State<'d> {
 
 /// All branches under way.
 struct Branching<'d, 'a> {
-    driver: &'d Driver<'a>,
+    executor: &'d Executor<'a>,
     branches: BTreeMap<u64, Branch<'d>>,
     groups: BTreeMap<u64, Group>,
     last_id: u64,
@@ -91,12 +91,12 @@ struct Branching<'d, 'a> {
     said: Option<(String, Option<i64>)>,
 }
 
-impl Driver<'_> {
+impl Executor<'_> {
     /// Has branches done side by side, and returns what they come to.
     pub(super) async fn side_by_side(&self, line: &Rc<Line>, asked: Branches) -> Answer {
         let _beside = self.beside();
         let mut branching = Branching {
-            driver: self,
+            executor: self,
             branches: BTreeMap::new(),
             groups: BTreeMap::new(),
             last_id: 0,
@@ -133,7 +133,7 @@ impl<'d, 'a> Branching<'d, 'a> {
             }
             let next = self.replayed.first_key_value().map(|(place, _)| *place);
             let told = next.unwrap_or(usize::MAX);
-            if let Some(reason) = self.driver.recorded_cancel(told) {
+            if let Some(reason) = self.executor.recorded_cancel(told) {
                 self.cancel_all(reason);
             } else if let Some(place) = next {
                 self.deliver_replayed(place)?;
@@ -168,12 +168,12 @@ impl<'d, 'a> Branching<'d, 'a> {
     fn open(&mut self, owner: Option<u64>, line: &Rc<Line>, asked: Branches) -> Result<(), Halt> {
         let count = asked.nodes.len();
         let at_once = self.branches.len() + count.min(asked.max);
-        let usage = self.driver.shared.ledger.usage();
+        let usage = self.executor.shared.journal.usage();
         usage.branches(count, at_once)?;
         let path = line.next_path(&asked.id).to_string();
         let id = self.next_id();
         let group = Group::new(owner, path, asked);
-        self.driver.emit(&group.progress());
+        self.executor.emit(&group.progress());
         self.groups.insert(id, group);
         if let Some(branch) = owner.and_then(|owner| self.branches.get_mut(&owner)) {
             branch.state = State::Group(id);
@@ -199,7 +199,7 @@ impl<'d, 'a> Branching<'d, 'a> {
             let function = group.asked.nodes[idx].function.clone();
             let bound = group.asked.bound.clone();
             let line = Line::branch(prefix, line);
-            let fiber = self.driver.fiber_of(&line, move |vm| {
+            let fiber = self.executor.fiber_of(&line, move |vm| {
                 for (var, value) in bound {
                     vm.bind(var, value);
                 }
@@ -233,7 +233,7 @@ impl<'d, 'a> Branching<'d, 'a> {
         let group = self.groups.remove(&group_id);
         if let Some(Group { path, .. }) = &group {
             let path = path.clone();
-            self.driver.emit(&RunEvent::BranchesEnded { path });
+            self.executor.emit(&RunEvent::BranchesEnded { path });
         }
         match group.and_then(|group| group.owner) {
             Some(owner) => self.resume(owner, answer),
@@ -256,7 +256,7 @@ impl<'d, 'a> Branching<'d, 'a> {
             };
             branch.is_started = true;
             let line = branch.line.clone();
-            let exit = self.driver.resume(&mut branch.fiber, answer)?;
+            let exit = self.executor.resume(&mut branch.fiber, answer)?;
             let result = match exit {
                 Exit::Step(request) => match self.ask(id, &line, request) {
                     Ok(Some(now)) => {
@@ -268,7 +268,7 @@ impl<'d, 'a> Branching<'d, 'a> {
                     Err(halt) => return Err(halt),
                 },
                 Exit::OutOfFuel => {
-                    answer = self.breathe(id).await?;
+                    answer = self.yield_turn(id).await?;
                     continue;
                 }
                 Exit::Done(value) => Ok(value),
@@ -288,10 +288,10 @@ impl<'d, 'a> Branching<'d, 'a> {
         line: &Rc<Line>,
         request: Request,
     ) -> Result<Option<Evaluated<Value>>, Halt> {
-        let driver = self.driver;
-        let state = match driver.begin(line, request)? {
+        let executor = self.executor;
+        let state = match executor.begin(line, request)? {
             Begun::Now(answer) => {
-                driver.check_cut()?;
+                executor.check_cut()?;
                 return Ok(Some(answer));
             }
             Begun::Replayed(asked) => {
@@ -299,8 +299,8 @@ impl<'d, 'a> Branching<'d, 'a> {
                 self.replayed.insert(place, id);
                 State::Replayed(place, asked)
             }
-            Begun::Live(asked) if driver.replay_only => {
-                State::Unanswered(driver.unfinished(&asked.call))
+            Begun::Live(asked) if executor.replay_only => {
+                State::Unanswered(executor.unfinished(&asked.call))
             }
             Begun::Live(asked) => {
                 self.begin_live(id, asked);
@@ -321,10 +321,10 @@ impl<'d, 'a> Branching<'d, 'a> {
 
     /// Has what a branch asked for done.
     fn begin_live(&mut self, id: u64, asked: Box<Asked<'d>>) {
-        let driver = self.driver;
-        asked.call.line.set_ticket(None);
+        let executor = self.executor;
+        asked.call.line.set_sequence(None);
         let at = asked.call.at.clone();
-        let doing = Box::pin(async move { driver.live(*asked).await });
+        let doing = Box::pin(async move { executor.live(*asked).await });
         self.underway.add(id, doing);
         self.set_state(id, State::Live(at));
     }
@@ -336,9 +336,9 @@ impl<'d, 'a> Branching<'d, 'a> {
     }
 
     /// Between two quanta of one fiber: the others wait, so that the order of what they do stays what it was.
-    async fn breathe(&mut self, id: u64) -> Answer {
+    async fn yield_turn(&mut self, id: u64) -> Answer {
         let next = self.replayed.first_key_value().map(|(place, _)| *place);
-        match self.driver.breathe(next.unwrap_or(usize::MAX)).await {
+        match self.executor.yield_turn(next.unwrap_or(usize::MAX)).await {
             Ok(answer) => Ok(answer),
             Err(Halt::Interrupted) => Err(self.leave().await),
             Err(Halt::Cancelled { reason }) => {
@@ -363,13 +363,13 @@ impl<'d, 'a> Branching<'d, 'a> {
         };
         let was_decided = group.is_decided();
         group.ended(branch.idx, result);
-        self.driver.emit(&group.progress());
+        self.executor.emit(&group.progress());
         if group.is_decided() && !was_decided {
             self.unwind(branch.group);
         }
         let owner = self.groups.get(&branch.group).and_then(|group| group.owner);
         let line = owner.and_then(|owner| Some(self.branches.get(&owner)?.line.clone()));
-        let line = line.unwrap_or_else(|| self.driver.line.clone());
+        let line = line.unwrap_or_else(|| self.executor.line.clone());
         self.go_on(branch.group, &line);
     }
 
@@ -383,12 +383,12 @@ impl<'d, 'a> Branching<'d, 'a> {
         };
         self.is_turn_due = true;
         if let State::Replayed(_, asked) = std::mem::replace(&mut branch.state, State::Running) {
-            if self.driver.rehearsal.is_some() {
+            if self.executor.dry_run.is_some() {
                 self.begin_live(id, asked);
                 return Ok(());
             }
-            let answer = self.driver.replay(&asked)?;
-            self.driver.check_cut()?;
+            let answer = self.executor.replay(&asked)?;
+            self.executor.check_cut()?;
             self.runnable.push_back((id, answer));
         }
         Ok(())
@@ -406,8 +406,8 @@ impl<'d, 'a> Branching<'d, 'a> {
         // An end that was made earlier is still on its way into the journal.
         let is_early = self.underway.ids().any(|other| {
             let branch = self.branches.get(&other);
-            let ticket = branch.and_then(|branch| branch.line.ticket());
-            ticket.is_some_and(|ticket| ticket < turn)
+            let sequence = branch.and_then(|branch| branch.line.sequence());
+            sequence.is_some_and(|sequence| sequence < turn)
         });
         if is_early {
             return false;
@@ -426,14 +426,14 @@ impl<'d, 'a> Branching<'d, 'a> {
     /// Waits until something that is under way is done.
     async fn wait(&mut self) -> Result<(), Halt> {
         self.check_answered()?;
-        if self.driver.options.interrupt.is_set() {
+        if self.executor.options.interrupt.is_set() {
             return Err(self.leave().await);
         }
         if self.underway.is_empty() && self.arrived.is_empty() && self.refuse_turn() {
             self.is_turn_due = true;
             return Ok(());
         }
-        if let Err(Halt::Cancelled { reason }) = self.driver.check_cancel() {
+        if let Err(Halt::Cancelled { reason }) = self.executor.check_cancel() {
             self.cancel_all(reason);
             return Ok(());
         }
@@ -443,15 +443,15 @@ impl<'d, 'a> Branching<'d, 'a> {
                 return self.take(done).await;
             }
             self.park_if_idle()?;
-            let driver = self.driver;
+            let executor = self.executor;
             let underway = &mut self.underway;
             tokio::select! {
                 biased;
                 done = poll_fn(|cx| underway.poll(cx)) => return self.take(done).await,
-                () = driver.options.interrupt.wait() => return Err(self.leave().await),
-                () = tokio::time::sleep(LOOK_EVERY) => driver.looks.notify_waiters(),
+                () = executor.options.interrupt.wait() => return Err(self.leave().await),
+                () = tokio::time::sleep(POLL_EVERY) => executor.polls.notify_waiters(),
             }
-            match driver.look_for_cancel().await {
+            match executor.poll_cancel().await {
                 Err(Halt::Cancelled { reason }) => {
                     self.cancel_all(reason);
                     return Ok(());
@@ -481,11 +481,11 @@ impl<'d, 'a> Branching<'d, 'a> {
                 continue;
             };
             match answer {
-                Ok(_) if self.driver.check_cut().is_err() => return Err(self.leave().await),
+                Ok(_) if self.executor.check_cut().is_err() => return Err(self.leave().await),
                 Ok(answer) => {
                     // Whatever ends without an entry of its own ends now.
-                    let turn = branch.line.ticket();
-                    let turn = turn.unwrap_or_else(|| self.driver.shared.next_ticket());
+                    let turn = branch.line.sequence();
+                    let turn = turn.unwrap_or_else(|| self.executor.shared.next_sequence());
                     branch.state = State::Arrived(turn, answer);
                     self.arrived.insert(turn, id);
                 }
@@ -534,8 +534,8 @@ impl<'d, 'a> Branching<'d, 'a> {
         let reason = reason(&waiting);
         let due_ms = waiting.iter().filter_map(|wait| wait.due_ms).min();
         let said = Some((reason.clone(), due_ms));
-        if self.said != said || !self.driver.is_waiting.get() {
-            self.driver.say_all_wait(&reason, due_ms)?;
+        if self.said != said || !self.executor.is_waiting.get() {
+            self.executor.say_all_wait(&reason, due_ms)?;
             self.said = said;
         }
         if waiting.iter().any(|wait| wait.stays) {
@@ -547,7 +547,7 @@ impl<'d, 'a> Branching<'d, 'a> {
     /// Lets what is under way see that the run is interrupted; effects outside are let finish.
     async fn leave(&mut self) -> Halt {
         self.underway.drop_unpolled();
-        self.driver.tell_leaving();
+        self.executor.tell_leaving();
         let finish = async {
             while !self.underway.is_empty() {
                 for (_, answer) in poll_fn(|cx| self.underway.poll(cx)).await {
@@ -564,8 +564,8 @@ impl<'d, 'a> Branching<'d, 'a> {
 
     /// Cancels every branch; the line that they began on is told when all are unwound.
     fn cancel_all(&mut self, reason: String) {
-        self.driver.note_cancel(&reason);
-        self.driver.cancelling.replace(Some(reason.clone()));
+        self.executor.note_cancel(&reason);
+        self.executor.cancelling.replace(Some(reason.clone()));
         self.cancelled = Some(reason);
         if let Some(outermost) = self.groups.first_key_value().map(|(id, _)| *id) {
             self.cancel_group(outermost);
@@ -607,7 +607,7 @@ impl<'d, 'a> Branching<'d, 'a> {
             }
             return;
         }
-        self.driver.leave_child(&branch.line);
+        self.executor.leave_child(&branch.line);
         match std::mem::replace(&mut branch.state, State::Running) {
             State::Running => {
                 let queued = self.runnable.iter_mut().find(|(other, _)| *other == id);
@@ -624,9 +624,9 @@ impl<'d, 'a> Branching<'d, 'a> {
             State::Replayed(place, _) => drop(self.replayed.remove(&place)),
             State::Live(at) => {
                 self.underway.remove(id);
-                self.driver.give_up(at);
+                self.executor.give_up(at);
             }
-            State::Parked(at, _) => self.driver.give_up(at),
+            State::Parked(at, _) => self.executor.give_up(at),
             State::Arrived(turn, _) => drop(self.arrived.remove(&turn)),
             State::Turn => drop(self.turns.remove(&id)),
             State::Unanswered(_) => {}

@@ -4,8 +4,8 @@ use std::rc::Rc;
 
 use flowstone_lang::value::{Class, Exception, Stop, Value};
 
-use super::undo::Undone;
-use super::{Driver, Ended, unstorable};
+use super::compensate::Compensated;
+use super::{Ended, Executor, unstorable};
 use crate::codec;
 use crate::error::EngineError;
 use crate::limits;
@@ -14,7 +14,7 @@ use crate::ports::{Change, RunRow, RunStatus, RunUpdate, mix};
 use crate::step::StepError;
 
 /// How a drive went.
-pub(crate) enum Driven {
+pub(crate) enum Executed {
     Over(RunOutcome),
     /// The run begins its next pass.
     Again,
@@ -63,16 +63,16 @@ enum Verdict {
     Left(Ended),
 }
 
-impl Driver<'_> {
+impl Executor<'_> {
     /// Ends the drive.
-    pub(super) async fn conclude(&self, ended: Ended) -> Result<Driven, EngineError> {
+    pub(super) async fn conclude(&self, ended: Ended) -> Result<Executed, EngineError> {
         let verdict = self.verdict(ended);
         if matches!(verdict, Verdict::Failed(_) | Verdict::Cancelled(_)) {
-            match self.undo().await? {
-                Undone::All => {}
-                Undone::Left(left) => return self.leave(left).await.map(Driven::Over),
-                Undone::Stuck { path, why } => {
-                    return self.stuck(&verdict, &path, &why).await.map(Driven::Over);
+            match self.compensate().await? {
+                Compensated::All => {}
+                Compensated::Left(left) => return self.leave(left).await.map(Executed::Over),
+                Compensated::Stuck { path, why } => {
+                    return self.stuck(&verdict, &path, &why).await.map(Executed::Over);
                 }
             }
         }
@@ -89,11 +89,11 @@ impl Driver<'_> {
                     Change::CloseChildren { only: None },
                     Change::Restart { input, seed },
                 ];
-                self.shared.ledger.commit(changes).await?;
-                return Ok(Driven::Again);
+                self.shared.journal.commit(changes).await?;
+                return Ok(Executed::Again);
             }
         }
-        .map(Driven::Over)
+        .map(Executed::Over)
     }
 
     fn verdict(&self, ended: Ended) -> Verdict {
@@ -107,7 +107,7 @@ impl Driver<'_> {
             Ended::Stopped(stop) => stop,
             left @ (Ended::Interrupted | Ended::Parked { .. }) => return Verdict::Left(left),
         };
-        let usage = self.shared.ledger.usage();
+        let usage = self.shared.journal.usage();
         let (code, hint) = match &stop {
             Stop::Cancelled => {
                 return match (cancelling, self.again.take()) {
@@ -144,7 +144,7 @@ impl Driver<'_> {
                     "the result of the flow has {} bytes, and at most {most} are allowed",
                     text.len()
                 );
-                let raise = self.shared.ledger.usage().how_to_raise(&limits::RESULT);
+                let raise = self.shared.journal.usage().how_to_raise(&limits::RESULT);
                 let exception = Exception::new(Class::ERROR, limits::RESULT.code, words)
                     .hint(format!("return a reference to a file or blob, or {raise}"));
                 Verdict::Failed(Rc::new(exception))
@@ -217,7 +217,7 @@ impl Driver<'_> {
         };
         let mut changes = vec![Change::CloseWaits, Change::Update(update)];
         changes.extend(self.part(status));
-        self.shared.ledger.commit(changes).await?;
+        self.shared.journal.commit(changes).await?;
         Ok(())
     }
 
@@ -241,7 +241,7 @@ impl Driver<'_> {
             error,
         };
         let changes = vec![Change::Update(update)];
-        self.shared.ledger.commit(changes).await?;
+        self.shared.journal.commit(changes).await?;
         Ok(RunOutcome::Stuck { reason })
     }
 

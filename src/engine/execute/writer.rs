@@ -14,7 +14,7 @@ use crate::ports::{
 const PENDING_MAX: usize = 256;
 
 /// The end of a run's journal.
-pub(crate) struct Ledger {
+pub(crate) struct JournalWriter {
     run: RunId,
     epoch: Cell<i64>,
     durability: Durability,
@@ -23,14 +23,19 @@ pub(crate) struct Ledger {
     pending: RefCell<Vec<Change>>,
     /// Taken out of all that is written.
     revealed: Revealed,
-    /// Nothing is written: see [`super::rehearse`].
+    /// Nothing is written: see [`super::dry_run`].
     keeps_nothing: Cell<bool>,
     usage: Usage,
 }
 
-impl Ledger {
-    pub(crate) fn new(engine: &Engine, run: RunId, epoch: i64, revealed: Revealed) -> Ledger {
-        Ledger {
+impl JournalWriter {
+    pub(crate) fn new(
+        engine: &Engine,
+        run: RunId,
+        epoch: i64,
+        revealed: Revealed,
+    ) -> JournalWriter {
+        JournalWriter {
             run,
             epoch: Cell::new(epoch),
             durability: engine.durability,

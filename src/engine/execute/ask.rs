@@ -8,9 +8,9 @@ use std::rc::Rc;
 use flowstone_lang::value::Value;
 
 use super::call::StepCall;
-use super::park::Waited;
 use super::requests::{Performed, Request};
-use super::{Driver, Halt};
+use super::wait::Waited;
+use super::{Executor, Halt};
 use crate::codec;
 use crate::error::EngineError;
 use crate::flow::name_of;
@@ -40,7 +40,7 @@ struct Received {
     text: String,
 }
 
-impl Driver<'_> {
+impl Executor<'_> {
     /// Opens a question about a step.
     pub(super) async fn ask(
         &self,
@@ -155,13 +155,13 @@ impl Driver<'_> {
             match waited {
                 Waited::Answered(text) => {
                     self.awake();
-                    self.shared.ledger.usage().closed(&path);
-                    self.shared.ledger.push(Change::CloseWait {
+                    self.shared.journal.usage().closed(&path);
+                    self.shared.journal.push(Change::CloseWait {
                         path: path.clone(),
                         seen: row.state,
                     });
                     let signal = call.entry(self, EntryKind::Signal, text.clone());
-                    self.shared.ledger.append(signal);
+                    self.shared.journal.append(signal);
                     break (text, row.details);
                 }
                 Waited::TimedOut => {

@@ -6,7 +6,7 @@ use flowstone_lang::value::Value;
 
 use super::call::StepCall;
 use super::requests::{Performed, Request};
-use super::{Driver, Halt};
+use super::{Executor, Halt};
 use crate::codec;
 use crate::diagnostic::nearest;
 use crate::doubt::{OnDoubt, Probe};
@@ -16,7 +16,7 @@ use crate::flow::name_of;
 use crate::state::{Event, Probed};
 use crate::step::{Effect, Outcome, Progress, StepError};
 
-/// Options that mean nothing for a step that only looks.
+/// Options that mean nothing for a step that only polls.
 const NOT_FOR_PROBES: &[&str] = &[
     "confirm",
     "idempotency-key",
@@ -33,7 +33,7 @@ enum Found {
     NotDone,
 }
 
-impl Driver<'_> {
+impl Executor<'_> {
     /// Looks whether an attempt in doubt was done.
     pub(super) async fn probe(&self, request: &Request<'_, '_>) -> Result<Performed, Halt> {
         let call = request.call;
@@ -62,7 +62,7 @@ impl Driver<'_> {
     ) -> Result<Result<Found, StepError>, Halt> {
         (self.scope.progress)(
             &call.path,
-            Progress::Status("looks whether it was done".to_owned()),
+            Progress::Status("polls whether it was done".to_owned()),
         );
         let cx = call.context(self, call.attempts.get());
         let look = match &probe.look {
@@ -232,7 +232,7 @@ fn found(verdict: Value) -> Found {
 }
 
 fn only_looks(kind: &str) -> StepError {
-    let message = format!("a probe only looks, and this `:{kind}` step may change something");
+    let message = format!("a probe only polls, and this `:{kind}` step may change something");
     StepError::config("E0534", message).hint("probe with a step that reads")
 }
 

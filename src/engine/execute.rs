@@ -1,7 +1,7 @@
-//! Driving a run: resume its fiber, have done what it asks for, journal that, resume again.
+//! Executing a run: resumes its fiber, performs what it requests, journals the outcome, and resumes it again.
 //!
-//! Replay is the same loop with answers from the journal. Whatever must be on disk before an effect starts goes out
-//! with the effect's own intent; what costs nothing to compute again is handed to the writer without waiting.
+//! Replay is the same loop with answers from the journal. Whatever must be on disk before an effect starts is committed
+//! with the effect's intent; results that can be computed again at no cost are handed to the writer without waiting.
 
 mod ask;
 mod attempt;
@@ -9,25 +9,25 @@ mod branches;
 mod call;
 mod cancel;
 mod child;
+mod compensate;
 mod draft;
+mod dry_run;
 mod end;
 mod family;
 mod host;
-mod inside;
-mod journal;
 mod line;
+mod nested;
 mod notify;
 mod packaged;
-mod park;
 mod probe;
-mod rehearse;
 mod report;
 mod requests;
 pub(crate) mod trace;
 mod underway;
-mod undo;
 mod usage;
 mod verify;
+mod wait;
+mod writer;
 
 use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -44,9 +44,9 @@ use crate::codec::{self, CodecError};
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::flow::{self, name_of};
-use crate::history::{self, History};
 use crate::ids::RunId;
 use crate::interrupt::Interrupt;
+use crate::journal::{self, History};
 use crate::limits::Limits;
 use crate::natives::Request;
 use crate::natives::branches::Branches;
@@ -60,22 +60,22 @@ use crate::step::{Cutoff, Scope, Services};
 use crate::turn;
 
 use call::Asked;
-use end::{Driven, stored_outcome};
+use compensate::When;
+pub(crate) use dry_run::{
+    Changed, DryRunReport, End as DryRunEnd, Purpose, Script, WholeRequest, dry_run,
+};
+pub use dry_run::{Difference, Stand};
+use end::{Executed, stored_outcome};
 pub(crate) use family::Family;
 use host::{FlowHost, Shared};
-pub(crate) use journal::Ledger;
 use line::Line;
-pub(crate) use rehearse::{
-    Changed, End as RehearsedEnd, Purpose, Rehearsed, Script, WholeRequest, rehearse,
-};
-pub use rehearse::{Difference, Stand};
-use undo::When;
 use usage::Usage;
 pub(crate) use verify::verify;
+pub(crate) use writer::JournalWriter;
 
 /// How to drive.
 #[derive(Debug, Clone, Default)]
-pub struct DriveOptions {
+pub struct ExecuteOptions {
     pub interrupt: Interrupt,
     pub stay: Stay,
     /// Whoever drives this run drives its children, too: it only waits for them.
@@ -89,7 +89,7 @@ pub struct DriveOptions {
 /// What to stay in the process for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Stay {
-    /// Neither timers nor answers: whoever drives looks for due runs itself.
+    /// Neither timers nor answers: whoever drives polls for due runs itself.
     No,
     /// Pauses that are shorter than leaving and coming back is worth.
     Briefly,
@@ -148,11 +148,11 @@ enum Begun<'d> {
 /// What a flow is answered, or why it is not.
 pub(crate) type Answer = Result<Evaluated<Value>, Halt>;
 
-pub(crate) async fn drive(
+pub(crate) async fn execute_run(
     engine: &Engine,
     run: &RunId,
     observer: Rc<dyn Observer>,
-    options: DriveOptions,
+    options: ExecuteOptions,
     family: Rc<Family>,
 ) -> Result<RunOutcome, EngineError> {
     let runs = &engine.services.stores.runs;
@@ -176,7 +176,7 @@ pub(crate) async fn drive(
             });
         }
         Claim::Held { owner } => {
-            return Err(EngineError::Driven {
+            return Err(EngineError::Held {
                 run: run.to_string(),
                 owner,
             });
@@ -187,7 +187,7 @@ pub(crate) async fn drive(
             });
         }
     };
-    let outcome = drive_taken(engine, (run, epoch), observer, options, family).await;
+    let outcome = execute_taken(engine, (run, epoch), observer, options, family).await;
     let released = runs.release(run, epoch).await;
     let outcome = outcome?;
     released?;
@@ -195,11 +195,11 @@ pub(crate) async fn drive(
 }
 
 /// Drives a run whose lease is held, and leaves giving it back to the caller.
-pub(crate) async fn drive_taken(
+pub(crate) async fn execute_taken(
     engine: &Engine,
     (run, epoch): (&RunId, i64),
     observer: Rc<dyn Observer>,
-    options: DriveOptions,
+    options: ExecuteOptions,
     family: Rc<Family>,
 ) -> Result<RunOutcome, EngineError> {
     // Before it was claimed it may have been ended.
@@ -215,11 +215,11 @@ pub(crate) async fn drive_taken(
             prepared.usage.follow(&evicted);
         }
         let view = (observer.clone(), options.clone());
-        let driver = open_with(engine, &row, epoch, &prepared, view).await;
-        let driven = match driver {
-            Ok(driver) => {
+        let executor = open_with(engine, &row, epoch, &prepared, view).await;
+        let driven = match executor {
+            Ok(executor) => {
                 let family = family.clone();
-                (Driver { family, ..driver }).run().await
+                (Executor { family, ..executor }).run().await
             }
             Err(error) => Err(error),
         };
@@ -227,20 +227,21 @@ pub(crate) async fn drive_taken(
         // Whatever was stopped in the middle may have left its session so.
         match &driven {
             Ok(
-                Driven::Over(RunOutcome::Completed(_) | RunOutcome::Waiting { .. }) | Driven::Again,
+                Executed::Over(RunOutcome::Completed(_) | RunOutcome::Waiting { .. })
+                | Executed::Again,
             ) => engine.sessions.give_back(&row.program, prepared),
             _ => engine.sessions.retire(&row.program, &prepared),
         }
         match driven {
             // It needs a session of its own, and gets one now.
-            Ok(Driven::Over(RunOutcome::Interrupted))
+            Ok(Executed::Over(RunOutcome::Interrupted))
                 if usage.was_evicted() && !options.interrupt.is_set() =>
             {
                 evicted = Some(usage);
                 row = engine.run_row(run).await?;
             }
-            Ok(Driven::Over(outcome)) => return Ok(outcome),
-            Ok(Driven::Again) => row = engine.run_row(run).await?,
+            Ok(Executed::Over(outcome)) => return Ok(outcome),
+            Ok(Executed::Again) => row = engine.run_row(run).await?,
             Err(EngineError::Store(StoreError::LeaseLost { run: lost })) => {
                 // It may have been ended from outside.
                 row = engine.run_row(run).await?;
@@ -259,8 +260,8 @@ async fn open<'a>(
     row: &RunRow,
     epoch: i64,
     observer: Rc<dyn Observer>,
-    options: DriveOptions,
-) -> Result<Driver<'a>, EngineError> {
+    options: ExecuteOptions,
+) -> Result<Executor<'a>, EngineError> {
     let prepared = engine.prepare_own(row).await?;
     open_with(engine, row, epoch, &prepared, (observer, options)).await
 }
@@ -271,12 +272,12 @@ async fn open_with<'a>(
     row: &RunRow,
     epoch: i64,
     prepared: &Prepared,
-    (observer, options): (Rc<dyn Observer>, DriveOptions),
-) -> Result<Driver<'a>, EngineError> {
+    (observer, options): (Rc<dyn Observer>, ExecuteOptions),
+) -> Result<Executor<'a>, EngineError> {
     let stores = &engine.services.stores;
     let mut entries = stores.journal.load(&row.id).await?;
     let again = match row.status {
-        RunStatus::FailedCompensating => history::undo_again(&entries, engine.now_ms()),
+        RunStatus::FailedCompensating => journal::undo_again(&entries, engine.now_ms()),
         _ => None,
     };
     entries.extend(again.clone());
@@ -298,12 +299,12 @@ async fn open_with<'a>(
         facts: Facts::of(row),
         services: engine.services_of(row.bindings.as_deref())?,
     };
-    let driver = Driver::new(engine, place, history, observer, options);
-    driver.shared.ledger.usage().add_journal(journaled);
+    let executor = Executor::new(engine, place, history, observer, options);
+    executor.shared.journal.usage().add_journal(journaled);
     if let Some(entry) = again {
-        driver.shared.ledger.append(entry);
+        executor.shared.journal.append(entry);
     }
-    Ok(driver)
+    Ok(executor)
 }
 
 /// What is known of a run when its drive begins.
@@ -351,19 +352,19 @@ impl Facts {
 }
 
 /// One drive of one run.
-pub(crate) struct Driver<'a> {
+pub(crate) struct Executor<'a> {
     engine: &'a Engine,
     scope: Rc<Scope>,
     body: Rc<Body>,
     shared: Rc<Shared>,
     observer: Rc<dyn Observer>,
-    options: DriveOptions,
+    options: ExecuteOptions,
     /// The line of the flow that is no branch.
     line: Rc<Line>,
     /// Branches go on side by side.
     is_beside: Cell<bool>,
     /// Wakes lines that look for something only now and then.
-    looks: Notify,
+    polls: Notify,
     /// Branches are to leave, because the run is interrupted.
     is_leaving: Cell<bool>,
     leaving: Notify,
@@ -377,9 +378,9 @@ pub(crate) struct Driver<'a> {
     is_waiting: Cell<bool>,
     facts: Facts,
     /// What is to be done when the run does not complete.
-    undos: undo::Undos,
+    compensations: compensate::Compensations,
     /// It is being done.
-    is_undoing: Cell<bool>,
+    is_compensating: Cell<bool>,
     /// The input of the next pass, once the flow has asked for one.
     again: RefCell<Option<String>>,
     /// What drives this run's children.
@@ -387,22 +388,22 @@ pub(crate) struct Driver<'a> {
     /// The run is over: whatever the journal does not answer is an error.
     replay_only: bool,
     /// Nothing is to happen: the flow is only held against a journal.
-    rehearsal: Option<rehearse::Rehearsal>,
+    dry_run: Option<dry_run::DryRun>,
 }
 
-impl<'a> Driver<'a> {
+impl<'a> Executor<'a> {
     pub(crate) fn new(
         engine: &'a Engine,
         place: Place,
         history: History,
         observer: Rc<dyn Observer>,
-        options: DriveOptions,
-    ) -> Driver<'a> {
+        options: ExecuteOptions,
+    ) -> Executor<'a> {
         let revealed = Revealed::new(place.services.redactors.clone());
         place.secrets.iter().for_each(|secret| revealed.add(secret));
-        let ledger = Ledger::new(engine, place.run.clone(), place.epoch, revealed.clone());
+        let journal = JournalWriter::new(engine, place.run.clone(), place.epoch, revealed.clone());
         let limits = engine.limits.narrowed(&place.flow.starts.run);
-        let shared = Rc::new(Shared::new(history, ledger, limits));
+        let shared = Rc::new(Shared::new(history, journal, limits));
         let observer = RedactedObserver::new(place.run.clone(), observer, revealed.clone());
         let observer: Rc<dyn Observer> = Rc::new(observer);
         let watcher = observer.clone();
@@ -423,7 +424,7 @@ impl<'a> Driver<'a> {
             heap: shared.heap.clone(),
             cutoff: Cutoff::new(options.interrupt.clone(), place.usage.clone()),
         };
-        Driver {
+        Executor {
             engine,
             scope: Rc::new(scope),
             body: place.body,
@@ -432,7 +433,7 @@ impl<'a> Driver<'a> {
             options,
             line: Line::main(place.seed),
             is_beside: Cell::new(false),
-            looks: Notify::new(),
+            polls: Notify::new(),
             is_leaving: Cell::new(false),
             leaving: Notify::new(),
             cancel: RefCell::new(place.cancel),
@@ -440,16 +441,16 @@ impl<'a> Driver<'a> {
             is_cancel_noted: Cell::new(false),
             is_waiting: Cell::new(place.is_waiting),
             facts: place.facts,
-            undos: RefCell::default(),
-            is_undoing: Cell::new(false),
+            compensations: RefCell::default(),
+            is_compensating: Cell::new(false),
             again: RefCell::default(),
             family: Rc::default(),
             replay_only: false,
-            rehearsal: None,
+            dry_run: None,
         }
     }
 
-    async fn run(self) -> Result<Driven, EngineError> {
+    async fn run(self) -> Result<Executed, EngineError> {
         // Whoever watches was told so before the run was evicted.
         if !self.scope.cutoff.follows_eviction() {
             self.emit(&RunEvent::Started {
@@ -498,14 +499,14 @@ impl<'a> Driver<'a> {
         loop {
             let exit = self.resume(&mut fiber, answer)?;
             let next = match exit {
-                Exit::Done(value) => match self.shared.ledger.usage().check_output() {
+                Exit::Done(value) => match self.shared.journal.usage().check_output() {
                     Ok(()) => return Ok(Ended::Value(value)),
                     Err(halt) => Err(halt),
                 },
                 Exit::Threw(exception) => return Ok(Ended::Threw(exception)),
                 Exit::Stopped(Stop::Evicted) => return Ok(Ended::Interrupted),
                 Exit::Stopped(stop) => return Ok(Ended::Stopped(stop)),
-                Exit::OutOfFuel => self.breathe(usize::MAX).await,
+                Exit::OutOfFuel => self.yield_turn(usize::MAX).await,
                 Exit::Step(request) => self.answer_on(line, request).await,
             };
             // Leaving drops the fiber: its stack is unwound, and no `finally` runs.
@@ -542,7 +543,7 @@ impl<'a> Driver<'a> {
 
     /// Commits what is pending, for who has no next step to do it with.
     pub(crate) async fn settle_now(&self) -> Result<(), EngineError> {
-        self.shared.ledger.commit(Vec::new()).await?;
+        self.shared.journal.commit(Vec::new()).await?;
         Ok(())
     }
 
@@ -553,16 +554,16 @@ impl<'a> Driver<'a> {
 
     /// Returns what the run may take.
     pub(super) fn limits(&self) -> Limits {
-        self.shared.ledger.usage().limits()
+        self.shared.journal.usage().limits()
     }
 
     pub(crate) fn epoch(&self) -> i64 {
-        self.shared.ledger.epoch()
+        self.shared.journal.epoch()
     }
 
     /// Takes the fence of a lease that was got after the start.
     pub(crate) fn set_epoch(&self, epoch: i64) {
-        self.shared.ledger.set_epoch(epoch);
+        self.shared.journal.set_epoch(epoch);
     }
 
     pub(crate) fn family(&self) -> &Rc<Family> {
@@ -584,12 +585,12 @@ impl<'a> Driver<'a> {
 
     /// Between two quanta of a long computation: hand over what is finished, let others run, look around.
     /// `next`: the place of the next answer that the journal has for another line.
-    async fn breathe(&self, next: usize) -> Answer {
-        self.shared.ledger.post()?;
+    async fn yield_turn(&self, next: usize) -> Answer {
+        self.shared.journal.post()?;
         tokio::task::yield_now().await;
-        self.shared.ledger.usage().check()?;
+        self.shared.journal.usage().check()?;
         self.check_interrupt()?;
-        self.look_for_cancel_at(next).await?;
+        self.poll_cancel_at(next).await?;
         Ok(Ok(Value::Nil))
     }
 
@@ -627,7 +628,7 @@ impl<'a> Driver<'a> {
             Begun::Replayed(asked) => {
                 self.check_interrupt()?;
                 self.check_recorded_cancel(asked.recorded.place)?;
-                match self.rehearsal {
+                match self.dry_run {
                     Some(_) => self.live(*asked).await,
                     None => self.replay(&asked),
                 }
@@ -650,7 +651,7 @@ impl<'a> Driver<'a> {
 
     /// Looks at a request, and answers it where nothing has to be waited for.
     fn begin(&self, line: &Rc<Line>, request: vm::Request) -> Result<Begun<'_>, Halt> {
-        self.shared.ledger.usage().check()?;
+        self.shared.journal.usage().check()?;
         let Ok(request) = request.take::<Request>() else {
             return Ok(Begun::Now(Err(Exception::new(
                 Class::UNSUPPORTED_OPERATION,
@@ -682,7 +683,7 @@ impl<'a> Driver<'a> {
             Request::Compensate { value, undo } => match self.refuse_register() {
                 Some(exception) => Err(exception.into()),
                 None => {
-                    self.register(line, When::Undone, undo, Some(value.clone()));
+                    self.register(line, When::Compensated, undo, Some(value.clone()));
                     Ok(value)
                 }
             },
@@ -700,9 +701,9 @@ impl<'a> Driver<'a> {
     /// Unwinds the flow, so that its next pass begins.
     fn continue_as_new(&self, line: &Line, input: &Value) -> Evaluated<Value> {
         if self.facts.is_prompt {
-            return Err(undo::at_prompt().into());
+            return Err(compensate::at_prompt().into());
         }
-        if !line.is_body() || self.is_undoing.get() {
+        if !line.is_body() || self.is_compensating.get() {
             return Err(Exception::new(
                 Class::ILLEGAL_STATE,
                 "E0450",

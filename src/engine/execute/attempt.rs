@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use flowstone_lang::value::{Exception, Map, Stop, Value};
 
 use super::call::{StepCall, exception_at};
-use super::park::sleeps_too_long;
 use super::requests::{Performed, Request};
-use super::{Driver, Halt};
+use super::wait::sleeps_too_long;
+use super::{Executor, Halt};
 use crate::asker::{Permission, PermissionQuestion};
 use crate::codec;
 use crate::expect;
@@ -22,11 +22,11 @@ use crate::step::{Effect, Outcome, Retry, StepError};
 const GRACE: Duration = Duration::from_secs(5);
 
 /// How often the store is asked whether the run is cancelled.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
+const POLL_EVERY: Duration = Duration::from_millis(500);
 /// How often a step is performed again because somebody else was faster.
 const RACES: u32 = 100;
 
-impl Driver<'_> {
+impl Executor<'_> {
     /// Attempts a step once.
     pub(super) async fn attempt(
         &self,
@@ -92,7 +92,7 @@ impl Driver<'_> {
             let text = intent.into_payload(|error| self.error_text(call, error));
             let entry = call.entry(self, EntryKind::Intent, text.clone());
             let changes = vec![Change::Append(entry)];
-            self.shared.ledger.commit(changes).await?;
+            self.shared.journal.commit(changes).await?;
             request.progress.fold(EntryKind::Intent, text);
             return Ok(());
         }
@@ -100,7 +100,7 @@ impl Driver<'_> {
             // Reading may take long: what was finished before is handed over meanwhile.
             // What an agent has paid for is not paid for twice.
             Effect::Read if call.line.is_inside() => self.settle_inside().await?,
-            Effect::Read => self.shared.ledger.post()?,
+            Effect::Read => self.shared.journal.post()?,
             Effect::External | Effect::OwnStore | Effect::Pure | Effect::Steps => {}
         }
         Ok(())
@@ -248,7 +248,7 @@ impl Driver<'_> {
                     since_ms: request.since_ms.unwrap_or_else(|| self.now_ms()),
                 },
                 Err(error @ StoreError::Rejected { .. }) => {
-                    call.line.set_ticket(None);
+                    call.line.set_sequence(None);
                     self.failed_attempt(error.into())
                 }
                 Err(error) => return Err(error.into()),
@@ -291,7 +291,7 @@ impl Driver<'_> {
             // The quantity is in the value.
             let value = codec::decode(&text).unwrap_or(Value::Nil);
             if let Some(cost) = self.cost(call, Some(&value)) {
-                self.shared.ledger.append(cost);
+                self.shared.journal.append(cost);
             }
         }
         Ok(text)
@@ -311,9 +311,9 @@ impl Driver<'_> {
             entry,
         }];
         changes.extend(cost.map(Change::Append));
-        // Alone: what is wrong with the operation must not undo what was finished before it.
-        self.shared.ledger.post()?;
-        let mut receipt = self.shared.ledger.apply(changes).await?;
+        // Alone: what is wrong with the operation must not compensate what was finished before it.
+        self.shared.journal.post()?;
+        let mut receipt = self.shared.journal.apply(changes).await?;
         receipt
             .results
             .pop()
@@ -358,16 +358,16 @@ impl Driver<'_> {
     /// Returns when the run is to be interrupted or cancelled.
     pub(super) async fn halted(&self) -> Halt {
         if self.is_beside.get() {
-            // Whoever drives several lines looks for all of them.
+            // Whoever drives several lines polls for all of them.
             self.left().await;
             return Halt::Interrupted;
         }
         let cancel = async {
             loop {
-                if let Err(halt) = self.look_for_cancel().await {
+                if let Err(halt) = self.poll_cancel().await {
                     return halt;
                 }
-                self.options.interrupt.news(LOOK_EVERY).await;
+                self.options.interrupt.news(POLL_EVERY).await;
             }
         };
         tokio::select! {

@@ -6,7 +6,7 @@
 use flowstone_lang::value::{Result as Evaluated, Signal, Span, Value};
 
 use super::call::{StepCall, preview};
-use super::{Answer, Driver, Halt};
+use super::{Answer, Executor, Halt};
 use crate::codec;
 use crate::error::EngineError;
 use crate::observer::RunEvent;
@@ -43,7 +43,7 @@ pub(super) struct Request<'c, 'd> {
     pub since_ms: Option<i64>,
 }
 
-impl Driver<'_> {
+impl Executor<'_> {
     /// Executes a request from the state that its journal entries leave it in, until it has an answer.
     pub(super) async fn execute(&self, call: &StepCall<'_>, progress: Progress) -> Answer {
         let mut request = Request {
@@ -136,12 +136,12 @@ impl Driver<'_> {
                 false => None,
             };
             request.progress.fold(kind, text.clone());
-            self.shared.ledger.append(call.entry(self, kind, text));
+            self.shared.journal.append(call.entry(self, kind, text));
             if let Some(cost) = cost {
-                self.shared.ledger.append(cost);
+                self.shared.journal.append(cost);
             }
             if is_value {
-                self.shared.ledger.relieve()?;
+                self.shared.journal.relieve()?;
             }
         }
         Ok(self.next_action(request, decision.then))

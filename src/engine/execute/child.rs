@@ -8,7 +8,7 @@ use flowstone_lang::value::{Exception, Value};
 use super::call::StepCall;
 use super::line::{Line, Waiting};
 use super::requests::{Performed, Request};
-use super::{Driver, Halt, Stay};
+use super::{Executor, Halt, Stay};
 use crate::child;
 use crate::error::EngineError;
 use crate::ids::RunId;
@@ -17,12 +17,12 @@ use crate::ports::{CHILD_KEY, Change, EntryKind, ParentClose, RunRow, RunStatus,
 use crate::state::Note;
 use crate::step::{Outcome, Retry, StepError};
 
-/// How often a process that stays looks whether the child is over.
-const LOOK_EVERY_MS: i64 = 250;
+/// How often a process that stays polls whether the child is over.
+const POLL_EVERY_MS: i64 = 250;
 /// The code of a step whose child did not complete.
 const FAILED: &str = "E0548";
 
-impl Driver<'_> {
+impl Executor<'_> {
     /// Journals that a step waits for its child.
     pub(super) fn start_child(
         &self,
@@ -40,9 +40,9 @@ impl Driver<'_> {
         let text = note.into_payload(|error| self.error_text(call, error));
         let entry = call.entry(self, EntryKind::Timer, text.clone());
         let wait = self.new_wait(wait_path(call, attempt), key, None, details);
-        self.shared.ledger.append(entry);
-        self.shared.ledger.push(Change::OpenWait(Box::new(wait)));
-        self.shared.ledger.post()?;
+        self.shared.journal.append(entry);
+        self.shared.journal.push(Change::OpenWait(Box::new(wait)));
+        self.shared.journal.post()?;
         request.progress.fold(EntryKind::Timer, text);
         Ok(Performed::Moved)
     }
@@ -117,7 +117,7 @@ impl Driver<'_> {
             Ok(RunOutcome::Completed(_) | RunOutcome::Failed(_) | RunOutcome::Cancelled { .. }) => {
                 Ok(None)
             }
-            Err(EngineError::Driven { owner, .. }) => Ok(Some(format!("{owner} drives it"))),
+            Err(EngineError::Held { owner, .. }) => Ok(Some(format!("{owner} drives it"))),
             Err(error) => Err(Halt::Engine(error)),
         }
     }
@@ -127,13 +127,13 @@ impl Driver<'_> {
         let Some((child, close)) = line.take_child() else {
             return;
         };
-        if self.replay_only || self.rehearsal.is_some() {
+        if self.replay_only || self.dry_run.is_some() {
             return;
         }
         let only = Some(child.clone());
-        self.shared.ledger.push(Change::CloseChildren { only });
+        self.shared.journal.push(Change::CloseChildren { only });
         // Where that fails, so does the next commit.
-        let _ = self.shared.ledger.post();
+        let _ = self.shared.journal.post();
         if close == ParentClose::RequestCancel && !self.options.leave_children {
             let observer = self.observer.clone();
             self.family.tidy_up(child, observer, &self.options);
@@ -149,13 +149,13 @@ impl Driver<'_> {
             stays: self.options.stay == Stay::Always,
         };
         if !waiting.stays {
-            return self.look_again(call, &waiting).await;
+            return self.poll_again(call, &waiting).await;
         }
         let _waiting = call.line.wait(waiting);
         let clock = self.engine.services.clock.clone();
         tokio::select! {
             biased;
-            () = clock.sleep_until(self.now_ms() + LOOK_EVERY_MS) => Ok(()),
+            () = clock.sleep_until(self.now_ms() + POLL_EVERY_MS) => Ok(()),
             halt = self.halted() => Err(halt),
         }
     }
@@ -184,7 +184,7 @@ impl Driver<'_> {
         call.line.take_child();
         let wait = self.find_wait(&wait_path(call, attempt)).await?;
         if wait.state != WaitState::Closed {
-            self.shared.ledger.push(Change::CloseWait {
+            self.shared.journal.push(Change::CloseWait {
                 path: wait.path,
                 seen: wait.state,
             });

@@ -11,14 +11,14 @@ use flowstone_lang::session::Body;
 use flowstone_lang::value::Value;
 
 use super::call::StepCall;
-use super::journal::Ledger;
-use super::{Answer, DriveOptions, Driver, Ended, Facts, Halt, Place, Stay, unstorable};
+use super::writer::JournalWriter;
+use super::{Answer, Ended, ExecuteOptions, Executor, Facts, Halt, Place, Stay, unstorable};
 use crate::codec;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::flow::{self, Flow, name_of};
-use crate::history::{History, Recorded};
 use crate::ids::RunId;
+use crate::journal::{History, Recorded};
 use crate::observer::NoObserver;
 use crate::outcome::{FailurePlace, encode_failure};
 use crate::ports::Secret;
@@ -27,7 +27,7 @@ use crate::sessions::SessionUse;
 use crate::state::Progress;
 use crate::step::Effect;
 
-/// What the rehearsal is for.
+/// What the dry_run is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// Whether the journal fits: ends at the first request that is another.
@@ -37,7 +37,7 @@ pub(crate) enum Purpose {
     Differences { live: bool },
 }
 
-/// A journal, and what it is rehearsed with.
+/// A journal, and what it is dry_run_report with.
 pub(crate) struct Script {
     pub run: RunId,
     pub seed: u64,
@@ -122,7 +122,7 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// Tells whether it is a step that tidied up after the end of the flow, which is not rehearsed.
+    /// Tells whether it is a step that tidied up after the end of the flow, which is not dry_run_report.
     pub(crate) fn undoes(&self) -> bool {
         let comes_after = ["compensate/", "on-cancel/"];
         self.requested.is_none()
@@ -135,7 +135,7 @@ impl Difference {
 /// What a request that is not what it was was answered with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stand {
-    /// Nothing: the rehearsal ended there.
+    /// Nothing: the dry_run ended there.
     Stopped,
     /// Nothing: it is not asked for any more.
     Dropped,
@@ -156,9 +156,9 @@ impl Stand {
     }
 }
 
-/// What a rehearsal came to.
+/// What a dry_run came to.
 #[derive(Debug, Clone)]
-pub(crate) struct Rehearsed {
+pub(crate) struct DryRunReport {
     pub end: End,
     pub differences: Vec<Difference>,
     /// Steps answered from the journal.
@@ -181,7 +181,7 @@ pub(crate) enum End {
 }
 
 /// Notes what is met.
-pub(super) struct Rehearsal {
+pub(super) struct DryRun {
     purpose: Purpose,
     changed: Changed,
     differences: RefCell<Vec<Difference>>,
@@ -200,7 +200,7 @@ pub(crate) struct WholeRequest {
     pub place: Option<Box<FailurePlace>>,
 }
 
-pub(crate) async fn rehearse(engine: &Engine, script: Script) -> Result<Rehearsed, EngineError> {
+pub(crate) async fn dry_run(engine: &Engine, script: Script) -> Result<DryRunReport, EngineError> {
     let session = Rc::new(engine.session());
     let checked = flow::reload(&session, &script.program);
     let Some(loaded) = checked.loaded else {
@@ -227,14 +227,14 @@ pub(crate) async fn rehearse(engine: &Engine, script: Script) -> Result<Rehearse
         is_waiting: false,
         facts: Facts::default(),
     };
-    let options = DriveOptions {
+    let options = ExecuteOptions {
         stay: Stay::No,
-        ..DriveOptions::default()
+        ..ExecuteOptions::default()
     };
     let history = History::new(script.entries);
-    let mut driver = Driver::new(engine, place, history, Rc::new(NoObserver), options);
-    driver.ledger().keep_nothing();
-    driver.rehearsal = Some(Rehearsal {
+    let mut executor = Executor::new(engine, place, history, Rc::new(NoObserver), options);
+    executor.writer().keep_nothing();
+    executor.dry_run = Some(DryRun {
         purpose: script.purpose,
         changed: script.changed,
         differences: RefCell::default(),
@@ -243,34 +243,34 @@ pub(crate) async fn rehearse(engine: &Engine, script: Script) -> Result<Rehearse
         wanted: script.wanted,
         asked: RefCell::default(),
     });
-    let ended = driver.evaluate(driver.fiber()).await?;
-    Ok(driver.rehearsed(ended))
+    let ended = executor.evaluate(executor.fiber()).await?;
+    Ok(executor.dry_run_report(ended))
 }
 
-impl Driver<'_> {
-    /// Answers a request of a rehearsal.
-    pub(super) async fn rehearse(
+impl Executor<'_> {
+    /// Answers a request of a dry_run.
+    pub(super) async fn dry_run(
         &self,
-        rehearsal: &Rehearsal,
+        dry_run: &DryRun,
         call: &StepCall<'_>,
         recorded: Option<Recorded>,
     ) -> Answer {
-        if rehearsal.wanted.as_ref() == Some(&call.at) {
+        if dry_run.wanted.as_ref() == Some(&call.at) {
             let request = codec::encode(&call.config).unwrap_or_else(|_| call.request.clone());
-            *rehearsal.asked.borrow_mut() = Some(WholeRequest {
+            *dry_run.asked.borrow_mut() = Some(WholeRequest {
                 request: self.scope.redact_edn(request),
                 place: self.place_of(call),
             });
         }
         let Some(recorded) = recorded else {
-            return self.rehearse_new(rehearsal, call).await;
+            return self.dry_run_new(dry_run, call).await;
         };
-        let met = rehearsal.changed.met_by(call);
+        let met = dry_run.changed.met_by(call);
         let Some(end) = recorded.end() else {
-            return self.rehearse_open(rehearsal, call, &recorded);
+            return self.dry_run_open(dry_run, call, &recorded);
         };
         if call.is_asked_by(&recorded) && met.is_none() {
-            *rehearsal.answered.borrow_mut() += 1;
+            *dry_run.answered.borrow_mut() += 1;
             return self.replayed(call, &recorded, end);
         }
         let mut difference = self.difference(call, Some(&recorded));
@@ -278,59 +278,54 @@ impl Driver<'_> {
             let requested = difference.requested.get_or_insert_default();
             *requested = format!("{requested} ({met} is another now)");
         }
-        if rehearsal.may_do(call) {
+        if dry_run.may_do(call) {
             difference.answer = Stand::Performed;
-            rehearsal.note(difference);
+            dry_run.note(difference);
             return self.execute(call, Progress::default()).await;
         }
-        let stops = rehearsal.purpose == Purpose::Fit || recorded.what != call.spec.kind;
+        let stops = dry_run.purpose == Purpose::Fit || recorded.what != call.spec.kind;
         if stops {
-            rehearsal.note(difference);
+            dry_run.note(difference);
             return Err(stopped(call));
         }
         difference.answer = Stand::Assumed;
-        rehearsal.note(difference);
+        dry_run.note(difference);
         self.replayed(call, &recorded, end)
     }
 
     /// A step that the journal does not know.
-    async fn rehearse_new(&self, rehearsal: &Rehearsal, call: &StepCall<'_>) -> Answer {
+    async fn dry_run_new(&self, dry_run: &DryRun, call: &StepCall<'_>) -> Answer {
         let mut difference = self.difference(call, None);
-        match rehearsal.purpose {
+        match dry_run.purpose {
             Purpose::Fit => {
-                rehearsal.next.borrow_mut().push(call.at.clone());
+                dry_run.next.borrow_mut().push(call.at.clone());
                 // On the main line everything before has been asked for.
                 if call.path.branch.is_empty()
                     && let Some((path, left)) = self.shared.history.borrow().left_done()
                 {
                     difference.recorded = Some(format!("`{path}`: {}", shown(left)));
-                    rehearsal.note(difference);
+                    dry_run.note(difference);
                 }
                 Err(stopped(call))
             }
-            Purpose::Differences { .. } if rehearsal.may_do(call) => {
+            Purpose::Differences { .. } if dry_run.may_do(call) => {
                 difference.answer = Stand::Performed;
-                rehearsal.note(difference);
+                dry_run.note(difference);
                 self.execute(call, Progress::default()).await
             }
             Purpose::Differences { .. } => {
-                rehearsal.note(difference);
+                dry_run.note(difference);
                 Err(stopped(call))
             }
         }
     }
 
     /// A step that was begun and has not ended.
-    fn rehearse_open(
-        &self,
-        rehearsal: &Rehearsal,
-        call: &StepCall<'_>,
-        recorded: &Recorded,
-    ) -> Answer {
+    fn dry_run_open(&self, dry_run: &DryRun, call: &StepCall<'_>, recorded: &Recorded) -> Answer {
         if call.is_asked_by(recorded) {
-            rehearsal.next.borrow_mut().push(call.at.clone());
+            dry_run.next.borrow_mut().push(call.at.clone());
         } else {
-            rehearsal.note(self.difference(call, Some(recorded)));
+            dry_run.note(self.difference(call, Some(recorded)));
         }
         Err(stopped(call))
     }
@@ -345,7 +340,7 @@ impl Driver<'_> {
         }
     }
 
-    fn rehearsed(self, ended: Ended) -> Rehearsed {
+    fn dry_run_report(self, ended: Ended) -> DryRunReport {
         let end = match ended {
             Ended::Value(value) => match codec::encode(&value) {
                 Ok(text) => End::Value(self.scope.redact_edn(text)),
@@ -358,8 +353,8 @@ impl Driver<'_> {
             Ended::Stopped(stop) => End::Error(format!("the run was stopped: {stop}")),
             Ended::Interrupted | Ended::Parked { .. } => End::Open,
         };
-        let Some(rehearsal) = &self.rehearsal else {
-            return Rehearsed {
+        let Some(dry_run) = &self.dry_run else {
+            return DryRunReport {
                 end,
                 differences: Vec::new(),
                 answered: 0,
@@ -367,7 +362,7 @@ impl Driver<'_> {
                 asked: None,
             };
         };
-        let mut differences = rehearsal.differences.take();
+        let mut differences = dry_run.differences.take();
         // Where the evaluation stopped early, what comes later may still be asked for.
         let is_cut_short = differences.iter().any(|met| met.answer == Stand::Stopped);
         for (path, left) in self.shared.history.borrow().left_steps() {
@@ -381,21 +376,21 @@ impl Driver<'_> {
                 });
             }
         }
-        Rehearsed {
+        DryRunReport {
             end,
             differences,
-            answered: rehearsal.answered.take(),
-            next: rehearsal.next.take(),
-            asked: rehearsal.asked.take(),
+            answered: dry_run.answered.take(),
+            next: dry_run.next.take(),
+            asked: dry_run.asked.take(),
         }
     }
 
-    fn ledger(&self) -> &Ledger {
-        &self.shared.ledger
+    fn writer(&self) -> &JournalWriter {
+        &self.shared.journal
     }
 }
 
-impl Rehearsal {
+impl DryRun {
     fn note(&self, difference: Difference) {
         self.differences.borrow_mut().push(difference);
     }

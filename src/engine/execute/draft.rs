@@ -4,13 +4,13 @@ use flowstone_lang::value::Value;
 
 use super::call::StepCall;
 use super::requests::{Performed, Request};
-use super::{Driver, Halt};
+use super::{Executor, Halt};
 use crate::codec;
 use crate::ports::{EntryKind, StoreError};
 use crate::state::Event;
 use crate::step::{Retry, StepError};
 
-impl Driver<'_> {
+impl Executor<'_> {
     /// Checks a draft against what the flow expects.
     pub(super) fn check(&self, request: &Request<'_, '_>, text: &str) -> Result<Performed, Halt> {
         let value = self.decode(text)?;
@@ -75,7 +75,7 @@ impl Driver<'_> {
                 since_ms: self.now_ms(),
             }),
             Err(error @ StoreError::Rejected { .. }) => {
-                call.line.set_ticket(None);
+                call.line.set_sequence(None);
                 Ok(Performed::failed(error.into()))
             }
             Err(error) => Err(error.into()),

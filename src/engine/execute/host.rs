@@ -8,11 +8,11 @@ use flowstone_lang::value::meter::Watch;
 use flowstone_lang::value::{Class, Exception, Result as Evaluated, Stop, Value};
 use flowstone_lang::vm::{Host, Request, Stream};
 
-use super::journal::Ledger;
 use super::line::Line;
+use super::writer::JournalWriter;
 use crate::codec;
-use crate::history::History;
 use crate::ids::RunId;
+use crate::journal::History;
 use crate::limits::Limits;
 use crate::natives;
 use crate::observer::{Observer, RunEvent};
@@ -22,31 +22,31 @@ use crate::step::Cutoff;
 
 const QUANTUM: u32 = 200_000;
 /// How often a computing run asks the store whether it is to be cancelled.
-const LOOK_EVERY_MS: i64 = 500;
+const POLL_EVERY_MS: i64 = 500;
 
-/// What the driver and the fiber's host both use. No borrow of it is alive while the fiber runs.
+/// What the executor and the fiber's host both use. No borrow of it is alive while the fiber runs.
 pub(crate) struct Shared {
     pub(super) history: RefCell<History>,
-    pub(super) ledger: Ledger,
-    looked_ms: Cell<i64>,
+    pub(super) journal: JournalWriter,
+    polled_ms: Cell<i64>,
     /// What the flow was told last when it asked for the time.
     last_now_ms: Cell<i64>,
     /// How many ends were made for the journal in this drive.
-    tickets: Cell<u64>,
+    sequences: Cell<u64>,
     fuel_left: Cell<u64>,
     /// What the values of the run may hold in memory.
     pub(super) heap: Rc<HeapBudget>,
 }
 
 impl Shared {
-    pub(super) fn new(history: History, ledger: Ledger, limits: Limits) -> Shared {
-        ledger.usage().bound(limits);
+    pub(super) fn new(history: History, journal: JournalWriter, limits: Limits) -> Shared {
+        journal.usage().bound(limits);
         Shared {
             history: RefCell::new(history),
-            ledger,
-            looked_ms: Cell::new(0),
+            journal,
+            polled_ms: Cell::new(0),
             last_now_ms: Cell::new(i64::MIN),
-            tickets: Cell::new(0),
+            sequences: Cell::new(0),
             fuel_left: Cell::new(limits.fuel),
             heap: Rc::new(HeapBudget::new(limits.memory)),
         }
@@ -54,24 +54,24 @@ impl Shared {
 
     /// Gives the run its limits once more, for what it does after its flow.
     pub(super) fn refuel(&self) {
-        let usage = self.ledger.usage();
+        let usage = self.journal.usage();
         self.fuel_left.set(usage.limits().fuel);
         usage.renew();
     }
 
     /// Returns the number of the next end that is made for the journal.
-    pub(super) fn next_ticket(&self) -> u64 {
-        let ticket = self.tickets.get() + 1;
-        self.tickets.set(ticket);
-        ticket
+    pub(super) fn next_sequence(&self) -> u64 {
+        let sequence = self.sequences.get() + 1;
+        self.sequences.set(sequence);
+        sequence
     }
 
     /// Tells whether it is time to ask the store for news.
-    pub(super) fn look_is_due(&self, now_ms: i64) -> bool {
-        if now_ms - self.looked_ms.get() < LOOK_EVERY_MS {
+    pub(super) fn poll_is_due(&self, now_ms: i64) -> bool {
+        if now_ms - self.polled_ms.get() < POLL_EVERY_MS {
             return false;
         }
-        self.looked_ms.set(now_ms);
+        self.polled_ms.set(now_ms);
         true
     }
 
@@ -91,14 +91,14 @@ impl Shared {
         }
         let value = make();
         let text = codec::encode(&value).ok()?;
-        let entry = self.ledger.entry(EntryKind::Note, path, what, text);
-        self.ledger.append(entry);
+        let entry = self.journal.entry(EntryKind::Note, path, what, text);
+        self.journal.append(entry);
         Some(value)
     }
 
     /// Tells whether something was added to the journal that is not committed.
     pub(super) fn has_pending(&self) -> bool {
-        self.ledger.has_pending()
+        self.journal.has_pending()
     }
 
     /// Notes a line of the log; tells whether it is new.
@@ -114,9 +114,9 @@ impl Shared {
                 format!("`{what}` cannot keep this: {error}"),
             )
         })?;
-        self.ledger.usage().wrote(text.len());
-        let entry = self.ledger.entry(EntryKind::Log, path, what, text);
-        self.ledger.append(entry);
+        self.journal.usage().wrote(text.len());
+        let entry = self.journal.entry(EntryKind::Log, path, what, text);
+        self.journal.append(entry);
         Ok(true)
     }
 
@@ -124,7 +124,7 @@ impl Shared {
     pub(super) fn now_ms(&self, line: &Line) -> i64 {
         let last = self.last_now_ms.get();
         let now = self.note(line, "flow/now", || {
-            Value::Int(self.ledger.clock().now_ms().max(last))
+            Value::Int(self.journal.clock().now_ms().max(last))
         });
         let now = now.and_then(|now| now.as_int()).unwrap_or(0);
         self.last_now_ms.set(now.max(last));
@@ -191,7 +191,7 @@ impl Host for FlowHost {
     }
 
     fn write(&mut self, _stream: Stream, text: &str) -> Result<(), String> {
-        self.shared.ledger.usage().wrote(text.len());
+        self.shared.journal.usage().wrote(text.len());
         // What was printed before the run was interrupted has been seen.
         let is_new = self.cutoff.note_printed();
         if is_new && self.shared.history.borrow().is_empty() {

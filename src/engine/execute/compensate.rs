@@ -6,17 +6,17 @@
 use flowstone_lang::value::{Class, Exception, Value};
 
 use super::line::Line;
-use super::{Driver, Ended};
+use super::{Ended, Executor};
 use crate::codec;
 use crate::error::EngineError;
-use crate::history::{COMPENSATE, ON_CANCEL};
+use crate::journal::{COMPENSATE, ON_CANCEL};
 use crate::observer::RunEvent;
 use crate::ports::EntryKind;
 use crate::state::End;
 
 /// Something to do when the run does not complete.
 #[derive(Debug, Clone)]
-pub(super) struct Undo {
+pub(super) struct Compensation {
     when: When,
     /// Where it stands in the journal.
     path: String,
@@ -29,20 +29,20 @@ pub(super) struct Undo {
 pub(super) enum When {
     Cancelled,
     /// Failed or cancelled.
-    Undone,
+    Compensated,
 }
 
 impl When {
     fn what(self) -> &'static str {
         match self {
             When::Cancelled => ON_CANCEL,
-            When::Undone => COMPENSATE,
+            When::Compensated => COMPENSATE,
         }
     }
 }
 
 /// How far undoing came.
-pub(super) enum Undone {
+pub(super) enum Compensated {
     All,
     /// The drive ends before: interrupted, or parked.
     Left(Ended),
@@ -53,12 +53,12 @@ pub(super) enum Undone {
     },
 }
 
-impl Driver<'_> {
-    /// Remembers something to undo.
+impl Executor<'_> {
+    /// Remembers something to compensate.
     pub(super) fn register(&self, line: &Line, when: When, function: Value, value: Option<Value>) {
         let name = match when {
             When::Cancelled => "on-cancel",
-            When::Undone => "compensate",
+            When::Compensated => "compensate",
         };
         let place = line.next_path(name);
         let branch = match place.branch.is_empty() {
@@ -70,7 +70,7 @@ impl Driver<'_> {
             Value::Fn(closure) => closure.proto.takes(1),
             _ => true,
         };
-        self.undos.borrow_mut().push(Undo {
+        self.compensations.borrow_mut().push(Compensation {
             when,
             path: format!("{branch}{name}/{}", place.occurrence),
             function,
@@ -83,7 +83,7 @@ impl Driver<'_> {
         if self.facts.is_prompt {
             return Some(at_prompt());
         }
-        self.is_undoing.get().then(|| {
+        self.is_compensating.get().then(|| {
             Exception::new(
                 Class::ILLEGAL_STATE,
                 "E0451",
@@ -94,56 +94,61 @@ impl Driver<'_> {
     }
 
     /// Does what was registered, in reverse.
-    pub(super) async fn undo(&self) -> Result<Undone, EngineError> {
-        let undos = self.undos.take();
-        if undos.is_empty() {
-            return Ok(Undone::All);
+    pub(super) async fn compensate(&self) -> Result<Compensated, EngineError> {
+        let compensations = self.compensations.take();
+        if compensations.is_empty() {
+            return Ok(Compensated::All);
         }
-        self.is_undoing.set(true);
+        self.is_compensating.set(true);
         self.cancel.take();
         self.shared.refuel();
         let is_cancelled = self.cancelling.borrow().is_some();
-        let of = |when: When| undos.iter().rev().filter(move |undo| undo.when == when);
+        let of = |when: When| {
+            compensations
+                .iter()
+                .rev()
+                .filter(move |compensate| compensate.when == when)
+        };
         if is_cancelled {
-            for undo in of(When::Cancelled) {
-                match self.call_undo(undo).await? {
-                    Ended::Value(_) => self.note_undo(undo, "done", None),
+            for compensate in of(When::Cancelled) {
+                match self.call_compensation(compensate).await? {
+                    Ended::Value(_) => self.note_compensation(compensate, "done", None),
                     left @ (Ended::Interrupted | Ended::Parked { .. }) => {
-                        return Ok(Undone::Left(left));
+                        return Ok(Compensated::Left(left));
                     }
                     // The others are to have their turn, and the compensations.
                     ended @ (Ended::Threw(_) | Ended::Stopped(_)) => {
                         let why = words(&ended);
-                        self.note_undo(undo, "failed", Some(&why));
+                        self.note_compensation(compensate, "failed", Some(&why));
                         self.emit(&RunEvent::Log {
                             level: "error".to_owned(),
-                            message: format!("`{}` failed: {why}", undo.path),
+                            message: format!("`{}` failed: {why}", compensate.path),
                             data: Value::Nil,
                         });
                     }
                 }
             }
         }
-        for undo in of(When::Undone) {
-            match self.call_undo(undo).await? {
-                Ended::Value(_) => self.note_undo(undo, "done", None),
+        for compensate in of(When::Compensated) {
+            match self.call_compensation(compensate).await? {
+                Ended::Value(_) => self.note_compensation(compensate, "done", None),
                 left @ (Ended::Interrupted | Ended::Parked { .. }) => {
-                    return Ok(Undone::Left(left));
+                    return Ok(Compensated::Left(left));
                 }
                 ended @ (Ended::Threw(_) | Ended::Stopped(_)) => {
                     let why = words(&ended);
-                    self.note_undo(undo, "failed", Some(&why));
-                    let path = undo.path.clone();
-                    return Ok(Undone::Stuck { path, why });
+                    self.note_compensation(compensate, "failed", Some(&why));
+                    let path = compensate.path.clone();
+                    return Ok(Compensated::Stuck { path, why });
                 }
             }
         }
-        Ok(Undone::All)
+        Ok(Compensated::All)
     }
 
-    async fn call_undo(&self, undo: &Undo) -> Result<Ended, EngineError> {
-        let line = Line::alone(undo.path.clone(), &self.line);
-        let (function, args) = (undo.function.clone(), undo.args.clone());
+    async fn call_compensation(&self, compensate: &Compensation) -> Result<Ended, EngineError> {
+        let line = Line::alone(compensate.path.clone(), &self.line);
+        let (function, args) = (compensate.function.clone(), compensate.args.clone());
         let fiber = self.fiber_of(&line, move |vm| {
             let value = vm.call(&function, &args)?;
             vm.realise(&value)?;
@@ -152,8 +157,8 @@ impl Driver<'_> {
         self.evaluate_on(&line, fiber).await
     }
 
-    /// Journals what became of one, for whoever looks at the run.
-    fn note_undo(&self, undo: &Undo, status: &str, why: Option<&str>) {
+    /// Journals what became of one, for whoever polls at the run.
+    fn note_compensation(&self, compensate: &Compensation, status: &str, why: Option<&str>) {
         let said = [
             ("status", Some(Value::keyword(status))),
             ("message", why.map(Value::from)),
@@ -163,16 +168,21 @@ impl Driver<'_> {
             .filter_map(|(key, value)| Some((Value::keyword(key), value?)));
         let text = codec::encode(&Value::map(said)).unwrap_or_else(|_| "{}".to_owned());
         let text = self.scope.redact_strings(text);
-        let known = self.shared.history.borrow_mut().take(&undo.path);
+        let known = self.shared.history.borrow_mut().take(&compensate.path);
         let is_known = known.is_some_and(
             |known| matches!(known.end(), Some(End::Value(before)) if *before == text),
         );
         if is_known || self.replay_only {
             return;
         }
-        let ledger = &self.shared.ledger;
-        let entry = ledger.entry(EntryKind::Note, undo.path.clone(), undo.when.what(), text);
-        ledger.append(entry);
+        let journal = &self.shared.journal;
+        let entry = journal.entry(
+            EntryKind::Note,
+            compensate.path.clone(),
+            compensate.when.what(),
+            text,
+        );
+        journal.append(entry);
     }
 }
 
@@ -195,4 +205,4 @@ fn words(ended: &Ended) -> String {
 }
 
 /// Shares a line's functions with what undoes it.
-pub(super) type Undos = std::cell::RefCell<Vec<Undo>>;
+pub(super) type Compensations = std::cell::RefCell<Vec<Compensation>>;
