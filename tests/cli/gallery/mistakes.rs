@@ -57,55 +57,55 @@ const READING: &[Mistake] = &[
     Mistake::new(
         "A parenthesis is missing",
         "(defn total [items]\n  (reduce + (map :price items))\n\n(println (total [{:price 3}]))\n",
-        "The text ends inside a form: the place is where that form was opened.",
+        "The text ends inside a form. The first place is where that form was opened.",
     ),
     Mistake::new(
         "A bracket is closed with the wrong delimiter",
         "(let [x [1 2 3)]\n  x)",
-        "Both ends are shown: what was found, and what it would have to close.",
+        "Both delimiters are shown: the one that was found, and the one that it would have to close.",
     ),
     Mistake::new(
-        "A parenthesis too many",
+        "An extra parenthesis",
         "(defn f [x] (inc x)))",
-        "Nothing is open that the last parenthesis could close.",
+        "There is no open form that the last parenthesis could close.",
     ),
     Mistake::new(
         "A string without its end",
         "(println \"hello)\n(println \"again\")",
-        "The quote that ends one string begins another one, which has no end.",
+        "The last quote begins another string, which has no end.",
     ),
     Mistake::new(
         "A backslash in a string",
         "(println \"C:\\Users\")",
-        "A backslash begins an escape, and there is no such escape.",
+        "A backslash begins an escape sequence, and this one does not exist.",
     ),
     Mistake::new(
         "A number with letters",
         "(+ 1 12px)",
-        "What begins with a digit is a number, whole.",
+        "A token that begins with a digit must be a number to its end.",
     ),
     Mistake::new(
         "A character that does not exist",
         "(println \\newlin)",
-        "Characters with a name are few.",
+        "Only a few characters have names.",
     ),
     Mistake::new(
         "A key without a value",
         "{:name \"Ann\" :age}",
-        "A map literal holds keys and values in turn.",
+        "A map literal consists of pairs of a key and a value.",
     ),
     Mistake::new(
-        "A key twice",
+        "A duplicate key",
         "{:id 1 :name \"x\" :id 2}",
-        "One of the two entries would be lost without a word.",
+        "One of the two entries would be lost silently.",
     ),
     Mistake::new(
         "An unknown tag",
         "(def p #point [1 2])",
-        "In code a tagged form needs a reader for its tag.",
+        "In code, a tagged form needs a reader for its tag.",
     ),
     Mistake::new(
-        "A regex that is none",
+        "An invalid regex",
         "(re-find #\"(abc\" \"abc\")",
         "A regex literal is compiled when it is read.",
     ),
@@ -115,42 +115,42 @@ const NAMES: &[Mistake] = &[
     Mistake::new(
         "A misspelt local",
         "(defn area [width height]\n  (* widht height))",
-        "Names are looked up before anything runs; those of the locals come first.",
+        "Names are resolved before anything runs; the hint prefers the names of locals.",
     ),
     Mistake::new(
         "A misspelt function",
         "(println (fitler even? [1 2 3]))",
-        "Among all names of the namespace and of the core, these are the nearest.",
+        "The hint suggests the nearest names of the namespace and the core library.",
     ),
     Mistake::new(
         "A function of another namespace",
         "(println (union #{1} #{2}))",
-        "The library has the name, in a namespace that was not asked for.",
+        "The library has a function of this name, in a namespace that is not required.",
     ),
     Mistake::new(
         "A namespace that was not required",
         "(str/upper-case \"a\")",
-        "The alias does not exist; it is one that people commonly give to a namespace of the library.",
+        "The alias does not exist; the hint names the library namespace that commonly has this alias.",
     ),
     Mistake::new(
         "A misspelt name of a namespace",
         "(require '[clojure.string :as str])\n(str/uper-case \"a\")",
-        "The namespace is there, the name is not in it.",
+        "The namespace exists, but the name is not in it.",
     ),
     Mistake::new(
         "A method that a class does not have",
         "(Math/sqr 16)",
-        "Names of the host exist only where there is a function for them.",
+        "A host name exists only if the library has a function for it.",
     ),
     Mistake::new(
         "A macro as a value",
         "(reduce and [true false])",
-        "A macro works on forms, before the program runs: there is nothing that could be handed over.",
+        "A macro works on forms before the program runs, so it is not a value that can be passed.",
     ),
     Mistake::new(
         "A private function",
         "(ns lib)\n(defn- secret [] 42)\n\n(ns app)\n(lib/secret)",
-        "What `defn-` defines is for its own namespace.",
+        "A function that `defn-` defines is private to its namespace.",
     ),
 ];
 
@@ -158,22 +158,22 @@ const SHAPES: &[Mistake] = &[
     Mistake::new(
         "A local without a value",
         "(let [x 1 y] (+ x y))",
-        "Bindings are names and values in turn.",
+        "Bindings are pairs of a name and a value.",
     ),
     Mistake::new(
         "Bindings in parentheses",
         "(let (x 1)\n  (inc x))",
-        "As in other Lisps, but here bindings stand in a vector.",
+        "Other Lisps write bindings in parentheses; here they are in a vector.",
     ),
     Mistake::new(
         "A function without parameters",
         "(defn greet\n  (println \"hello\"))",
-        "Also a function of no arguments has a vector of parameters: `[]`.",
+        "A function without parameters has a parameter vector too: `[]`.",
     ),
     Mistake::new(
         "Too many branches",
         "(if true\n  (println \"yes\")\n  (println \"no\")\n  (println \"maybe\"))",
-        "`if` has one form for each case; `do` makes one form of several.",
+        "`if` takes one form for each case; `do` groups several forms into one.",
     ),
     Mistake::new(
         "A test without an expression",
@@ -188,32 +188,32 @@ const SHAPES: &[Mistake] = &[
     Mistake::new(
         "An unknown modifier of for",
         "(for [x (range 10)\n      :wen (even? x)]\n  x)",
-        "Between the bindings of `for` stand only three keywords.",
+        "`for` accepts only these three keywords among its bindings.",
     ),
     Mistake::new(
         "recur with work left to do",
         "(defn factorial [n]\n  (if (zero? n)\n    1\n    (* n (recur (dec n)))))",
-        "`recur` is a jump: the multiplication would be left undone.",
+        "`recur` is a jump, so the multiplication would never happen.",
     ),
     Mistake::new(
         "recur with too few values",
         "(loop [i 0 acc []]\n  (if (< i 3)\n    (recur (inc i))\n    acc))",
-        "Every name of the loop gets a new value.",
+        "`recur` needs a new value for every name of the loop.",
     ),
     Mistake::new(
         "recur out of a try",
         "(loop [n 3]\n  (try\n    (recur (dec n))\n    (catch Exception e n)))",
-        "The `try` would have to stay open for each round.",
+        "A `recur` inside the `try` would leave a `try` open for each round.",
     ),
     Mistake::new(
         "A catch without a class",
         "(try\n  (/ 1 0)\n  (catch e\n    (println \"no\")))",
-        "The class stands before the name.",
+        "The class comes before the name.",
     ),
     Mistake::new(
         "An unquote outside of a template",
         "(defn f [x]\n  ~x)",
-        "`~` has a meaning inside of a form that is quoted with a backquote.",
+        "`~` has a meaning only inside a form that is quoted with a backquote.",
     ),
 ];
 
@@ -221,17 +221,17 @@ const MACROS: &[Mistake] = &[
     Mistake::new(
         "A macro with the wrong number of forms",
         "(defmacro unless [test form]\n  `(if ~test nil ~form))\n\n(unless false 1 2)",
-        "The forms are counted as they were written.",
+        "The count is of the forms as they are written in the call.",
     ),
     Mistake::new(
-        "A mistake in what a macro makes",
+        "A mistake in a macro's expansion",
         "(defmacro twice [x]\n  `(let [y# ~x z#]\n     (+ y# y#)))\n\n(defn f []\n  (twice 3))",
-        "The place is in the text of the macro; the call that was expanded is shown with it.",
+        "The place is in the text of the macro; the message also shows the call that was expanded.",
     ),
     Mistake::new(
-        "A failure in what a macro made",
+        "A run-time error in a macro's expansion",
         "(defmacro add-tax [price]\n  `(* ~price \"1.2\"))\n\n(defn total [price]\n  (add-tax price))\n\n(total 10)",
-        "When the program runs, the way through the macro is still known.",
+        "The error happens at run time, and the message still shows the macro's expansion.",
     ),
     Mistake::new(
         "A macro that fails itself",
@@ -244,25 +244,25 @@ const KINDS: &[Mistake] = &[
     Mistake::new(
         "Arithmetic on a keyword",
         "(+ 1 :a)",
-        "The caret stands under the argument, which is shown with its kind.",
+        "The caret points at the argument, and the message shows its value and kind.",
     ),
     Mistake::new(
         "The third of four arguments",
         "(+ 1 2 \"3\" 4)",
-        "Arguments are counted as they were written.",
+        "Arguments are counted as they are written in the call.",
     ),
     Mistake::new(
         "A key that is not there",
         "(def order {:price 3})\n\n(defn total [order]\n  (+ (:price order) (:tax order)))\n\n(println (total order))",
-        "A look-up that finds nothing gives nil, and the error comes later, where a number is needed.",
+        "A lookup without a result returns nil, and the error appears later, where a number is needed.",
     ),
     Mistake::new(
         "nil inside of update",
         "(update {:visits nil} :visits inc)",
-        "The function was called by another function; the place is the call in the program.",
+        "Another function made the call; the place is the call in the program.",
     ),
     Mistake::new(
-        "Items of several kinds in order",
+        "Sorting items of different kinds",
         "(sort [3 \"2\" 1])",
         "There is no order between a number and a string.",
     ),
@@ -274,7 +274,7 @@ const KINDS: &[Mistake] = &[
     Mistake::new(
         "An endless sequence where a map is needed",
         "(assoc (range) :a 1)",
-        "Of a value that has no end only the beginning is printed.",
+        "Only the beginning of an infinite value is printed.",
     ),
 ];
 
@@ -287,12 +287,12 @@ const CALLS: &[Mistake] = &[
     Mistake::new(
         "Too many arguments of a function of the core",
         "(filter even? [1 2] [3 4])",
-        "The hint has all ways to call it.",
+        "The hint lists every way to call the function.",
     ),
     Mistake::new(
-        "A function that is called with too much",
+        "Too many arguments of a function of the program",
         "(defn add [a b]\n  (+ a b))\n\n(println (apply add [1 2 3]))",
-        "Here the number of arguments is known only when the program runs.",
+        "Here the number of arguments is not known until the program runs.",
     ),
     Mistake::new(
         "Calling nil",
@@ -302,7 +302,7 @@ const CALLS: &[Mistake] = &[
     Mistake::new(
         "Parentheses around a value",
         "(defn status [ok?]\n  (if ok? (\"fine\") (\"broken\")))\n\n(println (status true))",
-        "Parentheses call what they begin with.",
+        "Parentheses call the first form inside them.",
     ),
     Mistake::new(
         "The result of println, called",
@@ -320,12 +320,12 @@ const COLLECTIONS: &[Mistake] = &[
     Mistake::new(
         "assoc past the end of a vector",
         "(assoc [1 2] 5 :x)",
-        "`assoc` may set what is there, or add one item at the end.",
+        "`assoc` may replace an item, or add one at the end.",
     ),
     Mistake::new(
         "A path through a string",
         "(assoc-in {:user \"ann\"} [:user :name] \"Ann\")",
-        "On the way there is a value that holds no keys.",
+        "The path leads through a value that has no keys.",
     ),
     Mistake::new(
         "keys of a vector",
@@ -335,22 +335,22 @@ const COLLECTIONS: &[Mistake] = &[
     Mistake::new(
         "A single number in a map",
         "(conj {:a 1} 3)",
-        "What is added to a map is an entry.",
+        "Only an entry can be added to a map.",
     ),
     Mistake::new(
         "Arguments in the wrong order",
         "(->> [1 2 3]\n     (map inc)\n     (nth 1))",
-        "`nth` takes the collection first, so that `->>` puts it in the wrong place.",
+        "`nth` takes the collection first, and `->>` puts it last.",
     ),
     Mistake::new(
-        "A number is no sequence",
+        "A number instead of a sequence",
         "(reduce + 42)",
         "The hint says which argument is the collection.",
     ),
     Mistake::new(
         "A transient that was given back",
         "(def t (transient []))\n(def v (persistent! t))\n(conj! t 1)",
-        "After `persistent!` nothing may hold on to the transient.",
+        "After `persistent!` the transient can no longer be used.",
     ),
 ];
 
@@ -358,27 +358,27 @@ const NUMBERS: &[Mistake] = &[
     Mistake::new(
         "Division by zero",
         "(defn average [xs]\n  (/ (reduce + xs) (count xs)))\n\n(println (average []))",
-        "The caret stands under the divisor, with what it was.",
+        "The caret points at the divisor and shows its value.",
     ),
     Mistake::new(
         "A number that grows too large",
         "(reduce * (range 1 30))",
-        "Integers have 64 bits and say so when these do not do.",
+        "Integers have 64 bits; a larger result is an error.",
     ),
     Mistake::new(
         "Text that is not a number",
         "(Long/parseLong \"12a\")",
-        "The functions of the core give nil instead of failing.",
+        "The core functions return nil instead of failing.",
     ),
     Mistake::new(
         "A position outside of a string",
         "(subs \"hello\" 3 10)",
-        "The end is at most the length.",
+        "The end must not exceed the length.",
     ),
     Mistake::new(
         "A directive that does not fit",
         "(format \"%d items\" \"three\")",
-        "Directive and value are named together.",
+        "The message names both the directive and the value.",
     ),
     Mistake::new(
         "A string instead of a regex",
@@ -391,17 +391,17 @@ const PATTERNS: &[Mistake] = &[
     Mistake::new(
         "A vector pattern and a number",
         "(defn start [[x y]]\n  x)\n\n(start 3)",
-        "The pattern is at fault, and named with the value that it got.",
+        "The pattern does not fit; the message shows it with the value that it got.",
     ),
     Mistake::new(
         "A required key that is missing",
         "(defn charge [{:keys! [amount currency]}]\n  [amount currency])\n\n(charge {:amount 3})",
-        "Names in `:keys!` must be there; the first that is not is named.",
+        "Every name in `:keys!` must be present; the message names the first missing one.",
     ),
     Mistake::new(
         "Two names after &",
         "(let [[a & b c] [1 2 3]]\n  c)",
-        "`&` takes all that is left.",
+        "`&` takes all remaining items, so it takes one name.",
     ),
     Mistake::new(
         "A keyword as a name",
@@ -414,32 +414,32 @@ const TYPES: &[Mistake] = &[
     Mistake::new(
         "A multimethod without the method",
         "(defmulti area :shape)\n(defmethod area :circle [{:keys [r]}]\n  (* 3 r r))\n\n(area {:shape :square :side 2})",
-        "The value that was dispatched on is shown.",
+        "The message shows the dispatch value.",
     ),
     Mistake::new(
         "A protocol that a type does not implement",
         "(defprotocol Shape\n  (area [this]))\n\n(area {:side 2})",
-        "The argument is at fault: its type has no such method.",
+        "The type of the argument does not implement this method.",
     ),
     Mistake::new(
         "A method that a protocol does not have",
         "(defprotocol Shape\n  (area [this]))\n\n(defrecord Square [side]\n  Shape\n  (aera [this] (* side side)))",
-        "Methods of a record are compared with the protocol when it is defined.",
+        "The methods of a record are compared with the protocol when the record is defined.",
     ),
     Mistake::new(
-        "swap! on what is no atom",
+        "swap! on something that is not an atom",
         "(def counter 0)\n\n(swap! counter inc)",
-        "A var holds a value; what changes is an atom.",
+        "A var holds a value; `swap!` changes an atom.",
     ),
     Mistake::new(
         "Binding a var that is not dynamic",
         "(def limit 10)\n\n(binding [limit 20]\n  limit)",
-        "Only vars that are marked can be bound.",
+        "Only vars marked as dynamic can be bound.",
     ),
     Mistake::new(
         "An agent",
         "(def log (agent []))",
-        "What does not exist here says what to use instead.",
+        "Some features of Clojure do not exist here; the hint says what to use instead.",
     ),
 ];
 
@@ -447,22 +447,22 @@ const NAMESPACES: &[Mistake] = &[
     Mistake::new(
         "A namespace that cannot be found",
         "(ns app\n  (:require [my.missing :as missing]))",
-        "The place is the name, inside of the `ns` form.",
+        "The place is the name inside the `ns` form.",
     ),
     Mistake::new(
         "A name that the namespace does not have",
         "(ns app\n  (:require [clojure.string :refer [capitalise]]))",
-        "The name that was asked for is shown, with the one that exists.",
+        "The message shows the requested name, and the hint the one that exists.",
     ),
     Mistake::new(
         "A misspelt option",
         "(ns app\n  (:require [clojure.string :az str]))",
-        "Nothing is silently ignored.",
+        "An unknown option is an error; none is ignored silently.",
     ),
     Mistake {
         title: "Two namespaces that need one another",
         source: "(require 'shop.orders)",
-        why: "The way round is shown.",
+        why: "The message shows the whole cycle.",
         files: &[
             (
                 "src/shop/orders.clj",
@@ -481,12 +481,12 @@ const THROWN: &[Mistake] = &[
     Mistake::new(
         "An exception with data",
         "(defn withdraw [account amount]\n  (when (> amount (:balance account))\n    (throw (ex-info \"Not enough money\" {:missing (- amount (:balance account))})))\n  (update account :balance - amount))\n\n(withdraw {:balance 10} 30)",
-        "What a program throws itself has no code; its data is shown.",
+        "An exception that the program throws itself has no error code; the message shows its data.",
     ),
     Mistake::new(
         "An exception and its cause",
         "(defn read-config []\n  (throw (ex-info \"no such file\" {:path \"a.edn\"})))\n\n(defn start []\n  (try\n    (read-config)\n    (catch Exception e\n      (throw (ex-info \"cannot start\" {:stage :config} e)))))\n\n(start)",
-        "Each cause is told with its class, place and data.",
+        "Each cause is shown with its class, place and data.",
     ),
     Mistake::new(
         "Throwing a string",
@@ -496,12 +496,12 @@ const THROWN: &[Mistake] = &[
     Mistake::new(
         "A function that never stops calling itself",
         "(defn depth [n]\n  (inc (depth n)))\n\n(depth 1)",
-        "The call that repeats itself is shown once.",
+        "A call that repeats itself is shown once.",
     ),
     Mistake {
         title: "A loop that never ends",
         source: "(loop [n 0]\n  (recur (inc n)))",
-        why: "With `--fuel` or `--deadline` a program is stopped, and says where it was.",
+        why: "`--fuel` or `--deadline` stops a program; the message shows where it was.",
         files: &[],
         args: &["--fuel", "100000"],
     },
