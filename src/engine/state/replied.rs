@@ -51,20 +51,27 @@ pub(super) fn decide(progress: &mut Progress, reply: Reply, policy: &Policy<'_>)
             Decision::then(Action::Accept(text))
         }
         ReplyAction::Use(text) => given(progress, text),
-        ReplyAction::Again { problem, failure } => {
-            let problem = Some(problem);
-            Decision::then(Action::Ask(Box::new(match (reply.about, failure) {
-                (About::Confirm, _) => Asking::Confirm { problem },
-                (About::Review, _) => Asking::Review { problem },
-                (About::Failure, failure) => {
-                    let (kind, error) = failure.unwrap_or((String::new(), Value::Nil));
-                    Asking::FailureAgain {
-                        kind,
-                        message: problem.unwrap_or_default(),
-                        error,
-                    }
-                }
-            })))
+        ReplyAction::Again { problem, failure } => Decision::then(Action::Ask(Box::new(
+            asked_again(reply.about, problem, failure),
+        ))),
+    }
+}
+
+fn asked_again(about: About, problem: String, failure: Option<(String, Value)>) -> Asking {
+    match about {
+        About::Confirm => Asking::Confirm {
+            problem: Some(problem),
+        },
+        About::Review => Asking::Review {
+            problem: Some(problem),
+        },
+        About::Failure => {
+            let (kind, error) = failure.unwrap_or((String::new(), Value::Nil));
+            Asking::FailureAgain {
+                kind,
+                message: problem,
+                error,
+            }
         }
     }
 }

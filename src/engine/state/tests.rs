@@ -131,6 +131,7 @@ fn folded(entries: &[(EntryKind, &str)]) -> Progress {
 }
 
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn each_state_of_the_journal_has_its_action() {
     use EntryKind::{Draft, Error, Intent, Result, Signal, Timer};
     let rules = Rules {
@@ -227,7 +228,11 @@ fn each_state_of_the_journal_has_its_action() {
     }
 }
 
+/// A step's rules, the entries of its journal, an event, and what it comes to.
+type Case<'c> = (&'c Rules, &'c [(EntryKind, &'c str)], Event, &'c str);
+
 #[test]
+#[expect(clippy::too_many_lines, reason = "a table of cases")]
 fn each_event_has_its_entries_and_its_action() {
     let plain = Rules::plain();
     let skip = Rules {
@@ -255,7 +260,7 @@ fn each_event_has_its_entries_and_its_action() {
         (EntryKind::Intent, "{:attempt 1}"),
         (EntryKind::Timer, "{:kind :question :attempt 1}"),
     ];
-    let cases: Vec<(&Rules, &[(EntryKind, &str)], Event, &str)> = vec![
+    let cases: Vec<Case<'_>> = vec![
         (&plain, running, value("1"), "result 1; answer"),
         (&reviewed, running, value("1"), "draft 1; check 1"),
         (&drafted, running, value("1"), "result 1; answer"),

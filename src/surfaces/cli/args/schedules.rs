@@ -14,7 +14,7 @@ pub struct Schedules {
 #[derive(Debug, Subcommand)]
 pub enum SchedulesCommand {
     List(SchedulesList),
-    Run(SchedulesRun),
+    Run(Box<SchedulesRun>),
 }
 
 /// Lists the schedules that a worker knows, with their next and last moments
