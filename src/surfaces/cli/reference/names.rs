@@ -257,19 +257,30 @@ fn vars(session: &Session) -> Vec<Rc<Var>> {
     }
     let mut all = Vec::new();
     for (name, namespace) in world.namespaces.borrow().iter() {
-        // The same functions as those of `flow.util`, under an older name.
-        if name.to_string() == "breyta.sandbox" {
+        // The same functions as those of `flow.util`, under an older name; and what the host's collections share.
+        if ["breyta.sandbox", "host.mutable"].contains(&name.to_string().as_str()) {
             continue;
         }
         for (_, var) in namespace.mappings() {
             let is_documented =
                 matches!(var.root(), Some(Value::Native(_))) || var.meta_entry("doc").is_some();
-            if var.namespace == *name && !var.is_private.get() && is_documented {
+            if var.namespace == *name
+                && !var.is_private.get()
+                && is_documented
+                && !makes_a_type(&var)
+            {
                 all.push(detached(&var));
             }
         }
     }
     all
+}
+
+/// Tells whether a var is the function that `deftype` defines for a type: the library's types are made by `new`.
+fn makes_a_type(var: &Var) -> bool {
+    let name = var.name.to_string();
+    name.strip_prefix("->")
+        .is_some_and(|rest| rest.starts_with(|first: char| first.is_uppercase()))
 }
 
 /// Returns a var that keeps value and metadata when its session ends.
