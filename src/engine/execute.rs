@@ -56,7 +56,7 @@ use crate::ports::{Claim, ClaimBy, Revealed, RunRow, RunStatus, Secret, StoreErr
 use crate::redact::{self, RedactedObserver};
 use crate::sealed;
 use crate::sessions::{Prepared, SessionUse};
-use crate::step::{Cutoff, Scope, Services};
+use crate::step::{Cut, Cutoff, Scope, Services};
 use crate::turn;
 
 use call::Asked;
@@ -65,7 +65,7 @@ pub(crate) use dry_run::{
     Changed, DryRunReport, End as DryRunEnd, Purpose, Script, WholeRequest, dry_run,
 };
 pub use dry_run::{Difference, Stand};
-use end::{Executed, stored_outcome};
+use end::{Executed, TOO_LONG, stored_outcome};
 pub(crate) use family::Family;
 use host::{FlowHost, Shared};
 use line::Line;
@@ -403,7 +403,9 @@ impl<'a> Executor<'a> {
         place.secrets.iter().for_each(|secret| revealed.add(secret));
         let journal = JournalWriter::new(engine, place.run.clone(), place.epoch, revealed.clone());
         let limits = engine.limits.narrowed(&place.flow.starts.run);
-        let shared = Rc::new(Shared::new(history, journal, limits));
+        let clock = engine.services.clock.clone();
+        let cutoff = Cutoff::new(options.interrupt.clone(), clock, place.usage.clone());
+        let shared = Rc::new(Shared::new(history, journal, limits, cutoff.clone()));
         let observer = RedactedObserver::new(place.run.clone(), observer, revealed.clone());
         let observer: Rc<dyn Observer> = Rc::new(observer);
         let watcher = observer.clone();
@@ -422,7 +424,7 @@ impl<'a> Executor<'a> {
             }),
             revealed,
             heap: shared.heap.clone(),
-            cutoff: Cutoff::new(options.interrupt.clone(), place.usage.clone()),
+            cutoff,
         };
         Executor {
             engine,
@@ -458,6 +460,7 @@ impl<'a> Executor<'a> {
                 replayed: self.shared.history.borrow().finished(),
             });
         }
+        self.scope.cutoff.set_deadline(self.facts.deadline_ms);
         let ended = self.evaluate(self.fiber()).await?;
         self.conclude(ended).await
     }
@@ -497,7 +500,11 @@ impl<'a> Executor<'a> {
     async fn evaluate_on(&self, line: &Rc<Line>, mut fiber: Fiber) -> Result<Ended, EngineError> {
         let mut answer = Ok(Value::Nil);
         loop {
+            self.shared.set_next(None);
             let exit = self.resume(&mut fiber, answer)?;
+            if let Some(reason) = self.take_told() {
+                self.unwind(reason);
+            }
             let next = match exit {
                 Exit::Done(value) => match self.shared.journal.usage().check_output() {
                     Ok(()) => return Ok(Ended::Value(value)),
@@ -513,9 +520,8 @@ impl<'a> Executor<'a> {
             answer = match next {
                 Ok(answer) => answer,
                 Err(Halt::Cancelled { reason }) => {
-                    self.note_cancel(&reason);
+                    self.unwind(reason);
                     self.leave_child(line);
-                    self.cancelling.replace(Some(reason));
                     Err(Stop::Cancelled.into())
                 }
                 Err(Halt::Interrupted) => return Ok(Ended::Interrupted),
@@ -616,9 +622,12 @@ impl<'a> Executor<'a> {
 
     /// Leaves the run where the code of a function was interrupted, so that nothing uses its partial result.
     pub(super) fn check_cut(&self) -> Result<(), Halt> {
-        match self.scope.cutoff.was_cut() {
-            true => Err(Halt::Interrupted),
-            false => Ok(()),
+        match self.scope.cutoff.cut() {
+            Some(Cut::Suspended) => Err(Halt::Interrupted),
+            Some(Cut::Late) => Err(Halt::Cancelled {
+                reason: TOO_LONG.to_owned(),
+            }),
+            None => Ok(()),
         }
     }
 

@@ -21,6 +21,7 @@ use std::pin::Pin;
 
 use flowstone_lang::value::Value;
 
+pub(crate) use call::Cut;
 pub use call::Cutoff;
 pub(crate) use call::{code as code_function, run_code as call_code};
 pub use context::{Progress, Scope, Services, StepContext, StepRequest};

@@ -618,3 +618,63 @@ fn a_timeout_ends_what_functions_and_native_code_compute() {
         );
     }
 }
+
+const PRODUCT: &str = "(reduce *' (range 1 200000))";
+
+#[test]
+fn a_timeout_stops_a_product_of_many_numbers() {
+    let scratch = Scratch::new();
+    let bodies = [
+        format!("(do {PRODUCT} 1)"),
+        PRODUCT.to_owned(),
+        format!("(flow/step :function :f {{:code '(fn [_] (do {PRODUCT} 1))}})"),
+        format!("(first (flow/all [#(do {PRODUCT} 1) #(identity {PRODUCT})]))"),
+    ];
+    for body in bodies {
+        scratch.write("product.edn", flow("product", &body));
+        let begun = Instant::now();
+        let ran = scratch.run(&["run", "product.edn", "--timeout", "1s", "--json", "--new"]);
+        let took = begun.elapsed();
+        assert_eq!(ran.json()["status"], json!("timed-out"), "{body}");
+        assert!(took < Duration::from_secs(8), "{body}: {took:?}");
+    }
+}
+
+#[test]
+fn a_flow_tidies_up_after_a_timeout_in_native_work() {
+    let scratch = Scratch::new();
+    let counted = "(flow/step :kv :n {:operation :increment :key (str \"n\" (count (str (reduce *' (range 1 2000)))))})";
+    let body = format!("(try {PRODUCT} (finally {counted}))");
+    scratch.write("tidies.edn", flow("tidies", &body));
+    let ran = scratch.run(&["run", "tidies.edn", "--timeout", "1s", "--json"]);
+    assert_eq!(ran.json()["status"], json!("timed-out"));
+    let read = "(:value (flow/step :kv :n {:operation :get :key \"n5733\"}))";
+    scratch.write("reads.edn", flow("reads", read));
+    let ran = scratch.run(&["run", "reads.edn", "--json"]).json();
+    assert_eq!(ran["result"], json!(1), "{ran}");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupt_suspends_a_run_in_native_work() {
+    let scratch = Scratch::new();
+    scratch.write("product.edn", flow("product", PRODUCT));
+    let mut run = scratch
+        .command(&["run", "product.edn"])
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program starts");
+    await_status(&scratch, "product", "running");
+    std::thread::sleep(Duration::from_millis(300));
+    let begun = Instant::now();
+    let sent = Command::new("kill")
+        .args(["-INT", &run.id().to_string()])
+        .status();
+    assert!(sent.is_ok_and(|status| status.success()));
+    let status = run.wait().expect("it ends");
+    assert_eq!(status.code(), Some(130));
+    let took = begun.elapsed();
+    assert!(took < Duration::from_secs(3), "{took:?}");
+}

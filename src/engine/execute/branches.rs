@@ -256,7 +256,12 @@ impl<'d, 'a> Branching<'d, 'a> {
             };
             branch.is_started = true;
             let line = branch.line.clone();
+            let next = self.replayed.first_key_value().map(|(place, _)| *place);
+            self.executor.shared.set_next(next);
             let exit = self.executor.resume(&mut branch.fiber, answer)?;
+            if let Some(reason) = self.executor.take_told() {
+                self.cancel_all(reason);
+            }
             let result = match exit {
                 Exit::Step(request) => match self.ask(id, &line, request) {
                     Ok(Some(now)) => {
@@ -480,8 +485,11 @@ impl<'d, 'a> Branching<'d, 'a> {
             let Some(branch) = self.branches.get_mut(&id) else {
                 continue;
             };
+            let answer = match self.executor.check_cut() {
+                Err(halt) if answer.is_ok() => Err(halt),
+                _ => answer,
+            };
             match answer {
-                Ok(_) if self.executor.check_cut().is_err() => return Err(self.leave().await),
                 Ok(answer) => {
                     // Whatever ends without an entry of its own ends now.
                     let turn = branch.line.sequence();
@@ -502,6 +510,10 @@ impl<'d, 'a> Branching<'d, 'a> {
                 }
                 // One has seen the interrupt before the others: they are let finish.
                 Err(Halt::Interrupted) => return Err(self.leave().await),
+                Err(Halt::Cancelled { reason }) => {
+                    self.cancel_all(reason);
+                    return Ok(());
+                }
                 Err(halt) => return Err(halt),
             }
         }
@@ -564,8 +576,7 @@ impl<'d, 'a> Branching<'d, 'a> {
 
     /// Cancels every branch; the line that they began on is told when all are unwound.
     fn cancel_all(&mut self, reason: String) {
-        self.executor.note_cancel(&reason);
-        self.executor.cancelling.replace(Some(reason.clone()));
+        self.executor.unwind(reason.clone());
         self.cancelled = Some(reason);
         if let Some(outermost) = self.groups.first_key_value().map(|(id, _)| *id) {
             self.cancel_group(outermost);

@@ -5,13 +5,9 @@
 
 use std::cell::Cell;
 
-use flowstone_lang::value::Value;
-
 use super::end::TOO_LONG;
 use super::{Executor, Halt};
-use crate::codec;
-use crate::journal::CANCEL;
-use crate::ports::{Change, EntryKind, StoreError};
+use crate::ports::{Change, StoreError};
 
 /// Branches go on side by side for as long as this lives.
 pub(super) struct Beside<'d>(&'d Cell<bool>, &'d Cell<bool>);
@@ -119,9 +115,22 @@ impl Executor<'_> {
         if self.is_cancel_noted.replace(true) || self.replay_only {
             return;
         }
-        let text = codec::encode(&Value::from(reason)).unwrap_or_else(|_| "\"\"".to_owned());
-        let journal = &self.shared.journal;
-        journal.append(journal.entry(EntryKind::Note, CANCEL.to_owned(), CANCEL, text));
+        self.shared.append_cancel(reason);
+    }
+
+    /// Takes over that native work was stopped because the run is to be unwound; returns why.
+    pub(super) fn take_told(&self) -> Option<String> {
+        let reason = self.shared.take_told()?;
+        self.is_cancel_noted.set(true);
+        self.cancel.take();
+        Some(reason)
+    }
+
+    /// Notes why the flow is being unwound. No deadline holds from here on.
+    pub(super) fn unwind(&self, reason: String) {
+        self.note_cancel(&reason);
+        self.scope.cutoff.unwind();
+        self.cancelling.replace(Some(reason));
     }
 
     /// Lets go of a step under way on a branch that is cancelled: nobody is to answer its wait any more.

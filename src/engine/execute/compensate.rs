@@ -102,6 +102,7 @@ impl Executor<'_> {
         self.is_compensating.set(true);
         self.cancel.take();
         self.shared.refuel();
+        self.scope.cutoff.unwind();
         let is_cancelled = self.cancelling.borrow().is_some();
         let of = |when: When| {
             compensations

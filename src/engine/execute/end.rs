@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
-use flowstone_lang::value::{Class, Exception, Stop, Value};
+use flowstone_lang::value::{Class, Exception, Signal, Stop, Value, meter};
 
 use super::compensate::Compensated;
 use super::{Ended, Executor, unstorable};
-use crate::codec;
+use crate::codec::{self, CodecError};
 use crate::error::EngineError;
 use crate::limits;
 use crate::outcome::{Failure, RunOutcome, decode_failure, encode_failure};
@@ -55,7 +55,8 @@ pub(super) fn stored_outcome(row: &RunRow) -> Result<RunOutcome, EngineError> {
 
 /// What the flow came to.
 enum Verdict {
-    Completed(String),
+    /// The text of the result, and the value that it is read as.
+    Completed(String, Result<Value, CodecError>),
     Failed(Rc<Exception>),
     Cancelled(String),
     /// EDN text of the next pass's input.
@@ -77,7 +78,7 @@ impl Executor<'_> {
             }
         }
         match verdict {
-            Verdict::Completed(text) => self.complete(text).await,
+            Verdict::Completed(text, value) => self.complete(text, value?).await,
             Verdict::Failed(exception) => self.fail(exception).await,
             Verdict::Cancelled(reason) => self.cancelled(reason).await,
             Verdict::Left(left) => self.leave(left).await,
@@ -102,7 +103,10 @@ impl Executor<'_> {
             Ended::Value(_) if cancelling.is_some() => {
                 return Verdict::Cancelled(cancelling.unwrap_or_default());
             }
-            Ended::Value(value) => return self.completed(&value),
+            Ended::Value(value) => match self.watched(|| self.completed(&value)) {
+                Ok(verdict) => return verdict,
+                Err(stop) => stop,
+            },
             Ended::Threw(exception) => return Verdict::Failed(exception),
             Ended::Stopped(stop) => stop,
             left @ (Ended::Interrupted | Ended::Parked { .. }) => return Verdict::Left(left),
@@ -110,6 +114,7 @@ impl Executor<'_> {
         let usage = self.shared.journal.usage();
         let (code, hint) = match &stop {
             Stop::Cancelled => {
+                let cancelling = self.cancelling.borrow().clone();
                 return match (cancelling, self.again.take()) {
                     (None, Some(input)) => Verdict::Again(input),
                     (reason, _) => Verdict::Cancelled(reason.unwrap_or_default()),
@@ -136,6 +141,22 @@ impl Executor<'_> {
         Verdict::Failed(Rc::new(exception))
     }
 
+    /// Works on what the flow returned, under the limits of the run.
+    fn watched<T>(&self, work: impl FnOnce() -> T) -> Result<T, Stop> {
+        let watch = meter::watched(Some(self.shared.clone()));
+        let done = work();
+        let stopped = meter::stopped();
+        drop(watch);
+        if let Some(reason) = self.take_told() {
+            self.unwind(reason);
+        }
+        match stopped {
+            Ok(()) => Ok(done),
+            Err(Signal::Stop(stop)) => Err((*stop).clone()),
+            Err(Signal::Throw(exception)) => Err(Stop::Interrupted(exception.text().to_owned())),
+        }
+    }
+
     fn completed(&self, value: &Value) -> Verdict {
         match codec::encode(value) {
             Ok(text) if text.len() > self.limits().result => {
@@ -149,7 +170,11 @@ impl Executor<'_> {
                     .hint(format!("return a reference to a file or blob, or {raise}"));
                 Verdict::Failed(Rc::new(exception))
             }
-            Ok(text) => Verdict::Completed(self.scope.redact_edn(text)),
+            Ok(text) => {
+                let text = self.scope.redact_edn(text);
+                let value = codec::decode(&text);
+                Verdict::Completed(text, value)
+            }
             Err(error) => {
                 let words = unstorable(&error);
                 let exception = Exception::new(Class::ILLEGAL_ARGUMENT, error.code(), words);
@@ -162,8 +187,7 @@ impl Executor<'_> {
         }
     }
 
-    async fn complete(&self, text: String) -> Result<RunOutcome, EngineError> {
-        let value = codec::decode(&text)?;
+    async fn complete(&self, text: String, value: Value) -> Result<RunOutcome, EngineError> {
         self.end(RunStatus::Completed, Some(text), None).await?;
         Ok(RunOutcome::Completed(value))
     }

@@ -8,11 +8,12 @@ use flowstone_lang::value::meter::Watch;
 use flowstone_lang::value::{Class, Exception, Result as Evaluated, Stop, Value};
 use flowstone_lang::vm::{Host, Request, Stream};
 
+use super::end::TOO_LONG;
 use super::line::Line;
 use super::writer::JournalWriter;
 use crate::codec;
 use crate::ids::RunId;
-use crate::journal::History;
+use crate::journal::{CANCEL, History};
 use crate::limits::Limits;
 use crate::natives;
 use crate::observer::{Observer, RunEvent};
@@ -34,12 +35,24 @@ pub(crate) struct Shared {
     /// How many ends were made for the journal in this drive.
     sequences: Cell<u64>,
     fuel_left: Cell<u64>,
+    /// Units of native work since the last look for a cancel.
+    worked: Cell<u64>,
+    /// The place of the next answer that the journal has for another line.
+    next: Cell<usize>,
+    /// Why native work was stopped to unwind the run, until the executor knows.
+    told: RefCell<Option<String>>,
+    cutoff: Cutoff,
     /// What the values of the run may hold in memory.
     pub(super) heap: Rc<HeapBudget>,
 }
 
 impl Shared {
-    pub(super) fn new(history: History, journal: JournalWriter, limits: Limits) -> Shared {
+    pub(super) fn new(
+        history: History,
+        journal: JournalWriter,
+        limits: Limits,
+        cutoff: Cutoff,
+    ) -> Shared {
         journal.usage().bound(limits);
         Shared {
             history: RefCell::new(history),
@@ -48,6 +61,10 @@ impl Shared {
             last_now_ms: Cell::new(i64::MIN),
             sequences: Cell::new(0),
             fuel_left: Cell::new(limits.fuel),
+            worked: Cell::new(0),
+            next: Cell::new(usize::MAX),
+            told: RefCell::default(),
+            cutoff,
             heap: Rc::new(HeapBudget::new(limits.memory)),
         }
     }
@@ -132,10 +149,66 @@ impl Shared {
     }
 }
 
+impl Shared {
+    /// Says where the journal has the next answer for another line than the one that runs now.
+    pub(super) fn set_next(&self, place: Option<usize>) {
+        self.next.set(place.unwrap_or(usize::MAX));
+    }
+
+    /// Returns why native work was stopped to unwind the run, once.
+    pub(super) fn take_told(&self) -> Option<String> {
+        self.told.take()
+    }
+
+    /// Notes in the journal that the flow is told of a cancel.
+    pub(super) fn append_cancel(&self, reason: &str) {
+        let text = codec::encode(&Value::from(reason)).unwrap_or_else(|_| "\"\"".to_owned());
+        let entry = self
+            .journal
+            .entry(EntryKind::Note, CANCEL.to_owned(), CANCEL, text);
+        self.journal.append(entry);
+    }
+
+    /// Stops native work as the run's turns would: where the journal says so, and at the deadline. Looks as often as a
+    /// computing run takes turns, so that a replay finds the same place.
+    fn check_cancel(&self, units: u64) -> Evaluated<(), Stop> {
+        let worked = self.worked.get().saturating_add(units);
+        if worked < u64::from(QUANTUM) {
+            self.worked.set(worked);
+            return Ok(());
+        }
+        self.worked.set(0);
+        let Ok(mut history) = self.history.try_borrow_mut() else {
+            return Ok(());
+        };
+        if history.has_later_cancel() {
+            return Ok(());
+        }
+        let next = self.next.get();
+        let recorded = history.take_cancel_before(next);
+        let is_live = history.is_empty() && next == usize::MAX;
+        drop(history);
+        let reason = match recorded {
+            Some(reason) => reason,
+            None if is_live && self.cutoff.is_late() => {
+                self.append_cancel(TOO_LONG);
+                TOO_LONG.to_owned()
+            }
+            None => return Ok(()),
+        };
+        self.cutoff.unwind();
+        self.told.replace(Some(reason));
+        Err(Stop::Cancelled)
+    }
+}
+
 impl Watch for Shared {
-    /// Interrupts and cancellation are seen when the run takes its turns.
     fn spend(&self, units: u64) -> Evaluated<(), Stop> {
         self.heap.check()?;
+        if self.cutoff.is_suspended() {
+            return Err(Stop::Evicted);
+        }
+        self.check_cancel(units)?;
         let left = self.fuel_left.get().checked_sub(units);
         self.fuel_left.set(left.unwrap_or(0));
         left.map(|_| ()).ok_or(Stop::OutOfFuel)

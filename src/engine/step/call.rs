@@ -5,6 +5,7 @@
 
 use std::cell::Cell;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use flowstone_lang::fiber::{Exit, Fiber};
@@ -16,6 +17,7 @@ use flowstone_lang::vm::{Host, Request, Stream};
 use super::StepError;
 use super::context::Scope;
 use crate::interrupt::Interrupt;
+use crate::ports::Clock;
 use crate::sessions::SessionUse;
 
 /// How long one call may compute.
@@ -29,17 +31,52 @@ const GRACE: Duration = Duration::from_millis(50);
 #[derive(Clone, Default)]
 pub struct Cutoff {
     interrupt: Interrupt,
-    was_cut: Rc<Cell<bool>>,
+    /// When the run is to be cancelled; `None` while it is being unwound, too.
+    deadline_ms: Rc<Cell<Option<i64>>>,
+    clock: Option<Arc<dyn Clock>>,
+    cut: Rc<Cell<Option<Cut>>>,
     /// `None` where no other run has the session.
     usage: Option<Rc<SessionUse>>,
 }
 
 impl Cutoff {
-    pub(crate) fn new(interrupt: Interrupt, usage: Rc<SessionUse>) -> Cutoff {
+    pub(crate) fn new(
+        interrupt: Interrupt,
+        clock: Arc<dyn Clock>,
+        usage: Rc<SessionUse>,
+    ) -> Cutoff {
         Cutoff {
             interrupt,
-            was_cut: Rc::default(),
+            deadline_ms: Rc::default(),
+            clock: Some(clock),
+            cut: Rc::default(),
             usage: Some(usage),
+        }
+    }
+
+    /// Sets when the run is to be cancelled.
+    pub(crate) fn set_deadline(&self, deadline_ms: Option<i64>) {
+        self.deadline_ms.set(deadline_ms);
+    }
+
+    /// Takes the deadline away: the run is being unwound, and its code runs again.
+    pub(crate) fn unwind(&self) {
+        self.deadline_ms.set(None);
+        if self.cut() == Some(Cut::Late) {
+            self.forget();
+        }
+    }
+
+    /// Tells whether the run is to be suspended.
+    pub(crate) fn is_suspended(&self) -> bool {
+        self.interrupt.is_set()
+    }
+
+    /// Tells whether the run is over its deadline.
+    pub(crate) fn is_late(&self) -> bool {
+        match (self.deadline_ms.get(), &self.clock) {
+            (Some(deadline_ms), Some(clock)) => deadline_ms <= clock.now_ms(),
+            _ => false,
         }
     }
 
@@ -47,7 +84,7 @@ impl Cutoff {
     pub(crate) fn touch_session(&self) -> Evaluated<(), Stop> {
         let touched = self.usage.as_ref().map_or(Ok(()), |usage| usage.touch());
         if touched.is_err() {
-            self.was_cut.set(true);
+            self.cut.set(Some(Cut::Suspended));
         }
         touched
     }
@@ -63,14 +100,22 @@ impl Cutoff {
         self.usage.as_ref().is_none_or(|usage| usage.note_printed())
     }
 
-    /// Tells whether a function was ended before its time.
-    pub(crate) fn was_cut(&self) -> bool {
-        self.was_cut.get()
+    /// Returns why a function was ended before its time, if one was.
+    pub(crate) fn cut(&self) -> Option<Cut> {
+        self.cut.get()
     }
 
     pub(crate) fn forget(&self) {
-        self.was_cut.set(false);
+        self.cut.set(None);
     }
+}
+
+/// Why the code of a function was ended before its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cut {
+    Suspended,
+    /// The run is over its deadline.
+    Late,
 }
 
 /// Calls a function, and lets other tasks of the thread run meanwhile. `patience`: how long the step's own `:timeout` lets it
@@ -81,7 +126,7 @@ pub(super) async fn call_in_turns(
     args: &[Value],
     patience: Option<Duration>,
 ) -> Result<Value, StepError> {
-    let host = PureHost::patient(scope, patience.unwrap_or(PATIENCE));
+    let host = PureHost::patient(scope, patience.unwrap_or(PATIENCE), Deadline::OfRun);
     let (function, args) = (function.clone(), args.to_vec());
     let mut fiber = Fiber::new(&scope.session, Box::new(host), move |vm| {
         let value = vm.call(&function, &args)?;
@@ -111,7 +156,7 @@ pub(super) fn call(
     args: &[Value],
     patience: Option<Duration>,
 ) -> Result<Value, StepError> {
-    let host = PureHost::patient(scope, patience.unwrap_or(PATIENCE));
+    let host = PureHost::patient(scope, patience.unwrap_or(PATIENCE), Deadline::Own);
     let mut vm = scope.session.vm(Box::new(host));
     scope.heap.within(|| {
         let value = vm.call(function, args)?;
@@ -190,6 +235,16 @@ struct Bounds {
     cutoff: Cutoff,
     /// When it was first seen that the run is to be suspended.
     suspended: Cell<Option<Instant>>,
+    minds: Deadline,
+}
+
+/// Which deadlines end the code of a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Deadline {
+    /// Only its own: it may be replayed, and a replay is told of a cancel where the journal says so.
+    Own,
+    /// That of the run, too.
+    OfRun,
 }
 
 impl Watch for Bounds {
@@ -199,11 +254,15 @@ impl Watch for Bounds {
             return Err(Stop::Deadline);
         }
         self.heap.check()?;
-        if self.cutoff.interrupt.is_set() {
+        if self.minds == Deadline::OfRun && self.cutoff.is_late() {
+            self.cutoff.cut.set(Some(Cut::Late));
+            return Err(Stop::Deadline);
+        }
+        if self.cutoff.is_suspended() {
             let since = self.suspended.get().unwrap_or(now);
             self.suspended.set(Some(since));
             if now.duration_since(since) >= GRACE {
-                self.cutoff.was_cut.set(true);
+                self.cutoff.cut.set(Some(Cut::Suspended));
                 return Err(Stop::Interrupted("the run is suspended".to_owned()));
             }
         }
@@ -213,16 +272,17 @@ impl Watch for Bounds {
 
 impl PureHost {
     fn new(scope: &Scope) -> PureHost {
-        PureHost::patient(scope, PATIENCE)
+        PureHost::patient(scope, PATIENCE, Deadline::Own)
     }
 
-    fn patient(scope: &Scope, patience: Duration) -> PureHost {
+    fn patient(scope: &Scope, patience: Duration, minds: Deadline) -> PureHost {
         PureHost {
             bounds: Rc::new(Bounds {
                 heap: scope.heap.clone(),
                 deadline: Instant::now() + patience,
                 cutoff: scope.cutoff.clone(),
                 suspended: Cell::new(None),
+                minds,
             }),
         }
     }

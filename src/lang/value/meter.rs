@@ -233,6 +233,24 @@ pub(crate) fn take_due() -> Result<bool> {
     Ok(turn_is_due)
 }
 
+/// Forgets the stop while a `finally` runs, which the stop allows: it has native work of its own to do.
+pub(crate) fn begin_finally() {
+    CREDIT.set(RATION);
+    set_due(false);
+    METER.with_borrow_mut(|meter| meter.stop = None);
+}
+
+/// Remembers the stop again once a `finally` is over, so that native work around it stops, too.
+pub(crate) fn end_finally(stop: &Stop) {
+    METER.with_borrow_mut(|meter| {
+        if meter.watch.is_some() {
+            meter.stop = Some(stop.clone());
+            CREDIT.set(0);
+            set_due(true);
+        }
+    });
+}
+
 /// Tells whether the machine has to look at anything before a native function.
 #[inline(always)]
 pub(crate) fn is_special() -> bool {
@@ -248,7 +266,7 @@ pub(crate) fn note_replaced() {
 ///
 /// # Errors
 /// The stop.
-pub(crate) fn stopped() -> Result<()> {
+pub fn stopped() -> Result<()> {
     if CREDIT.get() > 0 {
         return Ok(());
     }

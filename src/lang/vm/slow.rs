@@ -8,6 +8,7 @@ use super::exec::{Base, Pc, at, register};
 use super::quick::QUICK;
 use super::slots::{self, FLOAT, FN};
 use super::stack::{ENTRY, Frame, SWITCHED};
+use crate::value::meter;
 use crate::value::{Class, Exception, List, Object, Result, Signal, Value, Var, number};
 
 /// Where a function goes on: its next instruction and its registers.
@@ -659,7 +660,10 @@ impl Vm {
     pub(super) fn rethrown(pending: Value) -> Signal {
         match pending {
             Value::Object(object) => match &*object {
-                Object::Stop(stop) => Signal::Stop(Rc::new(stop.clone())),
+                Object::Stop(stop) => {
+                    meter::end_finally(stop);
+                    Signal::Stop(Rc::new(stop.clone()))
+                }
                 _ => Vm::thrown(Value::Object(object)),
             },
             other => Vm::thrown(other),

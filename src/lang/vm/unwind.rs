@@ -7,6 +7,7 @@ use super::code::{Body, Op, Site};
 use super::exec::{Base, Pc};
 use super::slow::Place;
 use super::stack::ENTRY;
+use crate::value::meter;
 use crate::value::{
     Class, Culprit, Exception, Frame as TraceFrame, Object, Origin, Signal, Span, Value,
 };
@@ -40,6 +41,9 @@ impl Vm {
                         }
                 });
                 if let Some(handler) = found {
+                    if let Signal::Stop(_) = &signal {
+                        meter::begin_finally();
+                    }
                     *base.add(usize::from(handler.register)) = match signal {
                         Signal::Throw(exception) => Value::Exception(exception),
                         Signal::Stop(stop) => Value::from(Object::Stop((*stop).clone())),
