@@ -16,7 +16,7 @@ const PHRASES: &[(&str, &str, usize)] = &[
     ("is meant", "name what it refers to", 72),
     ("is none", "`is not an X`, or `does not exist`", 164),
     ("is said", "`is stated`, or name who states it", 91),
-    ("is told", "`receives`", 96),
+    ("is told", "`receives`", 98),
     ("of ours", "`our X`", 14),
     ("so many", "the number, or `that many`", 202),
     ("what became of", "`the outcome of`", 23),
