@@ -1,10 +1,17 @@
 //! The built program in a folder of its own.
 
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{self, Receiver};
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
+
+/// How long a call of the program may take, on a machine that has much to do.
+const LONGEST: Duration = Duration::from_secs(240);
+/// The first pause before a process is asked again whether it ended.
+const SHORTEST: Duration = Duration::from_millis(4);
 
 /// A scratch folder in which the program runs.
 pub struct Scratch {
@@ -81,28 +88,75 @@ impl Scratch {
 
     /// Runs the program to its end with this on its standard input.
     pub fn run_with(&self, args: &[&str], input: &str) -> Ran {
-        let mut child = self
-            .command(args)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .spawn()
-            .expect("the program starts");
+        let mut child = started(self.command(args).stdin(Stdio::piped()));
         let mut stdin = child.stdin.take().expect("a pipe");
         // The program may be gone before it read everything.
         let _ = stdin.write_all(input.as_bytes());
         drop(stdin);
-        Ran::of(child.wait_with_output().expect("the program ends"))
+        Ran::of(child)
     }
 }
 
-impl Ran {
-    pub fn of(output: Output) -> Ran {
-        Ran {
-            code: output.status.code(),
-            out: String::from_utf8_lossy(&output.stdout).into_owned(),
-            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+/// Starts a process with its output in pipes.
+#[track_caller]
+fn started(command: &mut Command) -> Child {
+    command
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts")
+}
+
+/// Reads a pipe to its end, so that the process never waits for us.
+fn reader(pipe: Option<impl Read + Send + 'static>) -> Receiver<Vec<u8>> {
+    let (sender, receiver) = mpsc::channel();
+    std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(mut pipe) = pipe {
+            // What was read before an error is shown.
+            let _ = pipe.read_to_end(&mut bytes);
         }
+        let _ = sender.send(bytes);
+    });
+    receiver
+}
+
+impl Ran {
+    /// Waits for a process whose output is piped. One that does not end is killed, and the test fails.
+    #[track_caller]
+    pub fn of(mut child: Child) -> Ran {
+        let out = reader(child.stdout.take());
+        let err = reader(child.stderr.take());
+        let begun = Instant::now();
+        let status = loop {
+            match child.try_wait().expect("a process") {
+                Some(status) => break Some(status),
+                None if begun.elapsed() > LONGEST => break None,
+                // Most end within milliseconds.
+                None => std::thread::sleep(begun.elapsed().clamp(SHORTEST, SHORTEST * 20) / 4),
+            }
+        };
+        if status.is_none() {
+            let _ = child.kill();
+        }
+        // Something that it started may keep a pipe open.
+        let text = |pipe: Receiver<Vec<u8>>| {
+            let bytes = pipe.recv_timeout(LONGEST).expect("a pipe that is closed");
+            String::from_utf8_lossy(&bytes).into_owned()
+        };
+        let ran = Ran {
+            code: status.and_then(|status| status.code()),
+            out: text(out),
+            err: text(err),
+        };
+        assert!(status.is_some(), "still running after {LONGEST:?}: {ran:?}");
+        ran
+    }
+
+    /// Starts a process, and waits for its end.
+    #[track_caller]
+    pub fn to_the_end(command: &mut Command) -> Ran {
+        Ran::of(started(command.stdin(Stdio::null())))
     }
 
     /// Returns standard output of a call that must have succeeded.

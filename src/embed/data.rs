@@ -60,7 +60,7 @@ pub fn to_value<T: Serialize + ?Sized>(data: &T) -> Result<Value, DataError> {
 /// assert_eq!((order.id, order.tags.len()), (7, 2));
 ///
 /// let value = flowstone_embed::reader::read_data("{:id 7 :tags [1]}").expect("data");
-/// let error = flowstone_embed::from_value::<Order>(&value).map(|_| ()).expect_err("1 is no string");
+/// let error = flowstone_embed::from_value::<Order>(&value).map(|_| ()).expect_err("1 is not a string");
 /// assert_eq!(error.to_string(), "at [:tags 0]: invalid type: integer `1`, expected a string");
 /// ```
 ///

@@ -144,7 +144,7 @@ fn double_value(double: &edn_rs::edn::Double) -> Result<Value, EdnError> {
     let text = double.to_string();
     text.parse()
         .map(Value::Float)
-        .map_err(|_| EdnError(format!("`{text}` is no double")))
+        .map_err(|_| EdnError(format!("`{text}` is not a double")))
 }
 
 fn values(items: &[Edn]) -> Result<Vec<Value>, EdnError> {

@@ -14,6 +14,7 @@ mod draft;
 mod dry_run;
 mod end;
 mod family;
+mod handles;
 mod host;
 mod line;
 mod nested;
@@ -78,7 +79,7 @@ pub(crate) use writer::JournalWriter;
 pub struct ExecuteOptions {
     pub interrupt: Interrupt,
     pub stay: Stay,
-    /// Whoever drives this run drives its children, too: it only waits for them.
+    /// The caller executes the children of this run, too: the run only waits for them.
     pub leave_children: bool,
     /// Who asks a person where a flow may not do something.
     pub asker: Asker,
@@ -89,7 +90,7 @@ pub struct ExecuteOptions {
 /// What to stay in the process for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Stay {
-    /// Neither timers nor answers: whoever drives polls for due runs itself.
+    /// Neither timers nor answers: the caller finds due runs itself.
     No,
     /// Pauses that are shorter than leaving and coming back is worth.
     Briefly,
@@ -453,7 +454,7 @@ impl<'a> Executor<'a> {
     }
 
     async fn run(self) -> Result<Executed, EngineError> {
-        // Whoever watches was told so before the run was evicted.
+        // Observers received this event before the run was evicted.
         if !self.scope.cutoff.follows_eviction() {
             self.emit(&RunEvent::Started {
                 flow: self.scope.flow.slug.to_string(),

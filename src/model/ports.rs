@@ -187,6 +187,11 @@ pub enum StoreError {
     Unreachable { path: String, detail: String },
     #[error("no file handle is left to open {path}")]
     NoHandle { path: String },
+    /// `detail`: what the step had tried.
+    #[error(
+        "the run stopped at {step}, because no other step holds a file handle that it could wait for: {detail}"
+    )]
+    NoHandleForStep { step: String, detail: String },
     #[error("no thread can be started {detail}")]
     NoThread { detail: String },
     #[error("{path} cannot be the place of a backup: {detail}")]
@@ -272,7 +277,9 @@ impl StoreError {
             StoreError::TooNew { .. } => "E0603",
             StoreError::Lost { .. } => "E0619",
             StoreError::Unreachable { .. } => "E0604",
-            StoreError::NoHandle { .. } => StoreError::NO_HANDLE,
+            StoreError::NoHandle { .. } | StoreError::NoHandleForStep { .. } => {
+                StoreError::NO_HANDLE
+            }
             StoreError::NoThread { .. } => "E0645",
             StoreError::BackupPlace { .. } => "E0646",
             StoreError::Busy => "E0605",
@@ -306,6 +313,9 @@ impl StoreError {
             }
             StoreError::NoHandle { .. } => {
                 "raise the limit of open files (`ulimit -n`), or let fewer runs go side by side".to_owned()
+            }
+            StoreError::NoHandleForStep { .. } => {
+                "raise the limit of open files (`ulimit -n`), and resume the run".to_owned()
             }
             StoreError::NoThread { .. } => {
                 "raise the limits of memory and processes (`ulimit -v`, `ulimit -u`)".to_owned()

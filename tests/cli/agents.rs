@@ -101,7 +101,7 @@ fn process(scratch: &Scratch, home: &str, crash_at: Option<u64>) -> Ran {
     if let Some(point) = crash_at {
         command.args(["--crash-at", &point.to_string()]);
     }
-    Ran::of(command.output().expect("the program runs"))
+    Ran::to_the_end(&mut command)
 }
 
 /// A folder with the flow and a model of its own, so that what one trial asks for is not mixed with another.

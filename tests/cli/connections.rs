@@ -59,7 +59,7 @@ fn run(scratch: &Scratch, args: &[&str]) -> Ran {
     command
         .env("ONE", "one-secret-text")
         .env("CRM_TOKEN", "crm-secret-text");
-    Ran::of(command.output().expect("the program runs"))
+    Ran::to_the_end(&mut command)
 }
 
 /// The entry of a name in an answer.

@@ -1,7 +1,7 @@
 //! The commands in the documentation are run, and print what it says.
 
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Command;
 
 use crate::program::{Ran, Scratch};
 use crate::tidy::{files, root, text};
@@ -137,13 +137,12 @@ fn shell(scratch: &Scratch, command: &str) -> Ran {
     let program = Path::new(env!("CARGO_BIN_EXE_flowstone"));
     let folder = program.parent().expect("it is in a folder");
     let path = std::env::var("PATH").unwrap_or_default();
-    let output = Command::new("timeout")
+    let mut bounded = Command::new("timeout");
+    bounded
         .args(["30", "sh", "-c", command])
         .current_dir(scratch.path())
         .env("PATH", format!("{}:{path}", folder.display()))
         .env("HOME", scratch.path())
-        .env_remove("FLOWSTONE_HOME")
-        .stdin(Stdio::null())
-        .output();
-    Ran::of(output.expect("a shell"))
+        .env_remove("FLOWSTONE_HOME");
+    Ran::to_the_end(&mut bounded)
 }

@@ -93,7 +93,7 @@ fn start(scratch: &Scratch, args: &[&str], target: &Target) -> Ran {
         .spawn()
         .expect("the program starts");
     target.store(child.id(), Ordering::SeqCst);
-    Ran::of(child.wait_with_output().expect("it ends"))
+    Ran::of(child)
 }
 
 fn done_once_by_the_store(scratch: &Scratch) {

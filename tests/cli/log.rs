@@ -1,7 +1,5 @@
 //! `FLOWSTONE_LOG`: what a run does, as lines that people or programs read.
 
-use std::process::Stdio;
-
 use serde_json::Value;
 
 use crate::program::{Ran, Scratch};
@@ -12,12 +10,8 @@ const FLOW: &str = r#"{:slug :logs :concurrency {:type :singleton :on-new-versio
 
 fn run(scratch: &Scratch, variables: &[(&str, &str)]) -> Ran {
     scratch.write("logs.edn", FLOW);
-    let output = scratch
-        .command(&["run", "logs.edn", "--quiet", "--new"])
-        .envs(variables.iter().copied())
-        .stdin(Stdio::null())
-        .output();
-    Ran::of(output.expect("the program ends"))
+    let mut command = scratch.command(&["run", "logs.edn", "--quiet", "--new"]);
+    Ran::to_the_end(command.envs(variables.iter().copied()))
 }
 
 #[test]

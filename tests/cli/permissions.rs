@@ -1,7 +1,5 @@
 //! What a flow may touch, as a person sees it: refused by default, allowed by `flowstone.edn` or an option.
 
-use std::process::Stdio;
-
 use crate::program::Scratch;
 use crate::server::{Answer, Server};
 
@@ -249,7 +247,7 @@ fn a_flow_writes_where_it_may() {
     let run = |file: &str| {
         let mut command = scratch.command(&["run", file]);
         command.current_dir(scratch.path().join("project"));
-        crate::program::Ran::of(command.stdin(Stdio::null()).output().expect("it runs"))
+        crate::program::Ran::to_the_end(&mut command)
     };
     run("in.edn").ok();
     assert_eq!(scratch.read("out/a/b.txt"), "x");
@@ -332,7 +330,7 @@ fn a_flow_from_elsewhere_is_trusted_first() {
     let run = |args: &[&str]| {
         let mut command = scratch.command(args);
         command.current_dir(scratch.path().join("project"));
-        crate::program::Ran::of(command.stdin(Stdio::null()).output().expect("it runs"))
+        crate::program::Ran::to_the_end(&mut command)
     };
     let refused = run(&["run", file, "--new"]);
     assert!(refused.err.contains("E0960"), "{}", refused.err);

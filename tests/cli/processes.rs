@@ -94,7 +94,7 @@ fn a_disk_that_takes_no_more_stops_a_run_that_goes_on_later() {
     command
         .current_dir(scratch.path())
         .env("HOME", scratch.path());
-    let stopped = crate::program::Ran::of(command.output().expect("a shell"));
+    let stopped = crate::program::Ran::to_the_end(&mut command);
     assert_eq!(stopped.code, Some(1), "{stopped:?}");
     assert!(
         stopped.err.contains("E0608") || stopped.err.contains("E0606"),

@@ -54,7 +54,7 @@ impl Killer {
             .spawn()
             .expect("the program starts");
         self.target.store(child.id(), Ordering::SeqCst);
-        Ran::of(child.wait_with_output().expect("it ends"))
+        Ran::of(child)
     }
 }
 

@@ -34,14 +34,13 @@ fn record(scratch: &Scratch, server: &Server, extra: &[&str]) -> Ran {
         extra,
     ]
     .concat();
-    let done = scratch
-        .command(&args)
+    let mut command = scratch.command(&args);
+    command
         .env("PAGE_TOKEN", "page-token-1")
         .env("GROQ_API_KEY", "groq-key-12345")
         .env("GROQ_BASE_URL", server.url("/v1"))
-        .env("GROQ_MODEL", "small")
-        .output();
-    Ran::of(done.expect("the program runs"))
+        .env("GROQ_MODEL", "small");
+    Ran::to_the_end(&mut command)
 }
 
 /// A project whose flows may send the token of the page to servers of this machine.

@@ -172,10 +172,8 @@ fn the_environment_may_have_the_key() {
     let scratch = Scratch::new();
     scratch.write("sign-in.edn", FLOW);
     let (one, two) = ("1a".repeat(32), "2b".repeat(32));
-    let with = |key: &str, args: &[&str]| {
-        let done = scratch.command(args).env("FLOWSTONE_KEY", key).output();
-        Ran::of(done.expect("the program runs"))
-    };
+    let with =
+        |key: &str, args: &[&str]| Ran::to_the_end(scratch.command(args).env("FLOWSTONE_KEY", key));
     let input = format!("{{:password \"{SECRET}\"}}");
     let ran = with(&one, &["run", "sign-in.edn", "--input", &input]);
     assert_eq!(ran.code, Some(3), "{ran:?}");

@@ -149,15 +149,14 @@ fn run(server: &Server, body: &str, extra: &[&str]) -> (Scratch, Ran) {
     );
     scratch.write("input.json", format!("{{\"token\": \"{}\"}}", json(SECRET)));
     let args = [&["run", "main.edn", "--input", "@input.json"], extra].concat();
-    let done = scratch
-        .command(&args)
+    let mut command = scratch.command(&args);
+    command
         .env("CRM_TOKEN", SECRET)
         .env("GROQ_API_KEY", SECRET)
         .env("GROQ_BASE_URL", server.url("/v1"))
         .env("GROQ_MODEL", "small")
-        .env("FLOWSTONE_LOG", "debug")
-        .output();
-    let ran = Ran::of(done.expect("the program runs"));
+        .env("FLOWSTONE_LOG", "debug");
+    let ran = Ran::to_the_end(&mut command);
     (scratch, ran)
 }
 
@@ -346,11 +345,8 @@ fn a_resumed_run_has_its_secrets() {
         .as_str()
         .expect("a wait")
         .to_owned();
-    let done = scratch
-        .command(&["waits", "complete", &wait, "--value", "1"])
-        .env("CRM_TOKEN", SECRET)
-        .output();
-    let done = Ran::of(done.expect("the program runs"));
+    let mut command = scratch.command(&["waits", "complete", &wait, "--value", "1"]);
+    let done = Ran::to_the_end(command.env("CRM_TOKEN", SECRET));
     no_leak(&scratch, &done, "completed");
     let done = scratch.run(&["runs", "resume", &id]);
     no_leak(&scratch, &done, "resumed");

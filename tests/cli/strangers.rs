@@ -1,7 +1,5 @@
 //! Flows and runs from elsewhere: they start with nothing, and what they were trusted with holds for them alone.
 
-use std::process::Stdio;
-
 use super::permissions::{flow, http};
 use crate::program::Scratch;
 
@@ -24,7 +22,7 @@ impl Beside {
     fn run(&self, args: &[&str]) -> crate::program::Ran {
         let mut command = self.scratch.command(args);
         command.current_dir(self.scratch.path().join("project"));
-        crate::program::Ran::of(command.stdin(Stdio::null()).output().expect("it runs"))
+        crate::program::Ran::to_the_end(&mut command)
     }
 }
 
@@ -214,7 +212,7 @@ fn the_workspace_is_no_way_around_permissions() {
     let run = |args: &[&str]| {
         let mut command = scratch.command(args);
         command.current_dir(scratch.path().join("project"));
-        crate::program::Ran::of(command.stdin(Stdio::null()).output().expect("it runs"))
+        crate::program::Ran::to_the_end(&mut command)
     };
     let pull = |slug: &str, source: &str| {
         flow(&format!(

@@ -16,7 +16,7 @@ fn test(scratch: &Scratch, args: &[&str]) -> Ran {
     if Path::new(MEMORY).is_dir() {
         command.env("TMPDIR", MEMORY);
     }
-    Ran::of(command.output().expect("the program runs"))
+    Ran::to_the_end(&mut command)
 }
 
 /// Kills a flow everywhere and returns the object about it.

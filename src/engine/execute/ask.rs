@@ -279,7 +279,7 @@ fn failure<'q>(call: &StepCall<'_>, kind: String, message: String, error: Value)
 /// Asks again after a reply that nothing checked: a signal that was there before its question.
 fn again(received: &Received, failure: Option<(String, Value)>) -> ReplyAction {
     ReplyAction::Again {
-        problem: format!("the answer {} is none of the actions", received.text),
+        problem: format!("the answer {} is not one of the actions", received.text),
         failure,
     }
 }

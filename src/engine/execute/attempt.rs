@@ -8,7 +8,7 @@ use flowstone_lang::value::{Exception, Map, Stop, Value};
 use super::call::{StepCall, exception_at};
 use super::requests::{Performed, Request};
 use super::wait::sleeps_too_long;
-use super::{Executor, Halt};
+use super::{Executor, Halt, handles};
 use crate::asker::{Permission, PermissionQuestion};
 use crate::codec;
 use crate::expect;
@@ -55,11 +55,21 @@ impl Executor<'_> {
                 let outcome = call.step.run(&cx, call.config.clone()).await?;
                 self.accept(call, &cx, outcome).await
             };
+            let under_way = handles::Attempt::begin(call.effect);
             let outcome = match &desk {
                 Some(desk) => self.with_inside(call, attempt, desk, performing).await?,
                 None => self.guarded(call, performing).await?,
             };
             self.check_cut()?;
+            let lacking = outcome
+                .as_ref()
+                .err()
+                .filter(|error| error.code == StoreError::NO_HANDLE);
+            if under_way.end(lacking.is_some())
+                && let Some(error) = lacking
+            {
+                request.shortage = Some(self.shortage(call, error));
+            }
             let performed = match outcome {
                 Ok(outcome) => self.settle(request, outcome).await?,
                 Err(error) if self.is_allowed_now(call, &error) => continue,
@@ -150,8 +160,15 @@ impl Executor<'_> {
         true
     }
 
+    /// Returns why the run stops at a step for which this process will not have a file handle.
+    fn shortage(&self, call: &StepCall<'_>, error: &StepError) -> StoreError {
+        let detail = self.scope.redact(error.message.clone());
+        let step = call.path.to_string();
+        StoreError::NoHandleForStep { step, detail }
+    }
+
     /// Tells whether a step that may be done again found no space on the disk. That is nobody's mistake: the run stops
-    /// there, as it does where the database finds none, and goes on from there when there is some.
+    /// there, as it does when the database finds no space, and resumes once there is space.
     fn is_full(&self, call: &StepCall<'_>, error: &StepError) -> Option<StoreError> {
         let may_repeat = call.effect != Effect::External || call.step.repeats_safely(&call.config);
         let path = error.message.strip_prefix(StoreError::NO_SPACE)?;
@@ -311,7 +328,7 @@ impl Executor<'_> {
             entry,
         }];
         changes.extend(cost.map(Change::Append));
-        // Alone: what is wrong with the operation must not compensate what was finished before it.
+        // In a batch of its own: an invalid operation must not roll back what was finished before it.
         self.shared.journal.post()?;
         let mut receipt = self.shared.journal.apply(changes).await?;
         receipt
@@ -358,7 +375,7 @@ impl Executor<'_> {
     /// Returns when the run is to be interrupted or cancelled.
     pub(super) async fn halted(&self) -> Halt {
         if self.is_beside.get() {
-            // Whoever drives several lines polls for all of them.
+            // The executor of several branches checks for all of them.
             self.left().await;
             return Halt::Interrupted;
         }

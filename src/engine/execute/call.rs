@@ -45,7 +45,7 @@ pub(super) struct Asked<'a> {
 
 /// A step request, checked.
 pub(super) struct StepCall<'a> {
-    /// Whoever asks.
+    /// The branch that makes the request.
     pub line: Rc<Line>,
     pub step: &'a dyn Step,
     pub spec: &'static StepSpec,

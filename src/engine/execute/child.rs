@@ -17,7 +17,7 @@ use crate::ports::{CHILD_KEY, Change, EntryKind, ParentClose, RunRow, RunStatus,
 use crate::state::Note;
 use crate::step::{Outcome, Retry, StepError};
 
-/// How often a process that stays polls whether the child is over.
+/// Interval at which a process that stays checks whether the child run ended.
 const POLL_EVERY_MS: i64 = 250;
 /// The code of a step whose child did not complete.
 const FAILED: &str = "E0548";

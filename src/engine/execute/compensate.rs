@@ -54,7 +54,7 @@ pub(super) enum Compensated {
 }
 
 impl Executor<'_> {
-    /// Remembers something to compensate.
+    /// Registers a compensation.
     pub(super) fn register(&self, line: &Line, when: When, function: Value, value: Option<Value>) {
         let name = match when {
             When::Cancelled => "on-cancel",
@@ -158,7 +158,7 @@ impl Executor<'_> {
         self.evaluate_on(&line, fiber).await
     }
 
-    /// Journals what became of one, for whoever polls at the run.
+    /// Journals the outcome of a compensation, for reports about the run.
     fn note_compensation(&self, compensate: &Compensation, status: &str, why: Option<&str>) {
         let said = [
             ("status", Some(Value::keyword(status))),

@@ -27,7 +27,7 @@ use crate::sessions::SessionUse;
 use crate::state::Progress;
 use crate::step::Effect;
 
-/// What the dry_run is for.
+/// The purpose of a dry run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// Whether the journal fits: ends at the first request that is another.
@@ -37,7 +37,7 @@ pub(crate) enum Purpose {
     Differences { live: bool },
 }
 
-/// A journal, and what it is dry_run_report with.
+/// A journal, and the flow and input to evaluate against it.
 pub(crate) struct Script {
     pub run: RunId,
     pub seed: u64,
@@ -122,7 +122,7 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// Tells whether it is a step that tidied up after the end of the flow, which is not dry_run_report.
+    /// Tells whether it is a step that tidied up after the end of the flow, which a dry run leaves out.
     pub(crate) fn undoes(&self) -> bool {
         let comes_after = ["compensate/", "on-cancel/"];
         self.requested.is_none()
@@ -135,7 +135,7 @@ impl Difference {
 /// What a request that is not what it was was answered with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stand {
-    /// Nothing: the dry_run ended there.
+    /// Nothing: the dry run ended there.
     Stopped,
     /// Nothing: it is not asked for any more.
     Dropped,
@@ -156,7 +156,7 @@ impl Stand {
     }
 }
 
-/// What a dry_run came to.
+/// The outcome of a dry run.
 #[derive(Debug, Clone)]
 pub(crate) struct DryRunReport {
     pub end: End,
@@ -248,7 +248,7 @@ pub(crate) async fn dry_run(engine: &Engine, script: Script) -> Result<DryRunRep
 }
 
 impl Executor<'_> {
-    /// Answers a request of a dry_run.
+    /// Answers a request of a dry run.
     pub(super) async fn dry_run(
         &self,
         dry_run: &DryRun,

@@ -2,7 +2,7 @@
 //!
 //! Each is a step of the run at a path below that of the outer one. The outer step is performed from its beginning
 //! whenever the run goes on, and those inside that have ended answer from the journal. What is known of the outer one
-//! is only what it came to: once that is in the journal, nobody polls inside any more.
+//! is only its result: once that is journaled, its nested steps are no longer replayed.
 
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};

@@ -16,7 +16,7 @@ use crate::flow::name_of;
 use crate::state::{Event, Probed};
 use crate::step::{Effect, Outcome, Progress, StepError};
 
-/// Options that mean nothing for a step that only polls.
+/// Options that have no meaning for a probe, which only reads.
 const NOT_FOR_PROBES: &[&str] = &[
     "confirm",
     "idempotency-key",
@@ -62,7 +62,7 @@ impl Executor<'_> {
     ) -> Result<Result<Found, StepError>, Halt> {
         (self.scope.progress)(
             &call.path,
-            Progress::Status("polls whether it was done".to_owned()),
+            Progress::Status("checking whether it was done".to_owned()),
         );
         let cx = call.context(self, call.attempts.get());
         let look = match &probe.look {
@@ -232,7 +232,7 @@ fn found(verdict: Value) -> Found {
 }
 
 fn only_looks(kind: &str) -> StepError {
-    let message = format!("a probe only polls, and this `:{kind}` step may change something");
+    let message = format!("a probe only reads, and this `:{kind}` step may change something");
     StepError::config("E0534", message).hint("probe with a step that reads")
 }
 

@@ -10,7 +10,7 @@ use super::{Answer, Executor, Halt};
 use crate::codec;
 use crate::error::EngineError;
 use crate::observer::RunEvent;
-use crate::ports::{Entry, EntryKind};
+use crate::ports::{Entry, EntryKind, StoreError};
 use crate::state::{Action, Asking, Decision, End, Event, Note, Policy, Progress};
 use crate::step::StepError;
 
@@ -41,6 +41,8 @@ pub(super) struct Request<'c, 'd> {
     origin: Option<Span>,
     /// When the action began whose result comes next.
     pub since_ms: Option<i64>,
+    /// Why the run stops once the failed attempt is journaled.
+    pub shortage: Option<StoreError>,
 }
 
 impl Executor<'_> {
@@ -52,6 +54,7 @@ impl Executor<'_> {
             progress,
             origin: None,
             since_ms: None,
+            shortage: None,
         };
         call.begun.set(request.progress.begun);
         let mut action = request.progress.action(&request.policy);
@@ -71,7 +74,12 @@ impl Executor<'_> {
                         Event::Produced { .. } | Event::Due { .. } | Event::Probed(_)
                     );
                     let decision = request.progress.decide(event, &request.policy);
-                    self.journal(&mut request, decision, is_metered)?
+                    let next = self.journal(&mut request, decision, is_metered)?;
+                    if let Some(shortage) = request.shortage.take() {
+                        self.shared.journal.post()?;
+                        return Err(shortage.into());
+                    }
+                    next
                 }
                 Performed::Journaled { event, since_ms } => {
                     request.since_ms = Some(since_ms);

@@ -58,7 +58,7 @@ impl Usage {
         }
     }
 
-    /// Counts a step, and polls whether the run is within its limits.
+    /// Counts a step, and checks whether the run is within its limits.
     pub(super) fn step(&self) -> Result<(), Halt> {
         self.add(&self.steps, 1, &limits::STEPS)?;
         self.check()

@@ -18,7 +18,7 @@ use crate::step::{OnTimeout, StepError, WaitSpec};
 
 /// A pause up to this long is not worth a status.
 const SHORT_MS: i64 = 1_000;
-/// How often a process that stays polls whether somebody answered.
+/// Interval at which a process that stays checks for an answer.
 const POLL_EVERY_MS: i64 = 250;
 
 /// What became of a wait.
@@ -310,7 +310,7 @@ impl Executor<'_> {
         };
         let mut changes = vec![closing];
         changes.extend(entries.into_iter().map(Change::Append));
-        // Alone: a conflict must not compensate what was finished before it.
+        // In a batch of its own: a conflict must not roll back what was finished before it.
         self.shared.journal.post()?;
         // A change of our own stores: it is on disk before anything outside starts.
         match self.shared.journal.apply(changes).await {

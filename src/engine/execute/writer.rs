@@ -13,7 +13,7 @@ use crate::ports::{
 /// More than this is handed over although nobody waits for it.
 const PENDING_MAX: usize = 256;
 
-/// The end of a run's journal.
+/// Writes a run's journal: gathers entries and commits them in batches.
 pub(crate) struct JournalWriter {
     run: RunId,
     epoch: Cell<i64>,

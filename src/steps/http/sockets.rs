@@ -8,8 +8,8 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// Files that a process needs beside its connections.
 const RESERVED: usize = 32;
-/// So many requests are let in however low the limit is.
-const FEWEST: usize = 2;
+/// One request is let in however low the limit is.
+const FEWEST: usize = 1;
 /// More are of no use, and a semaphore has a limit of its own.
 const MOST: usize = 100_000;
 

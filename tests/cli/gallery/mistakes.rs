@@ -67,7 +67,7 @@ const READING: &[Mistake] = &[
     Mistake::new(
         "An extra parenthesis",
         "(defn f [x] (inc x)))",
-        "There is no open form that the last parenthesis could close.",
+        "The last parenthesis closes nothing: every form before it is closed already.",
     ),
     Mistake::new(
         "A string without its end",
