@@ -1,4 +1,4 @@
-//! The whole configuration of an agent, each field set, as the reference shows it; only the connection is ours.
+//! The whole configuration of an agent, with each field set; only the connection differs from a real project.
 
 use serde_json::{Value as Json, json};
 
@@ -12,7 +12,7 @@ const DEFINITIONS: &str = r#"
  :agents [{:id :review/security :description "Looks for security problems." :objective "Look for security problems." :input-schema [:map [:area :string]] :connection :ai :max-iterations 2}]
 "#;
 
-/// As the reference has it, but for where the model is: `:base-url` is that of the test, and `:deployment` and
+/// A flow that uses every option of an agent. Its `:base-url` is that of the test's server; `:deployment` and
 /// `:api-version`, which only Azure has, are left out.
 const FLOW: &str = r##"
 (let [changeset-ref (flow/step :files :draft {:op :init-changeset :source {:type :dir :path "src"}})

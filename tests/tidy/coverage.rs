@@ -1,8 +1,8 @@
-//! The coverage page: each section of the reference has rows, each row that works has a test, and each such test a row.
+//! The coverage page: each feature has rows, each row that works has a test, and each such test a row.
 //!
-//! `tests/coverage/<name>.tsv` has the rows: `section TAB row TAB status TAB test TAB note`. A test is a function in
-//! `tests/steps/rows/<name>.rs`, or `file::function` with the file from `tests/`. The reference itself is not part of
-//! the project: `tests/coverage/sections.txt` lists its sections.
+//! `tests/coverage/<name>.tsv` has the rows: `feature TAB row TAB status TAB test TAB note`. A test is a function in
+//! `tests/steps/rows/<name>.rs`, or `file::function` with the file from `tests/`. `tests/coverage/features.txt` lists
+//! the features, one a line, in the order of the page.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -11,17 +11,16 @@ use expect_test::expect_file;
 
 use super::tree::{files, none, root, text};
 
-/// What a row may be: tested as the reference has it, tested as ours where that differs, not there, of a hosted product
-/// only. In the order of the summary's columns.
+/// The statuses of a row, in the order of the summary's columns. The page explains each.
 const STATUSES: &[&str] = &["done", "differs", "missing", "hosted"];
 
-/// Where the sections of the reference are listed: `section TAB title`, in the order of the reference.
-const SECTIONS: &str = "tests/coverage/sections.txt";
+/// The file that lists the features, in the order of the page.
+const FEATURES: &str = "tests/coverage/features.txt";
 
 struct Row {
     /// The table's name, that of its file.
     table: String,
-    section: String,
+    feature: String,
     name: String,
     status: String,
     test: String,
@@ -40,7 +39,7 @@ impl Row {
     fn place(&self) -> String {
         format!(
             "tests/coverage/{}.tsv, {} {}",
-            self.table, self.section, self.name
+            self.table, self.feature, self.name
         )
     }
 
@@ -55,21 +54,16 @@ impl Row {
 }
 
 #[test]
-fn each_section_has_rows() {
+fn each_feature_has_rows() {
     let rows = rows();
     let mut problems = Vec::new();
     let mut seen = BTreeSet::new();
-    for (section, title) in sections() {
-        if title.is_empty() {
-            problems.push(format!("{SECTIONS}: the section `{section}` has no title"));
+    for feature in features() {
+        if !rows.iter().any(|row| row.feature == feature) {
+            problems.push(format!("{FEATURES}: no row belongs to `{feature}`"));
         }
-        if !rows.iter().any(|row| row.section == section) {
-            problems.push(format!(
-                "{SECTIONS}: no row belongs to `{section}`, {title}"
-            ));
-        }
-        if !seen.insert(section.clone()) {
-            problems.push(format!("{SECTIONS}: `{section}` is there twice"));
+        if !seen.insert(feature.clone()) {
+            problems.push(format!("{FEATURES}: `{feature}` is listed twice"));
         }
     }
     none(problems);
@@ -77,21 +71,25 @@ fn each_section_has_rows() {
 
 #[test]
 fn each_row_is_well_formed() {
-    let sections = sections();
+    let features = features();
     let mut problems = Vec::new();
     let mut seen = BTreeSet::new();
     for row in rows() {
         if !STATUSES.contains(&row.status.as_str()) {
-            problems.push(format!("{}: no status `{}`", row.place(), row.status));
+            problems.push(format!("{}: unknown status `{}`", row.place(), row.status));
         }
-        if !sections.iter().any(|(section, _)| *section == row.section) {
-            problems.push(format!("{}: no section `{}`", row.place(), row.section));
+        if !features.contains(&row.feature) {
+            problems.push(format!(
+                "{}: {FEATURES} does not list `{}`",
+                row.place(),
+                row.feature
+            ));
         }
         if row.status != "done" && row.note.is_empty() {
             problems.push(format!("{}: `{}` needs a note", row.place(), row.status));
         }
-        if !seen.insert((row.section.clone(), row.name.clone())) {
-            problems.push(format!("{}: twice", row.place()));
+        if !seen.insert((row.feature.clone(), row.name.clone())) {
+            problems.push(format!("{}: listed twice", row.place()));
         }
     }
     none(problems);
@@ -140,23 +138,23 @@ fn the_page_of_coverage_is_up_to_date() {
     expect_file!["../../docs/reference/coverage.md"].assert_eq(&page(&rows()));
 }
 
-/// Writes the page: a summary, then the sections in their order.
+/// Writes the page: a summary, then the features in their order.
 fn page(rows: &[Row]) -> String {
-    let sections = sections();
-    let mut out = "# Coverage\n\nEach row of the flow reference, section by section, and the test that shows it.\n\n\
+    let features = features();
+    let mut out = "# Coverage\n\nWhich features of the flow format Flowstone supports, and the test that shows each.\n\n\
                    | status | meaning |\n|---|---|\n\
-                   | `done` | works as the reference has it |\n\
+                   | `done` | works as the flow format specifies |\n\
                    | `differs` | works, as the note says |\n\
                    | `missing` | does not work; the note says what happens instead |\n\
                    | `hosted` | means something in a hosted product only |\n"
         .to_owned();
-    summary(&mut out, &sections, rows);
-    for (section, title) in &sections {
+    summary(&mut out, &features, rows);
+    for feature in &features {
         let _ = write!(
             out,
-            "\n## {section}: {title}\n\n| row | status | test | note |\n|---|---|---|---|\n"
+            "\n## {feature}\n\n| row | status | test | note |\n|---|---|---|---|\n"
         );
-        for row in rows.iter().filter(|row| row.section == *section) {
+        for row in rows.iter().filter(|row| row.feature == *feature) {
             let (file, function) = row.test();
             let test = match row.is_tested() {
                 true => format!("[{function}](../../{file})"),
@@ -174,19 +172,19 @@ fn page(rows: &[Row]) -> String {
     out
 }
 
-/// Writes how many rows of each section have each status.
-fn summary(out: &mut String, sections: &[(String, String)], rows: &[Row]) {
+/// Writes how many rows of each feature have each status.
+fn summary(out: &mut String, features: &[String], rows: &[Row]) {
     let _ = write!(
         out,
-        "\n| section | {} |\n|---|{}\n",
+        "\n| feature | {} |\n|---|{}\n",
         STATUSES.join(" | "),
         "---:|".repeat(STATUSES.len())
     );
-    let mut line = |name: &str, is_meant: &dyn Fn(&Row) -> bool| {
+    let mut line = |name: &str, belongs: &dyn Fn(&Row) -> bool| {
         let counts = STATUSES.iter().map(|status| {
             let count = rows
                 .iter()
-                .filter(|row| row.status == *status && is_meant(row));
+                .filter(|row| row.status == *status && belongs(row));
             match count.count() {
                 0 => String::new(),
                 count => count.to_string(),
@@ -195,22 +193,17 @@ fn summary(out: &mut String, sections: &[(String, String)], rows: &[Row]) {
         let counts: Vec<String> = counts.collect();
         let _ = writeln!(out, "| {name} | {} |", counts.join(" | "));
     };
-    for (section, title) in sections {
-        line(&format!("{section}: {title}"), &|row| {
-            row.section == *section
-        });
+    for feature in features {
+        line(feature, &|row| row.feature == *feature);
     }
     line("all", &|_| true);
 }
 
-/// Reads the list of sections: name and title.
-fn sections() -> Vec<(String, String)> {
-    let mut sections = Vec::new();
-    for line in text(SECTIONS).lines().filter(|line| !line.starts_with('#')) {
-        let (section, title) = line.split_once('\t').unwrap_or((line, ""));
-        sections.push((section.trim().to_owned(), title.trim().to_owned()));
-    }
-    sections
+/// Reads the names of the features.
+fn features() -> Vec<String> {
+    let text = text(FEATURES);
+    let names = text.lines().filter(|line| !line.starts_with('#'));
+    names.map(|name| name.trim().to_owned()).collect()
 }
 
 fn code(name: &str) -> String {
@@ -226,12 +219,16 @@ fn rows() -> Vec<Row> {
                 continue;
             }
             let cells: Vec<&str> = line.split('\t').map(str::trim).collect();
-            let [section, name, status, test, ref note @ ..] = cells[..] else {
-                panic!("{}:{}: four cells and a note", path.display(), idx + 1);
+            let [feature, name, status, test, ref note @ ..] = cells[..] else {
+                panic!(
+                    "{}:{}: expected four cells and a note, separated by tabs",
+                    path.display(),
+                    idx + 1
+                );
             };
             rows.push(Row {
                 table: table.clone().into_owned(),
-                section: section.to_owned(),
+                feature: feature.to_owned(),
                 name: name.to_owned(),
                 status: status.to_owned(),
                 test: test.to_owned(),

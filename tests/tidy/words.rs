@@ -17,7 +17,7 @@ const PHRASES: &[(&str, &str, usize)] = &[
     ("is none", "`is not an X`, or `does not exist`", 163),
     ("is said", "`is stated`, or name who states it", 91),
     ("is told", "`receives`", 98),
-    ("of ours", "`our X`", 14),
+    ("of ours", "`our X`", 13),
     ("so many", "the number, or `that many`", 201),
     ("what became of", "`the outcome of`", 22),
     ("what came of", "`the result of`", 23),

@@ -1,4 +1,4 @@
-//! Contracts of run inputs: `:invocations`, and what the older surface had instead.
+//! Contracts of run inputs: `:invocations`, and the older `:triggers` in their place.
 
 use std::rc::Rc;
 

@@ -1,4 +1,4 @@
-//! `:schedules` of a definition, and the schedules among the `:triggers` of the older surface.
+//! `:schedules` of a definition, and schedules among the older `:triggers`.
 
 use std::rc::Rc;
 use std::sync::LazyLock;

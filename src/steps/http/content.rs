@@ -44,7 +44,7 @@ pub(super) async fn body(
             return Err(StepError::config("E0738", message));
         }
         [] => return Ok(None),
-        // As the reference has it.
+        // `:body` and `:json` may both be given; `:json` wins.
         ["body", "json"] | ["json"] => Body::json(as_json(":json", fields.get("json"))?),
         ["body"] => raw(fields, said)?,
         ["body-from-ref"] => {

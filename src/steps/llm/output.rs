@@ -60,7 +60,7 @@ impl Wanted {
             );
         }
         let mut wanted = Wanted::of_output(output)?;
-        // As the reference has it, these win.
+        // `:json-schema` and `:response-format` override the schema of `:output`.
         if let Some(schema) = fields.map("json-schema")? {
             wanted = Wanted::by_schema(schema, output)?;
         }

@@ -1,4 +1,4 @@
-//! The worked examples of the reference: each runs as it is written there.
+//! Worked examples of the flow format: each runs as it is written.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! `:history`: the commits of a repository, newest first. An operation of ours: the reference has none that reads them.
+//! `:history`: the commits of a repository, newest first. The flow format has no such operation: it is an extension.
 
 use flowstone_engine::step::{Effect, Operation, Outcome, StepError};
 use flowstone_lang::value::Value;
