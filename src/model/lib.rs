@@ -20,6 +20,7 @@ pub mod private;
 pub mod redact;
 pub mod resource;
 pub mod rooted;
+pub mod rules;
 pub mod schema;
 pub mod sealed;
 pub mod search;

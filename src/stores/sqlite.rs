@@ -13,12 +13,12 @@ mod family;
 mod import;
 mod journal;
 pub mod kv;
+mod lease;
 mod listing;
 mod marker;
 mod open;
 mod owner;
 mod payload;
-mod quarantine;
 mod queue;
 pub mod resource;
 mod runs;
@@ -48,6 +48,7 @@ use flowstone_model::ports::{
 };
 use flowstone_model::ports::{ResourcePage, ResourceQuery, ResourceRow};
 use flowstone_model::resource::SearchEntry;
+use flowstone_model::rules;
 use flowstone_model::table::csv::{ExportCsv, ExportedCsv, StageCsv, StagedCsv};
 use flowstone_model::table::{TableOp, TableQuery};
 use rusqlite::{Connection, InterruptHandle};
@@ -55,6 +56,7 @@ use tokio::sync::watch;
 
 use marker::{Marker, Said};
 use owner::Owner;
+use queue::Sql as Rows;
 use writer::{Leave, News, Writer};
 
 /// The folder of blobs, beside the database.
@@ -364,8 +366,9 @@ impl Runs for Sqlite {
 
     fn request_cancel(&self, run: &RunId, reason: &str, now_ms: i64) -> PortFuture<'_, ()> {
         let (run, reason) = (run.clone(), reason.to_owned());
-        self.writer
-            .submit(move |db| runs::request_cancel(db, &run, &reason, now_ms))
+        self.writer.submit(move |db| {
+            rules::family::request_cancel(&mut Rows::new(db), &run, &reason, now_ms)
+        })
     }
 
     fn terminate(
@@ -376,7 +379,7 @@ impl Runs for Sqlite {
     ) -> PortFuture<'_, Option<RunStatus>> {
         let (run, reason) = (run.clone(), reason.to_owned());
         self.writer
-            .submit(move |db| family::terminate(db, &run, &reason, now_ms))
+            .submit(move |db| rules::family::terminate(&mut Rows::new(db), &run, &reason, now_ms))
     }
 }
 
@@ -435,7 +438,7 @@ impl Queue for Sqlite {
     fn admit(&self, run: NewRun, rules: StartRules) -> PortFuture<'_, Admission> {
         let owner = self.owner.clone();
         self.writer
-            .submit(move |db| queue::admit(db, &owner, &run, &rules))
+            .submit(move |db| queue::admit(db, &owner, &run, &rules, &[]))
     }
 
     fn admit_with(
@@ -446,7 +449,7 @@ impl Queue for Sqlite {
     ) -> PortFuture<'_, Admission> {
         let owner = self.owner.clone();
         self.writer
-            .submit(move |db| queue::admit_with(db, &owner, &run, &rules, &journal))
+            .submit(move |db| queue::admit(db, &owner, &run, &rules, &journal))
     }
 
     fn promote(&self, now_ms: i64) -> PortFuture<'_, Vec<RunId>> {
@@ -457,7 +460,9 @@ impl Queue for Sqlite {
                 return Ok(Vec::new());
             }
             self.writer
-                .arrange(News::Some, move |db| queue::promote(db, now_ms))
+                .arrange(News::Some, move |db| {
+                    rules::queue::promote(&mut Rows::new(db), now_ms)
+                })
                 .await
         })
     }
@@ -482,7 +487,7 @@ impl Waits for Sqlite {
 
     fn complete(&self, completion: Completion) -> PortFuture<'_, WaitsAnswer> {
         self.writer
-            .submit(move |db| waits::complete(db, &completion))
+            .submit(move |db| rules::answers::complete(&mut Rows::new(db), &completion))
     }
 
     fn signals(&self, filter: SignalFilter) -> PortFuture<'_, Vec<SignalRow>> {

@@ -7,18 +7,18 @@ use super::tree::{files, none, text};
 
 /// A phrase, what to write instead, and the number of lines of code, pages and messages that have it.
 const PHRASES: &[(&str, &str, usize)] = &[
-    ("anew", "`again`", 61),
+    ("anew", "`again`", 60),
     ("are none", "`there are no X`", 38),
     ("came to", "`resulted in`, `returned`", 54),
     ("comes to", "`results in`, `returns`", 31),
-    ("gives on", "`passes on`", 2),
+    ("gives on", "`passes on`", 1),
     ("goes on with", "`continues with`", 42),
     ("is meant", "name what it refers to", 72),
-    ("is none", "`is not an X`, or `does not exist`", 163),
-    ("is said", "`is stated`, or name who states it", 91),
+    ("is none", "`is not an X`, or `does not exist`", 164),
+    ("is said", "`is stated`, or name who states it", 90),
     ("is told", "`receives`", 98),
     ("of ours", "`our X`", 13),
-    ("so many", "the number, or `that many`", 201),
+    ("so many", "the number, or `that many`", 199),
     ("what became of", "`the outcome of`", 22),
     ("what came of", "`the result of`", 23),
     ("whoever", "`a caller that`, or name who it is", 96),

@@ -1,15 +1,17 @@
 //! What can go on, each kind of it behind an index of its own: a database full of finished and waiting runs costs
 //! nothing to look through.
 
-use std::collections::HashSet;
-
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{Setback, StoreError, Taken};
+use flowstone_model::rules::agenda::{Candidate, choose};
+use flowstone_model::rules::{lease, queue as rules};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::failed;
+use super::lease::Leases;
 use super::owner::{Alive, Owner};
-use super::{quarantine, queue, runs};
+use super::queue::{self, Sql as Rows};
+use super::runs;
 
 /// What this part adds. The conditions of the indexes are repeated word for word in the questions.
 pub(super) const SCHEMA: &str = "
@@ -53,28 +55,25 @@ pub(super) fn take(
     now_ms: i64,
     limit: usize,
 ) -> Result<Vec<Taken>, StoreError> {
-    queue::promote(db, now_ms)?;
-    let mut found: Vec<(i64, i64)> = Vec::new();
+    rules::promote(&mut Rows::new(db), now_ms)?;
+    let mut found: Vec<Candidate> = Vec::new();
     let looked_at = i64::try_from(limit.max(LOOKED_AT)).unwrap_or(i64::MAX);
     for question in READY {
         let mut sql = db.prepare_cached(question).map_err(failed)?;
         let rows = sql
             .query_map([now_ms, looked_at], |row| {
-                Ok((-row.get::<_, i64>(1)?, row.get::<_, i64>(0)?))
+                Ok(Candidate {
+                    num: row.get(0)?,
+                    priority: row.get(1)?,
+                })
             })
             .map_err(failed)?;
         for row in rows {
             found.push(row.map_err(failed)?);
         }
     }
-    found.sort_unstable();
-    let mut seen = HashSet::new();
-    found.retain(|(_, run)| seen.insert(*run));
-    found.truncate(limit);
-    found
-        .into_iter()
-        .map(|(_, run)| take_one(db, owner, run, now_ms))
-        .collect()
+    let chosen = choose(found, limit).into_iter();
+    chosen.map(|run| take_one(db, owner, run, now_ms)).collect()
 }
 
 fn take_one(db: &Connection, owner: &Owner, run: i64, now_ms: i64) -> Result<Taken, StoreError> {
@@ -133,13 +132,14 @@ pub(super) fn gone(db: &Connection, owner: &Owner) -> Result<Vec<String>, StoreE
 /// Frees what processes hold that are gone, and counts that against the runs that they executed.
 pub(super) fn free(
     db: &Connection,
-    by: (&Owner, u32),
+    (owner, crashes): (&Owner, u32),
     gone: &[String],
     now_ms: i64,
 ) -> Result<usize, StoreError> {
+    let mut leases = Leases { db, owner };
     let freed = gone
         .iter()
-        .map(|holder| quarantine::free(db, by, holder, now_ms));
+        .map(|process| lease::free(&mut leases, process, crashes, now_ms));
     freed.sum()
 }
 

@@ -5,10 +5,12 @@
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{Batch, Change, Entry, EntryKind, Receipt, StoreError, StoreOp};
+use flowstone_model::rules::{answers, family};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::failed;
-use super::{blob, changeset, family, kv, payload, runs, table, waits};
+use super::queue::Sql as Rows;
+use super::{blob, changeset, kv, payload, runs, table, waits};
 
 /// The tables of this part.
 pub(super) const SCHEMA: &str = "
@@ -66,13 +68,21 @@ pub(super) fn apply(db: &Connection, batch: &Batch) -> Result<Receipt, StoreErro
             Change::CloseWaits => waits::close_all(db, run)?,
             Change::CloseWaitsOf { path } => waits::close_of(db, run, path)?,
             Change::CloseChildren { only } => {
-                family::close_children(db, batch.run.as_str(), only.as_ref(), batch.now_ms)?;
+                family::close_children(
+                    &mut Rows::new(db),
+                    &batch.run,
+                    only.as_ref(),
+                    batch.now_ms,
+                )?;
             }
             Change::Signal {
                 key,
                 dedup,
                 payload,
-            } => waits::signal(db, key, dedup, payload, batch.now_ms)?,
+            } => {
+                let signal = family::signal(key, dedup, payload.clone(), batch.now_ms);
+                answers::complete(&mut Rows::new(db), &signal)?;
+            }
             Change::Restart { input, seed } => {
                 restart(db, run, input, *seed, batch.now_ms)?;
                 place = None;

@@ -5,13 +5,16 @@ use flowstone_model::ports::{
     Adoption, Claim, ClaimBy, NewRun, Parent, ParentClose, Program, RunFilter, RunRow, RunStatus,
     RunUpdate, StoreError, StoredInput,
 };
+use flowstone_model::rules::lease::{self, Holder, LeaseRows as _};
+use flowstone_model::rules::queue;
 use flowstone_model::sealed::split;
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
 
-use super::failure::{failed, rejected};
+use super::failure::failed;
+use super::lease::Leases;
 use super::owner::{Alive, Owner};
-use super::{quarantine, queue};
+use super::queue::Sql as Rows;
 
 /// The tables of this part.
 pub(super) const SCHEMA: &str = "
@@ -94,7 +97,7 @@ pub(super) const COLUMNS: &str = "id, external_id, program, flow, status, wait_r
 pub(super) fn create(db: &Connection, owner: &Owner, run: &NewRun) -> Result<RunId, StoreError> {
     match by_external_id(db, run)? {
         Some(found) => Ok(found),
-        None => insert(db, owner, run, RunStatus::Running),
+        None => insert(db, Some(owner), run, RunStatus::Running),
     }
 }
 
@@ -116,7 +119,7 @@ pub(super) fn by_external_id(db: &Connection, run: &NewRun) -> Result<Option<Run
 /// Adds a run and its program.
 pub(super) fn insert(
     db: &Connection,
-    owner: &Owner,
+    owner: Option<&Owner>,
     run: &NewRun,
     status: RunStatus,
 ) -> Result<RunId, StoreError> {
@@ -148,7 +151,7 @@ pub(super) fn insert(
             parent.map_or(0, |parent| parent.depth),
             parent.map(|parent| parent.close.name()),
             run.deadline_ms,
-            run.is_taken.then(|| owner.id()),
+            owner.filter(|_| run.is_taken).map(Owner::id),
             run.bindings
         ])
     })
@@ -187,17 +190,8 @@ pub(super) fn adopt(db: &Connection, owner: &Owner, adoption: &Adoption) -> Resu
         now_ms,
     } = adoption;
     let row = find(db, owner, run)?;
-    let holder: Option<String> = db
-        .prepare_cached("SELECT lease_owner FROM run WHERE id = ?1")
-        .and_then(|mut sql| sql.query_row([run.as_str()], |row| row.get(0)).optional())
-        .map_err(failed)?
-        .flatten();
-    let is_held = holder.is_some_and(|holder| holder != owner.id() && owner.is_alive(&holder));
-    let fits = row.is_some_and(|row| row.program == *seen && !row.status.is_final() && !is_held);
-    if !fits {
-        let words = format!("the run {run} has gone on meanwhile");
-        return Err(rejected("E0574", "conflict", words));
-    }
+    let holder = Leases { db, owner }.holder(run)?.unwrap_or(Holder::Nobody);
+    lease::check_adoption(run, row.as_ref(), &holder, seen)?;
     keep_program(db, program, *now_ms)?;
     db.prepare_cached(
         "UPDATE run SET program = ?2, bindings = ?4, lease_epoch = lease_epoch + 1, updated_ms = ?3 WHERE id = ?1",
@@ -382,7 +376,7 @@ pub(super) fn update(
     })
     .map_err(failed)?;
     match update.status.is_final() {
-        true => queue::ended(db, run, now_ms),
+        true => queue::ended(&mut Rows::new(db), run, now_ms),
         false => Ok(()),
     }
 }
@@ -416,52 +410,10 @@ pub(super) fn restart(
 pub(super) fn claim(
     db: &Connection,
     (owner, crashes): (&Owner, u32),
-    (run, by): (&RunId, ClaimBy),
+    by: (&RunId, ClaimBy),
     now_ms: i64,
 ) -> Result<Claim, StoreError> {
-    let Some(lease) = lease(db, run)? else {
-        return Ok(Claim::Missing);
-    };
-    if let Some(holder) = lease.filter(|holder| holder != owner.id()) {
-        if owner.is_alive(&holder) {
-            return Ok(Claim::Held {
-                owner: process(&holder),
-            });
-        }
-        quarantine::free(db, (owner, crashes), &holder, now_ms)?;
-    }
-    if let (ClaimBy::Search, Some(reason)) = (by, quarantine::reason(db, run)?) {
-        return Ok(Claim::Quarantined { reason });
-    }
-    if by == ClaimBy::Name {
-        quarantine::end(db, run)?;
-    }
-    let epoch = db
-        .prepare_cached(
-            "UPDATE run SET lease_owner = ?2, lease_epoch = lease_epoch + 1, updated_ms = ?3, held = 0, setback = NULL,
-                            again_ms = NULL
-             WHERE id = ?1 RETURNING lease_epoch",
-        )
-        .and_then(|mut sql| {
-            sql.query_row(params![run.as_str(), owner.id(), now_ms], |row| row.get(0))
-        })
-        .map_err(failed)?;
-    Ok(Claim::Taken { epoch })
-}
-
-/// Returns who holds a run, if there is such a run.
-fn lease(db: &Connection, run: &RunId) -> Result<Option<Option<String>>, StoreError> {
-    db.prepare_cached("SELECT lease_owner FROM run WHERE id = ?1")
-        .and_then(|mut sql| sql.query_row([run.as_str()], |row| row.get(0)).optional())
-        .map_err(failed)
-}
-
-/// The words for an owner: its id ends with the number of its process.
-fn process(owner: &str) -> String {
-    match owner.rsplit_once('-') {
-        Some((_, number)) => format!("process {number}"),
-        None => owner.to_owned(),
-    }
+    lease::claim(&mut Leases { db, owner }, by, crashes, now_ms)
 }
 
 pub(super) fn release(db: &Connection, run: &RunId, epoch: i64) -> Result<(), StoreError> {
@@ -521,24 +473,5 @@ pub(super) fn reseal(
         sql.execute(params![seen.run.as_str(), seen.input, new.input, new.first])
             .map_err(failed)?;
     }
-    Ok(())
-}
-
-pub(super) fn request_cancel(
-    db: &Connection,
-    run: &RunId,
-    reason: &str,
-    now_ms: i64,
-) -> Result<(), StoreError> {
-    if queue::withdraw(db, run, reason, now_ms)? {
-        return Ok(());
-    }
-    db.prepare_cached(
-        "UPDATE run SET cancel = ?2, updated_ms = ?3
-         WHERE id = ?1 AND cancel IS NULL AND ended_ms IS NULL
-           AND status NOT IN ('completed', 'failed', 'cancelled')",
-    )
-    .and_then(|mut sql| sql.execute(params![run.as_str(), reason, now_ms]))
-    .map_err(failed)?;
     Ok(())
 }

@@ -1,21 +1,21 @@
-//! Waits, and the inbox of answers that came before theirs.
+//! Waits, and the inbox of signals that arrived before their wait, as rows. The rules are
+//! [`flowstone_model::rules::answers`].
 //!
-//! Deciding is one conditional statement on a wait that is open. Every look-up has an index: ten thousand open
-//! waits do not make one slower.
+//! Every look-up has an index: ten thousand open waits do not make one slower.
 
-mod complete;
 mod inbox;
+mod named;
 
 use flowstone_model::ids::RunId;
 use flowstone_model::ports::{
-    Completion, NewWait, StoreError, Target, WaitAnswer, WaitEnding, WaitEvent, WaitFilter,
-    WaitRow, WaitState,
+    NewWait, StoreError, WaitEnding, WaitEvent, WaitFilter, WaitRow, WaitState,
 };
+use flowstone_model::rules::answers;
 use rusqlite::types::Value as Sql;
 use rusqlite::{Connection, OptionalExtension as _, Row, params, params_from_iter};
 
 use super::failure::{failed, rejected};
-pub(super) use complete::complete;
+use super::queue::Sql as Rows;
 pub(super) use inbox::signals;
 
 /// The tables of this part.
@@ -151,7 +151,7 @@ pub(super) fn open(
         ])
     })
     .map_err(failed)?;
-    inbox::take_early(db, wait, now_ms)
+    answers::take_early(&mut Rows::new(db), wait, now_ms)
 }
 
 /// Closes a wait that is as the sender saw it.
@@ -211,30 +211,6 @@ pub(super) fn forget(db: &Connection, run: i64) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Completes what is open under a key, or keeps the payload for a wait that opens later; once for each `dedup`.
-pub(super) fn signal(
-    db: &Connection,
-    key: &str,
-    dedup: &str,
-    payload: &str,
-    now_ms: i64,
-) -> Result<(), StoreError> {
-    let signal = Completion {
-        target: Target::Name(key.to_owned()),
-        answer: WaitAnswer {
-            payload: payload.to_owned(),
-            ending: WaitEnding::Answered,
-            by: None,
-            roles: Vec::new(),
-            digest: None,
-        },
-        dedup: Some(dedup.to_owned()),
-        keep: true,
-        now_ms,
-    };
-    complete(db, &signal).map(|_| ())
-}
-
 pub(super) fn token(db: &Connection, id: &str) -> Result<Option<String>, StoreError> {
     db.prepare_cached("SELECT token FROM wait WHERE id = ?1")
         .and_then(|mut sql| sql.query_row([id], |row| row.get(0)).optional())
@@ -276,9 +252,9 @@ pub(super) fn list(db: &Connection, filter: &WaitFilter) -> Result<Vec<WaitRow>,
     equal(&mut sql, "wait.key", filter.key.clone());
     equal(&mut sql, "wait.webhook", filter.webhook.clone());
     if let Some(target) = &filter.target {
-        let meant = complete::named(db, target)?;
+        let named = answers::named(&mut Rows::new(db), target)?;
         sql += " AND wait.id IN (SELECT value FROM json_each(?))";
-        let ids: Vec<&str> = meant.ids().collect();
+        let ids: Vec<&str> = named.rows().iter().map(|row| &*row.id).collect();
         values.push(Sql::Text(json_list(&ids)));
     }
     sql += " ORDER BY wait.opened_ms, wait.id";

@@ -1,0 +1,13 @@
+//! Rules that every store applies alike: admission, queues, run trees, leases, and who may answer a wait.
+//!
+//! A store calls them inside its own transaction. The decisions are pure functions over plain rows; around them, short
+//! procedures read those rows and write the outcome through the traits in [`rows`]. A second store implements the
+//! traits and gets the same behaviour. Nothing here knows SQL, reads a clock or awaits.
+
+pub mod admission;
+pub mod agenda;
+pub mod answers;
+pub mod family;
+pub mod lease;
+pub mod queue;
+pub mod rows;
