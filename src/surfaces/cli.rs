@@ -1,4 +1,4 @@
-//! The command line: reads what was typed, and hands it to the command.
+//! The command line: parses arguments and calls the command.
 
 mod against;
 mod args;
@@ -67,9 +67,9 @@ pub use repl::{Prompt, lost_terminal};
 pub use report::Report;
 pub use runtime::Runtime;
 
-/// What the commands need of the application around them: there concrete stores, steps and the prompt meet.
+/// What commands need from the application, which knows the concrete stores, steps and prompt.
 pub trait App: Sync {
-    /// Opens the engine on the stores of a project. Called inside the runtime.
+    /// Opens the engine on a project's stores. Called inside the runtime.
     ///
     /// # Errors
     /// When the stores or the project's settings cannot be used.
@@ -77,34 +77,35 @@ pub trait App: Sync {
         self.engine(project, self.stores(project, open)?)
     }
 
-    /// Opens the stores of a project, which all engines of a process may share.
+    /// Opens a project's stores, which all engines of a process may share.
     ///
     /// # Errors
-    /// When they cannot be used.
+    /// When the stores cannot be used.
     fn stores(&self, project: &Project, open: Open) -> Result<Stores, Report>;
 
-    /// Makes an engine over stores that are open.
+    /// Creates an engine over open stores.
     ///
     /// # Errors
     /// When the project's settings cannot be used.
     fn engine(&self, project: &Project, stores: Stores) -> Result<Engine, Report>;
 
-    /// Opens the engine for a trial: with the clock, the randomness and the probe of its world, and its steps watched.
+    /// Opens the engine for `flowstone test`: with the clock, randomness and probe of the test's world, and with
+    /// watched steps.
     ///
     /// # Errors
     /// As [`App::open`].
     fn open_trial(&self, project: &Project, world: &World) -> Result<Engine, Report>;
 
-    /// Returns what makes vectors of texts, where the project's settings describe it.
+    /// Returns the embedder, if the project's settings configure one.
     ///
     /// # Errors
-    /// When they describe it wrongly.
+    /// When its configuration is wrong.
     fn embedder<'a>(&self, engine: &'a Engine) -> Result<Option<Box<dyn Embedder + 'a>>, Report>;
 
     /// Returns the slots of flows and the connections of a project.
     fn connections(&self, engine: &Engine, flows: &[&Flow]) -> Vec<ConnectionReport>;
 
-    /// Tries a connection, as the flow that names it would use it.
+    /// Tests a connection the way the flow that names it would use it.
     fn try_connection<'a>(
         &self,
         engine: &'a Engine,
@@ -112,19 +113,19 @@ pub trait App: Sync {
         connection: &'a ConnectionReport,
     ) -> LocalFuture<'a, ConnectionTrial>;
 
-    /// Returns what models cost in a project, and when the table that comes with the program was right.
+    /// Returns the prices of models in a project, and the date of the built-in table.
     ///
     /// # Errors
-    /// When the project's settings say prices wrongly.
+    /// When the project's settings contain malformed prices.
     fn prices(&self, engine: &Engine) -> Result<(String, Vec<PriceReport>), Report>;
 
-    /// Returns a session that knows all that flows may use.
+    /// Returns a session with everything that flows may use.
     fn session(&self) -> Session;
 
-    /// Returns a session for a program without runs: the language, and the functions for encodings and data.
+    /// Returns a session for a program without runs: the language, and functions for encodings and data.
     fn plain_session(&self) -> Session;
 
-    /// Returns what the flows of a project may touch.
+    /// Returns the permissions of a project's flows.
     ///
     /// # Errors
     /// When its settings, or the list of trusted flows, cannot be used.
@@ -136,26 +137,26 @@ pub trait App: Sync {
     /// When they cannot be used.
     fn settings(&self, project: &Project) -> Result<Value, Report>;
 
-    /// Returns the step types there are.
+    /// Returns all step types.
     fn steps(&self) -> Vec<Box<dyn Step>>;
 
-    /// Talks at a prompt until the input ends. Tells whether nothing was thrown, as far as that matters.
+    /// Runs the prompt until the input ends. Returns false if an expression threw and the exit code must show it.
     ///
     /// # Errors
     /// When the project cannot be opened, or input or output fail.
     fn repl(&self, prompt: Prompt) -> Result<bool, Report>;
 }
 
-/// What to do where a project has no stores.
+/// What to do if a project has no stores.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Open {
-    /// Say so.
+    /// Report an error.
     Existing,
-    /// Make them.
+    /// Create them.
     OrMake,
 }
 
-/// Runs the command that the process was started with.
+/// Runs the command given on the command line.
 pub fn main(app: &dyn App) -> ExitCode {
     let cli = Cli::parse();
     output::set_color(cli.color);
@@ -173,14 +174,14 @@ pub fn main(app: &dyn App) -> ExitCode {
     exit.into()
 }
 
-/// A panic is a mistake of ours, and says so.
+/// Reports a panic as an internal error of Flowstone.
 fn internal_error(panic: &std::panic::PanicHookInfo<'_>) -> String {
     let payload = panic.payload();
     let words = payload
         .downcast_ref::<&str>()
         .copied()
         .or_else(|| payload.downcast_ref::<String>().map(String::as_str))
-        .unwrap_or("it does not say why");
+        .unwrap_or("no reason given");
     let place = panic
         .location()
         .map_or_else(String::new, |place| format!(" ({place})"));
@@ -195,7 +196,8 @@ fn internal_error(panic: &std::panic::PanicHookInfo<'_>) -> String {
     )
 }
 
-/// Returns what the system has run out of, where a panic says so: threads and files cannot be had without limit.
+/// Returns the resource that the system has run out of, if a panic's message says so. Threads and file handles are
+/// limited.
 fn scarce(words: &str) -> Option<&'static str> {
     let words = words.to_lowercase();
     let found = [

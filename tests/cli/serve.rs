@@ -146,7 +146,7 @@ fn a_signal_ends_it_in_good_order() {
     let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
     let place = lines.next().expect("a line").expect("text");
     assert!(place.starts_with("serving "), "{place}");
-    assert!(place.contains("no flows are read"), "{place}");
+    assert!(place.contains("no schedules are read"), "{place}");
     let ready = lines.next().expect("a line").expect("text");
     assert_eq!(ready, "ready, with 1 threads");
     signal(child.id(), "-TERM");

@@ -29,7 +29,7 @@ fn step_types_are_listed_and_shown() {
 }
 
 #[test]
-fn what_is_not_there_is_told() {
+fn unknown_step_types_and_operations_are_reported() {
     let scratch = Scratch::new();
     for (args, code, words) in [
         (vec!["show", "htp"], "E0946", "did you mean `http`?"),
@@ -37,7 +37,7 @@ fn what_is_not_there_is_told() {
         (vec!["schema", "sleep", "x"], "E0947", "has no operations"),
         (vec!["run", "kvv"], "E0946", "did you mean `kv`?"),
         (vec!["run", "a/b"], "E0946", "--flow FILE"),
-        (vec!["run", "kv", "[1]"], "E0948", "is a map"),
+        (vec!["run", "kv", "[1]"], "E0948", "expected a map"),
     ] {
         let ran = scratch.run(&[&["steps"], &args[..]].concat());
         let said = ran.transcript();

@@ -114,7 +114,7 @@ fn flows_that_a_flow_calls_are_trusted_with_it() {
     );
     let trusted = beside.run(&["flows", "trust", file, "--yes"]);
     for line in [
-        "the flow `outer` needs no permission that is written out",
+        "the flow `outer` needs no permissions that are known before it runs",
         "the flow `inner` needs:",
         "  read /etc",
         "the flow `outer` is trusted",

@@ -105,10 +105,10 @@ fn signals_are_kept_and_known_again() {
     };
     assert!(send("{:amount \"much\"}", "a").contains("kept"));
     assert!(send("{:amount 20}", "b").contains("kept"));
-    assert!(send("{:amount 20}", "b").contains("taken before"));
+    assert!(send("{:amount 20}", "b").contains("delivered before"));
     let ran = scratch.run(&["run", "flow.edn", "--quiet"]).ok();
     assert_eq!(ran.trim(), "{:amount 20}");
-    assert!(send("{:amount 20}", "b").contains("taken before"));
+    assert!(send("{:amount 20}", "b").contains("delivered before"));
     let signals = scratch
         .run(&["waits", "list", "--signals", "--json"])
         .json();

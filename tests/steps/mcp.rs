@@ -175,7 +175,7 @@ fn what_a_tool_says_went_wrong_is_an_error_of_its_own() {
     );
     check_call(
         r#"reply '"result":{"isError":true,"content":[]}'"#,
-        expect!["E0833 the tool `echo` failed: it does not say why"],
+        expect!["E0833 the tool `echo` failed: no reason given"],
     );
     check_call(
         r#"reply '"error":{"code":-32602,"message":"no team","data":{"field":"team"}}'"#,

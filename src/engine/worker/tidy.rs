@@ -15,7 +15,7 @@ const EVERY: Duration = Duration::from_secs(3600);
 /// How often a quiet moment is looked for, once it is time.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// Looks after the project at most daily, when no run is under way. Never returns: whoever ends drops it, and what
+/// Looks after the project at most daily, when no run is unfinished. Never returns: whoever ends drops it, and what
 /// was removed until then stays removed.
 pub(super) async fn tidy(
     engine: &Engine,

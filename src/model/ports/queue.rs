@@ -122,7 +122,7 @@ pub enum Admission {
 pub enum StartDecision {
     /// It waits until runs of an older version have finished.
     Blocked,
-    /// It begins beside a run of another version.
+    /// It starts beside a run of another version.
     Coexisted,
     /// There was a run with this external id; nothing was started.
     Deduped,

@@ -53,7 +53,7 @@ impl Answer {
         let whole = self.texts();
         let whole = match (whole.is_empty(), &self.structured) {
             (true, Some(data)) => data.to_string(),
-            (true, None) => "it does not say why".to_owned(),
+            (true, None) => "no reason given".to_owned(),
             (false, _) => whole,
         };
         match whole.char_indices().nth(SHOWN) {

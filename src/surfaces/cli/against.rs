@@ -1,4 +1,4 @@
-//! `flowstone check --against-running`: edited flows and the runs that are not over.
+//! `flowstone check --against-running`: compares edited flows with their unfinished runs.
 
 use std::path::PathBuf;
 
@@ -15,7 +15,7 @@ use super::runtime::Runtime;
 use super::table::{Column, table};
 use super::{App, Open, output};
 
-/// Holds each file against the runs of its flow.
+/// Compares each file with the runs of its flow.
 pub fn run(files: &[PathBuf], project: &Project, app: &dyn App, as_json: bool) -> Exit {
     let done = against(files, project, app, as_json);
     done.unwrap_or_else(|report| {
@@ -48,7 +48,7 @@ fn against(
         let runs: Vec<_> = all.iter().map(in_json).collect();
         output::json(&json!({"ok": conflicts == 0, "runs": runs}));
     } else if all.is_empty() {
-        output::note("no run of it is under way");
+        output::note("no run of this flow is unfinished");
     } else {
         let rows = all.iter().map(|one| {
             vec![
@@ -91,7 +91,7 @@ fn explain(one: &Against) {
     let mut report = Report::error(
         "E0570",
         format!(
-            "the flow does not fit what the run {} has done: step `{}`\n  journal: {}\n  flow:    {}",
+            "the flow conflicts with the journal of run {}: step `{}`\n  journal: {}\n  flow:    {}",
             one.row.id,
             met.path,
             side(&met.recorded),

@@ -1,4 +1,4 @@
-//! What may be typed: commands, options, and the examples in their help.
+//! Commands and their options, with the examples in their help.
 
 mod connections;
 mod flows;
@@ -34,7 +34,7 @@ pub use steps::*;
 pub use tables::*;
 pub use waits::*;
 
-/// Runs agent workflows written in Clojure syntax, and keeps every finished step.
+/// Runs agent workflows written in Clojure syntax, and journals every finished step
 #[derive(Debug, Parser)]
 #[command(
     name = "flowstone",
@@ -85,19 +85,19 @@ pub enum Command {
     Waits(Waits),
 }
 
-/// Finds what is wrong in flow files before anything runs
+/// Checks flow files and reports what is wrong before anything runs
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone check flows/
   flowstone check --json flows/repo-report.edn
   flowstone check --against-running flows/orders.edn")]
 pub struct Check {
-    /// Flow files, or folders of them
+    /// Flow files, or folders of flow files
     #[arg(required = true, value_hint = ValueHint::AnyPath)]
     pub paths: Vec<PathBuf>,
 
-    /// Also hold each flow against its runs that are not over: same, safe (only code that they have not reached is
-    /// another), or conflict
+    /// Also compare each flow with its unfinished runs: same, safe (only code that no run has reached changed), or
+    /// conflict
     #[arg(long)]
     pub against_running: bool,
 
@@ -120,8 +120,8 @@ pub struct Completions {
 
 /// Evaluates an expression, or a program in a file
 ///
-/// The value of an expression's last form is printed, unless it is nil. Of a file only what it prints itself appears.
-/// A program has standard input and output and a clock; it has no steps, those are for flows.
+/// Prints the value of the last form of an expression, unless it is nil. A program in a file prints only what it prints
+/// itself. A program has standard input and output and a clock, but no steps: those are for flows.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone eval '(+ 1 2)'
@@ -133,7 +133,7 @@ pub struct Eval {
     #[arg(value_name = "EXPR|FILE|-", allow_hyphen_values = true)]
     pub source: String,
 
-    /// What the program finds in *command-line-args*
+    /// Arguments for the program, as *command-line-args*
     #[arg(
         value_name = "ARGS",
         trailing_var_arg = true,
@@ -141,11 +141,11 @@ pub struct Eval {
     )]
     pub args: Vec<String>,
 
-    /// A folder where `require` looks for namespaces; may be repeated
+    /// Folder where `require` looks for namespaces; may be repeated
     #[arg(long = "path", value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub paths: Vec<PathBuf>,
 
-    /// Choose the branches of another dialect in reader conditionals too, such as clj; may be repeated
+    /// Also choose the branches of this dialect in reader conditionals, such as clj; may be repeated
     #[arg(long = "feature", value_name = "NAME", value_parser = feature)]
     pub features: Vec<String>,
 
@@ -169,7 +169,7 @@ pub struct Eval {
     pub json: bool,
 }
 
-/// Writes the reference pages that are derived from the code
+/// Writes the reference pages that are generated from the code
 #[derive(Debug, Args)]
 pub struct Reference {
     #[arg(value_hint = ValueHint::DirPath)]
@@ -186,7 +186,7 @@ pub struct Repl {
     #[command(flatten)]
     pub home: Home,
 
-    /// A folder where `require` looks for namespaces; may be repeated
+    /// Folder where `require` looks for namespaces; may be repeated
     #[arg(long = "path", value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub paths: Vec<PathBuf>,
 
@@ -201,22 +201,23 @@ pub struct Repl {
     pub permits: Permits,
 }
 
-/// Where a project keeps its runs.
+/// The folder of a project's runs.
 #[derive(Debug, Args)]
 pub struct Home {
-    /// The folder that keeps runs, tables and values [default: .flowstone in this folder or one above it]
+    /// Folder with runs, tables and values [default: .flowstone in this folder or one above it]
     #[arg(long, value_name = "DIR", env = "FLOWSTONE_HOME", value_hint = ValueHint::DirPath)]
     pub home: Option<PathBuf>,
 }
 
 /// Runs a flow to its result
 ///
-/// Progress goes to standard error, the result to standard output: a string as it is, anything else as EDN. The run is
-/// kept: after a crash or Ctrl-C the same command, or `flowstone runs resume`, resumes it from the last finished step.
+/// Progress is printed on standard error, the result on standard output: a string as it is, anything else as EDN. The
+/// run is stored: after a crash or Ctrl-C, the same command or `flowstone runs resume` resumes it from the last
+/// finished step.
 ///
-/// The same command means: the same flow text, input, invocation and bindings. The newest such run that was started
-/// by this command, is not over and that no process executes is resumed, whatever it waits for: a sleep, a retry, its
-/// turn in the queue, an answer, a child run. `--new` starts another run in any case.
+/// The same command means the same flow text, input, invocation and bindings. It resumes the newest such run that this
+/// command started, that is not finished and that no process executes, even if the run waits for a sleep, a retry, its
+/// turn in the queue, an answer or a child run. With `--new` it always starts another run.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone run flows/repo-report.edn --input '{\"path\": \".\"}'
@@ -235,35 +236,35 @@ pub struct Run {
     #[arg(long, value_name = "JSON|EDN|@FILE|-", allow_hyphen_values = true)]
     pub input: Option<String>,
 
-    /// The values of the flow's setup forms, over those of flowstone.edn: JSON or EDN, or `@file`
+    /// Values of the flow's setup forms, merged over those of flowstone.edn: JSON or EDN, or `@file`
     #[arg(long, value_name = "JSON|EDN|@FILE", allow_hyphen_values = true)]
     pub setup: Option<String>,
 
-    /// Store a file, and put a reference to it under a field of the input, as in report=may.csv; may be repeated
+    /// Store a file, and put a reference to it into this field of the input, as in report=may.csv; may be repeated
     #[arg(long = "upload", value_name = "FIELD=FILE", value_parser = super::resources::upload_file)]
     pub uploads: Vec<(String, PathBuf)>,
 
-    /// Which of the flow's invocations to use [default: default]
+    /// The invocation of the flow to use [default: default]
     #[arg(long, value_name = "ID")]
     pub invocation: Option<String>,
 
-    /// Start another run, also where one of this flow with this input is not over
+    /// Start another run even if one of this flow with this input is unfinished
     #[arg(long)]
     pub new: bool,
 
-    /// A name of yours for the run: with one that was used, that run is meant, and no other starts
+    /// Your own name for the run; if a run has this name already, no other is started
     #[arg(long, value_name = "ID")]
     pub id: Option<String>,
 
-    /// Of the runs that are queued, those with higher numbers begin first [default: 0]
+    /// Priority in the queue: runs with higher numbers start first [default: 0]
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     pub priority: Option<i64>,
 
-    /// Cancel the run when it takes longer, such as 30s, 10m or 2h
+    /// Cancel the run if it takes longer than this, such as 30s, 10m or 2h
     #[arg(long, value_name = "DURATION", value_parser = super::duration::parse)]
     pub timeout: Option<Duration>,
 
-    /// Only add the run, and print its id: `flowstone serve` drives it
+    /// Only add the run and print its id; `flowstone serve` executes it
     #[arg(long, visible_alias = "no-wait", conflicts_with_all = ["record", "replay"])]
     pub detach: bool,
 
@@ -286,11 +287,11 @@ pub struct Run {
     pub show: Show,
 }
 
-/// Who answers the requests of a run.
+/// Where the answers to a run's requests come from.
 #[derive(Debug, Args)]
 pub struct Exchanges {
-    /// Write each exchange with a model or another server into this folder, without secrets, as a file to read, edit
-    /// and replay
+    /// Record each exchange with a model or another server in this folder, without secrets, as files to read, edit and
+    /// replay
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "replay")]
     pub record: Option<PathBuf>,
 
@@ -311,7 +312,7 @@ pub struct Show {
     pub quiet: bool,
 }
 
-/// The name of a feature, with or without colon.
+/// Parses the name of a feature, with or without a colon.
 fn feature(text: &str) -> Result<String, String> {
     let name = text.strip_prefix(':').unwrap_or(text);
     let is_name = |char: char| char.is_ascii_alphanumeric() || "-_.+*".contains(char);
@@ -322,7 +323,7 @@ fn feature(text: &str) -> Result<String, String> {
 }
 
 impl Exchanges {
-    /// Returns who answers.
+    /// Returns where answers come from.
     pub fn with(&self) -> ExchangesWith {
         match (&self.record, &self.replay) {
             (Some(folder), _) => ExchangesWith::RecordedServers(folder.clone()),

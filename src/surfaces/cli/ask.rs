@@ -1,4 +1,4 @@
-//! The input of a run: what was given on the command line, and what a person at a terminal is asked for.
+//! The input of a run: the values given on the command line, and those that a person types at the terminal.
 
 use std::io::{self, BufRead, IsTerminal as _};
 
@@ -11,13 +11,13 @@ use flowstone_lang::value::Value;
 use super::report::{Report, Severity};
 use super::{input, output};
 
-/// What is asked about: a flow, and which of its invocations is used.
+/// A flow, and the invocation whose inputs are asked for.
 type Whose<'a> = (&'a Flow, Option<&'a str>);
 
-/// So often the same field is asked for again.
+/// How many times the same field is asked for.
 const TRIES: usize = 5;
 
-/// Reads the arguments `--input` and `--setup` into one input. `most`: bytes that each may have.
+/// Reads the arguments `--input` and `--setup` into one input. `most` is the maximum size of each, in bytes.
 ///
 /// # Errors
 /// When one of them cannot be read.
@@ -37,7 +37,7 @@ pub fn given(given: Option<&str>, setup: Option<&str>, most: u64) -> Result<Valu
     Ok(with(&whole, ACTIVATION, values))
 }
 
-/// Warns of inputs that the flow does not declare: a misspelt name would go unnoticed.
+/// Warns about inputs that the flow does not declare, because a misspelt name would otherwise go unnoticed.
 pub fn note_unknown((flow, invocation): Whose<'_>, input: &Value) {
     let contract = match invocation {
         Some(id) => flow.invocations.iter().find(|it| &*it.id == id),
@@ -57,12 +57,12 @@ pub fn note_unknown((flow, invocation): Whose<'_>, input: &Value) {
         report.severity = Severity::Warning;
         output::report(&match nearest(&name, names()) {
             Some(near) => report.hint(format!("did you mean `{near}`?")),
-            None => report.hint("`(flow/input)` has it under its key all the same"),
+            None => report.hint("`(flow/input)` contains it under its key anyway"),
         });
     }
 }
 
-/// Warns of setup values in the input that no form of the flow declares.
+/// Warns about setup values in the input that no form of the flow declares.
 pub fn note_unknown_setup(flow: &Flow, input: &Value) {
     let brought = input.get(ACTIVATION).unwrap_or(&Value::Nil);
     for report in unknown_setup(flow, brought, "`--setup`") {
@@ -70,7 +70,7 @@ pub fn note_unknown_setup(flow: &Flow, input: &Value) {
     }
 }
 
-/// Returns a warning for each setup value that no form of the flow declares. `place` is what messages call the values.
+/// Returns a warning for each setup value that no form of the flow declares. Messages call their source `place`.
 pub fn unknown_setup(flow: &Flow, values: &Value, place: &str) -> Vec<Report> {
     let mut reports = Vec::new();
     for (key, _) in values.as_map().into_iter().flat_map(|map| map.iter()) {
@@ -90,8 +90,8 @@ pub fn unknown_setup(flow: &Flow, values: &Value, place: &str) -> Vec<Report> {
     reports
 }
 
-/// Asks a person at the terminal for what the flow needs and was not given. Without a terminal, the input is returned
-/// as it is.
+/// Asks the person at the terminal for required inputs that were not given. Without a terminal, returns the input
+/// unchanged.
 pub fn missing(engine: &Engine, (flow, invocation): Whose<'_>, input: Value) -> Value {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return input;
@@ -131,7 +131,7 @@ pub fn missing(engine: &Engine, (flow, invocation): Whose<'_>, input: Value) -> 
     input
 }
 
-/// Asks for one value until it is of the field's type; `None` at the end of the input.
+/// Asks for one value until it has the field's type. Returns `None` at the end of the input.
 fn ask(field: &Input) -> Option<Value> {
     for _ in 0..TRIES {
         output::note_part(&format!("{}: ", question(field)));
@@ -151,7 +151,7 @@ fn ask(field: &Input) -> Option<Value> {
     None
 }
 
-/// Reads a line from the terminal; `None` at the end of the input. What is typed for a secret does not appear.
+/// Reads a line from the terminal. Returns `None` at the end of the input. Secrets are not echoed.
 fn answer(is_secret: bool) -> Option<String> {
     if is_secret {
         return output::read_hidden();
@@ -163,8 +163,8 @@ fn answer(is_secret: bool) -> Option<String> {
     }
 }
 
-/// Asks a person at the terminal for secrets by their names. Without a terminal, or where one is not given, there are
-/// none.
+/// Asks the person at the terminal for secrets by their names. Returns none without a terminal, or if one of them is
+/// not given.
 pub fn secrets(names: &[String]) -> Option<Value> {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
         return None;
@@ -193,7 +193,7 @@ fn question(field: &Input) -> String {
     }
 }
 
-/// Reads data where the field takes data, and text else.
+/// Parses data if the field takes data; otherwise returns the text.
 fn read(field: &Input, text: &str) -> Value {
     let takes_data = field.multiple || matches!(&*field.type_, "any" | "json" | "list");
     let data = takes_data

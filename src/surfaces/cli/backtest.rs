@@ -1,4 +1,4 @@
-//! `flowstone backtest`: what past runs would have done with an edited flow.
+//! `flowstone backtest`: replays past runs with an edited flow.
 
 use std::path::PathBuf;
 
@@ -16,10 +16,10 @@ use super::run::load_file;
 use super::runtime::Runtime;
 use super::{App, Open, output};
 
-/// Replays past runs against an edited flow, and tells what would differ
+/// Replays past runs with an edited flow, and reports the differences
 ///
-/// What the flow asks for as before is answered from the journals. A request that differs is answered with what was
-/// recorded, and marked; a step that is new ends the test of that run unless it only computes. Nothing is written.
+/// Requests that have not changed are answered from the journals. A changed request is answered with the recorded
+/// result and marked; a new step ends the test of that run unless it only computes. Nothing is written.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone backtest flows/triage.edn
@@ -33,11 +33,11 @@ pub struct Backtest {
     #[arg(value_hint = ValueHint::FilePath)]
     pub flow: PathBuf,
 
-    /// Which runs; without it, the last 50 that are over
+    /// The runs to replay [default: the last 50 that are finished]
     #[arg(long, value_name = "QUERY", default_value = "limit=50")]
     pub runs: String,
 
-    /// Make the reads and model calls that no journal answers
+    /// Perform reads and model calls that no journal answers
     #[arg(long)]
     pub live: bool,
 
@@ -85,7 +85,7 @@ fn test(args: &Backtest, app: &dyn App, options: BacktestOptions) -> Result<Exit
     })
 }
 
-/// Reads a query: an id, or pairs such as `status=completed`.
+/// Parses a query: an id, or pairs such as `status=completed`.
 fn query(args: &Backtest) -> Result<BacktestOptions, Report> {
     let mut options = BacktestOptions {
         live: args.live,

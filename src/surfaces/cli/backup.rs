@@ -1,4 +1,4 @@
-//! `flowstone backup`: a consistent copy of a home, while others work in it.
+//! `flowstone backup`: a consistent copy of a home while it is in use.
 
 use std::path::PathBuf;
 
@@ -14,18 +14,18 @@ use super::runs::size;
 use super::runtime::Runtime;
 use super::{App, Open, output};
 
-/// Copies all that a project keeps to another folder
+/// Copies all data of a project to another folder
 ///
-/// Runs, journals, waits, tables, values and blobs are copied as they are at one moment; workers and commands go on
-/// meanwhile. The copy is a home itself: read it with `--home`, or put it in place of a lost one. Two workers must
-/// not resume the same runs from a home and from its copy.
+/// Copies runs, journals, waits, tables, values and blobs as of one point in time; workers and commands may keep
+/// running. The copy is itself a home: read it with `--home`, or put it in place of a lost one. Two workers must not
+/// resume the same runs from a home and from its copy.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone backup backups/monday
   flowstone runs verify --home backups/monday
   mv .flowstone lost && cp -r backups/monday .flowstone")]
 pub struct Backup {
-    /// The folder to make; it must not exist yet
+    /// The folder to create; it must not exist yet
     #[arg(value_hint = ValueHint::DirPath)]
     pub folder: PathBuf,
 
@@ -37,7 +37,7 @@ pub struct Backup {
     pub json: bool,
 }
 
-/// Makes the copy, and tells what is in it.
+/// Makes the copy, and reports its contents.
 pub fn run(args: &Backup, app: &dyn App) -> Exit {
     copy(args, app).unwrap_or_else(|report| {
         output::failure(&report, args.json);

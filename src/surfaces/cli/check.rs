@@ -1,4 +1,4 @@
-//! `flowstone check`: all that can be said about flow files without running them.
+//! `flowstone check`: reports everything that is wrong with flow files without running them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,12 +20,12 @@ use super::output;
 use super::report::{self, Report, Shown, unreadable};
 use super::{App, against, ask, flow_file, unserved};
 
-/// Endings of files that may be flows.
+/// File extensions of possible flows.
 const ENDINGS: &[&str] = &["clj", "edn"];
-/// Folders that hold no sources.
+/// Folders that contain no sources.
 const SKIPPED: &[&str] = &["node_modules", "target"];
 
-/// Checks each file, and shows what is wrong.
+/// Checks each file, and prints the findings.
 pub fn run(args: &Check, app: &dyn App) -> Exit {
     let mut reports = Vec::new();
     let mut files = Vec::new();
@@ -79,7 +79,7 @@ pub fn run(args: &Check, app: &dyn App) -> Exit {
         for report in &reports {
             output::report(report);
         }
-        // What the project allows already is not worth a line.
+        // Permissions that the project grants already are not shown.
         for needs in seen.needs.iter().filter(|it| !it.missing.is_empty()) {
             needs.lines().iter().for_each(|line| output::note(line));
         }
@@ -95,17 +95,17 @@ pub fn run(args: &Check, app: &dyn App) -> Exit {
     }
 }
 
-/// What the files that were checked declare.
+/// The declarations of the files that were checked.
 #[derive(Default)]
 struct Seen {
     slugs: BTreeSet<String>,
-    /// Declarations that no command serves.
+    /// Declarations that no command of this version serves.
     not_served: BTreeSet<&'static str>,
     permissions: Permissions,
     needs: Vec<Needs>,
 }
 
-/// Checks one file, and the setup values that the project has for it.
+/// Checks one file, and the project's setup values for it.
 fn check(
     file: &Path,
     session: &Session,
@@ -138,7 +138,7 @@ fn check(
     reports
 }
 
-/// Warns of setup values and permissions that the project's settings have for flows that the project does not have.
+/// Warns about setup values and permissions in the project's settings for flows that do not exist.
 fn unknown_slugs(settings: &Value, root: &Path, seen: &Seen) -> Vec<Report> {
     let trusted = &seen.permissions.trusted;
     let is_seen =
@@ -176,7 +176,7 @@ fn unknown_slugs(settings: &Value, root: &Path, seen: &Seen) -> Vec<Report> {
     unknown.map(|(kind, name)| warn(kind, name)).collect()
 }
 
-/// Turns findings about a flow into reports, with their places.
+/// Turns findings about a flow into reports with their places.
 pub fn of_findings(session: &Session, findings: &[Diagnostic]) -> Vec<Report> {
     let sources = session.world().sources.borrow();
     findings
@@ -194,8 +194,8 @@ pub fn of_findings(session: &Session, findings: &[Diagnostic]) -> Vec<Report> {
         .collect()
 }
 
-/// Finds the flow files below a path. A file that is named itself is always one; in a folder, the files that
-/// look like flows are.
+/// Finds the flow files below a path. A path of a file is always accepted; in a folder, only files that look like flows
+/// are.
 pub fn gather(path: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
     if !fs::metadata(path)?.is_dir() {
         files.push(path.to_path_buf());
@@ -221,7 +221,7 @@ pub fn gather(path: &Path, files: &mut Vec<PathBuf>) -> std::io::Result<()> {
 fn is_flow(path: &Path) -> bool {
     let ending = path.extension().unwrap_or_default();
     ENDINGS.iter().any(|known| ending == *known)
-        // A pipe would be waited for.
+        // Reading a pipe would block.
         && path.is_file()
         && fs::read_to_string(path)
             .is_ok_and(|text| text.contains(":flow") || text.contains("(flow/step"))

@@ -1,4 +1,4 @@
-//! `flowstone connections`: which there are, whether they work, and what models cost.
+//! `flowstone connections`: lists connections, tests them, and shows the prices of models.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -35,7 +35,7 @@ pub fn run(args: &Connections, app: &dyn App) -> Exit {
     })
 }
 
-/// A project that is looked at.
+/// An opened project with its connections.
 struct Looked {
     engine: Engine,
     flows: Vec<Rc<Flow>>,
@@ -62,7 +62,7 @@ async fn look(
     Ok(Looked { engine, flows })
 }
 
-/// Returns the flow of a file in the project, if it is one: what is wrong with others is for `check` to say.
+/// Returns the flow in a file of the project, if it is valid; `check` reports what is wrong with the others.
 fn readable(engine: &Engine, file: &Path) -> Option<Rc<Flow>> {
     let session = engine.session();
     let checked = engine.check(&session, file, &file.display().to_string());
@@ -185,7 +185,7 @@ fn test(args: &ConnectionsTest, app: &dyn App) -> Result<Exit, Report> {
     })
 }
 
-/// Returns the connections of a name, or all.
+/// Returns the connections with a name, or all.
 fn chosen(all: Vec<ConnectionReport>, name: Option<&str>) -> Result<Vec<ConnectionReport>, Report> {
     let Some(name) = name.map(|name| name.trim_start_matches(':')) else {
         return Ok(all);
@@ -259,7 +259,7 @@ fn prices(args: &ConnectionsPrices, app: &dyn App) -> Result<Exit, Report> {
     ];
     output::data(&table(&columns, rows.iter().flat_map(price_words)));
     output::note(&format!(
-        "US dollars for a million tokens; what is built in was gathered up to {as_of}, and prices change"
+        "US dollars per million tokens; built-in prices are from {as_of} and may have changed"
     ));
     Ok(Exit::Completed)
 }

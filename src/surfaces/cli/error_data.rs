@@ -1,4 +1,4 @@
-//! The data of errors: whole, as JSON for programs, and the way through child runs for people.
+//! The data of errors: complete, as JSON for programs, and the path through child runs for people.
 
 use flowstone_engine::json::to_exact_json;
 use flowstone_engine::outcome::Failure;
@@ -13,7 +13,7 @@ use super::report::{Report, Shown};
 
 /// The code of a step whose child run did not complete.
 const CHILD_FAILED: &str = "E0548";
-/// As many runs of a chain are listed at its beginning, and at its end.
+/// How many runs are listed at each end of a chain.
 const LISTED: usize = 4;
 
 /// Returns a run's failure as JSON.
@@ -21,7 +21,7 @@ pub fn failure_json(failure: &Failure) -> serde_json::Value {
     error_json(&of_failure(failure), &failure.exception)
 }
 
-/// Returns a report about an exception as JSON, with the data of the exception and of its causes.
+/// Returns a report about an exception as JSON, with the data of the exception and its causes.
 pub fn error_json(report: &Report, exception: &Exception) -> serde_json::Value {
     let mut json = report.to_json();
     let has_data = exception.data.as_map().is_some_and(|data| !data.is_empty());
@@ -46,11 +46,11 @@ pub fn error_json(report: &Report, exception: &Exception) -> serde_json::Value {
     json
 }
 
-/// Data of more text is not written: parts that it shares would be written once for each place.
+/// Maximum size of printed data. Parts that values share would be written once for each use.
 const DATA_MAX: u64 = 50_000_000;
 
-/// Returns data as JSON. Values that JSON cannot represent, such as functions, are printed; data of more than 50 MB is
-/// named and left out.
+/// Returns data as JSON. Values that JSON cannot represent, such as functions, are printed as text; data larger than 50
+/// MB is replaced by its kind.
 pub fn data_json(data: &Value) -> serde_json::Value {
     match is_written_within(data, DATA_MAX) {
         true => data_or_text(data),
@@ -90,7 +90,7 @@ fn printed(value: &Value) -> String {
     }
 }
 
-/// Adds the runs that an error came through, a line each, the outermost first. Leaves out data that the message and the
+/// Adds the runs that an error passed through, one per line, outermost first. Leaves out data that the message and the
 /// hints repeat.
 pub fn with_chain(mut report: Report, exception: &Exception) -> Report {
     if exception.code == StepError::NOT_ALLOWED {
@@ -111,7 +111,7 @@ pub fn with_chain(mut report: Report, exception: &Exception) -> Report {
         lines.push(format!("in run {run} of `{flow}`{place}"));
         data = at.get("error").and_then(|error| error.get("data"));
     }
-    // The message names the only run already.
+    // The message already names the only run.
     if lines.len() > 1 {
         report.data = None;
         let left_out = lines.len().saturating_sub(2 * LISTED);

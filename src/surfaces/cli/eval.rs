@@ -23,11 +23,11 @@ use super::stack;
 struct Text {
     name: String,
     text: String,
-    /// An expression's value is printed, a program's is not.
+    /// Whether to print the value: an expression's is printed, a program's is not.
     is_expression: bool,
 }
 
-/// Evaluates, and prints what has to be printed.
+/// Evaluates the text, and prints its value if it is an expression.
 pub fn run(args: &Eval, app: &dyn App) -> Exit {
     let text = match read(&args.source) {
         Ok(text) => text,
@@ -54,7 +54,7 @@ pub fn run(args: &Eval, app: &dyn App) -> Exit {
     let printed = session
         .eval_text(&mut vm, &text.name, &text.text)
         .and_then(|value| print(&mut vm, value, &text, args.json).map_err(while_printing));
-    // The host holds what the program printed: it comes before what we say.
+    // The host buffers the program's output, which must appear before our own.
     drop(vm);
     match printed {
         Ok(Some(line)) => {
@@ -76,14 +76,14 @@ pub fn run(args: &Eval, app: &dyn App) -> Exit {
     }
 }
 
-/// Makes the functions that `data_readers.clj` and `data_readers.cljc` of the folders of --path name read their tags.
+/// Defines the functions with which `data_readers.clj` and `data_readers.cljc` in the folders of --path read tags.
 fn set_data_readers(session: &Session, vm: &mut Vm, paths: &[PathBuf]) {
     let files = paths
         .iter()
         .flat_map(|path| ["data_readers.clj", "data_readers.cljc"].map(|name| path.join(name)));
     let mut readers = Vec::new();
     for text in files.filter_map(|file| fs::read_to_string(file).ok()) {
-        // Read as code, which may choose between dialects.
+        // Read as code, which may contain reader conditionals.
         let Ok(tags) = session.eval_text(vm, "data_readers", &format!("(quote {text}\n)")) else {
             continue;
         };
@@ -103,7 +103,7 @@ fn set_data_readers(session: &Session, vm: &mut Vm, paths: &[PathBuf]) {
     }
 }
 
-/// Returns the exit that `System/exit` asked for. As with any process, its lowest byte is what is seen.
+/// Returns the exit that `System/exit` requested. As with any process, only its lowest byte is visible.
 fn asked_for(stop: &Stop) -> Option<Exit> {
     match stop {
         Stop::Exit(status) => Some(Exit::Status(status.to_le_bytes()[0])),
@@ -111,20 +111,20 @@ fn asked_for(stop: &Stop) -> Option<Exit> {
     }
 }
 
-/// Returns what to print of the value, if anything.
+/// Returns the text to print for the value, if any.
 fn print(vm: &mut Vm, value: Value, text: &Text, as_json: bool) -> Result<Option<String>> {
     if as_json {
         let value = vm.print(&value, PrintOptions::READABLE)?;
         return Ok(Some(format!("{:#}", json!({"ok": true, "value": value}))));
     }
     if value.is_nil() || !text.is_expression {
-        // A lazy value of a program is still computed, as far as printing would have done.
+        // A lazy value of a program is still realised, as printing would do.
         return Ok(None);
     }
     vm.print(&value, PrintOptions::READABLE).map(Some)
 }
 
-/// Notes that the result was being printed: a lazy one is computed only then.
+/// Notes that the result was being printed: a lazy one is realised only then.
 pub fn while_printing(signal: Signal) -> Signal {
     if let Signal::Throw(exception) = &signal {
         let mut origin = exception.origin.borrow_mut();
@@ -133,7 +133,7 @@ pub fn while_printing(signal: Signal) -> Signal {
     signal
 }
 
-/// Says what stopped a program, and how the process ends.
+/// Reports what stopped a program, and returns the exit code.
 pub fn describe(session: &Session, signal: &Signal) -> (Report, Exit) {
     match signal {
         Signal::Throw(exception) => {
@@ -179,7 +179,7 @@ fn set_args(session: &Session, args: &[String]) {
     var.set_root(value);
 }
 
-/// Finds out whether an argument is a file, standard input or an expression.
+/// Decides whether an argument is a file, standard input or an expression.
 fn read(source: &str) -> Result<Text, Report> {
     let path = Path::new(source);
     let is_named_like_a_file = path

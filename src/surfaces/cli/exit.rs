@@ -1,28 +1,28 @@
-//! The exit codes of the program. They are part of what scripts rely on.
+//! The exit codes of the program. Scripts rely on them.
 
 use std::process::ExitCode;
 
 /// How the program ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// All is done.
+    /// Everything succeeded.
     Completed,
-    /// A run, a program or a check failed, or what was asked for is not there.
+    /// A run, a program or a check failed, or something was not found.
     Failed,
-    /// The command line itself is wrong.
+    /// The command line is wrong.
     Usage,
     /// The run waits for something outside.
     Waiting,
     /// The run was cancelled.
     Cancelled,
-    /// Ctrl-C.
+    /// The user pressed Ctrl-C.
     Interrupted,
-    /// What the program asked for.
+    /// The code that the program asked for.
     Status(u8),
 }
 
 impl Exit {
-    /// Returns whichever of two says more: any that is not completed, and of those the first.
+    /// Returns the more severe of two: the first that is not completed.
     #[must_use]
     pub fn worse(self, other: Exit) -> Exit {
         match self {

@@ -1,4 +1,4 @@
-//! Which file a flow is in, from what was typed: a path, or the name of a flow of the project.
+//! Finds the file of a flow from an argument: a path, or the name of a flow of the project.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use flowstone_engine::flow::{NotNamed, named};
 
 use super::report::Report;
 
-/// Returns the file that was meant. What is not there at all is returned as it is: who reads it says so.
+/// Returns the file for an argument. A path that does not exist is returned as it is; reading it reports the error.
 ///
 /// # Errors
-/// When it is a folder, or a name that no flow or several flows of the project have.
+/// When it is a folder, or when no flow or several flows of the project have this name.
 pub fn find(typed: &Path, root: &Path) -> Result<PathBuf, Report> {
     if typed.is_dir() {
         let shown = typed.display();
@@ -49,7 +49,7 @@ pub fn find(typed: &Path, root: &Path) -> Result<PathBuf, Report> {
     }
 }
 
-/// Tells whether a text may be the name of a flow: no path, and no file with an ending.
+/// Tells whether a text may be the name of a flow: not a path, and without a file extension.
 fn is_name(text: &str) -> bool {
     text.starts_with(|char: char| char.is_ascii_alphabetic())
         && text
@@ -57,7 +57,7 @@ fn is_name(text: &str) -> bool {
             .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
 }
 
-/// Returns a path as seen from the current folder, where it is in it.
+/// Returns a path relative to the current folder, if it is inside.
 fn shortened(path: PathBuf) -> PathBuf {
     let inside = env::current_dir()
         .ok()

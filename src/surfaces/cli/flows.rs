@@ -1,4 +1,4 @@
-//! `flowstone flows`: which flows from elsewhere are trusted, and with what.
+//! `flowstone flows`: which flows from elsewhere are trusted, and with which permissions.
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::PathBuf;
@@ -39,7 +39,7 @@ fn failed(error: &io::Error) -> Report {
     .hint("it is `trusted.edn` in the project's `.flowstone` folder")
 }
 
-/// Shows what a flow needs, and records it where a person agrees.
+/// Shows the permissions that a flow needs, and records them if the person agrees.
 fn give(args: &FlowsTrust, app: &dyn App) -> Result<Exit, Report> {
     let project = Project::find(&args.home);
     let file = flow_file::find(&args.file, &project.root)?;
@@ -52,7 +52,7 @@ fn give(args: &FlowsTrust, app: &dyn App) -> Result<Exit, Report> {
         asking.show(&known);
     }
     if !args.yes && !agrees() {
-        output::note("nothing was recorded");
+        output::note("no permission was granted");
         return Ok(Exit::Failed);
     }
     let entries: Vec<Trusted> = asking.iter().map(Asking::entry).collect();
@@ -63,16 +63,16 @@ fn give(args: &FlowsTrust, app: &dyn App) -> Result<Exit, Report> {
     Ok(Exit::Completed)
 }
 
-/// A flow that is to be trusted.
+/// A flow to trust, with its needs.
 struct Asking {
     needs: Needs,
     digest: String,
 }
 
-/// So many flows are trusted at once.
+/// Maximum number of flows that are trusted together.
 const FLOWS_MAX: usize = 100;
 
-/// Returns a flow and those that it calls, at any depth.
+/// Returns a flow and all flows that it calls, directly or indirectly.
 fn gather(engine: &Engine, project: &Project, file: PathBuf) -> Result<Vec<Asking>, Report> {
     let mut files = vec![file];
     let mut asking: Vec<Asking> = Vec::new();
@@ -98,7 +98,7 @@ fn gather(engine: &Engine, project: &Project, file: PathBuf) -> Result<Vec<Askin
 }
 
 impl Asking {
-    /// Shows what the flow needs, and what of that is new.
+    /// Shows the permissions that the flow needs, and which of them are new.
     fn show(&self, known: &[Trusted]) {
         let lines = self.needs.lines();
         let needed = lines.iter().take_while(|line| !line.starts_with("missing"));
@@ -109,8 +109,8 @@ impl Asking {
             return;
         };
         match earlier.digest == self.digest {
-            true => output::note("it is trusted, and has not changed"),
-            false => output::note("it was trusted, and has changed since"),
+            true => output::note("the flow is trusted already, and has not changed"),
+            false => output::note("the flow was trusted, but has changed since"),
         }
         let missing = self.needs.missing.iter();
         for missing in missing.filter(|it| !earlier.rows.contains(&it.edn())) {
@@ -128,13 +128,13 @@ impl Asking {
     }
 }
 
-/// Asks the person at the terminal; no without one.
+/// Asks the person at the terminal. Without a terminal, the answer is no.
 fn agrees() -> bool {
     if !io::stdin().is_terminal() || !io::stderr().is_terminal() {
-        output::note("give --yes to record it without a question");
+        output::note("use --yes to grant the permissions without asking");
         return false;
     }
-    output::note_part("trust it with this? [y/N]: ");
+    output::note_part("grant these permissions? [y/N]: ");
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line).is_ok()
         && matches!(line.trim().to_lowercase().as_str(), "y" | "yes")

@@ -1,4 +1,4 @@
-//! Where a project is, and where it keeps what it remembers.
+//! The folders of a project: where it is, and where its data is.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -9,41 +9,41 @@ use super::args::{Home, Permits, RunLimits};
 
 /// The folder's name inside a project.
 const FOLDER: &str = ".flowstone";
-/// Names the profile where no option does.
+/// The environment variable with the profile, used if no option names one.
 const PROFILE: &str = "FLOWSTONE_PROFILE";
-/// The project's settings; also what marks a project.
+/// The file with the project's settings. A folder that contains it is a project.
 pub const SETTINGS: &str = "flowstone.edn";
 
-/// The places of a project.
+/// The folders and options of a project.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Project {
-    /// Paths in steps are relative to it and stay inside.
+    /// The root of the paths in steps, which stay inside.
     pub root: PathBuf,
-    /// Holds runs, tables and values. Need not exist yet.
+    /// The folder of runs, tables and values. May not exist yet.
     pub home: PathBuf,
     pub exchanges: ExchangesWith,
-    /// What new runs keep of profiles.
+    /// The profile and bindings that new runs store.
     pub bindings: Bindings,
-    /// Bytes that the values of a run may hold, where the command says so.
+    /// Maximum memory for the values of a run, in bytes, if the command line sets one.
     pub max_memory: Option<usize>,
-    /// What flows may touch beside what the project allows.
+    /// Permissions beyond what the project allows.
     pub permits: Permits,
 }
 
-/// Who answers the requests that steps send.
+/// Where the answers to requests of steps come from.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum ExchangesWith {
-    /// The servers.
+    /// The real servers.
     #[default]
     Servers,
-    /// The servers, and what they say is written into this folder.
+    /// The real servers; exchanges are recorded in this folder.
     RecordedServers(PathBuf),
-    /// The recording in this folder, and nobody else.
+    /// Only the recording in this folder.
     Recording(PathBuf),
 }
 
 impl Project {
-    /// Finds the project as [`Project::find`] does, for a command that executes runs.
+    /// Finds the project like [`Project::find`], for a command that executes runs.
     pub fn with(args: &Home, limits: &RunLimits, permits: &Permits) -> Project {
         Project {
             max_memory: limits.max_memory,
@@ -52,8 +52,8 @@ impl Project {
         }
     }
 
-    /// Finds the project of the current folder: this folder or the nearest above it that is marked, not above the
-    /// repository it is in. Where none is marked, the current folder is the project.
+    /// Finds the project of the current folder: the nearest folder, from the current one up to the root of its
+    /// repository, that contains project settings. Without any, the current folder is the project.
     pub fn find(args: &Home) -> Project {
         let current = env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
         let root = match &args.home {

@@ -1,4 +1,4 @@
-//! Values that are given on the command line: JSON or EDN, in place, in a file, or on standard input.
+//! Values from the command line: JSON or EDN, inline, in a file, or on standard input.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -11,7 +11,7 @@ use flowstone_lang::value::{Sources, Value};
 
 use super::report::{Report, unreadable};
 
-/// What a text may be.
+/// The possible forms of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Syntax {
     Json,
@@ -19,21 +19,21 @@ enum Syntax {
     Either,
 }
 
-/// The most that is read of an exported run or a table.
+/// Maximum size of an exported run or a table.
 const TEXT_MAX: u64 = 2_000_000_000;
 
-/// Reads an argument such as that of `--input`. Object keys of JSON become keywords.
+/// Reads a value such as that of `--input`. Object keys of JSON become keywords.
 ///
 /// # Errors
-/// When a file is missing or too large, or the text is neither JSON nor EDN; says where.
+/// When a file is missing or too large, or the text is neither JSON nor EDN. The error has the position.
 pub fn read(argument: &str, option: &str) -> Result<Value, Report> {
     read_within(argument, option, Limits::default().input)
 }
 
-/// Reads an argument as [`read`] does, of a limited size.
+/// Reads a value like [`read`], with a size limit.
 ///
 /// # Errors
-/// As of [`read`].
+/// The same as for [`read`].
 pub fn read_within(argument: &str, option: &str, most: u64) -> Result<Value, Report> {
     if argument == "-" {
         let text = text_within(Path::new("-"), most)?;
@@ -60,7 +60,7 @@ fn too_large(name: &str, most: u64) -> Report {
         .hint("give a file with `--upload`, or raise `:limits {:input ...}` in flowstone.edn")
 }
 
-/// Reads the text of a file, or of standard input where that is `-`.
+/// Reads the text of a file, or of standard input for `-`.
 ///
 /// # Errors
 /// When it cannot be read, is too large, or is not UTF-8.
@@ -82,7 +82,7 @@ fn text_within(file: &Path, most: u64) -> Result<String, Report> {
     text.ok_or_else(|| too_large(&name, most))
 }
 
-/// Reads a text to its end; nothing where it is too large.
+/// Reads a text to its end. Returns `None` if it is too large.
 fn read_text(source: impl Read, most: u64) -> io::Result<Option<String>> {
     let mut text = String::new();
     source
@@ -96,7 +96,7 @@ fn parse(name: &str, text: &str, syntax: Syntax) -> Result<Value, Report> {
         Syntax::Edn => None,
         Syntax::Json | Syntax::Either => Some(read_json(text).and_then(|value| {
             match read_strictly(text) {
-                // A key is there twice. Numbers may be larger than it reads.
+                // A duplicate key. The parser's own numbers are limited, so only this error counts.
                 Err(error) if error.is_data() => Err(error),
                 Ok(_) | Err(_) => Ok(value),
             }
@@ -111,7 +111,7 @@ fn parse(name: &str, text: &str, syntax: Syntax) -> Result<Value, Report> {
     }
 }
 
-/// Tells whether a map or vector was meant as JSON: then that parser's error helps more.
+/// Tells whether a map or vector was probably intended as JSON, so that the JSON parser's error is more helpful.
 fn looks_like_json(text: &str) -> bool {
     let inside = text.trim_start().strip_prefix(['{', '[']);
     inside.is_some_and(|inside| inside.trim_start().starts_with('"') && inside.contains("\":"))

@@ -1,4 +1,4 @@
-//! Ctrl-C as a flag that loops look at. A second one ends the process at once.
+//! Ctrl-C as a flag that loops check. A second Ctrl-C ends the process at once.
 
 use std::sync::Arc;
 use std::sync::OnceLock;
@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::exit::Exit;
 
-/// Tells whether Ctrl-C was pressed.
+/// A handle that tells whether Ctrl-C was pressed.
 #[derive(Debug, Clone)]
 pub struct Interrupt(Arc<AtomicBool>);
 
 impl Interrupt {
-    /// Starts to listen. All handles of a process share one flag.
+    /// Starts listening. All handles of a process share one flag.
     pub fn listen() -> Interrupt {
         static FLAG: OnceLock<Interrupt> = OnceLock::new();
         FLAG.get_or_init(Interrupt::install).clone()
@@ -20,8 +20,8 @@ impl Interrupt {
     fn install() -> Interrupt {
         let flag = Arc::new(AtomicBool::new(false));
         let code = i32::from(Exit::Interrupted.code());
-        // In this order: the first press only sets the flag, the second finds it set. Where a signal cannot be
-        // caught, Ctrl-C ends the process as usual.
+        // The order matters: the first press only sets the flag, the second finds it set. If a signal cannot be caught,
+        // Ctrl-C ends the process as usual.
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
             let _ =
                 signal_hook::flag::register_conditional_shutdown(signal, code, Arc::clone(&flag));
@@ -30,7 +30,7 @@ impl Interrupt {
         Interrupt(flag)
     }
 
-    /// Tells whether it was pressed.
+    /// Tells whether Ctrl-C was pressed.
     pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -40,7 +40,7 @@ impl Interrupt {
         flowstone_engine::Interrupt::from_flag(Arc::clone(&self.0))
     }
 
-    /// Forgets it, for the next line of a prompt.
+    /// Clears the flag, for the next line of a prompt.
     pub fn clear(&self) {
         self.0.store(false, Ordering::Relaxed);
     }

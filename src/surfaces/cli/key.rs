@@ -1,4 +1,4 @@
-//! `flowstone key`: the keys that encrypt a project's secret inputs, by their ids.
+//! `flowstone key`: lists and replaces the keys that encrypt a project's secret inputs.
 
 use clap::{Args, Subcommand};
 use serde_json::json;
@@ -47,7 +47,7 @@ pub struct KeyRotate {
     pub json: bool,
 }
 
-/// Shows which keys there are, by their ids; never a key itself
+/// Lists the keys by their ids; never prints a key
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone key show
@@ -121,7 +121,7 @@ fn show(args: &KeyShow, app: &dyn App) -> Result<Exit, Report> {
         return Ok(Exit::Completed);
     }
     let Some(current) = keys.current else {
-        output::note("there is no key yet: one is made with the first secret input");
+        output::note("there is no key yet: the first secret input creates one");
         return Ok(Exit::Completed);
     };
     output::data(&format!("{current}  current, in {}", keys.place));

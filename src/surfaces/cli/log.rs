@@ -1,4 +1,4 @@
-//! The log for those who want to see what the program does: silent unless asked for.
+//! The diagnostic log of the program: silent unless an environment variable enables it.
 
 use std::io;
 
@@ -6,12 +6,12 @@ use tracing_subscriber::EnvFilter;
 
 use super::output;
 
-/// What to log: a level such as `debug`, or directives such as `flowstone_steps=trace,hyper=debug`.
+/// The variable with the filter: a level such as `debug`, or directives such as `flowstone_steps=trace,hyper=debug`.
 const WHAT: &str = "FLOWSTONE_LOG";
-/// How to write it: `text` or `json`.
+/// The variable with the format: `text` or `json`.
 const FORMAT: &str = "FLOWSTONE_LOG_FORMAT";
 
-/// Starts the log on standard error where the variable is set.
+/// Starts the log on standard error if the variable is set.
 pub fn start() {
     let Ok(asked) = std::env::var(WHAT) else {
         return;
@@ -40,7 +40,7 @@ pub fn start() {
     }
 }
 
-/// Standard error, with whatever acts on a terminal shown as an escape. An event is written when it is complete.
+/// Standard error with control sequences escaped. An event is written when it is complete.
 #[derive(Default)]
 struct Visible {
     event: Vec<u8>,
@@ -63,7 +63,7 @@ impl Drop for Visible {
     }
 }
 
-/// Reads what to log. A level alone is about Flowstone: what the libraries below it do has to be named.
+/// Parses the filter. A level alone applies to Flowstone; its libraries must be named.
 fn filter(asked: &str) -> Option<EnvFilter> {
     let asked = asked.trim();
     let is_level = asked.parse::<tracing::level_filters::LevelFilter>().is_ok();

@@ -1,4 +1,4 @@
-//! What a flow needs, and what of it is missing, for `check` and `flows trust`.
+//! The permissions that a flow needs and those that are missing, for `check` and `flows trust`.
 
 use std::path::Path;
 
@@ -6,11 +6,11 @@ use flowstone_engine::permission::{Allow, Missing, PlannedNeed, shown};
 use flowstone_engine::step::real_path;
 use serde_json::json;
 
-/// A flow with what its steps need.
+/// A flow with the permissions that its steps need.
 pub struct Needs {
     pub slug: String,
     pub planned: Vec<PlannedNeed>,
-    /// The rows that no permission has yet.
+    /// The needed permissions that nothing grants yet.
     pub missing: Vec<Missing>,
 }
 
@@ -25,12 +25,12 @@ impl Needs {
         }
     }
 
-    /// Returns the lines for a person.
+    /// Returns the lines for a person to read.
     pub fn lines(&self) -> Vec<String> {
         let slug = shown(&self.slug);
         if self.planned.is_empty() {
             return vec![format!(
-                "the flow `{slug}` needs no permission that is written out"
+                "the flow `{slug}` needs no permissions that are known before it runs"
             )];
         }
         let mut lines = vec![format!("the flow `{slug}` needs:")];

@@ -1,4 +1,4 @@
-//! How the end of a drive is told: a result on standard output, words on standard error, and an exit code.
+//! Prints the outcome of executing a run: the result on standard output, messages on standard error, and an exit code.
 
 use flowstone_engine::EngineError;
 use flowstone_engine::ids::RunId;
@@ -16,12 +16,12 @@ use super::queue::{place_json, place_words};
 use super::report::Report;
 pub use super::waits::{how_to_answer, wait_json};
 
-/// How many waits are listed with the command that answers them.
+/// Maximum number of waits that are listed with the command that answers them.
 const MOST_WAITS: usize = 5;
-/// How many of the runs ahead of a queued one are listed.
+/// Maximum number of runs ahead in the queue that are listed.
 const MOST_AHEAD: usize = 3;
 
-/// Tells what became of a run.
+/// Reports the outcome of a run.
 pub fn tell(run: &RunId, outcome: &RunOutcome, as_json: bool) -> Exit {
     if as_json {
         output::json(&in_json(run, outcome));
@@ -42,14 +42,14 @@ pub fn tell(run: &RunId, outcome: &RunOutcome, as_json: bool) -> Exit {
                 output::note(&format!("  and {more} more: flowstone waits list"));
             }
             if waits.is_empty() {
-                output::note(&format!("  go on with: flowstone runs resume {run}"));
+                output::note(&format!("  resume it with: flowstone runs resume {run}"));
             }
         }
         RunOutcome::Cancelled { reason, status } => {
             output::note(&format!("run {run} is {}: {reason}", status.name()));
         }
         RunOutcome::Stuck { reason } => {
-            output::note(&format!("run {run} could not be undone: {reason}"));
+            output::note(&format!("run {run} could not be compensated: {reason}"));
             output::note(&format!("  try again with: flowstone runs resume {run}"));
             output::note(&format!(
                 "  or end it with: flowstone runs cancel {run} --force"
@@ -67,13 +67,13 @@ pub fn tell(run: &RunId, outcome: &RunOutcome, as_json: bool) -> Exit {
             ));
         }
         RunOutcome::Interrupted => output::note(&format!(
-            "run {run} is suspended; go on with: flowstone runs resume {run}"
+            "run {run} is suspended; resume it with: flowstone runs resume {run}"
         )),
     }
     exit(outcome)
 }
 
-/// Tells what became of a run and of those above it that went on with it. In JSON, only of the run itself.
+/// Reports the outcomes of a run and of the parents that resumed with it. JSON contains only the run itself.
 pub fn tell_all(told: &[(RunId, RunOutcome)], as_json: bool) -> Exit {
     let count = if as_json { 1 } else { told.len() };
     told.iter()
@@ -83,7 +83,7 @@ pub fn tell_all(told: &[(RunId, RunOutcome)], as_json: bool) -> Exit {
         })
 }
 
-/// Returns how the process ends after this.
+/// Returns the exit code for an outcome.
 pub fn exit(outcome: &RunOutcome) -> Exit {
     match outcome {
         RunOutcome::Completed(_) => Exit::Completed,
@@ -94,7 +94,7 @@ pub fn exit(outcome: &RunOutcome) -> Exit {
     }
 }
 
-/// Returns the one object about a run's end. The names of the fields are stable.
+/// Returns the JSON object about a run's end. The names of the fields are stable.
 pub fn in_json(run: &RunId, outcome: &RunOutcome) -> serde_json::Value {
     let mut fields = Map::new();
     let is_good = !matches!(
@@ -123,7 +123,7 @@ pub fn in_json(run: &RunId, outcome: &RunOutcome) -> serde_json::Value {
     fields.into()
 }
 
-/// Returns stored EDN text as JSON; as it is where that fails.
+/// Returns stored EDN text as JSON, or as text if that fails.
 pub fn stored_json(text: &str) -> serde_json::Value {
     flowstone_engine::codec::decode(text)
         .ok()
@@ -131,7 +131,7 @@ pub fn stored_json(text: &str) -> serde_json::Value {
         .unwrap_or_else(|| json!(text))
 }
 
-/// Returns milliseconds since 1970 as JSON, in the words of ISO 8601.
+/// Returns milliseconds since 1970 as an ISO 8601 string.
 pub fn instant(millis: i64) -> serde_json::Value {
     to_exact_json(&Value::Object(std::rc::Rc::new(Object::Inst(millis))))
         .unwrap_or(serde_json::Value::Null)
@@ -141,7 +141,7 @@ fn value_json(value: &Value) -> serde_json::Value {
     to_exact_json(value).unwrap_or_else(|_| json!(pretty(value)))
 }
 
-/// Says why a run failed.
+/// Reports why a run failed.
 pub fn of_failure(failure: &Failure) -> Report {
     let report = match &failure.session {
         Some(session) => {
@@ -159,7 +159,7 @@ pub fn of_failure(failure: &Failure) -> Report {
     with_chain(report, &failure.exception)
 }
 
-/// Says on which line something is.
+/// Returns the file and line of an error.
 pub fn on_line(report: Report, place: &FailurePlace) -> Report {
     let FailurePlace {
         file,
@@ -171,7 +171,7 @@ pub fn on_line(report: Report, place: &FailurePlace) -> Report {
     report.on_line(file, *line, *column, *width, text)
 }
 
-/// Says why the engine could not do what it was asked.
+/// Reports an error of the engine.
 pub fn of_engine_error(error: &EngineError) -> Report {
     let mut report = Report::error(error.code(), error.to_string());
     if let Some(place) = error.place() {
@@ -183,7 +183,7 @@ pub fn of_engine_error(error: &EngineError) -> Report {
     }
 }
 
-/// Says why a store cannot be used.
+/// Reports why a store cannot be used.
 pub fn of_store_error(error: &StoreError) -> Report {
     let report = Report::error(error.code(), error.to_string());
     match error.hint() {

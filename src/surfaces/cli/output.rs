@@ -1,7 +1,7 @@
-//! Standard output for data, standard error for the rest.
+//! Writes data to standard output, and everything else to standard error.
 //!
-//! The one way to the screen. A person sees each control character and bidirectional override as an escape, because most
-//! of what is shown was written by models, servers and flows. A pipe gets data exactly as it is.
+//! All output to the screen goes through this module. On a terminal, control characters and bidirectional overrides
+//! appear as escapes, because most of the text comes from models, servers and flows. A pipe gets data exactly as it is.
 
 use std::borrow::Cow;
 use std::io::{self, IsTerminal as _, Write};
@@ -14,10 +14,10 @@ use super::args::Color;
 use super::paint;
 use super::report::{Report, Shown};
 
-/// What the operating system ends a process with that writes to a closed pipe.
+/// Exit status of a process that the operating system ends for writing to a closed pipe.
 const BROKEN_PIPE: i32 = 141;
 
-/// Decides about colour for the whole process; also `NO_COLOR` and `CLICOLOR_FORCE` are heard.
+/// Decides about colour for the whole process. Respects `NO_COLOR` and `CLICOLOR_FORCE`.
 pub fn set_color(color: Color) {
     let choice = match color {
         Color::Auto => anstream::ColorChoice::Auto,
@@ -33,7 +33,7 @@ pub fn data(text: &str) {
     whole(&format!("{text}{end}"));
 }
 
-/// Prints data that has all its line ends.
+/// Prints data that already has its line ends.
 pub fn whole(text: &str) {
     if is_for_a_person() {
         screen(&paint::shown(text, shows_color()));
@@ -48,7 +48,7 @@ pub fn whole(text: &str) {
     }
 }
 
-/// Tells whether a person reads standard output: on a terminal, or in a viewer that gets colours.
+/// Tells whether a person reads standard output: on a terminal, or in a pager that gets colours.
 fn is_for_a_person() -> bool {
     io::stdout().is_terminal() || shows_color()
 }
@@ -58,7 +58,7 @@ pub fn json(value: &serde_json::Value) {
     checked(writeln!(io::stdout(), "{}", as_json(&pretty(value))));
 }
 
-/// Prints a piece of a JSON object that has all its line ends.
+/// Prints part of a JSON object that already has its line ends.
 pub fn json_part(text: &str) {
     let mut stdout = io::stdout();
     checked(write!(stdout, "{}", as_json(text)).and_then(|()| stdout.flush()));
@@ -69,7 +69,7 @@ pub fn json_line(value: &serde_json::Value) {
     checked(writeln!(io::stdout(), "{}", as_json(&compact(value))));
 }
 
-/// Returns JSON text as it is, or with everything that a person would not see written as JSON's own escapes.
+/// Returns JSON text for standard output; on a terminal, invisible characters become JSON escapes.
 fn as_json(text: &str) -> Cow<'_, str> {
     match is_for_a_person() {
         true => Cow::Owned(visible_json(text)),
@@ -92,39 +92,39 @@ fn visible_json(text: &str) -> String {
     out
 }
 
-/// Writes sequences of our own to a terminal. What others wrote gets into `text` through [`as_shown`] alone.
+/// Writes Flowstone's own control sequences to a terminal. Text from others must pass through [`as_shown`] first.
 pub fn screen(text: &str) {
     let mut stdout = io::stdout();
     checked(write!(stdout, "{text}").and_then(|()| stdout.flush()));
 }
 
-/// Returns a text as standard output would show it, for those who draw there by themselves.
+/// Returns a text the way standard output shows it, for code that draws itself.
 pub fn as_shown(text: &str) -> String {
     paint::shown(text, shows_color())
 }
 
-/// Prints a line for the person who watches.
+/// Prints a line of progress for a person.
 pub fn note(text: &str) {
     note_part(&format!("{text}\n"));
 }
 
-/// Prints a piece of a line for the person who watches.
+/// Prints part of a line of progress for a person.
 pub fn note_part(text: &str) {
     let mut stderr = io::stderr().lock();
     checked(write!(stderr, "{}", as_noted(text)).and_then(|()| stderr.flush()));
 }
 
-/// Reads a line from the terminal without showing what is typed.
+/// Reads a line from the terminal without echoing it.
 pub fn read_hidden() -> Option<String> {
     console::Term::stderr().read_secure_line().ok()
 }
 
-/// Returns a text as standard error would show it, for those who draw there by themselves.
+/// Returns a text the way standard error shows it, for code that draws itself.
 pub fn as_noted(text: &str) -> String {
     paint::shown(text, notes_show_color())
 }
 
-/// Prints an event of the log. It has colours of its own, of this form alone; it escapes others in what it quotes.
+/// Prints a log event. Its own colours are kept; control sequences in the text that it quotes are escaped.
 pub fn log(event: &str) {
     let mut out = String::with_capacity(event.len());
     for (idx, piece) in event.split("\x1b[").enumerate() {
@@ -143,10 +143,10 @@ pub fn log(event: &str) {
     checked(write!(stderr, "{out}").and_then(|()| stderr.flush()));
 }
 
-/// How the parts of an event look: time, level, target, names of fields.
+/// Styles of the parts of an event: time, level, target, names of fields.
 const LOG_LOOKS: &[&str] = &["0m", "1m", "2m", "3m", "31m", "32m", "33m", "34m", "35m"];
 
-/// Shows what went wrong: drawn on standard error, or as the one JSON object on standard output.
+/// Prints an error: drawn on standard error, or as the one JSON object on standard output.
 pub fn failure(report: &Report, as_json: bool) {
     if as_json {
         json(&serde_json::json!({"ok": false, "error": report.to_json()}));
@@ -155,12 +155,12 @@ pub fn failure(report: &Report, as_json: bool) {
     }
 }
 
-/// Draws what is wrong on standard error.
+/// Draws an error on standard error.
 pub fn report(report: &Report) {
     note_part(&report.draw());
 }
 
-/// Nobody reads what we print: ends quietly, as `head` expects. Nothing can be said about other errors.
+/// Exits quietly if the reader has closed the pipe, as `head` does. Other write errors cannot be reported anywhere.
 fn checked(written: io::Result<()>) {
     if written.is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
         std::process::exit(BROKEN_PIPE);
@@ -172,7 +172,7 @@ pub fn notes_show_color() -> bool {
     anstream::AutoStream::choice(&io::stderr()) != anstream::ColorChoice::Never
 }
 
-/// Tells whether standard output shows colours, by all that was said about them.
+/// Tells whether standard output shows colours, by options and environment.
 pub fn shows_color() -> bool {
     anstream::AutoStream::choice(&io::stdout()) != anstream::ColorChoice::Never
 }

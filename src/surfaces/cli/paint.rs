@@ -1,7 +1,7 @@
-//! Colours in what the command line shows.
+//! Colours in the output of the command line.
 //!
-//! A mark carries a number that each process draws at random. So a text of unknown origin can hold none, and `output`
-//! shows the marks as colours and every other control character as an escape.
+//! A mark contains a number that each process draws at random, so text from elsewhere cannot contain one. `output`
+//! turns marks into colours and shows every other control character as an escape.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -14,7 +14,7 @@ use flowstone_lang::visible::visible;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Paint(&'static str);
 
-/// No change of how text looks.
+/// The mark that keeps the current style.
 pub const PLAIN: Paint = Paint("");
 pub const BOLD: Paint = Paint("1");
 pub const DIM: Paint = Paint("2");
@@ -25,8 +25,8 @@ pub const BOLD_BLUE: Paint = Paint("1;34");
 pub const BOLD_RED: Paint = Paint("1;31");
 pub const BOLD_YELLOW: Paint = Paint("1;33");
 
-/// How each mark of this process starts. Written as a terminal's own sequence, so that it takes no columns where text is
-/// measured.
+/// The beginning of each mark of this process. It has the form of a terminal's own sequence, so that it takes no
+/// columns when text is measured.
 static START: LazyLock<String> =
     LazyLock::new(|| format!("\x1b[{};", RandomState::new().build_hasher().finish()));
 
@@ -40,7 +40,7 @@ impl fmt::Display for Paint {
     }
 }
 
-/// Returns a text as a person sees it: its marks as colours, or without them, and nothing in it that acts on a terminal.
+/// Returns a text for display: its marks as colours or removed, and every other control sequence escaped.
 pub fn shown(text: &str, colored: bool) -> String {
     let mut out = String::with_capacity(text.len());
     for (idx, piece) in text.split(START.as_str()).enumerate() {
@@ -58,7 +58,7 @@ pub fn shown(text: &str, colored: bool) -> String {
     out
 }
 
-/// Returns a text without its marks; the rest of it stays as it is.
+/// Returns a text without its marks.
 pub fn exact(text: &str) -> Cow<'_, str> {
     if !text.contains(START.as_str()) {
         return Cow::Borrowed(text);

@@ -1,4 +1,4 @@
-//! Asks at the terminal whether a flow may do what nothing allows.
+//! Asks at the terminal whether a flow may do something that no permission covers.
 
 use std::fs;
 use std::io::{self, BufRead as _, IsTerminal as _};
@@ -12,17 +12,17 @@ use super::args::Show;
 use super::output;
 use super::progress::Terminal;
 
-/// How often an answer that is none of the choices is asked for again.
+/// How many times the question is repeated after an invalid answer.
 const TRIES: usize = 5;
 
 /// Asks the person at the terminal.
 struct Questions {
     terminal: Rc<Terminal>,
-    /// The project's settings, where rows are kept.
+    /// The project's settings, to which permissions are added.
     settings: PathBuf,
 }
 
-/// Returns who asks, where somebody is there to answer.
+/// Returns the prompt, if a person is at the terminal.
 pub fn asker(show: &Show, terminal: &Rc<Terminal>, root: &Path) -> Asker {
     let is_watched = io::stdin().is_terminal() && io::stderr().is_terminal();
     if show.json || show.quiet || !is_watched {
@@ -60,7 +60,7 @@ impl AskPermission for Questions {
     }
 }
 
-/// Says who wants to do what. All of it may be text of a flow.
+/// Describes the flow and the action. All of it may be text from a flow.
 fn words(question: PermissionQuestion<'_>) -> String {
     let (flow, step) = (shown(question.flow), shown(question.step));
     let kind = question.kind;
@@ -70,7 +70,7 @@ fn words(question: PermissionQuestion<'_>) -> String {
 }
 
 impl Questions {
-    /// Adds the row to the project's settings. What cannot be edited is shown instead.
+    /// Adds the permission to the project's settings, or shows it if the file cannot be edited.
     fn keep(&self, missing: &Missing) {
         let text = match fs::read_to_string(&self.settings) {
             Ok(text) => text,
@@ -78,9 +78,9 @@ impl Questions {
             Err(error) => return self.give_up(missing, &error.to_string()),
         };
         let Some(edited) = with_row(&text, missing) else {
-            return self.give_up(missing, "it has another form than expected");
+            return self.give_up(missing, "its structure is not as expected");
         };
-        // Written beside and renamed: a crash leaves the old file or the new one.
+        // Written to a new file and renamed, so that a crash leaves either the old file or the new one.
         let beside = self.settings.with_extension("edn.new");
         let written = fs::write(&beside, edited).and_then(|()| fs::rename(&beside, &self.settings));
         match written {

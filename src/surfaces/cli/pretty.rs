@@ -4,7 +4,7 @@ use flowstone_lang::value::{PrintOptions, Unforced, Value, print_value};
 
 const WIDTH: usize = 88;
 
-/// Prints stored data: on one line where it fits, else an item a line.
+/// Prints stored data: on one line if it fits, otherwise one item per line.
 pub fn pretty(value: &Value) -> String {
     let mut out = String::new();
     write(&mut out, value, 0);
@@ -35,7 +35,7 @@ fn write(out: &mut String, value: &Value, indent: usize) {
             let parts: Vec<&Value> = list.iter().collect();
             items(out, ("(", ")"), parts.into_iter(), indent);
         }
-        // Everything else has no parts, or none that are data.
+        // Other values have no parts, or only parts that are not data.
         _ => out.push_str(&line),
     }
 }

@@ -1,4 +1,4 @@
-//! The world of a plain program: standard streams, a clock, randomness; files only when allowed.
+//! The host of a plain program: standard streams, a clock, randomness; files only if allowed.
 
 use std::cell::Cell;
 use std::collections::hash_map::RandomState;
@@ -18,30 +18,30 @@ use flowstone_lang::vm::{Host, Request, Stream};
 
 use super::interrupt::Interrupt;
 
-/// What a program may have.
+/// The resources and permissions of a program.
 #[derive(Debug, Clone, Default)]
 pub struct Grants {
-    /// Reading and writing files.
+    /// Whether it may read and write files.
     pub files: bool,
-    /// Where `require` looks.
+    /// The folders in which `require` looks.
     pub paths: Vec<PathBuf>,
-    /// How many instructions it may take.
+    /// Maximum number of instructions.
     pub fuel: Option<u64>,
-    /// How long it may take.
+    /// Maximum duration.
     pub deadline: Option<Duration>,
-    /// Bytes that its values may hold; 512 MB where nothing is given.
+    /// Maximum memory for its values, in bytes; 512 MB if not given.
     pub memory: Option<usize>,
 }
 
-/// Instructions between two looks at deadline and Ctrl-C.
+/// Instructions between two checks of the deadline and Ctrl-C.
 const QUANTUM: u32 = 100_000;
 const SLICE: Duration = Duration::from_millis(20);
-/// What the operating system ends a process with that writes to a closed pipe.
+/// Exit status of a process that the operating system ends for writing to a closed pipe.
 const BROKEN_PIPE: i32 = 141;
 
-/// What is left of what a program may take: the machine and native work pay from it.
+/// The remaining fuel, shared by the machine and native functions.
 struct Budget {
-    /// Nothing where instructions are not limited.
+    /// `None` if instructions are not limited.
     fuel_left: Option<Cell<u64>>,
     deadline: Option<Instant>,
     interrupt: Interrupt,
@@ -100,7 +100,7 @@ impl ProgramHost {
         }
     }
 
-    /// For a prompt: each line is out before the next is read, also in a pipe.
+    /// For a prompt: each line is written before the next is read, also to a pipe.
     pub fn interactive(grants: Grants, interrupt: Interrupt) -> ProgramHost {
         ProgramHost {
             out: Out::interactive(),
@@ -262,10 +262,10 @@ impl Host for ProgramHost {
     }
 }
 
-/// Standard output: line by line for a person, in blocks for a pipe.
+/// Standard output: line by line on a terminal, in blocks to a pipe.
 enum Out {
     Lines(io::Stdout),
-    /// Of a prompt on a terminal: what a step returned may be printed there.
+    /// The terminal of a prompt, on which results of steps may be printed.
     Shown(io::Stdout),
     Blocks(io::BufWriter<io::Stdout>),
 }
@@ -312,7 +312,7 @@ impl Drop for Out {
     }
 }
 
-/// Nobody reads what we print: ends quietly, as `head` expects. Other errors are words.
+/// Exits quietly if the reader has closed the pipe, as `head` expects. Other errors are returned as messages.
 fn gone(error: io::Error) -> String {
     if error.kind() == io::ErrorKind::BrokenPipe {
         std::process::exit(BROKEN_PIPE);

@@ -1,4 +1,4 @@
-//! What a run shows on standard error while it goes on: live lines on a terminal, plain lines elsewhere.
+//! The progress of a run on standard error: live lines on a terminal, plain lines elsewhere.
 
 mod branches;
 mod nest;
@@ -22,35 +22,35 @@ use branches::{Counters, Ended};
 use nest::{Nest, is_inside};
 
 const TICK: Duration = Duration::from_millis(100);
-/// So many characters of what a step inside another was asked are shown, and of a line that is being written.
+/// Maximum number of characters shown of a nested step's request, and of a line that is being written.
 const ASKED: usize = 60;
 const TAIL: usize = 60;
-/// Steps under way beyond this many have no live line: all of them would not fit on the screen.
+/// Maximum number of live lines; further steps get none, because they would not fit on the screen.
 const LIVE: usize = 10;
 
 /// Shows the events of runs.
 pub struct Terminal {
-    /// Live lines; `None` where lines cannot be drawn again.
+    /// The live lines; `None` if the terminal cannot redraw lines.
     lines: Option<MultiProgress>,
-    /// Whether the command stays while a step waits for an answer, as a prompt does.
+    /// Whether the command keeps running while a step waits for an answer, as a prompt does.
     stays: bool,
     state: RefCell<State>,
 }
 
-/// A step of a run: children are shown by the same terminal.
+/// An active step of a run. Child runs share the terminal.
 type Key = (RunId, StepPath);
 
 #[derive(Default)]
 struct State {
     bars: HashMap<Key, ProgressBar>,
     counters: Counters,
-    /// The step whose text is being written; only one at a time, or the texts would mix.
+    /// The step whose text is being written. Only one at a time, or the texts would mix.
     writing: Option<Key>,
-    /// What was written of its line, where only whole lines can be.
+    /// The unfinished line of its text, if only whole lines can be written.
     partial: String,
-    /// A line was begun and not ended.
+    /// Whether a line was begun and not ended.
     is_in_line: bool,
-    /// What steps are inside others, and what all that took.
+    /// The nesting of steps, and the cost of the models in them.
     nest: Nest,
 }
 
@@ -63,7 +63,7 @@ impl Terminal {
         }
     }
 
-    /// For a prompt, which waits for answers: says how to give one.
+    /// Creates the display for a prompt, which waits for answers and explains how to give one.
     pub fn of_prompt() -> Terminal {
         Terminal {
             stays: true,
@@ -71,7 +71,7 @@ impl Terminal {
         }
     }
 
-    /// Removes all live lines, also of steps whose end was not reported.
+    /// Removes all live lines, including those of steps whose end was not reported.
     pub fn clear(&self) {
         let mut state = self.state.borrow_mut();
         for (_, bar) in state.bars.drain() {
@@ -90,7 +90,7 @@ impl Terminal {
         let mut state = self.state.borrow_mut();
         state.nest.started(run, &step.path);
         state.counters.performed(run, &step.path);
-        // What happens inside a step says what it does.
+        // Nested steps show what the outer step does.
         let outer: Vec<Key> = state.bars.keys().cloned().collect();
         for key in outer {
             if key.0 == *run
@@ -148,7 +148,7 @@ impl Terminal {
     fn progress(&self, run: &RunId, path: &StepPath, progress: &Progress) {
         match progress {
             Progress::Text(text) => self.text(run, path, text),
-            // A model's reasoning is not its answer: it is in the record, not on the screen.
+            // A model's reasoning is not its answer: it is recorded, but not shown.
             Progress::Thought(_) => {}
             Progress::Again(why) => self.again(run, path, why),
             Progress::Status(status) => {
@@ -176,8 +176,8 @@ impl Terminal {
         }
     }
 
-    /// Ends the line that a step's text is in: what follows, such as a second answer, is not part of that text.
-    /// Returns whether there was one.
+    /// Ends the line of a step's text, so that what follows, such as a second answer, is separate. Returns whether
+    /// there was one.
     fn end_text(&self, run: &RunId, path: &StepPath) -> bool {
         let mut state = self.state.borrow_mut();
         let key = (run.clone(), path.clone());
@@ -200,7 +200,8 @@ impl Terminal {
         }
     }
 
-    /// Writes a piece of a model's answer as it comes: beside other live lines, whole lines above them.
+    /// Writes a chunk of a model's answer as it arrives. Beside other live lines, only whole lines are written above
+    /// them.
     fn text(&self, run: &RunId, path: &StepPath, text: &str) {
         let mut state = self.state.borrow_mut();
         let state = &mut *state;
@@ -232,7 +233,7 @@ impl Terminal {
         }
     }
 
-    /// Ends the line of an answer, and says that another one follows.
+    /// Ends the line of an answer, and reports that another answer follows.
     fn again(&self, run: &RunId, path: &StepPath, why: &str) {
         self.end_text(run, path);
         let depth = self.state.borrow().nest.depth(run, path) + 1;
@@ -242,7 +243,7 @@ impl Terminal {
         ));
     }
 
-    /// Takes a step's live line away and says how it ended.
+    /// Removes a step's live line and reports how the step ended.
     fn ended(&self, run: &RunId, step: &StepNote, line: impl FnOnce(&str, &str) -> String) {
         self.end_text(run, &step.path);
         let mut state = self.state.borrow_mut();
@@ -266,7 +267,7 @@ impl Terminal {
         self.above(|| output::note(line));
     }
 
-    /// Writes above the live lines.
+    /// Writes a line above the live lines.
     fn above(&self, write: impl FnOnce()) {
         match &self.lines {
             Some(lines) => lines.suspend(write),
@@ -347,12 +348,12 @@ fn say(bar: &ProgressBar, text: &str) {
     bar.set_message(one_line(text));
 }
 
-/// Returns a text as a live line shows it.
+/// Returns a text the way a live line shows it.
 fn one_line(text: &str) -> String {
     output::as_noted(text).replace(['\n', '\t'], " ")
 }
 
-/// Names a step: below what it is inside of, with the beginning of what it was asked; in a branch, by its path.
+/// Names a step: a nested one below its outer step, with the beginning of its request; one in a branch by its path.
 fn label(run: &RunId, step: &StepNote, nest: &Nest) -> String {
     let path = &step.path;
     let again = match path.occurrence {
@@ -389,7 +390,7 @@ fn shown(data: &flowstone_lang::value::Value) -> String {
     codec::encode(data).map_or_else(|_| String::new(), |text| format!(" {text}"))
 }
 
-/// Says how long something took.
+/// Formats a duration.
 pub fn seconds(millis: i64) -> String {
     match millis {
         ..1_000 => format!("{millis} ms"),

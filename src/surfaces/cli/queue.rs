@@ -1,4 +1,4 @@
-//! What commands say about runs that wait for their turn.
+//! Output about queued runs.
 
 use flowstone_engine::StartedRun;
 use flowstone_engine::ids::RunId;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::outcome::instant;
 
-/// Says where a run stands.
+/// Describes the place of a run in the queue.
 pub fn place_words(place: &QueuePlace) -> String {
     let place_words = match place.position {
         1 => "next".to_owned(),
@@ -21,7 +21,7 @@ pub fn place_words(place: &QueuePlace) -> String {
             )
         }
         (QueueReason::Rate, None) => {
-            format!("queued, {place_words}: its rate lets no more begin now")
+            format!("queued, {place_words}: its rate limit allows no further start now")
         }
         (QueueReason::Limit | QueueReason::Slot, _) => {
             format!("queued behind {}, {place_words}", runs_words(&place.behind))
@@ -38,7 +38,7 @@ pub fn runs_words(runs: &[RunId]) -> String {
     }
 }
 
-/// Returns where a run stands as JSON. The names of the fields are stable.
+/// Returns the place of a run in the queue as JSON. The names of the fields are stable.
 pub fn place_json(place: &QueuePlace) -> Value {
     json!({
         "waitsFor": place.waits_for.name(),
@@ -48,7 +48,7 @@ pub fn place_json(place: &QueuePlace) -> Value {
     })
 }
 
-/// Adds how a run was started to the object about it. The names of the fields are stable.
+/// Adds to the object about a run how it was started. The names of the fields are stable.
 pub fn add_decision(fields: &mut Map<String, Value>, started: &StartedRun) {
     let key = started.key.as_deref().map(super::outcome::stored_json);
     let replaced: Vec<&str> = started.replaced.iter().map(RunId::as_str).collect();

@@ -1,4 +1,4 @@
-//! `flowstone reference DIR`: pages about commands, steps and functions, written from the data beside the code.
+//! `flowstone reference DIR`: generates the pages about commands, steps and functions.
 
 mod names;
 
@@ -157,7 +157,7 @@ fn describe_step(out: &mut String, spec: &StepSpec) {
     }
     let effect = match spec.effect {
         Effect::Pure => "computed from its config alone",
-        Effect::Read => "looks at something outside; repeated freely",
+        Effect::Read => "reads something outside; may be repeated",
         Effect::OwnStore => "changes the project's own stores, exactly once",
         Effect::External => "changes something outside; the intent is on disk before it starts",
         Effect::Steps => "performs other steps, each of which is journaled",
@@ -223,7 +223,7 @@ fn describe_fields(out: &mut String, fields: &[Field]) {
     }
 }
 
-/// Says in words what may stand under a key.
+/// Describes the type of a value under a key.
 pub fn type_name(field: &FieldType) -> String {
     match field {
         FieldType::Any => "any".to_owned(),

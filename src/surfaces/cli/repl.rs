@@ -1,4 +1,4 @@
-//! `flowstone repl`: gathers what the prompt needs, and hands over.
+//! `flowstone repl`: collects what the prompt needs, and starts it.
 
 use std::io::{self, IsTerminal};
 use std::path::PathBuf;
@@ -23,10 +23,10 @@ use super::report::Report;
 use super::steps;
 use super::table::columns;
 
-/// What a prompt gets.
+/// The services of a prompt.
 pub struct Prompt {
     pub project: Project,
-    /// Where the history is kept.
+    /// The file of the history.
     pub history: Option<PathBuf>,
     pub colored: bool,
     progress: Rc<Terminal>,
@@ -35,7 +35,7 @@ pub struct Prompt {
 }
 
 impl Prompt {
-    /// Forgets an earlier Ctrl-C: the next is meant for what is read from now on.
+    /// Clears an earlier Ctrl-C: the next one interrupts the input that is read from now on.
     pub fn begin(&self) {
         self.interrupt.clear();
     }
@@ -46,12 +46,12 @@ impl Prompt {
         Box::new(ProgramHost::interactive(grants, interrupt))
     }
 
-    /// Returns what shows the progress of steps.
+    /// Returns the display of the progress of steps.
     pub fn observer(&self) -> Rc<dyn Observer> {
         self.progress.clone()
     }
 
-    /// Removes the live lines of steps, after an evaluation: those of a step that was interrupted, too.
+    /// Removes the live lines of steps after an evaluation, including those of an interrupted step.
     pub fn end(&self) {
         self.progress.clear();
     }
@@ -61,12 +61,12 @@ impl Prompt {
         steps::describe(steps, kind)
     }
 
-    /// Returns how many columns the terminal has.
+    /// Returns the width of the terminal in columns.
     pub fn columns() -> usize {
         usize::from(columns())
     }
 
-    /// Returns what a step looks at while it waits.
+    /// Returns the interrupt that a step checks while it waits.
     pub fn interrupt(&self) -> flowstone_engine::Interrupt {
         self.interrupt.for_engine()
     }
@@ -77,7 +77,7 @@ impl Prompt {
     }
 }
 
-/// Talks until the input ends.
+/// Runs the prompt until the input ends.
 pub fn run(args: &Repl, app: &dyn App) -> Exit {
     let project = Project {
         max_memory: args.limits.max_memory,
@@ -108,12 +108,12 @@ pub fn run(args: &Repl, app: &dyn App) -> Exit {
     }
 }
 
-/// Says that the prompt's own input or output failed.
+/// Reports that the prompt's own input or output failed.
 pub fn lost_terminal(error: &io::Error) -> Report {
-    Report::error("E0908", format!("the prompt cannot go on: {error}"))
+    Report::error("E0908", format!("the prompt cannot continue: {error}"))
 }
 
-/// The project's history; where its folder cannot be made, none is kept.
+/// The project's history. If its folder cannot be created, no history is kept.
 fn history(project: &Project) -> Option<PathBuf> {
     flowstone_engine::private::make_folder(&project.home).ok()?;
     Some(project.home.join("history"))

@@ -1,4 +1,4 @@
-//! What went wrong, as the command line shows it: drawn for a person, or one JSON object for a program.
+//! Errors as the command line prints them: drawn for a person, or one JSON object for a program.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ pub use flowstone_lang::diagnostic::{Diagnostic as Report, Severity};
 
 /// The two forms of a report.
 pub trait Shown {
-    /// Draws it for a person, with colours that a pipe takes out again.
+    /// Draws it for a person; colours are removed for a pipe.
     fn draw(&self) -> String;
 
     /// Returns it as JSON. The names of the fields are stable.
@@ -150,7 +150,7 @@ fn put(fields: &mut Map<String, serde_json::Value>, place: &Excerpt) {
     fields.insert("end_column".into(), json!(place.end_column));
 }
 
-/// Says that a file cannot be read.
+/// Reports that a file cannot be read.
 pub fn unreadable(name: &str, error: &std::io::Error) -> Report {
     let why = match error.kind() {
         std::io::ErrorKind::NotFound => "there is no such file".to_owned(),

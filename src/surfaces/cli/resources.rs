@@ -1,4 +1,4 @@
-//! `flowstone resources`: all that has a `res://` name. One file a verb.
+//! `flowstone resources`: everything with a `res://` name. One file per subcommand.
 
 mod delete;
 mod get;
@@ -52,7 +52,7 @@ fn ended(done: Result<Exit, Report>, as_json: bool) -> Exit {
     })
 }
 
-/// Opens the engine and asks it.
+/// Opens the engine and queries it.
 fn ask<T>(
     app: &dyn App,
     home: &Home,
@@ -65,7 +65,7 @@ fn ask<T>(
     })
 }
 
-/// As [`ask`], for what only the engine is asked.
+/// Like [`ask`], for queries that only the engine answers.
 fn ask_engine<T>(
     app: &dyn App,
     told: &ResourcesTold,
@@ -78,7 +78,7 @@ fn ask_engine<T>(
     })
 }
 
-/// Finds what a name stands for.
+/// Resolves the name of a resource.
 async fn find(engine: &Engine, uri: &str) -> Result<ResourceRow, Report> {
     let found = engine.live_resource(uri).await;
     found.map_err(|error| of_engine_error(&error))

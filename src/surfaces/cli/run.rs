@@ -1,4 +1,4 @@
-//! `flowstone run`: a flow file, to its result.
+//! `flowstone run`: executes a flow file to its result.
 
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -25,7 +25,7 @@ use super::runtime::Runtime;
 use super::{App, Open};
 use super::{ask, flow_file, output, permission};
 
-/// Runs the flow, and tells what became of it.
+/// Runs the flow, and reports its outcome.
 pub fn run(args: &Run, app: &dyn App) -> Exit {
     let done = Runtime::start().and_then(|runtime| runtime.block_on(drive(args, app)));
     done.unwrap_or_else(|report| {
@@ -84,7 +84,7 @@ async fn drive(args: &Run, app: &dyn App) -> Result<Exit, Report> {
     done.await.map_err(|error| of_engine_error(&error))
 }
 
-/// Adds references to the files that the run is given.
+/// Adds references to uploaded files to the input.
 async fn with_uploads(
     engine: &Engine,
     input: Value,
@@ -94,10 +94,7 @@ async fn with_uploads(
         return Ok(input);
     }
     let Some(map) = input.as_map() else {
-        let message = format!(
-            "`--upload` adds to a map, and the input is {}",
-            input.kind()
-        );
+        let message = format!("`--upload` needs a map as the input, got {}", input.kind());
         return Err(Report::error("E0941", message));
     };
     let stored = references(engine, files).await?;
@@ -105,9 +102,9 @@ async fn with_uploads(
     Ok(Value::map(given.chain(stored)))
 }
 
-/// The run that a command is about.
+/// The run that a command executes.
 enum Begun {
-    /// An earlier one that was interrupted, or is queued.
+    /// An earlier run that was interrupted, or is queued.
     Earlier(RunId),
     New(StartedRun),
 }
@@ -129,7 +126,7 @@ impl Begun {
     }
 }
 
-/// Tells about a run that somebody else is to drive.
+/// Reports a run that a worker will execute.
 async fn left(engine: &Engine, begun: &Begun, as_json: bool) -> Result<Exit, EngineError> {
     let run = begun.run();
     let place = engine.queue_place(run).await?;
@@ -147,7 +144,7 @@ async fn left(engine: &Engine, begun: &Begun, as_json: bool) -> Result<Exit, Eng
     Ok(Exit::Completed)
 }
 
-/// Tells which run a worker is to drive.
+/// Prints the id of a run that a worker will execute.
 pub fn tell_left(run: &RunId, as_json: bool) -> Exit {
     if as_json {
         output::json(&json!({"ok": true, "run": run.as_str(), "status": "left"}));
@@ -157,12 +154,12 @@ pub fn tell_left(run: &RunId, as_json: bool) -> Exit {
     Exit::Completed
 }
 
-/// Reads and checks the file. Of errors, the first is the answer and the others are shown; warnings are counted.
+/// Reads and checks the file. The first error is returned and the others are printed; warnings are counted.
 fn load(engine: &Engine, args: &Run) -> Result<LoadedFlow, Report> {
     load_file(engine, &args.file, args.show.json)
 }
 
-/// Reads and checks a file; warnings are left out where nobody reads them.
+/// Reads and checks a file; warnings are left out if nobody will read them.
 pub fn load_file(engine: &Engine, file: &Path, quietly: bool) -> Result<LoadedFlow, Report> {
     let file = &flow_file::find(file, engine.project_root())?;
     let session = Rc::new(engine.session());
@@ -193,7 +190,7 @@ pub fn load_file(engine: &Engine, file: &Path, quietly: bool) -> Result<LoadedFl
     }
 }
 
-/// Says in one line what `check` shows in full.
+/// Summarises in one line what `check` shows in full.
 fn warnings_note(warnings: &[Report], file: &str) -> Option<String> {
     match warnings {
         [] => None,
@@ -208,21 +205,21 @@ fn warnings_note(warnings: &[Report], file: &str) -> Option<String> {
     }
 }
 
-/// Refuses to start a flow by hand whose manual interface is turned off.
+/// Refuses to start a flow by hand if its manual interface is disabled.
 fn may_start(loaded: &LoadedFlow, invocation: Option<&str>) -> Result<(), Report> {
     let Some(interface) = loaded.flow.manual_off(invocation) else {
         return Ok(());
     };
     let message = format!(
-        "the manual interface `:{interface}` of `{}` is turned off, so that a run is not started by hand",
+        "the manual interface `:{interface}` of `{}` is disabled, so runs cannot be started by hand",
         loaded.flow.slug
     );
     Err(Report::error("E0954", message).hint(
-        "set `:enabled true` at it in `:interfaces :manual`; schedules and other flows start runs all the same",
+        "set `:enabled true` at it in `:interfaces :manual`; schedules and other flows can still start runs",
     ))
 }
 
-/// Starts a run, or finds the one that the command was about before.
+/// Starts a run, or finds the one that an earlier command started.
 async fn begin(
     engine: &Engine,
     loaded: &LoadedFlow,
@@ -238,7 +235,7 @@ async fn begin(
         timeout: args.timeout,
         ..StartOptions::with_input(input)
     };
-    // A recording is of a whole run.
+    // A recording covers a whole run, so it starts a new one.
     let is_whole = args.exchanges.with() != ExchangesWith::Servers;
     if !(args.new || args.id.is_some() || args.detach || is_whole)
         && let Some(earlier) = engine.earlier_run(loaded, &options).await.map_err(failed)?
@@ -256,7 +253,7 @@ async fn begin(
     Ok(Begun::New(started))
 }
 
-/// Says which run the command resumes, and how to start another.
+/// Reports which run the command resumes, and how to start another.
 fn tell_resumed(run: &RunRow) {
     let was = match (run.status, &run.wait_reason) {
         (RunStatus::Queued, _) => "is queued".to_owned(),
@@ -269,21 +266,21 @@ fn tell_resumed(run: &RunRow) {
     ));
 }
 
-/// Says what else a start did.
+/// Reports other consequences of a start.
 fn tell_decision(started: &StartedRun) {
     match started.decision {
-        StartDecision::Coexisted => output::note("begins beside a run of another version"),
+        StartDecision::Coexisted => output::note("starts beside a run of another version"),
         StartDecision::Deduped => output::note(&format!("run {} has this id", started.run)),
         StartDecision::Blocked | StartDecision::Queued | StartDecision::Started => {}
     }
     if !started.replaced.is_empty() {
         let replaced = runs_words(&started.replaced);
-        output::note(&format!("takes the place of {replaced}"));
+        output::note(&format!("replaces {replaced}"));
     }
 }
 
-/// Returns what shows the progress of a run, and options under which Ctrl-C suspends it and a person at the terminal is asked
-/// where a permission is missing.
+/// Returns the progress display of a run, and options with which Ctrl-C suspends it and missing permissions are asked
+/// for at the terminal.
 pub fn watched(engine: &Engine, show: &Show) -> (Rc<dyn Observer>, ExecuteOptions) {
     let terminal = Rc::new(Terminal::new());
     let options = ExecuteOptions {
@@ -296,7 +293,7 @@ pub fn watched(engine: &Engine, show: &Show) -> (Rc<dyn Observer>, ExecuteOption
     }
 }
 
-/// Returns options under which Ctrl-C suspends a run.
+/// Returns options with which Ctrl-C suspends a run.
 fn drive_options() -> ExecuteOptions {
     ExecuteOptions {
         interrupt: Interrupt::listen().for_engine(),

@@ -1,4 +1,4 @@
-//! `flowstone runs`: looking at runs, going on with them, ending and moving them. One file a verb.
+//! `flowstone runs`: shows, resumes, ends and moves runs. One file per subcommand.
 
 mod cancel;
 mod diff;
@@ -51,7 +51,7 @@ pub fn run(args: &Runs, app: &dyn App) -> Exit {
     })
 }
 
-/// Performs `gc`, which is also a command of its own.
+/// Performs `gc`, which is also a top-level command.
 pub fn collect_garbage(args: &Gc, app: &dyn App) -> Exit {
     gc::run(args, app).unwrap_or_else(|report| {
         output::failure(&report, args.json);
@@ -59,7 +59,7 @@ pub fn collect_garbage(args: &Gc, app: &dyn App) -> Exit {
     })
 }
 
-/// Asks the engine of a project that is there.
+/// Queries the engine of an existing project.
 fn ask<T>(
     app: &dyn App,
     home: &Home,
@@ -72,16 +72,16 @@ fn ask<T>(
     })
 }
 
-/// The status of a run that may begin, and that no process has taken up: a worker or `runs resume` does.
+/// The status of a run that may start, but that no process has taken: a worker or `runs resume` does.
 pub const NOT_BEGUN: &str = "not begun";
 
-/// Says what a run is at, as far as its row tells.
+/// Describes the state of a run as far as its row tells.
 pub fn status_words(run: &RunRow) -> String {
     if let Some(reason) = &run.quarantine {
         return format!("quarantined: {reason}");
     }
     if run.held {
-        return "held: imported while it was not over".to_owned();
+        return "on hold: imported while unfinished".to_owned();
     }
     match (run.status, &run.wait_reason) {
         (RunStatus::Running, _) if !run.driven && !run.begun => NOT_BEGUN.to_owned(),

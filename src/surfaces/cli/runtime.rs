@@ -1,4 +1,4 @@
-//! The asynchronous runtime, made only where a command needs one.
+//! The asynchronous runtime, created only by commands that need one.
 
 use std::future::Future;
 
@@ -6,17 +6,17 @@ use tokio::task::LocalSet;
 
 use super::report::Report;
 
-/// A runtime on this thread.
+/// A runtime on the current thread.
 pub struct Runtime {
     runtime: tokio::runtime::Runtime,
     local: LocalSet,
 }
 
 impl Runtime {
-    /// Makes one.
+    /// Creates the runtime.
     ///
     /// # Errors
-    /// When the operating system does not give what it needs.
+    /// When the operating system lacks a resource for it.
     pub fn start() -> Result<Runtime, Report> {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()

@@ -1,4 +1,4 @@
-//! `flowstone schedules`: when flows start by themselves, and starting them out of turn.
+//! `flowstone schedules`: lists schedules, and starts them by hand.
 
 use flowstone_engine::schedules::ScheduleReport;
 use serde_json::json;

@@ -1,4 +1,4 @@
-//! `flowstone search` and `flowstone resources search`: what is found, as a table or as JSON.
+//! `flowstone search` and `flowstone resources search`: prints what was found, as a table or as JSON.
 
 use flowstone_engine::json::to_json;
 use flowstone_engine::ports::SearchTarget;
@@ -15,7 +15,7 @@ use super::runtime::Runtime;
 use super::table::{Column, table};
 use super::{App, Open, output};
 
-/// Performs the command. `everywhere`: where nothing else is said, all targets are meant, else resources.
+/// Performs the command. Without explicit targets, `everywhere` searches all of them, otherwise only resources.
 pub fn run(args: &Search, app: &dyn App, everywhere: &[SearchTarget]) -> Exit {
     let as_json = args.json;
     let found = find(args, app, everywhere);
@@ -34,7 +34,7 @@ pub fn run(args: &Search, app: &dyn App, everywhere: &[SearchTarget]) -> Exit {
 fn find(args: &Search, app: &dyn App, everywhere: &[SearchTarget]) -> Result<Found, Report> {
     let ask = ask(args, everywhere);
     let project = Project::find(&args.home);
-    // Flows and settings are there before anything has run.
+    // Flows and settings can be found before anything has run.
     let open = match project.home.is_dir() {
         true => Open::Existing,
         false => Open::OrMake,
@@ -45,7 +45,7 @@ fn find(args: &Search, app: &dyn App, everywhere: &[SearchTarget]) -> Result<Fou
     })
 }
 
-/// Asks what looks for things in a project.
+/// Queries the search index of a project.
 pub(super) async fn seek<T>(
     app: &dyn App,
     engine: &Engine,

@@ -1,4 +1,4 @@
-//! `flowstone serve`: a worker in this process, and lines that tell what it does.
+//! `flowstone serve`: a worker in this process, and lines that report what it does.
 
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
@@ -26,10 +26,10 @@ use super::output;
 use super::report::{Report, Shown};
 use super::{App, Open};
 
-/// Where a project keeps its flows.
+/// The default folder of a project's flows.
 const FLOWS: &str = "flows";
 
-/// Works until it is interrupted, or until nothing is left to do.
+/// Executes due runs until interrupted, or until no run is due.
 pub fn run(args: &Serve, app: &dyn App) -> Exit {
     match serve(args, app) {
         Ok(served) => {
@@ -76,7 +76,7 @@ fn serve(args: &Serve, app: &dyn App) -> Result<Served, Report> {
     })
 }
 
-/// The files and folders that were named; else the project's folder of flows, where there is one.
+/// Returns the files and folders given as arguments, or else the project's folder of flows, if it exists.
 fn flows(args: &Serve, project: &Project) -> Vec<PathBuf> {
     let usual = project.root.join(FLOWS);
     match args.flows.is_empty() {
@@ -85,7 +85,7 @@ fn flows(args: &Serve, project: &Project) -> Vec<PathBuf> {
     }
 }
 
-/// Says which project is served, and where its schedules are read.
+/// Reports which project is served, and where schedules are read from.
 fn place(project: &Project, flows: &[PathBuf]) -> Told {
     let home = project.home.display().to_string();
     let paths: Vec<String> = flows
@@ -93,9 +93,9 @@ fn place(project: &Project, flows: &[PathBuf]) -> Told {
         .map(|path| path.display().to_string())
         .collect();
     let from = match paths.is_empty() {
-        true => format!(
-            "no flows are read for schedules: there is no folder `{FLOWS}`, and none was named"
-        ),
+        true => {
+            format!("no schedules are read: there is no folder `{FLOWS}`, and no flows were given")
+        }
         false => format!("schedules are read from {}", paths.join(", ")),
     };
     Told {
@@ -117,19 +117,19 @@ fn cores() -> NonZeroUsize {
     std::thread::available_parallelism().unwrap_or(NonZeroUsize::MIN)
 }
 
-/// Tells what happens: words on standard error, or lines of JSON on standard output.
+/// Prints events: text on standard error, or lines of JSON on standard output.
 struct Lines {
     as_json: bool,
     quiet: bool,
 }
 
-/// One line.
+/// The event as a line of text.
 struct Told {
     event: &'static str,
     words: String,
-    /// A JSON object.
+    /// The event as a JSON object.
     fields: Value,
-    /// It is told also to who wants it quiet.
+    /// Whether it is printed with `--quiet` too.
     is_wrong: bool,
 }
 
@@ -178,7 +178,7 @@ impl Watch for Lines {
             },
             WorkerEvent::Recovered { runs } => Told {
                 event: "recovered",
-                words: format!("going on with what a process left that is gone: {runs}"),
+                words: format!("resuming runs of a process that has ended: {runs}"),
                 fields: json!({"runs": runs}),
                 is_wrong: false,
             },
@@ -253,7 +253,7 @@ fn set_aside(run: &RunId, flow: &str, error: &EngineError, again_ms: i64) -> Tol
     Told {
         event: "set-aside",
         words: format!(
-            "run {run} {flow} cannot be driven, and is left until {}\n{}",
+            "run {run} {flow} cannot be executed, and is retried at {}\n{}",
             again.as_str().unwrap_or_default(),
             report.draw().trim_end()
         ),
@@ -269,7 +269,7 @@ fn broken(file: &Path, session: &Session, findings: &[Diagnostic]) -> Told {
     Told {
         event: "broken-flow",
         words: format!(
-            "{}the schedules in {} go on as they were",
+            "{}the schedules in {} are unchanged",
             drawn.concat(),
             file.display()
         ),

@@ -1,4 +1,4 @@
-//! `flowstone steps`: what step types there are and take, and one of them by itself.
+//! `flowstone steps`: lists and describes step types, and performs single steps.
 
 mod preview;
 mod run;
@@ -30,14 +30,14 @@ pub fn run(args: &Steps, app: &dyn App) -> Exit {
     })
 }
 
-/// Returns the specs, sorted by kind.
+/// Returns the specs, sorted by step type.
 fn specs(steps: &[Box<dyn Step>]) -> Vec<&'static StepSpec> {
     let mut specs: Vec<&StepSpec> = steps.iter().map(|step| step.spec()).collect();
     specs.sort_by_key(|spec| spec.kind);
     specs
 }
 
-/// Finds a step type by what somebody typed.
+/// Finds a step type by the name that was typed.
 fn find(steps: &[Box<dyn Step>], typed: &str) -> Result<&'static StepSpec, Report> {
     let name = typed.trim_start_matches(':');
     let specs = specs(steps);
@@ -52,7 +52,7 @@ fn find(steps: &[Box<dyn Step>], typed: &str) -> Result<&'static StepSpec, Repor
     })
 }
 
-/// Returns the page of a step type; `None` where there is no such type.
+/// Returns the page of a step type; `None` if the type does not exist.
 pub fn describe(steps: &[Box<dyn Step>], typed: &str) -> Option<String> {
     let spec = find(steps, typed).ok()?;
     Some(reference::step_page(spec).trim_start().to_owned())
@@ -150,7 +150,7 @@ fn schema(args: &StepsSchema, app: &dyn App) -> Result<Exit, Report> {
     };
     let schema = match operation {
         Some(operation) if args.result => result_schema(operation).ok_or_else(|| {
-            let message = format!("what `{}` gives is not known", operation.name);
+            let message = format!("the result of `{}` has no schema", operation.name);
             Report::error("E0947", message)
         })?,
         _ if args.tool => tool_schema(spec, operation),

@@ -1,6 +1,6 @@
-//! Tables for people. A terminal gets as much as fits its width, a pipe all of it.
+//! Tables for people: as wide as the terminal allows, or complete for a pipe.
 //!
-//! A cell that somebody may copy, an id or a path, is never broken or shortened: other columns give way.
+//! Ids and paths, which may be copied, are never broken or shortened: other columns give way.
 
 use std::io::{self, IsTerminal};
 
@@ -9,22 +9,23 @@ use comfy_table::{ContentArrangement, Table};
 use console::{Term, measure_text_width, truncate_str};
 use flowstone_lang::visible::visible;
 
-/// The columns of a terminal that does not say how many it has.
+/// Assumed width of a terminal that does not report one.
 const WIDTH: u16 = 100;
-/// Between two columns.
+/// The separator between two columns.
 const GAP: usize = 2;
-/// A column is shortened to this before another one is left out, and to `LEAST` when none is left to leave out.
+/// The width to which columns are shortened before another one is left out; `LEAST` applies when no more can be left
+/// out.
 const READABLE: usize = 16;
 const LEAST: usize = 8;
 
-/// A column: its heading, and what becomes of it where there is not enough room.
+/// A column: its heading, and what happens to it if there is not enough room.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Column<'a> {
-    /// Ids, paths, names: always whole.
+    /// Always shown in full: ids, paths, names.
     Whole(&'a str),
-    /// Text whose beginning says something.
+    /// May be shortened: the beginning is useful on its own.
     Cut(&'a str),
-    /// Left out, the last one first.
+    /// May be left out, the last one first.
     Extra(&'a str),
 }
 
@@ -36,16 +37,16 @@ impl<'a> Column<'a> {
     }
 }
 
-/// Returns how many columns the terminal has.
+/// Returns the width of the terminal in columns.
 pub fn columns() -> u16 {
     match Term::stdout().size_checked() {
-        // A terminal that nobody looks at may say that it has no columns at all.
+        // A detached terminal may report that it has no columns.
         Some((_, columns)) if columns > 0 => columns,
         _ => WIDTH,
     }
 }
 
-/// Lays rows out below a heading.
+/// Lays out rows below their headings.
 pub fn table(heading: &[Column<'_>], rows: impl IntoIterator<Item = Vec<String>>) -> String {
     let width = io::stdout().is_terminal().then(|| usize::from(columns()));
     lay_out(heading, rows.into_iter().collect(), width)
@@ -56,7 +57,7 @@ fn lay_out(heading: &[Column<'_>], mut rows: Vec<Vec<String>>, width: Option<usi
     if let Some(width) = width {
         for cell in rows.iter_mut().flatten() {
             *cell = visible(cell).into_owned();
-            // A row stays a line.
+            // A row must stay on one line.
             if cell.contains(['\n', '\r', '\t']) {
                 *cell = cell.split_whitespace().collect::<Vec<_>>().join(" ");
             }
@@ -94,7 +95,7 @@ fn pick(row: Vec<String>, shown: &[usize]) -> impl Iterator<Item = String> {
         .map(move |idx| row.get_mut(*idx).and_then(Option::take).unwrap_or_default())
 }
 
-/// Decides which columns are shown, and how wide each may be at most.
+/// Decides which columns are shown, and how wide each may be.
 fn fit(
     heading: &[Column<'_>],
     shown: &mut Vec<usize>,
@@ -126,7 +127,7 @@ fn fit(
     }
 }
 
-/// Takes width from the widest column that may be shortened, down to `least`. Tells whether all fits then.
+/// Narrows the widest column that may be shortened, down to `least`. Tells whether everything fits then.
 fn shrink(
     heading: &[Column<'_>],
     shown: &[usize],
@@ -150,7 +151,7 @@ fn shrink(
     }
 }
 
-/// Says how long ago a moment was.
+/// Formats how long ago a point in time was.
 pub fn ago(now_ms: i64, then_ms: i64) -> String {
     match (now_ms - then_ms).max(0) / 1_000 {
         seconds @ ..60 => format!("{seconds} s ago"),

@@ -1,4 +1,4 @@
-//! `flowstone test`: a flow on a clock that skips time, replayed at its end, and killed wherever it can be killed.
+//! `flowstone test`: runs a flow on a clock that skips time, replays it, and kills it at every possible point.
 
 mod args;
 mod crash;
@@ -26,7 +26,7 @@ use super::runtime::Runtime;
 use super::table::{Column, table};
 use super::{App, flow_file, input, output, run};
 
-/// The case that is taken where none is given, in the folder with the flow's name.
+/// The default case of a flow, in the folder with the flow's name.
 const CASE: &str = "test.edn";
 
 /// Performs the command.
@@ -52,7 +52,7 @@ fn misused(report: Report) -> Refused {
     (report, Exit::Usage)
 }
 
-/// Tries each flow: all that were named, and of a folder those that have a case.
+/// Tests each flow that was named, and in a folder those with a case.
 fn all(args: &Test, app: &dyn App) -> Result<Exit, Refused> {
     let root = Project::find(&super::args::Home { home: None }).root;
     let (mut files, mut skipped) = (Vec::new(), Vec::new());
@@ -64,7 +64,7 @@ fn all(args: &Test, app: &dyn App) -> Result<Exit, Refused> {
         let mut found = Vec::new();
         gather(path, &mut found)
             .map_err(|error| misused(unreadable(&path.display().to_string(), &error)))?;
-        // A case is an EDN file, too.
+        // A case is an EDN file, too, but not a flow.
         found.retain(|file| file.file_name().is_none_or(|name| name != CASE));
         let (with_case, without): (Vec<_>, Vec<_>) =
             found.into_iter().partition(|file| case_of(file).is_file());
@@ -93,7 +93,7 @@ fn all(args: &Test, app: &dyn App) -> Result<Exit, Refused> {
     Ok(several(args, app, &files, &skipped))
 }
 
-/// Tries several flows, and reports on all of them.
+/// Tests several flows, and reports on all of them.
 fn several(args: &Test, app: &dyn App, files: &[PathBuf], skipped: &[PathBuf]) -> Exit {
     let (mut rows, mut objects, mut is_well) = (Vec::new(), Vec::new(), true);
     for file in files {
@@ -140,13 +140,12 @@ fn several(args: &Test, app: &dyn App, files: &[PathBuf], skipped: &[PathBuf]) -
     }
 }
 
-/// Returns where the case of a flow is, if it has one.
+/// Returns the path of a flow's case, if it has one.
 fn case_of(file: &Path) -> PathBuf {
     file.with_extension("").join(CASE)
 }
 
-/// Gathers what the flow is tried with: the case beside the flow or the one that was named, and over it what stands on
-/// the command line.
+/// Builds the test's case: from the case beside the flow or the one that was named, overridden by the command line.
 fn case(args: &Test, flow: &Path) -> Result<Case, Report> {
     let file = match &args.case {
         Some(file) => Some(file.clone()),
@@ -176,7 +175,7 @@ fn case(args: &Test, flow: &Path) -> Result<Case, Report> {
     }
     for answer in &args.answers {
         let Some((target, value)) = answer.split_once('=') else {
-            let words = format!("`{answer}` is no answer: there is no `=` in it");
+            let words = format!("`{answer}` is not an answer: it has no `=`");
             return Err(Report::error("E0926", words)
                 .hint("give KEY=VALUE, such as --answer 'approval={:action :approve}'"));
         };
@@ -186,7 +185,7 @@ fn case(args: &Test, flow: &Path) -> Result<Case, Report> {
     Ok(case)
 }
 
-/// One process of a trial, started by [`crash`]: dies at its point, or prints what came of the trial.
+/// One process of a crash test, started by [`crash`]: it dies at its crash point, or prints the outcome.
 fn one_process(args: &Test, app: &dyn App, file: &Path, home: &Path) -> Result<Exit, Refused> {
     let case = case(args, file).map_err(misused)?;
     let world = World::new(case, home, args.crash_at);
@@ -195,7 +194,7 @@ fn one_process(args: &Test, app: &dyn App, file: &Path, home: &Path) -> Result<E
     Ok(Exit::Completed)
 }
 
-/// The result of trying a flow.
+/// The result of testing a flow.
 struct Tested {
     told: Told,
     crashes: Option<crash::Crashes>,
@@ -302,7 +301,7 @@ fn with_misspelt(report: Report, world: &World) -> Report {
     })
 }
 
-/// Plays the flow in this process.
+/// Runs the flow in this process.
 fn play(
     (args, file): (&Test, &Path),
     app: &dyn App,
@@ -345,7 +344,7 @@ fn of_trial_error(error: &TrialError) -> Report {
     }
 }
 
-/// The file that hands a case to another process.
+/// Writes the case to a file for another process.
 fn hand_over(case: &Case, folder: &Path) -> Result<PathBuf, Report> {
     let path = folder.join("case.edn");
     let text = case.encode().map_err(|error| of_trial_error(&error))?;

@@ -1,4 +1,4 @@
-//! What a flow may declare that no command of this version answers: all that needs a server for HTTP.
+//! Declarations that no command of this version serves, because they need an HTTP server.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ const EVENTS: &str = "triggers of type `:event` and `:webhook`";
 const WEBHOOKS: &str = "webhooks of waits";
 const LINKS: &str = "links for approvals";
 
-/// Returns which of these a flow declares.
+/// Returns which of these declarations a flow has.
 pub fn of(flow: &Flow) -> BTreeSet<&'static str> {
     let mut found = BTreeSet::new();
     let has = |value: Option<&Value>| match value {
@@ -30,7 +30,7 @@ pub fn of(flow: &Flow) -> BTreeSet<&'static str> {
             found.insert(EVENTS);
         }
     }
-    // Forms may be nested deep.
+    // Forms may be deeply nested.
     let mut open = vec![flow.body.clone()];
     while let Some(form) = open.pop() {
         match &form {
@@ -54,7 +54,7 @@ pub fn of(flow: &Flow) -> BTreeSet<&'static str> {
     found
 }
 
-/// Returns one note for all flows; nothing where everything they declare is served.
+/// Returns one note for all flows; `None` if everything that they declare is served.
 pub fn note(found: &BTreeSet<&'static str>) -> Option<String> {
     let names: Vec<&str> = found.iter().copied().collect();
     let (last, rest) = names.split_last()?;

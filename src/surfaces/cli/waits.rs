@@ -1,4 +1,4 @@
-//! `flowstone waits`: what runs wait for, and answering it. One file a kind of verb.
+//! `flowstone waits`: lists and answers the waits of runs. One file per group of subcommands.
 
 mod answer;
 mod list;

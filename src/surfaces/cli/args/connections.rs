@@ -1,4 +1,4 @@
-//! What may be typed after `connections`.
+//! Arguments of `connections`.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use flowstone_engine::bindings::Bindings;
 
 use super::Home;
 
-/// Lists connections, tries them, and shows what models cost
+/// Lists and tests connections, and shows the prices of models
 #[derive(Debug, Args)]
 pub struct Connections {
     #[command(subcommand)]
@@ -23,15 +23,15 @@ pub enum ConnectionsCommand {
 
 /// Lists the slots of flows and the connections of the project
 ///
-/// Of each: its type, where it leads, which secret it needs, where that is looked for, and whether it is set. No secret
-/// is shown.
+/// For each: its type, its address, the secret that it needs, where the secret is looked up, and whether it is set.
+/// Secrets are never printed.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone connections list
   flowstone connections list flows/summarize.edn --profile prod
   flowstone connections list --json")]
 pub struct ConnectionsList {
-    /// Flow files whose slots are meant [default: all of the project]
+    /// Flow files whose slots to list [default: all of the project]
     #[arg(value_name = "FLOW", value_hint = ValueHint::FilePath)]
     pub flows: Vec<PathBuf>,
 
@@ -46,9 +46,9 @@ pub struct ConnectionsList {
     pub json: bool,
 }
 
-/// Shows what models cost, in US dollars for a million tokens
+/// Shows the prices of models, in US dollars per million tokens
 ///
-/// The table comes with the program. What `:prices` and `:llm-providers` of flowstone.edn say wins. A model that is in
+/// The prices come with the program. `:prices` and `:llm-providers` of flowstone.edn override them. A model that is in
 /// neither has no price, and results of its calls have no `:cost-usd`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -56,7 +56,7 @@ pub struct ConnectionsList {
   flowstone connections prices gpt-5
   flowstone connections prices --json")]
 pub struct ConnectionsPrices {
-    /// Only models and providers in whose names this is
+    /// Only models and providers whose name contains this
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
 
@@ -71,10 +71,10 @@ pub struct ConnectionsPrices {
     pub json: bool,
 }
 
-/// Tries connections, and shows which servers answer
+/// Tests connections, and shows which servers answer
 ///
-/// A model is asked for a few tokens, an HTTP API for its base address, an MCP server for a greeting. The exit code is
-/// 1 when one fails.
+/// Asks a model for a few tokens, an HTTP API for its base address, and an MCP server for its greeting. The exit code
+/// is 1 if one fails.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone connections test
@@ -85,7 +85,7 @@ pub struct ConnectionsTest {
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
 
-    /// A flow file whose slots are meant; may be repeated [default: all of the project]
+    /// Flow file whose slots to test; may be repeated [default: all of the project]
     #[arg(long = "flow", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub flows: Vec<PathBuf>,
 
@@ -100,10 +100,10 @@ pub struct ConnectionsTest {
     pub json: bool,
 }
 
-/// What slots stand for.
+/// Bindings of slots to connections.
 #[derive(Debug, Args)]
 pub struct Bound {
-    /// A profile of flowstone.edn, whose bindings, connections and secrets hold
+    /// Profile of flowstone.edn to take bindings, connections and secrets from
     #[arg(long, value_name = "NAME", env = "FLOWSTONE_PROFILE")]
     pub profile: Option<String>,
 
@@ -113,7 +113,7 @@ pub struct Bound {
 }
 
 impl Bound {
-    /// Returns what a run keeps of it.
+    /// Returns what a run stores of it.
     pub fn bindings(&self) -> Bindings {
         let profile = self
             .profile
@@ -127,7 +127,7 @@ impl Bound {
     }
 }
 
-/// Reads `SLOT.conn=NAME`.
+/// Parses `SLOT.conn=NAME`.
 fn set(text: &str) -> Result<(String, String), String> {
     let parts = text.split_once('=').and_then(|(slot, name)| {
         let slot = slot.trim().trim_start_matches(':').strip_suffix(".conn")?;

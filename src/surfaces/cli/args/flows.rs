@@ -1,4 +1,4 @@
-//! `flowstone flows` as it is typed.
+//! Arguments of `flowstone flows`.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueHint};
 
 use super::Home;
 
-/// Shows which flows from elsewhere are trusted, and with what
+/// Shows which flows from elsewhere are trusted, and with which permissions
 #[derive(Debug, Args)]
 pub struct Flows {
     #[command(subcommand)]
@@ -20,10 +20,11 @@ pub enum FlowsCommand {
     Untrust(FlowsUntrust),
 }
 
-/// Shows what a flow needs, and lets it have that
+/// Shows which permissions a flow needs, and grants them
 ///
-/// A flow whose file is outside of the project, and one of an imported run, starts without permissions. What is written out
-/// in its steps is shown, and recorded in the project's `.flowstone` folder where you agree.
+/// A flow whose file is outside of the project, or that belongs to an imported run, starts without permissions. This
+/// command shows the permissions that its steps need and, if you agree, records them in the project's `.flowstone`
+/// folder.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone flows trust ../elsewhere/report.edn
@@ -33,7 +34,7 @@ pub struct FlowsTrust {
     #[arg(value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
 
-    /// Record it without a question
+    /// Grant the permissions without asking
     #[arg(long)]
     pub yes: bool,
 
@@ -41,7 +42,7 @@ pub struct FlowsTrust {
     pub home: Home,
 }
 
-/// Lists the flows that are trusted, with what each may touch
+/// Lists the trusted flows with their permissions
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone flows trusted
@@ -55,7 +56,7 @@ pub struct FlowsTrusted {
     pub home: Home,
 }
 
-/// Takes a flow's permissions away
+/// Revokes a flow's permissions
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone flows untrust report")]

@@ -1,21 +1,22 @@
-//! What flows may touch beside what the project allows, as options.
+//! Options that grant permissions beyond what the project allows.
 
 use clap::{Args, ValueHint};
 use flowstone_engine::permission::{Access, Allow, NetRow, add_flag};
 
-/// Options of commands that execute flows: each allows something for this command only.
+/// Options of commands that execute flows. Each grants a permission for this command only.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 #[command(next_help_heading = "Permissions")]
 pub struct Permits {
-    /// Let flows read this file, or this folder and what is in it; may be repeated
+    /// Let flows read this file, or this folder and everything in it; may be repeated
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath, value_delimiter = ',')]
     pub allow_read: Vec<String>,
 
-    /// Let flows write this file, or this folder and what is in it; may be repeated
+    /// Let flows write this file, or this folder and everything in it; may be repeated
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath, value_delimiter = ',')]
     pub allow_write: Vec<String>,
 
-    /// Let flows connect to this host, such as 127.0.0.1:8080, *.internal or 10.0.0.0/8; `*` is every host; may be repeated
+    /// Let flows connect to this host, such as 127.0.0.1:8080, *.internal or 10.0.0.0/8; `*` is every host; may be
+    /// repeated
     #[arg(long, value_name = "HOST[:PORT]", value_delimiter = ',', value_parser = host)]
     pub allow_net: Vec<String>,
 
@@ -27,17 +28,17 @@ pub struct Permits {
     #[arg(long, value_name = "PROGRAM", value_delimiter = ',')]
     pub allow_run: Vec<String>,
 
-    /// Let flows use this variable of the environment as a secret; may be repeated
+    /// Let flows use this environment variable as a secret; may be repeated
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     pub allow_env: Vec<String>,
 
-    /// Let flows touch everything that this user may touch
+    /// Let flows do everything that the current user may do
     #[arg(long)]
     pub allow_all: bool,
 }
 
 impl Permits {
-    /// Returns the options as they were typed, for another process.
+    /// Returns the options as arguments for another process.
     pub fn to_args(&self) -> Vec<String> {
         let mut args = Vec::new();
         for (access, texts) in self.given() {
@@ -60,7 +61,7 @@ impl Permits {
         ]
     }
 
-    /// Returns the rows, with the paths among them as `resolve` makes them.
+    /// Returns the permissions, with their paths resolved by `resolve`.
     pub fn rows(&self, resolve: &dyn Fn(&str) -> std::path::PathBuf) -> Allow {
         if self.allow_all {
             return Allow::everything();

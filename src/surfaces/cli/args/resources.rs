@@ -1,4 +1,4 @@
-//! `flowstone resources` and its verbs.
+//! `flowstone resources` and its subcommands.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use flowstone_engine::resource::{ResourceKind, Tier};
 
 use super::{Home, Search, SearchIndex};
 
-/// Lists, reads and keeps what has a `res://` name: stored results, files, trees, tables, keys
+/// Lists, reads and stores resources: results, files, source trees, tables, keys
 #[derive(Debug, Args)]
 pub struct Resources {
     #[command(subcommand)]
@@ -29,17 +29,17 @@ pub enum ResourcesCommand {
     Workflow(ResourcesWorkflow),
 }
 
-/// Which resource, and how it is told.
+/// A resource, and the format of the output.
 #[derive(Debug, Args)]
 pub struct OneResource {
-    /// The resource: its `res://` name, or the part of it after the workspace
+    /// The resource: its `res://` name, or the part of the name after the workspace
     pub uri: String,
 
     #[command(flatten)]
     pub told: ResourcesTold,
 }
 
-/// Where resources are, and how they are told.
+/// The project, and the format of the output.
 #[derive(Debug, Args)]
 pub struct ResourcesTold {
     #[command(flatten)]
@@ -52,8 +52,8 @@ pub struct ResourcesTold {
 
 /// Removes a stored result, a file or a key
 ///
-/// Its bytes go with the next `flowstone gc`, unless something else has the same contents. What a run that is not over
-/// mentions is only removed with --force.
+/// The next `flowstone gc` removes its bytes, unless another resource has the same contents. A resource that an
+/// unfinished run refers to is only removed with --force.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone resources delete file/reports/may.csv
@@ -62,11 +62,11 @@ pub struct ResourcesDelete {
     #[command(flatten)]
     pub one: OneResource,
 
-    /// Do not ask
+    /// Do not ask for confirmation
     #[arg(long, short)]
     pub yes: bool,
 
-    /// Also where a run that is not over needs it
+    /// Remove it even if an unfinished run needs it
     #[arg(long)]
     pub force: bool,
 }
@@ -81,20 +81,20 @@ pub struct ResourcesRead {
     #[command(flatten)]
     pub one: OneResource,
 
-    /// As many lines, items, rows or files
+    /// Maximum number of lines, items, rows or files
     #[arg(long, value_name = "N", default_value_t = 25, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub limit: u64,
 
-    /// All of it
+    /// Show all of it
     #[arg(long, conflicts_with = "limit")]
     pub full: bool,
 
-    /// Of a table with partitions: only this one; may be repeated
+    /// Only this partition of a table; may be repeated
     #[arg(long = "partition", value_name = "KEY")]
     pub partitions: Vec<String>,
 }
 
-/// Stores a file, and prints a reference to it that a run's input may hold
+/// Stores a file, and prints a reference to it that can be used in a run's input
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone resources upload may.csv
@@ -105,19 +105,19 @@ pub struct ResourcesUpload {
     #[arg(value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
 
-    /// What it is called [default: the file's name]
+    /// Name of the resource [default: the file's name]
     #[arg(long)]
     pub name: Option<String>,
 
-    /// What it is, such as text/csv [default: by the end of its name]
+    /// Content type, such as text/csv [default: by the extension of the name]
     #[arg(long, value_name = "TYPE", value_parser = content_type)]
     pub content_type: Option<String>,
 
-    /// Keep it in this folder: then its `res://` name is made of folder and name, and stays
+    /// Store it in this folder under a permanent `res://` name, made of folder and name
     #[arg(long)]
     pub folder: Option<String>,
 
-    /// Put it in the place of the file of that name in that folder
+    /// Replace the file of that name in that folder
     #[arg(long, requires = "folder")]
     pub replace: bool,
 
@@ -127,21 +127,21 @@ pub struct ResourcesUpload {
 
 /// Makes a signed link to a resource, or checks one
 ///
-/// A link names the resource and when it ends, and is signed with a key that stays in the project. A server of this project
-/// answers it; `--check` says here what a link leads to.
+/// The link contains the resource and an expiry time, and is signed with a key that stays in the project. A server of
+/// this project answers it; `--check` shows what a link refers to.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone resources url file/reports/may.csv --ttl 900
   flowstone resources url --check 'http://localhost:8787/api/resources/content?uri=...'")]
 pub struct ResourcesUrl {
-    /// The resource: its `res://` name, or the part of it after the workspace; with --check, the link
+    /// The resource: its `res://` name, or the part of the name after the workspace; with --check, the link
     pub uri: String,
 
-    /// Seconds that the link is good for
+    /// How many seconds the link is valid
     #[arg(long, value_name = "SECONDS", default_value_t = 3600, value_parser = clap::value_parser!(i64).range(60..=86_400))]
     pub ttl: i64,
 
-    /// Say what a link leads to, and until when
+    /// Show what a link refers to, and when it expires
     #[arg(long, conflicts_with = "ttl")]
     pub check: bool,
 
@@ -149,7 +149,7 @@ pub struct ResourcesUrl {
     pub told: ResourcesTold,
 }
 
-/// Lists what a run, or one of its steps, made
+/// Lists the resources that a run, or one of its steps, created
 #[derive(Debug, Args)]
 pub struct ResourcesWorkflow {
     #[command(subcommand)]
@@ -162,24 +162,24 @@ pub enum WorkflowCommand {
     Step(WorkflowStep),
 }
 
-/// Lists what a run made: stored results, outputs of steps, its output
+/// Lists the resources that a run created: stored results, outputs of steps, its output
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   flowstone resources workflow list 06c2k3")]
 pub struct WorkflowList {
-    /// The run's id, or the beginning of it
+    /// The run's id, or the beginning of the id
     pub run: String,
 
     #[command(flatten)]
     pub told: ResourcesTold,
 }
 
-/// Lists what a step of a run made
+/// Lists the resources that a step of a run created
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   flowstone resources workflow step 06c2k3 fetch")]
 pub struct WorkflowStep {
-    /// The run's id, or the beginning of it
+    /// The run's id, or the beginning of the id
     pub run: String,
 
     /// The step's id, or its path
@@ -189,7 +189,7 @@ pub struct WorkflowStep {
     pub told: ResourcesTold,
 }
 
-/// Shows what is known of a resource
+/// Shows the metadata of a resource
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone resources get res://v1/ws/local/result/kv/report:latest
@@ -203,7 +203,7 @@ pub struct ResourcesGet {
     pub out: Option<PathBuf>,
 }
 
-/// Lists resources, the newest first
+/// Lists resources, newest first
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone resources list
@@ -211,34 +211,34 @@ pub struct ResourcesGet {
   flowstone resources list --run 06c2k3 --json
   flowstone resources list --prefix file/ --sort name --limit 20")]
 pub struct ResourcesList {
-    /// Only of this kind; may be repeated
+    /// Only resources of this kind; may be repeated
     #[arg(long = "type", value_name = "KIND", value_parser = kind)]
     pub kinds: Vec<ResourceKind>,
 
-    /// Only those whose name starts so, with or without `res://v1/ws/local/`
+    /// Only resources whose name begins with this, with or without `res://v1/ws/local/`
     #[arg(long, value_name = "PREFIX")]
     pub prefix: Option<String>,
 
-    /// Only what this run made, also the outputs of its steps: its id, or the beginning of it
+    /// Only resources that this run or its steps created: the run's id, or the beginning of the id
     #[arg(long, value_name = "RUN")]
     pub run: Option<String>,
 
-    /// Only those of this tier
+    /// Only resources of this tier
     #[arg(long, value_parser = tier)]
     pub tier: Option<Tier>,
 
-    /// Also what was deleted or has expired, as long as it is remembered
+    /// Also resources that were deleted or have expired, as long as their names are kept
     #[arg(long)]
     pub all: bool,
 
     #[arg(long, value_enum, default_value_t = ResourcesSort::Time, value_name = "ORDER")]
     pub sort: ResourcesSort,
 
-    /// As many at once
+    /// Maximum number of resources on a page
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub limit: u64,
 
-    /// Go on where a list ended, as that list says
+    /// Continue after an earlier page, with the cursor that it printed
     #[arg(long, value_name = "CURSOR")]
     pub after: Option<String>,
 
@@ -251,7 +251,7 @@ pub struct ResourcesList {
 pub enum ResourcesSort {
     /// By name
     Name,
-    /// The newest first
+    /// Newest first
     Time,
 }
 

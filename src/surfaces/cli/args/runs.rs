@@ -33,22 +33,22 @@ pub enum RunsCommand {
     Watch(RunsWatch),
 }
 
-/// Ends a run that is not finished
+/// Cancels a run that is not finished
 ///
-/// Its `finally` blocks run, then what `flow/on-cancel` and `flow/compensate` registered.
+/// Runs its `finally` blocks, then the functions that `flow/on-cancel` and `flow/compensate` registered.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone runs cancel r3 --reason 'wrong month'
   flowstone runs cancel r3 --force")]
 pub struct RunsCancel {
-    /// The run
+    /// The run's id, or the beginning of the id
     pub id: String,
 
-    /// Why; kept with the run
+    /// The reason; stored with the run
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
 
-    /// End it at once: nothing of its flow runs any more
+    /// Terminate it at once, without running its `finally` blocks and compensations
     #[arg(long)]
     pub force: bool,
 
@@ -60,23 +60,23 @@ pub struct RunsCancel {
     pub json: bool,
 }
 
-/// Writes a run to a file that holds all it needs
+/// Writes a run to a file that contains everything it needs
 ///
-/// The file has the flow's source, the input, the journal, the result and the blobs that they name; not the tokens of
-/// waits. A run that is under way is written as far as it is.
+/// The file contains the flow's source, the input, the journal, the result and the blobs that they refer to, but not
+/// the tokens of waits. An unfinished run is written up to its last journal entry.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone runs export r3 run.edn
   flowstone runs export r3 - | ssh other flowstone runs import -")]
 pub struct RunsExport {
-    /// The run
+    /// The run's id, or the beginning of the id
     pub id: String,
 
     /// The file, or `-` for standard output
     #[arg(value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
 
-    /// With the runs that it called
+    /// Include the child runs that it started
     #[arg(long)]
     pub children: bool,
 
@@ -88,34 +88,34 @@ pub struct RunsExport {
     pub json: bool,
 }
 
-/// Removes the journals of runs that have been over for long
+/// Removes the journals of runs that finished long ago
 ///
-/// A finished run keeps its row, input and result; its journal goes after 30 days, or what `:retention` in
-/// flowstone.edn says, and with it whatever only the journal referred to. Runs that are not over are never touched.
-/// A worker does this once a day by itself, and so does `run`.
+/// A finished run keeps its row, input and result. Its journal is removed after 30 days, or after the time in
+/// `:retention` of flowstone.edn, together with everything that only the journal referred to. Unfinished runs are never
+/// touched. A worker does this automatically once a day, and so does `run`.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone gc --dry-run
   flowstone gc --older-than 7d --keep-last 20
   flowstone gc --max-size 2GB --compact")]
 pub struct Gc {
-    /// Journals of runs that have been over for this long, such as 12h or 30d
+    /// Remove the journals of runs that finished this long ago, such as 12h or 30d
     #[arg(long, value_name = "DURATION", value_parser = crate::cli::duration::parse)]
     pub older_than: Option<Duration>,
 
-    /// Keep the newest journals of each flow, however old
+    /// Keep the newest N journals of each flow, whatever their age
     #[arg(long, value_name = "N")]
     pub keep_last: Option<usize>,
 
-    /// While the database holds more than this, such as 500MB, also remove the oldest journals that are younger
+    /// While the database is larger than this, such as 500MB, also remove younger journals, oldest first
     #[arg(long, value_name = "SIZE", value_parser = size)]
     pub max_size: Option<u64>,
 
-    /// Only say what would go
+    /// Only show what would be removed
     #[arg(long)]
     pub dry_run: bool,
 
-    /// Give the space back to the system: writes the file anew
+    /// Return free space to the system by rewriting the database file
     #[arg(long)]
     pub compact: bool,
 
@@ -129,8 +129,8 @@ pub struct Gc {
 
 /// Adds a run from a file that `runs export` wrote
 ///
-/// An imported run that is not over is held: it stays as it is until you run `runs resume`, because the original may
-/// still be running where it comes from.
+/// An imported run that is not finished is put on hold until you run `runs resume`, because the original may still be
+/// running elsewhere.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone runs import run.edn
@@ -140,7 +140,7 @@ pub struct RunsImport {
     #[arg(value_hint = ValueHint::FilePath)]
     pub file: PathBuf,
 
-    /// Give the run another id; only for runs that are over
+    /// Give the run a new id; only for finished runs
     #[arg(long)]
     pub new_id: bool,
 
@@ -156,9 +156,9 @@ pub struct RunsImport {
     pub json: bool,
 }
 
-/// Shows what differs between two runs
+/// Shows the differences between two runs
 ///
-/// Flows, inputs, steps by their paths, and ends are compared; times, random numbers and log lines do not count.
+/// Compares flows, inputs, outcomes, and steps by their paths; times, random numbers and log lines are ignored.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone runs diff r3 r4
@@ -173,7 +173,7 @@ pub struct RunsDiff {
     /// The second run
     pub b: String,
 
-    /// Also list the steps that are the same
+    /// Also list the steps that are equal
     #[arg(long)]
     pub all: bool,
 
@@ -185,17 +185,17 @@ pub struct RunsDiff {
     pub json: bool,
 }
 
-/// Prints the journal of a run, an event a line
+/// Prints the journal of a run, one event per line
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone runs events r3
   flowstone runs events r3 --follow --json | jq .kind
   flowstone runs events r3 --after 120")]
 pub struct RunsEvents {
-    /// The run
+    /// The run's id, or the beginning of the id
     pub id: String,
 
-    /// Go on until the run is over
+    /// Keep printing events until the run ends
     #[arg(long, short)]
     pub follow: bool,
 
@@ -206,14 +206,14 @@ pub struct RunsEvents {
     #[command(flatten)]
     pub home: Home,
 
-    /// Print each event as one JSON object on a line of its own, with all it carries
+    /// Print each event with all its fields as one JSON object per line
     #[arg(long)]
     pub json: bool,
 }
 
-/// Lists runs, the newest first
+/// Lists runs, newest first
 ///
-/// A moment is a duration back from now, such as 2h, or an instant, such as 2026-01-31 or 2026-01-31T09:30:00Z.
+/// Times are durations before now, such as 2h, or instants, such as 2026-01-31 or 2026-01-31T09:30:00Z.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone runs list
@@ -226,20 +226,20 @@ pub struct RunsList {
     #[arg(long, value_name = "SLUG")]
     pub flow: Option<String>,
 
-    /// Only runs with this status: queued, running, waiting, failed-compensating, completed, failed,
-    /// cancelled, terminated, timed-out; may be repeated, or several with commas
+    /// Only runs with this status: queued, running, waiting, failed-compensating, completed, failed, cancelled,
+    /// terminated, timed-out; may be repeated, or several with commas
     #[arg(long, value_name = "STATUS", value_parser = status, value_delimiter = ',')]
     pub status: Vec<Status>,
 
-    /// Only runs that were created at this moment or later
+    /// Only runs created at this time or later
     #[arg(long, value_name = "MOMENT", value_parser = moment)]
     pub since: Option<i64>,
 
-    /// Only runs that were created before this moment
+    /// Only runs created before this time
     #[arg(long, value_name = "MOMENT", value_parser = moment)]
     pub until: Option<i64>,
 
-    /// Only runs with this key of `:concurrency`
+    /// Only runs with this `:concurrency` key
     #[arg(long, value_name = "KEY")]
     pub key: Option<String>,
 
@@ -247,11 +247,11 @@ pub struct RunsList {
     #[arg(long, value_name = "TEXT")]
     pub text: Option<String>,
 
-    /// Only runs that this started: manual, schedule, schedule:ID, call, fork, import
+    /// Only runs started this way: manual, schedule, schedule:ID, call, fork, import
     #[arg(long, value_name = "WHAT")]
     pub started_by: Option<String>,
 
-    /// Only runs that this run called
+    /// Only child runs of this run
     #[arg(long, value_name = "ID")]
     pub parent: Option<String>,
 
@@ -259,11 +259,11 @@ pub struct RunsList {
     #[arg(long, value_name = "ORDER", value_parser = order, default_value = "newest")]
     pub sort: RunOrder,
 
-    /// Only runs that come after this one in the order: the next page
+    /// Only runs that come after this one in the order, for the next page
     #[arg(long, value_name = "ID")]
     pub before: Option<String>,
 
-    /// At most this many; 0 for all
+    /// Maximum number of runs; 0 for all
     #[arg(long, value_name = "N", default_value_t = 50)]
     pub limit: usize,
 
@@ -274,27 +274,27 @@ pub struct RunsList {
     #[arg(long)]
     pub json: bool,
 
-    /// With --json: also input, result and error of each run
+    /// With --json: also print each run's input, result and error
     #[arg(long, requires = "json")]
     pub full: bool,
 }
 
-/// Goes on with a run that was interrupted, or whose wait is over
+/// Resumes a run that was interrupted, or whose wait has ended
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone runs resume r3
   flowstone runs resume r3 --flow flows/orders.edn
   flowstone runs resume --all")]
 pub struct RunsResume {
-    /// The run
+    /// The run's id, or the beginning of the id
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     pub id: Option<String>,
 
-    /// Every run that is not finished
+    /// Resume every run that is not finished
     #[arg(long)]
     pub all: bool,
 
-    /// Go on with this edited flow, if the run has done nothing that the flow does not ask for
+    /// Continue with this edited flow, if it makes the same requests as the run has made so far
     #[arg(long, value_name = "FILE", requires = "id", value_hint = ValueHint::FilePath)]
     pub flow: Option<PathBuf>,
 
@@ -315,7 +315,7 @@ pub struct RunsResume {
     pub show: Show,
 }
 
-/// Shows one run: what it is at, and its steps with their times, attempts, waits and results
+/// Shows one run: its current state, and its steps with their times, attempts, waits and results
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone runs show r3
@@ -323,14 +323,14 @@ pub struct RunsResume {
   flowstone runs show r3 --full
   flowstone runs show r3 --json")]
 pub struct RunsShow {
-    /// The run
+    /// The run's id, or the beginning of the id
     pub id: String,
 
     /// Only this step, with its whole request and result
     #[arg(long, value_name = "PATH")]
     pub step: Option<String>,
 
-    /// Requests and results of all steps, not only their beginnings
+    /// Print requests and results of all steps in full
     #[arg(long)]
     pub full: bool,
 
@@ -342,19 +342,19 @@ pub struct RunsShow {
     pub json: bool,
 }
 
-/// Shows runs as they go on
+/// Shows the progress of runs
 ///
-/// Without an id, all runs that are not over; with one, the steps of that run, until it is over. Ends with q or Ctrl-C.
-/// Where lines cannot be drawn again, each change is a line.
+/// Without an id, shows all unfinished runs; with one, the steps of that run until it ends. Press q or Ctrl-C to leave.
+/// If the terminal cannot redraw lines, each change is printed on a line of its own.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone runs watch
   flowstone runs watch r3")]
 pub struct RunsWatch {
-    /// The run
+    /// The run's id, or the beginning of the id
     pub id: Option<String>,
 
-    /// At most this many runs
+    /// Maximum number of runs
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub limit: usize,
 
@@ -362,18 +362,18 @@ pub struct RunsWatch {
     pub home: Home,
 }
 
-/// A status as a list shows it.
+/// A status in a list of runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Status {
     Stored(RunStatus),
-    /// Running by its row, and no process executes it.
+    /// The run's row says running, but no process executes it.
     Interrupted,
 }
 
-/// What a list calls runs that no process executes although they are neither over nor waiting.
+/// The status that lists show for runs that are neither finished nor waiting, and that no process executes.
 pub const INTERRUPTED: &str = "interrupted";
 
-/// What a list calls runs that processes ended on.
+/// The status that lists show for runs in quarantine.
 pub const QUARANTINED: &str = "quarantined";
 
 fn status(name: &str) -> Result<Status, String> {

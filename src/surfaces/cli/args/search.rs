@@ -1,4 +1,4 @@
-//! Looking for things: `flowstone search`, `flowstone resources search` and `flowstone resources search-index`.
+//! Arguments of `flowstone search`, `flowstone resources search` and `flowstone resources search-index`.
 
 use clap::{Args, Subcommand};
 use flowstone_engine::ports::SearchTarget;
@@ -6,9 +6,10 @@ use flowstone_engine::search::{Ask, Hydrate, Mode};
 
 use super::Home;
 
-/// Finds resources, flows, runs and connections by their words, and by their meaning where there is an embedder
+/// Finds resources, flows, runs and connections by words, and by meaning if an embedder is configured
 ///
-/// The query is words, "phrases in quotes", -words that must not occur, and begin*; nothing else in it has a meaning.
+/// The query consists of words, "phrases in quotes", -words that must not occur, and prefixes*; nothing else has a
+/// special meaning.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone search refund policy
@@ -16,38 +17,38 @@ use super::Home;
   flowstone search --mode semantic 'customers who want their money back'
   flowstone resources search --path-prefix result/run/ --hydrate 'late fee'")]
 pub struct Search {
-    /// What to look for
+    /// The words to search for
     #[arg(required = true, value_name = "QUERY")]
     pub query: Vec<String>,
 
-    /// Where to look: resources, flows, runs, connections; several with commas between them
+    /// What to search: resources, flows, runs, connections; several with commas
     #[arg(long, value_name = "TARGETS", value_delimiter = ',', value_parser = target)]
     pub targets: Vec<SearchTarget>,
 
-    /// As many of each target at most
+    /// Maximum number of results per target
     #[arg(long, value_name = "N", default_value_t = Ask::LIMIT.2 as u64,
           value_parser = clap::value_parser!(u64).range(Ask::LIMIT.0 as u64..=Ask::LIMIT.1 as u64))]
     pub limit: u64,
 
-    /// keyword, semantic or hybrid
+    /// Kind of search: keyword, semantic or hybrid
     #[arg(long, value_parser = mode)]
     pub mode: Option<Mode>,
 
-    /// Bring along the contents of the first resources
+    /// Include the contents of the first resources
     #[arg(long)]
     pub hydrate: bool,
 
-    /// Of so many resources
+    /// How many resources to include contents of
     #[arg(long, value_name = "N", default_value_t = 5, requires = "hydrate",
           value_parser = clap::value_parser!(u64).range(1..=Hydrate::MOST.0 as u64))]
     pub top_k: u64,
 
-    /// So much of each
+    /// Maximum number of characters per resource
     #[arg(long, value_name = "N", default_value_t = 20_000, requires = "hydrate",
           value_parser = clap::value_parser!(u64).range(1..=Hydrate::MOST.1 as u64))]
     pub max_chars: u64,
 
-    /// Only resources that are kept there: local
+    /// Only resources in this store: local
     #[arg(long, value_name = "NAME")]
     pub storage_backend: Option<String>,
 
@@ -55,7 +56,7 @@ pub struct Search {
     #[arg(long, value_name = "FOLDER")]
     pub storage_root: Option<String>,
 
-    /// Only resources whose path starts so
+    /// Only resources whose path begins with this
     #[arg(long, value_name = "PREFIX")]
     pub path_prefix: Option<String>,
 
@@ -67,7 +68,7 @@ pub struct Search {
     pub json: bool,
 }
 
-/// Shows and changes what a resource is found by
+/// Shows and changes the search index of resources
 #[derive(Debug, Args)]
 pub struct SearchIndex {
     #[command(subcommand)]
@@ -82,12 +83,12 @@ pub enum SearchIndexCommand {
     Update(SearchIndexUpdate),
 }
 
-/// Shows what is indexed of a resource, or takes away what was said of it; its name and contents stay
+/// Shows the index entry of a resource, or removes its custom text, tags and source; name and contents stay indexed
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   flowstone resources search-index show file/report.md")]
 pub struct SearchIndexOf {
-    /// The resource: its `res://` name, or the end of it where only one ends so
+    /// The resource: its `res://` name, or the end of it if no other name ends the same way
     pub uri: String,
 
     #[command(flatten)]
@@ -98,17 +99,17 @@ pub struct SearchIndexOf {
     pub json: bool,
 }
 
-/// Indexes a resource anew, or everything
+/// Indexes one resource again, or everything
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone resources search-index reindex file/report.md
   flowstone resources search-index reindex --all")]
 pub struct SearchIndexReindex {
-    /// The resource: its `res://` name, or the end of it where only one ends so
+    /// The resource: its `res://` name, or the end of it if no other name ends the same way
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     pub uri: Option<String>,
 
-    /// All resources, flows, runs and connections
+    /// Index all resources, flows, runs and connections
     #[arg(long)]
     pub all: bool,
 
@@ -120,27 +121,28 @@ pub struct SearchIndexReindex {
     pub json: bool,
 }
 
-/// Says what a resource is found by, beside its name and its contents; what is not given stays
+/// Sets by which text, tags and source a resource is found, beside its name and contents; options that are not given
+/// keep their value
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   flowstone resources search-index update file/report.md --tag finance --tag 2026 --label 'Monthly report'")]
 pub struct SearchIndexUpdate {
-    /// The resource: its `res://` name, or the end of it where only one ends so
+    /// The resource: its `res://` name, or the end of it if no other name ends the same way
     pub uri: String,
 
-    /// Words that are not in it
+    /// Additional text to find it by
     #[arg(long, value_name = "TEXT")]
     pub text: Option<String>,
 
-    /// Takes the place of the tags it has; may be repeated
+    /// Replace its tags; may be repeated
     #[arg(long = "tag", value_name = "TAG")]
     pub tags: Vec<String>,
 
-    /// Where it comes from, in words
+    /// A label for its source
     #[arg(long, value_name = "LABEL")]
     pub label: Option<String>,
 
-    /// Whether its contents are indexed too
+    /// Whether to index its contents too
     #[arg(long, value_name = "true|false")]
     pub contents: Option<bool>,
 

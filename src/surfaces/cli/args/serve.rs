@@ -1,4 +1,4 @@
-//! What may be typed after `serve`.
+//! Arguments of `serve`.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -7,10 +7,10 @@ use clap::{Args, ValueHint};
 
 use super::{Home, Permits, RunLimits};
 
-/// Keeps runs going: schedules, timers, answered waits, interrupted runs
+/// Executes due runs: schedules, timers, answered waits, interrupted runs
 ///
-/// Whatever can go on in the project is driven, whichever command started it; the commands need not wait for each
-/// other. Ctrl-C, or SIGTERM, ends it in good order: effects under way are finished, and every run goes on later from its
+/// Executes every run of the project that is due, whichever command started it, so the commands need not wait for each
+/// other. Ctrl-C or SIGTERM ends it in order: effects in progress are finished, and every run resumes later from its
 /// last finished step.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
@@ -18,19 +18,19 @@ use super::{Home, Permits, RunLimits};
   flowstone serve --threads 2 --json >> worker.log
   flowstone serve --until-idle")]
 pub struct Serve {
-    /// How many threads drive runs [default: one for each core]
+    /// Number of threads that execute runs [default: one for each core]
     #[arg(long, value_name = "N", value_parser = |text: &str| count(text, THREADS_MAX))]
     pub threads: Option<NonZeroUsize>,
 
-    /// How many runs a thread drives at the same time, at most
+    /// Maximum number of runs that one thread executes concurrently
     #[arg(long, value_name = "N", default_value = "256", value_parser = |text: &str| count(text, DRIVES_MAX))]
     pub drives: NonZeroUsize,
 
-    /// A flow file, or a folder of them, whose schedules start runs; may be repeated [default: flows/ in the project]
+    /// Flow file, or folder of flow files, whose schedules start runs; may be repeated [default: flows/ in the project]
     #[arg(long, value_name = "PATH", value_hint = ValueHint::AnyPath)]
     pub flows: Vec<PathBuf>,
 
-    /// End when no run can go on now
+    /// Exit when no run is due
     #[arg(long, visible_alias = "once")]
     pub until_idle: bool,
 
@@ -43,18 +43,18 @@ pub struct Serve {
     #[command(flatten)]
     pub home: Home,
 
-    /// Tell what happens as lines of JSON
+    /// Print events as lines of JSON
     #[arg(long)]
     pub json: bool,
 
-    /// Tell only what goes wrong
+    /// Print only errors
     #[arg(long, short)]
     pub quiet: bool,
 }
 
-/// More threads do not help on any machine.
+/// The maximum number of threads; more do not help on any machine.
 const THREADS_MAX: usize = 1_000;
-/// Each takes two mappings of memory, of which a process has some 65,000.
+/// Each thread takes two memory mappings; a process has about 65,000.
 const DRIVES_MAX: usize = 30_000;
 
 fn count(text: &str, most: usize) -> Result<NonZeroUsize, String> {

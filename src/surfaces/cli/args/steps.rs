@@ -1,4 +1,4 @@
-//! `flowstone steps` and its verbs.
+//! `flowstone steps` and its subcommands.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use clap::{Args, Subcommand, ValueHint};
 
 use super::{Home, Show};
 
-/// Lists step types, tells what they take, and performs one by itself
+/// Lists step types, shows their options, and performs single steps
 #[derive(Debug, Args)]
 pub struct Steps {
     #[command(subcommand)]
@@ -32,17 +32,17 @@ pub struct StepsList {
     pub json: bool,
 }
 
-/// Shows what a step type does and takes, with examples
+/// Shows what a step type does, its options, and examples
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone steps show kv
   flowstone steps show table query
   flowstone steps show http --json")]
 pub struct StepsShow {
-    /// The step type, with or without its colon
+    /// The step type, with or without a colon
     pub kind: String,
 
-    /// One of its operations
+    /// An operation of the step type
     pub operation: Option<String>,
 
     /// Print one JSON object
@@ -57,25 +57,25 @@ pub struct StepsShow {
   flowstone steps schema files read --tool
   flowstone steps schema kv get --result")]
 pub struct StepsSchema {
-    /// The step type, with or without its colon
+    /// The step type, with or without a colon
     pub kind: String,
 
-    /// One of its operations
+    /// An operation of the step type
     pub operation: Option<String>,
 
-    /// The form for models: names in snake_case, without the options that every step takes
+    /// The schema for models: names in snake_case, without the options that every step has
     #[arg(long, conflicts_with = "result")]
     pub tool: bool,
 
-    /// What the operation gives, not what it takes
+    /// The schema of the operation's result instead of its config
     #[arg(long, requires = "operation")]
     pub result: bool,
 }
 
 /// Performs one step, as a run of its own
 ///
-/// The config is JSON or EDN, in place, in a file (`@config.edn`) or on standard input (`-`). Its keys may be spelled as in
-/// flows, in snake_case or in camelCase. The run is journaled like any other: `flowstone runs show` knows it.
+/// The config is JSON or EDN: inline, in a file (`@config.edn`) or on standard input (`-`). Its keys may be spelled as
+/// in flows, in snake_case or in camelCase. The run is journaled like any other: `flowstone runs show` shows it.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone steps run kv '{:operation :set :key \"greeting\" :value \"hello\"}'
@@ -83,10 +83,10 @@ pub struct StepsSchema {
   flowstone steps run table @query.edn --result-path rows.0
   flowstone steps run shop/fetch-orders '{:account-id \"a-1\"}' --flow flows/order-sync.edn")]
 pub struct StepsRun {
-    /// The step type, with or without its colon; with --flow also one of its packaged steps
+    /// The step type, with or without a colon; with --flow, also one of its packaged steps
     pub kind: String,
 
-    /// Its config, JSON or EDN
+    /// The step's config, JSON or EDN
     #[arg(
         default_value = "{}",
         hide_default_value = true,
@@ -94,7 +94,7 @@ pub struct StepsRun {
     )]
     pub config: String,
 
-    /// The flow whose functions, templates, connections and packaged steps it may use
+    /// Flow whose functions, templates, connections and packaged steps the step may use
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub flow: Option<PathBuf>,
 
@@ -102,19 +102,19 @@ pub struct StepsRun {
     #[arg(long, value_name = "PATH")]
     pub result_path: Option<String>,
 
-    /// Write the whole result to this file, as EDN, or as JSON where its name ends so
+    /// Write the whole result to this file, as EDN, or as JSON if its name ends in .json
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub result_file: Option<PathBuf>,
 
-    /// How deep the preview of the result goes
+    /// Maximum depth of the result's preview
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub preview_depth: usize,
 
-    /// How many items of a collection the preview shows
+    /// Maximum number of items of a collection in the preview
     #[arg(long, value_name = "N", default_value_t = 25)]
     pub preview_items: usize,
 
-    /// How many characters of a string the preview shows
+    /// Maximum number of characters of a string in the preview
     #[arg(long, value_name = "N", default_value_t = 2000)]
     pub preview_chars: usize,
 
@@ -122,7 +122,7 @@ pub struct StepsRun {
     #[arg(long)]
     pub full: bool,
 
-    /// Names the call, so that doing it again is recognised by the other side
+    /// Idempotency key, by which the server recognises a repeated request
     #[arg(long, value_name = "KEY")]
     pub idempotency_key: Option<String>,
 

@@ -1,4 +1,4 @@
-//! `flowstone resources table` and its verbs.
+//! `flowstone resources table` and its subcommands.
 
 use std::path::PathBuf;
 
@@ -6,9 +6,10 @@ use clap::{Args, Subcommand, ValueEnum, ValueHint};
 
 use super::Home;
 
-/// Asks and changes tables
+/// Queries and changes tables
 ///
-/// A table is named as in flows, or by its `res://` name. Conditions, keys and the like are EDN or JSON, `@file`, or `-`.
+/// A table is given by its name, as in flows, or by its `res://` name. Conditions, keys and similar options are EDN or
+/// JSON, `@file`, or `-`.
 #[derive(Debug, Args)]
 pub struct ResourcesTable {
     #[command(subcommand)]
@@ -30,13 +31,13 @@ pub enum TableCommand {
     UpdateCellFormat(TableUpdateCellFormat),
 }
 
-/// Which table, and which of its partitions.
+/// A table, and its partitions.
 #[derive(Debug, Args)]
 pub struct TableTarget {
     /// The table: its name, or its `res://` name
     pub table: String,
 
-    /// A partition of it; may be repeated
+    /// A partition of the table; may be repeated
     #[arg(
         long = "partition-key",
         visible_alias = "partition-keys",
@@ -53,10 +54,10 @@ pub struct TableTarget {
     pub json: bool,
 }
 
-/// Which rows, and what of them.
+/// Which rows and columns to select.
 #[derive(Debug, Args)]
 pub struct TableRows {
-    /// Only rows that fit, as '[["status" "=" "open"]]'
+    /// Only rows that match, as '[["status" "=" "open"]]'
     #[arg(
         long = "where",
         value_name = "EDN|JSON|@FILE|-",
@@ -73,11 +74,11 @@ pub struct TableRows {
     pub sort: Option<String>,
 }
 
-/// Which row.
+/// Which row to select.
 #[derive(Debug, Args)]
 #[group(required = true, multiple = false)]
 pub struct TableRow {
-    /// The row of this number
+    /// The row with this number
     #[arg(long, value_name = "N")]
     pub row_id: Option<i64>,
 
@@ -86,7 +87,7 @@ pub struct TableRow {
     pub key: Option<String>,
 }
 
-/// Computes figures of groups of rows
+/// Computes aggregates of groups of rows
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone resources table aggregate orders --group-by status --metrics '[{:op :count :as :n} {:op :sum :field :amount :as :total}]'
@@ -96,19 +97,19 @@ pub struct TableAggregate {
     #[command(flatten)]
     pub target: TableTarget,
 
-    /// Only rows that fit
+    /// Only rows that match
     #[arg(long = "where", value_name = "EDN|JSON|@FILE|-")]
     pub filter: Option<String>,
 
-    /// A column, or '["status" {:field "amount" :bucket {:op "numeric-bin" :size 100} :as "bin"}]'
+    /// The grouping: a column, or '["status" {:field "amount" :bucket {:op "numeric-bin" :size 100} :as "bin"}]'
     #[arg(long, value_name = "EDN|JSON|@FILE|-")]
     pub group_by: Option<String>,
 
-    /// The figures, as '[{:op "count" :as "count"}]'
+    /// The aggregates, as '[{:op "count" :as "count"}]'
     #[arg(long, value_name = "EDN|JSON|@FILE|-")]
     pub metrics: Option<String>,
 
-    /// Only groups that fit
+    /// Only groups that match
     #[arg(long, value_name = "EDN|JSON|@FILE|-")]
     pub having: Option<String>,
 
@@ -116,7 +117,7 @@ pub struct TableAggregate {
     #[arg(long, value_name = "EDN|JSON|@FILE|-")]
     pub order_by: Option<String>,
 
-    /// As many groups
+    /// Maximum number of groups
     #[arg(long, value_name = "N")]
     pub limit: Option<i64>,
 }
@@ -137,7 +138,7 @@ pub struct TableExport {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub out: Option<PathBuf>,
 
-    /// Write an apostrophe before text that a spreadsheet would compute as a formula
+    /// Put an apostrophe before text that a spreadsheet would evaluate as a formula
     #[arg(long)]
     pub escape_formulas: bool,
 }
@@ -161,8 +162,8 @@ pub struct TableGetRow {
 
 /// Adds the rows of a CSV file, all or none
 ///
-/// The table and its columns are made when they are missing. What a column holds is found out from all its cells; a
-/// column that is there keeps its type.
+/// Creates the table and its columns if they do not exist. The type of a new column is inferred from all its cells; an
+/// existing column keeps its type.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone resources table import orders orders.csv
@@ -172,19 +173,19 @@ pub struct TableImport {
     #[command(flatten)]
     pub target: TableTarget,
 
-    /// The file, the `res://` name of one, or `-` for standard input
+    /// The file, the `res://` name of a file, or `-` for standard input
     #[arg(value_hint = ValueHint::FilePath)]
     pub file: String,
 
-    /// What to do with the rows that are there
+    /// What to do with existing rows
     #[arg(long, value_enum, default_value_t = TableWriteMode::Append)]
     pub write_mode: TableWriteMode,
 
-    /// What makes a row the same row; a new table needs it for `upsert`
+    /// The key columns of a row; a new table needs them for `upsert`
     #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
     pub key_fields: Vec<String>,
 
-    /// Columns that get an index
+    /// Columns to index
     #[arg(long, value_name = "COLUMN,...", value_delimiter = ',')]
     pub index_fields: Vec<String>,
 
@@ -192,40 +193,40 @@ pub struct TableImport {
     #[arg(long, value_name = "EDN|JSON|@FILE")]
     pub columns: Option<String>,
 
-    /// What stands between fields [default: a comma]; `tab` for tabs
+    /// The field separator [default: a comma]; `tab` for tabs
     #[arg(long, value_name = "CHARACTER")]
     pub delimiter: Option<String>,
 
-    /// The file's encoding, such as latin1 [default: UTF-8, or what a byte order mark says]
+    /// The file's encoding, such as latin1 [default: UTF-8, or that of the byte order mark]
     #[arg(long, value_name = "NAME")]
     pub encoding: Option<String>,
 
-    /// The first line is a row, and does not name the columns
+    /// The first line is a row, not the names of the columns
     #[arg(long)]
     pub no_header: bool,
 
-    /// What to do with a row that does not fit
+    /// What to do with a row that does not match the columns
     #[arg(long, value_enum, default_value_t = TableBadRow::Fail)]
     pub on_bad_row: TableBadRow,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum TableWriteMode {
-    /// Leave them
+    /// Keep them
     Append,
     /// Remove them
     Replace,
-    /// Replace those with the same key
+    /// Replace rows with the same key
     Upsert,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum TableBadRow {
-    /// Leave it out, and say where it is and why
+    /// Skip it, and report its line and the reason
     Collect,
     /// Import nothing
     Fail,
-    /// Leave it out
+    /// Skip it
     Skip,
 }
 
@@ -241,27 +242,27 @@ pub struct TableJoin {
     #[arg(long, value_name = "TABLE|EDN|JSON|@FILE")]
     pub left: String,
 
-    /// As --left
+    /// The right table, in the same form as --left
     #[arg(long, value_name = "TABLE|EDN|JSON|@FILE")]
     pub right: String,
 
-    /// What makes two rows belong together, as '[{:left-field :customer :right-field :id}]'
+    /// Which fields match, as '[{:left-field :customer :right-field :id}]'
     #[arg(long, value_name = "EDN|JSON|@FILE")]
     pub on: String,
 
-    /// A table, or '{:table "name" :write-mode :upsert :key-fields [...]}'
+    /// The table to write to, or '{:table "name" :write-mode :upsert :key-fields [...]}'
     #[arg(long, value_name = "TABLE|EDN|JSON|@FILE")]
     pub into: String,
 
-    /// What of both goes into a row, as '{:keep-left :all :right-fields [{:field :name :as :customer}]}'
+    /// The fields of the joined rows, as '{:keep-left :all :right-fields [{:field :name :as :customer}]}'
     #[arg(long, value_name = "EDN|JSON|@FILE")]
     pub project: Option<String>,
 
-    /// `left` keeps rows that nothing on the right belongs to, `inner` does not
+    /// `left` keeps rows without a match on the right, `inner` drops them
     #[arg(long, value_name = "left|inner")]
     pub join_type: Option<String>,
 
-    /// A name for this join: a second one of the same name does nothing
+    /// A name for this join; a second join with the same name does nothing
     #[arg(long, value_name = "ID")]
     pub op_id: Option<String>,
 
@@ -285,36 +286,36 @@ pub struct TableQuery {
     #[command(flatten)]
     pub rows: TableRows,
 
-    /// As many rows, up to 1000 [default: 25]
+    /// Maximum number of rows, up to 1000 [default: 25]
     #[arg(long, value_name = "N")]
     pub limit: Option<i64>,
 
-    /// Leave out so many
+    /// Skip this many rows
     #[arg(long, value_name = "N", conflicts_with = "cursor")]
     pub offset: Option<i64>,
 
-    /// Go on where a page ended, as that page says
+    /// Continue after an earlier page, with the cursor that it printed
     #[arg(long, value_name = "CURSOR")]
     pub cursor: Option<String>,
 
-    /// How to go on: by a number of rows, or after the last row
+    /// How to page: by offset, or after the last row
     #[arg(long, value_enum)]
     pub page_mode: Option<TablePageMode>,
 
-    /// Also count all rows that fit
+    /// Also count all rows that match
     #[arg(long, visible_alias = "include-total-count")]
     pub total: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum TablePageMode {
-    /// After the last row; new rows do not move it
+    /// Pages continue after the last row; new rows do not shift them
     Cursor,
-    /// By a number of rows
+    /// Pages continue at a row number
     Offset,
 }
 
-/// Computes computed columns again
+/// Recomputes computed columns
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   flowstone resources table recompute orders --where '[[:status := \"open\"]]'")]
@@ -322,15 +323,15 @@ pub struct TableRecompute {
     #[command(flatten)]
     pub target: TableTarget,
 
-    /// Only in rows that fit
+    /// Only in rows that match
     #[arg(long = "where", value_name = "EDN|JSON|@FILE|-")]
     pub filter: Option<String>,
 
-    /// In as many rows
+    /// Maximum number of rows
     #[arg(long, value_name = "N")]
     pub limit: Option<i64>,
 
-    /// Leave out so many
+    /// Skip this many rows
     #[arg(long, value_name = "N")]
     pub offset: Option<i64>,
 }
@@ -344,7 +345,7 @@ pub struct TableSchema {
     pub target: TableTarget,
 }
 
-/// Adds a column, or changes what is said of one
+/// Adds a column, or changes its definition
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   flowstone resources table set-column orders --column amount \\
@@ -357,7 +358,7 @@ pub struct TableSetColumn {
     #[arg(long, value_name = "COLUMN")]
     pub column: String,
 
-    /// What is said of it
+    /// The definition of the column
     #[arg(long, value_name = "EDN|JSON|@FILE|-")]
     pub definition: String,
 }
@@ -377,12 +378,12 @@ pub struct TableUpdateCell {
     #[arg(long, value_name = "COLUMN")]
     pub column: String,
 
-    /// What it is to hold: EDN or JSON; a single word is a string, `nil` empties it
+    /// The new value: EDN or JSON; a single word is a string, `nil` empties the cell
     #[arg(long, value_name = "EDN|JSON|@FILE|-", allow_hyphen_values = true)]
     pub value: String,
 }
 
-/// Changes how one cell is shown, and not what it holds
+/// Changes how one cell is displayed, without changing its value
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   flowstone resources table update-cell-format orders --row-id 1 --column amount --format '{:display :currency :currency \"USD\"}'")]
@@ -397,7 +398,7 @@ pub struct TableUpdateCellFormat {
     #[arg(long, value_name = "COLUMN")]
     pub column: String,
 
-    /// The format; `nil` for that of the column
+    /// The format; `nil` for the column's format
     #[arg(long, value_name = "EDN|JSON|@FILE|-")]
     pub format: String,
 }

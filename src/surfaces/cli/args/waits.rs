@@ -1,10 +1,10 @@
-//! `flowstone waits` and its verbs.
+//! `flowstone waits` and its subcommands.
 
 use clap::{Args, Subcommand};
 
 use super::{Home, Permits, RunLimits, Show};
 
-/// Lists, shows and answers what runs wait for
+/// Lists, shows and answers the waits of runs
 #[derive(Debug, Args)]
 pub struct Waits {
     #[command(subcommand)]
@@ -23,18 +23,18 @@ pub enum WaitsCommand {
     Signal(WaitsSignal),
 }
 
-/// Who answers, and what comes after.
+/// Who answers, and whether the run resumes.
 #[derive(Debug, Args)]
 pub struct Answer {
-    /// Who answers; kept with the answer [default: local]
+    /// Name of the person who answers; stored with the answer [default: local]
     #[arg(long = "as", value_name = "NAME", env = "FLOWSTONE_USER")]
     pub caller: Option<String>,
 
-    /// A role of who answers, where the wait asks for one; may be repeated
+    /// A role of the person who answers, if the wait requires one; may be repeated
     #[arg(long = "role", value_name = "ROLE")]
     pub roles: Vec<String>,
 
-    /// Only store the answer; the run goes on with `runs resume`, or with a worker
+    /// Only store the answer; `runs resume` or a worker resumes the run
     #[arg(long)]
     pub no_resume: bool,
 
@@ -51,25 +51,26 @@ pub struct Answer {
     pub show: Show,
 }
 
-/// Approves what a wait shows, and goes on with its run
+/// Approves what a wait shows, and resumes its run
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone waits approve w1
   flowstone waits approve w1 --comment 'as agreed' --as Nora --role finance
   flowstone waits approve w1 --value '{:text \"what it should have said\"}'")]
 pub struct WaitsApprove {
-    /// The wait's id, the beginning of it, its token or its key
+    /// The wait's id, the beginning of the id, its token or its key
     pub id: String,
 
-    /// A word about it, under `:comment`
+    /// A comment, stored under `:comment`
     #[arg(long, value_name = "TEXT")]
     pub comment: Option<String>,
 
-    /// What to use instead of what is shown, where the wait offers `:edit`
+    /// A value to use instead of the shown one, if the wait offers `:edit`
     #[arg(long, value_name = "EDN|JSON|@FILE|-", allow_hyphen_values = true)]
     pub value: Option<String>,
 
-    /// The digest that `waits show` printed, or its beginning: refused where the wait shows something else by now
+    /// The digest that `waits show` printed, or its beginning; the answer is refused if the wait shows something else
+    /// now
     #[arg(long, value_name = "DIGEST")]
     pub digest: Option<String>,
 
@@ -77,15 +78,15 @@ pub struct WaitsApprove {
     pub answer: Answer,
 }
 
-/// Takes a wait away: its step fails with kind `:cancelled`
+/// Cancels a wait: its step fails with kind `:cancelled`
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   flowstone waits cancel w1 --reason 'no longer needed'")]
 pub struct WaitsCancel {
-    /// The wait's id, the beginning of it, its token or its key
+    /// The wait's id, the beginning of the id, its token or its key
     pub id: String,
 
-    /// Why, under `:reason` of the error
+    /// The reason, under `:reason` of the error
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
 
@@ -93,29 +94,30 @@ pub struct WaitsCancel {
     pub answer: Answer,
 }
 
-/// Answers a wait, and goes on with its run
+/// Answers a wait, and resumes its run
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone waits complete w1 --value '{:action :approve}'
   flowstone waits complete w1 --value '{\"action\": \"approve\"}'
   flowstone waits complete payment-17 --value '{:amount 20}' --keep --dedup evt-9")]
 pub struct WaitsComplete {
-    /// The wait's id, the beginning of it, its token, or a key: then all that wait under it
+    /// The wait's id, the beginning of the id, its token, or a key for all waits under it
     pub id: String,
 
     /// What the wait step returns: EDN or JSON, `@file`, or `-`
     #[arg(long, value_name = "EDN|JSON|@FILE|-", allow_hyphen_values = true)]
     pub value: String,
 
-    /// Where nothing waits under this key yet, keep the answer for the wait that comes
+    /// If nothing waits under this key yet, keep the answer for the next wait
     #[arg(long)]
     pub keep: bool,
 
-    /// A name for this answer: a second one of the same name is taken, and does nothing
+    /// A name for this answer; a second answer with the same name is accepted but does nothing
     #[arg(long, value_name = "TEXT")]
     pub dedup: Option<String>,
 
-    /// The digest that `waits show` printed, or its beginning: refused where the wait shows something else by now
+    /// The digest that `waits show` printed, or its beginning; the answer is refused if the wait shows something else
+    /// now
     #[arg(long, value_name = "DIGEST")]
     pub digest: Option<String>,
 
@@ -123,7 +125,7 @@ pub struct WaitsComplete {
     pub answer: Answer,
 }
 
-/// Delivers an event to the waits for it; kept where none is open
+/// Delivers an event to the waits for it, or keeps it if there are none
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone waits event orders.callback --key order-17 --value '{:paid true}'
@@ -132,7 +134,7 @@ pub struct WaitsEvent {
     /// The event's name
     pub name: String,
 
-    /// The event's key [default: what the payload has where a wait says that it is]
+    /// The event's key [default: taken from the payload, at the path that the wait defines]
     #[arg(long, value_name = "KEY")]
     pub key: Option<String>,
 
@@ -140,7 +142,7 @@ pub struct WaitsEvent {
     #[arg(long, value_name = "EDN|JSON|@FILE|-", allow_hyphen_values = true)]
     pub value: String,
 
-    /// A name for this event: a second one of the same name is taken, and does nothing
+    /// A name for this event; a second event with the same name is accepted but does nothing
     #[arg(long, value_name = "TEXT")]
     pub dedup: Option<String>,
 
@@ -156,23 +158,23 @@ pub struct WaitsEvent {
   flowstone waits list --run r3 --all
   flowstone waits list --signals")]
 pub struct WaitsList {
-    /// Only those of this run
+    /// Only waits of this run
     #[arg(long, value_name = "ID")]
     pub run: Option<String>,
 
-    /// Only those of runs of this flow
+    /// Only waits of runs of this flow
     #[arg(long, value_name = "SLUG")]
     pub flow: Option<String>,
 
-    /// Only those under this key
+    /// Only waits under this key
     #[arg(long, value_name = "KEY")]
     pub key: Option<String>,
 
-    /// Also those that are decided; of runs that are over, too, with --run or --key
+    /// Also waits that were decided; with --run or --key, also those of finished runs
     #[arg(long)]
     pub all: bool,
 
-    /// Instead, the signals that no wait has taken: kept ones, and refused ones with why
+    /// List signals that no wait has taken instead: those that are kept, and those that were refused, with the reason
     #[arg(long, conflicts_with_all = ["run", "flow", "all"])]
     pub signals: bool,
 
@@ -184,19 +186,20 @@ pub struct WaitsList {
     pub json: bool,
 }
 
-/// Rejects what a wait shows, and goes on with its run
+/// Rejects what a wait shows, and resumes its run
 #[derive(Debug, Args)]
 #[command(after_help = "Example:
   flowstone waits reject w1 --reason 'no receipt' --as Nora")]
 pub struct WaitsReject {
-    /// The wait's id, the beginning of it, its token or its key
+    /// The wait's id, the beginning of the id, its token or its key
     pub id: String,
 
-    /// Why, under `:reason`
+    /// The reason, under `:reason`
     #[arg(long, value_name = "TEXT")]
     pub reason: Option<String>,
 
-    /// The digest that `waits show` printed, or its beginning: refused where the wait shows something else by now
+    /// The digest that `waits show` printed, or its beginning; the answer is refused if the wait shows something else
+    /// now
     #[arg(long, value_name = "DIGEST")]
     pub digest: Option<String>,
 
@@ -204,18 +207,18 @@ pub struct WaitsReject {
     pub answer: Answer,
 }
 
-/// Shows one wait: what is asked, who may answer, until when, how
+/// Shows one wait: the question, who may answer, the deadline, and how to answer
 ///
-/// The token answers this wait, once, from anywhere. It is shown only to who may answer.
+/// The token answers this wait once, from anywhere. It is only printed for those who may answer.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone waits show w1
   flowstone waits show w1 --role finance --json")]
 pub struct WaitsShow {
-    /// The wait's id, the beginning of it, its token or its key
+    /// The wait's id, the beginning of the id, its token or its key
     pub id: String,
 
-    /// A role of who looks, where the wait asks for one; may be repeated
+    /// A role of the person who looks, if the wait requires one; may be repeated
     #[arg(long = "role", value_name = "ROLE")]
     pub roles: Vec<String>,
 
@@ -227,7 +230,7 @@ pub struct WaitsShow {
     pub json: bool,
 }
 
-/// Sends a signal to all that wait under a key; kept where nothing does
+/// Sends a signal to all waits under a key, or keeps it if there are none
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone waits signal payment-17 --value '{:amount 20}'
@@ -240,7 +243,7 @@ pub struct WaitsSignal {
     #[arg(long, value_name = "EDN|JSON|@FILE|-", allow_hyphen_values = true)]
     pub value: String,
 
-    /// A name for this signal: a second one of the same name is taken, and does nothing
+    /// A name for this signal; a second signal with the same name is accepted but does nothing
     #[arg(long, value_name = "TEXT")]
     pub dedup: Option<String>,
 

@@ -1,4 +1,4 @@
-//! How many of a run's branches are over, while they are under way.
+//! Counts how many of a run's branches have ended.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -6,10 +6,10 @@ use std::time::Instant;
 use flowstone_engine::ids::{RunId, StepPath};
 use indicatif::ProgressBar;
 
-/// From this many branches on, their end is worth a line of its own.
+/// From this many branches on, their end is reported on a line of its own.
 const MANY: usize = 8;
 
-/// Branches under way, by run and path.
+/// The active branches, by run and path.
 #[derive(Default)]
 pub(super) struct Counters {
     open: HashMap<(RunId, String), Counter>,
@@ -19,12 +19,12 @@ struct Counter {
     done: usize,
     total: usize,
     started: Instant,
-    /// Some step in them was performed, not answered from the journal.
+    /// Whether a step in them was performed, not answered from the journal.
     is_live: bool,
     bar: Option<ProgressBar>,
 }
 
-/// The counts and the time of branches that ended.
+/// The counts and the duration of branches that ended.
 pub(super) struct Ended {
     pub done: usize,
     pub total: usize,
@@ -32,7 +32,7 @@ pub(super) struct Ended {
 }
 
 impl Counters {
-    /// Notes how many are over. `bar` makes the live line, where it is the first note of these branches.
+    /// Records how many branches have ended. `bar` creates the live line for the first record of these branches.
     pub fn count(
         &mut self,
         run: &RunId,
@@ -54,7 +54,7 @@ impl Counters {
         }
     }
 
-    /// Notes that a step is performed in them.
+    /// Records that a step is performed in them.
     pub fn performed(&mut self, run: &RunId, step: &StepPath) {
         for ((of, path), counter) in &mut self.open {
             let rest = step.branch.strip_prefix(path.as_str());
@@ -62,7 +62,7 @@ impl Counters {
         }
     }
 
-    /// Removes branches that ended. Returns their counts where those are worth a line.
+    /// Removes branches that ended. Returns their counts if those are worth a line.
     pub fn ended(&mut self, run: &RunId, path: &str) -> Option<Ended> {
         let counter = self.open.remove(&(run.clone(), path.to_owned()))?;
         counter.clear();
@@ -74,7 +74,7 @@ impl Counters {
         })
     }
 
-    /// Takes all live lines away.
+    /// Removes all live lines.
     pub fn clear(&mut self) {
         for (_, counter) in self.open.drain() {
             counter.clear();

@@ -1,10 +1,10 @@
-//! Which steps under way are inside others, and what the models inside them took.
+//! Tracks which active steps are nested in others, and the cost of the models in them.
 
 use std::collections::HashMap;
 
 use flowstone_engine::ids::{RunId, StepPath};
 
-/// Steps under way, by run and path.
+/// Active steps, by run and path.
 #[derive(Default)]
 pub(super) struct Nest {
     open: HashMap<String, Spent>,
@@ -14,7 +14,7 @@ pub(super) struct Nest {
 struct Spent {
     answers: u32,
     tokens: i64,
-    /// `None` once something had no known price.
+    /// `None` once a call had no known price.
     usd: Option<f64>,
 }
 
@@ -49,7 +49,7 @@ impl Nest {
         self.open.entry(key(run, path)).or_default();
     }
 
-    /// Adds what an answer took to its step and to all that this one is inside of.
+    /// Adds the cost of an answer to its step and to all outer steps.
     pub fn spent(&mut self, run: &RunId, path: &StepPath, tokens: i64, usd: Option<f64>) {
         let path = key(run, path);
         for above in std::iter::once(path.as_str()).chain(outer(&path)) {
@@ -59,12 +59,12 @@ impl Nest {
         }
     }
 
-    /// Takes a step out and returns what it took, in words.
+    /// Removes a step and returns the text of its cost.
     pub fn ended(&mut self, run: &RunId, path: &StepPath) -> Option<String> {
         self.open.remove(&key(run, path))?.words()
     }
 
-    /// Returns in how many steps under way a step is.
+    /// Returns the number of active steps around a step.
     pub fn depth(&self, run: &RunId, path: &StepPath) -> usize {
         let path = key(run, path);
         outer(&path)
@@ -72,7 +72,7 @@ impl Nest {
             .count()
     }
 
-    /// Returns what the step that a step is inside of took so far.
+    /// Returns the cost so far of the step that directly contains a step.
     pub fn so_far(&self, run: &RunId, path: &StepPath) -> Option<String> {
         let path = key(run, path);
         let above = outer(&path).find_map(|above| self.open.get(above))?;
@@ -80,18 +80,18 @@ impl Nest {
     }
 }
 
-/// Names a step among those of all runs. Paths have no space in them.
+/// Returns a key for a step among those of all runs. Paths contain no spaces.
 fn key(run: &RunId, path: &StepPath) -> String {
     format!("{run} {path}")
 }
 
-/// Tells whether a step is performed by another.
+/// Tells whether a step is nested in another.
 pub(super) fn is_inside(path: &StepPath, other: &StepPath) -> bool {
     let (path, other) = (path.to_string(), other.to_string());
     outer(&path).any(|above| above == other)
 }
 
-/// Returns the paths that a path may be inside of, the nearest first. Whichever attempt it belongs to.
+/// Returns the paths of possible outer steps, nearest first, with and without the number of an attempt.
 fn outer(path: &str) -> impl Iterator<Item = &str> {
     let above = |path: &'_ str| path.rfind('/');
     let mut rest = path;
@@ -106,7 +106,7 @@ fn outer(path: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Writes a number with commas between thousands.
+/// Formats a number with commas between thousands.
 fn grouped(number: i64) -> String {
     let digits = number.to_string();
     let mut out = String::new();

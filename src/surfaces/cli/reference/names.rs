@@ -14,7 +14,7 @@ use flowstone_lang::vm::NoHost;
 use super::super::pretty::pretty;
 use super::NOTE;
 
-/// The page that people write; its rows are repeated in the entries of the names in them.
+/// The handwritten page of differences; its rows are repeated in the entries of the names in them.
 const DIFFERENCES: &str = include_str!("../../../../docs/reference/differences.md");
 
 /// The entry of a name.
@@ -22,14 +22,14 @@ pub(super) struct Name {
     namespace: String,
     name: String,
     kind: &'static str,
-    /// Each way to call it on a line.
+    /// The forms of a call, one per line.
     usage: String,
     doc: String,
-    /// Expressions and what they give.
+    /// Expressions with their results.
     examples: Vec<(String, String)>,
 }
 
-/// Returns the public names of the library, sorted, after defining all of it.
+/// Returns the public names of the library, sorted, after loading all of it.
 pub(super) fn all(session: &Session) -> Vec<Name> {
     let mut listed: BTreeMap<&str, Entry> = library::examples::entries()
         .map(|entry| (entry.name, entry))
@@ -41,13 +41,13 @@ pub(super) fn all(session: &Session) -> Vec<Name> {
             Name::of(var, listed.remove(&*qualified))
         })
         .collect();
-    // What is left has no var: special forms.
+    // The remaining names have no var: special forms.
     names.extend(listed.into_values().filter_map(Name::special));
     names.sort_by(|left, right| left.key().cmp(&right.key()));
     names
 }
 
-/// Returns the path of each page below the folder of the reference, and its text.
+/// Returns the path of each page, relative to the reference folder, and its text.
 pub(super) fn pages(names: &[Name]) -> Vec<(String, String)> {
     let namespaces: Vec<&[Name]> = names
         .chunk_by(|left, right| left.namespace == right.namespace)
@@ -60,7 +60,7 @@ pub(super) fn pages(names: &[Name]) -> Vec<(String, String)> {
     pages
 }
 
-/// Returns the page that lists the namespaces with the names in each.
+/// Returns the page that lists the namespaces with their names.
 fn index(namespaces: &[&[Name]]) -> String {
     let mut out = format!(
         "# Functions and macros\n\n{NOTE}\n\nOne page for each namespace, and one for each class whose members have names here.\n"
@@ -146,7 +146,7 @@ impl Name {
         self.examples.extend(owned);
     }
 
-    /// Takes what metadata says.
+    /// Reads the metadata of a var.
     fn describe(&mut self, var: &Var) {
         let usage: Vec<String> = items(var.meta_entry("arglists"))
             .iter()
@@ -204,7 +204,7 @@ fn items(value: Option<Value>) -> Vec<Value> {
     }
 }
 
-/// Takes the outer brackets of a vector away.
+/// Removes the outer brackets of a vector.
 fn without_brackets(text: &str) -> String {
     let inside = text
         .strip_prefix('[')
@@ -212,7 +212,8 @@ fn without_brackets(text: &str) -> String {
     inside.unwrap_or(text).to_owned()
 }
 
-/// Returns the name of a namespace's page: letters, digits, `-` and `.` stay, each other byte becomes `_` and two hex digits.
+/// Returns the file name of a namespace's page: letters, digits, `-` and `.` stay, each other byte becomes `_` and two
+/// hex digits.
 fn file_name(namespace: &str) -> String {
     let encoded: String = namespace
         .bytes()
@@ -226,7 +227,7 @@ fn file_name(namespace: &str) -> String {
     encoded + ".md"
 }
 
-/// Returns what the page of differences says about a name, as points of a list.
+/// Returns the differences of a name as items of a list.
 fn differences(namespace: &str, name: &str) -> impl Iterator<Item = String> {
     let plain = format!("`{name}`");
     let qualified = format!("`{namespace}/{name}`");
@@ -244,20 +245,20 @@ fn differences(namespace: &str, name: &str) -> impl Iterator<Item = String> {
         })
 }
 
-/// Returns the public vars of the library, after defining all of it.
+/// Returns the public vars of the library, after loading all of it.
 fn vars(session: &Session) -> Vec<Rc<Var>> {
     let world = session.world();
     let mut vm = session.vm(Box::new(NoHost::default()));
     for source in library::SOURCES {
         for definition in source.definitions {
             let (namespace, name) = (Symbol::new(source.namespace), Symbol::new(definition.name));
-            // What cannot be defined alone is found by the library's own tests.
+            // The library's own tests find namespaces that cannot be loaded alone.
             let _ = world.loader().load_definition(&mut vm, namespace, name);
         }
     }
     let mut all = Vec::new();
     for (name, namespace) in world.namespaces.borrow().iter() {
-        // The same functions as those of `flow.util`, under an older name; and what the host's collections share.
+        // Older names of the functions of `flow.util`, and methods that the collections of the JVM share.
         if ["breyta.sandbox", "host.mutable"].contains(&name.to_string().as_str()) {
             continue;
         }
@@ -276,14 +277,14 @@ fn vars(session: &Session) -> Vec<Rc<Var>> {
     all
 }
 
-/// Tells whether a var is the function that `deftype` defines for a type: the library's types are made by `new`.
+/// Tells whether a var is the constructor that `deftype` defines: the library's types are created with `new`.
 fn makes_a_type(var: &Var) -> bool {
     let name = var.name.to_string();
     name.strip_prefix("->")
         .is_some_and(|rest| rest.starts_with(|first: char| first.is_uppercase()))
 }
 
-/// Returns a var that keeps value and metadata when its session ends.
+/// Returns a var whose value and metadata outlive its session.
 fn detached(var: &Var) -> Rc<Var> {
     let copy = Var::new(var.namespace, var.name);
     if let Some(root) = var.root() {

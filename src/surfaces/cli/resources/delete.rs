@@ -1,4 +1,4 @@
-//! `flowstone resources delete`: asks, and removes.
+//! `flowstone resources delete`: removes a resource after confirmation.
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 
@@ -17,8 +17,8 @@ pub(super) fn run(args: &ResourcesDelete, app: &dyn App) -> Result<Exit, Report>
     let told = &args.one.told;
     if !args.yes && !io::stdin().is_terminal() {
         return Err(
-            Report::error("E0938", "nobody can be asked whether to delete it")
-                .hint("say so with `--yes`"),
+            Report::error("E0938", "there is no terminal to confirm the deletion")
+                .hint("use `--yes` to delete without asking"),
         );
     }
     let row = ask_engine(app, told, Open::Existing, async |engine| {

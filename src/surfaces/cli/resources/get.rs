@@ -1,4 +1,4 @@
-//! `flowstone resources get`: what is known of a resource, and its contents into a file.
+//! `flowstone resources get`: shows the metadata of a resource, and writes its contents to a file.
 
 use std::fs;
 use std::io::Write as _;
@@ -37,7 +37,7 @@ pub(super) fn run(args: &ResourcesGet, app: &dyn App) -> Result<Exit, Report> {
     Ok(Exit::Completed)
 }
 
-/// Writes beside the file and renames: a reader sees the old file or the new one, whole.
+/// Writes to a new file and renames it, so that readers see either the old file or the new one.
 fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     if path.exists() && !path.is_file() {
         return fs::write(path, bytes);

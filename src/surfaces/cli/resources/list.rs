@@ -1,4 +1,4 @@
-//! `flowstone resources list`: resources in a table, a page at a time.
+//! `flowstone resources list`: prints resources in a table, one page at a time.
 
 use flowstone_engine::ports::{Clock as _, ResourcePage, ResourceQuery, ResourceRow, SystemClock};
 use flowstone_engine::{Engine, EngineError};
@@ -69,7 +69,7 @@ pub(super) fn tell(page: &ResourcePage, as_json: bool) {
         rows,
     ));
     if let Some(next) = &page.next {
-        output::note(&format!("there is more: --after '{next}'"));
+        output::note(&format!("more resources: --after '{next}'"));
     }
 }
 

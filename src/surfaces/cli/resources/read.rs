@@ -1,4 +1,4 @@
-//! `flowstone resources read`: the beginning of a resource, as what it is.
+//! `flowstone resources read`: shows the beginning of a resource, according to its type.
 
 use flowstone_engine::json::{items, to_exact_json};
 use flowstone_engine::ports::ResourceRow;
@@ -19,19 +19,19 @@ use crate::cli::report::Report;
 use crate::cli::runtime::Runtime;
 use crate::cli::{App, Open, output};
 
-/// Characters of a text that are shown, unless all of it is asked for.
+/// Maximum number of characters of a text, unless all of it is requested.
 const MAX_CHARS: usize = 20_000;
-/// Rows or files that a step gives at once.
+/// Rows or files per page of a step.
 const MOST: usize = 1000;
 
-/// What a step says to a question about a table with partitions that names none.
+/// The error of a query that names no partition of a partitioned table.
 const NEEDS_PARTITION: &str = "E0630";
 
-/// What is shown of a resource.
+/// The part of a resource to show.
 struct Preview {
     format: &'static str,
     shown: Shown,
-    /// How many lines or items there are, where that is known.
+    /// The total number of lines or items, if known.
     total: Option<usize>,
     is_cut: bool,
 }
@@ -40,7 +40,7 @@ enum Shown {
     Text(String),
     Data(Value),
     Json(serde_json::Value),
-    /// So many bytes that are no text.
+    /// Bytes that are not text: how many there are.
     Binary(usize),
 }
 
@@ -106,7 +106,7 @@ async fn preview(
     }
 }
 
-/// Reads rows: of these partitions, or of all where the table has any.
+/// Reads rows of the given partitions, or of all partitions if the table has any.
 async fn table(
     engine: &Engine,
     row: &ResourceRow,
@@ -131,7 +131,7 @@ async fn table(
         return paged(engine, of(Some(Value::vector(keys))), limit).await;
     }
     match paged(engine, of(None), limit).await {
-        // It has partitions, and none was named.
+        // The table has partitions, and none was named.
         Err(report) if report.code == NEEDS_PARTITION => {
             paged(engine, of(Some(Value::keyword("all"))), limit).await
         }
@@ -139,7 +139,7 @@ async fn table(
     }
 }
 
-/// Asks a step page by page, until there is enough.
+/// Reads pages from a step until there is enough.
 async fn paged(
     engine: &Engine,
     (kind, config, field): (&'static str, Vec<(&str, Value)>, &'static str),
@@ -152,7 +152,7 @@ async fn paged(
         let page = [("limit", Value::from(count))];
         let next = cursor.take().map(|cursor| ("cursor", cursor));
         let page: Vec<(&str, Value)> = page.into_iter().chain(next).collect();
-        // A question to a table has a map of its own for this.
+        // A table query has its page options in a map of its own.
         let page = match kind {
             "table" => {
                 let mode = ("mode", Value::keyword("cursor"));
@@ -199,7 +199,7 @@ fn of_step_error(error: &StepError) -> Report {
         .fold(report, |report, hint| report.hint(hint.clone()))
 }
 
-/// Shows a blob by its content type; what does not read as that, as text or as what it is.
+/// Reads a blob according to its content type. Contents that do not parse are shown as text or bytes.
 fn of_bytes(row: &ResourceRow, bytes: Vec<u8>, limit: usize) -> Result<Preview, Report> {
     let length = bytes.len();
     let Ok(text) = String::from_utf8(bytes) else {
@@ -311,7 +311,7 @@ impl Preview {
             },
             Shown::Json(json) => output::json(json),
             Shown::Binary(length) => output::note(&format!(
-                "{length} bytes that are no text: `flowstone resources get {} --out FILE` writes them to a file",
+                "{length} bytes that are not text: `flowstone resources get {} --out FILE` writes them to a file",
                 row.uri
             )),
         }

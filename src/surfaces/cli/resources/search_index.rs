@@ -1,4 +1,4 @@
-//! `flowstone resources search-index`: what a resource is found by.
+//! `flowstone resources search-index`: shows and changes the search index of resources.
 
 use flowstone_engine::Engine;
 use flowstone_engine::EngineError;
@@ -17,7 +17,7 @@ use crate::cli::report::Report;
 use crate::cli::search::seek;
 use crate::cli::{App, Open, output};
 
-/// How much of the text that is indexed is shown, in characters.
+/// How many characters of the indexed text are shown.
 const SHOWN: usize = 300;
 
 /// Performs the command.
@@ -31,7 +31,7 @@ pub(super) fn run(args: &SearchIndex, app: &dyn App) -> Result<Exit, Report> {
     Ok(Exit::Completed)
 }
 
-/// Tells whether the answer is JSON.
+/// Tells whether the output is JSON.
 pub(super) fn is_asked_as_json(args: &SearchIndex) -> bool {
     match &args.command {
         SearchIndexCommand::Clear(args) | SearchIndexCommand::Show(args) => args.json,
@@ -69,10 +69,8 @@ fn update(args: &SearchIndexUpdate, app: &dyn App) -> Result<(), Report> {
         && args.label.is_none()
         && args.contents.is_none();
     if nothing {
-        return Err(
-            Report::error("E0944", "nothing is said that could be changed")
-                .hint("give `--text`, `--tag`, `--label` or `--contents`"),
-        );
+        return Err(Report::error("E0944", "no change was given")
+            .hint("give `--text`, `--tag`, `--label` or `--contents`"));
     }
     let (uri, entry, doc) = ask(app, &args.home, Open::Existing, async |engine| {
         let row = find(engine, &args.uri).await?;
@@ -103,9 +101,9 @@ async fn describe(engine: &Engine, uri: &str, entry: Option<SearchEntry>) -> Res
         true => Ok(()),
         false => Err(Report::error(
             "E0943",
-            format!("nothing can be said of `{uri}` that it is found by"),
+            format!("the search index of `{uri}` cannot be changed"),
         )
-        .hint("that is for blobs, files and trees; tables, keys and outputs of runs are found by what they are")),
+        .hint("only blobs, files and source trees can have search text, tags and a source")),
     }
 }
 

@@ -1,7 +1,7 @@
-//! `flowstone resources table`: what the `:table` step does, from the command line. One file a verb.
+//! `flowstone resources table`: the operations of the `:table` step on the command line. One file per subcommand.
 //!
-//! Each verb writes down the config of a step and has the engine do it: what fits, what is an error and what comes
-//! back is the step's.
+//! Each subcommand builds the config of a step and lets the engine perform it, so that selection, errors and results
+//! are those of the step.
 
 mod aggregate;
 mod export;
@@ -28,7 +28,7 @@ use crate::cli::exit::Exit;
 use crate::cli::report::Report;
 use crate::cli::{App, Open, input, output};
 
-/// Why a verb did not do it, and how the program ends then.
+/// Why a subcommand failed, with the exit code.
 struct Refused {
     report: Report,
     exit: Exit,
@@ -36,7 +36,7 @@ struct Refused {
 
 impl From<Report> for Refused {
     fn from(report: Report) -> Refused {
-        // What was typed cannot be read.
+        // An argument cannot be parsed.
         let is_unread =
             report.code.starts_with("E01") || ["E0906", "E0907"].contains(&&*report.code);
         let exit = if is_unread { Exit::Usage } else { Exit::Failed };
@@ -90,7 +90,7 @@ impl Config {
         Config(Vec::new()).with("op", Value::keyword(op))
     }
 
-    /// Starts with the table and its partitions.
+    /// Starts a config with the table and its partitions.
     fn on(op: &str, target: &TableTarget) -> Config {
         Config::of(op).with("table", table(target))
     }
@@ -100,7 +100,7 @@ impl Config {
         self
     }
 
-    /// Adds what was given as EDN or JSON.
+    /// Adds a value given as EDN or JSON.
     fn read(self, key: &str, given: Option<&String>) -> Result<Config, Report> {
         match given {
             None => Ok(self),
@@ -108,7 +108,7 @@ impl Config {
         }
     }
 
-    /// Adds what is a list, or one thing alone.
+    /// Adds a list, or a single value.
     fn listed(self, key: &str, given: Option<&String>) -> Result<Config, Report> {
         let Some(given) = given else {
             return Ok(self);
@@ -156,7 +156,7 @@ impl Config {
     }
 }
 
-/// A single word is a string: nobody wants to quote twice.
+/// Reads a single word as a string, so that it needs no quotes within those of the shell.
 fn word(value: Value) -> Value {
     match &value {
         Value::Symbol(symbol) => Value::from(symbol.parts().to_string()),
@@ -187,12 +187,12 @@ fn table(target: &TableTarget) -> Value {
     ])
 }
 
-/// Has the engine do a step.
+/// Performs a step through the engine.
 fn perform(app: &dyn App, home: &Home, open: Open, config: Config) -> Result<Value, Refused> {
     perform_in(app, home, open, (config, None))
 }
 
-/// Has the engine do a step that may use the files of a folder.
+/// Performs a step that may use the files of a folder.
 fn perform_in(
     app: &dyn App,
     home: &Home,

@@ -1,4 +1,4 @@
-//! How a resource is told.
+//! Output of a resource, as JSON or as lines.
 
 use flowstone_engine::ports::{Gone, ResourceRow};
 use serde_json::{Value, json};
@@ -34,7 +34,7 @@ pub(super) fn in_json(row: &ResourceRow) -> Value {
     })
 }
 
-/// Says whether it is there.
+/// Describes whether the resource exists.
 pub(super) fn state(row: &ResourceRow) -> &'static str {
     match row.gone {
         None => "there",
@@ -43,13 +43,13 @@ pub(super) fn state(row: &ResourceRow) -> &'static str {
     }
 }
 
-/// Says how much it is.
+/// Describes the size of the resource.
 pub(super) fn size(row: &ResourceRow) -> String {
     row.size
         .map_or_else(|| "-".to_owned(), crate::cli::runs::size)
 }
 
-/// Returns what is known for a person, a line each.
+/// Returns the metadata for a person, one item per line.
 pub(super) fn facts(row: &ResourceRow) -> String {
     let words = flowstone_engine::codec::instant;
     let search = row.search.as_ref();

@@ -1,4 +1,4 @@
-//! `flowstone resources upload`, and `flowstone run --upload`: files that runs are given.
+//! `flowstone resources upload` and `flowstone run --upload`: store files for runs.
 
 use std::fs::File;
 use std::io;
@@ -74,15 +74,15 @@ fn reference_json(row: &ResourceRow) -> serde_json::Value {
     })
 }
 
-/// Reads `field=path`.
+/// Parses `field=path`.
 ///
 /// # Errors
-/// Words that say what is wrong.
+/// A message with the expected form.
 pub fn upload_file(text: &str) -> Result<(String, std::path::PathBuf), String> {
     let parts = text.split_once('=');
     let (field, path) = parts
         .filter(|(field, path)| !field.is_empty() && !path.is_empty())
-        .ok_or("it takes a field of the input and a file, as in report=may.csv")?;
+        .ok_or("expected FIELD=FILE, as in report=may.csv")?;
     Ok((field.trim_start_matches(':').to_owned(), path.into()))
 }
 

@@ -1,4 +1,4 @@
-//! `flowstone resources url`: signed links.
+//! `flowstone resources url`: creates and checks signed links.
 
 use serde_json::json;
 
@@ -10,7 +10,7 @@ use crate::cli::outcome::instant;
 use crate::cli::report::Report;
 use crate::cli::{App, Open, output};
 
-/// Makes a link, or checks one.
+/// Creates a link, or checks one.
 pub(super) fn run(args: &ResourcesUrl, app: &dyn App) -> Result<Exit, Report> {
     if args.check {
         return check(args, app);

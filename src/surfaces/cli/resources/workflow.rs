@@ -1,4 +1,4 @@
-//! `flowstone resources workflow`: what a run or one of its steps made.
+//! `flowstone resources workflow`: lists the resources that a run or one of its steps created.
 
 use flowstone_engine::ports::{Clock as _, ResourceQuery, SystemClock};
 
@@ -8,10 +8,10 @@ use crate::cli::exit::Exit;
 use crate::cli::report::Report;
 use crate::cli::{App, Open};
 
-/// As many are listed: what a run makes is a page.
+/// Maximum number of resources listed; there are no further pages.
 const LIMIT: usize = 1000;
 
-/// Returns how the command tells.
+/// Returns the output options of the command.
 pub(super) fn told(args: &ResourcesWorkflow) -> &ResourcesTold {
     match &args.command {
         WorkflowCommand::List(args) => &args.told,

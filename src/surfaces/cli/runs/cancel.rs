@@ -1,4 +1,4 @@
-//! `flowstone runs cancel`: ending a run.
+//! `flowstone runs cancel`: cancels or terminates a run.
 
 use flowstone_engine::ids::RunId;
 use flowstone_engine::{CancelOutcome, Engine, EngineError};
@@ -22,8 +22,8 @@ pub(super) fn run(args: &RunsCancel, app: &dyn App) -> Result<Exit, Report> {
     let words = match outcome {
         None => "terminated",
         Some(CancelOutcome::Cancelled) => "cancelled",
-        Some(CancelOutcome::Unwinding) => "being cancelled; what it does about that waits",
-        Some(CancelOutcome::Requested) => "asked to cancel; another process drives it",
+        Some(CancelOutcome::Unwinding) => "being cancelled; its cleanup waits",
+        Some(CancelOutcome::Requested) => "cancellation requested; another process executes it",
     };
     if args.json {
         output::json(&json!({"ok": true, "run": run.as_str(), "status": words}));

@@ -1,4 +1,4 @@
-//! `flowstone runs diff`: what differs between two runs.
+//! `flowstone runs diff`: prints the differences between two runs.
 
 use flowstone_engine::{RunDiff, StepDiff, StepSide, StepVerdict, shown_end};
 use serde_json::{Value, json};
@@ -11,12 +11,12 @@ use crate::cli::paint::{DIM, GREEN as COME, PLAIN, RED as GONE};
 use crate::cli::report::Report;
 use crate::cli::{App, output};
 
-/// As much of a value is shown.
+/// How many characters of a value are shown.
 const BRIEF: usize = 200;
-/// As much is shown before a difference that is further back.
+/// How many characters are shown before a difference that is not at the beginning.
 const BEFORE: usize = 40;
 
-/// Shows the difference. The exit code is that of `diff`.
+/// Prints the differences. The exit code is that of `diff`.
 pub(super) fn run(args: &RunsDiff, app: &dyn App) -> Result<Exit, Report> {
     let diff = ask(app, &args.home, async |engine| {
         let a = engine.find_run(&args.a).await?.id;
@@ -91,7 +91,7 @@ fn step_words(out: &mut String, step: &StepDiff) {
         (Some(a), Some(b), StepVerdict::Request) => pair(out, &request(a), &request(b)),
         (Some(a), Some(b), StepVerdict::Result) => {
             let (words_a, words_b) = (shown_end(a), shown_end(b));
-            // Errors with the same words differ in their data.
+            // Errors with the same message differ in their data.
             match (words_a == words_b, &a.end, &b.end) {
                 (true, Some(a), Some(b)) => pair(out, a, b),
                 _ => pair(out, &words_a, &words_b),
@@ -105,7 +105,7 @@ fn step_words(out: &mut String, step: &StepDiff) {
 
 fn pair(out: &mut String, a: &str, b: &str) {
     let same = a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count();
-    // What is shown of both would be the same: what comes before the difference is left out.
+    // Both beginnings would look the same, so the text before the difference is left out.
     if same + BEFORE >= BRIEF {
         let skip = same - BEFORE;
         let rest = |text: &str| format!("…{}", text.chars().skip(skip).collect::<String>());
@@ -132,7 +132,7 @@ fn brief(text: &str) -> String {
     }
 }
 
-/// Returns the difference as JSON. The names of the fields are stable.
+/// Returns the differences as JSON. The names of the fields are stable.
 fn in_json(diff: &RunDiff, all: bool) -> Value {
     let steps = diff.steps.iter();
     let steps: Vec<Value> = steps

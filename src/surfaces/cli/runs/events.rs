@@ -1,4 +1,4 @@
-//! `flowstone runs events`: the journal of a run, an event a line, also while another process drives it.
+//! `flowstone runs events`: prints the journal of a run, one event per line, also while another process executes it.
 
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ use crate::cli::outcome::{instant, stored_json};
 use crate::cli::report::Report;
 use crate::cli::{App, output};
 
-/// How often a run is looked at that nothing happens in.
+/// How often the journal is polled while nothing happens.
 const LOOK_EVERY: Duration = Duration::from_millis(150);
-/// As much of a payload is shown to people.
+/// How many characters of a payload are shown to people.
 const BRIEF: usize = 100;
 
 /// Prints the events.
@@ -64,7 +64,7 @@ fn tell(page: &EventsPage, as_json: bool) {
     }
 }
 
-/// Says how the run ended; only where somebody waited for that.
+/// Reports how the run ended, if the command waited for that.
 fn end(page: &EventsPage, as_json: bool) {
     let status = page.row.status.name();
     if as_json {

@@ -1,4 +1,4 @@
-//! `flowstone runs export`: a run as a file.
+//! `flowstone runs export`: writes a run to a file.
 
 use std::fs;
 use std::io::Write;
@@ -35,7 +35,7 @@ pub(super) fn run(args: &RunsExport, app: &dyn App) -> Result<Exit, Report> {
     Ok(Exit::Completed)
 }
 
-/// Writes beside the file and renames: a reader sees the old file or the new one, whole.
+/// Writes to a new file and renames it, so that readers see either the old file or the new one.
 fn replace(path: &Path, text: &str) -> std::io::Result<()> {
     if path.exists() && !path.is_file() {
         return fs::write(path, text);

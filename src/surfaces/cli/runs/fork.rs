@@ -1,4 +1,4 @@
-//! `flowstone runs fork`: a new run with the results of an old one.
+//! `flowstone runs fork`: starts a new run with results of an old one.
 
 use std::path::PathBuf;
 
@@ -15,35 +15,35 @@ use crate::cli::run::{load_file, watched};
 use crate::cli::runtime::Runtime;
 use crate::cli::{App, Open, input, output};
 
-/// Starts a run that keeps what another one got before a step
+/// Starts a run that takes over the results of another run up to a step
 ///
-/// The step that is named is done anew, and so is all that comes after it. Without --at nothing is kept.
+/// The named step and everything after it is performed again. Without --at, no results are taken over.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone runs fork r3 --at summarize
   flowstone runs fork r3 --at send --flow flows/orders.edn --reuse
   flowstone runs fork r3 --at send --set input.limit=5 --set 'fetch.items=[1 2]'")]
 pub struct RunsFork {
-    /// The run
+    /// The run's id, or the beginning of the id
     pub id: String,
 
-    /// The step to begin with, by its path as `runs show` has it
+    /// The first step to perform again, by its path in `runs show`
     #[arg(long, value_name = "STEP")]
     pub at: Option<String>,
 
-    /// Go on with this flow instead of the run's own
+    /// Continue with this flow instead of the run's own
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub flow: Option<PathBuf>,
 
-    /// Another value in the input, or in what a kept step gave; EDN or JSON
+    /// Replace a value in the input, or in the result of a step that is kept; EDN or JSON
     #[arg(long, value_name = "PATH=VALUE")]
     pub set: Vec<String>,
 
-    /// Also keep what later steps gave, where they ask for the same as before
+    /// Also keep the results of later steps whose requests have not changed
     #[arg(long)]
     pub reuse: bool,
 
-    /// Only make the run; it goes on with `runs resume`
+    /// Only create the run; `runs resume` executes it
     #[arg(long)]
     pub no_resume: bool,
 
@@ -94,7 +94,7 @@ pub fn run(args: &RunsFork, app: &dyn App) -> Result<Exit, Report> {
                 output::json(&json!({"ok": true, "run": fork.as_str(), "status": "running"}));
             } else {
                 output::data(&format!("{fork}\n"));
-                output::note(&format!("go on with: flowstone runs resume {fork}"));
+                output::note(&format!("resume it with: flowstone runs resume {fork}"));
             }
             return Ok(Exit::Completed);
         }

@@ -1,4 +1,4 @@
-//! `flowstone gc`: what is kept no longer, and how much that is.
+//! `flowstone gc`: removes data that is not kept any longer, and reports how much.
 
 use flowstone_engine::ports::{Removed, Usage};
 use flowstone_engine::{GcOptions, GcReport};
@@ -11,7 +11,7 @@ use crate::cli::home::Project;
 use crate::cli::report::Report;
 use crate::cli::{App, output};
 
-/// Removes it, and says what went.
+/// Removes the data, and reports what was removed.
 pub(super) fn run(args: &Gc, app: &dyn App) -> Result<Exit, Report> {
     if !Project::find(&args.home).home.is_dir() {
         tell(args, &GcReport::default());
@@ -101,13 +101,13 @@ fn in_words(args: &Gc, report: &GcReport) -> String {
 
 fn usage(usage: Usage) -> String {
     format!(
-        "{}, {} of it free for what comes",
+        "{}, {} of it free",
         size(usage.file_bytes),
         size(usage.free_bytes)
     )
 }
 
-/// Says how much it is.
+/// Describes an amount of data.
 pub fn size(bytes: u64) -> String {
     match bytes {
         ..1_000 => format!("{bytes} bytes"),

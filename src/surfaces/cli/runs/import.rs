@@ -1,4 +1,4 @@
-//! `flowstone runs import`: a run from a file.
+//! `flowstone runs import`: adds a run from a file.
 
 use flowstone_engine::archive::{Archive, ImportOptions};
 use flowstone_engine::ids::RunId;
@@ -14,7 +14,7 @@ use crate::cli::report::Report;
 use crate::cli::runtime::Runtime;
 use crate::cli::{App, Open, ask, input, output};
 
-/// Takes the runs of the file in.
+/// Imports the runs of the file.
 pub(super) fn run(args: &RunsImport, app: &dyn App) -> Result<Exit, Report> {
     let text = input::text(&args.file)?;
     let archive = Archive::read(&text).map_err(|error| of_engine_error(&error.into()))?;
@@ -47,7 +47,7 @@ pub(super) fn run(args: &RunsImport, app: &dyn App) -> Result<Exit, Report> {
     output::note(&format!("imported {}", runs.join(", ")));
     if let (false, Some(run)) = (imported.is_over, runs.first()) {
         output::note(&format!(
-            "it is not over; make sure that it goes on nowhere else, then: flowstone runs resume {run}"
+            "the run is not finished; make sure that it runs nowhere else, then: flowstone runs resume {run}"
         ));
     }
     if let (false, Some(run)) = (missing.is_empty(), runs.first()) {
@@ -63,8 +63,8 @@ pub(super) fn run(args: &RunsImport, app: &dyn App) -> Result<Exit, Report> {
     Ok(Exit::Completed)
 }
 
-/// Gives the runs the secrets that their export left out: those of the command line, or those that a person at the
-/// terminal types. Returns the names of what is still missing of the first run.
+/// Gives the runs the secrets that their export left out, from the command line or typed at the terminal. Returns the
+/// names of those that are still missing for the first run.
 async fn secrets(
     engine: &Engine,
     runs: &[RunId],

@@ -1,4 +1,4 @@
-//! `flowstone runs list`: runs in a table, a page at a time.
+//! `flowstone runs list`: prints runs in a table, one page at a time.
 
 use std::collections::{HashMap, HashSet};
 
@@ -20,20 +20,20 @@ use crate::cli::report::Report;
 use crate::cli::table::{Column, ago, table};
 use crate::cli::{App, output};
 
-/// As much of a reason is shown.
+/// How many characters of a reason are shown.
 const REASON: usize = 60;
 
-/// So many runs are held at a time.
+/// How many runs are read at a time.
 const PAGE: usize = 1_000;
 
 /// A part of a list.
 struct Page {
     runs: Vec<RunSummary>,
-    /// With `--full`, the whole of each.
+    /// The complete details of each run, with `--full`.
     full: Vec<Value>,
-    /// Those with a step of which nobody knows whether it was done.
+    /// The runs with a step in doubt.
     doubts: HashSet<RunId>,
-    /// Where the queued ones stand.
+    /// The places of queued runs.
     queued: HashMap<RunId, QueuePlace>,
 }
 
@@ -59,7 +59,7 @@ pub(super) fn run(args: &RunsList, app: &dyn App) -> Result<Exit, Report> {
     Ok(Exit::Completed)
 }
 
-/// A list that is being shown.
+/// A list that is being printed.
 struct List<'a> {
     args: &'a RunsList,
     now_ms: i64,
@@ -80,7 +80,7 @@ impl List<'_> {
         }
     }
 
-    /// Returns how many runs the next page has at most; 0: none is left.
+    /// Returns the maximum number of runs on the next page; 0 if none is left.
     fn left(&self) -> usize {
         match self.args.limit {
             0 => PAGE,
@@ -99,7 +99,7 @@ impl List<'_> {
         self.last = page.runs.last().map(|run| run.id.clone());
     }
 
-    /// Prints a part of the one JSON object.
+    /// Prints part of the JSON object.
     fn write(&self, page: &Page) {
         let mut text = String::new();
         for (idx, run) in page.runs.iter().enumerate() {
@@ -121,7 +121,7 @@ impl List<'_> {
     }
 
     fn end(self) {
-        // A list that is not full is the whole.
+        // A page that is not full is the last one.
         let is_full = self.args.limit > 0 && self.count == self.args.limit;
         let next = self.last.as_ref().filter(|_| is_full);
         let next = next.map(RunId::as_str);
@@ -144,13 +144,13 @@ impl List<'_> {
                 self.rows,
             ));
             if let Some(next) = next {
-                output::note(&format!("there may be more: --before {next}"));
+                output::note(&format!("more runs: --before {next}"));
             }
         }
     }
 }
 
-/// Returns what the first page asks for.
+/// Returns the query of the first page.
 async fn query(engine: &Engine, args: &RunsList) -> Result<RunQuery, EngineError> {
     let statuses = args.status.iter().filter_map(|status| match status {
         Status::Stored(status) => Some(*status),
@@ -206,7 +206,7 @@ async fn find(engine: &Engine, args: &RunsList, query: &RunQuery) -> Result<Page
     })
 }
 
-/// Adds what the row alone does not tell.
+/// Adds what the row of a run alone does not contain.
 fn marked(mut json: Value, run: &RunSummary, page: &Page) -> Value {
     if let Some(fields) = json.as_object_mut() {
         fields.insert("inDoubt".into(), json!(page.doubts.contains(&run.id)));
@@ -234,13 +234,13 @@ fn row(run: &RunSummary, page: &Page, now_ms: i64) -> Vec<String> {
     ]
 }
 
-/// Says what a run is at, as far as a list knows.
+/// Describes the state of a run as far as a list knows it.
 pub(super) fn status_words(run: &RunSummary) -> String {
     if run.quarantine.is_some() {
         return QUARANTINED.to_owned();
     }
     if run.held {
-        return "held: imported while it was not over".to_owned();
+        return "on hold: imported while unfinished".to_owned();
     }
     match (run.status, &run.wait_reason) {
         (RunStatus::Running, _) if !run.driven && !run.begun => NOT_BEGUN.to_owned(),

@@ -1,4 +1,4 @@
-//! `flowstone runs replay`: a run again, from its journal alone.
+//! `flowstone runs replay`: evaluates a run again from its journal.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ use crate::cli::report::{Report, unreadable};
 use crate::cli::runtime::Runtime;
 use crate::cli::{App, Open, output};
 
-/// Evaluates a run again from its journal, and compares what it asks for and how it ends
+/// Evaluates a run again from its journal, and compares its requests and its end
 ///
 /// Nothing is performed and nothing is written. A file that `runs export` wrote needs no project.
 #[derive(Debug, Args)]
@@ -25,7 +25,7 @@ use crate::cli::{App, Open, output};
   flowstone runs replay r3
   flowstone runs replay report.run")]
 pub struct RunsReplay {
-    /// The run, or a file with one
+    /// The run's id, the beginning of the id, or an exported file
     pub run: String,
 
     #[command(flatten)]

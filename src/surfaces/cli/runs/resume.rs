@@ -1,4 +1,4 @@
-//! `flowstone runs resume`: going on with runs.
+//! `flowstone runs resume`: resumes runs.
 
 use flowstone_engine::ids::RunId;
 use flowstone_engine::outcome::RunOutcome;
@@ -16,7 +16,7 @@ use crate::cli::run::{load_file, watched};
 use crate::cli::runtime::Runtime;
 use crate::cli::{App, Open, input, output};
 
-/// Goes on with one run, or with all that can.
+/// Resumes one run, or all runs that can be resumed.
 pub(super) fn run(args: &RunsResume, app: &dyn App) -> Result<Exit, Report> {
     let given = args.secrets.as_deref();
     let given = given
@@ -67,7 +67,7 @@ async fn resume_one(
     Ok(tell_all(&told, args.show.json))
 }
 
-/// Says that a run which does something else than before may have been given a wrong secret.
+/// Reports that a run which differs from its journal may have been given a wrong secret.
 async fn with_secrets_hint(engine: &Engine, error: &EngineError) -> Report {
     let report = of_engine_error(error);
     let EngineError::Diverged { run, .. } = error else {
@@ -98,7 +98,7 @@ async fn resume_all(engine: &Engine, args: &RunsResume) -> Result<Exit, EngineEr
             .collect();
         output::json(&json!({"ok": true, "runs": runs}));
     } else if driven.is_empty() && !args.show.quiet {
-        output::note("no run can go on");
+        output::note("there are no runs to resume");
     }
     let mut worst = Exit::Completed;
     for (run, outcome) in &driven {

@@ -1,4 +1,4 @@
-//! `flowstone runs show`: one run with its timeline.
+//! `flowstone runs show`: prints one run with its steps.
 
 mod conversation;
 mod one_step;
@@ -23,10 +23,10 @@ use crate::cli::queue::{place_json, place_words};
 use crate::cli::report::{Report, Shown};
 use crate::cli::table::{Column, table};
 
-/// How much of a value a line shows.
+/// How many characters of a value fit on a line.
 const BRIEF: usize = 60;
 
-/// Shows the run, or one step of it.
+/// Prints the run, or one step of it.
 pub(super) fn run(args: &RunsShow, app: &dyn App) -> Result<Exit, Report> {
     if let Some(path) = &args.step {
         let details = ask(app, &args.home, async |engine| {
@@ -217,7 +217,7 @@ pub(super) fn in_words(shown: &RunReport, full: bool) -> String {
     out
 }
 
-/// What is known of the run as a whole; what is as usual is left out.
+/// Describes the run as a whole; default values are left out.
 fn heading(shown: &RunReport) -> Vec<(&'static str, String)> {
     let row = &shown.row;
     let shown_at = |ms: i64| instant(ms).as_str().unwrap_or_default().to_owned();
@@ -270,7 +270,7 @@ fn heading(shown: &RunReport) -> Vec<(&'static str, String)> {
     );
     if let Some(pruned) = row.pruned_ms {
         let words = format!(
-            "removed by gc at {}; the steps are not known any more",
+            "removed by gc at {}; the steps are no longer available",
             shown_at(pruned)
         );
         lines.push(("journal", words));
@@ -278,15 +278,15 @@ fn heading(shown: &RunReport) -> Vec<(&'static str, String)> {
     lines.push((
         "durability",
         match shown.durability {
-            Durability::Full => "full: what is finished survives loss of power",
-            Durability::Relaxed => "relaxed: what is finished survives a crash of the process",
+            Durability::Full => "full: finished work survives a power failure",
+            Durability::Relaxed => "relaxed: finished work survives a crash of the process",
         }
         .to_owned(),
     ));
     lines
 }
 
-/// Says what a line of the table has no room for.
+/// Prints details that do not fit into the table.
 fn more(step: &StepReport, shown: &RunReport, full: bool) -> String {
     let mut out = String::new();
     let created_ms = shown.row.created_ms;
@@ -324,7 +324,7 @@ fn more(step: &StepReport, shown: &RunReport, full: bool) -> String {
     out
 }
 
-/// Says how long a wait took, and who ended it.
+/// Describes how long a wait took, and who answered it.
 fn wait_words(wait: &WaitRow) -> String {
     let who = match &wait.decided_by {
         Some(who) => format!(" by {who}"),
@@ -341,7 +341,7 @@ fn wait_words(wait: &WaitRow) -> String {
     }
 }
 
-/// Returns millionths of a dollar in dollars.
+/// Converts millionths of a dollar to dollars.
 fn dollars(micros: i64) -> String {
     format!("${}.{:06}", micros / 1_000_000, micros % 1_000_000)
 }

@@ -1,4 +1,4 @@
-//! `flowstone runs verify`: whether all that is stored is whole.
+//! `flowstone runs verify`: checks that all stored data is intact.
 
 use clap::Args;
 use flowstone_engine::ports::{Flaw, Verified};
@@ -10,12 +10,11 @@ use crate::cli::exit::Exit;
 use crate::cli::report::Report;
 use crate::cli::{App, output};
 
-/// Looks whether all that is stored is whole
+/// Checks that all stored data is intact
 ///
-/// Reads the whole database and checks it: its structure, the texts of flows and large values against their digests,
-/// journals for gaps and for values that cannot be read, keys, waits and cells of tables, and the files of
-/// blobs. Nothing is changed. The exit code is
-/// 0 where nothing is wrong and 1 where something is.
+/// Reads the whole database and checks its structure, the texts of flows and large values against their digests,
+/// journals for gaps and for values that cannot be read, keys, waits and cells of tables, and the files of blobs.
+/// Nothing is changed. The exit code is 0 if everything is intact, otherwise 1.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone runs verify
@@ -29,7 +28,7 @@ pub struct RunsVerify {
     pub json: bool,
 }
 
-/// Looks, and tells what is wrong.
+/// Checks the project's data, and reports what is wrong.
 pub(super) fn run(args: &RunsVerify, app: &dyn App) -> Result<Exit, Report> {
     let found = ask(app, &args.home, async |engine| engine.verify_stores().await)?;
     match args.json {
@@ -51,14 +50,14 @@ fn tell(found: &Verified) {
         found.runs, found.entries, found.programs, found.payloads, found.blobs
     );
     output::note(&match found.flaws.len() {
-        0 => format!("nothing is wrong with {counts}"),
+        0 => format!("no flaws in {counts}"),
         flaws => {
             format!("{flaws} flaws in {counts}; docs/guide/backup.md says how to restore a backup")
         }
     });
 }
 
-/// Returns what was found as JSON. The names of the fields are stable.
+/// Returns the findings as JSON. The names of the fields are stable.
 fn in_json(found: &Verified) -> Value {
     let flaws = found
         .flaws

@@ -1,4 +1,4 @@
-//! `flowstone runs watch`: what is going on now, drawn again and again; where that cannot be, a line a change.
+//! `flowstone runs watch`: redraws the state of runs as it changes, or prints one line per change.
 
 mod keys;
 
@@ -21,17 +21,17 @@ use crate::cli::report::Report;
 use crate::cli::table::{Column, table};
 use crate::cli::{App, output};
 
-/// How often is looked.
+/// How often the runs are polled.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
-/// Puts the cursor home and clears what is behind each line and below the last.
+/// Moves the cursor home and clears the rest of each line and of the screen.
 const HOME: &str = "\x1b[H";
 const REST_OF_LINE: &str = "\x1b[K\n";
 const BELOW: &str = "\x1b[J";
-/// Another screen, so that what was there before comes back.
+/// The alternate screen of the terminal. Leaving it restores the earlier contents.
 const ENTER: &str = "\x1b[?1049h\x1b[?25l";
 const LEAVE: &str = "\x1b[?25h\x1b[?1049l";
 
-/// Watches until the run is over, or somebody has seen enough.
+/// Watches until the run ends, or the user leaves.
 pub(super) fn run(args: &RunsWatch, app: &dyn App) -> Result<Exit, Report> {
     let interrupt = Interrupt::listen();
     ask(app, &args.home, async |engine| {
@@ -74,7 +74,7 @@ pub(super) fn run(args: &RunsWatch, app: &dyn App) -> Result<Exit, Report> {
             tokio::time::sleep(LOOK_EVERY).await;
         };
         let was_drawn = screen.close();
-        // What was drawn is gone with the other screen.
+        // Leaving the alternate screen removes what was drawn, so it is printed once more.
         if let (Some(report), true) = (end, was_drawn) {
             output::data(&show::in_words(&report, false));
         }
@@ -82,7 +82,7 @@ pub(super) fn run(args: &RunsWatch, app: &dyn App) -> Result<Exit, Report> {
     })
 }
 
-/// Returns the runs that are not over.
+/// Returns the unfinished runs.
 async fn live(engine: &Engine, limit: usize) -> Result<Vec<RunSummary>, EngineError> {
     let statuses = RunStatus::NAMES.iter().map(|(status, _)| *status);
     let query = RunQuery {
@@ -93,9 +93,9 @@ async fn live(engine: &Engine, limit: usize) -> Result<Vec<RunSummary>, EngineEr
     engine.summaries(query).await
 }
 
-/// Where it is shown.
+/// The output of the command.
 struct Screen {
-    /// On a terminal; `None` where lines cannot be drawn again.
+    /// The terminal; `None` if it cannot redraw lines.
     keys: Option<Keys>,
 }
 
@@ -112,13 +112,13 @@ impl Screen {
         self.keys.as_ref().is_some_and(Keys::is_quit)
     }
 
-    /// Tells whether there was something drawn.
+    /// Tells whether anything was drawn on the alternate screen.
     fn close(self) -> bool {
         self.keys.is_some()
     }
 
     fn draw(&self, text: &str) {
-        // A screen has so many lines; what does not fit would scroll.
+        // Lines beyond the height of the screen would make it scroll.
         let room = screen_size().map_or(24, |(rows, _)| usize::from(rows));
         let lines: Vec<&str> = text.lines().collect();
         let mut out = HOME.to_owned();
@@ -162,7 +162,7 @@ impl Screen {
         ];
         let table = table(&columns, rows);
         let count = match runs.len() {
-            0 => "no run is under way".to_owned(),
+            0 => "no run is unfinished".to_owned(),
             1 => "1 run".to_owned(),
             count => format!("{count} runs"),
         };
@@ -178,7 +178,7 @@ impl Drop for Screen {
     }
 }
 
-/// The last step that each run has come to, as far as its journal was read.
+/// The latest step of each run, as far as its journal was read.
 #[derive(Default)]
 struct Steps(HashMap<RunId, Place>);
 
@@ -196,7 +196,7 @@ impl Steps {
         self.0.get(run).map_or("", |place| &place.path)
     }
 
-    /// Tells whether a run is not as it was the last time.
+    /// Tells whether a run has changed since the last poll.
     async fn has_moved(&mut self, engine: &Engine, run: &RunId) -> Result<bool, EngineError> {
         let place = self.0.entry(run.clone()).or_default();
         let page = engine.events_after(run, place.seq, place.pass).await?;
@@ -208,7 +208,7 @@ impl Steps {
         Ok(has_moved)
     }
 
-    /// Reads what the runs did since the last time.
+    /// Reads the events of the runs since the last poll.
     async fn look(&mut self, engine: &Engine, runs: &[RunSummary]) -> Result<(), EngineError> {
         self.0.retain(|id, _| runs.iter().any(|run| run.id == *id));
         for run in runs {
@@ -229,7 +229,7 @@ impl Steps {
     }
 }
 
-/// Prints a line for each run that is not what it was.
+/// Prints a line for each run that has changed.
 async fn tell_changes(
     engine: &Engine,
     runs: &[RunSummary],
@@ -249,7 +249,7 @@ async fn tell_changes(
     Ok(())
 }
 
-/// Prints a line where something is not as it was.
+/// Prints a line if something has changed.
 fn tell_change(seen: &mut HashMap<String, String>, what: &str, now: &str) {
     if seen.get(what).is_some_and(|before| before == now) {
         return;
@@ -258,7 +258,7 @@ fn tell_change(seen: &mut HashMap<String, String>, what: &str, now: &str) {
     output::data(&format!("{what}  {now}"));
 }
 
-/// Returns lines and columns of the terminal.
+/// Returns the height and width of the terminal.
 fn screen_size() -> Option<(u16, u16)> {
     console::Term::stdout().size_checked()
 }

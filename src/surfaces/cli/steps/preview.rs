@@ -1,11 +1,11 @@
-//! A part of a value, and as much of it as a person wants to see.
+//! Selects a part of a value, and prints its beginning.
 
 use flowstone_lang::value::Value;
 
 use crate::cli::pretty::pretty;
 use crate::cli::report::Report;
 
-/// How much is shown.
+/// Limits of a preview.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
     pub depth: usize,
@@ -13,7 +13,7 @@ pub(super) struct Bounds {
     pub chars: usize,
 }
 
-/// Returns the beginning of a value as it prints, and whether anything was left out. `...` stands for what was.
+/// Returns the beginning of a printed value, and whether anything was left out. `...` marks each omission.
 pub(super) fn preview(value: &Value, bounds: Bounds) -> (String, bool) {
     let mut is_cut = false;
     let shown = cut(value, bounds, bounds.depth, &mut is_cut);
@@ -73,7 +73,7 @@ fn cut(value: &Value, bounds: Bounds, depth: usize, is_cut: &mut bool) -> Value 
     }
 }
 
-/// Returns the part of a value under a path of names and indexes with points between them.
+/// Returns the part of a value under a path of names and indexes, separated by points.
 pub(super) fn at(value: &Value, path: &str) -> Result<Value, Report> {
     let mut at = value.clone();
     for step in path.split('.') {

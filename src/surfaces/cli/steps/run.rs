@@ -24,11 +24,11 @@ use crate::cli::run::{load_file, watched};
 use crate::cli::runtime::Runtime;
 use crate::cli::{App, Open, input, output};
 
-/// Performs the step and tells what it gave.
+/// Performs the step and prints its result.
 pub(super) fn run(args: &StepsRun, app: &dyn App) -> Result<Exit, Report> {
     let config = input::read(&args.config, "CONFIG")?;
     if config.as_map().is_none() {
-        let message = format!("the config of a step is a map, not {}", config.kind());
+        let message = format!("expected a map as the step's config, got {}", config.kind());
         return Err(
             Report::error("E0948", message).hint("such as '{:key \"a\"}' or '{\"key\": \"a\"}'")
         );
@@ -37,7 +37,7 @@ pub(super) fn run(args: &StepsRun, app: &dyn App) -> Result<Exit, Report> {
 }
 
 async fn perform(args: &StepsRun, app: &dyn App, config: Value) -> Result<Exit, Report> {
-    // A step that a person types needs no further permission; one of a flow has what the flow has.
+    // A step typed by a person needs no further permission; a step of a flow has the flow's permissions.
     let project = Project {
         permits: Permits {
             allow_all: args.flow.is_none(),
@@ -111,7 +111,9 @@ async fn perform(args: &StepsRun, app: &dyn App, config: Value) -> Result<Exit, 
                 _ => &shown,
             });
             if is_cut {
-                output::note("this is the beginning of it; --full shows all, --result-path a part");
+                output::note(
+                    "the result is shortened; --full shows all of it, --result-path a part",
+                );
             }
         }
     }
@@ -120,7 +122,7 @@ async fn perform(args: &StepsRun, app: &dyn App, config: Value) -> Result<Exit, 
 
 fn packaged(around: Option<&LoadedFlow>, kind: &str) -> Result<(), Report> {
     let Some(around) = around else {
-        let message = format!("`{kind}` is a packaged step, and no flow is named that has it");
+        let message = format!("`{kind}` is a packaged step, but no flow was given");
         return Err(Report::error("E0946", message).hint("name its flow with --flow FILE"));
     };
     let flow = &around.flow;
@@ -131,7 +133,7 @@ fn packaged(around: Option<&LoadedFlow>, kind: &str) -> Result<(), Report> {
     let report = Report::error("E0946", format!("the flow has no packaged step `{kind}`"));
     Err(match nearest(kind, names) {
         Some(near) => report.hint(format!("did you mean `{near}`?")),
-        None => report.hint("packaged steps stand under `:steps` of a flow"),
+        None => report.hint("a flow defines packaged steps under `:steps`"),
     })
 }
 

@@ -1,4 +1,4 @@
-//! What may be typed behind `flowstone test`.
+//! Arguments of `flowstone test`.
 
 use std::path::PathBuf;
 
@@ -6,11 +6,11 @@ use clap::{Args, ValueHint};
 
 use crate::cli::args::{Exchanges, Permits};
 
-/// Tries a flow: no time passes, nothing is kept, every crash is survived
+/// Tests a flow on a clock that skips time, with mocks, and with a crash at every point
 ///
-/// The flow runs in a scratch home on a clock that skips time, and is replayed at its end. Steps that change something
-/// outside, and models, are answered by mocks. With --crash-everywhere the process is killed at each commit and at each
-/// effect, before and after it; another process goes on, and must come to the same end.
+/// The flow runs in a scratch home, and is replayed at its end. Models, and steps that change something outside, are
+/// answered by mocks. With --crash-everywhere, the process is killed at each commit, and before and after each effect;
+/// another process resumes the run and must reach the same result.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone test flows/repo-report.edn
@@ -22,7 +22,7 @@ use crate::cli::args::{Exchanges, Permits};
 A case beside the flow, in flows/NAME/test.edn for flows/NAME.edn, is taken where --case names no other:
   {:input {:url \"https://example.com\"} :mock {:fetch {:status 200 :body \"hello\"}} :answers {:approval {:action :approve}}}")]
 pub struct Test {
-    /// Flow files, names of flows, or folders: of these, the flows that have a case
+    /// Flow files, names of flows, or folders, in which each flow with a case is tested
     #[arg(required = true, value_name = "FLOW", value_hint = ValueHint::AnyPath)]
     pub flows: Vec<PathBuf>,
 
@@ -30,23 +30,23 @@ pub struct Test {
     #[arg(long, value_name = "JSON|EDN|@FILE|-", allow_hyphen_values = true)]
     pub input: Option<String>,
 
-    /// Which of the flow's invocations to use [default: default]
+    /// The invocation of the flow to use [default: default]
     #[arg(long, value_name = "ID")]
     pub invocation: Option<String>,
 
-    /// A file with input, mocks and answers [default: test.edn in the folder with the flow's name]
+    /// File with input, mocks and answers [default: test.edn in the folder with the flow's name]
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub case: Option<PathBuf>,
 
-    /// A file that says what steps give, by path, id or type; may be repeated
+    /// File with the results of steps, by path, id or type; may be repeated
     #[arg(long = "mock", value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub mocks: Vec<PathBuf>,
 
-    /// What a wait is answered with, by step id, path or key, or `*` for all; may be repeated
+    /// The answer to a wait, by step id, path or key, or `*` for all; may be repeated
     #[arg(long = "answer", value_name = "KEY=VALUE")]
     pub answers: Vec<String>,
 
-    /// Perform steps that change something outside, and call models, where no mock answers
+    /// Perform steps that change something outside, and call models, if no mock answers
     #[arg(long)]
     pub live: bool,
 
@@ -56,7 +56,7 @@ pub struct Test {
     #[command(flatten)]
     pub permits: Permits,
 
-    /// Kill the process at every commit and effect, go on in another, and compare
+    /// Kill the process at every commit and effect, resume in another, and compare the results
     #[arg(long, conflicts_with = "record")]
     pub crash_everywhere: bool,
 
@@ -72,7 +72,7 @@ pub struct Test {
     #[arg(long, short)]
     pub quiet: bool,
 
-    /// Be one process of a trial in this home
+    /// Run as one process of a test in this home
     #[arg(long, value_name = "DIR", hide = true)]
     pub trial: Option<PathBuf>,
 

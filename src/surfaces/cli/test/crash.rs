@@ -1,4 +1,4 @@
-//! A crash at every point: one process is killed there, another goes on, and nobody may notice.
+//! Crash tests at every point: one process is killed there, and another resumes the run, which must end the same.
 
 use std::io::{self, IsTerminal as _};
 use std::path::Path;
@@ -13,12 +13,12 @@ use serde_json::json;
 use super::super::report::Report;
 use super::{Test, told};
 
-/// What is to be tried.
+/// A flow to test.
 pub struct Plan<'a> {
     pub args: &'a Test,
-    /// The flow.
+    /// The flow file.
     pub file: &'a Path,
-    /// Scratch.
+    /// The folder for scratch homes.
     pub folder: &'a Path,
     /// The file with the case.
     pub case: &'a Path,
@@ -26,20 +26,20 @@ pub struct Plan<'a> {
     pub effects: &'a [EffectLine],
 }
 
-/// What the crashes came to.
+/// The results of all crashes.
 #[derive(Debug, Default)]
 pub struct Crashes {
-    /// Processes that were killed.
+    /// Number of processes that were killed.
     pub killed: u64,
-    /// Runs that came to the same end in another process.
+    /// Number of runs that reached the same end in another process.
     pub resumed: u64,
-    /// Changes outside that happened once more.
+    /// Number of effects outside that were repeated.
     pub repeated: u64,
-    /// Looks outside that happened once more.
+    /// Number of reads outside that were repeated.
     pub looked_again: u64,
     pub in_doubt: u64,
     pub problems: Vec<String>,
-    /// What the processes used of the case.
+    /// The entries of the case that the processes used.
     pub uses: Uses,
 }
 
@@ -67,12 +67,12 @@ impl Crashes {
     }
 }
 
-/// Kills a process at each point that the undisturbed one passed.
+/// Kills a process at each point that the undisturbed process passed.
 pub fn everywhere(plan: &Plan<'_>) -> Result<Crashes, Report> {
     let program = std::env::current_exe().map_err(|error| {
         Report::error(
             "E0927",
-            format!("the program does not find itself: {error}"),
+            format!("the program cannot find its own executable: {error}"),
         )
     })?;
     let next = AtomicU64::new(1);
@@ -86,7 +86,8 @@ pub fn everywhere(plan: &Plan<'_>) -> Result<Crashes, Report> {
             let tried = at(plan, &program, point);
             let mut crashes = crashes.lock().unwrap_or_else(PoisonError::into_inner);
             match tried {
-                // How many commits there are depends on who is faster: there may be more next time, or fewer.
+                // The number of commits depends on the timing of branches: the next process may pass more points, or
+                // fewer.
                 Ok(tried) if tried.killed == 0 && is_beyond => {
                     is_over.store(true, Ordering::SeqCst);
                     crashes.add(tried);
@@ -123,7 +124,7 @@ fn bar(plan: &Plan<'_>) -> ProgressBar {
     bar
 }
 
-/// A crash at one point. `Err`: it could not be tried.
+/// Performs a crash at one point. Returns `Err` if it could not be performed.
 fn at(plan: &Plan<'_>, program: &Path, point: u64) -> Result<Crashes, String> {
     let home = plan.folder.join(point.to_string());
     let process = |crash_at: Option<u64>| {
@@ -154,12 +155,12 @@ fn at(plan: &Plan<'_>, program: &Path, point: u64) -> Result<Crashes, String> {
         false => first,
     };
     let Some(told) = told::of_json(&last.stdout) else {
-        return Err(format!("the run does not go on: {}", words(&last)));
+        return Err(format!("the run does not resume: {}", words(&last)));
     };
     let effects = read_effects(&home).map_err(|error| error.to_string())?;
     let uses = Uses::read(&home).map_err(|error| error.to_string())?;
     let comparison = compare((&told, &effects), (plan.expected, plan.effects));
-    // Scratch that nothing is wrong with is not kept until the end.
+    // Scratch homes without findings are removed right away.
     let _ = std::fs::remove_dir_all(&home);
     Ok(Crashes {
         killed: u64::from(was_killed),
@@ -176,9 +177,9 @@ fn at(plan: &Plan<'_>, program: &Path, point: u64) -> Result<Crashes, String> {
     })
 }
 
-/// Tells whether the process came to an end of its own, well or badly.
+/// Tells whether the process exited by itself, successfully or not.
 fn has_ended(output: &Output) -> bool {
-    // Where there are no signals, an abort has a status of its own, which is none of ours.
+    // Without signals, an abort has an exit status that Flowstone itself never returns.
     output
         .status
         .code()

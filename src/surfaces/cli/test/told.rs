@@ -1,4 +1,4 @@
-//! What a trial came to: as JSON between processes, as words for people.
+//! The outcome of a test: as JSON between processes, as text for people.
 
 use flowstone_engine::codec;
 use flowstone_engine::json::to_exact_json as value_json;
@@ -10,7 +10,7 @@ use super::super::report::Report;
 use super::super::table::{Column, table};
 use super::crash::Crashes;
 
-/// Writes down what a trial came to.
+/// Returns the outcome of a test as JSON.
 pub fn to_json(told: &Told) -> serde_json::Value {
     json!({
         "status": told.status,
@@ -22,7 +22,7 @@ pub fn to_json(told: &Told) -> serde_json::Value {
     })
 }
 
-/// Reads what [`to_json`] wrote.
+/// Parses the output of [`to_json`].
 pub fn of_json(bytes: &[u8]) -> Option<Told> {
     let json: serde_json::Value = serde_json::from_slice(bytes).ok()?;
     let text = |value: &serde_json::Value| value.as_str().map(str::to_owned);
@@ -52,20 +52,20 @@ pub fn end_json(told: &Told) -> serde_json::Value {
     }
 }
 
-/// Compares the end with what the case expects; without an expectation, the flow must complete.
+/// Compares the end with the case's expectation; without one, the flow must complete.
 pub fn unexpected(told: &Told, case: &Case) -> Result<Vec<Report>, Report> {
     let problems = trial::unexpected(told, case);
     let problems = problems.map_err(|error| Report::error(error.code(), error.to_string()))?;
     Ok(problems.into_iter().map(problem).collect())
 }
 
-/// A finding about the end of a trial, or about a crash.
+/// A finding about the end of a test, or about a crash.
 pub fn problem(message: String) -> Report {
     Report::error("E0928", message)
 }
 
-/// Reports the mocks and answers of a case that no step used. After a run that ended otherwise than expected, only the
-/// probably misspelt ones: what the run did not reach uses nothing.
+/// Reports the mocks and answers of a case that no step used. If the run did not end as expected, reports only those
+/// that are probably misspelt, because the run may not have reached the others.
 pub fn unused(case: &Case, uses: &Uses, is_as_expected: bool) -> Vec<Report> {
     let unused = trial::unused(case, uses).into_iter();
     let unused = unused.filter(|entry| is_as_expected || entry.near.is_some());
@@ -73,7 +73,7 @@ pub fn unused(case: &Case, uses: &Uses, is_as_expected: bool) -> Vec<Report> {
     unused.map(report).collect()
 }
 
-/// Says whether a trial passed.
+/// Tells whether a test passed.
 pub fn verdict(problems: &[Report]) -> String {
     match problems.len() {
         0 => "passed".to_owned(),
@@ -82,7 +82,7 @@ pub fn verdict(problems: &[Report]) -> String {
     }
 }
 
-/// Shows the verdict: a table on standard output, what is wrong on standard error.
+/// Prints the verdict: a table on standard output, findings on standard error.
 pub fn show(told: &Told, crashes: Option<&Crashes>, problems: &[Report]) {
     let mut rows = vec![
         ("status", told.status.clone()),

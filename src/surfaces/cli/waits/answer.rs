@@ -1,4 +1,4 @@
-//! The verbs that answer, and what comes after: the runs go on.
+//! The subcommands that answer waits, and then resume the runs.
 
 use flowstone_engine::ids::RunId;
 use flowstone_engine::ports::Target;
@@ -17,7 +17,7 @@ use crate::cli::run::watched;
 use crate::cli::runtime::Runtime;
 use crate::cli::{App, Open, input, output};
 
-/// Who answers where nobody says: whoever may use the database.
+/// The person who answers, if no name is given: anyone who may use the database.
 const LOCAL: &str = "local";
 
 pub(super) fn approve(args: &WaitsApprove, app: &dyn App) -> Result<Exit, Report> {
@@ -128,7 +128,7 @@ fn answering(args: &Answer, digest: Option<String>) -> Answering {
     }
 }
 
-/// Gives the answer, and goes on with the runs that it frees.
+/// Delivers the answer, and resumes the runs that waited for it.
 fn perform(
     args: &Answer,
     app: &dyn App,
@@ -152,26 +152,26 @@ fn perform(
             Answered::Runs(runs) | Answered::Partly { runs, .. } => {
                 let ids: Vec<&str> = runs.iter().map(RunId::as_str).collect();
                 let words = format!(
-                    "answered; go on with: flowstone runs resume {}",
+                    "answered; resume the run with: flowstone runs resume {}",
                     ids.join(" ")
                 );
                 acknowledge(args, &words, &ids);
                 Ok(Exit::Completed)
             }
             Answered::Kept => {
-                acknowledge(args, "nothing waits for it yet; it is kept", &[]);
+                acknowledge(args, "no wait is open for it yet; it is kept", &[]);
                 Ok(Exit::Completed)
             }
             Answered::Duplicate => {
-                acknowledge(args, "it was taken before; nothing was done", &[]);
+                acknowledge(args, "it was delivered before; nothing was done", &[]);
                 Ok(Exit::Completed)
             }
         }
     })
 }
 
-/// Drives the runs that were answered and those that wait for them, one after another; the worst of their ends is the command's. What somebody
-/// else drives goes on there.
+/// Executes the answered runs and the parents that wait for them, one after another. The worst of their outcomes is
+/// that of the command. A run that another process executes continues there.
 async fn go_on(engine: &Engine, runs: &[RunId], args: &Answer) -> Result<Exit, Report> {
     let mut worst = Exit::Completed;
     let mut told = Vec::new();
@@ -181,7 +181,7 @@ async fn go_on(engine: &Engine, runs: &[RunId], args: &Answer) -> Result<Exit, R
         let driven = match driven {
             Ok(driven) => driven,
             Err(EngineError::Held { owner, .. }) => {
-                let words = format!("answered; the run {run} goes on in another process ({owner})");
+                let words = format!("answered; another process ({owner}) continues the run {run}");
                 match args.show.json {
                     true => told.push(json!({"ok": true, "run": run.as_str(), "message": words})),
                     false => acknowledge(args, &words, &[]),

@@ -1,4 +1,4 @@
-//! `flowstone waits list`: what is open, or what came too early.
+//! `flowstone waits list`: prints open waits, or signals that no wait has taken.
 
 use flowstone_engine::ports::{SignalFilter, SignalRow, WaitFilter, WaitRow};
 use flowstone_engine::{Engine, EngineError};
@@ -32,7 +32,7 @@ pub(super) fn run(args: &WaitsList, app: &dyn App) -> Result<Exit, Report> {
             ..WaitFilter::default()
         };
         let mut waits = engine.list_waits(filter).await?;
-        // What a child run answers is no question to a person.
+        // A wait for a child run is not a question to a person.
         waits.retain(|wait| args.all || !wait.is_for_child());
         Ok(waits)
     })?;
@@ -135,7 +135,7 @@ pub(super) fn signal_json(signal: &SignalRow) -> serde_json::Value {
     })
 }
 
-/// Asks the engine; a project that was never used has nothing.
+/// Queries the engine; a project that was never used has no waits.
 fn read<T>(
     args: &WaitsList,
     app: &dyn App,
@@ -152,7 +152,7 @@ fn read<T>(
     })
 }
 
-/// A moment in the words of ISO 8601.
+/// Formats a point in time as ISO 8601.
 pub(super) fn words(millis: i64) -> String {
     flowstone_engine::codec::instant(millis)
 }

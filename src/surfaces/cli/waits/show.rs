@@ -1,4 +1,4 @@
-//! `flowstone waits show`: one wait, with all that who answers needs to know.
+//! `flowstone waits show`: prints one wait, with everything that is needed to answer it.
 
 use flowstone_engine::{Caller, WaitReport};
 use flowstone_lang::value::Value;
@@ -15,7 +15,7 @@ use crate::cli::report::Report;
 use crate::cli::runtime::Runtime;
 use crate::cli::{App, Open, output};
 
-/// What is shown of a wait's details, in this order.
+/// The details of a wait that are printed, in this order.
 const SHOWN: &[&str] = &[
     "title", "message", "question", "request", "value", "data", "approval",
 ];
@@ -90,7 +90,7 @@ fn in_words(report: &WaitReport) -> String {
     match &report.token {
         Some(token) => lines.push(("token", token.clone())),
         None if row.ending.is_none() && !report.roles.is_empty() => {
-            lines.push(("token", "only for who has one of the roles".to_owned()));
+            lines.push(("token", "hidden; requires one of the roles".to_owned()));
         }
         None => {}
     }

@@ -1,4 +1,4 @@
-//! A wait in words and as JSON. Its token is in neither.
+//! A wait as text and as JSON. Neither contains its token.
 
 use flowstone_engine::codec;
 use flowstone_engine::ports::{WaitRow, WaitState};
@@ -36,7 +36,7 @@ pub fn wait_json(wait: &WaitRow) -> serde_json::Value {
     })
 }
 
-/// Says how far a wait is.
+/// Describes the state of a wait.
 pub(super) fn state(wait: &WaitRow) -> &'static str {
     match (wait.state, wait.ending) {
         (WaitState::Open, _) => "open",

@@ -1,4 +1,4 @@
-//! `flowstone resources table aggregate`: groups and their figures.
+//! `flowstone resources table aggregate`: prints aggregates of groups of rows.
 
 use super::told::{items, rows, show};
 use super::{Config, Refused, perform};

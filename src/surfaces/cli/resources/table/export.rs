@@ -1,4 +1,4 @@
-//! `flowstone resources table export`: rows as CSV.
+//! `flowstone resources table export`: writes rows as CSV.
 
 use flowstone_engine::EngineError;
 use flowstone_engine::blob::BlobHash;
@@ -50,7 +50,7 @@ pub(super) fn run(args: &TableExport, app: &dyn App) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Returns the text, also where it was too large for a value.
+/// Returns the text, even if it was too large for an inline value.
 fn content(args: &TableExport, app: &dyn App, found: &Value) -> Result<Vec<u8>, Refused> {
     if let Some(content) = found.get("content").and_then(Value::as_str) {
         return Ok(content.as_bytes().to_vec());

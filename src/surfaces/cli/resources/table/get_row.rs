@@ -1,4 +1,4 @@
-//! `flowstone resources table get-row`: one row.
+//! `flowstone resources table get-row`: prints one row.
 
 use flowstone_engine::flow::name_of;
 use flowstone_lang::value::Value;

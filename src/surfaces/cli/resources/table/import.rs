@@ -1,4 +1,4 @@
-//! `flowstone resources table import`: the rows of a CSV file into a table.
+//! `flowstone resources table import`: adds the rows of a CSV file to a table.
 
 use std::path::{Path, PathBuf};
 
@@ -63,7 +63,7 @@ pub(super) fn run(args: &TableImport, app: &dyn App) -> Result<(), Refused> {
     Ok(())
 }
 
-/// Says where the text is: the step may use the folder of the file that was named.
+/// Returns the source of the text. The step may use the folder of a named file.
 fn source(config: Config, file: &str) -> Result<(Config, Option<PathBuf>), Report> {
     if file == "-" {
         let csv = input::text(Path::new(file))?;

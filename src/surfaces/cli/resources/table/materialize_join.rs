@@ -34,7 +34,7 @@ pub(super) fn run(args: &TableJoin, app: &dyn App) -> Result<(), Refused> {
     Ok(())
 }
 
-/// A table by its name, or a map that says more.
+/// Reads the name of a table, or a map with further options.
 fn side(given: &str, option: &str) -> Result<Value, Report> {
     if given.starts_with("res://") {
         return Ok(named(Value::from(given)));

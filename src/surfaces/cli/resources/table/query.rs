@@ -1,4 +1,4 @@
-//! `flowstone resources table query`: a page of rows.
+//! `flowstone resources table query`: prints a page of rows.
 
 use flowstone_lang::value::Value;
 
@@ -35,9 +35,9 @@ pub(super) fn run(args: &TableQuery, app: &dyn App) -> Result<(), Refused> {
     let page = found.get("page").cloned().unwrap_or(Value::Nil);
     show(args.target.json, &found, || {
         if let Some(next) = page.get("next-cursor").filter(|next| !next.is_nil()) {
-            output::note(&format!("there are more: --cursor {}", text(next)));
+            output::note(&format!("more rows: --cursor {}", text(next)));
         } else if let Some(next) = page.get("next-offset").filter(|next| !next.is_nil()) {
-            output::note(&format!("there are more: --offset {}", text(next)));
+            output::note(&format!("more rows: --offset {}", text(next)));
         }
         if let Some(total) = page.get("total-count") {
             output::note(&format!("{} rows in all", text(total)));

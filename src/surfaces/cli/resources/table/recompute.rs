@@ -1,4 +1,4 @@
-//! `flowstone resources table recompute`: computes computed columns again.
+//! `flowstone resources table recompute`: recomputes computed columns.
 
 use super::told::{facts, show};
 use super::{Config, Refused, perform};

@@ -1,4 +1,4 @@
-//! `flowstone resources table schema`: the columns of a table.
+//! `flowstone resources table schema`: prints the columns of a table.
 
 use super::told::{cell, items, show, text};
 use super::{Config, Refused, perform};

@@ -1,4 +1,4 @@
-//! `flowstone resources table set-column`: adds a column, or changes what is said of one.
+//! `flowstone resources table set-column`: adds a column, or changes its definition.
 
 use super::told::{facts, show};
 use super::{Config, Refused, perform};

@@ -1,4 +1,4 @@
-//! How tables and what happened to them are shown.
+//! Output of tables and of changes to them.
 
 use flowstone_engine::flow::name_of;
 use flowstone_engine::json::to_exact_json;
@@ -8,10 +8,10 @@ use serde_json::{Map, json};
 use crate::cli::output;
 use crate::cli::table::{Column, table};
 
-/// Keys whose values are the user's own: columns keep their spelling.
+/// Keys whose values belong to the user: the names of columns keep their spelling.
 const ROWS: [&str; 6] = ["groups", "preview", "row", "rows", "previous", "value"];
 
-/// Shows a result: as one JSON object, or by its lines.
+/// Prints a result: as one JSON object, or as lines.
 pub(super) fn show(asked: bool, value: &Value, lines: impl FnOnce() -> String) {
     if asked {
         output::json(&envelope(value));
@@ -20,7 +20,7 @@ pub(super) fn show(asked: bool, value: &Value, lines: impl FnOnce() -> String) {
     }
 }
 
-/// Returns a result of a step as the API spells it.
+/// Returns a step's result with the names of the JSON API.
 fn envelope(value: &Value) -> serde_json::Value {
     let mut fields = Map::new();
     fields.insert("ok".to_owned(), json!(true));
@@ -52,7 +52,7 @@ fn plain(value: &Value) -> serde_json::Value {
     to_exact_json(value).unwrap_or(serde_json::Value::Null)
 }
 
-/// `has-more` is `hasMore`, and `created?` is `created`.
+/// Converts a key: `has-more` becomes `hasMore`, `created?` becomes `created`.
 fn camel(key: &str) -> String {
     let mut out = String::new();
     let mut is_next = false;
@@ -75,7 +75,7 @@ pub(super) fn items(value: &Value, key: &str) -> Vec<Value> {
     found.map_or_else(Vec::new, |items| items.iter().cloned().collect())
 }
 
-/// Lays rows out, with these columns, or those of the first row.
+/// Lays out rows with these columns, or with those of the first row.
 pub(super) fn rows(columns: &[String], rows: &[Value]) -> String {
     let columns: Vec<String> = match (columns, rows.first().and_then(Value::as_map)) {
         ([], Some(first)) => first
@@ -91,7 +91,7 @@ pub(super) fn rows(columns: &[String], rows: &[Value]) -> String {
     table(&heading, cells)
 }
 
-/// A cell as a person reads it; nil is nothing.
+/// Formats a cell for a person; nil is empty.
 pub(super) fn cell(row: &Value, name: &str) -> String {
     row.get(name).map_or_else(String::new, text)
 }
@@ -104,7 +104,7 @@ pub(super) fn text(value: &Value) -> String {
     }
 }
 
-/// Says what some keys of a result have, a line each.
+/// Prints some keys of a result, one per line.
 pub(super) fn facts(value: &Value, keys: &[&str]) -> String {
     let known = keys.iter().filter_map(|key| {
         let found = value.get(key).filter(|value| !value.is_nil())?;

@@ -1,4 +1,4 @@
-//! `flowstone resources table update-cell-format`: changes how one cell is shown.
+//! `flowstone resources table update-cell-format`: changes how one cell is displayed.
 
 use super::told::{facts, show};
 use super::{Config, Refused, perform};

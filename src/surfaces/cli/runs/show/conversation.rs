@@ -6,12 +6,12 @@ use serde_json::json;
 use crate::cli::outcome::stored_json;
 use crate::cli::progress::seconds;
 
-/// How much is shown of what somebody said, and of what a tool was asked or gave.
+/// How many characters are shown of a message, and of a tool's arguments or result.
 const SAID: usize = 600;
 const ASKED: usize = 100;
 const GAVE: usize = 160;
 
-/// Returns it as lines. `full`: nothing is shortened.
+/// Returns the conversation as lines. With `full`, nothing is shortened.
 pub(super) fn in_words(conversation: &Conversation, full: bool) -> String {
     let cut = |text: &str, most: usize| match text.char_indices().nth(most) {
         Some((end, _)) if !full => format!("{}…", &text[..end]),
@@ -70,7 +70,7 @@ fn indented(text: &str, by: usize) -> String {
     lines.map(|line| format!("{:by$}{line}\n", "")).collect()
 }
 
-/// Returns it as JSON.
+/// Returns the conversation as JSON.
 pub(super) fn in_json(conversation: &Conversation) -> serde_json::Value {
     let turns: Vec<_> = conversation.turns.iter().map(turn_json).collect();
     json!({

@@ -1,4 +1,4 @@
-//! `flowstone runs show --step`: one step with all of its request and result.
+//! `flowstone runs show --step`: prints one step with its whole request and result.
 
 use flowstone_engine::{StepDetails, StepStatus, codec};
 use serde_json::json;
@@ -49,7 +49,7 @@ fn in_words(details: &StepDetails) -> String {
     if let Some(request) = &details.request {
         let cut = match details.is_whole {
             true => "",
-            false => " (as far as it was kept)",
+            false => " (shortened in the journal)",
         };
         out.push_str(&format!("\nrequest{cut}\n{}\n", shown(request)));
     }
@@ -70,7 +70,7 @@ fn shown(text: &str) -> String {
     codec::decode(text).map_or_else(|_| text.to_owned(), |value| pretty(&value))
 }
 
-/// Returns the error with the place in the flow where the step was asked for.
+/// Returns the error with the place of the step in the flow.
 fn failure(details: &StepDetails) -> Option<Report> {
     let place = details.place.as_ref()?;
     let error = details.step.error.as_deref()?;

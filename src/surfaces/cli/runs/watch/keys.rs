@@ -1,5 +1,5 @@
-//! Keys that are pressed while something is drawn. The terminal gives them at once and does not show them; Ctrl-C
-//! stays a signal. What the terminal was before comes back when this goes.
+//! Keys pressed while something is drawn. The terminal delivers them at once and does not echo them; Ctrl-C remains a
+//! signal. Dropping the keyboard restores the terminal's earlier mode.
 
 use std::io;
 
@@ -14,13 +14,13 @@ pub struct Keys {
 
 #[cfg(unix)]
 impl Keys {
-    /// Begins to listen. Where standard input is no terminal, nothing is ever pressed.
+    /// Starts listening. If standard input is not a terminal, no key is ever reported.
     pub fn listen() -> Keys {
         let before = termios::tcgetattr(io::stdin()).ok();
         if let Some(before) = &before {
             let mut now = before.clone();
             now.local_flags &= !(LocalFlags::ICANON | LocalFlags::ECHO);
-            // Reading returns at once, with what there is.
+            // Reading returns at once, with the keys pressed so far.
             now.control_chars[SpecialCharacterIndices::VMIN as usize] = 0;
             now.control_chars[SpecialCharacterIndices::VTIME as usize] = 0;
             let _ = termios::tcsetattr(io::stdin(), SetArg::TCSANOW, &now);
@@ -28,7 +28,7 @@ impl Keys {
         Keys { before }
     }
 
-    /// Tells whether somebody pressed the key that ends it.
+    /// Tells whether the key that ends the display was pressed.
     pub fn is_quit(&self) -> bool {
         if self.before.is_none() {
             return false;
@@ -52,7 +52,7 @@ impl Drop for Keys {
 
 #[cfg(not(unix))]
 impl Keys {
-    /// Only Ctrl-C ends it here.
+    /// Without a terminal, only Ctrl-C ends it.
     pub fn listen() -> Keys {
         Keys {}
     }
