@@ -7,7 +7,6 @@ use super::tree::{files, none, text};
 
 /// A phrase, what to write instead, and the number of lines of code, pages and messages that have it.
 const PHRASES: &[(&str, &str, usize)] = &[
-<<<<<<< HEAD
     ("anew", "`again`", 52),
     ("are none", "`there are no X`", 44),
     ("came to", "`resulted in`, `returned`", 49),
@@ -23,23 +22,6 @@ const PHRASES: &[(&str, &str, usize)] = &[
     ("what became of", "`the outcome of`", 19),
     ("what came of", "`the result of`", 22),
     ("whoever", "`a caller that`, or name who it is", 95),
-=======
-    ("anew", "`again`", 52),
-    ("are none", "`there are no X`", 44),
-    ("came to", "`resulted in`, `returned`", 49),
-    ("comes to", "`results in`, `returns`", 31),
-    ("gives on", "`passes on`", 1),
-    ("goes on with", "`continues with`", 19),
-    ("is meant", "name what it refers to", 69),
-    ("is none", "`is not an X`, or `does not exist`", 162),
-    ("is said", "`is stated`, or name who states it", 81),
-    ("is told", "`receives`", 94),
-    ("of ours", "`our X`", 11),
-    ("so many", "the number, or `that many`", 187),
-    ("what became of", "`the outcome of`", 19),
-    ("what came of", "`the result of`", 22),
-    ("whoever", "`a caller that`, or name who it is", 95),
->>>>>>> b4d1df7 (tidy: lower the counts of phrases to avoid)
 ];
 
 #[test]
