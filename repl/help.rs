@@ -103,9 +103,13 @@ impl Question {
             Question::Dir(name) => Ok(dir(session, *name)),
             Question::Doc(name) => Ok(match find(session, vm, *name)? {
                 Some(var) => describe(&var),
-                None => special(*name).unwrap_or_else(|| {
-                    format!("`{name}` is not defined; (apropos \"{name}\") finds similar names\n")
-                }),
+                None => special(*name)
+                    .or_else(|| namespace(session, *name))
+                    .unwrap_or_else(|| {
+                        format!(
+                            "`{name}` is not defined; (apropos \"{name}\") finds similar names\n"
+                        )
+                    }),
             }),
             Question::FindDoc(part) => find_doc(session, vm, part),
             Question::Help => Ok(HELP.to_owned()),
@@ -203,6 +207,19 @@ fn special(name: Symbol) -> Option<String> {
     let mut out = format!("{}\n{}\n  {}\n", entry.name, entry.usage, entry.doc);
     out.push_str(&listed(entry.name));
     Some(out)
+}
+
+/// Describes a namespace, of the library or of the program; `None` for any other name.
+fn namespace(session: &Session, name: Symbol) -> Option<String> {
+    let name = name.to_string();
+    let own = session.world().find_namespace(Symbol::new(&name));
+    let doc = own.as_ref().map(|namespace| namespace.meta());
+    let doc = doc.as_ref().and_then(|meta| meta.get("doc")?.as_str());
+    let doc = doc.or_else(|| library::doc(&name));
+    if own.is_none() && doc.is_none() {
+        return None;
+    }
+    Some(format!("{name}\n  {}\n", doc.unwrap_or("(no doc)")))
 }
 
 /// Returns the items of a vector or list, of a quoted one too.

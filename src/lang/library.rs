@@ -46,6 +46,44 @@ pub const SOURCES: &[LibrarySource] = include!(concat!(env!("OUT_DIR"), "/librar
 /// The names of the methods of types of the library.
 pub const METHODS: &[&str] = include!(concat!(env!("OUT_DIR"), "/methods.rs"));
 
+/// What the namespaces are for that are written in Rust alone. Sorted by name.
+const NATIVE: &[(&str, &str)] = &[
+    (
+        "cheshire.core",
+        "Reading and writing of JSON, by the names of Cheshire.",
+    ),
+    ("clojure.data.csv", "Reading and writing of CSV."),
+    ("clojure.data.json", "Reading and writing of JSON."),
+    ("clojure.edn", "Reading of EDN: data, never code."),
+    (
+        "clojure.math",
+        "Mathematical functions and constants of floating-point numbers.",
+    ),
+    (
+        "clojure.string",
+        "Functions of strings. None of them changes its argument.",
+    ),
+    (
+        "flow.util",
+        "Functions for texts, JSON and encodings that flows need.",
+    ),
+    ("json", "Reading and writing of JSON."),
+];
+
+/// Returns what a namespace of the library is for; `None` for any other.
+pub fn doc(namespace: &str) -> Option<&'static str> {
+    let native = NATIVE.iter().find(|(name, _)| *name == namespace);
+    native
+        .map(|(_, doc)| *doc)
+        .or_else(|| sources(namespace).find_map(|source| doc_of(source.header_text())))
+}
+
+/// Returns the text after the name in an `ns` form.
+fn doc_of(header: &str) -> Option<&str> {
+    let (head, rest) = header.split_once('"')?;
+    (head.split_whitespace().count() == 2).then_some(rest.split('"').next()?)
+}
+
 /// Returns the namespace of the library that defines a host class: named as the class is, without its package.
 pub fn class(name: &str) -> Option<&str> {
     let short = name.rsplit('.').next()?;
@@ -111,7 +149,7 @@ impl LibrarySource {
 
 #[cfg(test)]
 mod tests {
-    use super::{defines, forms_of, names, sources};
+    use super::{NATIVE, SOURCES, defines, doc, forms_of, names, sources};
 
     #[test]
     fn a_definition_is_found_by_namespace_and_name() {
@@ -123,6 +161,20 @@ mod tests {
         assert!(names("clojure.set").any(|name| name == "join"));
         let header = sources("clojure.set").next().expect("there").header_text();
         assert!(header.starts_with("(ns clojure.set"));
+    }
+
+    #[test]
+    fn every_namespace_of_the_library_says_what_it_is_for() {
+        assert!(NATIVE.is_sorted());
+        for source in SOURCES {
+            let found = doc(source.namespace).unwrap_or_default();
+            assert!(
+                found.ends_with('.') && !found.contains('\\'),
+                "{}: {found}",
+                source.file
+            );
+        }
+        assert_eq!(doc("not.there"), None);
     }
 
     #[test]

@@ -30,7 +30,7 @@ const DELIVER: Native = Native {
     run: |_, mut args| {
         let value = args.take(1);
         {
-            let Some(cell) = cell_of(args.get(0)) else {
+            let Some(cell) = Promise::of(args.get(0)) else {
                 return Err(args.expected(0, "a promise"));
             };
             let mut outcome = cell.outcome.borrow_mut();
@@ -113,30 +113,20 @@ fn cell(is_future: bool, outcome: Option<Result<Value, Rc<Exception>>>) -> Value
     tracked(Value::from(Object::State(Box::new(promise))))
 }
 
-fn cell_of(value: &Value) -> Option<&Promise> {
-    match value {
-        Value::Object(object) => match &**object {
-            Object::State(state) => state.downcast_ref::<Promise>(),
-            _ => None,
-        },
-        _ => None,
-    }
-}
-
 fn future<'a>(args: &'a Args<'_>) -> Result<&'a Promise> {
-    cell_of(args.get(0))
+    Promise::of(args.get(0))
         .filter(|cell| cell.is_future)
         .ok_or_else(|| args.expected(0, "a future"))
 }
 
 /// Tells whether a promise or future has its value; `None` for anything else.
 pub(super) fn is_realized(value: &Value) -> Option<bool> {
-    cell_of(value).map(|cell| cell.outcome.borrow().is_some())
+    Promise::of(value).map(|cell| cell.outcome.borrow().is_some())
 }
 
 /// Returns the value of a promise or future, and `default` for one without; `None` for anything else.
 pub(super) fn deref(_vm: &mut Vm, value: &Value, default: Option<&Value>) -> Option<Result<Value>> {
-    let cell = cell_of(value)?;
+    let cell = Promise::of(value)?;
     Some(match (&*cell.outcome.borrow(), default) {
         (Some(Ok(value)), _) => Ok(value.clone()),
         (Some(Err(exception)), _) => Err(Signal::Throw(exception.clone())),

@@ -153,6 +153,14 @@ impl std::ops::Deref for Shared {
 }
 
 impl Shared {
+    /// Returns the text that the regex was compiled from.
+    fn source(&self) -> &str {
+        match &*self.0 {
+            Object::Regex { source, .. } => source,
+            _ => unreachable!("made of regexes only"),
+        }
+    }
+
     /// Returns the regex as a value.
     fn value(&self) -> Value {
         Value::Object(self.0.clone())

@@ -66,7 +66,7 @@ const ALTER_META: Native = Native {
     run: |vm, mut args| {
         let (holder, function) = (args.take(0), args.take(1));
         let mut all = take_from(&mut args, 1);
-        all[0] = holder.meta();
+        all[0] = held_meta(&holder);
         let meta = vm.invoke(&function, &mut all)?;
         reset_meta(vm, &holder, meta)
     },
@@ -212,7 +212,7 @@ const META: Native = Native {
         list @ Value::List(_) => Ok(list_meta(vm, list)),
         Value::Object(_) => match vm.ask(args.get(0), "meta", &[])? {
             Some(meta) => Ok(meta),
-            None => Ok(args.get(0).meta()),
+            None => Ok(held_meta(args.get(0))),
         },
         value => Ok(value.meta()),
     },
@@ -434,6 +434,19 @@ fn watches<'a>(args: &'a Args<'_>) -> Result<&'a RefCell<PMap>> {
         Value::Var(var) => Ok(&var.watches),
         _ => Err(args.expected(0, "an atom or a var")),
     }
+}
+
+/// Returns the metadata that a value holds; of a namespace of the library that was given none, what it is for.
+fn held_meta(value: &Value) -> Value {
+    let meta = value.meta();
+    if let Value::Object(object) = value
+        && let Object::Namespace(namespace) = &**object
+        && meta.is_nil()
+        && let Some(doc) = crate::library::doc(&namespace.name.to_string())
+    {
+        return Value::map([(Value::keyword("doc"), Value::from(doc))]);
+    }
+    meta
 }
 
 /// The metadata of a var, and what it need not hold itself: name, namespace, flags, and of a native its

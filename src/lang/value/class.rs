@@ -2,7 +2,7 @@
 //!
 //! They are names with a test and nothing more: no methods, no reflection.
 
-use super::{Class, ClassInfo, Element, Object, SeqView, TextReader, TextWriter, Value};
+use super::{Class, ClassInfo, Element, Object, Promise, SeqView, TextReader, TextWriter, Value};
 
 /// What a class token stands for.
 struct Row {
@@ -55,6 +55,11 @@ fn is_transient(value: &Value) -> bool {
 
 fn is_queue(value: &Value) -> bool {
     object(value, |object| matches!(object, Object::Queue { .. }))
+}
+
+/// Tells whether a value is a promise or a future.
+fn is_promise(value: &Value) -> bool {
+    Promise::of(value).is_some()
 }
 
 fn is_map(value: &Value) -> bool {
@@ -168,6 +173,7 @@ const INTERFACES: &[Row] = rows! {
     "java.lang" "Iterable" [], is_coll;
     "java.lang" "Runnable" [], is_function;
     "java.util.concurrent" "Callable" [], is_function;
+    "java.util.concurrent" "Future" [], |x| Promise::of(x).is_some_and(|promise| promise.is_future);
     "java.io" "Writer" ["Closeable", "AutoCloseable", "Object"], |x| TextWriter::of(x).is_some();
     "java.io" "Reader" ["Closeable", "AutoCloseable", "Object"], |x| TextReader::of(x).is_some();
     "java.util" "Collection" ["Iterable"], |x| is_coll(x) && !is_map(x);
@@ -193,8 +199,10 @@ const INTERFACES: &[Row] = rows! {
         || is_map(x) || matches!(x, Value::List(list) if list.count.is_some());
     "clojure.lang" "Fn" [], is_function;
     "clojure.lang" "IAtom" [], |x| matches!(x, Value::Atom(_));
+    "clojure.lang" "IBlockingDeref" [], is_promise;
     "clojure.lang" "IDeref" [], |x| matches!(x, Value::Atom(_) | Value::Var(_))
-        || object(x, |object| matches!(object, Object::Volatile(_) | Object::Delay(_) | Object::Reduced(_)));
+        || object(x, |object| matches!(object, Object::Volatile(_) | Object::Delay(_) | Object::Reduced(_)))
+        || is_promise(x);
     "clojure.lang" "IEditableCollection" [], |x| match x {
         Value::Map(map) => map.entries().sorted().is_none(),
         Value::Set(set) => set.items().sorted().is_none(),
@@ -209,7 +217,8 @@ const INTERFACES: &[Row] = rows! {
         || matches!(x, Value::Var(_) | Value::Atom(_));
     "clojure.lang" "IObj" ["IMeta"], |x| is_coll(x) || is_function(x) || x.as_symbol().is_some();
     "clojure.lang" "IPending" [], |x| matches!(x, Value::Lazy(_))
-        || object(x, |object| matches!(object, Object::Delay(_)));
+        || object(x, |object| matches!(object, Object::Delay(_)))
+        || is_promise(x);
     "clojure.lang" "IPersistentCollection" ["Seqable"], is_coll;
     "clojure.lang" "IPersistentList" ["IPersistentCollection", "IPersistentStack", "Seqable", "Sequential"], |x| matches!(x, Value::List(list) if list.count.is_some());
     "clojure.lang" "IPersistentMap" ["Associative", "Counted", "ILookup", "IPersistentCollection", "Iterable", "Seqable"], is_map;

@@ -195,10 +195,10 @@ fn table_hash(bytes: &[u8]) -> u32 {
     (hash >> 32) as u32
 }
 
-/// Splits `a/b` at its first slash; `/` alone and a trailing slash stay whole.
+/// Splits `a/b` at its first slash, also where a part is empty then; `/` alone stays whole.
 fn split(text: &str) -> (Option<&str>, &str) {
-    match text.find('/') {
-        Some(at) if at > 0 && at + 1 < text.len() => (Some(&text[..at]), &text[at + 1..]),
+    match text.split_once('/') {
+        Some((namespace, name)) if text != "/" => (Some(namespace), name),
         _ => (None, text),
     }
 }

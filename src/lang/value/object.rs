@@ -70,6 +70,17 @@ pub struct Promise {
 }
 
 impl Promise {
+    /// Returns the promise or future that a value is.
+    pub(crate) fn of(value: &Value) -> Option<&Promise> {
+        match value {
+            Value::Object(object) => match &**object {
+                Object::State(state) => state.downcast_ref::<Promise>(),
+                _ => None,
+            },
+            _ => None,
+        }
+    }
+
     pub(super) fn look_inside(&self, see: &mut dyn FnMut(&Value)) {
         if let Ok(Some(Ok(value))) = self.outcome.try_borrow().as_deref() {
             see(value);

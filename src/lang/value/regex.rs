@@ -165,10 +165,28 @@ impl Regex {
                 return Ok(found);
             }
         }
-        let program = self
-            .program
-            .get_or_init(|| Program::new(&self.node, self.groups));
-        Machine::new(program, text, last, mode).search(from)
+        Machine::new(self.program(), text, last, mode).search(from)
+    }
+
+    /// Tells whether a search reads past the last character of a text, so that more text could change its result.
+    ///
+    /// # Errors
+    /// When it takes too many steps.
+    pub(crate) fn hits_end(
+        &self,
+        subject: Subject<'_>,
+        search: Search,
+    ) -> Result<bool, TooManySteps> {
+        let Search { mode, from, last } = search;
+        if from > subject.text.len() {
+            return Ok(true);
+        }
+        Machine::new(self.program(), subject.text, last, mode).hits_end(from)
+    }
+
+    fn program(&self) -> &Program {
+        self.program
+            .get_or_init(|| Program::new(&self.node, self.groups))
     }
 
     fn linear(&self) -> Option<&Linear> {

@@ -28,6 +28,12 @@
     (assoc! coll k v)
     (assoc coll k v)))
 
+(defn .assocN
+  "Returns a vector with a value at an index."
+  {:examples '[[(.assocN [1 2] 0 3) [3 2]]]}
+  [v idx x]
+  (assoc v idx x))
+
 (defn .cast
   "Returns x if it is an instance of a class, else throws."
   {:examples '[[(.cast Number 1) 1]]}
@@ -80,6 +86,12 @@
   {:examples '[[(.equiv [1] [1]) true]]}
   [x y]
   (= x y))
+
+(defn .entryAt
+  "Returns the entry of a map for a key, or nil."
+  {:examples '[[(.entryAt {:a 1} :a) [:a 1]]]}
+  [m k]
+  (find m k))
 
 (defn .first
   "Returns the first item of a sequence."
@@ -465,3 +477,39 @@
   [x n]
   (let [divisor (reduce *' 1N (repeat n 2))]
     (bigint (quot (- x (mod x divisor)) divisor))))
+
+(defn .isRealized
+  "Tells whether a delay, promise, future or lazy sequence has its value."
+  {:examples '[[(.isRealized (delay 1)) false]]}
+  [x]
+  (realized? x))
+
+(defn .kvreduce
+  "Reduces a map or vector with a function of the result so far, a key and its value."
+  {:examples '[[(.kvreduce {:a 1} conj []) [:a 1]]]}
+  [coll f init]
+  (reduce-kv f init coll))
+
+(defn .peek
+  "Returns the item of a list, vector or queue that pop removes."
+  {:examples '[[(.peek [1 2]) 2]]}
+  [coll]
+  (peek coll))
+
+(defn .pop
+  "Returns a list, vector or queue without the item that peek returns."
+  {:examples '[[(.pop [1 2]) [1]]]}
+  [coll]
+  (pop coll))
+
+(defn .reduce
+  "Reduces a collection with a function, from an initial value if one is given."
+  {:examples '[[(.reduce [1 2 3] + 10) 16]]}
+  ([coll f] (reduce f coll))
+  ([coll f init] (reduce f init coll)))
+
+(defn .rseq
+  "Returns the items of a vector or sorted collection from the last to the first."
+  {:examples '[[(.rseq [1 2]) (2 1)]]}
+  [coll]
+  (rseq coll))

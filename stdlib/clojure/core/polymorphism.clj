@@ -88,11 +88,11 @@
   [iname & sigs]
   (declare-methods (map first sigs))
   `(do (def ~iname (new-protocol '~(qualified iname)
-                                 ~(into {} (map (fn [[method params]]
+                                 ~(into {} (map (fn [[method sigs]]
                                                   [(keyword method) {:name (list 'quote method)
-                                                                     :arglists (list 'quote (list params))
+                                                                     :arglists (list 'quote (map second sigs))
                                                                      :doc nil}]))
-                                        sigs)
+                                        (group-by first sigs))
                                  {}))
        '~iname))
 
@@ -120,10 +120,56 @@
     (concat methods
             (filter #(and (names (first %)) (arity %) (not (own (arity %)))) all))))
 
+(def ^:private primitive-tests
+  "What the hints of primitive parameters accept."
+  '{long integer?, int integer?, short integer?, byte integer?, double float?, float float?, boolean boolean?, char char?})
+
+(defn- hint-test
+  "Returns the form that tells whether a local has the class that the hint of a parameter names; nil without a hint."
+  [param local]
+  (let [tag (:tag (meta param))]
+    (cond
+      (or (nil? tag) (= 'Object tag)) nil
+      (primitive-tests tag) (list (primitive-tests tag) local)
+      :else `(or (nil? ~local) (instance? ~tag ~local)))))
+
+(defn- by-hints
+  "Makes one method of several with the same name and number of parameters: the first whose hints the arguments meet."
+  [overloads]
+  (let [method-name (ffirst overloads)
+        params (second (first overloads))
+        locals (mapv (fn [_] (gensym "arg__")) params)
+        tests (fn [[_ params]]
+                (keep identity (map hint-test (next params) (next locals))))
+        ;; Hints that accept more come last.
+        ordered (sort-by (comp - count tests) overloads)]
+    `(~method-name ~locals
+       (cond
+         ~@(mapcat (fn [[_ params & body :as method]]
+                     [(cons `and (tests method))
+                      `(let [~@(interleave (map #(with-meta % nil) params) locals)] ~@body)])
+                   ordered)
+         :else (throw (IllegalArgumentException.
+                       ~(str "No matching method found: " method-name)))))))
+
+(defn- without-overloads
+  "Returns methods of which no two have the same name and number of parameters."
+  [methods]
+  (let [arity (fn [method]
+                (when (vector? (second method)) [(first method) (count (second method))]))
+        all (group-by arity methods)]
+    (map (fn [method]
+           (let [overloads (get all (arity method))]
+             (if (and (arity method) (next overloads)) (by-hints overloads) method)))
+         (filter (fn [method]
+                   (or (nil? (arity method)) (identical? method (first (get all (arity method))))))
+                 methods))))
+
 (defn- all-arities
   "Returns the groups of a type's body in which each method has all of its arities."
   [groups]
-  (let [all (mapcat second groups)]
+  (let [groups (map (fn [[protocol methods]] [protocol (without-overloads methods)]) groups)
+        all (mapcat second groups)]
     (map (fn [[protocol methods]] [protocol (with-other-arities methods all)]) groups)))
 
 (defn- method-map

@@ -31,6 +31,11 @@ fn arrays_and_small_numbers_are_as_in_clojure() {
 }
 
 #[test]
+fn matchers_are_as_in_java() {
+    check(include_str!("matchers.txt"));
+}
+
+#[test]
 fn types_and_class_names_are_as_in_clojure() {
     check(include_str!("types.txt"));
 }

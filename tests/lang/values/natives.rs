@@ -90,7 +90,7 @@ fn numbers_as_in_clojure() {
         ),
         ("(parse-double \" 1.5 \")", "1.5"),
         ("(parse-double \"1d\")", "1.0"),
-        ("(parse-double \"0x1p3\")", "nil"),
+        ("(parse-double \"0x1p3\")", "8.0"),
         ("(parse-long \" 12\")", "nil"),
         ("(Math/round -2.5)", "-2"),
         ("(Math/floorMod -7 2)", "1"),

@@ -3,9 +3,10 @@
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
-use super::{Shared, after, as_regex, find, regex, search, shown};
+use super::{Shared, after, as_regex, regex, search, shown, stuck};
 use crate::value::{
-    Arity, Class, Exception, Facts, Groups, HostObject, Mode, Native, Result, Subject, Text, Value,
+    Arity, Class, Exception, Facts, Groups, HostObject, Mode, Native, Result, Search, Subject,
+    Text, Value,
 };
 use crate::vm::{Args, Vm};
 
@@ -13,17 +14,41 @@ use crate::vm::{Args, Vm};
 struct Matcher {
     regex: Shared,
     text: RefCell<Rc<Text>>,
-    /// What the regex had to know of the text.
+    /// The bytes of the text that are searched.
+    region: Cell<(usize, usize)>,
+    /// What the regex had to know of the region.
     facts: Cell<Facts>,
     /// Where the next search starts, and where the last match ended.
     at: Cell<(usize, usize)>,
     last: RefCell<Option<Groups>>,
+    /// The last search, with places in the region.
+    search: Cell<Option<Search>>,
 }
 
 impl Matcher {
+    /// Limits a matcher to a part of its text, and forgets what it found.
+    fn limit(&self, start: usize, end: usize) {
+        self.region.set((start, end));
+        let text = self.text.borrow();
+        self.facts.set(self.regex.subject(&text[start..end]).facts);
+        self.at.set((start, start));
+        self.last.replace(None);
+        self.search.set(None);
+    }
+
+    fn limit_to_all(&self) {
+        let length = self.text.borrow().len();
+        self.limit(0, length);
+    }
+
+    /// Returns the part that is searched, which a regex takes for the whole text.
     fn subject<'t>(&self, text: &'t str) -> Subject<'t> {
+        let (start, end) = self.region.get();
         let facts = self.facts.get();
-        Subject { text, facts }
+        Subject {
+            text: &text[start..end],
+            facts,
+        }
     }
 }
 
@@ -36,7 +61,10 @@ impl HostObject for Matcher {
         let (last, text) = (self.last.borrow(), self.text.borrow());
         let whole = last.as_ref().and_then(|groups| *groups.first()?);
         let found = whole.map_or("", |(start, end)| &text[start..end]);
-        format!("java.util.regex.Matcher[lastmatch={found}]")
+        let (start, end) = self.region.get();
+        let [start, end] = [start, end].map(|byte| characters(&text, byte));
+        let pattern = self.regex.source();
+        format!("java.util.regex.Matcher[pattern={pattern} region={start},{end} lastmatch={found}]")
     }
 }
 
@@ -53,12 +81,15 @@ pub(super) const RE_MATCHER: Native = Native {
         args.read_characters(vm, 1)?;
         let (regex, text) = (regex(&args, 0)?, args.text(1)?.clone());
         let facts = regex.subject(&text).facts;
+        let region = (0, text.len());
         Ok(Value::host(Matcher {
             regex,
             text: RefCell::new(text),
+            region: Cell::new(region),
             facts: Cell::new(facts),
             at: Cell::new((0, 0)),
             last: RefCell::new(None),
+            search: Cell::new(None),
         }))
     },
 };
@@ -93,7 +124,8 @@ pub(in crate::core) const METHODS: &[Native] = &[
         run: |vm, args| {
             let matcher = matcher(&args)?;
             if args.len() == 2 {
-                let at = offset(matcher, &args)?;
+                let at = offset(matcher, &args, 1)?;
+                matcher.limit_to_all();
                 matcher.at.set((at, at));
             }
             step(vm, matcher).map(Value::Bool)
@@ -185,6 +217,70 @@ pub(in crate::core) const METHODS: &[Native] = &[
         },
     },
     Native {
+        name: ".region",
+        usage: "(.region matcher start end)",
+        doc: "Limits a matcher to a part of its text, which it takes for the whole, and returns it.",
+        examples: &[(
+            r#"(let [m (.region (re-matcher #"^b" "abc") 1 3)] [(.find m) (.start m)])"#,
+            "[true 1]",
+        )],
+        arity: Arity::exactly(3),
+        run: |_, mut args| {
+            let matcher = matcher(&args)?;
+            let (start, end) = (offset(matcher, &args, 1)?, offset(matcher, &args, 2)?);
+            if start > end {
+                let idx = args.int(2)?;
+                let count = matcher.text.borrow().count();
+                return Err(crate::vm::out_of_bounds(idx, count).argument(2).into());
+            }
+            matcher.limit(start, end);
+            Ok(args.take(0))
+        },
+    },
+    Native {
+        name: ".regionStart",
+        usage: "(.regionStart matcher)",
+        doc: "Returns the index at which the part of the text starts that a matcher searches.",
+        examples: &[(r#"(.regionStart (re-matcher #"a" "abc"))"#, "0")],
+        arity: Arity::exactly(1),
+        run: |_, args| {
+            let matcher = matcher(&args)?;
+            Ok(index(matcher, Some(matcher.region.get().0)))
+        },
+    },
+    Native {
+        name: ".regionEnd",
+        usage: "(.regionEnd matcher)",
+        doc: "Returns the index after the part of the text that a matcher searches.",
+        examples: &[(r#"(.regionEnd (re-matcher #"a" "abc"))"#, "3")],
+        arity: Arity::exactly(1),
+        run: |_, args| {
+            let matcher = matcher(&args)?;
+            Ok(index(matcher, Some(matcher.region.get().1)))
+        },
+    },
+    Native {
+        name: ".hitEnd",
+        usage: "(.hitEnd matcher)",
+        doc: "Tells whether the last search of a matcher read up to the end of the text, so that more text could change what it found.",
+        examples: &[(
+            r#"(let [m (re-matcher #"abc" "ab")] [(.matches m) (.hitEnd m)])"#,
+            "[false true]",
+        )],
+        arity: Arity::exactly(1),
+        run: |vm, args| {
+            let matcher = matcher(&args)?;
+            let Some(search) = matcher.search.get() else {
+                return Ok(Value::Bool(false));
+            };
+            let text = matcher.text.borrow().clone();
+            let subject = matcher.subject(&text);
+            let hit = matcher.regex.hits_end(subject, search);
+            vm.charge(1)?;
+            Ok(Value::Bool(hit.map_err(|error| stuck(&error))?))
+        },
+    },
+    Native {
         name: "-matcher-parts",
         usage: "(-matcher-parts matcher)",
         doc: "Returns the text and the regex of a matcher.",
@@ -212,11 +308,9 @@ pub(in crate::core) const METHODS: &[Native] = &[
             let matcher = matcher(&args)?;
             if args.len() == 2 {
                 let text = args.text(1)?.clone();
-                matcher.facts.set(matcher.regex.subject(&text).facts);
                 matcher.text.replace(text);
             }
-            matcher.at.set((0, 0));
-            matcher.last.replace(None);
+            matcher.limit_to_all();
             Ok(args.take(0))
         },
     },
@@ -243,25 +337,36 @@ pub(super) fn next(vm: &mut Vm, args: &Args<'_>) -> Result<Value> {
 }
 
 fn step(vm: &mut Vm, matcher: &Matcher) -> Result<bool> {
-    let text = matcher.text.borrow().clone();
-    let found = find(vm, &matcher.regex, matcher.subject(&text), matcher.at.get())?;
-    Ok(keep(matcher, &text, found))
+    perform(vm, matcher, Mode::Find, matcher.at.get())
 }
 
 fn try_at_start(vm: &mut Vm, matcher: &Matcher, mode: Mode) -> Result<bool> {
-    let text = matcher.text.borrow().clone();
-    let found = search(vm, &matcher.regex, matcher.subject(&text), mode, (0, 0))?;
-    Ok(keep(matcher, &text, found))
+    let (start, _) = matcher.region.get();
+    perform(vm, matcher, mode, (start, start))
 }
 
-/// Remembers what was found. After a failure the next search starts where this one did.
-fn keep(matcher: &Matcher, text: &str, found: Option<Groups>) -> bool {
+/// Searches, and remembers what was found. After a failure the next search starts where this one did.
+fn perform(
+    vm: &mut Vm,
+    matcher: &Matcher,
+    mode: Mode,
+    (from, last): (usize, usize),
+) -> Result<bool> {
+    let text = matcher.text.borrow().clone();
+    let (start, _) = matcher.region.get();
+    let at = (from.saturating_sub(start), last.saturating_sub(start));
+    let found = search(vm, &matcher.regex, matcher.subject(&text), mode, at)?;
+    let (from, last) = at;
+    matcher.search.set(Some(Search { mode, from, last }));
+    let moved = |(from, to)| (from + start, to + start);
+    let found: Option<Groups> =
+        found.map(|groups| groups.into_iter().map(|group| group.map(moved)).collect());
     if let Some(groups) = &found {
-        matcher.at.set(after(text, groups));
+        matcher.at.set(after(&text, groups));
     }
     let is_found = found.is_some();
     matcher.last.replace(found);
-    is_found
+    Ok(is_found)
 }
 
 /// Returns the bytes of the group that an argument names.
@@ -316,20 +421,20 @@ pub(in crate::core) fn nth(
     )
 }
 
-/// Returns the index of a byte, counted in characters.
+/// Returns the index of a byte, counted in characters; -1 for none.
 fn index(matcher: &Matcher, byte: Option<usize>) -> Value {
     match byte {
         None => Value::Int(-1),
-        Some(byte) => {
-            let text = matcher.text.borrow();
-            let is_ascii = text.is_ascii();
-            let count = if is_ascii {
-                byte
-            } else {
-                text[..byte].chars().count()
-            };
-            self::count(count)
-        }
+        Some(byte) => count(characters(&matcher.text.borrow(), byte)),
+    }
+}
+
+/// Returns how many characters stand before a byte.
+fn characters(text: &Text, byte: usize) -> usize {
+    if text.is_ascii() {
+        byte
+    } else {
+        text[..byte].chars().count()
     }
 }
 
@@ -337,14 +442,14 @@ fn count(count: usize) -> Value {
     Value::Int(i64::try_from(count).unwrap_or(i64::MAX))
 }
 
-/// Returns the byte at an index that is given as second argument.
-fn offset(matcher: &Matcher, args: &Args<'_>) -> Result<usize> {
-    let idx = args.int(1)?;
+/// Returns the byte at an index that an argument gives.
+fn offset(matcher: &Matcher, args: &Args<'_>, argument: usize) -> Result<usize> {
+    let idx = args.int(argument)?;
     let text = matcher.text.borrow();
     let found = usize::try_from(idx).ok().and_then(|idx| text.offset(idx));
     found.ok_or_else(|| {
         crate::vm::out_of_bounds(idx, text.count())
-            .argument(1)
+            .argument(argument)
             .into()
     })
 }

@@ -228,22 +228,104 @@ pub fn parse_long(text: &str) -> Option<i64> {
     text.parse().ok()
 }
 
-/// `parse-double`: what Java's `Double.valueOf` takes, but for hexadecimal digits.
+/// `parse-double`: what Java's `Double.valueOf` takes.
 pub fn parse_double(text: &str) -> Option<f64> {
     let text = text.trim_matches(|char: char| char <= ' ');
+    let is_negative = text.starts_with('-');
     let body = text.strip_prefix(['+', '-']).unwrap_or(text);
     match body {
         "NaN" => return Some(f64::NAN),
-        "Infinity" if text.starts_with('-') => return Some(f64::NEG_INFINITY),
+        "Infinity" if is_negative => return Some(f64::NEG_INFINITY),
         "Infinity" => return Some(f64::INFINITY),
         _ => {}
     }
-    let digits = text.strip_suffix(['d', 'D', 'f', 'F']).unwrap_or(text);
+    let body = body.strip_suffix(['d', 'D', 'f', 'F']).unwrap_or(body);
+    let magnitude = match body.strip_prefix("0x").or(body.strip_prefix("0X")) {
+        Some(hexadecimal) => parse_hexadecimal(hexadecimal)?,
+        None => parse_decimal(body)?,
+    };
+    Some(if is_negative { -magnitude } else { magnitude })
+}
+
+fn parse_decimal(digits: &str) -> Option<f64> {
     let numeric = digits
         .bytes()
         .all(|byte| matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E'));
-    if !numeric || !digits.bytes().any(|byte| byte.is_ascii_digit()) {
+    if !numeric || !digits.starts_with(|char: char| char.is_ascii_digit() || char == '.') {
         return None;
     }
     digits.parse().ok()
+}
+
+/// Reads hexadecimal digits with a binary exponent, `1.8p3`, which must be there.
+fn parse_hexadecimal(text: &str) -> Option<f64> {
+    let (digits, exponent) = text.split_once(['p', 'P'])?;
+    let exponent = parse_exponent(exponent)?;
+    let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    // The leading 60 bits, and whether any bit below them is set: enough to round.
+    let (mut bits, mut scale, mut is_more) = (0u64, 0i64, false);
+    for char in whole.chars().chain(fraction.chars()) {
+        let digit = u64::from(char.to_digit(16)?);
+        if bits >> 56 == 0 {
+            bits = bits << 4 | digit;
+        } else {
+            is_more |= digit != 0;
+            scale += 4;
+        }
+    }
+    scale -= 4 * i64::try_from(fraction.len()).ok()?;
+    let bits = bits << 1 | u64::from(is_more);
+    Some(scaled(bits, scale.saturating_add(exponent) - 1))
+}
+
+/// Reads a sign and digits; a number that is too large stays as large as any exponent needs to be.
+fn parse_exponent(text: &str) -> Option<i64> {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let size = digits.parse().unwrap_or(i64::MAX / 2).min(i64::MAX / 2);
+    Some(if text.starts_with('-') { -size } else { size })
+}
+
+/// Returns `bits` times two to the power of `exponent`, rounded to the nearest double, halves to the even one.
+fn scaled(bits: u64, exponent: i64) -> f64 {
+    const FRACTION: i64 = 52;
+    const LEAST: i64 = -1022;
+    if bits == 0 {
+        return 0.0;
+    }
+    let width = i64::from(64 - bits.leading_zeros());
+    let top = exponent.saturating_add(width - 1);
+    if top > 1023 {
+        return f64::INFINITY;
+    }
+    let kept = if top >= LEAST {
+        FRACTION + 1
+    } else {
+        (FRACTION + 1).saturating_add(top - LEAST)
+    };
+    let dropped = width - kept.max(-1);
+    let mantissa = match u32::try_from(dropped) {
+        Err(_) => bits << dropped.unsigned_abs(),
+        Ok(0) => bits,
+        Ok(dropped) if dropped > width as u32 => 0,
+        Ok(dropped) => {
+            let half = 1u64 << (dropped - 1);
+            let below = bits & (half | (half - 1));
+            let mantissa = bits.checked_shr(dropped).unwrap_or(0);
+            let is_up = below > half || below == half && mantissa & 1 == 1;
+            mantissa + u64::from(is_up)
+        }
+    };
+    // A mantissa that rounds up to one more bit carries into the exponent, as it should.
+    if top >= LEAST {
+        let biased = (top + 1023).unsigned_abs() << FRACTION;
+        f64::from_bits(biased + (mantissa - (1 << FRACTION)))
+    } else {
+        f64::from_bits(mantissa)
+    }
 }

@@ -1,10 +1,12 @@
 //! The machine that backtracks, as Java's does: what it goes back over is undone, but for what a group that
 //! is matched in one way only, a look-around or an atomic group captured.
 
+use std::cell::Cell;
+
 use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
 
 use super::fold;
-use super::program::{Counts, Inst, Program};
+use super::program::{CharSet, Counts, Inst, Program};
 use super::property::{holds, with_word_sets};
 use super::tree::{Assert, Fold, Greed, Lengths, Lines, Side, Words};
 use super::{Groups, Mode, STEP_LIMIT, TooManySteps};
@@ -82,6 +84,8 @@ pub(super) struct Machine<'a> {
     /// The end of the match before this one.
     last: usize,
     mode: Mode,
+    /// Whether anything depended on where the text ends, as Java's matchers report it.
+    has_hit_end: Cell<bool>,
 }
 
 impl<'a> Machine<'a> {
@@ -96,11 +100,23 @@ impl<'a> Machine<'a> {
             limit: STEP_LIMIT.saturating_add(text.len().saturating_mul(16)),
             last,
             mode,
+            has_hit_end: Cell::new(false),
         }
     }
 
     /// Returns the first match that starts at byte `from` or, where it may, later.
     pub(super) fn search(mut self, from: usize) -> Outcome<Option<Groups>> {
+        self.look_for(from)
+    }
+
+    /// Tells whether a search from byte `from` on depends on where the text ends.
+    pub(super) fn hits_end(mut self, from: usize) -> Outcome<bool> {
+        let is_found = self.look_for(from)?.is_some();
+        let has_passed_all = !is_found && self.mode == Mode::Find && !self.program.is_anchored;
+        Ok(has_passed_all || self.has_hit_end.get())
+    }
+
+    fn look_for(&mut self, from: usize) -> Outcome<Option<Groups>> {
         let mut start = from;
         loop {
             if self.mode == Mode::Find {
@@ -111,7 +127,7 @@ impl<'a> Machine<'a> {
             }
             if let Some(end) = self.run(0, start, usize::MAX)? {
                 self.groups[0] = Some((start, end));
-                return Ok(Some(self.groups));
+                return Ok(Some(std::mem::take(&mut self.groups)));
             }
             if self.mode != Mode::Find || start >= self.text.len() {
                 return Ok(None);
@@ -174,10 +190,8 @@ impl<'a> Machine<'a> {
         loop {
             self.pay(1)?;
             let next = match &program.code[code] {
-                Inst::Text(text) => self.text.as_bytes()[at..]
-                    .starts_with(text.as_bytes())
-                    .then(|| (code + 1, at + text.len())),
-                Inst::Set(set) => set.step(self.text, at).map(|at| (code + 1, at)),
+                Inst::Text(text) => self.literal(text, at).map(|at| (code + 1, at)),
+                Inst::Set(set) => self.step(set, at).map(|at| (code + 1, at)),
                 Inst::Jump(to) => Some((*to, at)),
                 Inst::Split(first, second) => {
                     self.push(Back::Choice { code: *second, at });
@@ -207,10 +221,7 @@ impl<'a> Machine<'a> {
                 Inst::Rounds { counts, .. } => self.rounds(code, *counts, at)?,
                 Inst::LoopStart { counts, .. } => Some(self.loop_start(code, *counts, at)),
                 Inst::LoopNext { counts, .. } => Some(self.loop_next(code, *counts, at)),
-                Inst::Grapheme => self.text[at..]
-                    .graphemes(true)
-                    .next()
-                    .map(|grapheme| (code + 1, at + grapheme.len())),
+                Inst::Grapheme => self.grapheme(at).map(|at| (code + 1, at)),
                 Inst::Return => return Ok(Some(self.succeed(base, at))),
                 Inst::ReturnBehind if at == behind => return Ok(Some(self.succeed(base, at))),
                 Inst::Match if self.mode != Mode::Whole || at == self.text.len() => {
@@ -225,6 +236,40 @@ impl<'a> Machine<'a> {
                     None => return Ok(None),
                 },
             };
+        }
+    }
+
+    /// Returns the byte after a literal text, if it is there.
+    fn literal(&self, text: &str, at: usize) -> Option<usize> {
+        let rest = &self.text.as_bytes()[at..];
+        if rest.starts_with(text.as_bytes()) {
+            return Some(at + text.len());
+        }
+        if text.as_bytes().starts_with(rest) {
+            self.has_hit_end.set(true);
+        }
+        None
+    }
+
+    /// Returns the byte after a character of a set, if one is there.
+    fn step(&self, set: &CharSet, at: usize) -> Option<usize> {
+        let next = set.step(self.text, at);
+        if next.is_none() {
+            self.note_end(at);
+        }
+        next
+    }
+
+    fn grapheme(&self, at: usize) -> Option<usize> {
+        self.note_end(at);
+        let grapheme = self.text[at..].graphemes(true).next()?;
+        Some(at + grapheme.len())
+    }
+
+    /// Notes that something depends on whether the text goes on here.
+    fn note_end(&self, at: usize) {
+        if at == self.text.len() {
+            self.has_hit_end.set(true);
         }
     }
 
@@ -300,7 +345,7 @@ impl<'a> Machine<'a> {
         };
         let mut at = at;
         for _ in 0..counts.min {
-            match set.step(self.text, at) {
+            match self.step(set, at) {
                 Some(next) => at = next,
                 None => return Ok(None),
             }
@@ -313,7 +358,7 @@ impl<'a> Machine<'a> {
         let low = at;
         let mut rounds = counts.min;
         while rounds < counts.max {
-            match set.step(self.text, at) {
+            match self.step(set, at) {
                 Some(next) => at = next,
                 None => break,
             }
@@ -337,7 +382,7 @@ impl<'a> Machine<'a> {
         if rounds >= counts.max {
             return None;
         }
-        let at = set.step(self.text, at)?;
+        let at = self.step(set, at)?;
         let rounds = rounds + 1;
         self.push(Back::More { code, at, rounds });
         Some((code + 1, at))
@@ -521,6 +566,9 @@ impl<'a> Machine<'a> {
         let (start, end) = (*self.groups.get(group)?)?;
         let wanted = &self.text[start..end];
         let rest = &self.text[at..];
+        if rest.len() < wanted.len() {
+            self.has_hit_end.set(true);
+        }
         if fold == Fold::Exact {
             return rest.starts_with(wanted).then_some(at + wanted.len());
         }
@@ -535,10 +583,18 @@ impl<'a> Machine<'a> {
 
     fn holds(&self, assert: Assert, at: usize) -> bool {
         let (before, after) = (self.char_before(at), self.char_at(at));
+        if !matches!(assert, Assert::Start | Assert::LastMatch) {
+            self.note_end(at);
+        }
         match assert {
             Assert::Start => at == 0,
             Assert::End => after.is_none(),
-            Assert::EndOfText(lines) => self.is_end_of_text(lines, at),
+            Assert::EndOfText(lines) => {
+                let is_end = self.is_end_of_text(lines, at);
+                // More text after a last line break would make it one among others.
+                self.has_hit_end.set(is_end || self.has_hit_end.get());
+                is_end
+            }
             Assert::LineStart(Lines::Unix) => {
                 after.is_some() && matches!(before, None | Some('\n'))
             }
