@@ -5,6 +5,7 @@ use std::path::Path;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::ports::{BackedUp, Verified};
+use crate::step::HomeVerified;
 
 impl Engine {
     /// Copies all that the project keeps, as it is at one moment, to a folder that does not exist yet.
@@ -20,6 +21,12 @@ impl Engine {
     /// # Errors
     /// When the database cannot be read at all.
     pub async fn verify_stores(&self) -> Result<Verified, EngineError> {
-        Ok(self.services.stores.upkeep.verify().await?)
+        let mut found = self.services.stores.upkeep.verify().await?;
+        for step in self.steps.iter() {
+            let HomeVerified { files, flaws } = step.verify(&self.services).await?;
+            found.files += files;
+            found.flaws.extend(flaws);
+        }
+        Ok(found)
     }
 }

@@ -41,7 +41,7 @@ use crate::flow::Flow;
 use crate::ids::RunId;
 use crate::natives::fanout::Fanout;
 use crate::permission::PlannedNeed;
-use crate::ports::{Removed, StoreError, StoreOp, WaitEvent};
+use crate::ports::{Flaw, Removed, StoreError, StoreOp, WaitEvent};
 
 /// A future on the thread of its run: values do not leave it.
 pub type LocalFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
@@ -120,6 +120,15 @@ pub trait Step {
         Box::pin(std::future::ready(Ok(HomeSwept::default())))
     }
 
+    /// Checks what the step keeps under the project's home. Nothing is changed.
+    fn verify<'a>(
+        &'a self,
+        services: &'a Services,
+    ) -> LocalFuture<'a, Result<HomeVerified, StoreError>> {
+        let _ = services;
+        Box::pin(std::future::ready(Ok(HomeVerified::default())))
+    }
+
     /// Tells somebody that the run waits, where the config has `:notify`. The wait is on disk. Called again where
     /// that failed, and where a crash left it open whether it was done: with the same idempotency key.
     fn notify<'a>(
@@ -154,6 +163,14 @@ pub struct HomeSwept {
     pub contents: Removed,
     /// Temporary folders of runs.
     pub folders: Removed,
+}
+
+/// What [`Step::verify`] checked, and what is wrong with it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HomeVerified {
+    /// Contents of files that were read.
+    pub files: u64,
+    pub flaws: Vec<Flaw>,
 }
 
 /// What became of a step.

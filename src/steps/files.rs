@@ -36,6 +36,7 @@ mod sweep;
 mod temporary;
 mod tree;
 mod value;
+mod verify;
 pub mod view;
 
 use std::cell::RefCell;
@@ -47,8 +48,8 @@ use flowstone_engine::flow::Flow;
 use flowstone_engine::permission::PlannedNeed;
 use flowstone_engine::ports::StoreError;
 use flowstone_engine::step::{
-    Effect, HomeSweep, HomeSwept, LocalFuture, Outcome, Retry, Services, Step, StepContext,
-    StepError, StepSpec,
+    Effect, HomeSweep, HomeSwept, HomeVerified, LocalFuture, Outcome, Retry, Services, Step,
+    StepContext, StepError, StepSpec,
 };
 use flowstone_lang::value::Value;
 
@@ -82,6 +83,13 @@ impl Step for Files {
                 folders: temporary::sweep(services, sweep).await?,
             })
         })
+    }
+
+    fn verify<'a>(
+        &'a self,
+        services: &'a Services,
+    ) -> LocalFuture<'a, Result<HomeVerified, StoreError>> {
+        Box::pin(verify::verify(services))
     }
 
     /// A folder of the project is somebody's; a temporary one is the run's own.

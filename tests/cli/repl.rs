@@ -78,6 +78,16 @@ fn the_prompt_explains_steps_and_itself() {
 }
 
 #[test]
+fn the_prompt_explains_namespaces() {
+    check(
+        "(doc clojure.walk)\n(doc clojure.string)\n(ns my.own \"Mine.\")\n(doc my.own)\n(doc not.there)\n",
+        expect![[
+            "clojure.walk\n  Walking and changing nested data.\nclojure.string\n  Functions of strings. None of them changes its argument.\nnil\nmy.own\n  Mine.\n`not.there` is not defined; (apropos \"not.there\") finds similar names\n"
+        ]],
+    );
+}
+
+#[test]
 fn words_that_leave_the_prompt() {
     for word in ["exit", "(exit)", "(quit)", ":quit"] {
         check(&format!("1\n{word}\n2\n"), expect![["1\n"]]);

@@ -169,6 +169,78 @@ fn damaged_values_and_cells_are_found() {
     }
 }
 
+/// Returns the flaws that `runs verify` lists, each as its kind and what is wrong.
+fn flaws(scratch: &Scratch) -> Vec<String> {
+    let found = scratch.run(&["runs", "verify", "--json"]).json();
+    let flaws = found["flaws"].as_array().expect("a list").iter();
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    let named = |flaw: &serde_json::Value| {
+        let name = text(&flaw["name"]);
+        let name = name.split(" of ").next().unwrap_or_default();
+        let is_hash = name.len() == 64;
+        let name = if is_hash { "(hash)" } else { name };
+        format!("{} {name}: {}", text(&flaw["what"]), text(&flaw["detail"]))
+    };
+    flaws.map(named).collect()
+}
+
+#[test]
+fn damaged_and_missing_files_of_source_trees_are_found() {
+    let scratch = Scratch::new();
+    scratch.write("src/a.txt", "the text of a source tree\n");
+    scratch.write(
+        "draft.edn",
+        "(let [draft (flow/step :files :draft {:op :init-changeset :source {:type :dir :path \"src\"}})]
+           (flow/step :files :write {:op :write-file :changeset draft :path \"b.txt\" :content \"the text of an edit\\n\"})
+           :done)",
+    );
+    scratch.run(&["run", "draft.edn", "--quiet"]).ok();
+    assert_eq!(flaws(&scratch), [""; 0]);
+    let found = scratch.run(&["runs", "verify", "--json"]).json();
+    assert_eq!(found["files"], 2, "{found}");
+    let objects = scratch.path().join(".flowstone/trees/objects");
+    for path in files_below(&objects) {
+        let bytes = std::fs::read(&path).expect("an object");
+        let changed = bytes.windows(8).position(|part| part == b"the text");
+        if let Some(at) = changed {
+            let mut bytes = bytes;
+            bytes[at] = b'X';
+            std::fs::write(&path, bytes).expect("written");
+        }
+    }
+    let changed = "its contents are not what its hash says";
+    let expected = [
+        format!("file a.txt: {changed}"),
+        format!("file (hash): {changed}"),
+    ];
+    assert_eq!(flaws(&scratch), expected);
+    // Looking changes nothing: the same is found again.
+    assert_eq!(flaws(&scratch), expected);
+    std::fs::remove_dir_all(&objects).expect("removed");
+    let missing = "its contents are missing";
+    assert_eq!(
+        flaws(&scratch),
+        [
+            format!("file a.txt: {missing}"),
+            format!("file (hash): {missing}")
+        ]
+    );
+}
+
+fn files_below(folder: &std::path::Path) -> Vec<std::path::PathBuf> {
+    let mut found = Vec::new();
+    let mut open = vec![folder.to_owned()];
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+            match entry.path() {
+                path if path.is_dir() => open.push(path),
+                path => found.push(path),
+            }
+        }
+    }
+    found
+}
+
 /// The marker says that there is a database, also where its text is damaged.
 #[test]
 fn a_damaged_marker_is_read_the_same_by_all_commands() {

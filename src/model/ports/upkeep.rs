@@ -60,13 +60,16 @@ pub struct Verified {
     /// Values that are kept apart from their journal entries.
     pub payloads: u64,
     pub blobs: u64,
+    /// Contents of files in source trees and changesets.
+    pub files: u64,
     pub flaws: Vec<Flaw>,
 }
 
 /// Something that is not as it was stored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Flaw {
-    /// `database`, `program`, `value`, `journal`, `key`, `run`, `signal`, `wait`, `table` or `blob`.
+    /// `database`, `program`, `value`, `journal`, `key`, `run`, `signal`, `wait`, `table`, `blob`,
+    /// `tree` or `file`.
     pub what: &'static str,
     pub name: String,
     pub detail: String,

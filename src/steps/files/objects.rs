@@ -104,6 +104,22 @@ impl Objects {
         })
     }
 
+    /// Returns what is wrong with an object; `None` for one that has the contents of its hash. Nothing is changed.
+    pub(super) fn flaw(&self, hash: &str) -> Option<String> {
+        let read = match self.packed(hash) {
+            Some(found) => found.read(),
+            None => fs::read(self.place(hash)).map(Some),
+        };
+        match read {
+            Ok(Some(bytes)) if self::hash(&bytes) == hash => None,
+            Ok(_) => Some("its contents are not what its hash says".to_owned()),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Some("its contents are missing".to_owned())
+            }
+            Err(error) => Some(error.to_string()),
+        }
+    }
+
     /// Returns where in a pack an object is.
     pub(super) fn packed(&self, hash: &str) -> Option<Found> {
         self.packs.find(&unhex(hash)?)

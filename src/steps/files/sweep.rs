@@ -3,13 +3,13 @@
 //! What is younger than a day stays whatever refers to it: a step may be about to. Whoever stores a content that is
 //! there already makes it young again, under the lock that removing takes alone.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use flowstone_engine::blob::BlobHash;
-use flowstone_engine::ports::{Removed, ResourceQuery, StoreError};
+use flowstone_engine::ports::{Removed, ResourceQuery, StoreError, Stores};
 use flowstone_engine::resource::ResourceKind;
 use flowstone_engine::step::{HomeSweep, Services};
 
@@ -26,25 +26,8 @@ pub(super) async fn sweep(services: &Services, sweep: HomeSweep) -> Result<Remov
         return Ok(Removed::default());
     }
     let stores = &services.stores;
-    let referenced = stores.changesets.referenced().await?;
-    let mut live: HashSet<String> = referenced.objects.into_iter().collect();
-    let mut trees: HashSet<String> = referenced.trees.into_iter().collect();
-    let mut after = None;
-    loop {
-        let query = ResourceQuery {
-            kinds: vec![ResourceKind::Tree],
-            limit: PAGE,
-            now_ms: sweep.now_ms,
-            after,
-            ..ResourceQuery::default()
-        };
-        let page = stores.resources.list(query).await?;
-        trees.extend(page.rows.into_iter().filter_map(|row| Some(row.hash?.0)));
-        after = page.next;
-        if after.is_none() {
-            break;
-        }
-    }
+    let (objects, trees) = referenced(stores, sweep.now_ms).await?;
+    let mut live: HashSet<String> = objects.into_iter().collect();
     for tree in trees {
         let bytes = match stores.blobs.get(&BlobHash(tree)).await {
             Ok(bytes) => bytes,
@@ -73,6 +56,31 @@ pub(super) async fn sweep(services: &Services, sweep: HomeSweep) -> Result<Remov
             detail: error.to_string(),
         }),
         Err(error) => Err(StoreError::Internal(error.to_string())),
+    }
+}
+
+/// Returns the contents that changesets name, and the manifests that they and registered trees have, by hash.
+pub(super) async fn referenced(
+    stores: &Stores,
+    now_ms: i64,
+) -> Result<(Vec<String>, BTreeSet<String>), StoreError> {
+    let referenced = stores.changesets.referenced().await?;
+    let mut trees: BTreeSet<String> = referenced.trees.into_iter().collect();
+    let mut after = None;
+    loop {
+        let query = ResourceQuery {
+            kinds: vec![ResourceKind::Tree],
+            limit: PAGE,
+            now_ms,
+            after,
+            ..ResourceQuery::default()
+        };
+        let page = stores.resources.list(query).await?;
+        trees.extend(page.rows.into_iter().filter_map(|row| Some(row.hash?.0)));
+        after = page.next;
+        if after.is_none() {
+            return Ok((referenced.objects, trees));
+        }
     }
 }
 

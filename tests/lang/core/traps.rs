@@ -331,3 +331,27 @@ fn what_interpreters_get_wrong_about_scope_and_order() {
     );
     check("(reduce + (map inc (range 1000000)))", "500000500000");
 }
+
+#[test]
+fn a_vector_does_not_share_the_array_that_it_was_made_of() {
+    check(
+        "(let [a (object-array [1 2]) v (vec a)] (aset a 0 9) [v (vec a)])",
+        "[[1 2] [9 2]]",
+    );
+}
+
+#[test]
+fn namespaces_of_the_library_have_documentation() {
+    check(
+        "(mapv #(string? (:doc (meta (find-ns %)))) '[clojure.core clojure.string])",
+        "[true true]",
+    );
+    check(
+        "(do (require 'clojure.walk 'clojure.repl) (with-out-str (clojure.repl/doc clojure.walk)))",
+        r#""-------------------------\nclojure.walk\n  Walking and changing nested data.\n""#,
+    );
+    check(
+        "(:doc (alter-meta! (find-ns 'clojure.string) assoc :own 1))",
+        r#""Functions of strings. None of them changes its argument.""#,
+    );
+}

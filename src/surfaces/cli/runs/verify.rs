@@ -13,8 +13,8 @@ use crate::cli::{App, output};
 /// Checks that all stored data is intact
 ///
 /// Reads the whole database and checks its structure, the texts of flows and large values against their digests,
-/// journals for gaps and for values that cannot be read, keys, waits and cells of tables, and the files of blobs.
-/// Nothing is changed. The exit code is 0 if everything is intact, otherwise 1.
+/// journals for gaps and for values that cannot be read, keys, waits and cells of tables, the files of blobs, and the
+/// files in source trees and changesets. Nothing is changed. The exit code is 0 if everything is intact, otherwise 1.
 #[derive(Debug, Args)]
 #[command(after_help = "Examples:
   flowstone runs verify
@@ -46,8 +46,8 @@ fn tell(found: &Verified) {
         output::data(&format!("{what} {name}: {detail}"));
     }
     let counts = format!(
-        "{} runs, {} journal entries, {} flow texts, {} large values and {} blobs",
-        found.runs, found.entries, found.programs, found.payloads, found.blobs
+        "{} runs, {} journal entries, {} flow texts, {} large values, {} blobs and {} files of source trees",
+        found.runs, found.entries, found.programs, found.payloads, found.blobs, found.files
     );
     output::note(&match found.flaws.len() {
         0 => format!("no flaws in {counts}"),
@@ -70,6 +70,7 @@ fn in_json(found: &Verified) -> Value {
         "programs": found.programs,
         "values": found.payloads,
         "blobs": found.blobs,
+        "files": found.files,
         "flaws": flaws.collect::<Vec<_>>(),
     })
 }
