@@ -1,9 +1,11 @@
 //! Agents in figures: what a turn costs beyond the model's own time, many agents at once, and an agent that is killed.
 //! `cargo bench --bench agents`, or with parts of names after it; `FLOWSTONE_BENCH_DIR` says on which disk.
 //!
-//! The model is a script (`:backend :scripted`), so that all that is measured is Flowstone's. Every row commits with
+//! The model is a script (`:backend :scripted`), so that all that is measured is Flowstone's; in `held.rs` it is a slow
+//! server, because connections take memory too. Every row commits with
 //! FULL durability unless it says otherwise, and checks that each tool call happened once.
 
+mod held;
 #[path = "../durable/machine.rs"]
 mod machine;
 mod many;
@@ -30,7 +32,7 @@ pub struct Measured {
 }
 
 /// The subjects, each a file with its rows.
-const ROWS: &[&[Row]] = &[turns::ROWS, many::ROWS, resume::ROWS];
+const ROWS: &[&[Row]] = &[turns::ROWS, many::ROWS, held::ROWS, resume::ROWS];
 
 fn main() -> Result<()> {
     let filters: Vec<String> = std::env::args()

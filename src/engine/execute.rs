@@ -49,8 +49,8 @@ use crate::ids::RunId;
 use crate::interrupt::Interrupt;
 use crate::journal::{self, History};
 use crate::limits::Limits;
-use crate::natives::Request;
 use crate::natives::branches::Branches;
+use crate::natives::{self, Request};
 use crate::observer::{Observer, RunEvent};
 use crate::outcome::RunOutcome;
 use crate::ports::{Claim, ClaimBy, Revealed, RunRow, RunStatus, Secret, StoreError};
@@ -639,7 +639,7 @@ impl<'a> Executor<'a> {
                 self.check_interrupt()?;
                 self.check_recorded_cancel(asked.recorded.place)?;
                 match self.dry_run {
-                    Some(_) => self.live(*asked).await,
+                    Some(_) => self.live(asked).await,
                     None => self.replay(&asked),
                 }
             }
@@ -650,7 +650,7 @@ impl<'a> Executor<'a> {
                 if self.replay_only {
                     return Err(self.unfinished(&asked.call).into());
                 }
-                self.live(*asked).await
+                self.live(asked).await
             }
             // On the main line there are no others.
             Begun::Turn => Ok(Ok(Value::Bool(false))),
@@ -677,7 +677,10 @@ impl<'a> Executor<'a> {
                 config,
                 place,
             } => return self.begin_step(line, (&kind, &id), &config, place),
-            Request::Branches(asked) => return Ok(Begun::Branches(asked)),
+            Request::Branches(asked) => match self.check_names(&asked) {
+                Ok(()) => return Ok(Begun::Branches(asked)),
+                Err(finding) => Err(natives::exception(finding).into()),
+            },
             Request::Turn => return Ok(Begun::Turn),
             Request::Input => Ok(self.input()),
             Request::Now => Ok(Value::Int(self.shared.now_ms(line))),

@@ -147,10 +147,10 @@ impl Step for Llm {
             let endpoint = provider::choose(cx, fields)?;
             refuse_unsupported(fields, &endpoint)?;
             let wanted = Wanted::read(fields)?;
-            let call = call(cx, fields, &endpoint, &wanted).await?;
+            let mut call = call(cx, fields, &endpoint, &wanted).await?;
             let refused = endpoint.dialect.family.refuses(&call);
             refuse_of_model(&refused, &endpoint)?;
-            let value = answer::answer(cx, &endpoint, &wanted, call).await?;
+            let value = answer::answer(cx, &endpoint, &wanted, &mut call).await?;
             tell_spent(cx, &value);
             Ok(Outcome::Value(value))
         })

@@ -334,6 +334,39 @@ fn limits_of_one_step_are_errors_that_a_flow_can_catch() {
 }
 
 #[test]
+fn a_step_that_exceeds_the_limit_of_its_flow_names_the_flow() {
+    let scratch = Scratch::new();
+    let step = "(flow/step :function :long {:code '(fn [_] (apply str (repeat 3000 \"x\")))})";
+    let narrowed =
+        |slug: &str, limits: &str| format!("{{:slug :{slug} {HEAD} {limits} :flow '{step}}}");
+    for (slug, settings, limits, place) in [
+        ("own", "{}", ":limits {:result 2000}", "of the flow"),
+        (
+            "of-project",
+            "{:limits {:result 2000}}",
+            "",
+            "in flowstone.edn",
+        ),
+        (
+            "higher",
+            "{:limits {:result 2000}}",
+            ":limits {:result 9000}",
+            "in flowstone.edn",
+        ),
+    ] {
+        scratch.write("flowstone.edn", settings);
+        scratch.write("a.edn", narrowed(slug, limits));
+        let ran = scratch.run(&["run", "a.edn", "--json"]);
+        assert_eq!(ran.json()["error"]["code"], json!("E0993"), "{ran:?}");
+        let hint = ran.json()["error"]["hints"].to_string();
+        assert!(
+            hint.contains(&format!("raise `:limits {{:result ...}}` {place}")),
+            "{slug}: {hint}"
+        );
+    }
+}
+
+#[test]
 fn compensations_of_a_run_at_its_limit_are_performed() {
     let scratch = Scratch::new();
     let body = "(do (flow/compensate 1 (fn [] (flow/step :kv :undone {:operation :set :key \"undone\" :value 1})))

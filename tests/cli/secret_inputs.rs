@@ -355,3 +355,58 @@ fn a_wrong_secret_is_replaced_by_giving_it_again() {
     answered(&other, &[]);
     assert_eq!(resume(&other, &id, &[]).out, "21\n");
 }
+
+/// Names that the journal would store as they are.
+const NAMES: &[&str] = &[
+    "(flow/step :kv password {:operation :get :key \"n\"})",
+    "(flow/step :kv (str \"of-\" password) {:operation :get :key \"n\"})",
+    "(flow/step :kv (keyword password) {:operation :get :key \"n\"})",
+    "(flow/pmap {:id password} inc [1 2])",
+    "(flow/race {password (fn [] 1) :other (fn [] 2)})",
+];
+
+#[test]
+fn a_name_of_the_journal_with_a_secret_is_refused() {
+    let scratch = Scratch::new();
+    for (number, body) in NAMES.iter().enumerate() {
+        scratch.write(
+            "named.edn",
+            format!(
+                "{{:slug :named-{number}
+ :invocations {{:default {{:inputs [{{:name :password :type :password :required true}}]}}}}
+ :flow '(let [{{:keys [password]}} (flow/input)]
+          (try {body} (catch Throwable e [:refused (ex-message e)])))}}"
+            ),
+        );
+        let secret = format!("horse{number}battery");
+        let input = format!("{{:password \"{secret}\"}}");
+        let ran = scratch.run(&["run", "named.edn", "--input", &input]).ok();
+        assert!(
+            ran.contains(":refused") && ran.contains("contains a secret input"),
+            "{body}: {ran}"
+        );
+        assert!(!is_stored(&scratch, &secret), "{body}");
+    }
+}
+
+/// Tells whether a file of the project's data holds a text.
+fn is_stored(scratch: &Scratch, text: &str) -> bool {
+    let mut folders = vec![scratch.path().join(".flowstone")];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).expect("a folder").flatten() {
+            let path = entry.path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let bytes = fs::read(&path).unwrap_or_default();
+            if bytes
+                .windows(text.len())
+                .any(|part| part == text.as_bytes())
+            {
+                return true;
+            }
+        }
+    }
+    false
+}

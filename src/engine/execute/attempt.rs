@@ -1,6 +1,7 @@
 //! One attempt at a step: its intent, its effect, its outcome as an event.
 
 use std::future::Future;
+use std::pin::{Pin, pin};
 use std::time::{Duration, Instant};
 
 use flowstone_lang::value::{Exception, Map, Stop, Value};
@@ -48,13 +49,14 @@ impl Executor<'_> {
         };
         let mut races = 0;
         let performed = loop {
-            let performing = async {
+            // Pinned here: passed on by value, it would take its room twice for as long as the step waits.
+            let performing = pin!(async {
                 if let Some((persist, config)) = self.persistence(call)? {
                     persist.check(cx.kind(), &config)?;
                 }
                 let outcome = call.step.run(&cx, call.config.clone()).await?;
                 self.accept(call, &cx, outcome).await
-            };
+            });
             let under_way = handles::Attempt::begin(call.effect);
             let outcome = match &desk {
                 Some(desk) => self.with_inside(call, attempt, desk, performing).await?,
@@ -289,9 +291,10 @@ impl Executor<'_> {
         let most = limits::RESULT.shown(self.limits().result as u64);
         let message =
             format!("the result of the step has {bytes} bytes, and at most {most} are allowed");
-        StepError::new(limits::RESULT.code, "too-large", message).hint(
-            "keep large data in files, tables and blobs and return a reference, or raise `:limits {:result ...}`",
-        )
+        let raise = self.shared.journal.usage().how_to_raise(&limits::RESULT);
+        StepError::new(limits::RESULT.code, "too-large", message).hint(format!(
+            "keep large data in files, tables and blobs and return a reference, or {raise}"
+        ))
     }
 
     /// Has the store do something, and journals what it gives.
@@ -341,9 +344,8 @@ impl Executor<'_> {
     pub(super) async fn guarded(
         &self,
         call: &StepCall<'_>,
-        performing: impl Future<Output = Result<Outcome, StepError>>,
+        mut performing: Pin<&mut impl Future<Output = Result<Outcome, StepError>>>,
     ) -> Result<Result<Outcome, StepError>, Halt> {
-        let mut performing = std::pin::pin!(performing);
         let began = Instant::now();
         // Code that computed until its time was over.
         let over = |error: StepError| match call.timeout {

@@ -20,7 +20,9 @@ use flowstone_lang::vm::Request;
 use super::call::Asked;
 use super::line::{Line, Waiting};
 use super::{Answer, Begun, Executor, Halt};
+use crate::diagnostic::Diagnostic;
 use crate::error::EngineError;
+use crate::flow::name_of;
 use crate::natives::branches::Branches;
 use crate::observer::RunEvent;
 
@@ -92,6 +94,15 @@ struct Branching<'d, 'a> {
 }
 
 impl Executor<'_> {
+    /// Refuses branches whose names hold a secret of the run's input.
+    pub(super) fn check_names(&self, asked: &Branches) -> Result<(), Diagnostic> {
+        self.check_name("id of the branches", &asked.id)?;
+        let names = asked.nodes.iter().filter_map(|node| name_of(&node.name));
+        names
+            .into_iter()
+            .try_for_each(|name| self.check_name("name of the branch", &name))
+    }
+
     /// Has branches done side by side, and returns what they come to.
     pub(super) async fn side_by_side(&self, line: &Rc<Line>, asked: Branches) -> Answer {
         let _beside = self.beside();
@@ -329,8 +340,7 @@ impl<'d, 'a> Branching<'d, 'a> {
         let executor = self.executor;
         asked.call.line.set_sequence(None);
         let at = asked.call.at.clone();
-        let doing = Box::pin(async move { executor.live(*asked).await });
-        self.underway.add(id, doing);
+        self.underway.add(id, Box::pin(executor.live(asked)));
         self.set_state(id, State::Live(at));
     }
 

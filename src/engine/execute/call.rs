@@ -25,7 +25,7 @@ use crate::natives::exception;
 use crate::observer::{RunEvent, StepNote};
 use crate::outcome::{FailurePlace, place_at};
 use crate::ports::{Entry, EntryKind};
-use crate::redact::SECRET;
+use crate::redact::{Redactor, SECRET};
 use crate::retry;
 use crate::state::{End, OnError, Policy, State};
 use crate::step::{Effect, Retry, Step, StepContext, StepError, StepRequest, StepSpec, config};
@@ -249,26 +249,25 @@ impl Executor<'_> {
     }
 
     /// Does a step, or goes on with one that was begun.
-    pub(super) async fn live(&self, asked: Asked<'_>) -> Answer {
-        let answer = self.perform_asked(&asked.call, asked.recorded, asked.is_known);
-        let answer = answer.await?;
+    pub(super) async fn live(&self, mut asked: Box<Asked<'_>>) -> Answer {
+        let answer = self.perform_asked(&mut asked).await?;
         Ok(self.concluded(&asked.call, answer))
     }
 
-    pub(super) async fn perform_asked(
-        &self,
-        call: &StepCall<'_>,
-        recorded: Recorded,
-        is_known: bool,
-    ) -> Answer {
+    /// Performs a request. It stays where it is: every move of it would be kept in the memory of a waiting branch.
+    pub(super) async fn perform_asked(&self, asked: &mut Asked<'_>) -> Answer {
+        let call = &asked.call;
         if let Some(dry_run) = &self.dry_run {
-            let recorded = is_known.then_some(recorded);
+            let recorded = asked.is_known.then(|| std::mem::take(&mut asked.recorded));
             return Box::pin(self.dry_run(dry_run, call, recorded)).await;
         }
-        if !is_known && let Some(answer) = self.reused(call) {
+        if !asked.is_known
+            && let Some(answer) = self.reused(call)
+        {
             return answer;
         }
-        self.execute(call, recorded.progress).await
+        let progress = std::mem::take(&mut asked.recorded).progress;
+        self.execute(call, progress).await
     }
 
     fn prepare<'s>(
@@ -310,6 +309,7 @@ impl Executor<'_> {
             let message = format!("a step's config must be a map, not {}", given.kind());
             return Err(refuse(Diagnostic::error("E0432", message)));
         }
+        self.check_name("step id", &step_id).map_err(refuse)?;
         // From here on the request has a place in the run, whatever becomes of it.
         let path = line.next_path(&step_id);
         let call = match &packaged {
@@ -317,6 +317,18 @@ impl Executor<'_> {
             None => self.call(line, (step, spec), path.clone(), given),
         };
         call.map_err(|error| Box::new(exception_at(&error, &path, 0)))
+    }
+
+    /// Refuses a name that holds a secret of the run's input: names are the paths of the journal, and stored as they are.
+    pub(super) fn check_name(&self, what: &str, name: &str) -> Result<(), Diagnostic> {
+        let secrets = &self.scope.input_secrets;
+        if secrets.is_empty() || !Redactor::new(secrets).holds(name) {
+            return Ok(());
+        }
+        let message = format!("the {what} contains a secret input of the run");
+        Err(Diagnostic::error("E0475", message).hint(format!(
+            "the journal stores names as they are; use a fixed {what}, and pass the secret in the config"
+        )))
     }
 
     /// Returns the text of a request without the secrets of the run's input. Only these are known in every drive.

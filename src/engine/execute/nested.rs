@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::Poll;
 
@@ -76,9 +76,8 @@ impl Executor<'_> {
         call: &StepCall<'_>,
         attempt: u32,
         desk: &Desk,
-        performing: impl Future<Output = Result<Outcome, StepError>>,
+        mut performing: Pin<&mut impl Future<Output = Result<Outcome, StepError>>>,
     ) -> Result<Result<Outcome, StepError>, Halt> {
-        let mut performing = pin!(performing);
         let mut within = Within {
             executor: self,
             owner: call.line.clone(),
@@ -176,20 +175,19 @@ impl Executor<'_> {
                         path: path(&asked.call),
                     }
                 }
-                Begun::Live(asked) => {
+                Begun::Live(mut asked) => {
                     self.check_interrupt()?;
                     self.check_recorded_cancel(usize::MAX)?;
                     self.check_cancel()?;
                     if self.replay_only {
                         return Err(self.unfinished(&asked.call).into());
                     }
-                    let (call, recorded) = (asked.call, asked.recorded);
-                    let answer = self.perform_asked(&call, recorded, asked.is_known).await?;
+                    let answer = self.perform_asked(&mut asked).await?;
                     Ended {
-                        wrapped: wrapped(&call, &answer),
-                        answer: self.concluded(&call, answer),
-                        ended_ms: call.ended_ms.get(),
-                        path: path(&call),
+                        wrapped: wrapped(&asked.call, &answer),
+                        answer: self.concluded(&asked.call, answer),
+                        ended_ms: asked.call.ended_ms.get(),
+                        path: path(&asked.call),
                     }
                 }
                 // It was refused before it had a place in the run.

@@ -1,5 +1,6 @@
 //! Probing a step that was under way when the process ended: it may or may not have been done.
 
+use std::pin::pin;
 use std::rc::Rc;
 
 use flowstone_lang::value::Value;
@@ -138,7 +139,7 @@ impl Executor<'_> {
             attempt += 1;
             call.attempts.set(attempt);
             let cx = call.context(self, attempt);
-            let performing = async {
+            let performing = pin!(async {
                 match call.step.run(&cx, call.config.clone()).await? {
                     Outcome::Value(value) => {
                         if let Some(expectation) = call.config.get("expect")
@@ -153,7 +154,7 @@ impl Executor<'_> {
                     | Outcome::Park(_)
                     | Outcome::Sleep { .. } => Err(only_looks(call.spec.kind)),
                 }
-            };
+            });
             let error = match self.guarded(&call, performing).await? {
                 Ok(Outcome::Value(value)) => return Ok(Ok(value)),
                 Ok(_) => only_looks(call.spec.kind),

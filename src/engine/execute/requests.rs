@@ -97,9 +97,11 @@ impl Executor<'_> {
     ) -> Result<Performed, Halt> {
         match action {
             Action::Perform { attempt } => Box::pin(self.attempt(request, attempt)).await,
-            Action::Sleep { until_ms, value } => self.sleep(request, until_ms, value).await,
+            Action::Sleep { until_ms, value } => {
+                Box::pin(self.sleep(request, until_ms, value)).await
+            }
             Action::OpenWait(spec) => Box::pin(self.start_wait(request, *spec)).await,
-            Action::AwaitWait => self.wait(request).await,
+            Action::AwaitWait => Box::pin(self.wait(request)).await,
             Action::StartChild(run) => self.start_child(request, run),
             Action::AwaitChild(run) => Box::pin(self.await_child(request, run)).await,
             Action::Ask(asking) => Box::pin(self.ask(request, *asking)).await,

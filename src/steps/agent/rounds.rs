@@ -17,11 +17,45 @@ use super::result::{Ending, Record};
 use super::toolset::Toolset;
 use crate::llm::ESTIMATED;
 
-/// Runs a loop to its end.
+/// Runs a loop to its end. What it begins with is boxed: thousands of agents may wait for their models at once.
 pub(super) async fn run(cx: &StepContext, kind: Kind, given: Value) -> Result<Value, StepError> {
+    let mut start = Box::pin(start(cx, kind, given)).await?;
+    let mut rounds = Rounds::new(cx, &mut start);
+    let ended = rounds.go().await;
+    rounds.warn_of_estimates();
+    let record = rounds.record;
+    let Start { config, around, .. } = &mut *start;
+    match ended {
+        Ok(ending) => {
+            if let Some(warning) = ending.without_answer() {
+                around.warn(cx, warning);
+            }
+            let result = record.result(ending);
+            Ok(Box::pin(around.after(cx, &config.given, result)).await)
+        }
+        Err(error) => {
+            let error = match record.usage.total() {
+                0 => error,
+                _ => error.with("usage", record.usage.value()),
+            };
+            let so_far = record.result(Ending::failed());
+            Err(Box::pin(around.failed(cx, &config.given, so_far, error)).await)
+        }
+    }
+}
+
+/// What a loop begins with.
+struct Start {
+    config: Config,
+    around: Around,
+    tools: Toolset,
+    messages: Vec<Value>,
+    budget: Option<Budget>,
+}
+
+async fn start(cx: &StepContext, kind: Kind, given: Value) -> Result<Box<Start>, StepError> {
     let mut config = Config::read(cx, kind, given)?;
     config.known_inputs = inputs::with_types(cx, &config.inputs).await?;
-    let config = config;
     let mut around = Around::read(cx, &config.given)?;
     let mut tools = Toolset::read(cx, &config.envelope).await?;
     tools.add(around.tools());
@@ -30,49 +64,21 @@ pub(super) async fn run(cx: &StepContext, kind: Kind, given: Value) -> Result<Va
     let budget = config.limits.budget.into_iter();
     let budget = budget.chain(budgets.into_iter().flatten());
     let messages = prompt::opening(cx, &config, &tools, memory.as_deref())?;
-    let repairs = config.answer.repairs;
-    let mut rounds = Rounds {
-        cx,
-        config: &config,
+    Ok(Box::new(Start {
+        budget: budget.min_by_key(|budget| budget.tokens),
+        config,
         around,
         tools,
-        conversation: Conversation::new(messages),
-        tally: Tally::default(),
-        record: Record::default(),
-        budget: budget.min_by_key(|budget| budget.tokens),
-        repairs,
-        closing: None,
-        is_finishing: false,
-        futile: 0,
-    };
-    let ended = rounds.go().await;
-    rounds.warn_of_estimates();
-    let (mut around, record) = (rounds.around, rounds.record);
-    match ended {
-        Ok(ending) => {
-            if let Some(warning) = ending.without_answer() {
-                around.warn(cx, warning);
-            }
-            let result = record.result(ending);
-            Ok(around.after(cx, &config.given, result).await)
-        }
-        Err(error) => {
-            let error = match record.usage.total() {
-                0 => error,
-                _ => error.with("usage", record.usage.value()),
-            };
-            let so_far = record.result(Ending::failed());
-            Err(around.failed(cx, &config.given, so_far, error).await)
-        }
-    }
+        messages,
+    }))
 }
 
 /// A loop under way.
 struct Rounds<'a> {
     cx: &'a StepContext,
     config: &'a Config,
-    around: Around,
-    tools: Toolset,
+    around: &'a mut Around,
+    tools: &'a mut Toolset,
     conversation: Conversation,
     tally: Tally,
     record: Record,
@@ -88,7 +94,24 @@ struct Rounds<'a> {
     futile: u32,
 }
 
-impl Rounds<'_> {
+impl<'a> Rounds<'a> {
+    fn new(cx: &'a StepContext, start: &'a mut Start) -> Rounds<'a> {
+        Rounds {
+            cx,
+            config: &start.config,
+            around: &mut start.around,
+            tools: &mut start.tools,
+            conversation: Conversation::new(std::mem::take(&mut start.messages)),
+            tally: Tally::default(),
+            record: Record::default(),
+            budget: start.budget,
+            repairs: start.config.answer.repairs,
+            closing: None,
+            is_finishing: false,
+            futile: 0,
+        }
+    }
+
     async fn go(&mut self) -> Result<Ending, StepError> {
         loop {
             // Whatever this turn is for, it is the last one, but for repairs of the answer.

@@ -16,19 +16,19 @@ pub(super) async fn answer(
     cx: &StepContext,
     endpoint: &Endpoint,
     wanted: &Wanted,
-    mut call: Call,
+    call: &mut Call,
 ) -> Result<Value, StepError> {
     let mut usage = Usage::default();
     let mut asked = 0;
     loop {
         asked += 1;
-        let reply = match ask(cx, endpoint, &call).await {
+        let reply = match ask(cx, endpoint, call).await {
             Ok(reply) => reply,
             // What was answered before is paid for.
             Err(error) if asked > 1 => return Err(error.with("usage", usage_map(usage))),
             Err(error) => return Err(error),
         };
-        usage = usage.plus(estimate::usage(&call, &reply));
+        usage = usage.plus(estimate::usage(call, &reply));
         let paid = |error: StepError| error.with("usage", usage_map(usage));
         refused(endpoint, &reply).map_err(|error| paid(error.into()))?;
         let verdict = judge(cx, endpoint, wanted, &reply, usage, asked).map_err(paid)?;

@@ -62,7 +62,8 @@ async fn ask_on(
         let Some(further) = pause::further(call, &reply) else {
             break;
         };
-        let next = ask_server(cx, endpoint, server, &further).await?;
+        // Boxed: few answers pause, and every call that waits would have the room for it.
+        let next = Box::pin(ask_server(cx, endpoint, server, &further)).await?;
         reply = pause::joined(reply, next);
     }
     Ok(reply)

@@ -49,7 +49,7 @@ struct Rates {
     pub output: f64,
 }
 
-/// All prices that hold for a call; those that come first win.
+/// The prices that a flow and its project give. They win over the table that comes with the program, which all calls share.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Prices(Vec<Price>);
 
@@ -72,9 +72,9 @@ pub fn as_of() -> &'static str {
 /// When a price in the settings is not right.
 pub fn report(settings: &Value) -> Result<Vec<PriceReport>, String> {
     let prices = Prices::of(&Value::Nil, settings)?;
-    let told = |price: Price| PriceReport {
-        provider: price.provider,
-        model: price.model,
+    let told = |price: &Price| PriceReport {
+        provider: price.provider.clone(),
+        model: price.model.clone(),
         input: price.rates.input,
         cached: price.rates.cached,
         cache_write: price.rates.cache_write,
@@ -84,7 +84,7 @@ pub fn report(settings: &Value) -> Result<Vec<PriceReport>, String> {
             .map(|(over, rates)| (over, rates.input, rates.output)),
         source: price.source.to_owned(),
     };
-    Ok(prices.0.into_iter().map(told).collect())
+    Ok(prices.all().map(told).collect())
 }
 
 /// Checks `:prices` and those of `:llm-providers` in the settings and their profiles.
@@ -114,8 +114,12 @@ impl Prices {
     pub fn of(flow_providers: &Value, settings: &Value) -> Result<Prices, String> {
         let mut prices = of_providers(Some(flow_providers), "the flow")?;
         prices.extend(of_settings(settings)?);
-        prices.extend(OWN_PRICES.1.iter().cloned());
         Ok(Prices(prices))
+    }
+
+    /// Returns all prices that hold, those first that win.
+    fn all(&self) -> impl DoubleEndedIterator<Item = &Price> {
+        self.0.iter().chain(&OWN_PRICES.1)
     }
 
     /// Returns what a call cost, in millionths of a US dollar; nothing where no row names the model.
@@ -138,8 +142,8 @@ impl Prices {
             price.provider == provider
                 && (matches(&price.model, model) || matches(&price.model, plain))
         };
-        let source = self.0.iter().find(fits)?.source;
-        let found = self.0.iter().filter(|it| it.source == source).filter(fits);
+        let source = self.all().find(fits)?.source;
+        let found = self.all().filter(|it| it.source == source).filter(fits);
         // Of two that are as long, the one that comes first.
         found.rev().max_by_key(|price| {
             let letters = price.model.chars().filter(|it| *it != '*').count();

@@ -43,7 +43,7 @@ impl Rounds<'_> {
         let config = self.config;
         let asking = config
             .approval
-            .asking(&self.tools, &calls, plan_step.as_deref());
+            .asking(self.tools, &calls, plan_step.as_deref());
         if let Some((approval, pending)) = asking.iter().find(|(approval, _)| !approval.in_place) {
             let request = self.request(approval, pending);
             return Ok(Some(Ending::approval(reply, request)));
@@ -94,10 +94,10 @@ impl Rounds<'_> {
             ("usage", self.record.usage.value()),
         ]);
         let hooks = &self.config.hooks;
-        match hooks.call(self.cx, when, &self.tools, sees).await {
+        match hooks.call(self.cx, when, self.tools, sees).await {
             Ok(Wish::GoOn) => None,
             Ok(Wish::Tools(tools)) => {
-                self.tools = tools;
+                *self.tools = tools;
                 None
             }
             Ok(Wish::Abort { content, reason }) => Some(Ending::abort(content, &reason)),
@@ -161,7 +161,7 @@ impl Rounds<'_> {
                         comment: rejected.comment.clone(),
                     })
                 }
-                None => self.tally.decide(&call, &self.tools, &self.config.limits),
+                None => self.tally.decide(&call, self.tools, &self.config.limits),
             };
             let refusal = match decision {
                 Decision::Perform(step) => {
