@@ -92,6 +92,27 @@ const OPERATIONS: &[(&str, &str)] = &[
     ("nil", "(reduce + (range 1000000000000))"),
     ("nil", "(count (iterate inc 0))"),
     ("nil", "(pr-str (nth (iterate (fn [x] [x x]) 1) 44))"),
+    ("(vec (range 300000))", "(apply list x)"),
+    ("(vec (range 300000))", "(apply hash-set x)"),
+    ("(vec (range 300000))", "(apply sorted-set x)"),
+    ("(vec (range 300000))", "(apply sorted-map x)"),
+    ("(vec (range 300000))", "(apply distinct? x)"),
+    (
+        "(apply str (repeat 1000000 \"aé\"))",
+        "(clojure.string/reverse x)",
+    ),
+    (
+        "(apply str (repeat 300000 \"ab\"))",
+        "(clojure.string/replace x \"a\" \"bb\")",
+    ),
+    (
+        "(apply str (repeat 300000 \"ab\"))",
+        "(clojure.string/replace x \\a \\c)",
+    ),
+    (
+        "(apply str (repeat 300000 \"ab\"))",
+        "(clojure.string/escape x {\\a \"b\"})",
+    ),
     ("nil", "(byte-array 10000000)"),
     ("nil", "(long-array 10000000 7)"),
     ("(pr-str (vec (range 100000)))", "(read-string x)"),

@@ -186,6 +186,7 @@ const DISTINCT: Native = Native {
     run: |vm, args| {
         let mut seen = PSet::new();
         for item in args.as_slice() {
+            vm.charge(1)?;
             vm.realise_key(item)?;
             if seen.contains(item) {
                 return Ok(Value::Bool(false));

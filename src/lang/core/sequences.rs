@@ -166,7 +166,15 @@ const LIST: Native = Native {
     doc: "Returns a list of items.",
     examples: &[("(list 1 2)", "(1 2)"), ("(list)", "()")],
     arity: Arity::at_least(0),
-    run: |_, mut args| Ok(list_of(args.as_mut_slice(), Value::Nil)),
+    run: |vm, mut args| {
+        const AT_ONCE: usize = 1 << 10;
+        let mut list = Value::Nil;
+        for items in args.as_mut_slice().rchunks_mut(AT_ONCE) {
+            vm.charge(items.len() as u32 / 2)?;
+            list = list_of(items, list);
+        }
+        Ok(or_empty(list))
+    },
 };
 
 const LIST_STAR: Native = Native {

@@ -34,6 +34,7 @@ const HASH_SET: Native = Native {
     run: |vm, mut args| {
         let mut items = PSet::new();
         for item in args.as_mut_slice() {
+            vm.charge(1)?;
             vm.realise_key(item)?;
             items.insert(std::mem::replace(item, Value::Nil));
         }

@@ -131,6 +131,9 @@ const SUBSEQ: Native = Native {
     },
 };
 
+/// Units for an insertion into a sorted collection.
+const INSERTED: u32 = 4;
+
 /// Nil for `compare`, which needs no call.
 fn comparator(function: Value) -> Value {
     match function {
@@ -146,6 +149,7 @@ fn map_of(vm: &mut Vm, args: &mut Args<'_>, from: usize, order: Value) -> Result
     let mut map = Value::Map(Rc::new(Map::new(PMap::sorted_by(order))));
     for idx in (from..args.len()).step_by(2) {
         let (key, value) = (args.take(idx), args.take(idx + 1));
+        vm.charge(INSERTED)?;
         map = super::collections::assoc(vm, map, key, value)?;
     }
     Ok(map)
@@ -154,6 +158,7 @@ fn map_of(vm: &mut Vm, args: &mut Args<'_>, from: usize, order: Value) -> Result
 fn set_of(vm: &mut Vm, args: &mut Args<'_>, from: usize, order: Value) -> Result<Value> {
     let mut set = Value::Set(Rc::new(Set::new(PSet::sorted_by(order))));
     for idx in from..args.len() {
+        vm.charge(INSERTED)?;
         set = super::collections::conj(vm, set, args.take(idx))?;
     }
     Ok(set)

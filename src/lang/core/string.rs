@@ -308,10 +308,14 @@ const REVERSE: Native = Native {
     doc: "Returns s with its characters in reverse order.",
     examples: &[(r#"(clojure.string/reverse "abc")"#, r#""cba""#)],
     arity: Arity::exactly(1),
-    run: |_, args| {
-        Ok(Value::from(
-            characters(&args)?.chars().rev().collect::<String>(),
-        ))
+    run: |vm, args| {
+        let text = characters(&args)?;
+        let mut reversed = String::with_capacity(text.len());
+        for char in text.chars().rev() {
+            reversed.push(char);
+            pay_for(vm, reversed.len())?;
+        }
+        Ok(Value::from(reversed))
     },
 };
 
@@ -331,9 +335,19 @@ const ESCAPE: Native = Native {
     },
 };
 
+/// Pays for a result that grows one character at a time: for each further page of it.
+fn pay_for(vm: &mut Vm, bytes: usize) -> Result<()> {
+    const PAGE: usize = 4 << 10;
+    match bytes.is_multiple_of(PAGE) {
+        true => vm.charge(PAGE as u32 / 16),
+        false => Ok(()),
+    }
+}
+
 fn escape(vm: &mut Vm, text: &str, replacements: &Value) -> Result<Value> {
     let mut out = String::with_capacity(text.len());
     for char in text.chars() {
+        vm.charge(1)?;
         match vm.call(replacements, &[Value::Char(char)])? {
             Value::Nil => out.push(char),
             replacement => write_str(&mut out, vm, &replacement)?,

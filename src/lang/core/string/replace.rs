@@ -68,21 +68,46 @@ const RE_QUOTE_REPLACEMENT: Native = Native {
 fn replace(vm: &mut Vm, args: &Args<'_>, count: usize) -> Result<Value> {
     let text = &*super::subject(vm, args)?;
     match (args.get(1), args.get(2)) {
-        (Value::Char(from), Value::Char(to)) => Ok(Value::from(text.replacen(
-            *from,
-            to.encode_utf8(&mut [0; 4]),
-            count,
-        ))),
+        (Value::Char(from), Value::Char(to)) => {
+            let found = text.match_indices(*from).take(count);
+            let (from, to) = (from.len_utf8(), to.to_string());
+            replace_plain(vm, text, found.map(|(at, _)| (at, from)), &to)
+        }
         (Value::Text(from), Value::Text(to)) => {
-            let matches = text.matches(from.as_str()).take(count).count();
-            vm.room_for(text.len() + matches.saturating_mul(to.len()))?;
-            Ok(Value::from(text.replacen(from.as_str(), to, count)))
+            let found = text.match_indices(from.as_str()).take(count);
+            replace_plain(vm, text, found.map(|(at, part)| (at, part.len())), to)
         }
         (pattern, replacement) => match as_regex(pattern) {
             Some(regex) => replace_matches(vm, text, &regex, (replacement, count)).map(Value::from),
             None => Err(mixed(args)),
         },
     }
+}
+
+/// Puts a replacement in the place of each part of a text: where it begins, and its length.
+fn replace_plain(
+    vm: &mut Vm,
+    text: &str,
+    parts: impl Iterator<Item = (usize, usize)> + Clone,
+    replacement: &str,
+) -> Result<Value> {
+    vm.charge_much((text.len() / SCANNED_FOR_A_UNIT) as u64)?;
+    let added = parts.clone().count().saturating_mul(replacement.len());
+    vm.room_for(text.len().saturating_add(added))?;
+    let mut out = String::with_capacity(text.len());
+    let (mut copied, mut checked) = (0, 0);
+    for (at, length) in parts {
+        vm.charge(1)?;
+        out.push_str(&text[copied..at]);
+        out.push_str(replacement);
+        copied = at + length;
+        if out.len() - checked >= LARGE {
+            checked = out.len();
+            vm.charge_much((LARGE / 256) as u64)?;
+        }
+    }
+    out.push_str(&text[copied..]);
+    Ok(Value::from(out))
 }
 
 /// The exception for a match and a replacement that do not go together.
@@ -96,6 +121,8 @@ fn mixed(args: &Args<'_>) -> Signal {
     }
 }
 
+/// So many bytes of text are searched for one unit of fuel.
+const SCANNED_FOR_A_UNIT: usize = 256;
 /// After so many bytes of result, its size is checked again.
 const LARGE: usize = 1 << 20;
 
