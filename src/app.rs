@@ -3,23 +3,24 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use flowstone_engine::connections::{ConnectionReport, ConnectionTrial, PriceReport};
 use flowstone_engine::flow::Flow;
 use flowstone_engine::permission::{Permissions, TrustedFlow};
 use flowstone_engine::ports::{Exchanges, Secrets, Stores, SystemClock, SystemRandom};
-use flowstone_engine::search::Embedder;
 use flowstone_engine::step::{LocalFuture, Step};
 use flowstone_engine::trial::World;
 use flowstone_engine::trust;
 use flowstone_engine::{Engine, EngineConfig, Interactive, Limits, natives};
 use flowstone_lang::session::Session;
 use flowstone_lang::value::{Result as Evaluated, Signal, Value};
+use flowstone_project::connections;
+use flowstone_project::connections::{ConnectionReport, ConnectionTrial, PriceReport};
+use flowstone_project::search::Embedder;
 use flowstone_repl::{Body, Evaluator, Repl};
 use flowstone_steps::llm::prices;
 use flowstone_steps::recording::{
     RecordedSecrets, Recorder, RecordingError, ReplayedSecrets, Replayer,
 };
-use flowstone_steps::{connections, permissions, sandbox, search, secrets, settings};
+use flowstone_steps::{embedder, permissions, sandbox, secrets, settings};
 use flowstone_stores::Options;
 use flowstone_stores::vault::ProjectVault;
 use flowstone_surfaces::cli::{
@@ -59,7 +60,7 @@ impl App for Flowstone {
     }
 
     fn embedder<'a>(&self, engine: &'a Engine) -> Result<Option<Box<dyn Embedder + 'a>>, Report> {
-        let embedder = search::of_project(engine.settings(), engine.secrets());
+        let embedder = embedder::of_project(engine.settings(), engine.secrets());
         let embedder = embedder.map_err(|message| Report::error("E0709", message))?;
         Ok(embedder.map(|embedder| Box::new(embedder) as Box<dyn Embedder + 'a>))
     }
@@ -105,8 +106,8 @@ impl App for Flowstone {
     }
 
     fn steps(&self) -> Vec<Box<dyn Step>> {
-        let mut steps = flowstone_steps::all();
-        steps.extend(flowstone_engine::step::builtin());
+        let mut steps = flowstone_project::all_steps();
+        steps.extend(flowstone_engine::builtin());
         steps
     }
 
@@ -147,7 +148,7 @@ impl Flowstone {
             .bindings
             .apply(&settings)
             .map_err(|error| Report::error(error.code(), error.to_string()).hint(error.hint()))?;
-        connections::check_set(&bound, &project.bindings).map_err(|error| {
+        flowstone_steps::connections::check_set(&bound, &project.bindings).map_err(|error| {
             let report = Report::error("E0950", error.message);
             error.hints.into_iter().fold(report, Report::hint)
         })?;

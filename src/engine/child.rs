@@ -8,87 +8,24 @@ use std::time::Duration;
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
 
+use crate::call_flow;
 use crate::diagnostic::Severity;
 use crate::duration;
 use crate::error::EngineError;
 use crate::flow::{self, Checked, Flow, LoadedFlow, activated, coerce_input, name_of};
 use crate::ids::RunId;
 use crate::limits::Limits;
-use crate::ports::{NewRun, Parent, ParentClose, RunRow, mix};
+use crate::ports::{NewRun, Parent, RunRow, mix};
 use crate::sealed;
 use crate::start;
-use crate::step::{
-    Effect, Field, FieldType, LocalFuture, Outcome, Step, StepContext, StepError, StepSpec,
-};
-
-/// The step type that `flow/call-flow` stands for.
-pub(crate) const KIND: &str = "call-flow";
-/// What `flow/call-flow` takes as arguments, and not among its options.
-pub(crate) const ARGUMENTS: &[&str] = &["flow-slug", "input"];
-/// What `flow/call-flow` takes as options that are often given: its own, and some of every step's.
-pub(crate) const OPTIONS: &[&str] = &[
-    "id",
-    "on-error",
-    "parent-close-policy",
-    "priority",
-    "retry",
-    "timeout",
-    "version",
-    "workflow-id",
-];
-/// Where a flow that is called is looked for.
-pub(crate) const WHERE: &str = "a flow is found by the name of its file or by its `:slug`: beside the flow that calls \
-     it, or in the project's `flows` folder";
+use crate::step::{LocalFuture, Outcome, Step, StepContext, StepError, StepSpec};
 
 /// Starts a child run.
 pub(crate) struct CallFlow;
 
-static SPEC: StepSpec = StepSpec {
-    kind: KIND,
-    operations: None,
-    aliases: &[],
-    doc: "Runs another flow of the project as a run of its own, and returns its output. `(flow/call-flow slug input \
-          opts)` is the short form.",
-    fields: &[
-        Field::required(
-            "flow-slug",
-            FieldType::Name,
-            "The flow: the name of its file, or its `:slug`. Looked for beside the flow that asks, then in the \
-             project's `flows` folder, then in the project's folder.",
-        ),
-        Field::optional("input", FieldType::Map, "What the child is given."),
-        Field::optional(
-            "parent-close-policy",
-            FieldType::OneOf(&["abandon", "request-cancel", "terminate"]),
-            "What becomes of the child when this run ends before it: it goes on, is cancelled, or is ended at once.",
-        )
-        .or(":request-cancel"),
-        Field::optional(
-            "priority",
-            FieldType::Int,
-            "Higher starts first; the one of this run where it is left out.",
-        ),
-        Field::optional(
-            "version",
-            FieldType::Any,
-            "The hash of the program to run, as in `program` of `runs show --json`; 0 or `:latest` for the file as \
-             it is now.",
-        ),
-        Field::optional(
-            "workflow-id",
-            FieldType::Text,
-            "A name of your own for the child; no other run may have it.",
-        ),
-    ],
-    examples: &[
-        "(flow/step :call-flow :receipt {:flow-slug :send-receipt :input {:order 7} :timeout \"10m\"})",
-    ],
-    effect: Effect::OwnStore,
-};
-
 impl Step for CallFlow {
     fn spec(&self) -> &'static StepSpec {
-        &SPEC
+        &call_flow::SPEC
     }
 
     fn run<'a>(
@@ -103,8 +40,12 @@ impl Step for CallFlow {
     }
 }
 
-/// Starts the child, unless an earlier drive did.
-pub(crate) async fn start(cx: &StepContext, config: &Value) -> Result<RunId, StepError> {
+/// Starts a run of a flow below the run of a step, as `flow/call-flow` does with the same config. Its id follows from
+/// the place of the step: asked again after a crash, it is the same run.
+///
+/// # Errors
+/// When there is no such flow, it does not take the input, or does not take another run.
+pub async fn start(cx: &StepContext, config: &Value) -> Result<RunId, StepError> {
     let runs = &cx.stores().runs;
     let place = format!("{}#{}", cx.idempotency_key(), cx.attempt());
     let id = RunId::derived(&place);
@@ -167,7 +108,7 @@ pub(crate) async fn start(cx: &StepContext, config: &Value) -> Result<RunId, Ste
             },
             run: parent.id,
             depth,
-            close: close(config),
+            close: call_flow::close(config),
         }),
     };
     let started = start::admit(cx.stores(), &loaded.flow, &input, run).await;
@@ -209,13 +150,6 @@ fn refused(error: EngineError) -> StepError {
 fn timeout(config: &Value) -> Option<i64> {
     let timeout: Duration = config.get("timeout").and_then(duration::of_value)?;
     Some(duration::millis(timeout))
-}
-
-/// Returns what becomes of the child of a call when its parent ends first.
-pub(crate) fn close(config: &Value) -> ParentClose {
-    let name = config.get("parent-close-policy").and_then(name_of);
-    name.and_then(|name| ParentClose::from_name(&name))
-        .unwrap_or_default()
 }
 
 /// Finds the program of the child.
@@ -279,7 +213,7 @@ async fn from_file(
             let error = StepError::new("E0545", "not-found", message).with("flow-slug", slug);
             Err(match near {
                 Some(near) => error.hint(format!("did you mean `{near}`?")),
-                None => error.hint(WHERE),
+                None => error.hint(call_flow::WHERE),
             })
         }
     }

@@ -11,12 +11,14 @@ use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
 
 use crate::bindings::Bindings;
+use crate::child::CallFlow;
 use crate::error::EngineError;
 use crate::execute::{self, ExecuteOptions, Family, trace};
 use crate::flow::{self, Checked, LoadedFlow};
 use crate::ids::RunId;
 use crate::limits::Limits;
-use crate::natives;
+use crate::lookup;
+use crate::natives::{self, fanout::Fanout};
 use crate::observer::Observer;
 use crate::outcome::RunOutcome;
 use crate::permission::Permissions;
@@ -26,8 +28,7 @@ use crate::ports::{
 };
 use crate::redact::Redactors;
 use crate::sessions::Sessions;
-use crate::step::{self, Persist, Services, Step, real_path};
-use crate::workspace;
+use crate::step::{Persist, Services, Step, real_path};
 
 /// What an engine is made of.
 pub struct EngineConfig {
@@ -472,12 +473,27 @@ impl Engine {
         Ok(self.services.stores.runs.list(filter).await?)
     }
 
+    /// Returns the project's settings, a map or nil.
+    pub fn settings(&self) -> &Value {
+        &self.services.settings
+    }
+
+    /// Returns what looks secrets up.
+    pub fn secrets(&self) -> &dyn Secrets {
+        &*self.services.secrets
+    }
+
+    /// Returns the flow files of the project.
+    pub fn flow_files(&self) -> Vec<PathBuf> {
+        flow::files_of(&self.services.project_root)
+    }
+
     /// Finds the run that an id, or the beginning of one, means.
     ///
     /// # Errors
     /// When there is none, or more than one.
     pub async fn find_run(&self, prefix: &str) -> Result<RunRow, EngineError> {
-        workspace::runs::find(&self.services.stores, prefix).await
+        lookup::find(&self.services.stores, prefix).await
     }
 
     pub(crate) async fn run_row(&self, run: &RunId) -> Result<RunRow, EngineError> {
@@ -502,9 +518,14 @@ impl Engine {
     }
 }
 
+/// Returns the step types that the engine performs itself.
+pub fn builtin() -> Vec<Box<dyn Step>> {
+    vec![Box::new(CallFlow), Box::new(Fanout)]
+}
+
 /// Adds the engine's own step types, where whoever opens it has not.
 fn with_builtin(mut steps: Vec<Box<dyn Step>>) -> Rc<[Box<dyn Step>]> {
-    for own in step::builtin() {
+    for own in builtin() {
         if steps.iter().all(|step| step.spec().kind != own.spec().kind) {
             steps.push(own);
         }

@@ -40,13 +40,14 @@ use flowstone_lang::value::{Class, Exception, Result as Evaluated, Stop, Value};
 use flowstone_lang::vm::{self, Vm};
 use tokio::sync::Notify;
 
+use crate::Interrupt;
+use crate::SessionUse;
 use crate::asker::Asker;
 use crate::codec::{self, CodecError};
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::flow::{self, name_of};
 use crate::ids::RunId;
-use crate::interrupt::Interrupt;
 use crate::journal::{self, History};
 use crate::limits::Limits;
 use crate::natives::branches::Branches;
@@ -56,7 +57,7 @@ use crate::outcome::RunOutcome;
 use crate::ports::{Claim, ClaimBy, Revealed, RunRow, RunStatus, Secret, StoreError};
 use crate::redact::{self, RedactedObserver};
 use crate::sealed;
-use crate::sessions::{Prepared, SessionUse};
+use crate::sessions::Prepared;
 use crate::step::{Cut, Cutoff, Scope, Services};
 use crate::turn;
 

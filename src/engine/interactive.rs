@@ -13,6 +13,8 @@ use flowstone_lang::value::{Class, Exception, Result as Evaluated, Signal, Stop,
 use flowstone_lang::vm::{Host, Request, Vm};
 use tracing::Instrument;
 
+use crate::Interrupt;
+use crate::SessionUse;
 use crate::asker::Asker;
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -20,12 +22,10 @@ use crate::execute::trace;
 use crate::execute::{ExecuteOptions, Executor, Facts, Halt, Place, Stay, panic_words};
 use crate::flow::{ENGINE_ABI, Flow};
 use crate::ids::RunId;
-use crate::interrupt::Interrupt;
 use crate::journal::History;
 use crate::natives;
 use crate::observer::Observer;
 use crate::ports::{Claim, ClaimBy, NewRun, Program, RunStatus};
-use crate::sessions::SessionUse;
 
 /// What such runs have instead of the hash of a program.
 pub(crate) const PROGRAM: &str = "interactive";

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 pub use flowstone_model::redact::*;
 
-pub(crate) use watch::{RedactedObserver, clean as event, value};
+pub(crate) use watch::{RedactedObserver, clean as event};
 
 use crate::ports::Revealed;
 use crate::step::Services;

@@ -10,7 +10,7 @@ mod retention;
 pub use compare::{RunDiff, StepDiff, StepSide, StepVerdict, shown_end};
 pub use events::{EventsPage, RunEventRow};
 pub use moment::moment;
-pub use retention::{GcOptions, GcReport, Retention};
+pub use retention::{GcOptions, GcReport};
 
 use crate::engine::Engine;
 use crate::error::EngineError;

@@ -15,8 +15,8 @@ use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
 use flowstone_lang::session::{Body, Session};
-use flowstone_lang::value::Stop;
 
+use crate::SessionUse;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::flow::{self, Flow};
@@ -28,8 +28,6 @@ const KEPT: usize = 64;
 const BODIES: usize = 32;
 /// What an evaluation leaves in a session is let go of with it.
 const USES: u32 = 1_000;
-/// How many programs are remembered whose runs need sessions of their own.
-const REMEMBERED: usize = 10_000;
 
 /// What a drive begins with.
 pub(crate) struct Prepared {
@@ -49,84 +47,6 @@ impl Prepared {
             flow,
             usage: SessionUse::own(),
         }
-    }
-}
-
-/// The use of a session by one run.
-pub(crate) struct SessionUse {
-    /// How many runs have used the session so far, and the check that compiled the program in it.
-    uses: Rc<Cell<u32>>,
-    /// The program, and those whose runs need sessions of their own; `None` for a session that nobody else gets.
-    shared: Option<(String, Rc<RefCell<HashSet<String>>>)>,
-    was_evicted: Cell<bool>,
-    printed: Cell<usize>,
-    /// What the run had printed when it was evicted from the session before.
-    printed_before: Cell<Option<usize>>,
-}
-
-impl SessionUse {
-    /// Returns the use of a session that no other run gets.
-    pub(crate) fn own() -> Rc<SessionUse> {
-        SessionUse::new(Rc::default(), None)
-    }
-
-    fn new(
-        uses: Rc<Cell<u32>>,
-        shared: Option<(String, Rc<RefCell<HashSet<String>>>)>,
-    ) -> Rc<SessionUse> {
-        uses.set(uses.get() + 1);
-        Rc::new(SessionUse {
-            uses,
-            shared,
-            was_evicted: Cell::new(false),
-            printed: Cell::new(0),
-            printed_before: Cell::new(None),
-        })
-    }
-
-    /// Called before the run changes what all users of the session share, or asks how much of the library is loaded. The
-    /// first one may, because nobody has used the session before, and nobody will.
-    ///
-    /// # Errors
-    /// [`Stop::Evicted`] where the session has had other users.
-    pub(crate) fn touch(&self) -> Result<(), Stop> {
-        if let Some((program, own)) = &self.shared
-            && !own.borrow().contains(program)
-        {
-            let mut own = own.borrow_mut();
-            if own.len() >= REMEMBERED {
-                own.clear();
-            }
-            own.insert(program.clone());
-        }
-        if self.uses.get() <= 1 {
-            return Ok(());
-        }
-        self.was_evicted.set(true);
-        Err(Stop::Evicted)
-    }
-
-    /// Tells whether the run has to begin again in a session of its own.
-    pub(crate) fn was_evicted(&self) -> bool {
-        self.was_evicted.get()
-    }
-
-    /// Notes that the run prints something; tells whether it did not do so before it was evicted.
-    pub(crate) fn note_printed(&self) -> bool {
-        self.printed.set(self.printed.get() + 1);
-        self.printed.get() > self.printed_before.get().unwrap_or(0)
-    }
-
-    /// Begins where an evicted run was: what it has printed is not shown again.
-    pub(crate) fn follow(&self, evicted: &SessionUse) {
-        let before = evicted.printed_before.get().unwrap_or(0);
-        self.printed_before
-            .set(Some(before.max(evicted.printed.get())));
-    }
-
-    /// Tells whether the run was evicted from another session just now.
-    pub(crate) fn follows_eviction(&self) -> bool {
-        self.printed_before.get().is_some()
     }
 }
 

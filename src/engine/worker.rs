@@ -21,11 +21,11 @@ use std::thread;
 use flowstone_lang::session::Session;
 use tokio::sync::Notify;
 
+use crate::Interrupt;
 use crate::diagnostic::Diagnostic;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::ids::RunId;
-use crate::interrupt::Interrupt;
 use crate::observer::Observer;
 use crate::outcome::RunOutcome;
 use crate::ports::{StoreError, is_lack_of_handles};

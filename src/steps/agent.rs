@@ -28,9 +28,9 @@ mod toolset;
 mod trace;
 mod usage;
 
-use flowstone_engine::flow::Flow;
-use flowstone_engine::permission::PlannedNeed;
-use flowstone_engine::step::{
+use flowstone_flow::flow::Flow;
+use flowstone_flow::permission::PlannedNeed;
+use flowstone_flow::step::{
     Effect, Field, FieldType, LocalFuture, Outcome, Step, StepContext, StepError, StepSpec,
 };
 use flowstone_lang::value::Value;

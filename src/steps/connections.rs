@@ -4,20 +4,20 @@
 //! settings (`flowstone.edn`) and the flow's `:requires`; settings win. Secrets are named here and looked
 //! up when a request is made, so a connection can be printed.
 
+mod facts;
 mod report;
-mod trial;
 
 use std::rc::Rc;
 use std::sync::Arc;
 
 use base64::Engine as _;
-use flowstone_engine::auth::{self, SECRETS_THEMSELVES};
-use flowstone_engine::bindings::Bindings;
-use flowstone_engine::diagnostic::nearest;
-use flowstone_engine::flow::{Flow, name_of};
-use flowstone_engine::permission::Host;
-use flowstone_engine::ports::Secret;
-use flowstone_engine::step::{StepContext, StepError};
+use flowstone_flow::auth::{self, SECRETS_THEMSELVES};
+use flowstone_flow::bindings::Bindings;
+use flowstone_flow::diagnostic::nearest;
+use flowstone_flow::flow::{Flow, name_of};
+use flowstone_flow::permission::Host;
+use flowstone_flow::ports::Secret;
+use flowstone_flow::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
 use reqwest::Url;
 
@@ -26,8 +26,8 @@ use crate::http::guard::Pattern;
 use crate::http::settings::allowed_hosts;
 use crate::secrets::variable;
 
-pub use report::report;
-pub use trial::attempt;
+pub use facts::{ConnectionReport, ConnectionTrial, SecretReport, Verdict};
+pub use report::{Around, report};
 
 /// A server that a flow talks to.
 #[derive(Clone, Debug, Default)]

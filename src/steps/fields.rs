@@ -5,17 +5,17 @@
 use std::rc::Rc;
 use std::time::Duration;
 
-use flowstone_engine::diagnostic::nearest;
-use flowstone_engine::duration;
-use flowstone_engine::flow::name_of;
-use flowstone_engine::step::StepError;
+use flowstone_flow::diagnostic::nearest;
+use flowstone_flow::duration;
+use flowstone_flow::flow::name_of;
+use flowstone_flow::step::StepError;
 use flowstone_lang::value::Value;
 
 use crate::json::items;
 
 /// A map and what to call it in errors.
 #[derive(Clone, Copy)]
-pub(crate) struct Fields<'a> {
+pub struct Fields<'a> {
     pub map: &'a Value,
     /// Such as `:source`; empty for the step's config itself.
     at: &'a str,
@@ -193,7 +193,7 @@ impl<'a> Fields<'a> {
 }
 
 /// Returns names as they are written in a config.
-pub(crate) fn listed(names: &[&str]) -> String {
+pub fn listed(names: &[&str]) -> String {
     names
         .iter()
         .map(|name| format!("`:{name}`"))

@@ -44,10 +44,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use flowstone_engine::flow::Flow;
-use flowstone_engine::permission::PlannedNeed;
-use flowstone_engine::ports::StoreError;
-use flowstone_engine::step::{
+use flowstone_flow::flow::Flow;
+use flowstone_flow::permission::PlannedNeed;
+use flowstone_flow::ports::StoreError;
+use flowstone_flow::step::{
     Effect, HomeSweep, HomeSwept, HomeVerified, LocalFuture, Outcome, Retry, Services, Step,
     StepContext, StepError, StepSpec,
 };

@@ -1,6 +1,6 @@
 //! `:function`: a pure function of the flow's language over a map. Computed again on replay.
 
-use flowstone_engine::step::{
+use flowstone_flow::step::{
     Effect, Field, FieldType, LocalFuture, Outcome, Step, StepContext, StepError, StepSpec,
 };
 use flowstone_lang::value::Value;

@@ -26,10 +26,10 @@ pub mod yaml;
 
 pub(crate) use request::{build, joined, timeout};
 
-use flowstone_engine::diagnostic::Diagnostic;
-use flowstone_engine::flow::{Flow, name_of};
-use flowstone_engine::permission::PlannedNeed;
-use flowstone_engine::step::{
+use flowstone_flow::diagnostic::Diagnostic;
+use flowstone_flow::flow::{Flow, name_of};
+use flowstone_flow::permission::PlannedNeed;
+use flowstone_flow::step::{
     Effect, Field, FieldType, LocalFuture, Outcome, Progress, Retry, Step, StepContext, StepError,
     StepSpec,
 };

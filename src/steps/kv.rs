@@ -1,10 +1,10 @@
 //! `:kv`: values under keys, shared by all runs of a project. Changes happen exactly once.
 
-use flowstone_engine::codec;
-use flowstone_engine::kv::{KvNumber, KvOp, KvSet, MAX_TTL, key_problem};
-use flowstone_engine::ports::{StoreError, StoreOp};
-use flowstone_engine::resource::ResourceLimits;
-use flowstone_engine::step::{
+use flowstone_flow::codec;
+use flowstone_flow::kv::{KvNumber, KvOp, KvSet, MAX_TTL, key_problem};
+use flowstone_flow::ports::{StoreError, StoreOp};
+use flowstone_flow::resource::ResourceLimits;
+use flowstone_flow::step::{
     Effect, Field, FieldType, LocalFuture, Operation, Operations, Outcome, Step, StepContext,
     StepError, StepSpec,
 };

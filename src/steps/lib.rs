@@ -4,7 +4,8 @@
 
 pub mod agent;
 pub mod connections;
-mod fields;
+pub mod embedder;
+pub mod fields;
 pub mod files;
 pub mod function;
 pub mod http;
@@ -21,7 +22,6 @@ pub mod recording;
 mod rendered;
 pub mod resource;
 pub mod sandbox;
-pub mod search;
 pub mod secrets;
 pub mod settings;
 pub mod sleep;
@@ -30,10 +30,9 @@ pub mod table;
 pub mod template;
 pub mod time;
 pub mod wait;
-pub mod workspace;
 
-use flowstone_engine::step::Step;
-pub use flowstone_engine::{json, schema, words};
+use flowstone_flow::step::Step;
+pub use flowstone_flow::{json, schema, words};
 pub use http::sockets::limit_by_files;
 
 /// Returns the step types there are.
@@ -47,11 +46,9 @@ pub fn all() -> Vec<Box<dyn Step>> {
         Box::new(llm::Llm),
         Box::new(mcp::Mcp::default()),
         Box::new(notify::Notify),
-        Box::new(search::Search),
         Box::new(sleep::Sleep),
         Box::new(table::Table),
         Box::new(time::Time),
         Box::new(wait::Wait),
-        Box::new(workspace::Workspace),
     ]
 }

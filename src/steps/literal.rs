@@ -1,8 +1,8 @@
 //! Configs as they are written in a flow: what in them is known before they are computed. Steps check it with the
 //! functions that read a computed config.
 
-use flowstone_engine::diagnostic::Diagnostic;
-use flowstone_engine::step::StepError;
+use flowstone_flow::diagnostic::Diagnostic;
+use flowstone_flow::step::StepError;
 use flowstone_lang::value::Value;
 
 /// What is wrong with a config as it is written, each with the key that it is under; the empty key is the whole config.

@@ -41,10 +41,10 @@ mod stop;
 pub mod subset;
 pub mod surrogates;
 
-use flowstone_engine::diagnostic::Diagnostic;
-use flowstone_engine::flow::{Flow, name_of};
-use flowstone_engine::permission::PlannedNeed;
-use flowstone_engine::step::{
+use flowstone_flow::diagnostic::Diagnostic;
+use flowstone_flow::flow::{Flow, name_of};
+use flowstone_flow::permission::PlannedNeed;
+use flowstone_flow::step::{
     Effect, LocalFuture, Outcome, Progress, Step, StepContext, StepError, StepSpec,
 };
 use flowstone_lang::value::Value;

@@ -19,10 +19,10 @@ pub(crate) mod tools;
 use std::rc::Rc;
 use std::time::Duration;
 
-use flowstone_engine::diagnostic::{Diagnostic, nearest};
-use flowstone_engine::flow::{Flow, McpAdapter, name_of};
-use flowstone_engine::permission::{Access, PlannedNeed};
-use flowstone_engine::step::{
+use flowstone_flow::diagnostic::{Diagnostic, nearest};
+use flowstone_flow::flow::{Flow, McpAdapter, name_of};
+use flowstone_flow::permission::{Access, PlannedNeed};
+use flowstone_flow::step::{
     Effect, Field, FieldType, LocalFuture, Operation, Operations, Outcome, Progress, Step,
     StepContext, StepError, StepSpec,
 };
@@ -159,7 +159,7 @@ impl Step for Mcp {
 }
 
 fn is_listing(config: &Value) -> bool {
-    let op = config.get("op").and_then(flowstone_engine::flow::name_of);
+    let op = config.get("op").and_then(flowstone_flow::flow::name_of);
     op.is_some_and(|op| &*op == "list-tools")
 }
 

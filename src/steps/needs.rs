@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use flowstone_engine::codec;
-use flowstone_engine::flow::{Flow, McpAdapter, McpTransport, name_of};
-use flowstone_engine::permission::{Access, Need, PlannedNeed, Reach};
+use flowstone_flow::codec;
+use flowstone_flow::flow::{Flow, McpAdapter, McpTransport, name_of};
+use flowstone_flow::permission::{Access, Need, PlannedNeed, Reach};
 use flowstone_lang::value::Value;
 use reqwest::Url;
 

@@ -3,10 +3,10 @@
 //! A message goes out through the client of `:http`, with the connection's proof of who we are and an idempotency
 //! key. Texts in it are templates over data. What a message says is in no journal, only how it was taken.
 
-use flowstone_engine::diagnostic::Diagnostic;
-use flowstone_engine::flow::{Flow, name_of};
-use flowstone_engine::permission::PlannedNeed;
-use flowstone_engine::step::{
+use flowstone_flow::diagnostic::Diagnostic;
+use flowstone_flow::flow::{Flow, name_of};
+use flowstone_flow::permission::PlannedNeed;
+use flowstone_flow::step::{
     Effect, Field, FieldType, LocalFuture, Outcome, Step, StepContext, StepError, StepSpec,
 };
 use flowstone_lang::value::Value;

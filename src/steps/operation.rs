@@ -1,6 +1,6 @@
 //! Steps of several operations: which one is asked for, and whether the config fits it.
 
-use flowstone_engine::step::{Operation, StepError, StepSpec};
+use flowstone_flow::step::{Operation, StepError, StepSpec};
 
 use crate::fields::Fields;
 

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use flowstone_engine::flow::name_of;
-use flowstone_engine::permission::{
+use flowstone_flow::flow::name_of;
+use flowstone_flow::permission::{
     Allow, Grants, Known, ManifestError, NetAllow, Permissions, derived, read,
 };
 use flowstone_lang::reader::read_data;
@@ -87,7 +87,7 @@ pub fn absolute(root: &Path, path: &str) -> PathBuf {
 }
 
 fn real(path: &Path) -> PathBuf {
-    flowstone_engine::step::real_path(path)
+    flowstone_flow::step::real_path(path)
 }
 
 /// Returns the servers that need no description in the settings.

@@ -7,9 +7,9 @@ mod blob;
 mod kv;
 mod table;
 
-use flowstone_engine::kv::KvSet;
-use flowstone_engine::ports::StoreOp;
-use flowstone_engine::step::{LocalFuture, Persist, StepContext, StepError};
+use flowstone_flow::kv::KvSet;
+use flowstone_flow::ports::StoreOp;
+use flowstone_flow::step::{LocalFuture, Persist, StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use crate::fields::Fields;

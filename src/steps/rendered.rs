@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use flowstone_engine::diagnostic::{Diagnostic, nearest};
-use flowstone_engine::flow::{Flow, Template, name_of};
-use flowstone_engine::step::{StepContext, StepError};
+use flowstone_flow::diagnostic::{Diagnostic, nearest};
+use flowstone_flow::flow::{Flow, Template, name_of};
+use flowstone_flow::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
 use serde_json::Value as Json;
 

@@ -3,12 +3,12 @@
 //! A reference is looked up in the registry each time: what was deleted, has expired or is something else is said at
 //! once, not found out later.
 
-use flowstone_engine::codec;
-use flowstone_engine::ports::{Gone, ResourceRow};
-pub use flowstone_engine::resource::PREFIX;
-use flowstone_engine::resource::media::{self, Format};
-use flowstone_engine::resource::{ResourceKind, ResourceName, value_text};
-use flowstone_engine::step::{StepContext, StepError};
+use flowstone_flow::codec;
+use flowstone_flow::ports::{Gone, ResourceRow};
+pub use flowstone_flow::resource::PREFIX;
+use flowstone_flow::resource::media::{self, Format};
+use flowstone_flow::resource::{ResourceKind, ResourceName, value_text};
+use flowstone_flow::step::{StepContext, StepError};
 use flowstone_lang::value::{Object, Value};
 
 use crate::json::{read_all, read_bytes};

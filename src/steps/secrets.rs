@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use flowstone_engine::flow::name_of;
-use flowstone_engine::ports::{Secret, Secrets};
+use flowstone_flow::flow::name_of;
+use flowstone_flow::ports::{Secret, Secrets};
 use flowstone_lang::value::Value;
 
 use crate::settings::SettingsError;

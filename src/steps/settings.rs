@@ -4,19 +4,20 @@ use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 
-use flowstone_engine::diagnostic::nearest;
-use flowstone_engine::duration;
-use flowstone_engine::flow::name_of;
-use flowstone_engine::permission;
-use flowstone_engine::ports::Durability;
-use flowstone_engine::resource::ResourceLimits;
-use flowstone_engine::rooted::read_regular;
-use flowstone_engine::{Limits, Retention};
+use flowstone_flow::diagnostic::nearest;
+use flowstone_flow::duration;
+use flowstone_flow::flow::name_of;
+use flowstone_flow::permission;
+use flowstone_flow::ports::Durability;
+use flowstone_flow::resource::ResourceLimits;
+use flowstone_flow::retention::Retention;
+use flowstone_flow::rooted::read_regular;
 use flowstone_lang::reader::read_data;
 use flowstone_lang::value::{Sources, Span, Value};
+use flowstone_model::limits::Limits;
 
 use crate::llm::prices;
-use crate::{connections, http, llm, search, secrets};
+use crate::{connections, embedder, http, llm, secrets};
 
 /// The name of the file.
 pub const FILE: &str = "flowstone.edn";
@@ -105,7 +106,7 @@ fn inner(place: &str, map: &Value, known: &[Inner]) -> Result<(), SettingsError>
         let name = name_of(key).unwrap_or_else(|| "?".into());
         let Some((_, words, fits)) = known.iter().find(|(known, ..)| *known == &*name) else {
             let known = known.iter().map(|(name, ..)| *name);
-            return Err(wrong(flowstone_engine::diagnostic::unknown_key(
+            return Err(wrong(flowstone_flow::diagnostic::unknown_key(
                 &format!(":{place}"),
                 &name,
                 known,
@@ -256,7 +257,7 @@ fn read(root: &Path) -> Result<Value, SettingsError> {
     }
     check_profiles(&settings)?;
     prices::check_settings(&settings).map_err(|message| SettingsError::Wrong { message })?;
-    search::check_settings(&settings).map_err(|message| SettingsError::Wrong {
+    embedder::check_settings(&settings).map_err(|message| SettingsError::Wrong {
         message: message.replace("flowstone.edn ", ""),
     })?;
     Retention::read(&settings).map_err(|message| SettingsError::Wrong { message })?;
@@ -367,7 +368,7 @@ fn check_profiles(settings: &Value) -> Result<(), SettingsError> {
             let key = name_of(key).unwrap_or_else(|| "?".into());
             if !PROFILE.contains(&&*key) {
                 let known = PROFILE.iter().copied();
-                return Err(wrong(flowstone_engine::diagnostic::unknown_key(
+                return Err(wrong(flowstone_flow::diagnostic::unknown_key(
                     &place, &key, known,
                 )));
             }

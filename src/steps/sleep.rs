@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use flowstone_engine::duration;
-use flowstone_engine::flow::Flow;
-use flowstone_engine::step::{
+use flowstone_flow::duration;
+use flowstone_flow::flow::Flow;
+use flowstone_flow::step::{
     Effect, Field, FieldType, LocalFuture, Outcome, Step, StepContext, StepError, StepSpec,
 };
 use flowstone_lang::value::Value;

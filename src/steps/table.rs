@@ -7,15 +7,15 @@ mod join;
 mod question;
 mod target;
 
-use flowstone_engine::codec;
-use flowstone_engine::flow::Flow;
-use flowstone_engine::permission::PlannedNeed;
-use flowstone_engine::ports::{StoreError, StoreOp};
-use flowstone_engine::step::{
+use flowstone_flow::codec;
+use flowstone_flow::flow::Flow;
+use flowstone_flow::permission::PlannedNeed;
+use flowstone_flow::ports::{StoreError, StoreOp};
+use flowstone_flow::step::{
     Effect, Field, FieldType, LocalFuture, Operation, Operations, Outcome, Step, StepContext,
     StepError, StepSpec,
 };
-use flowstone_engine::table::{
+use flowstone_flow::table::{
     Aggregate, ColumnDefinition, CreateTable, Filter, FormatCell, NewColumn, Partitions, Recompute,
     RowChoice, RowsQuery, SetColumn, TableName, TableOp, TableQuery, TableTarget, UpdateCell,
     WriteMode, WriteRows,

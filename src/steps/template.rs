@@ -10,7 +10,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use flowstone_engine::diagnostic::nearest;
+use flowstone_flow::diagnostic::nearest;
 use handlebars::template::{HelperTemplate, Parameter, Subexpression, TemplateElement};
 use handlebars::{
     Context, Handlebars, Helper, HelperDef, JsonRender, RenderContext, RenderError,

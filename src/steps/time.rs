@@ -2,8 +2,8 @@
 //!
 //! What a step gives is journaled as that of any other: a replay sees the moment that the run saw.
 
-use flowstone_engine::flow::Flow;
-use flowstone_engine::step::{
+use flowstone_flow::flow::Flow;
+use flowstone_flow::step::{
     Effect, Field, FieldType, LocalFuture, Operation, Operations, Outcome, Step, StepContext,
     StepError, StepSpec,
 };

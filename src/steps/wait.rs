@@ -10,11 +10,11 @@ mod webhook;
 
 use std::time::Duration;
 
-use flowstone_engine::duration;
-use flowstone_engine::flow::{Flow, name_of};
-use flowstone_engine::permission::PlannedNeed;
-use flowstone_engine::schema;
-use flowstone_engine::step::{
+use flowstone_flow::duration;
+use flowstone_flow::flow::{Flow, name_of};
+use flowstone_flow::permission::PlannedNeed;
+use flowstone_flow::schema;
+use flowstone_flow::step::{
     Effect, Field, FieldType, LocalFuture, OnTimeout, Outcome, Step, StepContext, StepError,
     StepSpec, WaitNotice, WaitSpec,
 };

@@ -50,15 +50,15 @@ use std::rc::Rc;
 
 use clap::Parser;
 use flowstone_engine::Engine;
-use flowstone_engine::connections::{ConnectionReport, ConnectionTrial, PriceReport};
 use flowstone_engine::flow::Flow;
 use flowstone_engine::permission::Permissions;
 use flowstone_engine::ports::{SearchTarget, Stores};
-use flowstone_engine::search::Embedder;
 use flowstone_engine::step::{LocalFuture, Step};
 use flowstone_engine::trial::World;
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
+use flowstone_project::connections::{ConnectionReport, ConnectionTrial, PriceReport};
+use flowstone_project::search::Embedder;
 
 use args::{Cli, Command};
 pub use home::{ExchangesWith, Project};

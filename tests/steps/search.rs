@@ -1,10 +1,10 @@
 //! `:search` by meaning, against an embedder on this machine, and what it keeps to itself.
 
 use flowstone_engine::ports::Secret;
-use flowstone_engine::search::Embedder as _;
 use flowstone_lang::reader::read_data;
 use flowstone_lang::value::Value;
-use flowstone_steps::search::embedder;
+use flowstone_project::search::Embedder as _;
+use flowstone_steps::embedder::embedder;
 
 use crate::embedding_server::EmbeddingServer;
 use crate::project::{Project, shown};
@@ -134,7 +134,7 @@ fn the_key_goes_to_the_embedder_only() {
     assert!(wait(embedder.embed(&texts)).is_ok());
     let (head, _) = server.requests().remove(0);
     assert!(head.contains("authorization: Bearer hush-hush"), "{head}");
-    let nobody = flowstone_steps::search::embedder(&settings, |_| None);
+    let nobody = flowstone_steps::embedder::embedder(&settings, |_| None);
     let error = wait(nobody.expect("good").expect("there").embed(&texts));
     let error = error.expect_err("no key");
     assert_eq!((error.code, error.kind), ("E0752", "missing-secret"));

@@ -8,8 +8,8 @@ use flowstone_engine::ports::{
     Embedded, SearchFilter, SearchHit, SearchTarget, Stores, Sweep, Swept, VectorQuery, WordQuery,
 };
 use flowstone_engine::resource::{PREFIX, SearchEntry};
-use flowstone_engine::search::read_words;
 use flowstone_lang::value::Value;
+use flowstone_project::search::read_words;
 
 use crate::bench::{Bench, block_on};
 

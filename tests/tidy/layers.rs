@@ -1,17 +1,28 @@
-//! Imports go one way: app, then surfaces and steps, then engine, then model, then lang; stores need model alone.
+//! Imports go one way: app, then surfaces, then project, then engine and steps, then flow, then model, then lang. Stores
+//! need the model alone, and steps know nothing of the engine.
 
 use super::tree::{files, none, text};
 
 /// Each crate, its folder, and the crates of ours that it may use.
 const CRATES: &[(&str, &str, &[&str])] = &[
     ("embed", "src/embed", &["lang"]),
-    ("engine", "src/engine", &["lang", "model"]),
+    ("engine", "src/engine", &["flow", "lang", "model"]),
+    ("flow", "src/flow", &["lang", "model"]),
     ("lang", "src/lang", &[]),
     ("model", "src/model", &["lang"]),
+    (
+        "project",
+        "src/project",
+        &["engine", "flow", "lang", "model", "steps"],
+    ),
     ("repl", "repl", &["engine", "lang"]),
-    ("steps", "src/steps", &["engine", "lang"]),
+    ("steps", "src/steps", &["flow", "lang", "model"]),
     ("stores", "src/stores", &["lang", "model"]),
-    ("surfaces", "src/surfaces", &["engine", "lang"]),
+    (
+        "surfaces",
+        "src/surfaces",
+        &["engine", "flow", "lang", "project"],
+    ),
 ];
 
 /// Parts of the language, and the parts that they must not import.

@@ -11,10 +11,10 @@ use super::call::StepCall;
 use super::requests::{Performed, Request};
 use super::wait::Waited;
 use super::{Executor, Halt};
+use crate::approval::{Approval, OnSilence};
 use crate::codec;
 use crate::error::EngineError;
 use crate::flow::name_of;
-use crate::gate::{Gate, OnSilence};
 use crate::ports::{Change, EntryKind};
 use crate::state::{About, Asking, Event, Note, Reply, ReplyAction};
 use crate::step::StepError;
@@ -26,7 +26,7 @@ struct Question<'q> {
     name: String,
     message: String,
     actions: &'q [&'static str],
-    gate: Option<&'q Gate>,
+    approval: Option<&'q Approval>,
     /// `:request`, `:value` or `:error`, and what they show.
     shown: Vec<(&'static str, Value)>,
 }
@@ -50,23 +50,23 @@ impl Executor<'_> {
         let call = request.call;
         let question = match asking {
             Asking::Confirm { problem } => {
-                let gate = gate(call, About::Confirm)?;
-                let message = problem.or_else(|| gate.message.clone());
+                let approval = approval(call, About::Confirm)?;
+                let message = problem.or_else(|| approval.message.clone());
                 Question {
                     about: About::Confirm,
                     name: "confirm".to_owned(),
                     message: message.unwrap_or_else(|| {
                         format!("may the `:{}` step `{}` run?", call.spec.kind, call.title)
                     }),
-                    actions: &gate.actions,
-                    gate: Some(gate),
+                    actions: &approval.actions,
+                    approval: Some(approval),
                     shown: vec![("request", call.shown_request())],
                 }
             }
             Asking::Review { problem } => {
-                let gate = gate(call, About::Review)?;
+                let approval = approval(call, About::Review)?;
                 let value = self.decode(request.progress.draft().unwrap_or("nil"))?;
-                let message = problem.or_else(|| gate.message.clone());
+                let message = problem.or_else(|| approval.message.clone());
                 Question {
                     about: About::Review,
                     name: "review".to_owned(),
@@ -76,8 +76,8 @@ impl Executor<'_> {
                             call.spec.kind, call.title
                         )
                     }),
-                    actions: &gate.actions,
-                    gate: Some(gate),
+                    actions: &approval.actions,
+                    approval: Some(approval),
                     shown: vec![("value", value)],
                 }
             }
@@ -102,7 +102,9 @@ impl Executor<'_> {
         question: Question<'_>,
     ) -> Result<(), Halt> {
         let call = request.call;
-        let roles = question.gate.map_or(Value::Nil, |gate| gate.roles.clone());
+        let roles = question
+            .approval
+            .map_or(Value::Nil, |approval| approval.roles.clone());
         let mut details = vec![
             ("step", Value::from(call.path.step.as_str())),
             ("path", Value::from(call.at.as_str())),
@@ -122,10 +124,13 @@ impl Executor<'_> {
             .filter(|(_, value)| !value.is_nil())
             .map(|(key, value)| (Value::keyword(key), value));
         let details = codec::encode(&Value::map(details)).map_err(EngineError::from)?;
-        let deadline_ms = question.gate.and_then(|gate| gate.timeout).map(|timeout| {
-            self.now_ms()
-                .saturating_add(crate::duration::millis(timeout))
-        });
+        let deadline_ms = question
+            .approval
+            .and_then(|approval| approval.timeout)
+            .map(|timeout| {
+                self.now_ms()
+                    .saturating_add(crate::duration::millis(timeout))
+            });
         let path = question_path(call, request.progress.questions + 1);
         let key = format!("{}/{path}", self.scope.run);
         let wait = self.new_wait(path, key, deadline_ms, self.scope.redact_strings(details));
@@ -146,7 +151,7 @@ impl Executor<'_> {
         let call = request.call;
         let silence = match about {
             About::Failure => OnSilence::Fail,
-            About::Confirm | About::Review => gate(call, about)?.on_timeout,
+            About::Confirm | About::Review => approval(call, about)?.on_timeout,
         };
         let path = question_path(call, request.progress.questions);
         let (text, details) = loop {
@@ -271,7 +276,7 @@ fn failure<'q>(call: &StepCall<'_>, kind: String, message: String, error: Value)
         name: kind,
         message,
         actions: &["retry", "skip", "use", "abort"],
-        gate: None,
+        approval: None,
         shown: vec![("request", call.shown_request()), ("error", error)],
     }
 }
@@ -288,13 +293,13 @@ fn question_path(call: &StepCall<'_>, number: u32) -> String {
     format!("{}?{number}", call.at)
 }
 
-/// Returns the gate that a journaled question belongs to: the config is the same, because its digest is.
-fn gate<'c>(call: &'c StepCall<'_>, about: About) -> Result<&'c Gate, EngineError> {
-    let (gate, key) = match about {
+/// Returns the approval that a journaled question belongs to: the config is the same, because its digest is.
+fn approval<'c>(call: &'c StepCall<'_>, about: About) -> Result<&'c Approval, EngineError> {
+    let (approval, key) = match about {
         About::Review => (call.review.as_ref(), "review"),
         About::Confirm | About::Failure => (call.confirm.as_ref(), "confirm"),
     };
-    gate.ok_or_else(|| EngineError::Internal(format!("a step waits without `:{key}`")))
+    approval.ok_or_else(|| EngineError::Internal(format!("a step waits without `:{key}`")))
 }
 
 /// Returns what a question after a failure was about, and the error that it showed.

@@ -10,14 +10,13 @@ use flowstone_lang::value::{Exception, Span, Value};
 
 use super::line::Line;
 use super::{Answer, Begun, Executor, Halt};
-use crate::child;
+use crate::approval::Approval;
 use crate::codec;
 use crate::diagnostic::Diagnostic;
 use crate::doubt::OnDoubt;
 use crate::duration;
 use crate::error::EngineError;
 use crate::flow::{PackagedStep, find_spec, lint_unknown, name_of};
-use crate::gate::Gate;
 use crate::ids::StepPath;
 use crate::journal::Recorded;
 use crate::metering::Metering;
@@ -69,8 +68,8 @@ pub(super) struct StepCall<'a> {
     pub idempotency_key: String,
     pub on_error: OnError,
     pub on_doubt: OnDoubt,
-    pub confirm: Option<Gate>,
-    pub review: Option<Gate>,
+    pub confirm: Option<Approval>,
+    pub review: Option<Approval>,
     pub metering: Option<Metering>,
     /// The flow calls the step by this contract.
     pub packaged: Option<Rc<PackagedStep>>,
@@ -234,7 +233,7 @@ impl Executor<'_> {
         }
         call.is_request_kept.set(recorded.request.is_some());
         if let State::Child(run) = &recorded.progress.state {
-            line.set_child(run.clone(), child::close(&call.config));
+            line.set_child(run.clone(), crate::call_flow::close(&call.config));
         }
         let is_over = recorded.end().is_some();
         let asked = Box::new(Asked {
@@ -405,8 +404,8 @@ impl Executor<'_> {
             on_doubt: OnDoubt::of(option("on-doubt"))?.unwrap_or_else(|| {
                 OnDoubt::default_for(effect, has_key || step.repeats_safely(&config))
             }),
-            confirm: Gate::of("confirm", option("confirm"))?,
-            review: Gate::of("review", option("review"))?,
+            confirm: Approval::of("confirm", option("confirm"))?,
+            review: Approval::of("review", option("review"))?,
             metering: Metering::of(option("metering"))?,
             packaged: None,
             is_given: Cell::new(false),

@@ -9,7 +9,6 @@ use super::call::StepCall;
 use super::line::{Line, Waiting};
 use super::requests::{Performed, Request};
 use super::{Executor, Halt, Stay};
-use crate::child;
 use crate::error::EngineError;
 use crate::ids::RunId;
 use crate::outcome::{RunOutcome, decode_failure};
@@ -55,7 +54,7 @@ impl Executor<'_> {
     ) -> Result<Performed, Halt> {
         let call = request.call;
         call.line
-            .set_child(child.clone(), child::close(&call.config));
+            .set_child(child.clone(), crate::call_flow::close(&call.config));
         let mut said = None;
         loop {
             let row = self.engine.run_row(&child).await?;

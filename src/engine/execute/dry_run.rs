@@ -13,6 +13,7 @@ use flowstone_lang::value::Value;
 use super::call::StepCall;
 use super::writer::JournalWriter;
 use super::{Answer, Ended, ExecuteOptions, Executor, Facts, Halt, Place, Stay, unstorable};
+use crate::SessionUse;
 use crate::codec;
 use crate::engine::Engine;
 use crate::error::EngineError;
@@ -23,7 +24,6 @@ use crate::observer::NoObserver;
 use crate::outcome::{FailurePlace, encode_failure};
 use crate::ports::Secret;
 use crate::ports::{Entry, Program};
-use crate::sessions::SessionUse;
 use crate::state::Progress;
 use crate::step::Effect;
 

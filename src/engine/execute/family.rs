@@ -10,10 +10,10 @@ use tokio::sync::Notify;
 
 use super::ExecuteOptions;
 use super::line::Line;
+use crate::Interrupt;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::ids::RunId;
-use crate::interrupt::Interrupt;
 use crate::observer::Observer;
 use crate::outcome::RunOutcome;
 use crate::ports::{ClaimBy, ParentClose, RunRow};

@@ -4,10 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::rc::Rc;
 
-use flowstone_lang::value::Value;
-
-use super::{RedactStream, Redactor, SECRET};
-use crate::codec;
+use super::{RedactStream, Redactor};
 use crate::ids::{RunId, StepPath};
 use crate::observer::{Observer, RunEvent, StepNote};
 use crate::ports::{Revealed, WaitRow};
@@ -191,11 +188,11 @@ pub(crate) fn clean(redactor: &Redactor, event: &RunEvent) -> RunEvent {
         } => RunEvent::Log {
             level: level.clone(),
             message: text(message),
-            data: value(redactor, data),
+            data: redactor.value(data),
         },
         RunEvent::Emitted { name, data } => RunEvent::Emitted {
             name: text(name),
-            data: value(redactor, data),
+            data: redactor.value(data),
         },
         RunEvent::Printed { text: printed } => RunEvent::Printed {
             text: text(printed),
@@ -219,16 +216,5 @@ fn progressed(redactor: &Redactor, progress: &Progress) -> Progress {
             why: text(why),
         },
         Progress::Count { .. } | Progress::Spent { .. } => progress.clone(),
-    }
-}
-
-/// Returns a value without secrets. What is not data stays as it is: it cannot be written down.
-pub(crate) fn value(redactor: &Redactor, value: &Value) -> Value {
-    let Ok(text) = codec::encode(value) else {
-        return value.clone();
-    };
-    match redactor.holds(&text) {
-        true => codec::decode(&redactor.edn(text)).unwrap_or_else(|_| Value::from(SECRET)),
-        false => value.clone(),
     }
 }

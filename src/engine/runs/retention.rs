@@ -4,23 +4,16 @@
 //! to go after a while. A run that is not over, and a run that such a run called, keep everything.
 
 use std::collections::HashMap;
-use std::time::Duration;
 
-use flowstone_lang::value::Value;
-
-use flowstone_model::size::parse_size;
-
+use crate::Interrupt;
 use crate::duration;
 use crate::engine::Engine;
 use crate::error::EngineError;
-use crate::flow::name_of;
 use crate::ids::RunId;
-use crate::interrupt::Interrupt;
 use crate::ports::{Removed, RunQuery, RunStatus, RunSummary, Sweep, Swept, Usage};
+use crate::retention::Retention;
 use crate::step::HomeSweep;
 
-/// How long journals are kept where nobody says otherwise.
-const JOURNAL_AGE: Duration = Duration::from_secs(30 * 86_400);
 /// Files of blobs without a name stay this long: a step may be about to give them one.
 const BLOB_AGE_MS: i64 = 86_400_000;
 /// So many runs are listed at a time.
@@ -31,83 +24,6 @@ const EVERY_MS: i64 = 86_400_000;
 const GENTLY: usize = 500;
 /// The file that says when that was.
 const STAMP: &str = "last-gc";
-
-/// What is kept, and for how long.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Retention {
-    /// Journals of runs that are over; `None`: for ever.
-    pub journal: Option<Duration>,
-    /// Their rows and results; `None`: for ever.
-    pub runs: Option<Duration>,
-    /// The newest journals of each flow stay, however old.
-    pub keep_last: usize,
-    /// While the database holds more than this, the oldest journals go, however young.
-    pub max_bytes: Option<u64>,
-}
-
-impl Default for Retention {
-    fn default() -> Self {
-        Retention {
-            journal: Some(JOURNAL_AGE),
-            runs: None,
-            keep_last: 0,
-            max_bytes: None,
-        }
-    }
-}
-
-impl Retention {
-    const KEYS: [&'static str; 4] = ["journal", "keep-last", "max-size", "runs"];
-
-    /// Reads `:retention` of the project's settings; what is not said there is as usual.
-    ///
-    /// # Errors
-    /// Words that say what is wrong.
-    pub fn read(settings: &Value) -> Result<Retention, String> {
-        let mut retention = Retention::default();
-        let Some(given) = settings.get("retention").filter(|given| !given.is_nil()) else {
-            return Ok(retention);
-        };
-        let given = given
-            .as_map()
-            .ok_or_else(|| format!("`:retention` takes a map, not {}", given.kind()))?;
-        for (key, value) in given.iter() {
-            let name = name_of(key).unwrap_or_default();
-            match &*name {
-                "journal" => retention.journal = age("journal", value)?,
-                "runs" => retention.runs = age("runs", value)?,
-                "keep-last" => {
-                    let count = value.as_int().and_then(|count| usize::try_from(count).ok());
-                    retention.keep_last = count.ok_or("`:keep-last` is a number from 0")?;
-                }
-                "max-size" => {
-                    let bytes = match value {
-                        Value::Int(bytes) => u64::try_from(*bytes).ok(),
-                        Value::Text(text) => parse_size(text.as_str()),
-                        _ => None,
-                    };
-                    let bytes = bytes.ok_or("`:max-size` is a size such as \"500MB\"")?;
-                    retention.max_bytes = Some(bytes);
-                }
-                _ => {
-                    let known = Self::KEYS.map(|key| format!("`:{key}`")).join(", ");
-                    return Err(format!("`:retention` has no `:{name}`; it takes {known}"));
-                }
-            }
-        }
-        Ok(retention)
-    }
-}
-
-/// Reads how long something is kept: a duration, or `:forever`.
-fn age(key: &str, value: &Value) -> Result<Option<Duration>, String> {
-    if name_of(value).is_some_and(|name| &*name == "forever") {
-        return Ok(None);
-    }
-    let age = duration::of_value(value);
-    age.map(Some)
-        .ok_or_else(|| format!("`:{key}` is a duration such as \"30d\", or `:forever`"))
-}
 
 /// How garbage is collected.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -394,77 +310,5 @@ impl Engine {
             };
         }
         Ok(count)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::codec;
-
-    #[test]
-    fn settings_are_read() {
-        let read = |text: &str| {
-            let settings = codec::decode(text).expect("EDN");
-            match Retention::read(&settings) {
-                Ok(it) => format!(
-                    "{:?} {:?} {} {:?}",
-                    it.journal.map(|age| age.as_secs() / 86_400),
-                    it.runs.map(|age| age.as_secs() / 86_400),
-                    it.keep_last,
-                    it.max_bytes
-                ),
-                Err(words) => words,
-            }
-        };
-        let cases = [
-            ("{}", "Some(30) None 0 None"),
-            ("{:retention nil}", "Some(30) None 0 None"),
-            (
-                "{:retention {:journal \"7d\" :runs \"365d\"}}",
-                "Some(7) Some(365) 0 None",
-            ),
-            ("{:retention {:journal :forever}}", "None None 0 None"),
-            (
-                "{:retention {:keep-last 5 :max-size \"1.5GB\"}}",
-                "Some(30) None 5 Some(1500000000)",
-            ),
-            ("{:retention 7}", "`:retention` takes a map, not an integer"),
-            (
-                "{:retention {:journal \"soon\"}}",
-                "`:journal` is a duration such as \"30d\", or `:forever`",
-            ),
-            (
-                "{:retention {:keep-last -1}}",
-                "`:keep-last` is a number from 0",
-            ),
-            (
-                "{:retention {:max-size \"big\"}}",
-                "`:max-size` is a size such as \"500MB\"",
-            ),
-            (
-                "{:retention {:jurnal \"7d\"}}",
-                "`:retention` has no `:jurnal`; it takes `:journal`, `:keep-last`, `:max-size`, `:runs`",
-            ),
-        ];
-        for (text, expected) in cases {
-            assert_eq!(read(text), expected, "{text}");
-        }
-    }
-
-    #[test]
-    fn sizes_are_read() {
-        let cases = [
-            ("0", Some(0)),
-            ("12", Some(12)),
-            ("1KiB", Some(1024)),
-            ("2 MB", Some(2_000_000)),
-            ("", None),
-            ("x", None),
-            ("5 parsecs", None),
-        ];
-        for (text, bytes) in cases {
-            assert_eq!(parse_size(text), bytes, "{text}");
-        }
     }
 }

@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::lane::Load;
+use crate::Interrupt;
 use crate::engine::Engine;
-use crate::interrupt::Interrupt;
 
 /// A worker that has just begun has better things to do.
 const FIRST: Duration = Duration::from_secs(60);

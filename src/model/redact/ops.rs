@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use super::{RedactStream, Redactor};
+use flowstone_lang::value::Value;
+
+use super::{RedactStream, Redactor, SECRET};
 use crate::blob::{BlobHash, BlobOp, BlobRow};
 use crate::changeset::ChangesetOp;
+use crate::codec;
 use crate::kv::KvOp;
 use crate::ports::{
     BlobWriter, Blobs, Change, Entry, EntryKind, PortFuture, Revealed, RunUpdate, StoreOp,
@@ -13,6 +16,17 @@ use crate::ports::{
 use crate::table::{Cell, RowChoice, TableOp};
 
 impl Redactor {
+    /// Returns a value without secrets. What is not data stays as it is: it cannot be written down.
+    pub fn value(&self, value: &Value) -> Value {
+        let Ok(text) = codec::encode(value) else {
+            return value.clone();
+        };
+        match self.holds(&text) {
+            true => codec::decode(&self.edn(text)).unwrap_or_else(|_| Value::from(SECRET)),
+            false => value.clone(),
+        }
+    }
+
     /// Takes the secrets out of changes of a run. Inputs of its next pass are left: they are sealed.
     pub fn changes(&self, changes: &mut [Change]) {
         if self.is_empty() {

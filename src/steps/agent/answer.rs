@@ -1,6 +1,6 @@
 //! The last answer: what form it is to have, and what it must satisfy.
 
-use flowstone_engine::step::{StepContext, StepError, check_expected};
+use flowstone_flow::step::{StepContext, StepError, check_expected};
 use flowstone_lang::value::Value;
 
 use crate::fields::Fields;

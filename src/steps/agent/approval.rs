@@ -3,8 +3,8 @@
 //! As documented, the loop ends and the flow gets the request. With `:resume :in-place` (ours) the loop waits in a
 //! `:wait` step and goes on.
 
-use flowstone_engine::flow::name_of;
-use flowstone_engine::step::{Inside, StepError};
+use flowstone_flow::flow::name_of;
+use flowstone_flow::step::{Inside, StepError};
 use flowstone_lang::value::Value;
 use sha2::{Digest as _, Sha256};
 

@@ -5,7 +5,7 @@
 
 use std::rc::Rc;
 
-use flowstone_engine::step::{Inside, Progress, StepContext, StepError};
+use flowstone_flow::step::{Inside, Progress, StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use super::cost::Cost;

@@ -4,9 +4,9 @@
 
 use std::rc::Rc;
 
-use flowstone_engine::diagnostic::nearest;
-use flowstone_engine::flow::name_of;
-use flowstone_engine::step::{Inside, Performed, StepError};
+use flowstone_flow::diagnostic::nearest;
+use flowstone_flow::flow::name_of;
+use flowstone_flow::step::{Inside, Performed, StepError};
 use flowstone_lang::value::Value;
 
 use super::limits::Limits;

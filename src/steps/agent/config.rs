@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use flowstone_engine::step::{StepContext, StepError};
-use flowstone_engine::tools::Envelope;
+use flowstone_flow::step::{StepContext, StepError};
+use flowstone_flow::tools::Envelope;
 use flowstone_lang::value::Value;
 
 use super::MODEL_FIELDS;

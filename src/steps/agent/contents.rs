@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use flowstone_engine::flow::name_of;
+use flowstone_flow::flow::name_of;
 use flowstone_lang::value::Value;
 
 use super::notes::facts;

@@ -1,6 +1,6 @@
 //! The messages between the agent and the model.
 
-use flowstone_engine::flow::name_of;
+use flowstone_flow::flow::name_of;
 use flowstone_lang::value::Value;
 
 use super::calls::{Answered, Call};

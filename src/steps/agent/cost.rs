@@ -3,7 +3,7 @@
 //! The ledger is a key of the project for each flow, read before the first turn and added to after the last one, by
 //! `:kv` steps inside the agent's. What time it is, is when the reading ended as the journal has it.
 
-use flowstone_engine::step::{Field, FieldType, Inside, StepContext, StepError};
+use flowstone_flow::step::{Field, FieldType, Inside, StepContext, StepError};
 use flowstone_lang::value::{Object, Value};
 
 use super::notes::{facts, minute};

@@ -2,7 +2,7 @@
 //!
 //! It is an `:llm` step inside the agent's, with the agent's connection. An evaluation that fails never costs the answer.
 
-use flowstone_engine::step::{Field, FieldType, Inside, StepError};
+use flowstone_flow::step::{Field, FieldType, Inside, StepError};
 use flowstone_lang::value::Value;
 
 use super::notes::{facts, plain, shortened, with};

@@ -2,7 +2,7 @@
 //!
 //! A hook computes and nothing else, so that it gives the same on resume. One that throws is noted and ignored.
 
-use flowstone_engine::step::{StepContext, StepError};
+use flowstone_flow::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use super::toolset::Toolset;

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use flowstone_engine::resource::ResourceName;
-use flowstone_engine::step::{Inside, StepContext, StepError};
+use flowstone_flow::resource::ResourceName;
+use flowstone_flow::step::{Inside, StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use super::notes::{facts, shortened};
@@ -220,7 +220,7 @@ fn image_part(value: &Value) -> Option<Value> {
 }
 
 fn is_part(value: &Value) -> bool {
-    let type_ = value.get("type").and_then(flowstone_engine::flow::name_of);
+    let type_ = value.get("type").and_then(flowstone_flow::flow::name_of);
     type_.as_deref() == Some("image-resource") && value.get("resource").is_some()
 }
 

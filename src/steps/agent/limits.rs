@@ -1,7 +1,7 @@
 //! How far a loop may go.
 
-use flowstone_engine::step::{StepContext, StepError};
-use flowstone_engine::tools::Envelope;
+use flowstone_flow::step::{StepContext, StepError};
+use flowstone_flow::tools::Envelope;
 
 use crate::fields::Fields;
 
@@ -67,8 +67,8 @@ impl Limits {
 
 #[cfg(test)]
 mod tests {
-    use flowstone_engine::flow::Flow;
-    use flowstone_engine::tools;
+    use flowstone_flow::flow::Flow;
+    use flowstone_flow::tools;
     use flowstone_lang::reader::read_data;
     use flowstone_lang::value::Value;
 

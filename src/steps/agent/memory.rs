@@ -11,7 +11,7 @@ mod tools;
 
 use std::cell::{Cell, RefCell};
 
-use flowstone_engine::step::{Inside, StepContext, StepError};
+use flowstone_flow::step::{Inside, StepContext, StepError};
 use flowstone_lang::value::{Object, Value};
 
 use super::notes::{facts, minute, shortened};

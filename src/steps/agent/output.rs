@@ -1,7 +1,7 @@
 //! `:output-persist` of an agent: the answer as a resource, under `:persisted-ref` of the result.
 
-use flowstone_engine::resource::media::{self, Format};
-use flowstone_engine::step::{Field, FieldType, Inside, Persist as _, StepContext, StepError};
+use flowstone_flow::resource::media::{self, Format};
+use flowstone_flow::step::{Field, FieldType, Inside, Persist as _, StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use super::notes::{facts, plain, with};

@@ -1,6 +1,6 @@
 //! What an agent is told before its first turn.
 
-use flowstone_engine::step::{StepContext, StepError};
+use flowstone_flow::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use super::config::{Config, Opening};

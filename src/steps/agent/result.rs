@@ -1,6 +1,6 @@
 //! What the flow gets of a loop.
 
-use flowstone_engine::flow::name_of;
+use flowstone_flow::flow::name_of;
 use flowstone_lang::value::Value;
 
 use super::calls::Answered;

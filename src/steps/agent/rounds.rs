@@ -2,7 +2,7 @@
 
 mod batch;
 
-use flowstone_engine::step::{Inside, Performed, Progress, StepContext, StepError};
+use flowstone_flow::step::{Inside, Performed, Progress, StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use super::around::Around;

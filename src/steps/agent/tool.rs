@@ -5,7 +5,7 @@
 
 use std::rc::Rc;
 
-use flowstone_engine::step::StepError;
+use flowstone_flow::step::StepError;
 use flowstone_lang::value::Value;
 use serde_json::Value as Json;
 

@@ -12,10 +12,10 @@ mod workspace;
 
 use std::rc::Rc;
 
-use flowstone_engine::diagnostic::nearest;
-use flowstone_engine::flow::name_of;
-use flowstone_engine::step::{StepContext, StepError};
-use flowstone_engine::tools::{self, BUILT_IN, Envelope, Wrong};
+use flowstone_flow::diagnostic::nearest;
+use flowstone_flow::flow::name_of;
+use flowstone_flow::step::{StepContext, StepError};
+use flowstone_flow::tools::{self, BUILT_IN, Envelope, Wrong};
 use flowstone_lang::value::Value;
 
 use super::tool::Tool;

@@ -2,9 +2,9 @@
 
 use std::rc::Rc;
 
-use flowstone_engine::flow::name_of;
-use flowstone_engine::step::{StepContext, StepError};
-use flowstone_engine::tools::{BUILT_IN, Envelope};
+use flowstone_flow::flow::name_of;
+use flowstone_flow::step::{StepContext, StepError};
+use flowstone_flow::tools::{BUILT_IN, Envelope};
 use flowstone_lang::value::Value;
 
 use super::notes::facts;

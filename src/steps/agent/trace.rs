@@ -3,7 +3,7 @@
 //! It is put together of what the loop knows, which is what the journal has: a resumed agent writes the same. Long
 //! texts are cut, so that a trace stays readable.
 
-use flowstone_engine::step::{Field, FieldType, Inside, Persist as _, StepContext, StepError};
+use flowstone_flow::step::{Field, FieldType, Inside, Persist as _, StepContext, StepError};
 use flowstone_lang::value::{Object, Value};
 
 use super::notes::{facts, plain, shortened, with};

@@ -1,6 +1,6 @@
 //! What all turns used together.
 
-use flowstone_engine::flow::name_of;
+use flowstone_flow::flow::name_of;
 use flowstone_lang::value::Value;
 
 /// The counts that are always there.

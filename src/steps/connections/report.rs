@@ -1,30 +1,38 @@
 //! Which connections there are, and where each has its secret.
 
-use flowstone_engine::Engine;
-use flowstone_engine::connections::{ConnectionReport, SecretReport};
-use flowstone_engine::flow::{Flow, name_of};
+use flowstone_flow::flow::{Flow, name_of};
 use flowstone_lang::value::Value;
+use flowstone_model::ports::Secrets;
 
+use super::facts::{ConnectionReport, SecretReport};
 use super::{Auth, Binding, Connection, binding, resolve, setting};
 use crate::json::items;
 use crate::llm::PROVIDERS;
 use crate::llm::dialect::Dialect;
 
+/// What connections are looked up in.
+#[derive(Clone, Copy)]
+pub struct Around<'a> {
+    pub settings: &'a Value,
+    pub profile: Option<&'a str>,
+    pub secrets: &'a dyn Secrets,
+}
+
 /// Returns the slots of flows, what the settings describe, and the providers that the environment knows, in this
 /// order.
-pub fn report(engine: &Engine, flows: &[&Flow]) -> Vec<ConnectionReport> {
+pub fn report(around: &Around<'_>, flows: &[&Flow]) -> Vec<ConnectionReport> {
     let mut reports = Vec::new();
-    let settings = engine.settings();
+    let settings = around.settings;
     for flow in flows {
         for slot in items(&flow.requires).unwrap_or_default() {
             if let Some(name) = slot.get("slot").and_then(name_of) {
-                reports.push(of_slot(engine, flow, &name, &slot));
+                reports.push(of_slot(around, flow, &name, &slot));
             }
         }
     }
     let bare = Flow::bare("none", Value::Nil);
     for name in names(settings.get("connections")) {
-        reports.push(of_name(engine, &bare, &name, "flowstone.edn"));
+        reports.push(of_name(around, &bare, &name, "flowstone.edn"));
     }
     for provider in settings
         .get("llm-providers")
@@ -33,12 +41,12 @@ pub fn report(engine: &Engine, flows: &[&Flow]) -> Vec<ConnectionReport> {
     {
         let name = provider.get("id").and_then(name_of);
         let name = name.filter(|name| setting(settings, name).is_none());
-        reports.extend(name.map(|name| of_provider(engine, &name, &provider)));
+        reports.extend(name.map(|name| of_provider(around, &name, &provider)));
     }
     for dialect in PROVIDERS {
         let is_known = reports.iter().any(|it| it.name == dialect.id);
-        if !is_known && is_in_environment(engine, dialect) {
-            reports.push(of_environment(engine, dialect));
+        if !is_known && is_in_environment(around, dialect) {
+            reports.push(of_environment(around, dialect));
         }
     }
     reports
@@ -55,20 +63,20 @@ fn names(map: Option<&Value>) -> Vec<String> {
     names
 }
 
-fn of_slot(engine: &Engine, flow: &Flow, name: &str, slot: &Value) -> ConnectionReport {
-    let mut report = of_name(engine, flow, name, &flow.slug);
+fn of_slot(around: &Around<'_>, flow: &Flow, name: &str, slot: &Value) -> ConnectionReport {
+    let mut report = of_name(around, flow, name, &flow.slug);
     report.is_optional = matches!(slot.get("optional"), Some(Value::Bool(true)));
     if report.kind == "secret" {
         let named = slot.get("secret-ref").and_then(name_of);
         let named = named.map_or_else(|| name.to_owned(), |it| it.to_string());
-        report.secret = Some(secret(engine, &[named]));
+        report.secret = Some(secret(around, &[named]));
         report.problem = None;
     }
     report
 }
 
-fn of_name(engine: &Engine, flow: &Flow, name: &str, source: &str) -> ConnectionReport {
-    let settings = engine.settings();
+fn of_name(around: &Around<'_>, flow: &Flow, name: &str, source: &str) -> ConnectionReport {
+    let settings = around.settings;
     let slot = flow.requirement(name);
     let bound = match binding(settings, name) {
         Some(Binding::To(bound)) => Some(bound.to_string()),
@@ -93,18 +101,18 @@ fn of_name(engine: &Engine, flow: &Flow, name: &str, source: &str) -> Connection
     };
     match resolve(settings, flow, name) {
         Err(error) => report.problem = Some(error.message),
-        Ok(connection) => describe(engine, &mut report, &connection),
+        Ok(connection) => describe(around, &mut report, &connection),
     }
     report
 }
 
 /// Fills in what a connection says of itself, and what its provider says for it.
-fn describe(engine: &Engine, report: &mut ConnectionReport, connection: &Connection) {
+fn describe(around: &Around<'_>, report: &mut ConnectionReport, connection: &Connection) {
     let dialect = connection.backend.as_deref();
     let dialect = dialect.and_then(|id| PROVIDERS.iter().find(|it| it.id == id));
     report.backend.clone_from(&connection.backend);
     let base_url = connection.base_url.clone();
-    let base_url = base_url.or_else(|| usual_address(engine, dialect?));
+    let base_url = base_url.or_else(|| usual_address(around, dialect?));
     report.base_url = base_url.map(|url| crate::files::git::without_password(&url));
     let own = match connection.id.as_str() {
         "" => dialect.map_or("", |it| it.id),
@@ -127,7 +135,7 @@ fn describe(engine: &Engine, report: &mut ConnectionReport, connection: &Connect
         },
     };
     if !names.is_empty() {
-        report.secret = Some(secret(engine, &names));
+        report.secret = Some(secret(around, &names));
     }
 }
 
@@ -137,9 +145,9 @@ fn own_is_guess(auth: &Auth) -> bool {
 }
 
 /// Returns the secret of these names that is set; else the first, which is not.
-fn secret(engine: &Engine, names: &[String]) -> SecretReport {
-    let profile = engine.bindings().profile.as_deref();
-    let secrets = engine.secrets();
+fn secret(around: &Around<'_>, names: &[String]) -> SecretReport {
+    let profile = around.profile;
+    let secrets = around.secrets;
     let is_set = |name: &str| secrets.find_in(profile, name).is_some();
     let set = names.iter().find(|name| is_set(name));
     let name = set.unwrap_or(&names[0]);
@@ -151,7 +159,7 @@ fn secret(engine: &Engine, names: &[String]) -> SecretReport {
     }
 }
 
-fn of_provider(engine: &Engine, name: &str, provider: &Value) -> ConnectionReport {
+fn of_provider(around: &Around<'_>, name: &str, provider: &Value) -> ConnectionReport {
     let mut connection = Connection {
         id: name.to_owned(),
         ..Connection::default()
@@ -169,22 +177,22 @@ fn of_provider(engine: &Engine, name: &str, provider: &Value) -> ConnectionRepor
         secret: None,
         problem: problem.map(|error| error.message),
     };
-    describe(engine, &mut report, &connection);
+    describe(around, &mut report, &connection);
     report.backend = family.map(|it| it.to_string());
     report
 }
 
-fn is_in_environment(engine: &Engine, dialect: &Dialect) -> bool {
-    let profile = engine.bindings().profile.as_deref();
-    let said = engine.settings().get("environment");
+fn is_in_environment(around: &Around<'_>, dialect: &Dialect) -> bool {
+    let profile = around.profile;
+    let said = around.settings.get("environment");
     let has = |name: &str| said.is_some_and(|it| it.get(name).is_some());
-    let has_key = |name: &str| engine.secrets().find_in(profile, name).is_some();
+    let has_key = |name: &str| around.secrets.find_in(profile, name).is_some();
     dialect.keys().any(has_key)
         || has(&dialect.base_variable())
         || (dialect.id == "ollama" && has("OLLAMA_HOST"))
 }
 
-fn of_environment(engine: &Engine, dialect: &Dialect) -> ConnectionReport {
+fn of_environment(around: &Around<'_>, dialect: &Dialect) -> ConnectionReport {
     let connection = Connection {
         backend: Some(dialect.id.to_owned()),
         ..Connection::default()
@@ -200,13 +208,13 @@ fn of_environment(engine: &Engine, dialect: &Dialect) -> ConnectionReport {
         secret: None,
         problem: None,
     };
-    describe(engine, &mut report, &connection);
+    describe(around, &mut report, &connection);
     report
 }
 
 /// Returns where a provider is when no connection says it.
-fn usual_address(engine: &Engine, dialect: &Dialect) -> Option<String> {
-    let said = engine.settings().get("environment");
+fn usual_address(around: &Around<'_>, dialect: &Dialect) -> Option<String> {
+    let said = around.settings.get("environment");
     let of = |name: &str| said?.get(name)?.as_str().map(str::to_owned);
     of(&dialect.base_variable())
         .or_else(|| {

@@ -3,7 +3,7 @@
 //! One that is open for the same branches is found rather than opened again, so a crash between request and journal
 //! does no harm. Knows nothing of flows: plain data in and out.
 
-use flowstone_engine::step::{Retry, StepError};
+use flowstone_flow::step::{Retry, StepError};
 use reqwest::{Method, Url};
 use serde_json::{Value as Json, json};
 

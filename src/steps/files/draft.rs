@@ -6,9 +6,9 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use flowstone_engine::changeset::{ChangesetEdit, ChangesetOp, OnRace, Overlay, PathChange};
-use flowstone_engine::ports::StoreOp;
-use flowstone_engine::step::{Outcome, StepError};
+use flowstone_flow::changeset::{ChangesetEdit, ChangesetOp, OnRace, Overlay, PathChange};
+use flowstone_flow::ports::StoreOp;
+use flowstone_flow::step::{Outcome, StepError};
 use flowstone_lang::value::Value;
 
 use super::error::FilesError;

@@ -1,6 +1,6 @@
 //! Changes of a text: a part that is replaced, a range of lines.
 
-use flowstone_engine::diagnostic::nearest;
+use flowstone_flow::diagnostic::nearest;
 
 use super::error::FilesError;
 

@@ -10,7 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use flowstone_engine::rooted::Root;
+use flowstone_flow::rooted::Root;
 use serde::{Deserialize, Serialize};
 
 use super::error::{FilesError, is_full};

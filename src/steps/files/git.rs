@@ -9,7 +9,7 @@ use std::io::{BufRead, BufReader, Read as _};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use flowstone_engine::private;
+use flowstone_flow::private;
 
 use super::error::FilesError;
 use super::manifest::{Entry, Kind, Manifest};

@@ -8,8 +8,8 @@ use std::iter::Peekable;
 use std::slice;
 use std::sync::Arc;
 
-use flowstone_engine::changeset::{FileState, PathChange};
-use flowstone_engine::diagnostic::nearest;
+use flowstone_flow::changeset::{FileState, PathChange};
+use flowstone_flow::diagnostic::nearest;
 use serde::{Deserialize, Serialize};
 
 use super::error::FilesError;

@@ -9,7 +9,7 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use flowstone_engine::rooted::Root;
+use flowstone_flow::rooted::Root;
 
 use super::error::FilesError;
 use super::folder::{self, Record, Rendered, Rendering, Skipped, Target};

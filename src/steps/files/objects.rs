@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use flowstone_engine::private;
+use flowstone_flow::private;
 use sha2::{Digest, Sha256};
 
 use super::error::FilesError;

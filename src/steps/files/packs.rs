@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::time::SystemTime;
 
-use flowstone_engine::private;
+use flowstone_flow::private;
 
 use super::objects::{Hash, hex, temporary_name};
 

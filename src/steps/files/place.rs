@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::path::{Path, PathBuf};
 
-use flowstone_engine::rooted::Root;
+use flowstone_flow::rooted::Root;
 
 use super::error::FilesError;
 use super::{objects, path};

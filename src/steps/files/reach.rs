@@ -123,7 +123,7 @@ mod tests {
 
     use std::sync::Arc;
 
-    use flowstone_engine::permission::NetAllow;
+    use flowstone_flow::permission::NetAllow;
 
     /// Returns a guard that lets a flow connect to every address that it does not refuse.
     fn open() -> Guard {

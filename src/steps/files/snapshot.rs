@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
-use flowstone_engine::permission::is_environment;
-use flowstone_engine::rooted::Root;
+use flowstone_flow::permission::is_environment;
+use flowstone_flow::rooted::Root;
 use ignore::{WalkBuilder, WalkState};
 
 use super::error::FilesError;

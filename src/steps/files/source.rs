@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use base64::Engine as _;
-use flowstone_engine::changeset;
-use flowstone_engine::ports::Secret;
-use flowstone_engine::step::{StepContext, StepError};
+use flowstone_flow::changeset;
+use flowstone_flow::ports::Secret;
+use flowstone_flow::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use super::git::Repository;
@@ -217,7 +217,7 @@ fn git(cx: &StepContext, fields: Fields<'_>) -> Result<Repository, StepError> {
     let header = connection
         .map(|connection| authorization(cx, connection, repo))
         .transpose()?;
-    let connection = connection.and_then(flowstone_engine::flow::name_of);
+    let connection = connection.and_then(flowstone_flow::flow::name_of);
     Ok(Repository {
         repo: repo.to_string(),
         reference: fields.name("ref")?.as_deref().unwrap_or("HEAD").to_string(),
@@ -254,7 +254,7 @@ pub(super) fn authorization(
     connection: &Value,
     repo: &str,
 ) -> Result<(String, String), StepError> {
-    let name = flowstone_engine::flow::name_of(connection)
+    let name = flowstone_flow::flow::name_of(connection)
         .ok_or_else(|| bad("`:connection` of a source takes a name"))?;
     let server = reqwest::Url::parse(repo)
         .ok()

@@ -8,10 +8,10 @@ use std::fs;
 use std::path::Path;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use flowstone_engine::blob::BlobHash;
-use flowstone_engine::ports::{Removed, ResourceQuery, StoreError, Stores};
-use flowstone_engine::resource::ResourceKind;
-use flowstone_engine::step::{HomeSweep, Services};
+use flowstone_flow::blob::BlobHash;
+use flowstone_flow::ports::{Removed, ResourceQuery, StoreError, Stores};
+use flowstone_flow::resource::ResourceKind;
+use flowstone_flow::step::{HomeSweep, Services};
 
 use super::manifest::Manifest;
 use super::objects::Objects;

@@ -6,9 +6,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use flowstone_engine::ids::RunId;
-use flowstone_engine::ports::{Removed, StoreError};
-use flowstone_engine::step::{HomeSweep, Services};
+use flowstone_flow::ids::RunId;
+use flowstone_flow::ports::{Removed, StoreError};
+use flowstone_flow::step::{HomeSweep, Services};
 
 use super::folder::{Record, Records};
 

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use flowstone_engine::blob::BlobHash;
-use flowstone_engine::changeset::Overlay;
-use flowstone_engine::ports::StoreError;
-use flowstone_engine::step::{Progress, StepContext, StepError};
+use flowstone_flow::blob::BlobHash;
+use flowstone_flow::changeset::Overlay;
+use flowstone_flow::ports::StoreError;
+use flowstone_flow::step::{Progress, StepContext, StepError};
 
 use super::draft::Draft;
 use super::error::FilesError;

@@ -1,7 +1,7 @@
 //! What operations return, as values.
 
-use flowstone_engine::codec;
-use flowstone_engine::step::StepError;
+use flowstone_flow::codec;
+use flowstone_flow::step::StepError;
 use flowstone_lang::value::Value;
 
 use super::manifest::{Entry, Kind};

@@ -1,6 +1,6 @@
 //! Request bodies: plain data to bytes and their content type.
 
-use flowstone_engine::codec::digest_bytes;
+use flowstone_flow::codec::digest_bytes;
 
 /// A body as it goes out.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::error::Error as _;
 use std::time::Duration;
 
-use flowstone_engine::ports::{AnswerEnd, AnswerHead, RecordedAnswer};
+use flowstone_flow::ports::{AnswerEnd, AnswerHead, RecordedAnswer};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, Url};
 use tokio::sync::OwnedSemaphorePermit;

@@ -1,9 +1,9 @@
 //! The body of a request, from a step's config: data, text, bytes, forms, parts, or what a reference stands for.
 
-use flowstone_engine::diagnostic::Diagnostic;
-use flowstone_engine::ports::ResourceRow;
-use flowstone_engine::resource::Tier;
-use flowstone_engine::step::{StepContext, StepError};
+use flowstone_flow::diagnostic::Diagnostic;
+use flowstone_flow::ports::ResourceRow;
+use flowstone_flow::resource::Tier;
+use flowstone_flow::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use super::body::{Body, Part};

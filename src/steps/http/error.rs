@@ -3,9 +3,9 @@
 use std::net::IpAddr;
 use std::time::Duration;
 
-use flowstone_engine::permission::{Host, Missing, Need, Reach};
-use flowstone_engine::ports::{ExchangeError, StoreError};
-use flowstone_engine::step::StepError;
+use flowstone_flow::permission::{Host, Missing, Need, Reach};
+use flowstone_flow::ports::{ExchangeError, StoreError};
+use flowstone_flow::step::StepError;
 
 use super::guard::{Refused, Why};
 use super::tls::Fault;

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use flowstone_engine::codec::digest_bytes;
-use flowstone_engine::ports::Secret;
-use flowstone_engine::step::{StepContext, StepError};
+use flowstone_flow::codec::digest_bytes;
+use flowstone_flow::ports::Secret;
+use flowstone_flow::step::{StepContext, StepError};
 use reqwest::{Method, Url};
 use ring::rand::SystemRandom;
 use ring::signature::{RSA_PKCS1_SHA256, RsaKeyPair};

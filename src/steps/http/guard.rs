@@ -7,7 +7,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
-use flowstone_engine::permission::{Host, NetAllow, OwnRows, Reach};
+use flowstone_flow::permission::{Host, NetAllow, OwnRows, Reach};
 use reqwest::Url;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use flowstone_engine::ports::Secret;
-use flowstone_engine::step::{StepContext, StepError};
+use flowstone_flow::ports::Secret;
+use flowstone_flow::step::{StepContext, StepError};
 use reqwest::{Method, Url};
 
 use super::body::Body;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use flowstone_engine::ports::Witness;
+use flowstone_flow::ports::Witness;
 use hyper_util::client::proxy::matcher::Matcher;
 use reqwest::Url;
 use reqwest::header::HeaderValue;

@@ -6,7 +6,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use flowstone_engine::step::{StepContext, StepError};
+use flowstone_flow::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
 use reqwest::Url;
 
@@ -76,7 +76,7 @@ fn is_count(value: &Value) -> bool {
 }
 
 fn is_duration(value: &Value) -> bool {
-    flowstone_engine::duration::of_value(value).is_some_and(|it| it > Duration::ZERO)
+    flowstone_flow::duration::of_value(value).is_some_and(|it| it > Duration::ZERO)
 }
 
 fn are_hosts(value: &Value) -> bool {

@@ -1,6 +1,6 @@
 //! The config that a request is made of: the step's own, over what its template says.
 
-use flowstone_engine::step::{StepContext, StepError};
+use flowstone_flow::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use super::content::{BODIES, has_body};

@@ -33,5 +33,5 @@ pub(super) async fn connection() -> Option<OwnedSemaphorePermit> {
 /// Tells whether the process lacks file handles at the moment. Resolvers and libraries do not hand on why they failed.
 pub(super) fn are_used_up() -> bool {
     let tried = std::fs::File::open(".");
-    tried.is_err_and(|error: io::Error| flowstone_engine::ports::is_lack_of_handles(&error))
+    tried.is_err_and(|error: io::Error| flowstone_flow::ports::is_lack_of_handles(&error))
 }

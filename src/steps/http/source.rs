@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use flowstone_engine::ports::{
+use flowstone_flow::ports::{
     AnswerEnd, AnswerFault, AnswerHead, ExchangeError, Exchanged, RecordedAnswer, ShownRequest,
     Tape,
 };

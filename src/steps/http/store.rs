@@ -6,10 +6,10 @@
 
 use std::time::Duration;
 
-use flowstone_engine::ports::StoredBlob;
-use flowstone_engine::resource::media::{self, Format};
-use flowstone_engine::resource::{ResourceLimits, Tier};
-use flowstone_engine::step::{Progress, StepContext, StepError};
+use flowstone_flow::ports::StoredBlob;
+use flowstone_flow::resource::media::{self, Format};
+use flowstone_flow::resource::{ResourceLimits, Tier};
+use flowstone_flow::step::{Progress, StepContext, StepError};
 use flowstone_lang::value::{HostObject, Object, Value};
 
 use super::client::Incoming;

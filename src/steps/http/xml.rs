@@ -6,7 +6,7 @@
 
 use std::collections::BTreeSet;
 
-use flowstone_engine::json::MAX_DEPTH;
+use flowstone_flow::json::MAX_DEPTH;
 use flowstone_lang::value::Value;
 use quick_xml::events::{BytesStart, Event};
 use quick_xml::{Reader, XmlVersion};

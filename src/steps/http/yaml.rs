@@ -6,7 +6,7 @@
 use std::collections::{HashMap, HashSet};
 
 use base64::Engine as _;
-use flowstone_engine::json::MAX_DEPTH;
+use flowstone_flow::json::MAX_DEPTH;
 use flowstone_lang::reader::read_data;
 use flowstone_lang::value::{Object, Value};
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Tag};

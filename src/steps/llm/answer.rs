@@ -1,6 +1,6 @@
 //! Asks, checks the answer, and asks again where it may be repaired.
 
-use flowstone_engine::step::{Progress, StepContext, StepError};
+use flowstone_flow::step::{Progress, StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use super::ask::ask;

@@ -4,7 +4,7 @@
 
 use std::time::Duration;
 
-use flowstone_engine::step::{Progress, Retry, StepContext, StepError};
+use flowstone_flow::step::{Progress, Retry, StepContext, StepError};
 
 use super::call::{Call, Delta, Reply};
 use super::error::LlmError;

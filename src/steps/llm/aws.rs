@@ -1,7 +1,7 @@
 //! Who asks a provider of AWS, and in which region.
 
-use flowstone_engine::ports::Secret;
-use flowstone_engine::step::{StepContext, StepError};
+use flowstone_flow::ports::Secret;
+use flowstone_flow::step::{StepContext, StepError};
 
 use super::provider::{environment, parsed, unclear};
 use super::sigv4::Signer;

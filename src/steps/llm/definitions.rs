@@ -1,7 +1,7 @@
 //! `:tools` of a call: what the model may ask for, and whether the asking is left to the flow or answered here.
 
-use flowstone_engine::flow::name_of;
-use flowstone_engine::step::StepError;
+use flowstone_flow::flow::name_of;
+use flowstone_flow::step::StepError;
 use flowstone_lang::value::Value;
 use serde_json::json;
 

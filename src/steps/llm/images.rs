@@ -7,8 +7,8 @@ mod picture;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use flowstone_engine::resource::sign::Signer;
-use flowstone_engine::step::{StepContext, StepError};
+use flowstone_flow::resource::sign::Signer;
+use flowstone_flow::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use super::call::Part;

@@ -3,7 +3,7 @@
 //! A message is data that a flow, an agent or a journal holds, and reads back as it was: calls of tools, their
 //! results, and what a provider wants returned unchanged.
 
-use flowstone_engine::step::{Retry, StepContext, StepError};
+use flowstone_flow::step::{Retry, StepContext, StepError};
 use flowstone_lang::value::Value;
 use serde_json::Value as Json;
 
@@ -193,7 +193,7 @@ async fn content(
 /// Tells parts of a message from a tool's plain data.
 fn are_parts(items: &[Value]) -> bool {
     let is_part = |item: &Value| {
-        let kind = item.get("type").and_then(flowstone_engine::flow::name_of);
+        let kind = item.get("type").and_then(flowstone_flow::flow::name_of);
         kind.is_some_and(|kind| PARTS.contains(&&*kind))
     };
     !items.is_empty() && items.iter().all(is_part)

@@ -1,7 +1,7 @@
 //! What steers a call: temperature and the like, and what goes into the request as it is.
 
-use flowstone_engine::flow::name_of;
-use flowstone_engine::step::StepError;
+use flowstone_flow::flow::name_of;
+use flowstone_flow::step::StepError;
 use flowstone_lang::value::Value;
 use serde_json::Value as Json;
 

@@ -2,8 +2,8 @@
 //!
 //! The answer is always checked here, whatever the provider promises.
 
-use flowstone_engine::flow::name_of;
-use flowstone_engine::step::{StepContext, StepError, check_expected};
+use flowstone_flow::flow::name_of;
+use flowstone_flow::step::{StepContext, StepError, check_expected};
 use flowstone_lang::value::Value;
 use serde_json::Value as Json;
 

@@ -4,9 +4,8 @@
 
 use std::sync::LazyLock;
 
-use flowstone_engine::connections::PriceReport;
-use flowstone_engine::diagnostic::nearest;
-use flowstone_engine::flow::name_of;
+use flowstone_flow::diagnostic::nearest;
+use flowstone_flow::flow::name_of;
 use flowstone_lang::reader::read_data;
 use flowstone_lang::value::Value;
 
@@ -26,6 +25,21 @@ const KEYS: &[&str] = &[
     "provider",
 ];
 const RATES: &[&str] = &["cache-write", "cached", "input", "output"];
+
+/// The price of models, in US dollars for a million tokens.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PriceReport {
+    pub provider: String,
+    pub model: String,
+    pub input: f64,
+    pub cached: Option<f64>,
+    pub cache_write: Option<f64>,
+    pub output: f64,
+    /// Over so many tokens of input, other prices: input and output.
+    pub long: Option<(i64, f64, f64)>,
+    /// Who says so.
+    pub source: String,
+}
 
 /// The price of the models that a pattern names, at one provider.
 #[derive(Debug, Clone, PartialEq)]

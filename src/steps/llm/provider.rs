@@ -1,8 +1,8 @@
 //! Which provider a call goes to: from the step, its connection, the settings or the environment.
 
-use flowstone_engine::diagnostic::nearest;
-use flowstone_engine::flow::name_of;
-use flowstone_engine::step::{StepContext, StepError};
+use flowstone_flow::diagnostic::nearest;
+use flowstone_flow::flow::name_of;
+use flowstone_flow::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
 use reqwest::Url;
 

@@ -8,7 +8,7 @@ mod turn;
 
 use std::time::Duration;
 
-use flowstone_engine::step::{Progress, StepContext, StepError};
+use flowstone_flow::step::{Progress, StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use super::call::{Call, Reply, Role};

@@ -2,7 +2,7 @@
 //!
 //! Pure: the time is given. The whole body is signed, so a request is signed last.
 
-use flowstone_engine::ports::Secret;
+use flowstone_flow::ports::Secret;
 use reqwest::Url;
 use ring::hmac;
 use sha2::{Digest, Sha256};

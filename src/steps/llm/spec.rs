@@ -1,6 +1,6 @@
 //! What there is to know about `:llm`, as data.
 
-use flowstone_engine::step::{Effect, Field, FieldType, StepSpec};
+use flowstone_flow::step::{Effect, Field, FieldType, StepSpec};
 
 pub(super) const SPEC: StepSpec = StepSpec {
     kind: "llm",

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use flowstone_engine::diagnostic::nearest;
+use flowstone_flow::diagnostic::nearest;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientRequest, ErrorCode, ListToolsRequest,
     PaginatedRequestParams, ProgressToken, ProtocolVersion, ServerResult, Tool,

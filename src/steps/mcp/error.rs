@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use flowstone_engine::step::{Retry, StepError};
+use flowstone_flow::step::{Retry, StepError};
 use flowstone_lang::value::Value;
 use serde_json::Value as Json;
 

@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use flowstone_engine::flow::{McpAdapter, McpTransport, name_of};
-use flowstone_engine::ports::Secret;
-use flowstone_engine::step::{StepContext, StepError};
+use flowstone_flow::flow::{McpAdapter, McpTransport, name_of};
+use flowstone_flow::ports::Secret;
+use flowstone_flow::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
 use reqwest::Url;
 

@@ -7,10 +7,10 @@
 
 use std::rc::Rc;
 
-use flowstone_engine::diagnostic::nearest;
-use flowstone_engine::flow::{Flow, McpAdapter};
-use flowstone_engine::step::{Inside, StepContext, StepError};
-use flowstone_engine::tools::mcp::find;
+use flowstone_flow::diagnostic::nearest;
+use flowstone_flow::flow::{Flow, McpAdapter};
+use flowstone_flow::step::{Inside, StepContext, StepError};
+use flowstone_flow::tools::mcp::find;
 use flowstone_lang::value::Value;
 use rmcp::model::Tool as ServerTool;
 use serde_json::{Value as Json, json};

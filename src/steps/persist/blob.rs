@@ -4,11 +4,11 @@ mod config;
 mod format;
 mod reference;
 
-use flowstone_engine::blob::{BlobOp, BlobRow};
-use flowstone_engine::ports::{StoreOp, StoredBlob};
-use flowstone_engine::resource::media::{self, Format};
-use flowstone_engine::resource::{ResourceLimits, step_output};
-use flowstone_engine::step::{StepContext, StepError};
+use flowstone_flow::blob::{BlobOp, BlobRow};
+use flowstone_flow::ports::{StoreOp, StoredBlob};
+use flowstone_flow::resource::media::{self, Format};
+use flowstone_flow::resource::{ResourceLimits, step_output};
+use flowstone_flow::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use crate::http::store::StoredBody;

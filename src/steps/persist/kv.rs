@@ -1,8 +1,8 @@
 //! `:persist {:type :kv}`: a step's value under a key.
 
-use flowstone_engine::kv::{KvOp, KvSet};
-use flowstone_engine::ports::StoreOp;
-use flowstone_engine::step::{StepContext, StepError};
+use flowstone_flow::kv::{KvOp, KvSet};
+use flowstone_flow::ports::StoreOp;
+use flowstone_flow::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use crate::fields::Fields;

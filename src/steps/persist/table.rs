@@ -1,8 +1,8 @@
 //! `:persist {:type :table}`: the rows in a step's value.
 
-use flowstone_engine::ports::StoreOp;
-use flowstone_engine::step::StepError;
-use flowstone_engine::table::{Partitions, TableOp, WriteMode, WriteRows};
+use flowstone_flow::ports::StoreOp;
+use flowstone_flow::step::StepError;
+use flowstone_flow::table::{Partitions, TableOp, WriteMode, WriteRows};
 use flowstone_lang::value::Value;
 
 use crate::fields::Fields;

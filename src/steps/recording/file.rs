@@ -6,7 +6,7 @@ use std::path::Path;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use flowstone_engine::ports::{AnswerEnd, AnswerFault, AnswerHead};
+use flowstone_flow::ports::{AnswerEnd, AnswerFault, AnswerHead};
 use serde_json::{Map, Value as Json, json};
 
 use super::{RecordingError, not_json, unknown};

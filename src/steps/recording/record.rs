@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use flowstone_engine::ports::{
+use flowstone_flow::ports::{
     AnswerEnd, AnswerHead, AskedRequest, ExchangeError, Exchanged, Exchanges, Secret, Tape,
 };
 

@@ -1,9 +1,9 @@
 //! Takes secrets out of what is written down: those that were looked up, those that servers gave, and whatever stands
 //! where secrets stand.
 
-use flowstone_engine::ports::Secret;
-use flowstone_engine::redact as engine;
-pub(super) use flowstone_engine::redact::SECRET;
+use flowstone_flow::ports::Secret;
+use flowstone_flow::redact as engine;
+pub(super) use flowstone_flow::redact::SECRET;
 use memchr::memmem;
 use reqwest::Url;
 use serde_json::Value as Json;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
 
-use flowstone_engine::ports::{AskedRequest, ExchangeError, Exchanged, Exchanges, RecordedAnswer};
+use flowstone_flow::ports::{AskedRequest, ExchangeError, Exchanged, Exchanges, RecordedAnswer};
 
 use super::alike::{Likeness, difference};
 use super::file::Exchange;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use flowstone_engine::ports::{Secret, Secrets};
+use flowstone_flow::ports::{Secret, Secrets};
 
 use super::{Recorder, Replayer};
 

@@ -2,8 +2,8 @@
 
 use std::rc::Rc;
 
-use flowstone_engine::codec;
-use flowstone_engine::table::csv::is_formula;
+use flowstone_flow::codec;
+use flowstone_flow::table::csv::is_formula;
 use flowstone_lang::value::meter;
 use flowstone_lang::value::{
     Arity, Class, Exception, Native, Object, Result, Signal, Value, number,

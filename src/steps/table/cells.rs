@@ -1,8 +1,8 @@
 //! Rows and cells of a table, from values.
 
-use flowstone_engine::codec;
-use flowstone_engine::step::StepError;
-use flowstone_engine::table::{Cell, Row};
+use flowstone_flow::codec;
+use flowstone_flow::step::StepError;
+use flowstone_flow::table::{Cell, Row};
 use flowstone_lang::value::{Object, Value};
 
 use crate::json::{items, name_text};

@@ -3,16 +3,16 @@
 use std::io;
 use std::path::Path;
 
-use flowstone_engine::blob::{BlobHash, BlobOp, BlobRow};
-use flowstone_engine::codec::encode;
-use flowstone_engine::ports::StoreOp;
-use flowstone_engine::resource::step_output;
-use flowstone_engine::rooted::{Opened, open_where};
-use flowstone_engine::step::{Outcome, StepContext, StepError};
-use flowstone_engine::table::csv::{
+use flowstone_flow::blob::{BlobHash, BlobOp, BlobRow};
+use flowstone_flow::codec::encode;
+use flowstone_flow::ports::StoreOp;
+use flowstone_flow::resource::step_output;
+use flowstone_flow::rooted::{Opened, open_where};
+use flowstone_flow::step::{Outcome, StepContext, StepError};
+use flowstone_flow::table::csv::{
     CsvContent, CsvFormat, CsvSource, ExportCsv, ImportCsv, OnBadRow, StageCsv,
 };
-use flowstone_engine::table::{ColumnDefinition, TableOp, TableTarget, WriteMode};
+use flowstone_flow::table::{ColumnDefinition, TableOp, TableTarget, WriteMode};
 use flowstone_lang::value::Value;
 
 use super::{columns, names, question};

@@ -1,8 +1,8 @@
 //! What a flow says of a column, and of how a cell is shown.
 
-use flowstone_engine::codec;
-use flowstone_engine::step::{Field, FieldType, StepError};
-use flowstone_engine::table::{
+use flowstone_flow::codec;
+use flowstone_flow::step::{Field, FieldType, StepError};
+use flowstone_flow::table::{
     Cell, CellFormat, CheckRule, ColumnDefinition, ColumnType, Computed, Display, EnumDefinition,
     EnumOption, Patch, Reference, Validation,
 };

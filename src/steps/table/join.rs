@@ -1,7 +1,7 @@
 //! `:materialize-join`: what a flow says of a join.
 
-use flowstone_engine::step::{Field, FieldType, StepError};
-use flowstone_engine::table::{
+use flowstone_flow::step::{Field, FieldType, StepError};
+use flowstone_flow::table::{
     JoinSide, JoinSource, MaterializeJoin, Partitions, Projected, RightFields, WriteMode,
 };
 use flowstone_lang::value::Value;

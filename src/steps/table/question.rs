@@ -1,7 +1,7 @@
 //! What a flow asks of a table: conditions, order, pages, groups and figures.
 
-use flowstone_engine::step::{Field, FieldType, StepError};
-use flowstone_engine::table::{
+use flowstone_flow::step::{Field, FieldType, StepError};
+use flowstone_flow::table::{
     Bucket, Cell, DEFAULT_PAGE, DateUnit, Filter, GroupBy, MAX_PAGE, Metric, MetricKind, Page,
     PageStart, Sort, Test,
 };

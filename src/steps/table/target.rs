@@ -1,7 +1,7 @@
 //! Which table, and which of its partitions.
 
-use flowstone_engine::step::StepError;
-use flowstone_engine::table::{Partitions, TableName, TableTarget};
+use flowstone_flow::step::StepError;
+use flowstone_flow::table::{Partitions, TableName, TableTarget};
 use flowstone_lang::value::Value;
 
 use crate::fields::Fields;

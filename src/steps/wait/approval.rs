@@ -1,6 +1,6 @@
 //! `:approval` and `:actions`: what may be chosen, and the links to choose it by.
 
-use flowstone_engine::step::{StepContext, StepError};
+use flowstone_flow::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use crate::connections::text_pairs;

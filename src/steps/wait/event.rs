@@ -1,9 +1,9 @@
 //! `:event`: which event completes a wait, in today's spelling and the older one.
 
-use flowstone_engine::codec;
-use flowstone_engine::flow::name_of;
-use flowstone_engine::ports::WaitEvent;
-use flowstone_engine::step::StepError;
+use flowstone_flow::codec;
+use flowstone_flow::flow::name_of;
+use flowstone_flow::ports::WaitEvent;
+use flowstone_flow::step::StepError;
 use flowstone_lang::value::Value;
 
 use crate::fields::Fields;

@@ -1,6 +1,6 @@
 //! `:notify` of a wait: who may answer is told, with links to do it by.
 
-use flowstone_engine::step::{StepContext, StepError, WaitNotice};
+use flowstone_flow::step::{StepContext, StepError, WaitNotice};
 use flowstone_lang::value::Value;
 use serde_json::Value as Json;
 

@@ -1,7 +1,7 @@
 //! `:webhook`: where callers from outside complete a wait, and how they prove who they are.
 
-use flowstone_engine::auth::{CALLER, types};
-use flowstone_engine::step::StepError;
+use flowstone_flow::auth::{CALLER, types};
+use flowstone_flow::step::StepError;
 
 use crate::fields::{Fields, listed};
 

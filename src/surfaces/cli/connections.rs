@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use flowstone_engine::Engine;
-use flowstone_engine::connections::{ConnectionReport, ConnectionTrial, PriceReport, Verdict};
 use flowstone_engine::diagnostic::nearest;
 use flowstone_engine::flow::Flow;
 use flowstone_lang::value::Value;
+use flowstone_project::connections::{ConnectionReport, ConnectionTrial, PriceReport, Verdict};
 use serde_json::{Value as Json, json};
 
 use super::args::{

@@ -2,8 +2,8 @@
 
 use flowstone_engine::json::to_json;
 use flowstone_engine::ports::SearchTarget;
-use flowstone_engine::search::{Ask, Found, FoundHit, Hydrate, SearchError, Seeker};
 use flowstone_engine::{Engine, EngineError};
+use flowstone_project::search::{Ask, Found, FoundHit, Hydrate, SearchError, Seeker};
 use serde_json::Value as Json;
 
 use super::args::Search;
@@ -52,7 +52,7 @@ pub(super) async fn seek<T>(
     question: impl AsyncFnOnce(&Seeker<'_>) -> Result<T, SearchError>,
 ) -> Result<T, Report> {
     let embedder = app.embedder(engine)?;
-    let seeker = engine.seeker(embedder.as_deref());
+    let seeker = flowstone_project::search::seeker(engine, embedder.as_deref());
     question(&seeker).await.map_err(|error| of_search(&error))
 }
 
@@ -130,7 +130,7 @@ fn line(found: &FoundHit) -> Vec<String> {
 }
 
 fn content(found: &FoundHit) -> Option<String> {
-    use flowstone_engine::search::Content;
+    use flowstone_project::search::Content;
     match found.content.as_ref()? {
         Content::Text { text, is_cut } => {
             let more = if *is_cut { "\n…" } else { "" };

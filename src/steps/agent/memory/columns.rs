@@ -1,6 +1,6 @@
 //! The table of memories: its columns, making it, and seeing that it is one.
 
-use flowstone_engine::step::{Inside, StepContext, StepError};
+use flowstone_flow::step::{Inside, StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use super::super::notes::facts;

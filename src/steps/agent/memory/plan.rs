@@ -1,6 +1,6 @@
 //! `:plan` of a memory: the model says what it will do before it does it, and checks off what is done.
 
-use flowstone_engine::step::StepError;
+use flowstone_flow::step::StepError;
 use flowstone_lang::value::Value;
 use serde_json::{Value as Json, json};
 

@@ -1,6 +1,6 @@
 //! Whose memories are recalled.
 
-use flowstone_engine::step::StepError;
+use flowstone_flow::step::StepError;
 use flowstone_lang::value::Value;
 
 use super::{condition, wrong};

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use flowstone_engine::step::{Inside, StepError};
+use flowstone_flow::step::{Inside, StepError};
 use flowstone_lang::value::Value;
 use serde_json::{Value as Json, json};
 

@@ -1,6 +1,6 @@
 //! The calls of one turn: hooks, approval, and having them performed.
 
-use flowstone_engine::step::{Inside, Progress, StepError};
+use flowstone_flow::step::{Inside, Progress, StepError};
 use flowstone_lang::value::Value;
 
 use super::super::approval::{Approval, Verdict, verdict};

@@ -5,7 +5,7 @@
 
 use std::fmt::Write as _;
 
-use flowstone_engine::step::StepError;
+use flowstone_flow::step::StepError;
 use flowstone_lang::value::Value;
 use jsonschema::ValidationError;
 use jsonschema::error::ValidationErrorKind as Kind;

@@ -6,10 +6,8 @@
 
 use std::rc::Rc;
 
-use flowstone_engine::diagnostic::nearest;
-use flowstone_engine::step::{
-    Effect, Operation, Step, StepError, StepSpec, respelled, tool_schema,
-};
+use flowstone_flow::diagnostic::nearest;
+use flowstone_flow::step::{Effect, Operation, Step, StepError, StepSpec, respelled, tool_schema};
 use flowstone_lang::value::Value;
 use serde_json::{Map as JsonMap, Value as Json, json};
 

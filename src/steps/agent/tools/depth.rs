@@ -1,6 +1,6 @@
 //! How deep agents may hand work to agents. Two that have each other as tools would never end.
 
-use flowstone_engine::step::{StepContext, StepError};
+use flowstone_flow::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use crate::fields::Fields;

@@ -2,11 +2,11 @@
 
 use std::rc::Rc;
 
-use flowstone_engine::flow::{Flow, PackagedStep, name_of};
-use flowstone_engine::packaged::{self, PackagedTool, Packager};
-use flowstone_engine::step::{Effect, Step, StepContext, StepError};
-use flowstone_engine::tools;
-use flowstone_engine::workspace::Mutations;
+use flowstone_flow::flow::{Flow, PackagedStep, name_of};
+use flowstone_flow::packaged::{self, PackagedTool, Packager};
+use flowstone_flow::step::{Effect, Step, StepContext, StepError};
+use flowstone_flow::tools;
+use flowstone_flow::workspace::Mutations;
 use flowstone_lang::value::Value;
 use serde_json::{Map as JsonMap, Value as Json};
 

@@ -1,8 +1,8 @@
 //! What a model is told of a value: all of it where it is short, else the beginnings of what is long in it, with a word
 //! on how to read on.
 
-use flowstone_engine::json::to_json;
-use flowstone_engine::step::StepContext;
+use flowstone_flow::json::to_json;
+use flowstone_flow::step::StepContext;
 use flowstone_lang::value::Value;
 use serde_json::Value as Json;
 

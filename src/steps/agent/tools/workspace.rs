@@ -3,10 +3,10 @@
 
 use std::rc::Rc;
 
-use flowstone_engine::diagnostic::nearest;
-use flowstone_engine::step::StepError;
-use flowstone_engine::tools::WorkspaceTool;
-use flowstone_engine::workspace;
+use flowstone_flow::diagnostic::nearest;
+use flowstone_flow::step::StepError;
+use flowstone_flow::tools::WorkspaceTool;
+use flowstone_flow::workspace;
 use flowstone_lang::value::Value;
 use serde_json::json;
 
@@ -69,7 +69,7 @@ fn op(arguments: &Value) -> Option<String> {
         }
         other => other,
     };
-    let name = flowstone_engine::flow::name_of(arguments.get("op")?)?;
+    let name = flowstone_flow::flow::name_of(arguments.get("op")?)?;
     Some(name.trim_start_matches(':').to_owned())
 }
 

@@ -1,7 +1,7 @@
 //! `:apply-edit`: a unified diff over several files, or replacements in several files, all or nothing.
 
-use flowstone_engine::changeset::OnRace;
-use flowstone_engine::step::{Effect, Field, FieldType, Operation, Outcome, StepError};
+use flowstone_flow::changeset::OnRace;
+use flowstone_flow::step::{Effect, Field, FieldType, Operation, Outcome, StepError};
 use flowstone_lang::value::Value;
 
 use super::super::apply::{self, Applied, Edit, Status};

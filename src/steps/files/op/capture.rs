@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use flowstone_engine::changeset::OnRace;
-use flowstone_engine::permission::is_environment;
-use flowstone_engine::step::{Effect, Operation, Outcome, Progress, StepError};
+use flowstone_flow::changeset::OnRace;
+use flowstone_flow::permission::is_environment;
+use flowstone_flow::step::{Effect, Operation, Outcome, Progress, StepError};
 use flowstone_lang::value::Value;
 
 use super::super::apply::Status;

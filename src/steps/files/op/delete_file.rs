@@ -1,7 +1,7 @@
 //! `:delete-file`: a file goes.
 
-use flowstone_engine::changeset::OnRace;
-use flowstone_engine::step::{Effect, Operation, Outcome, StepError};
+use flowstone_flow::changeset::OnRace;
+use flowstone_flow::step::{Effect, Operation, Outcome, StepError};
 use flowstone_lang::value::Value;
 
 use super::super::Call;

@@ -1,6 +1,6 @@
 //! `:diff`: what a changeset makes different from its tree.
 
-use flowstone_engine::step::{Effect, Operation, Outcome, StepError};
+use flowstone_flow::step::{Effect, Operation, Outcome, StepError};
 use flowstone_lang::value::Value;
 
 use super::super::difference::{self, FileDifference, Wanted};

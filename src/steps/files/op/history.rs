@@ -1,6 +1,6 @@
 //! `:history`: the commits of a repository, newest first. The flow format has no such operation: it is an extension.
 
-use flowstone_engine::step::{Effect, Operation, Outcome, StepError};
+use flowstone_flow::step::{Effect, Operation, Outcome, StepError};
 use flowstone_lang::value::Value;
 
 use super::super::history::{Commit, Question, read};

@@ -1,9 +1,9 @@
 //! `:init-changeset`: a changeset over a tree, without changes.
 
-use flowstone_engine::changeset::{ChangesetOp, NewChangeset};
-use flowstone_engine::codec;
-use flowstone_engine::ports::StoreOp;
-use flowstone_engine::step::{Effect, Operation, Outcome, StepContext, StepError};
+use flowstone_flow::changeset::{ChangesetOp, NewChangeset};
+use flowstone_flow::codec;
+use flowstone_flow::ports::StoreOp;
+use flowstone_flow::step::{Effect, Operation, Outcome, StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use super::super::Call;

@@ -1,6 +1,6 @@
 //! `:list`: which entries a tree has.
 
-use flowstone_engine::step::{Effect, Operation, Outcome, StepError};
+use flowstone_flow::step::{Effect, Operation, Outcome, StepError};
 use flowstone_lang::value::Value;
 
 use super::super::Call;

@@ -3,10 +3,10 @@
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
-use flowstone_engine::codec;
-use flowstone_engine::permission::is_write_protected;
-use flowstone_engine::rooted::Root;
-use flowstone_engine::step::{Effect, Operation, Outcome, Progress, StepContext, StepError};
+use flowstone_flow::codec;
+use flowstone_flow::permission::is_write_protected;
+use flowstone_flow::rooted::Root;
+use flowstone_flow::step::{Effect, Operation, Outcome, Progress, StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use super::super::folder::{self, Earlier, Record, Records, Rendering, Skipped, Target};

@@ -1,7 +1,7 @@
 //! `:move-file`: a file gets another path.
 
-use flowstone_engine::changeset::OnRace;
-use flowstone_engine::step::{Effect, Operation, Outcome, StepError};
+use flowstone_flow::changeset::OnRace;
+use flowstone_flow::step::{Effect, Operation, Outcome, StepError};
 use flowstone_lang::value::Value;
 
 use super::super::Call;

@@ -1,8 +1,8 @@
 //! `:open-change-request`: asks on GitHub or GitLab that a branch be taken over.
 
-use flowstone_engine::flow::name_of;
-use flowstone_engine::permission::Host;
-use flowstone_engine::step::{Effect, Operation, Outcome, Progress, StepError};
+use flowstone_flow::flow::name_of;
+use flowstone_flow::permission::Host;
+use flowstone_flow::step::{Effect, Operation, Outcome, Progress, StepError};
 use flowstone_lang::value::Value;
 
 use super::super::change_request::{self, Asked, Provider, Repo};

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use flowstone_engine::flow::name_of;
-use flowstone_engine::step::{Effect, Operation, Outcome, Progress, StepContext, StepError};
+use flowstone_flow::flow::name_of;
+use flowstone_flow::step::{Effect, Operation, Outcome, Progress, StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use super::super::manifest::{Manifest, Origin};

@@ -1,7 +1,7 @@
 //! `:replace`: a text in a file for another.
 
-use flowstone_engine::changeset::OnRace;
-use flowstone_engine::step::{Effect, Operation, Outcome, StepError};
+use flowstone_flow::changeset::OnRace;
+use flowstone_flow::step::{Effect, Operation, Outcome, StepError};
 use flowstone_lang::value::Value;
 
 use super::super::edit::{self, Which};

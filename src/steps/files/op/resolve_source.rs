@@ -1,9 +1,9 @@
 //! `:resolve-source`: an immutable tree of a folder or a commit.
 
-use flowstone_engine::blob::{BlobHash, BlobOp, BlobRow};
-use flowstone_engine::ports::StoreOp;
-use flowstone_engine::resource::ResourceKind;
-use flowstone_engine::step::{Effect, Operation, Outcome, StepError};
+use flowstone_flow::blob::{BlobHash, BlobOp, BlobRow};
+use flowstone_flow::ports::StoreOp;
+use flowstone_flow::resource::ResourceKind;
+use flowstone_flow::step::{Effect, Operation, Outcome, StepError};
 use flowstone_lang::value::Value;
 
 use super::super::Call;

@@ -1,6 +1,6 @@
 //! `:search`: lines that hold a text or match a pattern.
 
-use flowstone_engine::step::{Effect, Operation, Outcome, StepError};
+use flowstone_flow::step::{Effect, Operation, Outcome, StepError};
 use flowstone_lang::value::Value;
 
 use super::super::search::Query;

@@ -1,6 +1,6 @@
 //! `:write-out`: one file of the project, written whole or not at all.
 
-use flowstone_engine::step::{Effect, Operation, Outcome, StepError};
+use flowstone_flow::step::{Effect, Operation, Outcome, StepError};
 use flowstone_lang::value::Value;
 
 use super::super::value::{int, map};

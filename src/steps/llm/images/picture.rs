@@ -4,7 +4,7 @@
 
 use std::io::Cursor;
 
-use flowstone_engine::step::StepError;
+use flowstone_flow::step::StepError;
 use flowstone_lang::value::Value;
 use image::codecs::jpeg::JpegEncoder;
 use image::codecs::png::PngEncoder;

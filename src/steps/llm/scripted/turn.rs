@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use flowstone_engine::step::StepError;
+use flowstone_flow::step::StepError;
 use flowstone_lang::value::Value;
 
 use super::super::call::{Call, Reply, Role, ToolCall, Usage};

@@ -1,8 +1,8 @@
 //! The keys of `:persist {:type :blob}`.
 
-use flowstone_engine::resource::sign::{DEFAULT_TTL, TTL};
-use flowstone_engine::resource::{ResourceLimits, SearchEntry, Tier};
-use flowstone_engine::step::{StepContext, StepError};
+use flowstone_flow::resource::sign::{DEFAULT_TTL, TTL};
+use flowstone_flow::resource::{ResourceLimits, SearchEntry, Tier};
+use flowstone_flow::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use crate::fields::{Fields, listed};

@@ -1,8 +1,8 @@
 //! Data as the bytes of a content type.
 
-use flowstone_engine::codec;
-use flowstone_engine::resource::media::Format;
-use flowstone_engine::step::{StepContext, StepError};
+use flowstone_flow::codec;
+use flowstone_flow::resource::media::Format;
+use flowstone_flow::step::{StepContext, StepError};
 use flowstone_lang::value::Value;
 
 use crate::json::{compact, items, pretty, read, to_exact_json, write as write_json};

@@ -2,10 +2,10 @@
 
 use std::rc::Rc;
 
-use flowstone_engine::blob::BlobRow;
-use flowstone_engine::resource::sign::{LOCAL, Signer};
-use flowstone_engine::resource::{PREFIX, Tier};
-use flowstone_engine::step::{StepContext, StepError};
+use flowstone_flow::blob::BlobRow;
+use flowstone_flow::resource::sign::{LOCAL, Signer};
+use flowstone_flow::resource::{PREFIX, Tier};
+use flowstone_flow::step::{StepContext, StepError};
 use flowstone_lang::value::{Object, Value};
 
 use crate::resource;

@@ -2,7 +2,7 @@
 
 use clap::{Args, Subcommand};
 use flowstone_engine::ports::SearchTarget;
-use flowstone_engine::search::{Ask, Hydrate, Mode};
+use flowstone_project::search::{Ask, Hydrate, Mode};
 
 use super::Home;
 

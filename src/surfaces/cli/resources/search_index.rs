@@ -4,7 +4,7 @@ use flowstone_engine::Engine;
 use flowstone_engine::EngineError;
 use flowstone_engine::ports::SearchDoc;
 use flowstone_engine::resource::SearchEntry;
-use flowstone_engine::search::Rebuilt;
+use flowstone_project::search::Rebuilt;
 use serde_json::json;
 
 use super::{ask, find};

@@ -1,0 +1,39 @@
+//! Runs looked up in the stores alone, without an engine.
+
+use crate::error::EngineError;
+use crate::ports::{Durability, RunFilter, RunRow, Stores};
+use crate::timeline::RunReport;
+
+/// Finds the run that an id, or the beginning of one, means.
+///
+/// # Errors
+/// When there is none, or more than one.
+pub async fn find(stores: &Stores, prefix: &str) -> Result<RunRow, EngineError> {
+    let filter = RunFilter {
+        id_prefix: Some(prefix.to_owned()),
+        limit: 6,
+        ..RunFilter::default()
+    };
+    let mut found = stores.runs.list(filter).await?;
+    if let Some(at) = found.iter().position(|row| row.id.as_str() == prefix) {
+        return Ok(found.swap_remove(at));
+    }
+    match found.len() {
+        1 => Ok(found.remove(0)),
+        0 => Err(EngineError::NoSuchRun {
+            run: prefix.to_owned(),
+        }),
+        _ => Err(EngineError::AmbiguousRun {
+            prefix: prefix.to_owned(),
+            runs: found.iter().map(|row| row.id.to_string()).collect(),
+        }),
+    }
+}
+
+/// Returns a run with its timeline.
+///
+/// # Errors
+/// When it cannot be read.
+pub async fn report(stores: &Stores, row: RunRow) -> Result<RunReport, EngineError> {
+    RunReport::read(stores, row, Durability::Full).await
+}

@@ -1,0 +1,185 @@
+//! What the slots of a run stand for: a profile of the settings, and what was set beside it.
+//!
+//! A run keeps this in its row, so that whoever goes on with it later, a worker or another command, uses the same. The
+//! settings themselves are not kept: a connection that is put right is right for a run that waits.
+
+use std::collections::BTreeMap;
+
+use flowstone_lang::value::Value;
+
+use crate::codec;
+use crate::diagnostic::nearest;
+use crate::flow::{LoadedFlow, name_of};
+
+/// A profile, and connections for single slots.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Bindings {
+    /// A key of `:profiles` in the settings.
+    pub profile: Option<String>,
+    /// Names of connections, by slot.
+    pub set: BTreeMap<String, String>,
+    /// The flow is not one of the project: it starts without permissions.
+    pub is_outside: bool,
+}
+
+/// Why a run's bindings mean nothing in these settings.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum BindingsError {
+    #[error("there is no profile `{name}`")]
+    NoProfile { name: String, known: Vec<String> },
+    #[error("the bindings of the run cannot be read: {detail}")]
+    Unreadable { detail: String },
+}
+
+impl BindingsError {
+    /// Returns the code of the page in `docs/errors`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::NoProfile { .. } => "E0935",
+            Self::Unreadable { .. } => "E0945",
+        }
+    }
+
+    /// Returns what to try.
+    pub fn hint(&self) -> String {
+        match self {
+            Self::NoProfile { name, known } if known.is_empty() => format!(
+                "describe it in flowstone.edn: {{:profiles {{:{name} {{:bindings {{:ai {{:conn :openai}}}}}}}}}}"
+            ),
+            Self::NoProfile { name, known } => {
+                match nearest(name, known.iter().map(String::as_str)) {
+                    Some(near) => format!("did you mean `{near}`?"),
+                    None => format!("there are {}", known.join(", ")),
+                }
+            }
+            Self::Unreadable { .. } => "the run was started by another build".to_owned(),
+        }
+    }
+}
+
+impl LoadedFlow {
+    /// Returns the bindings of a run that gets this flow instead of its own: it is judged by where this one is from.
+    ///
+    /// # Errors
+    /// When the run's bindings cannot be read.
+    pub fn bindings_from(&self, bindings: Option<&str>) -> Result<Option<String>, BindingsError> {
+        let bindings = Bindings {
+            is_outside: self.is_outside,
+            ..Bindings::decode(bindings)?
+        };
+        Ok(bindings.encode())
+    }
+}
+
+impl Bindings {
+    /// Writes them down; nothing where there are none.
+    pub fn encode(&self) -> Option<String> {
+        if *self == Bindings::default() {
+            return None;
+        }
+        let text = |text: &String| Value::from(text.as_str());
+        let set = self.set.iter();
+        let set = Value::map(set.map(|(slot, name)| (text(slot), text(name))));
+        let profile = self.profile.as_ref().map_or(Value::Nil, text);
+        let outside = (Value::keyword("outside"), Value::Bool(true));
+        let whole = [
+            (Value::keyword("profile"), profile),
+            (Value::keyword("set"), set),
+        ];
+        let whole = whole.into_iter().chain(self.is_outside.then_some(outside));
+        let whole = Value::map(whole);
+        codec::canonical(&whole).ok()
+    }
+
+    /// Reads what [`Bindings::encode`] wrote.
+    ///
+    /// # Errors
+    /// When it is something else.
+    pub fn decode(text: Option<&str>) -> Result<Bindings, BindingsError> {
+        let Some(text) = text else {
+            return Ok(Bindings::default());
+        };
+        let unreadable = |detail: String| BindingsError::Unreadable { detail };
+        let whole = codec::decode(text).map_err(|error| unreadable(error.to_string()))?;
+        let profile = whole.get("profile").and_then(Value::as_str);
+        let mut set = BTreeMap::new();
+        let entries = whole.get("set").and_then(Value::as_map);
+        for (slot, name) in entries.into_iter().flat_map(|map| map.iter()) {
+            let (Some(slot), Some(name)) = (slot.as_str(), name.as_str()) else {
+                return Err(unreadable(text.to_owned()));
+            };
+            set.insert(slot.to_owned(), name.to_owned());
+        }
+        Ok(Bindings {
+            profile: profile.map(str::to_owned),
+            set,
+            is_outside: whole.get("outside").is_some_and(Value::is_truthy),
+        })
+    }
+
+    /// Returns the settings as a run with these bindings sees them: what the profile says is put over the rest, name by
+    /// name.
+    ///
+    /// # Errors
+    /// When there is no such profile.
+    pub fn apply(&self, settings: &Value) -> Result<Value, BindingsError> {
+        let mut settings = settings.clone();
+        if let Some(name) = &self.profile {
+            let over = profile(&settings, name)?;
+            settings = merged(&settings, &over);
+        }
+        if !self.set.is_empty() {
+            let bound = self.set.iter().map(|(slot, name)| {
+                let conn = Value::map([(Value::keyword("conn"), Value::keyword(name))]);
+                (Value::keyword(slot), conn)
+            });
+            let bindings = Value::map([(Value::keyword("bindings"), Value::map(bound))]);
+            settings = merged(&settings, &bindings);
+        }
+        Ok(settings)
+    }
+}
+
+fn profile(settings: &Value, name: &str) -> Result<Value, BindingsError> {
+    let profiles = settings.get("profiles").and_then(Value::as_map);
+    let entries = || profiles.into_iter().flat_map(|map| map.iter());
+    let found = entries().find(|(key, _)| name_of(key).is_some_and(|it| *it == *name));
+    found.map(|(_, over)| over.clone()).ok_or_else(|| {
+        let known = entries().filter_map(|(key, _)| name_of(key));
+        BindingsError::NoProfile {
+            name: name.to_owned(),
+            known: known.map(|it| it.to_string()).collect(),
+        }
+    })
+}
+
+/// Puts the keys of a map over those of another, and in maps of both the keys in these.
+fn merged(under: &Value, over: &Value) -> Value {
+    let entries = |value: &Value| {
+        let map = value.as_map().map(|map| map.entries().clone());
+        map.unwrap_or_default()
+    };
+    let mut all = entries(under);
+    for (key, value) in entries(over).iter() {
+        let both = all.get(key).filter(|it| it.as_map().is_some()).cloned();
+        let value = match (both, value.as_map()) {
+            (Some(known), Some(_)) => {
+                let mut inner = entries(&known);
+                for (name, value) in entries(value).iter() {
+                    // The same name may be written in two ways.
+                    let keys = inner.iter().map(|(key, _)| key.clone());
+                    let same = keys.into_iter().find(|it| name_of(it) == name_of(name));
+                    inner.insert(same.unwrap_or_else(|| name.clone()), value.clone());
+                }
+                Value::map(
+                    inner
+                        .iter()
+                        .map(|(key, value)| (key.clone(), value.clone())),
+                )
+            }
+            _ => value.clone(),
+        };
+        all.insert(key.clone(), value);
+    }
+    Value::map(all.iter().map(|(key, value)| (key.clone(), value.clone())))
+}

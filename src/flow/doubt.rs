@@ -1,0 +1,100 @@
+//! `:on-doubt`: what to do about a step that was under way when the process ended.
+
+use flowstone_lang::value::Value;
+
+use crate::flow::name_of;
+use crate::step::Effect;
+use crate::step::options::{Wrong, keys};
+
+const CODE: &str = "E0454";
+const KEYS: &[&str] = &["done", "else", "probe"];
+
+/// What settles a doubt.
+#[derive(Debug, Clone)]
+pub enum OnDoubt {
+    Settle(Settle),
+    Probe(Box<Probe>),
+}
+
+/// What settles a doubt without looking.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Settle {
+    /// A person decides.
+    Ask,
+    Fail,
+    /// Doing it twice is harmless.
+    Retry,
+}
+
+/// Looking whether the effect has happened.
+#[derive(Debug, Clone)]
+pub struct Probe {
+    /// The config of a step that reads, with its `:type`; or code that makes one, or that knows the answer.
+    pub look: Value,
+    /// Code that reads the answer out of the step's value.
+    pub done: Option<Value>,
+    /// What to do when looking fails.
+    pub otherwise: Settle,
+}
+
+impl OnDoubt {
+    /// What is done where the flow says nothing.
+    pub fn default_for(effect: Effect, has_key: bool) -> OnDoubt {
+        OnDoubt::Settle(match effect {
+            Effect::External if !has_key => Settle::Ask,
+            Effect::External | Effect::OwnStore | Effect::Pure | Effect::Read | Effect::Steps => {
+                Settle::Retry
+            }
+        })
+    }
+
+    /// Reads it; nothing where it is absent.
+    pub fn of(given: &Value) -> Result<Option<OnDoubt>, Wrong> {
+        if given.is_nil() {
+            return Ok(None);
+        }
+        if let Some(settle) = settle(given) {
+            return Ok(Some(OnDoubt::Settle(settle)));
+        }
+        if given.as_map().is_none() {
+            let message = "`:on-doubt` must be `:ask`, `:fail`, `:retry` or a map with `:probe`";
+            return Err(Wrong::new(CODE, "on-doubt", message.to_owned()));
+        }
+        let map = keys(CODE, "on-doubt", given, KEYS)?;
+        let get = |name: &str| map.get(&Value::keyword(name)).filter(|it| !it.is_nil());
+        if map.get(&Value::keyword("probe")).is_none() {
+            let message = "a map under `:on-doubt` needs a `:probe`".to_owned();
+            return Err(Wrong::new(CODE, "on-doubt", message)
+                .hint("a step that looks: `{:probe {:type :http :url ...}}`"));
+        }
+        let look = get("probe").cloned().unwrap_or(Value::Nil);
+        if look.as_map().is_some() && look.get("type").and_then(name_of).is_none() {
+            let expected = "the config of a step, with its `:type`";
+            return Err(Wrong::value(CODE, "on-doubt", "probe", expected));
+        }
+        let otherwise = match get("else") {
+            None => Settle::Ask,
+            Some(given) => settle(given).ok_or_else(|| {
+                Wrong::value(CODE, "on-doubt", "else", "`:ask`, `:fail` or `:retry`")
+            })?,
+        };
+        Ok(Some(OnDoubt::Probe(Box::new(Probe {
+            look,
+            done: get("done").cloned(),
+            otherwise,
+        }))))
+    }
+}
+
+fn settle(given: &Value) -> Option<Settle> {
+    match given {
+        Value::Keyword(_) | Value::Text(_) => {}
+        _ => return None,
+    }
+    match name_of(given).as_deref() {
+        Some("ask") => Some(Settle::Ask),
+        Some("fail") => Some(Settle::Fail),
+        Some("retry") => Some(Settle::Retry),
+        _ => None,
+    }
+}

@@ -1,0 +1,113 @@
+//! `:agents`: agents with a name. Each is a packaged step that wraps an `:agent`, and all its fields but its own keys
+//! are the defaults of it. What it is called with is its `:inputs`.
+//!
+//! Whether its fields are those of an `:agent` is said with the calls of steps.
+
+use std::rc::Rc;
+
+use flowstone_lang::value::Value;
+
+use super::definition::Reading;
+use super::packaged::{Origin, PackagedStep, add, code, contract, id, tool, without_quotes};
+use super::{FlowFunction, name_of};
+use crate::diagnostic::Diagnostic;
+
+/// The step type that a named agent is.
+pub const KIND: &str = "agent";
+
+/// The keys of an entry that are not the agent's, sorted.
+pub const OWN_KEYS: &[&str] = &[
+    "description",
+    "id",
+    "input-schema",
+    "output-schema",
+    "prepare",
+    "project-result",
+    "tool",
+    "type",
+];
+
+/// Keys of an agent that say what its answer is like.
+const ANSWER: &[&str] = &["json-schema", "output", "response-format"];
+
+/// Adds the agents of a definition to its packaged steps.
+pub(super) fn read(
+    reading: &mut Reading<'_>,
+    map: &Value,
+    functions: &[FlowFunction],
+    steps: &mut Vec<Rc<PackagedStep>>,
+) {
+    let origin = Origin::Agent;
+    for (entry, span) in reading.maps(map, origin.key()) {
+        let Some(id) = id(reading, (&entry, span), origin, steps) else {
+            continue;
+        };
+        type_(reading, &entry, &id);
+        let tool = tool(reading, &entry, (&id, origin));
+        let output = contract(reading, &entry, "output-schema");
+        let project_result = code(reading, &entry, "project-result", functions);
+        let mut defaults = fields(&entry);
+        // What it answers is what it is said to give, unless somebody makes that of it.
+        let says_answer = ANSWER.iter().any(|key| has(&entry, key));
+        if let (Some(output), None, false) = (&output, &project_result, says_answer) {
+            let form = [
+                (Value::keyword("format"), Value::keyword("json")),
+                (Value::keyword("schema"), output.form.clone()),
+            ];
+            defaults.push((Value::keyword("output"), Value::map(form)));
+        }
+        let step = PackagedStep {
+            kind: Rc::from(KIND),
+            description: reading.text(&entry, "description"),
+            input: contract(reading, &entry, "input-schema"),
+            output,
+            defaults: Value::map(defaults),
+            prepare: code(reading, &entry, "prepare", functions),
+            project_result,
+            tool_name: tool.0,
+            tool_description: tool.1,
+            entry: entry.clone(),
+            span,
+            origin,
+            id,
+        };
+        if !has(&entry, "objective") && step.prepare.is_none() {
+            reading.push(
+                Diagnostic::error("E0468", format!("the named agent `:{}` needs an `:objective`", step.id))
+                    .at(span)
+                    .hint("say what it is for: `:objective \"Look for security problems.\"`; what it is called with comes under `:inputs`"),
+            );
+        }
+        add(reading, steps, step);
+    }
+}
+
+fn has(entry: &Value, key: &str) -> bool {
+    entry.get(key).is_some_and(|given| !given.is_nil())
+}
+
+fn type_(reading: &mut Reading<'_>, entry: &Value, id: &str) {
+    let Some(given) = entry.get("type").filter(|kind| !kind.is_nil()) else {
+        return;
+    };
+    if name_of(given).is_none_or(|name| &*name != KIND) {
+        let shown = crate::words::shown(given);
+        let at = reading.value_at(entry, "type");
+        reading.push(
+            Diagnostic::error("E0468", format!("the named agent `:{id}` is no `{shown}`"))
+                .at(at)
+                .hint(
+                    "leave `:type` out: all of `:agents` are agents; other steps go into `:steps`",
+                ),
+        );
+    }
+}
+
+/// The fields of the `:agent` step. Nothing in a definition is evaluated, so quotes are taken away.
+fn fields(entry: &Value) -> Vec<(Value, Value)> {
+    let entries = entry.as_map().into_iter().flat_map(|map| map.iter());
+    let own =
+        entries.filter(|(key, _)| name_of(key).is_none_or(|name| !OWN_KEYS.contains(&&*name)));
+    own.map(|(key, value)| (key.clone(), without_quotes(value)))
+        .collect()
+}

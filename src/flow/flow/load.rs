@@ -1,0 +1,517 @@
+//! From a file to a flow, with everything that is wrong with it on the way.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use flowstone_lang::reader::{ReadContext, ReadError, ReadOptions, Reader};
+use flowstone_lang::session::{Body, Session, WorldContext};
+use flowstone_lang::value::{Span, Symbol, Value};
+
+use super::files::{DiskFiles, FlowFiles, StoredFiles, join};
+use super::lint::Surroundings;
+use super::starts::wider_limits;
+use super::{Flow, compile, contents, definition, forms, lint};
+use crate::codec;
+use crate::diagnostic::{Diagnostic, Severity};
+use crate::limits::Limits;
+use crate::permission::PlannedNeed;
+use crate::ports::Program;
+use crate::rooted::read_named;
+use crate::schedule;
+use crate::step::Step;
+
+/// How deep includes may include.
+const INCLUDE_DEPTH: usize = 32;
+
+/// The version of replay behaviour. Raised when a build would replay a journal of an earlier one differently.
+pub const ENGINE_ABI: i64 = 1;
+
+/// A flow together with the texts it was made from.
+#[derive(Debug, Clone)]
+pub struct LoadedFlow {
+    pub flow: Rc<Flow>,
+    pub program: Program,
+    /// The file is not in the project's folder.
+    pub is_outside: bool,
+}
+
+/// The findings about a file. Their places lie in the sources of the session that was given.
+#[derive(Debug, Default)]
+pub struct Checked {
+    pub loaded: Option<LoadedFlow>,
+    /// In the order of the file.
+    pub findings: Vec<Diagnostic>,
+    /// The definition as it is written, where the file has one: also when no flow could be made of it.
+    definition: Option<Value>,
+    /// What its steps need the flow to be allowed, as far as that is written out.
+    pub needs: Vec<PlannedNeed>,
+    /// The files of the flows that it calls by name.
+    pub called: Vec<PathBuf>,
+    /// The compiled `:flow`, where it was compiled and the session is as it was before.
+    pub body: Option<Body>,
+}
+
+impl Checked {
+    fn failed(finding: Diagnostic) -> Checked {
+        Checked {
+            findings: vec![finding],
+            ..Checked::default()
+        }
+    }
+
+    /// Tells whether the file cannot be run.
+    pub fn has_errors(&self) -> bool {
+        self.findings
+            .iter()
+            .any(|finding| finding.severity == Severity::Error)
+    }
+}
+
+/// Reads a flow file from disk and checks its definition. `name` is what errors call the file.
+pub fn load(session: &Session, path: &Path, name: &str) -> Checked {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    tracing::debug!(target: "flowstone::files", path = %path.display(), "read");
+    let text = match read_named(path) {
+        Ok(text) => text,
+        Err(error) => {
+            let why = match error.kind() {
+                std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
+                std::io::ErrorKind::InvalidData => "it is not UTF-8 text".to_owned(),
+                _ => error.to_string(),
+            };
+            return Checked::failed(Diagnostic::error(
+                "E0400",
+                format!("cannot read {name}: {why}"),
+            ));
+        }
+    };
+    let stem = path.file_stem().map(|stem| stem.to_string_lossy());
+    read(
+        session,
+        &DiskFiles::below(folder),
+        &Main {
+            name,
+            text: &text,
+            stem: stem.as_deref().unwrap_or("flow"),
+            is_stored: false,
+        },
+    )
+}
+
+/// Reads the flow of a stored program.
+pub fn reload(session: &Session, program: &Program) -> Checked {
+    let Some(stored) = Stored::decode(&program.source) else {
+        return Checked::failed(Diagnostic::error(
+            "E0507",
+            "the stored program cannot be read",
+        ));
+    };
+    let mut files = stored.files;
+    let text = files.remove(MAIN).unwrap_or_default();
+    let main = Main {
+        name: &stored.name,
+        text: &text,
+        stem: &stored.stem,
+        is_stored: true,
+    };
+    read(session, &StoredFiles(files), &main)
+}
+
+/// Does all that can be done without running: definition, the shape of each step call, compiling. The session must
+/// know what flows may use: [`crate::natives::install`].
+pub fn check(session: &Session, path: &Path, name: &str, steps: &[Box<dyn Step>]) -> Checked {
+    check_in(session, path, name, (steps, None))
+}
+
+/// The project that a flow file belongs to.
+#[derive(Debug, Clone, Copy)]
+pub struct InProject<'a> {
+    /// Its folder: flows that the file calls are looked for there.
+    pub root: &'a Path,
+    pub settings: &'a Value,
+}
+
+/// As [`check`], with the step types and the project that the file belongs to.
+pub fn check_in(
+    session: &Session,
+    path: &Path,
+    name: &str,
+    (steps, project): (&[Box<dyn Step>], Option<InProject<'_>>),
+) -> Checked {
+    let folder = path
+        .parent()
+        .map(|folder| match folder.as_os_str().is_empty() {
+            true => Path::new("."),
+            false => folder,
+        });
+    let around = Surroundings {
+        steps,
+        project_root: project.map(|project| project.root),
+        settings: project.map(|project| project.settings),
+        folder,
+    };
+    let mut checked = with_code(session, load(session, path, name), around);
+    if let (Some(loaded), Some(project)) = (&checked.loaded, project) {
+        let limits = Limits::of(project.settings);
+        let wider = wider_limits(&loaded.flow, &limits, session);
+        checked.findings.extend(wider);
+    }
+    checked
+}
+
+/// As [`check_in`], for a text that is in no file. Includes are looked for below a folder, that of the project.
+pub fn check_text(
+    session: &Session,
+    text: &str,
+    folder: &Path,
+    steps: &[Box<dyn Step>],
+) -> Checked {
+    let main = Main {
+        name: "draft.edn",
+        text,
+        stem: "draft",
+        is_stored: false,
+    };
+    let checked = read(session, &DiskFiles::below(folder), &main);
+    let around = Surroundings {
+        steps,
+        project_root: Some(folder),
+        settings: None,
+        folder: None,
+    };
+    with_code(session, checked, around)
+}
+
+fn with_code(session: &Session, mut checked: Checked, around: Surroundings<'_>) -> Checked {
+    if let Some(definition) = &checked.definition {
+        let sources = session.world().sources.borrow();
+        checked
+            .findings
+            .extend(contents::check(&sources, definition));
+    }
+    if let Some(loaded) = &checked.loaded {
+        let sources = session.world().sources.borrow();
+        let mut calls = lint::check_steps(&sources, &loaded.flow, around);
+        drop(sources);
+        checked.needs = std::mem::take(&mut calls.needs);
+        checked.called = std::mem::take(&mut calls.called);
+        let compiled = compile::check_code(session, &loaded.flow, &calls.code);
+        checked.body = compiled.body;
+        let mut code = compiled.findings;
+        // What was said about a call in the words of flows is not said again in those of the compiler.
+        let calls = calls.findings;
+        code.retain(|finding| calls.iter().all(|call| !overlap(call.span, finding.span)));
+        checked.findings.extend(calls.into_iter().chain(code));
+    }
+    checked
+        .findings
+        .sort_by_key(|finding| (finding.span.source.0, finding.span.start));
+    checked
+}
+
+/// Says what a text probably is that cannot be read as a flow.
+fn other_format(main: &Main<'_>) -> Option<&'static str> {
+    const HINT: &str = "this looks like JSON: a flow file holds Clojure data, `{:slug :my-flow :flow '(...)}`; JSON is \
+                        given to a run with `--input @file.json`";
+    let ending = Path::new(main.name).extension().and_then(|it| it.to_str());
+    let inside = main.text.trim_start().strip_prefix(['{', '[']);
+    let is_json = inside.is_some_and(|it| it.trim_start().starts_with('"') && it.contains("\":"));
+    match ending {
+        Some("json" | "jsonl") => Some(HINT),
+        Some("csv" | "tsv") => Some(
+            "this is a table, not a flow: a flow reads it with `:table {:op :import}` or `flow.util/parse-csv`",
+        ),
+        _ => is_json.then_some(HINT),
+    }
+}
+
+fn overlap(one: Span, other: Span) -> bool {
+    one.source == other.source && one.start <= other.end && other.start <= one.end
+}
+
+/// The text that everything starts from.
+pub struct Main<'a> {
+    pub name: &'a str,
+    pub text: &'a str,
+    /// The slug of a file that is only a form.
+    pub stem: &'a str,
+    /// A run has begun with it: what newer builds demand of inputs does not hold it up.
+    pub is_stored: bool,
+}
+
+/// Codes of errors in declared inputs: those of a run that has begun were judged when it did.
+const OF_INPUTS: [&str; 2] = ["E0408", "E0409"];
+
+pub fn read(session: &Session, files: &dyn FlowFiles, main: &Main<'_>) -> Checked {
+    let reading = Reading {
+        files,
+        session,
+        used: RefCell::default(),
+        failed: RefCell::default(),
+    };
+    let forms = match reading.forms(main.name, "", main.text, &mut Vec::new()) {
+        Ok(forms) => forms,
+        Err(error) => {
+            let inner = reading.failed.take();
+            let finding = inner.unwrap_or_else(|| finding(error));
+            return Checked::failed(match other_format(main) {
+                Some(hint) => finding.hint(hint),
+                None => finding,
+            });
+        }
+    };
+    let sources = session.world().sources.borrow();
+    let (flow, findings) = match &forms[..] {
+        [] => (
+            None,
+            vec![
+                Diagnostic::error("E0401", format!("{} is empty", main.name))
+                    .hint("a flow file holds one map with `:slug` and `:flow`, or one form"),
+            ],
+        ),
+        [only] => match only {
+            Value::Map(_) => definition::flow(&sources, only),
+            form => (
+                Some(Flow::bare(&slug(main.stem), forms::unquoted(form))),
+                Vec::new(),
+            ),
+        },
+        [_, second, ..] => (
+            None,
+            vec![
+                Diagnostic::error("E0401", "a flow file holds one form, and here is another")
+                    .at(second.span())
+                    .hint("put functions into `:functions`, or wrap the forms in `(do ...)`"),
+            ],
+        ),
+    };
+    // A run does not care when others start.
+    let is_usable = findings.iter().all(|finding| {
+        finding.severity != Severity::Error
+            || schedule::CODES.contains(&finding.code)
+            || (main.is_stored && OF_INPUTS.contains(&finding.code))
+    });
+    let loaded = flow.filter(|_| is_usable).map(|flow| {
+        let mut files = reading.used.take();
+        files.insert(MAIN.to_owned(), main.text.to_owned());
+        LoadedFlow {
+            flow: Rc::new(Flow {
+                digest: Some(content_digest(&files).into()),
+                ..flow
+            }),
+            program: program(main, files),
+            is_outside: false,
+        }
+    });
+    let definition = match &forms[..] {
+        [only @ Value::Map(_)] => Some(only.clone()),
+        _ => None,
+    };
+    Checked {
+        loaded,
+        findings,
+        definition,
+        needs: Vec::new(),
+        body: None,
+        called: Vec::new(),
+    }
+}
+
+/// Returns the name of a program's main file, and its texts by their paths; the path of the main one is empty.
+pub fn program_files(program: &Program) -> Option<(String, BTreeMap<String, String>)> {
+    let stored = Stored::decode(&program.source)?;
+    Some((stored.name, stored.files))
+}
+
+/// Returns the text of a program's main file.
+pub fn program_text(program: &Program) -> Option<String> {
+    Stored::decode(&program.source)?.files.remove(MAIN)
+}
+
+/// What the files of a stored program are filed under for the main one: no path is empty.
+const MAIN: &str = "";
+
+struct Stored {
+    name: String,
+    stem: String,
+    files: BTreeMap<String, String>,
+}
+
+impl Stored {
+    fn decode(source: &str) -> Option<Stored> {
+        let source = codec::decode(source).ok()?;
+        let text = |key: &str| source.get(key).and_then(Value::as_str).map(str::to_owned);
+        let files = source.get("files")?.as_map()?;
+        Some(Stored {
+            name: text("name")?,
+            stem: text("stem")?,
+            files: files
+                .iter()
+                .filter_map(|(path, text)| {
+                    Some((path.as_str()?.to_owned(), text.as_str()?.to_owned()))
+                })
+                .collect(),
+        })
+    }
+}
+
+/// Returns the hash of texts by their paths.
+fn content_digest(files: &BTreeMap<String, String>) -> String {
+    let texts = files
+        .iter()
+        .map(|(path, text)| Value::from(format!("{}:{path}{text}", path.len())));
+    let whole = codec::canonical(&Value::vector(texts)).expect("texts can be written down");
+    codec::digest_bytes(whole.as_bytes())
+}
+
+/// Returns the hash of all texts of a program, whatever its file is called: that of [`Flow::digest`].
+pub fn program_digest(program: &Program) -> Option<String> {
+    Some(content_digest(&Stored::decode(&program.source)?.files))
+}
+
+fn program(main: &Main<'_>, files: BTreeMap<String, String>) -> Program {
+    let files = files
+        .into_iter()
+        .map(|(path, text)| (Value::from(path), Value::from(text)));
+    let source = Value::map([
+        (Value::keyword("name"), Value::from(main.name)),
+        (Value::keyword("stem"), Value::from(main.stem)),
+        (Value::keyword("files"), Value::map(files)),
+    ]);
+    let source = codec::canonical(&source).expect("texts can be written down");
+    Program {
+        hash: codec::digest_bytes(source.as_bytes()),
+        source,
+        engine_abi: ENGINE_ABI,
+    }
+}
+
+/// Returns what the main file of a program is called.
+pub fn program_name(program: &Program) -> Option<String> {
+    Some(Stored::decode(&program.source)?.name)
+}
+
+/// A slug made of a file name.
+fn slug(stem: &str) -> String {
+    let mut slug: String = stem
+        .chars()
+        .map(|char| match char {
+            char if char.is_ascii_alphanumeric() || char == '-' || char == '_' => char,
+            _ => '-',
+        })
+        .take(128)
+        .collect();
+    if !slug.starts_with(|char: char| char.is_ascii_alphabetic()) {
+        slug.insert_str(0, "flow-");
+    }
+    slug
+}
+
+fn finding(error: ReadError) -> Diagnostic {
+    let mut finding = Diagnostic::error(error.code, error.message).at(error.span);
+    finding.hints = error.hints;
+    finding.related = error.related;
+    finding
+}
+
+struct Reading<'a> {
+    files: &'a dyn FlowFiles,
+    session: &'a Session,
+    /// The included texts by path.
+    used: RefCell<BTreeMap<String, String>>,
+    /// What is wrong inside an included file: more exact than what the reader can say about the tag.
+    failed: RefCell<Option<Diagnostic>>,
+}
+
+impl Reading<'_> {
+    /// Reads all forms of a text. `open` are the paths of the files that include it.
+    fn forms(
+        &self,
+        name: &str,
+        path: &str,
+        text: &str,
+        open: &mut Vec<String>,
+    ) -> Result<Vec<Value>, ReadError> {
+        let world = self.session.world();
+        let source = world.sources.borrow_mut().add(name, text);
+        let mut reader = Reader::new(text, ReadOptions::flow(source));
+        let mut cx = IncludeContext {
+            inner: WorldContext::new(world),
+            reading: self,
+            path: path.to_owned(),
+            open,
+        };
+        let mut forms = Vec::new();
+        while let Some(form) = reader.next(&mut cx)? {
+            forms.push(form);
+        }
+        Ok(forms)
+    }
+
+    fn include(&self, from: &str, path: &str, open: &mut Vec<String>) -> Result<Value, String> {
+        let path = join(from, path)?;
+        if open.contains(&path) || open.len() >= INCLUDE_DEPTH {
+            return Err(format!("{path} includes itself: {}", open.join(" → ")));
+        }
+        let text = self.files.read(&path)?;
+        self.used.borrow_mut().insert(path.clone(), text.clone());
+        open.push(path.clone());
+        let forms = self.forms(&path, &path, &text, open);
+        open.pop();
+        match forms {
+            Err(error) => {
+                let mut failed = self.failed.borrow_mut();
+                failed.get_or_insert_with(|| finding(error));
+                Err(format!("{path} cannot be read"))
+            }
+            Ok(forms) => match <[Value; 1]>::try_from(forms) {
+                Ok([form]) => Ok(form),
+                Err(forms) if forms.is_empty() => Err(format!("{path} is empty")),
+                Err(_) => Err(format!(
+                    "{path} holds more than one form; wrap them in `(do ...)` or `[...]`"
+                )),
+            },
+        }
+    }
+}
+
+/// Reads as a program does, and knows `#flow/include`.
+struct IncludeContext<'a> {
+    inner: WorldContext<'a>,
+    reading: &'a Reading<'a>,
+    path: String,
+    open: &'a mut Vec<String>,
+}
+
+impl ReadContext for IncludeContext<'_> {
+    fn resolve_alias(&self, alias: &str) -> Option<String> {
+        self.inner.resolve_alias(alias)
+    }
+
+    fn current_namespace(&self) -> String {
+        self.inner.current_namespace()
+    }
+
+    fn resolve_symbol(&self, symbol: Symbol) -> Symbol {
+        self.inner.resolve_symbol(symbol)
+    }
+
+    fn gensym(&mut self, prefix: &str) -> Symbol {
+        self.inner.gensym(prefix)
+    }
+
+    fn read_tag(&mut self, tag: Symbol, form: Value) -> Option<Result<Value, String>> {
+        if !tag.is("flow/include") {
+            return self.inner.read_tag(tag, form);
+        }
+        Some(match form.as_str() {
+            Some(path) => self.reading.include(&self.path, path, self.open),
+            None => Err("`#flow/include` takes a path in quotes".to_owned()),
+        })
+    }
+}

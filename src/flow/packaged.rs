@@ -1,0 +1,247 @@
+//! Packaged steps at work: the input is checked and made into the wrapped step's config, the wrapped step's value
+//! into this one's. Pure: who performs the wrapped step is not known here.
+//!
+//! [`tools`] says what a flow's packaged steps are to a model; a call of one by its tool's name is a call of
+//! `(flow/step :ns/packaged id input)`, see [`by_tool`].
+
+use std::rc::Rc;
+
+use flowstone_lang::value::Value;
+use serde_json::{Value as Json, json};
+
+use crate::flow::{Contract, Flow, PackagedStep};
+use crate::schema::{self, Problem};
+use crate::step::{Scope, StepContext, StepError, StepSpec, call_code, code_function};
+
+/// What a packaged step is to a model.
+#[derive(Debug, Clone)]
+pub struct PackagedTool {
+    pub name: Rc<str>,
+    pub description: String,
+    /// JSON Schema of its input.
+    pub parameters: Json,
+    pub step: Rc<PackagedStep>,
+}
+
+/// Returns the packaged steps of a flow as tools.
+pub fn tools(flow: &Flow) -> Vec<PackagedTool> {
+    flow.packaged.iter().map(tool).collect()
+}
+
+/// Returns a packaged step as a tool.
+pub fn tool(step: &Rc<PackagedStep>) -> PackagedTool {
+    let described = step.tool_description.as_ref().or(step.description.as_ref());
+    PackagedTool {
+        name: step.tool_name.clone(),
+        description: described.map_or_else(|| by_itself(step), |text| text.to_string()),
+        parameters: match &step.input {
+            Some(contract) => {
+                let mut parameters = schema::to_json_schema(&contract.schema);
+                schema::closed(&mut parameters);
+                parameters
+            }
+            None if step.is_agent() => json!({
+                "type": "object",
+                "properties": {"task": {
+                    "type": "string",
+                    "description": "What to do, with all that it takes to do it: the agent sees nothing else of this conversation.",
+                }},
+                "required": ["task"],
+            }),
+            None => json!({"type": "object"}),
+        },
+        step: step.clone(),
+    }
+}
+
+fn by_itself(step: &PackagedStep) -> String {
+    let objective = step.defaults.get("objective").and_then(Value::as_str);
+    match objective.filter(|_| step.is_agent()) {
+        Some(objective) => {
+            format!("Asks another agent, which works by itself. Its objective: {objective}")
+        }
+        None => format!("Performs a `{}` step.", step.kind),
+    }
+}
+
+/// Makes the configs that calls of packaged steps come to, without performing them.
+#[derive(Clone)]
+pub struct Packager(Rc<Scope>);
+
+impl Packager {
+    /// Returns that of the run that a step is in.
+    pub fn of(cx: &StepContext) -> Packager {
+        Packager(cx.scope().clone())
+    }
+
+    /// Returns the config of the wrapped step.
+    ///
+    /// # Errors
+    /// When the input does not fit, or `:prepare` fails or gives no map.
+    pub fn config(
+        &self,
+        step: &PackagedStep,
+        spec: &'static StepSpec,
+        input: &Value,
+    ) -> Result<Value, StepError> {
+        config(&self.0, (step, spec), input)
+    }
+}
+
+/// Finds the packaged step that models call by a name.
+pub fn by_tool<'f>(flow: &'f Flow, name: &str) -> Option<&'f Rc<PackagedStep>> {
+    flow.packaged.iter().find(|step| &*step.tool_name == name)
+}
+
+/// Makes the wrapped step's config of an input.
+///
+/// # Errors
+/// When the input does not fit, or `:prepare` fails or gives no map.
+pub fn config(
+    scope: &Scope,
+    (step, spec): (&PackagedStep, &'static StepSpec),
+    given: &Value,
+) -> Result<Value, StepError> {
+    let input = checked_input(scope, step, given)?;
+    let prepared = match &step.prepare {
+        Some(code) => {
+            let prepared = run(scope, (step, "prepare", code), &input)?;
+            if prepared.as_map().is_none() {
+                let message = format!(
+                    "`:prepare` of `:{}` gives {}, not the config of a `:{}` step",
+                    step.id,
+                    prepared.kind(),
+                    step.kind
+                );
+                return Err(StepError::config("E0553", message)
+                    .hint("it takes the input and returns a map of the wrapped step's options"));
+            }
+            prepared
+        }
+        // A step with an input of its own takes ours; of others, the input is the config.
+        None => match ["inputs", "input"].iter().find(|key| takes(spec, key)) {
+            Some(key) => Value::map([(Value::keyword(key), over_default(step, key, input))]),
+            None => input,
+        },
+    };
+    // What is prepared wins.
+    let maps = [step.defaults.as_map(), prepared.as_map()];
+    let entries = maps.into_iter().flatten().flat_map(|map| map.iter());
+    let merged = entries.map(|(key, value)| (key.clone(), value.clone()));
+    Ok(Value::map(merged))
+}
+
+/// What an agent is called with lies over the inputs that it has by itself.
+fn over_default(step: &PackagedStep, key: &str, input: Value) -> Value {
+    let (Some(own), Some(given), true) = (
+        step.defaults.get(key).and_then(Value::as_map),
+        input.as_map(),
+        step.is_agent(),
+    ) else {
+        return input;
+    };
+    let entries = own.iter().chain(given.iter());
+    Value::map(entries.map(|(key, value)| (key.clone(), value.clone())))
+}
+
+/// Makes a packaged step's value of the wrapped step's.
+///
+/// # Errors
+/// When `:project-result` fails, or what it gives does not fit `:output-schema`.
+pub fn result(scope: &Scope, step: &PackagedStep, value: Value) -> Result<Value, StepError> {
+    let value = match &step.project_result {
+        Some(code) => run(scope, (step, "project-result", code), &value)?,
+        None => value,
+    };
+    check_output(scope, step, &value)?;
+    Ok(value)
+}
+
+/// Checks a value against `:output-schema`, which for a named agent is that of its answer.
+///
+/// # Errors
+/// When it does not fit.
+pub fn check_output(scope: &Scope, step: &PackagedStep, value: &Value) -> Result<(), StepError> {
+    let Some(contract) = &step.output else {
+        return Ok(());
+    };
+    let content = match step.is_agent() && step.project_result.is_none() {
+        // One that stopped early has no answer.
+        true if value.get("abort?").is_some_and(Value::is_truthy) => return Ok(()),
+        true => value.get("content").unwrap_or(&Value::Nil),
+        false => value,
+    };
+    let problems = problems(scope, contract, content);
+    if problems.is_empty() {
+        return Ok(());
+    }
+    let message = format!(
+        "the result of `:{}` is not what its `:output-schema` says: {}",
+        step.id,
+        schema::explain(&problems)
+    );
+    Err(StepError::new("E0554", "invalid", message)
+        .with("errors", schema::errors(&problems))
+        .hint("`:project-result` makes the result of what the wrapped step gives"))
+}
+
+fn checked_input(scope: &Scope, step: &PackagedStep, given: &Value) -> Result<Value, StepError> {
+    // An item of a `:fanout` says which step it is for.
+    let is_own_type = given
+        .get("type")
+        .and_then(crate::flow::name_of)
+        .is_some_and(|name| *name == *step.id);
+    let given = match is_own_type {
+        true => {
+            let entries = given.as_map().into_iter().flat_map(|map| map.iter());
+            let kept = entries.filter(|(key, _)| **key != Value::keyword("type"));
+            Value::map(kept.map(|(key, value)| (key.clone(), value.clone())))
+        }
+        false => given.clone(),
+    };
+    let Some(contract) = &step.input else {
+        return Ok(given);
+    };
+    let input = schema::decode(&contract.schema, given);
+    let problems = problems(scope, contract, &input);
+    if problems.is_empty() {
+        return Ok(input);
+    }
+    let message = format!(
+        "the input of `:{}` is not what its `:input-schema` says: {}",
+        step.id,
+        schema::explain(&problems)
+    );
+    Err(StepError::new("E0552", "invalid", message)
+        .with("errors", schema::errors(&problems))
+        .hint(format!(
+            "its input is {}",
+            crate::words::shown(&contract.form)
+        )))
+}
+
+fn problems(scope: &Scope, contract: &Contract, value: &Value) -> Vec<Problem> {
+    schema::validate_with(&contract.schema, value, &mut |function, value| {
+        let function = code_function(scope, function).map_err(|error| error.message)?;
+        let held = call_code(scope, &function, std::slice::from_ref(value));
+        held.map(|held| held.is_truthy())
+            .map_err(|error| error.message)
+    })
+}
+
+fn run(
+    scope: &Scope,
+    (step, key, code): (&PackagedStep, &str, &Value),
+    input: &Value,
+) -> Result<Value, StepError> {
+    let called = code_function(scope, code)
+        .and_then(|function| call_code(scope, &function, std::slice::from_ref(input)));
+    called.map_err(|error| {
+        let message = format!("`:{key}` of `:{}` failed: {}", step.id, error.message);
+        StepError { message, ..error }.with("failed-in", Value::keyword(key))
+    })
+}
+
+fn takes(spec: &StepSpec, key: &str) -> bool {
+    spec.fields.iter().any(|field| field.name == key)
+}

@@ -1,0 +1,355 @@
+//! Flow functions outside the flow's own evaluation: `:function`, hooks, `:expect {:fn ...}`.
+//!
+//! Each call has a machine of its own in the run's session. Nothing in it may reach a step, a clock or
+//! anything random: what it computes is computed again on replay.
+
+use std::cell::Cell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use flowstone_lang::fiber::{Exit, Fiber};
+use flowstone_lang::value::heap::HeapBudget;
+use flowstone_lang::value::meter::Watch;
+use flowstone_lang::value::{Class, Exception, Result as Evaluated, Signal, Stop, Value};
+use flowstone_lang::vm::{Host, Request, Stream};
+
+use super::StepError;
+use super::context::Scope;
+use crate::interrupt::Interrupt;
+use crate::ports::Clock;
+use crate::session_use::SessionUse;
+
+/// How long one call may compute.
+const PATIENCE: Duration = Duration::from_secs(60);
+const QUANTUM: u32 = 100_000;
+/// How long a function may still compute once its run is to be suspended: a short one is let finish.
+const GRACE: Duration = Duration::from_millis(50);
+
+/// Ends the code of functions when their run is to be suspended. What they came to is of no use then: whoever called
+/// them leaves, and calls them again when the run resumes.
+#[derive(Clone, Default)]
+pub struct Cutoff {
+    interrupt: Interrupt,
+    /// When the run is to be cancelled; `None` while it is being unwound, too.
+    deadline_ms: Rc<Cell<Option<i64>>>,
+    clock: Option<Arc<dyn Clock>>,
+    cut: Rc<Cell<Option<Cut>>>,
+    /// `None` where no other run has the session.
+    usage: Option<Rc<SessionUse>>,
+}
+
+impl Cutoff {
+    pub fn new(interrupt: Interrupt, clock: Arc<dyn Clock>, usage: Rc<SessionUse>) -> Cutoff {
+        Cutoff {
+            interrupt,
+            deadline_ms: Rc::default(),
+            clock: Some(clock),
+            cut: Rc::default(),
+            usage: Some(usage),
+        }
+    }
+
+    /// Sets when the run is to be cancelled.
+    pub fn set_deadline(&self, deadline_ms: Option<i64>) {
+        self.deadline_ms.set(deadline_ms);
+    }
+
+    /// Takes the deadline away: the run is being unwound, and its code runs again.
+    pub fn unwind(&self) {
+        self.deadline_ms.set(None);
+        if self.cut() == Some(Cut::Late) {
+            self.forget();
+        }
+    }
+
+    /// Tells whether the run is to be suspended.
+    pub fn is_suspended(&self) -> bool {
+        self.interrupt.is_set()
+    }
+
+    /// Tells whether the run is over its deadline.
+    pub fn is_late(&self) -> bool {
+        match (self.deadline_ms.get(), &self.clock) {
+            (Some(deadline_ms), Some(clock)) => deadline_ms <= clock.now_ms(),
+            _ => false,
+        }
+    }
+
+    /// Called before code of the run changes what all users of its session share.
+    pub fn touch_session(&self) -> Evaluated<(), Stop> {
+        let touched = self.usage.as_ref().map_or(Ok(()), |usage| usage.touch());
+        if touched.is_err() {
+            self.cut.set(Some(Cut::Suspended));
+        }
+        touched
+    }
+
+    /// Tells whether the run was evicted from another session just now.
+    pub fn follows_eviction(&self) -> bool {
+        let usage = self.usage.as_ref();
+        usage.is_some_and(|usage| usage.follows_eviction())
+    }
+
+    /// Notes that the run prints something; tells whether that is new.
+    pub fn note_printed(&self) -> bool {
+        self.usage.as_ref().is_none_or(|usage| usage.note_printed())
+    }
+
+    /// Returns why a function was ended before its time, if one was.
+    pub fn cut(&self) -> Option<Cut> {
+        self.cut.get()
+    }
+
+    pub fn forget(&self) {
+        self.cut.set(None);
+    }
+}
+
+/// Why the code of a function was ended before its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cut {
+    Suspended,
+    /// The run is over its deadline.
+    Late,
+}
+
+/// Calls a function, and lets other tasks of the thread run meanwhile. `patience`: how long the step's own `:timeout` lets it
+/// compute. Dropping the future ends the function.
+pub(super) async fn call_in_turns(
+    scope: &Scope,
+    function: &Value,
+    args: &[Value],
+    patience: Option<Duration>,
+) -> Result<Value, StepError> {
+    let host = PureHost::patient(scope, patience.unwrap_or(PATIENCE), Deadline::OfRun);
+    let (function, args) = (function.clone(), args.to_vec());
+    let mut fiber = Fiber::new(&scope.session, Box::new(host), move |vm| {
+        let value = vm.call(&function, &args)?;
+        vm.realise(&value)?;
+        Ok(value)
+    });
+    let mut answer = Ok(Value::Nil);
+    loop {
+        let exit = scope.heap.within(|| fiber.resume(answer));
+        answer = match exit {
+            Exit::Done(value) => return Ok(value),
+            Exit::Threw(exception) => return Err(Signal::Throw(exception).into()),
+            Exit::Stopped(stop) => return Err(Signal::from(stop).into()),
+            Exit::Step(_) => Err(not_here("a step")),
+            Exit::OutOfFuel => {
+                tokio::task::yield_now().await;
+                Ok(Value::Nil)
+            }
+        };
+    }
+}
+
+/// As [`call_in_turns`], for those who cannot wait: the thread does nothing else until the function returns.
+pub(super) fn call(
+    scope: &Scope,
+    function: &Value,
+    args: &[Value],
+    patience: Option<Duration>,
+) -> Result<Value, StepError> {
+    let host = PureHost::patient(scope, patience.unwrap_or(PATIENCE), Deadline::Own);
+    let mut vm = scope.session.vm(Box::new(host));
+    scope.heap.within(|| {
+        let value = vm.call(function, args)?;
+        vm.realise(&value)?;
+        Ok(value)
+    })
+}
+
+/// Calls code of the flow for the engine itself.
+pub fn run_code(scope: &Scope, function: &Value, args: &[Value]) -> Result<Value, StepError> {
+    call(scope, function, args, None)
+}
+
+/// As [`function`], for the engine itself.
+pub fn code(scope: &Scope, code: &Value) -> Result<Value, StepError> {
+    function(scope, code)
+}
+
+pub(super) fn function(scope: &Scope, code: &Value) -> Result<Value, StepError> {
+    named_function(scope, code, "<code>")
+}
+
+/// `name` is what errors call code that is given as text.
+fn named_function(scope: &Scope, code: &Value, name: &str) -> Result<Value, StepError> {
+    let mut vm = scope.session.vm(Box::new(PureHost::new(scope)));
+    let value = match code {
+        Value::Fn(_) | Value::Native(_) => return Ok(code.clone()),
+        Value::Keyword(id) => {
+            let Some(found) = scope.flow.function(&id.name()) else {
+                let names = scope.flow.functions.iter().map(|function| &*function.id);
+                let error = StepError::config(
+                    "E0705",
+                    format!("the flow has no function `{id}` in `:functions`"),
+                );
+                return Err(match crate::diagnostic::nearest(&id.name(), names) {
+                    Some(name) => error.hint(format!("did you mean `:{name}`?")),
+                    None => error,
+                });
+            };
+            return named_function(scope, &found.code, &format!("<function {id}>"));
+        }
+        Value::Text(text) => scope.session.eval_text(&mut vm, name, text)?,
+        Value::List(_) => scope.session.eval(&mut vm, code)?,
+        other => {
+            return Err(
+                StepError::config("E0706", format!("expected code, got {}", other.kind()))
+                    .hint("give a quoted form such as `'(fn [input] ...)`"),
+            );
+        }
+    };
+    match value {
+        Value::Fn(_) | Value::Native(_) | Value::Keyword(_) | Value::Map(_) | Value::Set(_) => {
+            Ok(value)
+        }
+        other => Err(StepError::config(
+            "E0706",
+            format!("the code gives {}, not a function", other.kind()),
+        )
+        .hint("wrap it: `(fn [input] ...)`")),
+    }
+}
+
+/// A world in which there is only computing.
+struct PureHost {
+    bounds: Rc<Bounds>,
+}
+
+/// What ends the code of a function: the machine and native work ask.
+struct Bounds {
+    deadline: Instant,
+    heap: Rc<HeapBudget>,
+    cutoff: Cutoff,
+    /// When it was first seen that the run is to be suspended.
+    suspended: Cell<Option<Instant>>,
+    minds: Deadline,
+}
+
+/// Which deadlines end the code of a function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Deadline {
+    /// Only its own: it may be replayed, and a replay is told of a cancel where the journal says so.
+    Own,
+    /// That of the run, too.
+    OfRun,
+}
+
+impl Watch for Bounds {
+    fn spend(&self, _units: u64) -> Evaluated<(), Stop> {
+        let now = Instant::now();
+        if now >= self.deadline {
+            return Err(Stop::Deadline);
+        }
+        self.heap.check()?;
+        if self.minds == Deadline::OfRun && self.cutoff.is_late() {
+            self.cutoff.cut.set(Some(Cut::Late));
+            return Err(Stop::Deadline);
+        }
+        if self.cutoff.is_suspended() {
+            let since = self.suspended.get().unwrap_or(now);
+            self.suspended.set(Some(since));
+            if now.duration_since(since) >= GRACE {
+                self.cutoff.cut.set(Some(Cut::Suspended));
+                return Err(Stop::Interrupted("the run is suspended".to_owned()));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl PureHost {
+    fn new(scope: &Scope) -> PureHost {
+        PureHost::patient(scope, PATIENCE, Deadline::Own)
+    }
+
+    fn patient(scope: &Scope, patience: Duration, minds: Deadline) -> PureHost {
+        PureHost {
+            bounds: Rc::new(Bounds {
+                heap: scope.heap.clone(),
+                deadline: Instant::now() + patience,
+                cutoff: scope.cutoff.clone(),
+                suspended: Cell::new(None),
+                minds,
+            }),
+        }
+    }
+}
+
+fn not_here(what: &str) -> flowstone_lang::value::Signal {
+    Exception::new(
+        Class::UNSUPPORTED_OPERATION,
+        "E0707",
+        format!("{what} cannot be used inside function code"),
+    )
+    .hint("do it in the flow and hand the result to the function")
+    .into()
+}
+
+fn refused<T>(what: &str) -> Result<T, String> {
+    Err(format!("{what} cannot be used inside function code"))
+}
+
+impl Host for PureHost {
+    fn refill(&mut self) -> Evaluated<u32, Stop> {
+        self.bounds.spend(u64::from(QUANTUM))?;
+        Ok(QUANTUM)
+    }
+
+    fn watch(&self) -> Option<Rc<dyn Watch>> {
+        Some(self.bounds.clone())
+    }
+
+    fn room_for(&mut self, bytes: usize) -> Evaluated<(), Stop> {
+        self.bounds.heap.room_for(bytes)
+    }
+
+    fn write(&mut self, stream: Stream, text: &str) -> Result<(), String> {
+        tracing::info!(target: "flowstone::function", ?stream, "{}", text.trim_end());
+        Ok(())
+    }
+
+    fn read_line(&mut self) -> Result<Option<String>, String> {
+        refused("standard input")
+    }
+
+    fn now_millis(&mut self) -> Evaluated<i64> {
+        Err(not_here("the clock"))
+    }
+
+    fn now_nanos(&mut self) -> Evaluated<i64> {
+        Err(not_here("the clock"))
+    }
+
+    fn random(&mut self) -> Evaluated<u64> {
+        Err(not_here("randomness"))
+    }
+
+    fn read_file(&mut self, _path: &str) -> Result<String, String> {
+        refused("files")
+    }
+
+    fn write_file(&mut self, _path: &str, _text: &str, _append: bool) -> Result<(), String> {
+        refused("files")
+    }
+
+    fn find_source(&mut self, _namespace: &str) -> Option<(String, String)> {
+        None
+    }
+
+    fn suspend(&mut self, _request: Request) -> Evaluated<Value> {
+        Err(not_here("a step"))
+    }
+
+    fn touch_session(&mut self) -> Evaluated<(), Stop> {
+        self.bounds.cutoff.touch_session()
+    }
+
+    fn sleep(&mut self, _millis: u64) -> Evaluated<()> {
+        Err(not_here("sleeping"))
+    }
+}

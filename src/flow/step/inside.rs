@@ -1,0 +1,185 @@
+//! Steps that a step performs: what it asks for, and how the answers come back.
+//!
+//! The step and whoever drives the run meet in a [`Desk`]: the step leaves what it wants done, the driver has it done
+//! as a step of the run, and lays the answer there.
+
+use std::cell::{Cell, RefCell};
+use std::collections::{HashMap, VecDeque};
+use std::future::poll_fn;
+use std::task::Poll;
+
+use flowstone_lang::value::{Exception, Value};
+
+use super::{Retry, StepError};
+use crate::flow::name_of;
+
+/// Kinds of errors that another attempt may not meet.
+const PASSING: &[&str] = &["cut-off", "rate-limited", "timeout", "unavailable"];
+
+/// A step to be performed inside another.
+#[derive(Debug, Clone)]
+pub struct Inside {
+    /// A step type such as `:llm`, or a packaged step such as `:github/open-pr`.
+    pub kind: Value,
+    /// Its id; the same one may be used again and again.
+    pub id: String,
+    pub config: Value,
+    /// The most tokens that models may use in it; no limit where there is none around it.
+    pub allowance: Option<i64>,
+    /// Rules of the step around it that hold in it too, at any depth. It gets those around its owner where there are none.
+    pub rules: Option<Value>,
+}
+
+impl Inside {
+    /// Returns a step of a type, which is given without its colon.
+    pub fn new(kind: &str, id: impl Into<String>, config: Value) -> Inside {
+        Inside {
+            kind: Value::keyword(kind),
+            id: id.into(),
+            config,
+            allowance: None,
+            rules: None,
+        }
+    }
+
+    /// Limits the tokens that models may use in it.
+    #[must_use]
+    pub fn with_allowance(self, allowance: Option<i64>) -> Inside {
+        Inside { allowance, ..self }
+    }
+
+    /// Hands down rules that hold in it.
+    #[must_use]
+    pub fn with_rules(self, rules: Option<Value>) -> Inside {
+        Inside { rules, ..self }
+    }
+}
+
+/// What a step inside another came to.
+#[derive(Debug, Clone)]
+pub struct Performed {
+    pub result: Result<Value, StepError>,
+    /// What a packaged step's wrapped step gave, where `result` is made of it.
+    pub wrapped: Option<Value>,
+    /// When what came before it had ended, or the outer step had begun, and when it ended itself: as the journal has
+    /// it, the same on resume.
+    pub began_ms: i64,
+    pub ended_ms: i64,
+    /// Where it stands in the run.
+    pub path: String,
+}
+
+impl Performed {
+    /// Returns how long it took.
+    pub fn millis(&self) -> i64 {
+        (self.ended_ms - self.began_ms).max(0)
+    }
+}
+
+/// An answer of the driver.
+#[derive(Debug)]
+pub struct Answered {
+    pub result: Result<Value, StepError>,
+    pub wrapped: Option<Value>,
+    /// When it ended, where the journal knows.
+    pub ended_ms: Option<i64>,
+    pub path: String,
+}
+
+/// Where a step and the driver of its run meet.
+#[derive(Debug, Default)]
+pub struct Desk {
+    asked: RefCell<VecDeque<(u64, Inside)>>,
+    answered: RefCell<HashMap<u64, Answered>>,
+    last: Cell<u64>,
+    /// When the outer step began, or the last of what is answered ended.
+    latest_ms: Cell<i64>,
+}
+
+impl Desk {
+    pub fn begun_at(began_ms: i64) -> Desk {
+        let desk = Desk::default();
+        desk.latest_ms.set(began_ms);
+        desk
+    }
+
+    fn ask(&self, inside: Inside) -> u64 {
+        let id = self.last.get() + 1;
+        self.last.set(id);
+        self.asked.borrow_mut().push_back((id, inside));
+        id
+    }
+
+    fn take_answer(&self, id: u64) -> Option<Answered> {
+        self.answered.borrow_mut().remove(&id)
+    }
+
+    pub(super) fn latest_ms(&self) -> i64 {
+        self.latest_ms.get()
+    }
+
+    pub fn take_asked(&self) -> Option<(u64, Inside)> {
+        self.asked.borrow_mut().pop_front()
+    }
+
+    pub fn answer(&self, id: u64, answered: Answered) {
+        self.answered.borrow_mut().insert(id, answered);
+    }
+
+    /// Has steps performed, at most so many at once, and returns what they came to in their order.
+    pub(super) async fn perform_all(&self, steps: Vec<Inside>, limit: usize) -> Vec<Performed> {
+        let mut waiting: VecDeque<(usize, Inside)> = steps.into_iter().enumerate().collect();
+        let mut done: Vec<Option<Performed>> = waiting.iter().map(|_| None).collect();
+        let began_ms = self.latest_ms.get();
+        let mut underway: Vec<(usize, u64)> = Vec::new();
+        // Whoever drives the run polls this again when an answer is there.
+        poll_fn(|_| {
+            underway.retain(|(idx, id)| match self.take_answer(*id) {
+                Some(answered) => {
+                    done[*idx] = Some(Performed {
+                        result: answered.result,
+                        wrapped: answered.wrapped,
+                        began_ms,
+                        ended_ms: answered.ended_ms.unwrap_or(began_ms),
+                        path: answered.path,
+                    });
+                    false
+                }
+                None => true,
+            });
+            while underway.len() < limit.max(1) {
+                let Some((idx, inside)) = waiting.pop_front() else {
+                    break;
+                };
+                underway.push((idx, self.ask(inside)));
+            }
+            match underway.is_empty() {
+                true => Poll::Ready(()),
+                false => Poll::Pending,
+            }
+        })
+        .await;
+        let done: Vec<Performed> = done.into_iter().flatten().collect();
+        let latest_ms = done.iter().map(|performed| performed.ended_ms).max();
+        self.latest_ms.set(latest_ms.unwrap_or(0).max(began_ms));
+        done
+    }
+}
+
+/// Turns what a flow would see of a failed step into what a step sees of one inside it.
+pub fn error_of(exception: &Exception) -> StepError {
+    let error = StepError::from(exception);
+    let message = exception.message.as_deref().unwrap_or(&error.message);
+    let kind = exception.data.get("kind").and_then(name_of);
+    let may_pass = kind.is_some_and(|kind| PASSING.contains(&&*kind));
+    StepError {
+        message: message.to_owned(),
+        retry: match may_pass {
+            true => Retry::Backoff,
+            false => Retry::Never,
+        },
+        // It is the place of the outer step that a person wants.
+        place: None,
+        ..error
+    }
+}

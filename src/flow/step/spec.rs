@@ -1,0 +1,181 @@
+//! What there is to know about a step type, as data. Checks, help, reference pages and tool schemas are
+//! derived from it.
+
+use std::rc::Rc;
+
+use flowstone_lang::value::{Map, Value};
+
+use super::{COMMON, Operations};
+
+/// A step type's row.
+#[derive(Debug)]
+pub struct StepSpec {
+    /// The keyword that flows use, without its colon.
+    pub kind: &'static str,
+    /// Other keywords for the same step.
+    pub aliases: &'static [&'static str],
+    /// Where the step has several.
+    pub operations: Option<Operations>,
+    /// First line: one sentence in the third person.
+    pub doc: &'static str,
+    /// Its own config keys; those of [`COMMON`] are added.
+    pub fields: &'static [Field],
+    /// Calls that work, as source text.
+    pub examples: &'static [&'static str],
+    pub effect: Effect,
+}
+
+impl StepSpec {
+    /// Returns the field of a name or alias, own or common.
+    pub fn field(&self, name: &str) -> Option<&'static Field> {
+        self.fields
+            .iter()
+            .chain(COMMON)
+            .find(|field| field.is_called(name))
+    }
+
+    /// Returns a config with the names of fields in place of their aliases. An alias beside its name stays.
+    pub fn canonical(&self, config: &Value) -> Value {
+        let Value::Map(map) = config else {
+            return config.clone();
+        };
+        let mut entries = map.entries().clone();
+        for field in self.fields {
+            let name = Value::keyword(field.name);
+            for alias in field.aliases {
+                let alias = Value::keyword(alias);
+                if let Some(value) = entries.get(&alias).cloned()
+                    && entries.get(&name).is_none()
+                {
+                    entries.remove(&alias);
+                    entries.insert(name.clone(), value);
+                }
+            }
+        }
+        Value::Map(Rc::new(Map::new(entries)))
+    }
+
+    /// Returns the name under which a config has a field: its own or an alias.
+    pub fn written(&self, config: &Value, name: &'static str) -> &'static str {
+        let aliases = self.field(name).map_or(&[][..], |field| field.aliases);
+        let mut aliases = aliases.iter().copied();
+        match config.get(name) {
+            Some(_) => name,
+            None => aliases
+                .find(|alias| config.get(alias).is_some())
+                .unwrap_or(name),
+        }
+    }
+}
+
+/// What performing a step does to the world; decides what is synced and what is repeated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Effect {
+    /// Nothing: computed from its config alone. Never synced by itself.
+    Pure,
+    /// It looks at something outside. Repeated freely.
+    Read,
+    /// It changes our own stores, by [`super::Outcome::Commit`]. Exactly once.
+    OwnStore,
+    /// It changes something outside. The intent is on disk before it starts.
+    External,
+    /// It performs other steps, which are journaled one by one, and nothing by itself.
+    Steps,
+}
+
+/// A config key.
+#[derive(Debug, Clone, Copy)]
+pub struct Field {
+    /// Without its colon.
+    pub name: &'static str,
+    /// Other keys for the same field.
+    pub aliases: &'static [&'static str],
+    pub doc: &'static str,
+    pub type_: FieldType,
+    pub required: bool,
+    /// EDN text.
+    pub default: Option<&'static str>,
+    /// Whether nil says something, and is not the same as leaving it out.
+    pub nil_says: bool,
+}
+
+impl Field {
+    /// Returns a field that may be left out.
+    pub const fn optional(name: &'static str, type_: FieldType, doc: &'static str) -> Field {
+        Field {
+            name,
+            aliases: &[],
+            doc,
+            type_,
+            required: false,
+            default: None,
+            nil_says: false,
+        }
+    }
+
+    /// Returns a field that must be there.
+    pub const fn required(name: &'static str, type_: FieldType, doc: &'static str) -> Field {
+        Field {
+            required: true,
+            ..Field::optional(name, type_, doc)
+        }
+    }
+
+    /// Gives it other keys.
+    #[must_use]
+    pub const fn also(self, aliases: &'static [&'static str]) -> Field {
+        Field { aliases, ..self }
+    }
+
+    /// Tells whether a key is the field's name or one of its aliases.
+    pub fn is_called(&self, key: &str) -> bool {
+        self.name == key || self.aliases.contains(&key)
+    }
+
+    /// Takes nil for something that is said.
+    #[must_use]
+    pub const fn or_nil(self) -> Field {
+        Field {
+            nil_says: true,
+            ..self
+        }
+    }
+
+    /// Gives it a default, as EDN text, which is put into the config.
+    #[must_use]
+    pub const fn or(self, default: &'static str) -> Field {
+        Field {
+            default: Some(default),
+            ..self
+        }
+    }
+}
+
+/// What may stand under a config key. nil is taken as absent everywhere.
+#[derive(Debug, Clone, Copy)]
+pub enum FieldType {
+    Any,
+    Text,
+    /// A keyword, or a string of the same name.
+    Name,
+    Int,
+    Number,
+    Bool,
+    Map,
+    /// A vector, list or set.
+    Items,
+    /// Seconds, or text such as `"500ms"`, `"10s"`, `"5m"`, `"2h"`, `"1d"`.
+    Duration,
+    /// A function, a quoted `(fn ...)`, a code string, or the keyword of one of `:functions`.
+    Function,
+    /// One of these names, as keyword or string.
+    OneOf(&'static [&'static str]),
+    /// A map with these keys and no others.
+    Keys(&'static [Field]),
+    /// A vector, list or set of these.
+    List(&'static FieldType),
+    /// An integer from the first to the second.
+    IntIn(i64, i64),
+    /// Any of these.
+    Either(&'static [FieldType]),
+}

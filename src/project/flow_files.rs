@@ -1,0 +1,105 @@
+//! The flow files of a project: which there are, what is in them, and what is wrong with a text.
+
+use std::path::{Path, PathBuf};
+
+use flowstone_lang::session::Session;
+
+use flowstone_flow::flow::{self, Checked, LoadedFlow};
+use flowstone_flow::step::Step;
+use flowstone_model::diagnostic::Severity;
+use flowstone_model::ports::Program;
+
+/// A flow file.
+#[derive(Debug)]
+pub struct FlowFile {
+    pub path: PathBuf,
+    /// From the project's folder.
+    pub name: String,
+    /// What the file holds; `None` where it is no flow that could run.
+    pub loaded: Option<LoadedFlow>,
+    /// The first thing that is wrong with it.
+    pub problem: Option<String>,
+}
+
+/// Returns the flow files of a project, in the order of their names. Files that hold something else are left out.
+pub fn files(project_root: &Path) -> Vec<FlowFile> {
+    let files = flow::files_of(project_root).into_iter();
+    let found = files.map(|path| read(project_root, path));
+    found
+        .filter(|file| match &file.loaded {
+            // A bare form, or settings: not what somebody would list as a flow.
+            Some(loaded) => loaded.flow.definition.as_map().is_some(),
+            None => file.path.starts_with(project_root.join("flows")),
+        })
+        .collect()
+}
+
+/// Finds a flow by the name of its file or by its slug.
+///
+/// # Errors
+/// The name that is nearest, if one is near.
+pub fn find(project_root: &Path, slug: &str) -> Result<FlowFile, Option<String>> {
+    let found = flow::find(project_root, None, slug)?;
+    Ok(read(project_root, found.path))
+}
+
+/// Reads one file.
+pub fn read(project_root: &Path, path: PathBuf) -> FlowFile {
+    let name = path.strip_prefix(project_root).unwrap_or(&path);
+    let name = name.display().to_string();
+    let checked = flow::load(&Session::new(), &path, &name);
+    let worst = checked
+        .findings
+        .iter()
+        .find(|finding| finding.severity == Severity::Error);
+    FlowFile {
+        problem: worst.map(|finding| format!("{} {}", finding.code, finding.message)),
+        loaded: checked.loaded,
+        path,
+        name,
+    }
+}
+
+/// Returns the text of the main file of a program.
+pub fn text_of(program: &Program) -> Option<String> {
+    flow::program_text(program)
+}
+
+/// What is wrong with a text, and where.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TextFinding {
+    pub severity: Severity,
+    pub code: &'static str,
+    pub message: String,
+    /// Counted from 1; 0 where there is no place.
+    pub line: usize,
+    pub column: usize,
+    pub hints: Vec<String>,
+}
+
+/// Checks the text of a flow as `check` does a file. Includes are looked for below a folder.
+pub fn check_text(
+    session: &Session,
+    text: &str,
+    folder: &Path,
+    steps: &[Box<dyn Step>],
+) -> (Option<LoadedFlow>, Vec<TextFinding>) {
+    let Checked {
+        loaded, findings, ..
+    } = flow::check_text(session, text, folder, steps);
+    let sources = session.world().sources.borrow();
+    let findings = findings.into_iter().map(|finding| {
+        let place = sources
+            .get(finding.span.source)
+            .map(|source| source.line_column(finding.span.start));
+        TextFinding {
+            severity: finding.severity,
+            code: finding.code,
+            message: finding.message,
+            line: place.map_or(0, |place| place.line as usize),
+            column: place.map_or(0, |place| place.column as usize),
+            hints: finding.hints,
+        }
+    });
+    (loaded, findings.collect())
+}

@@ -1,0 +1,27 @@
+//! A project as a whole: its flow files, its runs, its connections, and a search over all of them.
+//!
+//! The steps `:search` and `:workspace` are here, because they see more than their own run.
+
+#![forbid(unsafe_code)]
+
+pub mod connections;
+pub mod flow_files;
+pub mod search;
+pub mod workspace;
+
+use flowstone_flow::step::Step;
+
+/// Returns the step types of this crate.
+pub fn steps() -> Vec<Box<dyn Step>> {
+    vec![
+        Box::new(search::step::Search),
+        Box::new(workspace::Workspace),
+    ]
+}
+
+/// Returns all step types that flows may use.
+pub fn all_steps() -> Vec<Box<dyn Step>> {
+    let mut all = flowstone_steps::all();
+    all.extend(steps());
+    all
+}
