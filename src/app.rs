@@ -3,13 +3,14 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use flowstone_engine::flow::Flow;
-use flowstone_engine::permission::{Permissions, TrustedFlow};
 use flowstone_engine::ports::{Exchanges, Secrets, Stores, SystemClock, SystemRandom};
-use flowstone_engine::step::{LocalFuture, Step};
 use flowstone_engine::trial::World;
 use flowstone_engine::trust;
-use flowstone_engine::{Engine, EngineConfig, Interactive, Limits, natives};
+use flowstone_engine::{Engine, EngineConfig, Interactive, Limits};
+use flowstone_flow::flow::Flow;
+use flowstone_flow::natives;
+use flowstone_flow::permission::{Permissions, TrustedFlow};
+use flowstone_flow::step::{LocalFuture, Step};
 use flowstone_lang::session::Session;
 use flowstone_lang::value::{Result as Evaluated, Signal, Value};
 use flowstone_project::connections;

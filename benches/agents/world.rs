@@ -6,7 +6,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-use flowstone_engine::flow::{LoadedFlow, load};
 use flowstone_engine::ids::RunId;
 use flowstone_engine::observer::NoObserver;
 use flowstone_engine::outcome::RunOutcome;
@@ -14,6 +13,7 @@ use flowstone_engine::ports::{
     NewRun, NoSecrets, Random as _, RunFilter, RunStatus, Stores, SystemClock, SystemRandom,
 };
 use flowstone_engine::{Engine, EngineConfig, ExecuteOptions, Limits, Stay};
+use flowstone_flow::flow::{LoadedFlow, load};
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
 use nix::sys::resource::{UsageWho, getrusage};
@@ -117,10 +117,10 @@ impl World {
             secrets: Arc::new(NoSecrets),
             vault: Arc::new(flowstone_engine::ports::NoVault),
             exchanges: None,
-            bindings: flowstone_engine::bindings::Bindings::default(),
+            bindings: flowstone_flow::bindings::Bindings::default(),
             durability: flowstone_steps::settings::of_durability(&settings),
             settings,
-            permissions: Arc::new(flowstone_engine::permission::Permissions::everything()),
+            permissions: Arc::new(flowstone_flow::permission::Permissions::everything()),
             clock: Arc::new(SystemClock),
             random: Arc::new(SystemRandom),
             limits: Limits::default(),

@@ -8,7 +8,6 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use flowstone_engine::flow::load;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::observer::NoObserver;
 use flowstone_engine::outcome::RunOutcome;
@@ -16,6 +15,7 @@ use flowstone_engine::ports::{
     Durability, NewRun, NoSecrets, Random as _, Stores, SystemClock, SystemRandom,
 };
 use flowstone_engine::{Engine, EngineConfig, ExecuteOptions, Limits, Stay};
+use flowstone_flow::flow::load;
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
 
@@ -55,9 +55,9 @@ impl World {
             secrets: Arc::new(NoSecrets),
             vault: Arc::new(flowstone_engine::ports::NoVault),
             exchanges: None,
-            bindings: flowstone_engine::bindings::Bindings::default(),
+            bindings: flowstone_flow::bindings::Bindings::default(),
             settings: Value::Nil,
-            permissions: Arc::new(flowstone_engine::permission::Permissions::everything()),
+            permissions: Arc::new(flowstone_flow::permission::Permissions::everything()),
             clock: Arc::new(SystemClock),
             random: Arc::new(SystemRandom),
             limits: Limits::default(),

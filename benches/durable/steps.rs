@@ -7,9 +7,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
-use flowstone_engine::Interrupt;
 use flowstone_engine::observer::{NoObserver, Observer};
 use flowstone_engine::worker::{Until, Watch, WorkerEvent, WorkerOptions, serve};
+use flowstone_flow::Interrupt;
 
 use crate::Measured;
 use crate::world::{World, add_runs, block_on, drive, each_once, engine, flow};

@@ -9,17 +9,17 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use flowstone_engine::flow::{LoadedFlow, load};
 use flowstone_engine::ids::RunId;
 use flowstone_engine::observer::NoObserver;
 use flowstone_engine::outcome::RunOutcome;
 use flowstone_engine::ports::{
     Durability, NewRun, NoSecrets, Random as _, Stores, SystemClock, SystemRandom,
 };
-use flowstone_engine::step::{
+use flowstone_engine::{Engine, EngineConfig, ExecuteOptions, Limits, Stay};
+use flowstone_flow::flow::{LoadedFlow, load};
+use flowstone_flow::step::{
     Effect, Field, FieldType, LocalFuture, Outcome, Step, StepContext, StepError, StepSpec,
 };
-use flowstone_engine::{Engine, EngineConfig, ExecuteOptions, Limits, Stay};
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
 
@@ -61,9 +61,9 @@ pub fn engine(home: &Path, effects: &Path, stores: Stores) -> Result<Engine> {
         secrets: Arc::new(NoSecrets),
         vault: Arc::new(flowstone_engine::ports::NoVault),
         exchanges: None,
-        bindings: flowstone_engine::bindings::Bindings::default(),
+        bindings: flowstone_flow::bindings::Bindings::default(),
         settings: Value::Nil,
-        permissions: Arc::new(flowstone_engine::permission::Permissions::everything()),
+        permissions: Arc::new(flowstone_flow::permission::Permissions::everything()),
         clock: Arc::new(SystemClock),
         random: Arc::new(SystemRandom),
         limits: Limits::default(),

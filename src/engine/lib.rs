@@ -35,11 +35,10 @@ mod versions;
 pub mod waits;
 pub mod worker;
 
-pub use flowstone_flow::retention::Retention;
-pub use flowstone_flow::{Interrupt, SessionUse};
-pub(crate) use flowstone_flow::{approval, call_flow, doubt, expect, metering, retention, retry};
-pub use flowstone_flow::{
-    auth, bindings, flow, natives, packaged, permission, schedule, step, tools, workspace,
+pub use flowstone_flow::{Interrupt, retention::Retention};
+pub(crate) use flowstone_flow::{
+    SessionUse, approval, bindings, call_flow, doubt, expect, flow, metering, natives, packaged,
+    permission, retention, retry, schedule, step,
 };
 pub use flowstone_model::{
     blob, changeset, codec, diagnostic, duration, ids, json, kv, limits, ports, private, resource,

@@ -50,11 +50,11 @@ use std::rc::Rc;
 
 use clap::Parser;
 use flowstone_engine::Engine;
-use flowstone_engine::flow::Flow;
-use flowstone_engine::permission::Permissions;
 use flowstone_engine::ports::{SearchTarget, Stores};
-use flowstone_engine::step::{LocalFuture, Step};
 use flowstone_engine::trial::World;
+use flowstone_flow::flow::Flow;
+use flowstone_flow::permission::Permissions;
+use flowstone_flow::step::{LocalFuture, Step};
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
 use flowstone_project::connections::{ConnectionReport, ConnectionTrial, PriceReport};

@@ -3,8 +3,8 @@
 use std::path::PathBuf;
 
 use expect_test::{Expect, expect};
-use flowstone_engine::flow::{self, Checked};
-use flowstone_engine::step::{
+use flowstone_flow::flow::{self, Checked};
+use flowstone_flow::step::{
     Effect, Field, FieldType, LocalFuture, Outcome, Step, StepContext, StepError, StepSpec,
 };
 use flowstone_lang::session::Session;
@@ -80,7 +80,7 @@ fn checked(files: &[(&str, &str)]) -> (Session, Checked) {
         std::fs::write(path, text).expect("a file");
     }
     let session = Session::new();
-    flowstone_engine::natives::install(&session);
+    flowstone_flow::natives::install(&session);
     let steps: Vec<Box<dyn Step>> = vec![
         Box::new(Fake(&AGENT)),
         Box::new(Fake(&FUNCTION)),
@@ -355,7 +355,7 @@ fn unreadable_and_empty_files_are_named() {
 mod inputs {
     use super::*;
     use flowstone_engine::codec;
-    use flowstone_engine::flow::coerce_input;
+    use flowstone_flow::flow::coerce_input;
 
     fn coerce(contract: &str, given: &str) -> String {
         let text =

@@ -1,8 +1,8 @@
 //! Tables of hostile input for what the engine reads: flow definitions, schedules and durations.
 
 use flowstone_engine::duration;
-use flowstone_engine::flow::{self, Checked};
-use flowstone_engine::schedule::Cron;
+use flowstone_flow::flow::{self, Checked};
+use flowstone_flow::schedule::Cron;
 use flowstone_lang::session::Session;
 
 fn load(text: &str) -> Checked {
@@ -10,7 +10,7 @@ fn load(text: &str) -> Checked {
     let path = folder.path().join("f.edn");
     std::fs::write(&path, text).expect("a file");
     let session = Session::new();
-    flowstone_engine::natives::install(&session);
+    flowstone_flow::natives::install(&session);
     flow::check(&session, &path, "f.edn", &[])
 }
 

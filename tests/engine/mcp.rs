@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use expect_test::{Expect, expect};
-use flowstone_engine::flow::{self, Checked, McpTransport};
+use flowstone_flow::flow::{self, Checked, McpTransport};
 use flowstone_lang::session::Session;
 
 fn checked(mcp: &str) -> (Session, Checked) {

@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 
 use flowstone_engine::codec;
-use flowstone_engine::permission::{
+use flowstone_flow::permission::{
     Access, Allow, Decision, Host, Known, Missing, Need, NetRow, Permissions, Reach, add_flag,
     decide, derived, read, shown,
 };

@@ -6,8 +6,8 @@
 use std::str::from_utf8;
 
 use flowstone_engine::archive::Archive;
-use flowstone_engine::schedule::{Cron, Timing};
 use flowstone_engine::{codec, duration, json, schema};
+use flowstone_flow::schedule::{Cron, Timing};
 use flowstone_lang::value::Value;
 use jiff::tz::TimeZone;
 

@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::net::IpAddr;
 use std::str::from_utf8;
 
-use flowstone_engine::flow;
+use flowstone_flow::flow;
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
 use flowstone_lang::vm::{NoHost, Vm};
@@ -87,7 +87,7 @@ pub fn flow_file(input: &[u8]) {
     let path = folder.path().join("flow.edn");
     std::fs::write(&path, input).expect("a file");
     let session = Session::new();
-    flowstone_engine::natives::install(&session);
+    flowstone_flow::natives::install(&session);
     flowstone_steps::sandbox::register(&session);
     let checked = flow::check(&session, &path, "flow.edn", &flowstone_steps::all());
     let sources = session.world().sources.borrow();

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-use flowstone_engine::permission::NetAllow;
+use flowstone_flow::permission::NetAllow;
 use flowstone_steps::http::guard::{Guard, GuardedResolver, Pattern, Why, Zone, allowed};
 use reqwest::Url;
 use reqwest::dns::{Name, Resolve as _};

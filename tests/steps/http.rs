@@ -1,7 +1,7 @@
 //! `:http` against a server on this machine.
 
 use expect_test::{Expect, expect};
-use flowstone_engine::step::{Effect, Step};
+use flowstone_flow::step::{Effect, Step};
 use flowstone_steps::http::Http;
 use flowstone_steps::http::guard::is_refused;
 

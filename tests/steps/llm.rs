@@ -1,7 +1,7 @@
 //! `:llm` against a server on this machine, and the wire format by itself.
 
 use expect_test::{Expect, expect};
-use flowstone_engine::step::Progress;
+use flowstone_flow::step::Progress;
 use flowstone_steps::llm::Llm;
 
 use crate::server::{Say, Server, events, json, reply, stalled};

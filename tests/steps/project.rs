@@ -6,12 +6,12 @@ use std::sync::{Arc, Mutex};
 
 use flowstone_engine::codec::encode;
 use flowstone_engine::diagnostic::Severity;
-use flowstone_engine::flow::LoadedFlow;
 use flowstone_engine::observer::NoObserver;
 use flowstone_engine::outcome::RunOutcome;
-use flowstone_engine::permission::Permissions;
 use flowstone_engine::ports::{Clock as _, Durability, RunFilter, Secret, Secrets, SimulatedClock};
 use flowstone_engine::{Engine, EngineConfig, EngineError, ExecuteOptions, Limits, StartOptions};
+use flowstone_flow::flow::LoadedFlow;
+use flowstone_flow::permission::Permissions;
 use flowstone_lang::value::Value;
 
 use crate::world::this_machine;
@@ -110,7 +110,7 @@ impl Project {
                 None,
             )),
             exchanges: None,
-            bindings: flowstone_engine::bindings::Bindings::default(),
+            bindings: flowstone_flow::bindings::Bindings::default(),
             settings,
             permissions: Arc::new(permissions),
             clock: clock.clone(),

@@ -2,7 +2,7 @@
 
 use flowstone_engine::codec::decode;
 use flowstone_engine::json::to_json;
-use flowstone_engine::step::{
+use flowstone_flow::step::{
     COMMON, Field, FieldType, StepSpec, config_schema, operation_schema, respelled, result_schema,
     tool_schema,
 };

@@ -571,7 +571,7 @@ fn a_table_is_exported() {
 
 #[test]
 fn answers_are_as_the_operations_say() {
-    use flowstone_engine::step::Step as _;
+    use flowstone_flow::step::Step as _;
     let project = orders();
     let operations = flowstone_steps::table::Table
         .spec()

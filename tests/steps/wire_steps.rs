@@ -1,7 +1,7 @@
 //! `:llm` over the formats of Anthropic and of OpenAI Responses, against a server on this machine.
 
 use expect_test::{Expect, expect};
-use flowstone_engine::step::Progress;
+use flowstone_flow::step::Progress;
 use flowstone_steps::llm::Llm;
 
 use crate::server::{self, Say, Server};

@@ -11,18 +11,18 @@ use flowstone_engine::Limits;
 use flowstone_engine::blob::{BlobHash, BlobOp};
 use flowstone_engine::changeset::{Overlay, Referenced};
 use flowstone_engine::codec;
-use flowstone_engine::flow::{Flow, Template, name_of};
 use flowstone_engine::ids::{RunId, StepPath};
-use flowstone_engine::permission::{Allow, NetAllow, NetRow, Permissions, SecretRow};
 use flowstone_engine::ports::*;
 use flowstone_engine::redact::Redactors;
 use flowstone_engine::resource::SearchEntry;
-use flowstone_engine::step::{
+use flowstone_engine::table::csv::{ExportCsv, ExportedCsv, StageCsv, StagedCsv};
+use flowstone_engine::table::{TableOp, TableQuery};
+use flowstone_flow::flow::{Flow, Template, name_of};
+use flowstone_flow::permission::{Allow, NetAllow, NetRow, Permissions, SecretRow};
+use flowstone_flow::step::{
     Cutoff, Gate, Outcome, Progress, Retry, Scope, Services, Step, StepContext, StepError,
     StepRequest,
 };
-use flowstone_engine::table::csv::{ExportCsv, ExportedCsv, StageCsv, StagedCsv};
-use flowstone_engine::table::{TableOp, TableQuery};
 use flowstone_lang::session::Session;
 use flowstone_lang::value::heap::HeapBudget;
 use flowstone_lang::value::{Span, Value};

@@ -8,7 +8,6 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use flowstone_engine::flow::{LoadedFlow, load, name_of};
 use flowstone_engine::ids::RunId;
 use flowstone_engine::kv::KvOp;
 use flowstone_engine::observer::{NoObserver, Observer, RunEvent};
@@ -16,12 +15,13 @@ use flowstone_engine::outcome::RunOutcome;
 use flowstone_engine::ports::{
     Clock, Durability, NoSecrets, SimulatedClock, StoreError, StoreOp, Stores,
 };
-use flowstone_engine::step::{
-    Effect, Field, FieldType, LocalFuture, OnTimeout, Outcome, Retry, Step, StepContext, StepError,
-    StepSpec, WaitSpec,
-};
 use flowstone_engine::{
     Engine, EngineConfig, EngineError, ExecuteOptions, Interrupt, Limits, StartOptions, codec,
+};
+use flowstone_flow::flow::{LoadedFlow, load, name_of};
+use flowstone_flow::step::{
+    Effect, Field, FieldType, LocalFuture, OnTimeout, Outcome, Retry, Step, StepContext, StepError,
+    StepSpec, WaitSpec,
 };
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
@@ -82,9 +82,9 @@ impl Bench {
             secrets: Arc::new(NoSecrets),
             vault: Arc::new(flowstone_engine::ports::NoVault),
             exchanges: None,
-            bindings: flowstone_engine::bindings::Bindings::default(),
+            bindings: flowstone_flow::bindings::Bindings::default(),
             settings: Value::Nil,
-            permissions: Arc::new(flowstone_engine::permission::Permissions::everything()),
+            permissions: Arc::new(flowstone_flow::permission::Permissions::everything()),
             clock: self.clock.clone(),
             random: Arc::new(Mutex::new(*self.seeds.borrow())),
             limits: Limits::default(),

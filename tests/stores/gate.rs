@@ -9,7 +9,7 @@ use std::task::{Poll, Waker};
 use flowstone_engine::codec;
 use flowstone_engine::kv::KvOp;
 use flowstone_engine::ports::StoreOp;
-use flowstone_engine::step::{
+use flowstone_flow::step::{
     Effect, Field, FieldType, LocalFuture, Outcome, Step, StepContext, StepError, StepSpec,
 };
 use flowstone_lang::value::Value;

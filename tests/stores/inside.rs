@@ -2,13 +2,13 @@
 
 use std::rc::Rc;
 
-use flowstone_engine::flow::name_of;
 use flowstone_engine::observer::NoObserver;
 use flowstone_engine::ports::WaitFilter;
-use flowstone_engine::step::{
+use flowstone_engine::{ExecuteOptions, Interrupt};
+use flowstone_flow::flow::name_of;
+use flowstone_flow::step::{
     Effect, Field, FieldType, Inside, LocalFuture, Outcome, Step, StepContext, StepError, StepSpec,
 };
-use flowstone_engine::{ExecuteOptions, Interrupt};
 use flowstone_lang::value::Value;
 
 use crate::bench::{Bench, Recorder, Trip, block_on, drive, outcome, words};

@@ -466,7 +466,7 @@ fn answer_for(wait: &WaitRow) -> &'static str {
     let details = codec::decode(&wait.details).expect("EDN");
     let about = details
         .get("question")
-        .and_then(flowstone_engine::flow::name_of);
+        .and_then(flowstone_flow::flow::name_of);
     match about.as_deref() {
         Some("confirm") => ":approve",
         Some("review") => "{:action :edit :value 5}",

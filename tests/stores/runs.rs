@@ -529,7 +529,7 @@ fn polling_repeats_a_step_until_it_holds() {
 fn examples_of_the_natives_hold() {
     let bench = Bench::new();
     let engine = bench.engine();
-    for native in flowstone_engine::natives::FNS {
+    for native in flowstone_flow::natives::FNS {
         for (text, expected) in native.examples {
             let run = bench.start(&engine, text);
             assert_eq!(outcome(&engine, &run), *expected, "{text}");

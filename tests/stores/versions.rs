@@ -1,11 +1,11 @@
 //! Edited flows against runs in flight and runs that are over.
 
 use expect_test::expect;
-use flowstone_engine::flow::LoadedFlow;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::{
     Backtest, BacktestOptions, Engine, ForkOptions, Setting, StartOptions, Verdict, codec,
 };
+use flowstone_flow::flow::LoadedFlow;
 
 use crate::bench::{Bench, block_on, drive, outcome, words};
 

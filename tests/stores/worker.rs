@@ -7,19 +7,19 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
 use expect_test::expect;
-use flowstone_engine::flow::load;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::observer::{NoObserver, Observer};
 use flowstone_engine::outcome::RunOutcome;
 use flowstone_engine::ports::{
     Clock, Durability, NoSecrets, RunFilter, RunStatus, SimulatedClock, Stores,
 };
-use flowstone_engine::step::{
+use flowstone_engine::worker::{Until, Watch, WorkerEvent, WorkerOptions, serve};
+use flowstone_engine::{Engine, EngineConfig, Interrupt, Limits, StartOptions, codec};
+use flowstone_flow::flow::load;
+use flowstone_flow::step::{
     Effect, Field, FieldType, LocalFuture, OnTimeout, Outcome, Step, StepContext, StepError,
     StepSpec, WaitSpec,
 };
-use flowstone_engine::worker::{Until, Watch, WorkerEvent, WorkerOptions, serve};
-use flowstone_engine::{Engine, EngineConfig, Interrupt, Limits, StartOptions, codec};
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
 
@@ -172,9 +172,9 @@ fn engine(home: &Path, stores: Stores, clock: Arc<SimulatedClock>, seed: u64) ->
         secrets: Arc::new(NoSecrets),
         vault: Arc::new(flowstone_engine::ports::NoVault),
         exchanges: None,
-        bindings: flowstone_engine::bindings::Bindings::default(),
+        bindings: flowstone_flow::bindings::Bindings::default(),
         settings: Value::Nil,
-        permissions: Arc::new(flowstone_engine::permission::Permissions::everything()),
+        permissions: Arc::new(flowstone_flow::permission::Permissions::everything()),
         clock,
         random: Arc::new(Mutex::new(seed)),
         limits: Limits::default(),

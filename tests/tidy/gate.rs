@@ -57,6 +57,7 @@ const GRANTED: &[(&str, &str)] = &[
     ),
     ("src/steps/settings.rs", "reads the project's settings"),
     ("src/steps/table/csv.rs", "paths come from `cx.gate()`"),
+    ("src/project/search/flows.rs", "only its tests write files"),
     (
         "src/project/workspace/docs/build.rs",
         "runs when the program is built",

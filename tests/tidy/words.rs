@@ -21,7 +21,7 @@ const PHRASES: &[(&str, &str, usize)] = &[
     ("so many", "the number, or `that many`", 187),
     ("what became of", "`the outcome of`", 19),
     ("what came of", "`the result of`", 22),
-    ("whoever", "`a caller that`, or name who it is", 95),
+    ("whoever", "`a caller that`, or name who it is", 94),
 ];
 
 #[test]

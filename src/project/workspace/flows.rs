@@ -340,7 +340,7 @@ fn draft_path(cx: &StepContext, slug: &str) -> PathBuf {
 pub(super) fn push_draft(cx: &StepContext, args: &Args) -> Result<Value, StepError> {
     let literal = args.needed_text("flow-literal")?;
     let session = Session::new();
-    flowstone_engine::natives::install(&session);
+    flowstone_flow::natives::install(&session);
     flowstone_steps::sandbox::register(&session);
     let mut steps = crate::all_steps();
     steps.extend(flowstone_engine::builtin());

@@ -4,8 +4,8 @@ use std::io::{self, BufRead, IsTerminal as _};
 
 use flowstone_engine::Engine;
 use flowstone_engine::diagnostic::nearest;
-use flowstone_engine::flow::{ACTIVATION, Flow, Input, InputError, name_of};
 use flowstone_engine::sealed::is_secret;
+use flowstone_flow::flow::{ACTIVATION, Flow, Input, InputError, name_of};
 use flowstone_lang::value::Value;
 
 use super::report::{Report, Severity};

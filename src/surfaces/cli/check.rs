@@ -5,9 +5,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use flowstone_engine::diagnostic::{Diagnostic, Severity, nearest};
-use flowstone_engine::flow::{self, InProject, name_of};
-use flowstone_engine::permission::Permissions;
-use flowstone_engine::step::{Step, real_path};
+use flowstone_flow::flow::{self, InProject, name_of};
+use flowstone_flow::permission::Permissions;
+use flowstone_flow::step::{Step, real_path};
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
 use serde_json::json;

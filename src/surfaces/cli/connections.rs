@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use flowstone_engine::Engine;
 use flowstone_engine::diagnostic::nearest;
-use flowstone_engine::flow::Flow;
+use flowstone_flow::flow::Flow;
 use flowstone_lang::value::Value;
 use flowstone_project::connections::{ConnectionReport, ConnectionTrial, PriceReport, Verdict};
 use serde_json::{Value as Json, json};

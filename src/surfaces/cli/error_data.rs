@@ -2,7 +2,7 @@
 
 use flowstone_engine::json::to_exact_json;
 use flowstone_engine::outcome::Failure;
-use flowstone_engine::step::StepError;
+use flowstone_flow::step::StepError;
 use flowstone_lang::value::{
     Exception, PrintOptions, Unforced, Value, is_written_within, print_value,
 };

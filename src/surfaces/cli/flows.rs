@@ -4,9 +4,9 @@ use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::PathBuf;
 
 use flowstone_engine::Engine;
-use flowstone_engine::permission::shown;
-use flowstone_engine::step::real_path;
 use flowstone_engine::trust::{Trusted, trust, trusted, untrust};
+use flowstone_flow::permission::shown;
+use flowstone_flow::step::real_path;
 use serde_json::json;
 
 use super::Open;

@@ -3,7 +3,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use flowstone_engine::bindings::Bindings;
+use flowstone_flow::bindings::Bindings;
 
 use super::args::{Home, Permits, RunLimits};
 

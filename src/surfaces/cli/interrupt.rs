@@ -36,8 +36,8 @@ impl Interrupt {
     }
 
     /// Returns the flag as the engine takes it.
-    pub fn for_engine(&self) -> flowstone_engine::Interrupt {
-        flowstone_engine::Interrupt::from_flag(Arc::clone(&self.0))
+    pub fn for_engine(&self) -> flowstone_flow::Interrupt {
+        flowstone_flow::Interrupt::from_flag(Arc::clone(&self.0))
     }
 
     /// Clears the flag, for the next line of a prompt.

@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use flowstone_engine::permission::{Allow, Missing, PlannedNeed, shown};
-use flowstone_engine::step::real_path;
+use flowstone_flow::permission::{Allow, Missing, PlannedNeed, shown};
+use flowstone_flow::step::real_path;
 use serde_json::json;
 
 /// A flow with the permissions that its steps need.

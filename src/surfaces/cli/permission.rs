@@ -5,8 +5,8 @@ use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use flowstone_engine::permission::{Missing, shown, with_row};
 use flowstone_engine::{AskPermission, Asker, Permission, PermissionQuestion};
+use flowstone_flow::permission::{Missing, shown, with_row};
 
 use super::args::Show;
 use super::output;

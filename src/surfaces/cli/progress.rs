@@ -11,7 +11,7 @@ use std::time::Duration;
 use flowstone_engine::codec;
 use flowstone_engine::ids::{RunId, StepPath};
 use flowstone_engine::observer::{Observer, RunEvent, StepNote};
-use flowstone_engine::step::Progress;
+use flowstone_flow::step::Progress;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 
 use super::outcome::how_to_answer;

@@ -7,7 +7,7 @@ use std::fs;
 use std::path::Path;
 
 use clap::CommandFactory;
-use flowstone_engine::step::{
+use flowstone_flow::step::{
     COMMON, Effect, Field, FieldType, Operation, Operations, Step, StepSpec, config_schema,
 };
 

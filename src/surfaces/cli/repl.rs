@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use flowstone_engine::observer::Observer;
-use flowstone_engine::step::Step;
+use flowstone_flow::step::Step;
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Signal;
 use flowstone_lang::vm::Host;
@@ -67,7 +67,7 @@ impl Prompt {
     }
 
     /// Returns the interrupt that a step checks while it waits.
-    pub fn interrupt(&self) -> flowstone_engine::Interrupt {
+    pub fn interrupt(&self) -> flowstone_flow::Interrupt {
         self.interrupt.for_engine()
     }
 

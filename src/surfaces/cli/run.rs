@@ -3,11 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use flowstone_engine::flow::LoadedFlow;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::observer::{NoObserver, Observer};
 use flowstone_engine::ports::{RunRow, RunStatus, StartDecision};
 use flowstone_engine::{Engine, EngineError, ExecuteOptions, StartOptions, StartedRun};
+use flowstone_flow::flow::LoadedFlow;
 use flowstone_lang::value::Value;
 use serde_json::json;
 

@@ -3,11 +3,11 @@
 mod preview;
 mod run;
 
-use flowstone_engine::step::{
+use flowstone_engine::words::nearest;
+use flowstone_flow::step::{
     COMMON, Effect, Field, Operation, Step, StepSpec, config_schema, operation_schema,
     result_schema, tool_schema,
 };
-use flowstone_engine::words::nearest;
 use serde_json::{Value as Json, json};
 
 use super::args::{Steps, StepsCommand, StepsList, StepsSchema, StepsShow};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use flowstone_engine::flow::Flow;
+use flowstone_flow::flow::Flow;
 use flowstone_lang::value::Value;
 
 const INTERFACES: &str = "`:interfaces`";

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use flowstone_engine::step::Step as _;
+use flowstone_flow::step::Step as _;
 use flowstone_steps::files::Files;
 
 use crate::changeset::{project, with_draft};

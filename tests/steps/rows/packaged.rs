@@ -1,6 +1,6 @@
 //! The rows of `tests/coverage/packaged.tsv`.
 
-use flowstone_engine::packaged;
+use flowstone_flow::packaged;
 
 use crate::project::Project;
 

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
-use flowstone_engine::bindings::Bindings;
+use flowstone_flow::bindings::Bindings;
 
 use super::Home;
 

@@ -1,7 +1,7 @@
 //! Options that grant permissions beyond what the project allows.
 
 use clap::{Args, ValueHint};
-use flowstone_engine::permission::{Access, Allow, NetRow, add_flag};
+use flowstone_flow::permission::{Access, Allow, NetRow, add_flag};
 
 /// Options of commands that execute flows. Each grants a permission for this command only.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]

@@ -3,9 +3,9 @@
 use flowstone_engine::json::{items, to_exact_json};
 use flowstone_engine::ports::ResourceRow;
 use flowstone_engine::resource::ResourceKind;
-use flowstone_engine::step::StepError;
 use flowstone_engine::table::ROW_ID;
 use flowstone_engine::{Direct, Engine, EngineError, codec};
+use flowstone_flow::step::StepError;
 use flowstone_lang::value::Value;
 use serde_json::json;
 

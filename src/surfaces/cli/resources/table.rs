@@ -19,7 +19,7 @@ mod update_cell_format;
 use std::path::PathBuf;
 
 use flowstone_engine::Direct;
-use flowstone_engine::step::StepError;
+use flowstone_flow::step::StepError;
 use flowstone_lang::value::Value;
 
 use super::ask;

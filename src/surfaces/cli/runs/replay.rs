@@ -4,9 +4,9 @@ use std::path::Path;
 
 use clap::Args;
 use flowstone_engine::archive::Archive;
-use flowstone_engine::bindings::Bindings;
 use flowstone_engine::ports::RunStatus;
 use flowstone_engine::{EngineError, Replayed};
+use flowstone_flow::bindings::Bindings;
 use serde_json::json;
 
 use crate::cli::args::Home;

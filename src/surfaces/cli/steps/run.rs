@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use flowstone_engine::StartOptions;
-use flowstone_engine::flow::{LoadedFlow, single};
 use flowstone_engine::json::{pretty as pretty_json, to_exact_json};
 use flowstone_engine::outcome::RunOutcome;
-use flowstone_engine::step::respelled;
 use flowstone_engine::words::nearest;
+use flowstone_flow::flow::{LoadedFlow, single};
+use flowstone_flow::step::respelled;
 use flowstone_lang::value::Value;
 use serde_json::json;
 

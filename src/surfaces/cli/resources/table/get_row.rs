@@ -1,6 +1,6 @@
 //! `flowstone resources table get-row`: prints one row.
 
-use flowstone_engine::flow::name_of;
+use flowstone_flow::flow::name_of;
 use flowstone_lang::value::Value;
 
 use super::told::{show, text};

@@ -1,7 +1,7 @@
 //! Output of tables and of changes to them.
 
-use flowstone_engine::flow::name_of;
 use flowstone_engine::json::to_exact_json;
+use flowstone_flow::flow::name_of;
 use flowstone_lang::value::Value;
 use serde_json::{Map, json};
 
