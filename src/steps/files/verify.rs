@@ -3,9 +3,9 @@
 
 use std::collections::HashSet;
 
-use flowstone_engine::blob::BlobHash;
-use flowstone_engine::ports::{Flaw, StoreError};
-use flowstone_engine::step::{HomeVerified, Services};
+use flowstone_flow::blob::BlobHash;
+use flowstone_flow::ports::{Flaw, StoreError};
+use flowstone_flow::step::{HomeVerified, Services};
 
 use super::manifest::Manifest;
 use super::objects::Objects;
