@@ -111,7 +111,7 @@ impl World {
             home: self.folder.join("home"),
             project_root: self.folder.clone(),
             stores: self.stores.clone(),
-            steps: flowstone_steps::all(),
+            steps: flowstone_project::all_steps(),
             persist: None,
             library: flowstone_steps::sandbox::register,
             secrets: Arc::new(NoSecrets),

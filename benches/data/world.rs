@@ -49,7 +49,7 @@ impl World {
             home: self.folder.join(".flowstone"),
             project_root: self.folder.clone(),
             stores: self.stores.clone(),
-            steps: flowstone_steps::all(),
+            steps: flowstone_project::all_steps(),
             persist: None,
             library: |_| {},
             secrets: Arc::new(NoSecrets),

@@ -49,7 +49,7 @@ impl World {
 /// Opens an engine; every thread needs its own.
 pub fn engine(home: &Path, effects: &Path, stores: Stores) -> Result<Engine> {
     let file = OpenOptions::new().create(true).append(true).open(effects)?;
-    let mut steps = flowstone_steps::all();
+    let mut steps = flowstone_project::all_steps();
     steps.push(Box::new(Line(Rc::new(RefCell::new(file)))));
     Ok(Engine::open(EngineConfig {
         home: home.to_owned(),

@@ -22,7 +22,7 @@ impl Engine {
     /// When the database cannot be read at all.
     pub async fn verify_stores(&self) -> Result<Verified, EngineError> {
         let mut found = self.services.stores.upkeep.verify().await?;
-        for step in self.steps.iter() {
+        for step in self.services.steps.iter() {
             let HomeVerified { files, flaws } = step.verify(&self.services).await?;
             found.files += files;
             found.flaws.extend(flaws);

@@ -62,6 +62,7 @@ impl Engine {
         } = direct;
         let unknown = || StepError::config("E0710", format!("there is no step type `:{kind}`"));
         let step = self
+            .services
             .steps
             .iter()
             .find(|step| step.spec().kind == kind)

@@ -95,7 +95,6 @@ impl StartOptions {
 /// Runs flows, durably. Lives on one thread, in a current-thread tokio runtime.
 pub struct Engine {
     pub(crate) services: Rc<Services>,
-    pub(crate) steps: Rc<[Box<dyn Step>]>,
     pub(crate) persist: Option<Rc<dyn Persist>>,
     library: fn(&Session),
     pub(crate) limits: Limits,
@@ -113,6 +112,7 @@ impl Engine {
         let bound = config.bindings.apply(&config.settings);
         Engine {
             services: Rc::new(Services {
+                steps: with_builtin(config.steps),
                 stores: config.stores,
                 clock: config.clock,
                 random: config.random,
@@ -127,7 +127,6 @@ impl Engine {
                 permissions: config.permissions,
                 is_outside: false,
             }),
-            steps: with_builtin(config.steps),
             persist: config.persist,
             library: config.library,
             limits: config.limits,
@@ -160,7 +159,7 @@ impl Engine {
 
     /// Returns the step types, in the order they were given.
     pub fn steps(&self) -> &[Box<dyn Step>] {
-        &self.steps
+        &self.services.steps
     }
 
     pub fn stores(&self) -> &Stores {
@@ -191,7 +190,8 @@ impl Engine {
             root: &self.services.project_root,
             settings: &self.services.settings,
         };
-        let mut checked = flow::check_in(session, path, name, (&self.steps, Some(project)));
+        let mut checked =
+            flow::check_in(session, path, name, (&self.services.steps, Some(project)));
         if let Some(loaded) = &mut checked.loaded {
             let root = real_path(&self.services.project_root);
             loaded.is_outside = !real_path(path).starts_with(root);

@@ -89,7 +89,7 @@ pub fn flow_file(input: &[u8]) {
     let session = Session::new();
     flowstone_flow::natives::install(&session);
     flowstone_steps::sandbox::register(&session);
-    let checked = flow::check(&session, &path, "flow.edn", &flowstone_steps::all());
+    let checked = flow::check(&session, &path, "flow.edn", &flowstone_project::all_steps());
     let sources = session.world().sources.borrow();
     for finding in &checked.findings {
         if let Some(source) = sources.get(finding.span.source) {

@@ -385,7 +385,7 @@ fn a_folder_is_captured_again_and_again() {
 #[test]
 fn a_folder_of_the_project_is_an_effect_outside() {
     use flowstone_flow::step::Effect;
-    let steps = flowstone_steps::all();
+    let steps = flowstone_project::all_steps();
     let files = steps.iter().find(|step| step.spec().kind == "files");
     let files = files.expect("it is there");
     for (config, effect) in [

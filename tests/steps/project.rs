@@ -101,7 +101,7 @@ impl Project {
             home,
             project_root: folder.path().to_owned(),
             stores: stores.expect("a database"),
-            steps: flowstone_steps::all(),
+            steps: flowstone_project::all_steps(),
             persist: Some(Rc::new(flowstone_steps::persist::PersistResult)),
             library: flowstone_steps::sandbox::register,
             secrets: secrets.unwrap_or_else(|| Arc::new(own.expect("good secrets"))),

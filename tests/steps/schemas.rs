@@ -13,7 +13,7 @@ use serde_json::{Value as Json, json};
 use crate::project::Project;
 
 fn specs() -> Vec<&'static StepSpec> {
-    flowstone_steps::all()
+    flowstone_project::all_steps()
         .iter()
         .map(|step| step.spec())
         .collect()

@@ -152,6 +152,7 @@ impl World {
             session: Rc::new(Session::new()),
             gate: Rc::new(Gate::new(self.path(), self.permissions().of_flow("test"))),
             services: Rc::new(Services {
+                steps: flowstone_project::all_steps().into(),
                 stores: self.stores(),
                 clock,
                 random: Arc::new(SystemRandom),

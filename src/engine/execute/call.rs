@@ -277,8 +277,13 @@ impl Executor<'_> {
         given: &Value,
     ) -> Result<StepCall<'s>, Box<Exception>> {
         let refuse = |finding: Diagnostic| Box::new(exception(finding));
-        let specs: Vec<&'static StepSpec> =
-            self.engine.steps.iter().map(|step| step.spec()).collect();
+        let specs: Vec<&'static StepSpec> = self
+            .engine
+            .services
+            .steps
+            .iter()
+            .map(|step| step.spec())
+            .collect();
         let Value::Keyword(name) = kind else {
             let message = format!("a step type is a keyword, not {}", kind.kind());
             return Err(refuse(Diagnostic::error("E0431", message)));
@@ -343,7 +348,7 @@ impl Executor<'_> {
     }
 
     fn step_of(&self, spec: &'static StepSpec) -> &dyn Step {
-        let mut steps = self.engine.steps.iter();
+        let mut steps = self.engine.services.steps.iter();
         let step = steps.find(|step| std::ptr::eq(step.spec(), spec));
         &**step.expect("the spec comes from one of these steps")
     }

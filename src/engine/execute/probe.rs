@@ -182,13 +182,18 @@ impl Executor<'_> {
         config: &Value,
     ) -> Result<StepCall<'s>, StepError> {
         let name = name_of(kind).unwrap_or_else(|| Rc::from(""));
-        let step = self.engine.steps.iter().find(|step| {
+        let step = self.engine.services.steps.iter().find(|step| {
             let spec = step.spec();
             spec.kind == &*name || spec.aliases.contains(&&*name)
         });
         let Some(step) = step else {
             let message = format!("there is no step type `:{name}` for a probe");
-            let kinds = self.engine.steps.iter().map(|step| step.spec().kind);
+            let kinds = self
+                .engine
+                .services
+                .steps
+                .iter()
+                .map(|step| step.spec().kind);
             let error = StepError::config("E0454", message);
             return Err(match nearest(&name, kinds) {
                 Some(near) => error.hint(format!("did you mean `:{near}`?")),

@@ -134,7 +134,7 @@ impl Engine {
         report.resources = sweep(Swept::Resources, journal_ms).await?.count;
         report.blobs = sweep(Swept::Blobs, now_ms - BLOB_AGE_MS).await?;
         report.signals = sweep(Swept::Signals, journal_ms).await?.count;
-        for step in self.steps.iter() {
+        for step in self.services.steps.iter() {
             let sweep = HomeSweep {
                 now_ms,
                 older_than_ms: now_ms - BLOB_AGE_MS,

@@ -9,7 +9,7 @@ use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
 use flowstone_lang::value::heap::HeapBudget;
 
-use super::{Desk, Gate, Inside, Performed, StepError};
+use super::{Desk, Gate, Inside, Performed, Step, StepError};
 use crate::flow::Flow;
 use crate::ids::{RunId, StepPath};
 use crate::permission::{Host, Permissions};
@@ -19,6 +19,8 @@ use crate::redact::{self, Redactor, Redactors};
 /// What all runs of an engine share.
 #[derive(Clone)]
 pub struct Services {
+    /// The step types that flows may use.
+    pub steps: Rc<[Box<dyn Step>]>,
     pub stores: Stores,
     pub clock: Arc<dyn Clock>,
     pub random: Arc<dyn Random>,
@@ -404,6 +406,11 @@ impl StepContext {
         let place = services.secrets.place(profile, name);
         let error = StepError::config("E0980", message);
         Some(error.hint(format!("give it another value where it is set: {place}")))
+    }
+
+    /// Returns the step types that flows may use.
+    pub fn steps(&self) -> &Rc<[Box<dyn Step>]> {
+        &self.scope.services.steps
     }
 
     /// Returns a value without the secrets that are known by now.

@@ -49,11 +49,11 @@ fn refused(wrong: Wrong) -> StepError {
 /// # Errors
 /// E0836: when two have one name, or one cannot be made.
 pub async fn all(cx: &StepContext, envelope: &Envelope) -> Result<Vec<Tool>, StepError> {
-    let (steps, most) = (crate::all(), most_chars(cx));
+    let (steps, most) = (cx.steps(), most_chars(cx));
     let mut tools: Vec<Tool> = envelope
         .built_in
         .iter()
-        .filter_map(|name| builtin::tool(name, &steps, most))
+        .filter_map(|name| builtin::tool(name, steps, most))
         .collect();
     if let Some(given) = &envelope.workspace {
         tools.push(workspace::tool(given, most));
@@ -90,7 +90,7 @@ pub fn of_hook(cx: &StepContext, name: &str, given: &Value) -> Result<Tool, Step
     let type_ = given.get("type").and_then(name_of).unwrap_or_default();
     let made = match packaged::of_hook(cx.flow(), given) {
         Some(step) => Some(packaged::tool(cx, &step)?),
-        None => builtin::tool(type_.trim_start_matches(':'), &crate::all(), most_chars(cx)),
+        None => builtin::tool(type_.trim_start_matches(':'), cx.steps(), most_chars(cx)),
     };
     let Some(tool) = made else {
         let ids = cx

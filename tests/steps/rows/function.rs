@@ -201,7 +201,7 @@ fn type_code() {
         let path = project.path().join("checked.edn");
         project.write("checked.edn", format!("\n  {text}").as_bytes());
         let session = project.engine.session();
-        let steps = flowstone_steps::all();
+        let steps = flowstone_project::all_steps();
         let checked = flowstone_flow::flow::check(&session, &path, "checked.edn", &steps);
         let sources = session.world().sources.borrow();
         let shown = checked.findings.iter().map(|it| {

@@ -92,7 +92,7 @@ fn found(project: &Project, limit: &str) -> Vec<String> {
     project.write("checked.edn", text.as_bytes());
     let path = project.path().join("checked.edn");
     let session = project.engine.session();
-    let steps = flowstone_steps::all();
+    let steps = flowstone_project::all_steps();
     let checked = flowstone_flow::flow::check(&session, &path, "checked.edn", &steps);
     let shown = checked.findings.iter();
     shown

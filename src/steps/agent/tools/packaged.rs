@@ -87,14 +87,13 @@ fn mutates(
     shape: Rc<Shape>,
 ) -> Rc<dyn Fn(&Value) -> bool> {
     if WITH_ANSWER.contains(&&*step.kind) {
-        let changes = delegate_changes(cx.flow(), &step.defaults, &mut Vec::new());
+        let changes = delegate_changes((cx.flow(), cx.steps()), &step.defaults, &mut Vec::new());
         // What `:prepare` makes may name other tools.
         let changes = changes || step.prepare.is_some();
         return Rc::new(move |_| changes);
     }
-    let (packager, step) = (Packager::of(cx), step.clone());
+    let (packager, step, steps) = (Packager::of(cx), step.clone(), cx.steps().clone());
     Rc::new(move |given| {
-        let steps = crate::all();
         let Some(wrapped) = find(&steps, &step.kind) else {
             return true;
         };
@@ -117,7 +116,11 @@ fn changes(effect: Effect) -> bool {
 }
 
 /// Tells whether another agent has a tool that may change something.
-fn delegate_changes(flow: &Flow, config: &Value, seen: &mut Vec<Rc<str>>) -> bool {
+fn delegate_changes(
+    (flow, steps): (&Flow, &[Box<dyn Step>]),
+    config: &Value,
+    seen: &mut Vec<Rc<str>>,
+) -> bool {
     let (envelope, _) = tools::read(flow, config, false);
     let may_write = envelope.built_in.iter().any(|name| &**name != "search");
     let workspace = envelope
@@ -127,7 +130,6 @@ fn delegate_changes(flow: &Flow, config: &Value, seen: &mut Vec<Rc<str>>) -> boo
     if may_write || workspace || !envelope.mcp.is_empty() {
         return true;
     }
-    let steps = crate::all();
     envelope.steps.iter().chain(&envelope.agents).any(|id| {
         if seen.contains(id) {
             return false;
@@ -137,9 +139,9 @@ fn delegate_changes(flow: &Flow, config: &Value, seen: &mut Vec<Rc<str>>) -> boo
             return false;
         };
         if WITH_ANSWER.contains(&&*step.kind) {
-            return step.prepare.is_some() || delegate_changes(flow, &step.defaults, seen);
+            return step.prepare.is_some() || delegate_changes((flow, steps), &step.defaults, seen);
         }
-        let wrapped = find(&steps, &step.kind);
+        let wrapped = find(steps, &step.kind);
         wrapped
             .is_none_or(|wrapped| step.prepare.is_some() || changes(wrapped.effect(&step.defaults)))
     })
