@@ -36,6 +36,7 @@ impl Executor<'_> {
     ) -> Result<Performed, Halt> {
         let call = request.call;
         self.check_interrupt()?;
+        let under_way = handles::Attempt::begin(call.effect);
         self.begin_attempt(request).await?;
         call.attempts.set(attempt);
         let started_ms = self.now_ms();
@@ -57,7 +58,6 @@ impl Executor<'_> {
                 let outcome = call.step.run(&cx, call.config.clone()).await?;
                 self.accept(call, &cx, outcome).await
             });
-            let under_way = handles::Attempt::begin(call.effect);
             let outcome = match &desk {
                 Some(desk) => self.with_inside(call, attempt, desk, performing).await?,
                 None => self.guarded(call, performing).await?,
@@ -67,7 +67,7 @@ impl Executor<'_> {
                 .as_ref()
                 .err()
                 .filter(|error| error.code == StoreError::NO_HANDLE);
-            if under_way.end(lacking.is_some())
+            if under_way.note(lacking.is_some())
                 && let Some(error) = lacking
             {
                 request.shortage = Some(self.shortage(call, error));
@@ -94,6 +94,7 @@ impl Executor<'_> {
             }
         };
         self.scope.gate.end_attempt();
+        request.under_way = Some(under_way);
         Ok(performed)
     }
 

@@ -23,7 +23,8 @@ struct Attempts {
     lacking_since: Option<Instant>,
 }
 
-/// An attempt that is under way.
+/// An attempt that is under way: from before its intent is journaled until its outcome is, so that no run stops with
+/// another attempt in doubt.
 pub(super) struct Attempt {
     /// One that performs other steps says nothing: those inside count.
     counts: bool,
@@ -36,17 +37,16 @@ impl Attempt {
         Attempt { counts }
     }
 
-    /// Ends it. Returns whether it lacked a handle and no later attempt will find one.
-    pub(super) fn end(self, has_lacked: bool) -> bool {
-        let counts = self.counts;
-        drop(self);
+    /// Notes its outcome. Returns whether it lacked a handle and no later attempt will find one.
+    pub(super) fn note(&self, has_lacked: bool) -> bool {
         with(|attempts| match has_lacked {
             true => {
                 let since = *attempts.lacking_since.get_or_insert_with(Instant::now);
-                attempts.under_way == 0 && since.elapsed() >= PATIENCE
+                let others = attempts.under_way - usize::from(self.counts);
+                others == 0 && since.elapsed() >= PATIENCE
             }
             false => {
-                if counts {
+                if self.counts {
                     attempts.lacking_since = None;
                 }
                 false

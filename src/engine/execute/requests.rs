@@ -6,6 +6,7 @@
 use flowstone_lang::value::{Result as Evaluated, Signal, Span, Value};
 
 use super::call::{StepCall, preview};
+use super::handles::Attempt;
 use super::{Answer, Executor, Halt};
 use crate::codec;
 use crate::error::EngineError;
@@ -43,6 +44,8 @@ pub(super) struct Request<'c, 'd> {
     pub since_ms: Option<i64>,
     /// Why the run stops once the failed attempt is journaled.
     pub shortage: Option<StoreError>,
+    /// Until the outcome of the attempt is journaled.
+    pub under_way: Option<Attempt>,
 }
 
 impl Executor<'_> {
@@ -55,6 +58,7 @@ impl Executor<'_> {
             origin: None,
             since_ms: None,
             shortage: None,
+            under_way: None,
         };
         call.begun.set(request.progress.begun);
         let mut action = request.progress.action(&request.policy);
@@ -63,6 +67,7 @@ impl Executor<'_> {
             if matches!(action, Action::Answer) {
                 return self.ended(request);
             }
+            request.under_way = None;
             let performed = self.perform_action(&mut request, action).await?;
             self.check_cut()?;
             action = match performed {
