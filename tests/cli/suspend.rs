@@ -246,3 +246,40 @@ fn a_worker_with_several_runs_ends_in_time_and_leaves_them_all() {
     let runs = bench.scratch.run(&args).json();
     assert_eq!(runs["runs"].as_array().map(Vec::len), Some(3), "{runs}");
 }
+
+/// A result that nobody reads, so that printing it does not end.
+#[test]
+fn one_signal_ends_the_printing_of_a_finished_result() {
+    let scratch = Scratch::new();
+    scratch.write("large.edn", "{:slug :large :flow '(vec (range 300000))}");
+    for (args, is_run) in [
+        (&["eval", "(vec (range 300000))"][..], false),
+        (&["run", "large.edn", "--quiet"], true),
+        (&["run", "large.edn", "--quiet", "--json", "--new"], true),
+    ] {
+        let mut command = scratch.command(args);
+        let command = command.stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.stderr(Stdio::null()).spawn().expect("it starts");
+        let mut first = [0];
+        let mut out = child.stdout.take().expect("piped");
+        std::io::Read::read_exact(&mut out, &mut first).expect("something is printed");
+        // It waits for its reader now, or will soon.
+        std::thread::sleep(Duration::from_millis(100));
+        let begun = Instant::now();
+        let sent = Command::new("kill").arg(child.id().to_string()).status();
+        assert!(sent.is_ok_and(|status| status.success()));
+        while child.try_wait().expect("a status").is_none() {
+            if begun.elapsed() > PROMPT {
+                child.kill().expect("killed");
+                panic!("{args:?} goes on printing");
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+        let status = child.wait().expect("a status");
+        assert_eq!(status.code(), Some(130), "{args:?}");
+        if is_run {
+            let runs = scratch.json_of(&["runs", "list"]);
+            assert_eq!(runs["runs"][0]["status"], "completed", "{runs}");
+        }
+    }
+}

@@ -13,7 +13,7 @@ use super::App;
 use super::args::Eval;
 use super::error_data::error_json;
 use super::exit::Exit;
-use super::interrupt::Interrupt;
+use super::interrupt::{Interrupt, Printing};
 use super::output;
 use super::program::{Grants, ProgramHost};
 use super::report::{Report, unreadable};
@@ -58,6 +58,7 @@ pub fn run(args: &Eval, app: &dyn App) -> Exit {
     drop(vm);
     match printed {
         Ok(Some(line)) => {
+            let _printing = Printing::begin();
             output::data(&line);
             Exit::Completed
         }

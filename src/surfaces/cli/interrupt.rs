@@ -1,10 +1,31 @@
-//! Ctrl-C as a flag that loops check. A second Ctrl-C ends the process at once.
+//! Ctrl-C as a flag that loops check. A second Ctrl-C ends the process at once, and so does the first one while a finished
+//! result is printed: nothing is left to suspend then, and printing checks no flag.
 
-use std::sync::Arc;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use super::exit::Exit;
+
+/// Set while a finished result is printed.
+static IS_PRINTING: LazyLock<Arc<AtomicBool>> = LazyLock::new(Arc::default);
+
+/// Until it is dropped, Ctrl-C and SIGTERM end the process at once.
+#[must_use = "the process handles Ctrl-C as before once this is dropped"]
+pub struct Printing(());
+
+impl Printing {
+    /// Says that from here on a finished result is printed.
+    pub fn begin() -> Printing {
+        IS_PRINTING.store(true, Ordering::Relaxed);
+        Printing(())
+    }
+}
+
+impl Drop for Printing {
+    fn drop(&mut self) {
+        IS_PRINTING.store(false, Ordering::Relaxed);
+    }
+}
 
 /// A handle that tells whether Ctrl-C was pressed.
 #[derive(Debug, Clone)]
@@ -23,8 +44,10 @@ impl Interrupt {
         // The order matters: the first press only sets the flag, the second finds it set. If a signal cannot be caught,
         // Ctrl-C ends the process as usual.
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-            let _ =
-                signal_hook::flag::register_conditional_shutdown(signal, code, Arc::clone(&flag));
+            for ends in [&flag, &*IS_PRINTING] {
+                let ends = Arc::clone(ends);
+                let _ = signal_hook::flag::register_conditional_shutdown(signal, code, ends);
+            }
             let _ = signal_hook::flag::register(signal, Arc::clone(&flag));
         }
         Interrupt(flag)

@@ -10,6 +10,7 @@ use serde_json::{Map, json};
 
 use super::error_data::{failure_json, with_chain};
 use super::exit::Exit;
+use super::interrupt::Printing;
 use super::output;
 use super::pretty::pretty;
 use super::queue::{place_json, place_words};
@@ -23,6 +24,7 @@ const MOST_AHEAD: usize = 3;
 
 /// Reports the outcome of a run.
 pub fn tell(run: &RunId, outcome: &RunOutcome, as_json: bool) -> Exit {
+    let _printing = matches!(outcome, RunOutcome::Completed(_)).then(Printing::begin);
     if as_json {
         output::json(&in_json(run, outcome));
         return exit(outcome);

@@ -15,7 +15,7 @@ use super::args::{Run, Show};
 use super::check::of_findings;
 use super::exit::Exit;
 use super::home::{ExchangesWith, Project, SETTINGS};
-use super::interrupt::Interrupt;
+use super::interrupt::{Interrupt, Printing};
 use super::outcome::{exit, in_json, of_engine_error, tell};
 use super::progress::Terminal;
 use super::queue::{add_decision, place_json, place_words, runs_words};
@@ -72,6 +72,7 @@ async fn drive(args: &Run, app: &dyn App) -> Result<Exit, Report> {
         let exit = match args.show.json {
             false => tell(begun.run(), &outcome, false),
             true => {
+                let _printing = Printing::begin();
                 output::json(&begun.told(in_json(begun.run(), &outcome)));
                 exit(&outcome)
             }
