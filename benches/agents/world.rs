@@ -6,6 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Instant;
 
+use flowstone_engine::disk::load;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::observer::NoObserver;
 use flowstone_engine::outcome::RunOutcome;
@@ -13,7 +14,7 @@ use flowstone_engine::ports::{
     NewRun, NoSecrets, Random as _, RunFilter, RunStatus, Stores, SystemClock, SystemRandom,
 };
 use flowstone_engine::{Engine, EngineConfig, ExecuteOptions, Limits, Stay};
-use flowstone_flow::flow::{LoadedFlow, load};
+use flowstone_flow::flow::LoadedFlow;
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
 use nix::sys::resource::{UsageWho, getrusage};

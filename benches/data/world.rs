@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use flowstone_engine::disk::load;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::observer::NoObserver;
 use flowstone_engine::outcome::RunOutcome;
@@ -15,7 +16,6 @@ use flowstone_engine::ports::{
     Durability, NewRun, NoSecrets, Random as _, Stores, SystemClock, SystemRandom,
 };
 use flowstone_engine::{Engine, EngineConfig, ExecuteOptions, Limits, Stay};
-use flowstone_flow::flow::load;
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
 

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use flowstone_engine::disk::load;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::observer::NoObserver;
 use flowstone_engine::outcome::RunOutcome;
@@ -16,7 +17,7 @@ use flowstone_engine::ports::{
     Durability, NewRun, NoSecrets, Random as _, Stores, SystemClock, SystemRandom,
 };
 use flowstone_engine::{Engine, EngineConfig, ExecuteOptions, Limits, Stay};
-use flowstone_flow::flow::{LoadedFlow, load};
+use flowstone_flow::flow::LoadedFlow;
 use flowstone_flow::step::{
     Effect, Field, FieldType, LocalFuture, Outcome, Step, StepContext, StepError, StepSpec,
 };

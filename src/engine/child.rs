@@ -10,6 +10,7 @@ use flowstone_lang::value::Value;
 
 use crate::call_flow;
 use crate::diagnostic::Severity;
+use crate::disk;
 use crate::duration;
 use crate::error::EngineError;
 use crate::flow::{self, Checked, Flow, LoadedFlow, activated, coerce_input, name_of};
@@ -206,8 +207,8 @@ async fn from_file(
     let program = cx.stores().runs.program(&parent.program).await?;
     let name = program.and_then(|program| flow::program_name(&program));
     let beside = name.and_then(|name| folder(cx.project_root(), &name));
-    match flow::find(cx.project_root(), beside.as_deref(), slug) {
-        Ok(found) => Ok(flow::load(session, &found.path, &found.name)),
+    match disk::find(cx.project_root(), beside.as_deref(), slug) {
+        Ok(found) => Ok(disk::load(session, &found.path, &found.name)),
         Err(near) => {
             let message = format!("the project has no flow `{slug}`");
             let error = StepError::new("E0545", "not-found", message).with("flow-slug", slug);

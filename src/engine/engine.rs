@@ -12,9 +12,10 @@ use flowstone_lang::value::Value;
 
 use crate::bindings::Bindings;
 use crate::child::CallFlow;
+use crate::disk;
 use crate::error::EngineError;
 use crate::execute::{self, ExecuteOptions, Family, trace};
-use crate::flow::{self, Checked, LoadedFlow};
+use crate::flow::{Checked, LoadedFlow};
 use crate::ids::RunId;
 use crate::limits::Limits;
 use crate::lookup;
@@ -186,12 +187,12 @@ impl Engine {
 
     /// Reads a flow file with all that can be known without running it. Places lie in the session's sources.
     pub fn check(&self, session: &Session, path: &Path, name: &str) -> Checked {
-        let project = flow::InProject {
+        let project = disk::InProject {
             root: &self.services.project_root,
             settings: &self.services.settings,
         };
         let mut checked =
-            flow::check_in(session, path, name, (&self.services.steps, Some(project)));
+            disk::check_in(session, path, name, (&self.services.steps, Some(project)));
         if let Some(loaded) = &mut checked.loaded {
             let root = real_path(&self.services.project_root);
             loaded.is_outside = !real_path(path).starts_with(root);
@@ -485,7 +486,7 @@ impl Engine {
 
     /// Returns the flow files of the project.
     pub fn flow_files(&self) -> Vec<PathBuf> {
-        flow::files_of(&self.services.project_root)
+        disk::files_of(&self.services.project_root)
     }
 
     /// Finds the run that an id, or the beginning of one, means.

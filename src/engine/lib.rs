@@ -11,6 +11,7 @@ mod asker;
 mod backup;
 mod child;
 mod direct;
+pub mod disk;
 mod engine;
 mod error;
 mod execute;

@@ -6,7 +6,6 @@ mod compile;
 mod contents;
 mod definition;
 mod files;
-mod find;
 mod forms;
 mod inputs;
 mod invocations;
@@ -26,20 +25,19 @@ use flowstone_lang::value::{Span, Value};
 use crate::schedule::Schedule;
 
 pub use definition::{Reading as FlowReading, is_identifier};
-pub use files::{DiskFiles, FlowFiles, StoredFiles};
-pub use find::{NotNamed, named, slugs};
-pub use find::{files_of, find};
+pub use files::{FlowFiles, Siblings, StoredFiles};
 pub use flowstone_model::names::name_of;
 pub use inputs::{ACTIVATION, InputError, activated, coerce_input};
+pub use lint::Surroundings;
 pub use lint::{
     arity as lint_arity, find as find_spec, packaged as lint_packaged, unknown as lint_unknown,
 };
-pub use load::{Checked, InProject, LoadedFlow, check, check_in, load, reload};
-pub use load::{ENGINE_ABI, check_text, program_digest, program_files, program_name, program_text};
+pub use load::{Checked, LoadedFlow, Main, check_code, read, reload};
+pub use load::{ENGINE_ABI, program_digest, program_files, program_name, program_text};
 pub use mcp::{McpAdapter, McpToolDefinition, McpTransport};
 pub use packaged::{Contract, Origin, PackagedStep};
 pub use single::single;
-pub use starts::{Concurrency, StartLimits, Starts};
+pub use starts::{Concurrency, StartLimits, Starts, wider_limits};
 
 /// A flow, read and checked.
 #[derive(Debug, Clone)]

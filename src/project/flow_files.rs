@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use flowstone_lang::session::Session;
 
+use flowstone_engine::disk;
 use flowstone_flow::flow::{self, Checked, LoadedFlow};
 use flowstone_flow::step::Step;
 use flowstone_model::diagnostic::Severity;
@@ -23,7 +24,7 @@ pub struct FlowFile {
 
 /// Returns the flow files of a project, in the order of their names. Files that hold something else are left out.
 pub fn files(project_root: &Path) -> Vec<FlowFile> {
-    let files = flow::files_of(project_root).into_iter();
+    let files = disk::files_of(project_root).into_iter();
     let found = files.map(|path| read(project_root, path));
     found
         .filter(|file| match &file.loaded {
@@ -39,7 +40,7 @@ pub fn files(project_root: &Path) -> Vec<FlowFile> {
 /// # Errors
 /// The name that is nearest, if one is near.
 pub fn find(project_root: &Path, slug: &str) -> Result<FlowFile, Option<String>> {
-    let found = flow::find(project_root, None, slug)?;
+    let found = disk::find(project_root, None, slug)?;
     Ok(read(project_root, found.path))
 }
 
@@ -47,7 +48,7 @@ pub fn find(project_root: &Path, slug: &str) -> Result<FlowFile, Option<String>>
 pub fn read(project_root: &Path, path: PathBuf) -> FlowFile {
     let name = path.strip_prefix(project_root).unwrap_or(&path);
     let name = name.display().to_string();
-    let checked = flow::load(&Session::new(), &path, &name);
+    let checked = disk::load(&Session::new(), &path, &name);
     let worst = checked
         .findings
         .iter()
@@ -86,7 +87,7 @@ pub fn check_text(
 ) -> (Option<LoadedFlow>, Vec<TextFinding>) {
     let Checked {
         loaded, findings, ..
-    } = flow::check_text(session, text, folder, steps);
+    } = disk::check_text(session, text, folder, steps);
     let sources = session.world().sources.borrow();
     let findings = findings.into_iter().map(|finding| {
         let place = sources

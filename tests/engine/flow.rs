@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use expect_test::{Expect, expect};
+use flowstone_engine::disk;
 use flowstone_flow::flow::{self, Checked};
 use flowstone_flow::step::{
     Effect, Field, FieldType, LocalFuture, Outcome, Step, StepContext, StepError, StepSpec,
@@ -87,7 +88,7 @@ fn checked(files: &[(&str, &str)]) -> (Session, Checked) {
         Box::new(Fake(&HTTP)),
     ];
     let path: PathBuf = folder.path().join(files[0].0);
-    let checked = flow::check(&session, &path, files[0].0, &steps);
+    let checked = disk::check(&session, &path, files[0].0, &steps);
     (session, checked)
 }
 

@@ -1,7 +1,8 @@
 //! Tables of hostile input for what the engine reads: flow definitions, schedules and durations.
 
+use flowstone_engine::disk;
 use flowstone_engine::duration;
-use flowstone_flow::flow::{self, Checked};
+use flowstone_flow::flow::Checked;
 use flowstone_flow::schedule::Cron;
 use flowstone_lang::session::Session;
 
@@ -11,7 +12,7 @@ fn load(text: &str) -> Checked {
     std::fs::write(&path, text).expect("a file");
     let session = Session::new();
     flowstone_flow::natives::install(&session);
-    flow::check(&session, &path, "f.edn", &[])
+    disk::check(&session, &path, "f.edn", &[])
 }
 
 /// Files that are not flows, or wrong ones, and the code of the first error.

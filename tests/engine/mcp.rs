@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use expect_test::{Expect, expect};
-use flowstone_flow::flow::{self, Checked, McpTransport};
+use flowstone_engine::disk;
+use flowstone_flow::flow::{Checked, McpTransport};
 use flowstone_lang::session::Session;
 
 fn checked(mcp: &str) -> (Session, Checked) {
@@ -14,7 +15,7 @@ fn checked(mcp: &str) -> (Session, Checked) {
     let text = format!("{{:slug :f\n :requires {requires}\n :mcp {mcp}\n :flow '(flow/input)}}");
     std::fs::write(&path, text).expect("a file");
     let session = Session::new();
-    let checked = flow::load(&session, &path, "f.edn");
+    let checked = disk::load(&session, &path, "f.edn");
     (session, checked)
 }
 

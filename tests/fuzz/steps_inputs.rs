@@ -8,7 +8,7 @@ use std::cell::RefCell;
 use std::net::IpAddr;
 use std::str::from_utf8;
 
-use flowstone_flow::flow;
+use flowstone_engine::disk;
 use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
 use flowstone_lang::vm::{NoHost, Vm};
@@ -89,7 +89,7 @@ pub fn flow_file(input: &[u8]) {
     let session = Session::new();
     flowstone_flow::natives::install(&session);
     flowstone_steps::sandbox::register(&session);
-    let checked = flow::check(&session, &path, "flow.edn", &flowstone_project::all_steps());
+    let checked = disk::check(&session, &path, "flow.edn", &flowstone_project::all_steps());
     let sources = session.world().sources.borrow();
     for finding in &checked.findings {
         if let Some(source) = sources.get(finding.span.source) {

@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use flowstone_engine::disk::load;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::kv::KvOp;
 use flowstone_engine::observer::{NoObserver, Observer, RunEvent};
@@ -18,7 +19,7 @@ use flowstone_engine::ports::{
 use flowstone_engine::{
     Engine, EngineConfig, EngineError, ExecuteOptions, Interrupt, Limits, StartOptions, codec,
 };
-use flowstone_flow::flow::{LoadedFlow, load, name_of};
+use flowstone_flow::flow::{LoadedFlow, name_of};
 use flowstone_flow::step::{
     Effect, Field, FieldType, LocalFuture, OnTimeout, Outcome, Retry, Step, StepContext, StepError,
     StepSpec, WaitSpec,

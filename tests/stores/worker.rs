@@ -7,6 +7,7 @@ use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 
 use expect_test::expect;
+use flowstone_engine::disk::load;
 use flowstone_engine::ids::RunId;
 use flowstone_engine::observer::{NoObserver, Observer};
 use flowstone_engine::outcome::RunOutcome;
@@ -15,7 +16,6 @@ use flowstone_engine::ports::{
 };
 use flowstone_engine::worker::{Until, Watch, WorkerEvent, WorkerOptions, serve};
 use flowstone_engine::{Engine, EngineConfig, Interrupt, Limits, StartOptions, codec};
-use flowstone_flow::flow::load;
 use flowstone_flow::step::{
     Effect, Field, FieldType, LocalFuture, OnTimeout, Outcome, Step, StepContext, StepError,
     StepSpec, WaitSpec,

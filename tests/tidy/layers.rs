@@ -66,6 +66,39 @@ fn code_names_only_the_layers_below() {
     none(problems);
 }
 
+/// What the code of a crate must not name.
+const APART: &[(&str, &[&str])] = &[
+    (
+        "src/flow",
+        &[
+            "std::fs",
+            "std::net",
+            "std::process",
+            "tokio::fs",
+            "tokio::net",
+        ],
+    ),
+    (
+        "src/lang",
+        &["std::fs", "std::net", "std::process", "tokio"],
+    ),
+];
+
+#[test]
+fn flows_and_the_language_reach_no_files_or_sockets() {
+    let mut problems = Vec::new();
+    for (folder, apart) in APART {
+        for path in files(folder, &[".rs"]) {
+            for (idx, line) in code_lines(&text(&path)) {
+                for name in apart.iter().filter(|name| line.contains(**name)) {
+                    problems.push(format!("{}:{idx}: names {name}", path.display()));
+                }
+            }
+        }
+    }
+    none(problems);
+}
+
 #[test]
 fn parts_of_the_language_import_downwards() {
     let mut problems = Vec::new();

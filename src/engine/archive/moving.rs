@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 
 use super::{Archive, ArchiveError, ArchivedBlob, ArchivedRun, ArchivedWait};
 use crate::bindings::Bindings;
+use crate::disk;
 use crate::engine::Engine;
 use crate::error::EngineError;
 use crate::flow;
@@ -174,9 +175,9 @@ impl Engine {
 
     /// Notes that a run is of a flow that the project does not have: it starts without permissions here.
     fn of_outside(&self, row: RunRow, program: &Program) -> Result<RunRow, EngineError> {
-        let own = flow::named(&self.services.project_root, &row.flow).ok();
+        let own = disk::named(&self.services.project_root, &row.flow).ok();
         // What it includes belongs to it.
-        let own = own.and_then(|path| flow::load(&self.session(), &path, &row.flow).loaded);
+        let own = own.and_then(|path| disk::load(&self.session(), &path, &row.flow).loaded);
         let own = own.and_then(|own| own.flow.digest.clone());
         let bindings = Bindings {
             is_outside: own.is_none() || own.as_deref() != flow::program_digest(program).as_deref(),

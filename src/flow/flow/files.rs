@@ -3,8 +3,6 @@
 use std::collections::BTreeMap;
 use std::path::{Component, Path, PathBuf};
 
-use crate::rooted::Root;
-
 /// Gives the texts that `#flow/include` names. Paths are relative to the folder of the main file.
 pub trait FlowFiles {
     /// Returns the text of a file.
@@ -14,39 +12,13 @@ pub trait FlowFiles {
     fn read(&self, path: &str) -> Result<String, String>;
 }
 
-/// Larger files are not included: the text of a program is kept with each run.
-const MOST_TEXT: u64 = 64_000_000;
-
-/// Files below a folder.
-#[derive(Debug, Clone)]
-pub struct DiskFiles {
-    root: PathBuf,
-}
-
-impl DiskFiles {
-    pub fn below(root: impl Into<PathBuf>) -> DiskFiles {
-        DiskFiles { root: root.into() }
-    }
-}
-
-impl FlowFiles for DiskFiles {
-    fn read(&self, path: &str) -> Result<String, String> {
-        let words = |error: std::io::Error| match error.kind() {
-            std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
-            std::io::ErrorKind::InvalidData => "it is not UTF-8 text".to_owned(),
-            std::io::ErrorKind::PermissionDenied if error.raw_os_error().is_none() => {
-                "it lies outside the folder of the flow".to_owned()
-            }
-            _ => error.to_string(),
-        };
-        let root = Root::open(&self.root).map_err(words)?;
-        let file = root.path().join(path);
-        tracing::debug!(target: "flowstone::files", path = %file.display(), "read");
-        if std::fs::metadata(&file).is_ok_and(|facts| facts.len() > MOST_TEXT) {
-            return Err(format!("it is larger than {} MB", MOST_TEXT / 1_000_000));
-        }
-        root.read_inside(path).map_err(words)
-    }
+/// Finds the flows that a flow calls by name.
+pub trait Siblings {
+    /// Returns the file of a flow.
+    ///
+    /// # Errors
+    /// The name that is nearest, if one is near.
+    fn find(&self, slug: &str) -> Result<PathBuf, Option<String>>;
 }
 
 /// The texts of a stored program.

@@ -8,11 +8,12 @@ pub mod packaged;
 mod tools;
 
 use std::collections::HashSet;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use flowstone_lang::value::{Sources, Span, Value};
 
 use super::Flow;
+use super::files::Siblings;
 use super::forms::{entry_spans, item_span, misfit_span, quoted};
 use crate::call_flow;
 use crate::diagnostic::Diagnostic;
@@ -50,12 +51,10 @@ const LATER: &[(&str, &str)] = &[
 #[derive(Clone, Copy)]
 pub struct Surroundings<'a> {
     pub steps: &'a [Box<dyn Step>],
-    /// The folder of the project, where the flow belongs to one: flows that it calls are looked for there.
-    pub project_root: Option<&'a Path>,
+    /// The flows that it may call, where they are known.
+    pub siblings: Option<&'a dyn Siblings>,
     /// The settings of the project, where they are known.
     pub settings: Option<&'a Value>,
-    /// The folder that the flow's file is in.
-    pub folder: Option<&'a Path>,
 }
 
 /// Code of a flow that is compiled later, when the step that has it is performed.

@@ -9,18 +9,14 @@ use flowstone_lang::reader::{ReadContext, ReadError, ReadOptions, Reader};
 use flowstone_lang::session::{Body, Session, WorldContext};
 use flowstone_lang::value::{Span, Symbol, Value};
 
-use super::files::{DiskFiles, FlowFiles, StoredFiles, join};
+use super::files::{FlowFiles, StoredFiles, join};
 use super::lint::Surroundings;
-use super::starts::wider_limits;
 use super::{Flow, compile, contents, definition, forms, lint};
 use crate::codec;
 use crate::diagnostic::{Diagnostic, Severity};
-use crate::limits::Limits;
 use crate::permission::PlannedNeed;
 use crate::ports::Program;
-use crate::rooted::read_named;
 use crate::schedule;
-use crate::step::Step;
 
 /// How deep includes may include.
 const INCLUDE_DEPTH: usize = 32;
@@ -54,7 +50,8 @@ pub struct Checked {
 }
 
 impl Checked {
-    fn failed(finding: Diagnostic) -> Checked {
+    /// Returns the one finding about a file that cannot be read.
+    pub fn failed(finding: Diagnostic) -> Checked {
         Checked {
             findings: vec![finding],
             ..Checked::default()
@@ -67,40 +64,6 @@ impl Checked {
             .iter()
             .any(|finding| finding.severity == Severity::Error)
     }
-}
-
-/// Reads a flow file from disk and checks its definition. `name` is what errors call the file.
-pub fn load(session: &Session, path: &Path, name: &str) -> Checked {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    tracing::debug!(target: "flowstone::files", path = %path.display(), "read");
-    let text = match read_named(path) {
-        Ok(text) => text,
-        Err(error) => {
-            let why = match error.kind() {
-                std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
-                std::io::ErrorKind::InvalidData => "it is not UTF-8 text".to_owned(),
-                _ => error.to_string(),
-            };
-            return Checked::failed(Diagnostic::error(
-                "E0400",
-                format!("cannot read {name}: {why}"),
-            ));
-        }
-    };
-    let stem = path.file_stem().map(|stem| stem.to_string_lossy());
-    read(
-        session,
-        &DiskFiles::below(folder),
-        &Main {
-            name,
-            text: &text,
-            stem: stem.as_deref().unwrap_or("flow"),
-            is_stored: false,
-        },
-    )
 }
 
 /// Reads the flow of a stored program.
@@ -122,72 +85,9 @@ pub fn reload(session: &Session, program: &Program) -> Checked {
     read(session, &StoredFiles(files), &main)
 }
 
-/// Does all that can be done without running: definition, the shape of each step call, compiling. The session must
-/// know what flows may use: [`crate::natives::install`].
-pub fn check(session: &Session, path: &Path, name: &str, steps: &[Box<dyn Step>]) -> Checked {
-    check_in(session, path, name, (steps, None))
-}
-
-/// The project that a flow file belongs to.
-#[derive(Debug, Clone, Copy)]
-pub struct InProject<'a> {
-    /// Its folder: flows that the file calls are looked for there.
-    pub root: &'a Path,
-    pub settings: &'a Value,
-}
-
-/// As [`check`], with the step types and the project that the file belongs to.
-pub fn check_in(
-    session: &Session,
-    path: &Path,
-    name: &str,
-    (steps, project): (&[Box<dyn Step>], Option<InProject<'_>>),
-) -> Checked {
-    let folder = path
-        .parent()
-        .map(|folder| match folder.as_os_str().is_empty() {
-            true => Path::new("."),
-            false => folder,
-        });
-    let around = Surroundings {
-        steps,
-        project_root: project.map(|project| project.root),
-        settings: project.map(|project| project.settings),
-        folder,
-    };
-    let mut checked = with_code(session, load(session, path, name), around);
-    if let (Some(loaded), Some(project)) = (&checked.loaded, project) {
-        let limits = Limits::of(project.settings);
-        let wider = wider_limits(&loaded.flow, &limits, session);
-        checked.findings.extend(wider);
-    }
-    checked
-}
-
-/// As [`check_in`], for a text that is in no file. Includes are looked for below a folder, that of the project.
-pub fn check_text(
-    session: &Session,
-    text: &str,
-    folder: &Path,
-    steps: &[Box<dyn Step>],
-) -> Checked {
-    let main = Main {
-        name: "draft.edn",
-        text,
-        stem: "draft",
-        is_stored: false,
-    };
-    let checked = read(session, &DiskFiles::below(folder), &main);
-    let around = Surroundings {
-        steps,
-        project_root: Some(folder),
-        settings: None,
-        folder: None,
-    };
-    with_code(session, checked, around)
-}
-
-fn with_code(session: &Session, mut checked: Checked, around: Surroundings<'_>) -> Checked {
+/// Checks the code of a flow that was read: the shape of each step call, and compiling. The session must know what flows
+/// may use: [`crate::natives::install`].
+pub fn check_code(session: &Session, mut checked: Checked, around: Surroundings<'_>) -> Checked {
     if let Some(definition) = &checked.definition {
         let sources = session.world().sources.borrow();
         checked
@@ -247,6 +147,7 @@ pub struct Main<'a> {
 /// Codes of errors in declared inputs: those of a run that has begun were judged when it did.
 const OF_INPUTS: [&str; 2] = ["E0408", "E0409"];
 
+/// Reads a flow from its text, and checks its definition.
 pub fn read(session: &Session, files: &dyn FlowFiles, main: &Main<'_>) -> Checked {
     let reading = Reading {
         files,

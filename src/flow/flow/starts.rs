@@ -223,7 +223,7 @@ fn of_runs(reading: &mut Reading<'_>, value: &Value) -> Vec<(&'static Limit, u64
 }
 
 /// Finds limits of a flow that are higher than what a run may have: those have no effect.
-pub(super) fn wider_limits(flow: &Flow, limits: &Limits, session: &Session) -> Vec<Diagnostic> {
+pub fn wider_limits(flow: &Flow, limits: &Limits, session: &Session) -> Vec<Diagnostic> {
     let given = flow.definition.get("limits").cloned();
     let given = given.unwrap_or(Value::Nil);
     let sources = session.world().sources.borrow();

@@ -10,7 +10,8 @@ use flowstone_lang::session::Session;
 use flowstone_lang::value::Value;
 
 use super::cut;
-use flowstone_flow::flow::{self, Flow, name_of};
+use flowstone_engine::disk;
+use flowstone_flow::flow::{Flow, name_of};
 use flowstone_model::codec::digest_bytes;
 use flowstone_model::json::items;
 use flowstone_model::ports::{SearchDoc, SearchTarget, StoreError, Stores};
@@ -88,7 +89,7 @@ fn read_small(path: &Path) -> Option<Vec<u8>> {
 
 fn look(root: &Path) -> Vec<Seen> {
     let mut seen = Vec::new();
-    for path in flow::files_of(root) {
+    for path in disk::files_of(root) {
         let Some(bytes) = read_small(&path) else {
             continue;
         };
@@ -108,7 +109,7 @@ fn look(root: &Path) -> Vec<Seen> {
 }
 
 fn doc(file: &Seen) -> SearchDoc {
-    let loaded = flow::load(&Session::new(), &file.path, &file.name).loaded;
+    let loaded = disk::load(&Session::new(), &file.path, &file.name).loaded;
     let stem = file.path.file_stem().unwrap_or_default().to_string_lossy();
     let flow = loaded.as_ref().map(|loaded| &*loaded.flow);
     let slug = flow.map_or_else(|| stem.to_string(), |flow| flow.slug.to_string());

@@ -5,7 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use flowstone_engine::diagnostic::{Diagnostic, Severity, nearest};
-use flowstone_flow::flow::{self, InProject, name_of};
+use flowstone_engine::disk::{self, InProject};
+use flowstone_flow::flow::name_of;
 use flowstone_flow::permission::Permissions;
 use flowstone_flow::step::{Step, real_path};
 use flowstone_lang::session::Session;
@@ -113,7 +114,7 @@ fn check(
     seen: &mut Seen,
 ) -> Vec<Report> {
     let name = file.display().to_string();
-    let checked = flow::check_in(session, file, &name, (steps, Some(project)));
+    let checked = disk::check_in(session, file, &name, (steps, Some(project)));
     let mut reports = of_findings(session, &checked.findings);
     if let Some(loaded) = &checked.loaded {
         let flow = &loaded.flow;
@@ -153,7 +154,7 @@ fn unknown_slugs(settings: &Value, root: &Path, seen: &Seen) -> Vec<Report> {
     if setup.is_empty() && permissions.is_empty() {
         return Vec::new();
     }
-    let mut slugs = flow::slugs(root);
+    let mut slugs = disk::slugs(root);
     slugs.extend(seen.slugs.iter().cloned());
     let warn = |(code, key, what): (&'static str, &str, &str), name: &str| {
         let message =

@@ -3,7 +3,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-use flowstone_flow::flow::{NotNamed, named};
+use flowstone_engine::disk::{NotNamed, named};
 
 use super::report::Report;
 

@@ -202,7 +202,7 @@ fn type_code() {
         project.write("checked.edn", format!("\n  {text}").as_bytes());
         let session = project.engine.session();
         let steps = flowstone_project::all_steps();
-        let checked = flowstone_flow::flow::check(&session, &path, "checked.edn", &steps);
+        let checked = flowstone_engine::disk::check(&session, &path, "checked.edn", &steps);
         let sources = session.world().sources.borrow();
         let shown = checked.findings.iter().map(|it| {
             let source = sources.get(it.span.source).expect("a source");

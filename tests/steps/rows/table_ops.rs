@@ -93,7 +93,7 @@ fn found(project: &Project, limit: &str) -> Vec<String> {
     let path = project.path().join("checked.edn");
     let session = project.engine.session();
     let steps = flowstone_project::all_steps();
-    let checked = flowstone_flow::flow::check(&session, &path, "checked.edn", &steps);
+    let checked = flowstone_engine::disk::check(&session, &path, "checked.edn", &steps);
     let shown = checked.findings.iter();
     shown
         .map(|it| format!("{} {}", it.code, it.message))

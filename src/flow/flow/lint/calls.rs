@@ -82,8 +82,8 @@ impl Lint<'_> {
 
     /// Checks that a flow that is called is there. `options` may ask for a version that was stored.
     pub(super) fn child(&mut self, slug: Option<&Value>, options: &Value, span: Span) {
-        let (Some(root), Some(slug @ (Value::Keyword(_) | Value::Text(_)))) =
-            (self.around.project_root, slug)
+        let (Some(siblings), Some(slug @ (Value::Keyword(_) | Value::Text(_)))) =
+            (self.around.siblings, slug)
         else {
             return;
         };
@@ -96,9 +96,9 @@ impl Lint<'_> {
         {
             return;
         }
-        let near = match crate::flow::find(root, self.around.folder, &slug) {
-            Ok(found) if self.called.contains(&found.path) => return,
-            Ok(found) => return self.called.push(found.path),
+        let near = match siblings.find(&slug) {
+            Ok(path) if self.called.contains(&path) => return,
+            Ok(path) => return self.called.push(path),
             Err(near) => near,
         };
         let at = match options.get("flow-slug") {

@@ -7,7 +7,6 @@ use std::path::{Path, PathBuf};
 
 use flowstone_lang::session::Session;
 
-use super::load;
 use crate::diagnostic::nearest;
 
 /// What flow files end in.
@@ -158,7 +157,7 @@ fn stem(path: &Path) -> String {
 }
 
 fn slug_of(path: &Path) -> Option<String> {
-    let checked = load::load(&Session::new(), path, &stem(path));
+    let checked = super::load(&Session::new(), path, &stem(path));
     let loaded = checked.loaded?;
     Some(loaded.flow.slug.to_string())
 }
