@@ -18,7 +18,7 @@ const PHRASES: &[(&str, &str, usize)] = &[
     ("is said", "`is stated`, or name who states it", 81),
     ("is told", "`receives`", 94),
     ("of ours", "`our X`", 11),
-    ("so many", "the number, or `that many`", 187),
+    ("so many", "the number, or `that many`", 188),
     ("what became of", "`the outcome of`", 19),
     ("what came of", "`the result of`", 22),
     ("whoever", "`a caller that`, or name who it is", 94),
